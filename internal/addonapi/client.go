@@ -1,0 +1,205 @@
+package addonapi
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Wire is the API version in which add-ons travel between us and the API server.
+type Wire string
+
+const (
+	// WireAlpha is the version that OCM stores.
+	WireAlpha Wire = "v1alpha1"
+	// WireBeta is for hubs that no longer serve v1alpha1.
+	WireBeta Wire = "v1beta1"
+)
+
+// Detect asks the API server which version to speak: v1alpha1 where it is served, v1beta1 elsewhere.
+func Detect(mapper meta.RESTMapper) (Wire, error) {
+	kind := schema.GroupKind{Group: addonv1alpha1.GroupName, Kind: "ManagedClusterAddOn"}
+	for _, wire := range []Wire{WireAlpha, WireBeta} {
+		_, err := mapper.RESTMapping(kind, string(wire))
+		switch {
+		case err == nil:
+			return wire, nil
+		case !meta.IsNoMatchError(err):
+			return "", fmt.Errorf("asking the hub which version of %s it serves: %w", kind, err)
+		}
+	}
+	return "", fmt.Errorf("the hub serves %s neither in %s nor in %s: are its CRDs installed?", kind, WireAlpha, WireBeta)
+}
+
+// Client reads and writes add-ons as v1beta1 over a client that speaks Wire.
+type Client struct {
+	// Client reads (usually from a cache) and writes objects of the wire version.
+	Client client.Client
+	// Wire is the version on the wire; empty means WireAlpha.
+	Wire Wire
+}
+
+// WatchedAddOn returns an empty ManagedClusterAddOn of the wire version, to be watched.
+func (c Client) WatchedAddOn() client.Object {
+	if c.Wire == WireBeta {
+		return &addonv1beta1.ManagedClusterAddOn{}
+	}
+	return &addonv1alpha1.ManagedClusterAddOn{}
+}
+
+// WatchedManagement returns an empty ClusterManagementAddOn of the wire version, to be watched.
+func (c Client) WatchedManagement() client.Object {
+	if c.Wire == WireBeta {
+		return &addonv1beta1.ClusterManagementAddOn{}
+	}
+	return &addonv1alpha1.ClusterManagementAddOn{}
+}
+
+// GetAddOn reads one ManagedClusterAddOn; the API error is wrapped, so apierrors.IsNotFound works on it.
+func (c Client) GetAddOn(ctx context.Context, key types.NamespacedName) (*addonv1beta1.ManagedClusterAddOn, error) {
+	wire := c.WatchedAddOn()
+	if err := c.Client.Get(ctx, key, wire); err != nil {
+		return nil, fmt.Errorf("reading add-on %s: %w", key, err)
+	}
+	return AddOn(wire)
+}
+
+// ListAddOns lists ManagedClusterAddOns.
+func (c Client) ListAddOns(ctx context.Context, opts ...client.ListOption) ([]*addonv1beta1.ManagedClusterAddOn, error) {
+	if c.Wire == WireBeta {
+		var list addonv1beta1.ManagedClusterAddOnList
+		if err := c.Client.List(ctx, &list, opts...); err != nil {
+			return nil, fmt.Errorf("listing add-ons: %w", err)
+		}
+		return pointers(list.Items), nil
+	}
+	var list addonv1alpha1.ManagedClusterAddOnList
+	if err := c.Client.List(ctx, &list, opts...); err != nil {
+		return nil, fmt.Errorf("listing add-ons: %w", err)
+	}
+	addons := make([]*addonv1beta1.ManagedClusterAddOn, 0, len(list.Items))
+	for i := range list.Items {
+		addons = append(addons, AddOnToBeta(&list.Items[i]))
+	}
+	return addons, nil
+}
+
+// GetManagement reads one ClusterManagementAddOn; the API error is wrapped, so apierrors.IsNotFound works on it.
+func (c Client) GetManagement(ctx context.Context, name string) (*addonv1beta1.ClusterManagementAddOn, error) {
+	wire := c.WatchedManagement()
+	if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, wire); err != nil {
+		return nil, fmt.Errorf("reading ClusterManagementAddOn %s: %w", name, err)
+	}
+	return Management(wire)
+}
+
+// ListManagements lists ClusterManagementAddOns.
+func (c Client) ListManagements(
+	ctx context.Context, opts ...client.ListOption,
+) ([]*addonv1beta1.ClusterManagementAddOn, error) {
+	if c.Wire == WireBeta {
+		var list addonv1beta1.ClusterManagementAddOnList
+		if err := c.Client.List(ctx, &list, opts...); err != nil {
+			return nil, fmt.Errorf("listing ClusterManagementAddOns: %w", err)
+		}
+		return pointers(list.Items), nil
+	}
+	var list addonv1alpha1.ClusterManagementAddOnList
+	if err := c.Client.List(ctx, &list, opts...); err != nil {
+		return nil, fmt.Errorf("listing ClusterManagementAddOns: %w", err)
+	}
+	all := make([]*addonv1beta1.ClusterManagementAddOn, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, ManagementToBeta(&list.Items[i]))
+	}
+	return all, nil
+}
+
+// CreateAddOn creates a ManagedClusterAddOn.
+func (c Client) CreateAddOn(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
+	if err := c.Client.Create(ctx, c.wireAddOn(addon)); err != nil {
+		return fmt.Errorf("creating add-on %s/%s: %w", addon.Namespace, addon.Name, err)
+	}
+	return nil
+}
+
+// DeleteAddOn deletes a ManagedClusterAddOn, guarded by its UID when it has one.
+func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
+	var opts []client.DeleteOption
+	if uid := addon.UID; uid != "" {
+		opts = append(opts, client.Preconditions{UID: &uid})
+	}
+	if err := c.Client.Delete(ctx, c.wireAddOn(addon), opts...); err != nil {
+		return fmt.Errorf("deleting add-on %s/%s: %w", addon.Namespace, addon.Name, err)
+	}
+	return nil
+}
+
+// PatchAddOn writes what differs between two copies outside the status, as reconcile.PatchMain does.
+func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	return reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
+}
+
+// PatchAddOnStatus writes what differs between the statuses of two copies, as reconcile.PatchStatus does.
+func (c Client) PatchAddOnStatus(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	return reconcile.PatchStatus(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
+}
+
+// PatchManagementStatus writes what differs between the statuses of two copies, as reconcile.PatchStatus does.
+func (c Client) PatchManagementStatus(
+	ctx context.Context, before, after *addonv1beta1.ClusterManagementAddOn,
+) (bool, error) {
+	return reconcile.PatchStatus(ctx, c.Client, c.wireManagement(before), c.wireManagement(after))
+}
+
+// AddOn converts a watched object to v1beta1; the result shares no memory with it.
+func AddOn(wire client.Object) (*addonv1beta1.ManagedClusterAddOn, error) {
+	switch typed := wire.(type) {
+	case *addonv1alpha1.ManagedClusterAddOn:
+		return AddOnToBeta(typed), nil
+	case *addonv1beta1.ManagedClusterAddOn:
+		return typed.DeepCopy(), nil
+	}
+	return nil, fmt.Errorf("%T is no ManagedClusterAddOn", wire)
+}
+
+// Management converts a watched object to v1beta1; the result shares no memory with it.
+func Management(wire client.Object) (*addonv1beta1.ClusterManagementAddOn, error) {
+	switch typed := wire.(type) {
+	case *addonv1alpha1.ClusterManagementAddOn:
+		return ManagementToBeta(typed), nil
+	case *addonv1beta1.ClusterManagementAddOn:
+		return typed.DeepCopy(), nil
+	}
+	return nil, fmt.Errorf("%T is no ClusterManagementAddOn", wire)
+}
+
+func (c Client) wireAddOn(addon *addonv1beta1.ManagedClusterAddOn) client.Object {
+	if c.Wire == WireBeta {
+		return addon.DeepCopy()
+	}
+	return AddOnToAlpha(addon)
+}
+
+func (c Client) wireManagement(cma *addonv1beta1.ClusterManagementAddOn) client.Object {
+	if c.Wire == WireBeta {
+		return cma.DeepCopy()
+	}
+	return ManagementToAlpha(cma)
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}

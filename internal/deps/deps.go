@@ -1,0 +1,31 @@
+// Package deps is temporary: it keeps requirements in go.mod while packages are being written.
+package deps
+
+import (
+	_ "github.com/evanphx/json-patch/v5"
+	_ "github.com/openshift/library-go/pkg/operator/resource/resourcemerge"
+	_ "github.com/spf13/pflag"
+	_ "github.com/stretchr/testify/assert"
+	_ "github.com/stretchr/testify/require"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/term"
+	_ "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/metadata/metadatainformer"
+	_ "k8s.io/client-go/util/connrotation"
+	_ "k8s.io/client-go/util/jsonpath"
+	_ "k8s.io/component-base/version"
+	_ "k8s.io/utils/clock"
+	_ "k8s.io/utils/clock/testing"
+	_ "open-cluster-management.io/api/addon/v1alpha1"
+	_ "open-cluster-management.io/api/addon/v1beta1"
+	_ "open-cluster-management.io/api/cluster/v1"
+	_ "open-cluster-management.io/api/cluster/v1beta1"
+	_ "open-cluster-management.io/api/work/v1"
+	_ "sigs.k8s.io/controller-runtime"
+	_ "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	_ "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	_ "sigs.k8s.io/yaml"
+	_ "golang.org/x/tools/go/packages"
+	_ "github.com/prometheus/common/expfmt"
+)

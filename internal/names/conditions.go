@@ -1,0 +1,39 @@
+package names
+
+// ConditionOwner says which reconciler writes a condition type on a kind. One writer per condition type and kind and
+// side; a test compares this register with the code.
+type ConditionOwner struct {
+	// Kind is the API kind that carries the condition.
+	Kind string
+	// Type is the condition type.
+	Type string
+	// Writer is the name of the one reconciler that sets it, its import path below the module root with dots.
+	Writer string
+}
+
+// ConditionOwners returns the register of conditions, ordered by kind and type. Where the hub and the agent share a
+// condition by the contract (a cluster or add-on whose agent fell silent becomes Unknown by the hub), both stand here.
+func ConditionOwners() []ConditionOwner {
+	return []ConditionOwner{
+		{"AppliedManifestWork", "", "agent.work"},
+		{"ClusterManagementAddOn", "Progressing", "hub.rollout"},
+		{"ManagedCluster", "HubAcceptedManagedCluster", "hub.cluster"},
+		{"ManagedCluster", "ManagedClusterConditionAvailable", "agent.cluster"},
+		{"ManagedCluster", "ManagedClusterConditionAvailable", "hub.cluster"},
+		{"ManagedCluster", "ManagedClusterJoined", "agent.cluster"},
+		{"ManagedCluster", "ClusterCertificateRotated", "agent.join"},
+		{"ManagedClusterAddOn", "Available", "agent.addon"},
+		{"ManagedClusterAddOn", "Available", "hub.cluster"},
+		{"ManagedClusterAddOn", "Available", "hub.deploy"},
+		{"ManagedClusterAddOn", "ClusterCertificateRotated", "agent.addon"},
+		{"ManagedClusterAddOn", "Configured", "hub.rollout"},
+		{"ManagedClusterAddOn", "ManifestApplied", "hub.deploy"},
+		{"ManagedClusterAddOn", "Progressing", "hub.rollout"},
+		{"ManagedClusterAddOn", "RegistrationApplied", "hub.deploy"},
+		{"ManifestWork", "Applied", "agent.work"},
+		{"ManifestWork", "Available", "agent.work"},
+		{"ManifestWork", "Deleting", "agent.work"},
+		{"Placement", "PlacementMisconfigured", "hub.placement"},
+		{"Placement", "PlacementSatisfied", "hub.placement"},
+	}
+}

@@ -1,0 +1,80 @@
+package names
+
+// Labels and annotations of the Open Cluster Management APIs.
+const (
+	// LabelClusterName marks CSRs, leases, RBAC objects and the namespace of one managed cluster.
+	LabelClusterName = "open-cluster-management.io/cluster-name"
+	// LabelAddonName marks CSRs, RBAC objects and ManifestWorks of one add-on.
+	LabelAddonName = "open-cluster-management.io/addon-name"
+	// LabelAddonNamespace marks ManifestWorks that stand in another namespace than their add-on (hosted mode).
+	LabelAddonNamespace = "open-cluster-management.io/addon-namespace"
+	// LabelAddonTemplate marks hub RoleBindings that come from an AddOnTemplate; its value is empty.
+	LabelAddonTemplate = "open-cluster-management.io/addon-template-name"
+	// LabelPlacement names the Placement that a PlacementDecision belongs to.
+	LabelPlacement = "cluster.open-cluster-management.io/placement"
+	// LabelDecisionGroupIndex numbers the decision group of a PlacementDecision, from 0 without gaps.
+	LabelDecisionGroupIndex = "cluster.open-cluster-management.io/decision-group-index"
+	// LabelDecisionGroupName names the decision group of a PlacementDecision; it may be empty.
+	LabelDecisionGroupName = "cluster.open-cluster-management.io/decision-group-name"
+
+	// AnnotationConfigSpecHash carries the JSON map of config identity to spec hash on a ManifestWork of an add-on.
+	AnnotationConfigSpecHash = "open-cluster-management.io/config-spec-hash"
+	// AnnotationLifecycle on a ClusterManagementAddOn says who manages the add-on's life cycle.
+	AnnotationLifecycle = "addon.open-cluster-management.io/lifecycle"
+	// AnnotationHostingCluster on a ManagedClusterAddOn names the cluster that hosts the add-on agent.
+	AnnotationHostingCluster = "addon.open-cluster-management.io/hosting-cluster-name"
+	// AnnotationInstallNamespace carries the v1alpha1 field spec.installNamespace in v1beta1.
+	AnnotationInstallNamespace = "addon.open-cluster-management.io/v1alpha1-install-namespace"
+	// AnnotationDeletionOrphan on a manifest of an add-on keeps the object when the add-on goes.
+	AnnotationDeletionOrphan = "addon.open-cluster-management.io/deletion-orphan"
+	// AnnotationPreDelete on a Job or Pod of an add-on makes it a hook that runs before the add-on goes.
+	AnnotationPreDelete = "addon.open-cluster-management.io/addon-pre-delete"
+	// AnnotationImageRegistries on a ManagedCluster carries image mirrors as JSON.
+	AnnotationImageRegistries = "open-cluster-management.io/image-registries"
+	// AnnotationAddonPrefix starts the annotations that are copied from a ManagedCluster to its add-ons.
+	AnnotationAddonPrefix = "addon.open-cluster-management.io/"
+
+	// AnnotationHealthProbe on an AddOnTemplate chooses how the health of its add-on is told: "Lease" means that the
+	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
+	// own addition, see docs/adr/0006-template-health.md.
+	AnnotationHealthProbe = "addon.spokelet.io/health-probe"
+)
+
+// Finalizers of the Open Cluster Management APIs.
+const (
+	// FinalizerCluster keeps a ManagedCluster until the hub has removed what it made for it.
+	FinalizerCluster = "cluster.open-cluster-management.io/api-resource-cleanup"
+	// FinalizerManifestWork keeps a ManifestWork (and the work RoleBinding) until the spoke is clean.
+	FinalizerManifestWork = "cluster.open-cluster-management.io/manifest-work-cleanup"
+	// FinalizerAppliedManifestWork keeps an AppliedManifestWork until its objects are gone.
+	FinalizerAppliedManifestWork = "cluster.open-cluster-management.io/applied-manifest-work-cleanup"
+	// FinalizerAddonPreDelete keeps a ManagedClusterAddOn until its pre-delete hook is done.
+	FinalizerAddonPreDelete = "addon.open-cluster-management.io/addon-pre-delete"
+)
+
+// Well-known namespaces and objects.
+const (
+	// NamespaceHub is where the hub manager runs.
+	NamespaceHub = "open-cluster-management-hub"
+	// ServiceAccountHub is the identity of the hub manager in NamespaceHub, the one that the developer guide tells
+	// users to grant further rights to.
+	ServiceAccountHub = "addon-manager-controller-sa"
+	// NamespaceBootstrap is where the bootstrap service account lives on the hub.
+	NamespaceBootstrap = "open-cluster-management"
+	// ServiceAccountBootstrap is the identity in NamespaceBootstrap with which clusters join.
+	ServiceAccountBootstrap = "agent-registration-bootstrap"
+	// NamespaceAgent is the default namespace of the agent.
+	NamespaceAgent = "open-cluster-management-agent"
+	// ServiceAccountAgent is the identity of the agent in NamespaceAgent on its own cluster.
+	ServiceAccountAgent = "klusterlet-work-sa"
+	// NamespaceAgentAddon is the default namespace of add-on agents.
+	NamespaceAgentAddon = "open-cluster-management-agent-addon"
+	// SecretBootstrap holds the bootstrap kubeconfig in the agent's namespace.
+	SecretBootstrap = "bootstrap-hub-kubeconfig" //nolint:gosec // the name of a Secret, not a credential
+	// SecretHub holds the agent's own hub credential in the agent's namespace.
+	SecretHub = "hub-kubeconfig-secret"
+	// LeaseCluster is the heartbeat of a cluster in its hub namespace.
+	LeaseCluster = "managed-cluster-lease"
+	// FieldManagerWork is the field manager and user agent of writes to the spoke.
+	FieldManagerWork = "work-agent"
+)
