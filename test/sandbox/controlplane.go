@@ -1,0 +1,234 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// startTimeout ends a start that hangs; a control plane takes some seconds, many at once on a slow machine more.
+	startTimeout = 3 * time.Minute
+	// startAttempts is how often a start is tried when another program takes a port that was free a moment before.
+	startAttempts = 3
+	// stopGrace is how long a process gets to end by itself; etcd and the API server need no longer.
+	stopGrace = 2 * time.Second
+	// pollInterval is how often readiness is asked for.
+	pollInterval = 50 * time.Millisecond
+)
+
+// Options says what a control plane is like. All fields may stay empty.
+type Options struct {
+	// Name stands in errors and in what Log receives.
+	Name string
+	// Dir is the directory of the control plane, made if missing and removed by Stop; empty means a temporary one.
+	Dir string
+	// Assets is the directory with etcd, kube-apiserver and kube-controller-manager; empty means the environment
+	// variable KUBE_ASSETS, and bin/kube below the module root without it.
+	Assets string
+	// Log receives a line per event of interest; nil drops them.
+	Log io.Writer
+	// Audit lets the API server write an audit log, one JSON line per finished request, see AuditLog.
+	Audit bool
+}
+
+// ControlPlane is a running Kubernetes control plane.
+type ControlPlane struct {
+	// Name is the name from the options.
+	Name string
+	// Dir holds keys, data and logs of the control plane.
+	Dir string
+	// Host is the URL of the API server.
+	Host string
+
+	opts       Options
+	assets     string
+	authority  *authority
+	admin      *rest.Config
+	etcd       *Process
+	apiserver  *Process
+	controller *Process
+	janitor    *janitor
+	stop       sync.Once
+}
+
+// Start starts a control plane and returns when its API server is ready and its controllers work. The context bounds
+// the start only; the caller must call Stop.
+func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
+	assets, err := findAssets(opts.Assets)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("gave up after %s", startTimeout))
+	defer cancel()
+	if opts.Log == nil {
+		opts.Log = io.Discard
+	}
+	var failed error
+	for range startAttempts {
+		c, err := startOnce(ctx, opts, assets)
+		if err == nil {
+			return c, nil
+		}
+		failed = errors.Join(failed, err)
+		if !isPortTaken(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("starting control plane %s: %w", opts.Name, failed)
+}
+
+func startOnce(ctx context.Context, opts Options, assets string) (*ControlPlane, error) {
+	started := time.Now()
+	c := &ControlPlane{Name: opts.Name, Dir: opts.Dir, opts: opts, assets: assets}
+	if err := c.makeDir(); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.janitor, err = startJanitor(c.Dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(c.Dir))
+	}
+	if err := c.startProcesses(ctx, started); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	fmt.Fprintf(opts.Log, "control plane %s: ready at %s after %s\n",
+		c.Name, c.Host, time.Since(started).Round(10*time.Millisecond))
+	return c, nil
+}
+
+func (c *ControlPlane) makeDir() error {
+	if c.Dir == "" {
+		dir, err := os.MkdirTemp("", "spokelet-sandbox-")
+		if err != nil {
+			return fmt.Errorf("making a directory: %w", err)
+		}
+		c.Dir = dir
+		return nil
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return fmt.Errorf("finding directory %s: %w", c.Dir, err)
+	}
+	c.Dir = dir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	return nil
+}
+
+func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error {
+	var err error
+	if c.authority, err = newAuthority(c.Name, now); err != nil {
+		return err
+	}
+	if err := c.authority.writePKI(c.Dir, now); err != nil {
+		return fmt.Errorf("writing keys and certificates: %w", err)
+	}
+	ports, err := freePorts(4)
+	if err != nil {
+		return err
+	}
+	c.Host = "https://127.0.0.1:" + strconv.Itoa(ports[2])
+	if c.admin, err = c.User("sandbox-admin", "system:masters"); err != nil {
+		return err
+	}
+	if err := c.writeFiles(); err != nil {
+		return err
+	}
+	c.etcd = c.process("etcd", etcdArgs(c.Dir, ports[0], ports[1]))
+	c.apiserver = c.process("kube-apiserver", c.apiserverArgs(ports[2], ports[0]))
+	c.controller = c.process("kube-controller-manager", c.controllerArgs(ports[3]))
+	// The API server retries its connection to etcd, so both start at once; the controllers would exit without it.
+	for _, p := range []*Process{c.etcd, c.apiserver} {
+		if err := p.Start(); err != nil {
+			return err
+		}
+	}
+	if err := c.waitReady(ctx); err != nil {
+		return err
+	}
+	if err := c.controller.Start(); err != nil {
+		return err
+	}
+	return c.waitControllers(ctx)
+}
+
+func (c *ControlPlane) process(program string, args []string) *Process {
+	return &Process{
+		Name: program + " of " + c.Name, Path: filepath.Join(c.assets, program), Args: args,
+		LogPath: filepath.Join(c.Dir, program+".log"),
+	}
+}
+
+// Stop ends the control plane and removes its directory. It may be called more than once.
+func (c *ControlPlane) Stop() {
+	c.stop.Do(func() {
+		var group sync.WaitGroup
+		for _, p := range []*Process{c.controller, c.apiserver, c.etcd} {
+			if p != nil {
+				group.Go(func() { p.Stop(stopGrace) })
+			}
+		}
+		group.Wait()
+		if err := c.janitor.finish(); err != nil {
+			fmt.Fprintf(c.opts.Log, "control plane %s: removing its directory: %v\n", c.Name, err)
+		}
+	})
+}
+
+// PIDs returns the process IDs of etcd, the API server and the controller manager.
+func (c *ControlPlane) PIDs() []int {
+	return []int{c.etcd.PID(), c.apiserver.PID(), c.controller.PID()}
+}
+
+// AuditLog returns the path of the audit log, empty when the options did not ask for one.
+func (c *ControlPlane) AuditLog() string {
+	if !c.opts.Audit {
+		return ""
+	}
+	return filepath.Join(c.Dir, "audit.log")
+}
+
+// CA returns the certificate of the control plane's authority as PEM.
+func (c *ControlPlane) CA() []byte { return append([]byte(nil), c.authority.certPEM...) }
+
+// exited returns why one of the processes ended, nil while all that were started run.
+func (c *ControlPlane) exited() error {
+	for _, p := range []*Process{c.etcd, c.apiserver, c.controller} {
+		if p.PID() == 0 {
+			continue
+		}
+		if err := p.Exited(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freePorts returns different ports of loopback that were free a moment ago.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		defer listener.Close()
+		addr, ok := listener.Addr().(*net.TCPAddr)
+		if !ok {
+			return nil, fmt.Errorf("looking for a free port: got the address %s", listener.Addr())
+		}
+		ports = append(ports, addr.Port)
+	}
+	return ports, nil
+}
