@@ -1,0 +1,73 @@
+# Spokelet. "make help" lists the commands.
+
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+BIN := bin
+# A directory with ready control plane programs; empty means to compile them.
+KUBE_ASSETS ?=
+ifneq ($(KUBE_ASSETS),)
+override KUBE_ASSETS := $(abspath $(KUBE_ASSETS))
+endif
+export KUBE_ASSETS
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
+LDFLAGS := -s -w -X github.com/spokelet/spokelet/internal/version.version=$(VERSION)
+GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+# How long one test package may take, so that a hang becomes a stack trace; a package takes a minute or two.
+TEST_TIMEOUT := 20m
+# Packages at the same time; each integration package runs control planes of its own.
+TEST_PARALLEL := 2
+# Further flags for go test, such as TEST_FLAGS='-run Kill -v'.
+TEST_FLAGS ?=
+# Packages to test.
+TEST_PACKAGES ?= ./...
+# Control planes that "make sandbox" starts.
+CLUSTERS ?= hub,cluster1
+
+.PHONY: help
+help: ## Print this list
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
+
+.PHONY: build
+build: ## Build the agent and the hub manager into bin/
+	$(GOBUILD) -o $(BIN)/spokelet ./cmd/spokelet
+	$(GOBUILD) -o $(BIN)/spokelet-hub ./cmd/spokelet-hub
+
+.PHONY: kube
+kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube (KUBE_ASSETS=dir uses ready ones)
+	@cd test/kube && go run ./build -o ../../$(BIN)/kube
+
+.PHONY: test
+test: kube ## Run all tests: unit tests, and integration tests on real control planes
+	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(TEST_PACKAGES)
+
+.PHONY: lint
+lint: ## Check the code with golangci-lint and go vet
+	@cd tools && go build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(BIN)/golangci-lint run --timeout 30m ./...
+	cd test/kube && go vet ./build
+
+.PHONY: demo
+demo: kube build ## Show a hub, two clusters and an add-on on this machine
+	@$(GOBUILD) -o $(BIN)/hello-agent ./test/hello
+	@$(GOBUILD) -o $(BIN)/demo ./test/demo
+	@$(BIN)/demo
+
+.PHONY: sandbox
+sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)
+	go run ./test/sandbox/cmd/sandbox --clusters $(CLUSTERS)
+
+.PHONY: crds
+crds: ## Take the CRDs from the API module again
+	go run ./manifests/gen
+
+.PHONY: verify
+verify: crds ## Generate, and fail when that changed anything
+	@git diff --exit-code -- manifests/crds
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	rm -rf $(BIN)

@@ -1,0 +1,21 @@
+// Package version says which build of Spokelet a program is.
+package version
+
+import "runtime/debug"
+
+// version is set by the linker; see the Makefile.
+//
+//nolint:gochecknoglobals // the linker can set nothing else
+var version string
+
+// String returns the version that the build was stamped with, the version of the module when it was built from a
+// module cache, and "unversioned" otherwise.
+func String() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "unversioned"
+}

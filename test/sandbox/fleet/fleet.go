@@ -1,0 +1,208 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+// HubName is the name of the hub's control plane.
+const HubName = "hub"
+
+// stopGrace is how long a program gets to end by itself.
+const stopGrace = 5 * time.Second
+
+// Options says what a fleet consists of.
+type Options struct {
+	// Clusters are the names of the managed clusters.
+	Clusters []string
+	// Binaries is the directory with spokelet and spokelet-hub; empty means bin below the module root.
+	Binaries string
+	// Dir holds logs, kubeconfigs and data of the fleet; empty means a temporary directory, removed by Close.
+	Dir string
+	// Assets is the directory with the control plane binaries, as in sandbox.Options.
+	Assets string
+	// Audit writes an audit log on each control plane, as in sandbox.Options.
+	Audit bool
+	// Log receives what the fleet does; nil drops it.
+	Log io.Writer
+}
+
+// Fleet is a hub and its managed clusters.
+type Fleet struct {
+	// Hub is the control plane of the hub.
+	Hub *sandbox.ControlPlane
+	// HubClient reads and writes the hub as an administrator.
+	HubClient client.Client
+
+	opts     Options
+	binaries string
+	dir      string
+	ownDir   bool
+	clusters map[string]*Cluster
+	manager  *sandbox.Process
+	webhook  webhookServing
+
+	mu        sync.Mutex
+	processes []*sandbox.Process
+}
+
+// Cluster is one managed cluster of a fleet.
+type Cluster struct {
+	// Name is the name under which the cluster joins.
+	Name string
+	// ControlPlane is the cluster itself.
+	ControlPlane *sandbox.ControlPlane
+	// Client reads and writes the cluster as an administrator.
+	Client client.Client
+	// Agent is the process of our agent; nil until StartAgent.
+	Agent *sandbox.Process
+}
+
+// Scheme returns a scheme with all kinds that hub and clusters serve.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, addonv1alpha1.Install, addonv1beta1.Install, clusterv1.Install,
+		clusterv1alpha1.Install, clusterv1beta1.Install, workv1.Install,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}
+
+// New starts the control planes of a fleet, all at once, and nothing else. The caller must call Close.
+func New(ctx context.Context, opts Options) (*Fleet, error) {
+	binaries, err := findBinaries(opts.Binaries)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{opts: opts, binaries: binaries, dir: opts.Dir, clusters: map[string]*Cluster{}}
+	if f.opts.Log == nil {
+		f.opts.Log = io.Discard
+	}
+	if f.dir == "" {
+		dir, err := os.MkdirTemp("", "spokelet-fleet-")
+		if err != nil {
+			return nil, fmt.Errorf("making a directory for the fleet: %w", err)
+		}
+		f.dir, f.ownDir = dir, true
+	}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of the fleet: %w", err)
+	}
+	if err := f.startControlPlanes(ctx); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (f *Fleet) startControlPlanes(ctx context.Context) error {
+	names := append([]string{HubName}, f.opts.Clusters...)
+	planes := make([]*sandbox.ControlPlane, len(names))
+	var group errgroup.Group
+	for i, name := range names {
+		group.Go(func() error {
+			plane, err := sandbox.Start(ctx, sandbox.Options{
+				Name: name, Dir: filepath.Join(f.dir, name), Assets: f.opts.Assets, Audit: f.opts.Audit, Log: f.opts.Log,
+			})
+			planes[i] = plane
+			return err
+		})
+	}
+	failed := group.Wait()
+	for i, plane := range planes {
+		if plane == nil {
+			continue
+		}
+		admin, err := client.New(plane.Admin(), client.Options{Scheme: Scheme()})
+		failed = errors.Join(failed, err)
+		if i == 0 {
+			f.Hub, f.HubClient = plane, admin
+			continue
+		}
+		f.clusters[names[i]] = &Cluster{Name: names[i], ControlPlane: plane, Client: admin}
+	}
+	return failed
+}
+
+// Cluster returns the managed cluster of that name; it panics when the fleet has none, which is a mistake in a test.
+func (f *Fleet) Cluster(name string) *Cluster {
+	cluster, ok := f.clusters[name]
+	if !ok {
+		panic("the fleet has no cluster " + name)
+	}
+	return cluster
+}
+
+// Clusters returns the managed clusters in the order of the options.
+func (f *Fleet) Clusters() []*Cluster {
+	all := make([]*Cluster, 0, len(f.clusters))
+	for _, name := range f.opts.Clusters {
+		all = append(all, f.clusters[name])
+	}
+	return all
+}
+
+// Dir returns the directory with logs and kubeconfigs.
+func (f *Fleet) Dir() string { return f.dir }
+
+// Kubeconfig writes a kubeconfig for cfg into the fleet's directory and returns its path.
+func (f *Fleet) Kubeconfig(plane *sandbox.ControlPlane, cfg *rest.Config, name string) (string, error) {
+	data, err := plane.Kubeconfig(cfg)
+	if err != nil {
+		return "", fmt.Errorf("building kubeconfig %s: %w", name, err)
+	}
+	path := filepath.Join(f.dir, name+".kubeconfig")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return "", fmt.Errorf("writing kubeconfig %s: %w", name, err)
+	}
+	return path, nil
+}
+
+// Close ends all processes and control planes and removes the directory unless it was given.
+func (f *Fleet) Close() error {
+	var group errgroup.Group
+	for _, process := range f.Processes() {
+		group.Go(func() error { process.Stop(stopGrace); return nil })
+	}
+	err := group.Wait()
+	if f.Hub != nil {
+		group.Go(func() error { f.Hub.Stop(); return nil })
+	}
+	for _, cluster := range f.clusters {
+		group.Go(func() error { cluster.ControlPlane.Stop(); return nil })
+	}
+	err = errors.Join(err, group.Wait())
+	if f.ownDir {
+		err = errors.Join(err, os.RemoveAll(f.dir))
+	}
+	return err
+}
+
+// Processes returns all programs that were started, in the order of their start.
+func (f *Fleet) Processes() []*sandbox.Process {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]*sandbox.Process(nil), f.processes...)
+}

@@ -1,0 +1,40 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// pollInterval is how often Wait looks: often enough that what it measures is not its own.
+const pollInterval = 50 * time.Millisecond
+
+// ErrNotYet is what a condition of Wait returns, wrapped with the reason, while it does not hold.
+var ErrNotYet = errors.New("not yet")
+
+// NotYet says why a condition does not hold yet.
+func NotYet(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrNotYet}, args...)...)
+}
+
+// Wait calls holds until it returns nil or ctx ends; the error then says what was waited for and the last reason why
+// it did not hold. Errors of reading are reasons like any other: a server that restarts is waited for too.
+func Wait(ctx context.Context, what string, note func(string), holds func(ctx context.Context) error) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := holds(ctx)
+		if err == nil {
+			return nil
+		}
+		if note != nil {
+			note(err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w (%w)", what, err, context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+}
