@@ -15,7 +15,10 @@ endif
 export KUBE_ASSETS
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 LDFLAGS := -s -w -X github.com/spokelet/spokelet/internal/version.version=$(VERSION)
-GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+# The same settings for programs, tests and the linter, so that each package is compiled once.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -buildvcs=false
+GOBUILD := go build -ldflags '$(LDFLAGS)'
 # How long one test package may take, so that a hang becomes a stack trace; a package takes a minute or two.
 TEST_TIMEOUT := 20m
 # Packages at the same time; each integration package runs control planes of its own.

@@ -3,6 +3,7 @@ package addonapi
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,7 +74,9 @@ func (c Client) GetAddOn(ctx context.Context, key types.NamespacedName) (*addonv
 }
 
 // ListAddOns lists ManagedClusterAddOns.
-func (c Client) ListAddOns(ctx context.Context, opts ...client.ListOption) ([]*addonv1beta1.ManagedClusterAddOn, error) {
+func (c Client) ListAddOns(
+	ctx context.Context, opts ...client.ListOption,
+) ([]*addonv1beta1.ManagedClusterAddOn, error) {
 	if c.Wire == WireBeta {
 		var list addonv1beta1.ManagedClusterAddOnList
 		if err := c.Client.List(ctx, &list, opts...); err != nil {
@@ -82,7 +85,7 @@ func (c Client) ListAddOns(ctx context.Context, opts ...client.ListOption) ([]*a
 		return pointers(list.Items), nil
 	}
 	var list addonv1alpha1.ManagedClusterAddOnList
-	if err := c.Client.List(ctx, &list, opts...); err != nil {
+	if err := c.Client.List(ctx, &list, uncopied(opts)...); err != nil {
 		return nil, fmt.Errorf("listing add-ons: %w", err)
 	}
 	addons := make([]*addonv1beta1.ManagedClusterAddOn, 0, len(list.Items))
@@ -113,7 +116,7 @@ func (c Client) ListManagements(
 		return pointers(list.Items), nil
 	}
 	var list addonv1alpha1.ClusterManagementAddOnList
-	if err := c.Client.List(ctx, &list, opts...); err != nil {
+	if err := c.Client.List(ctx, &list, uncopied(opts)...); err != nil {
 		return nil, fmt.Errorf("listing ClusterManagementAddOns: %w", err)
 	}
 	all := make([]*addonv1beta1.ClusterManagementAddOn, 0, len(list.Items))
@@ -194,6 +197,11 @@ func (c Client) wireManagement(cma *addonv1beta1.ClusterManagementAddOn) client.
 		return cma.DeepCopy()
 	}
 	return ManagementToAlpha(cma)
+}
+
+// uncopied lets a cache hand out its own objects: the conversion copies each of them anyway.
+func uncopied(opts []client.ListOption) []client.ListOption {
+	return append(slices.Clone(opts), client.UnsafeDisableDeepCopy)
 }
 
 func pointers[T any](items []T) []*T {

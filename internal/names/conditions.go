@@ -17,11 +17,12 @@ func ConditionOwners() []ConditionOwner {
 	return []ConditionOwner{
 		{"AppliedManifestWork", "", "agent.work"},
 		{"ClusterManagementAddOn", "Progressing", "hub.rollout"},
+		{"ManagedCluster", "ClusterCertificateRotated", "agent.join"},
+		{"ManagedCluster", "Deleting", "hub.cluster"},
 		{"ManagedCluster", "HubAcceptedManagedCluster", "hub.cluster"},
 		{"ManagedCluster", "ManagedClusterConditionAvailable", "agent.cluster"},
 		{"ManagedCluster", "ManagedClusterConditionAvailable", "hub.cluster"},
 		{"ManagedCluster", "ManagedClusterJoined", "agent.cluster"},
-		{"ManagedCluster", "ClusterCertificateRotated", "agent.join"},
 		{"ManagedClusterAddOn", "Available", "agent.addon"},
 		{"ManagedClusterAddOn", "Available", "hub.cluster"},
 		{"ManagedClusterAddOn", "Available", "hub.deploy"},
@@ -33,6 +34,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManifestWork", "Applied", "agent.work"},
 		{"ManifestWork", "Available", "agent.work"},
 		{"ManifestWork", "Deleting", "agent.work"},
+		{"ManifestWork", "StatusFeedbackSynced", "agent.work"},
 		{"Placement", "PlacementMisconfigured", "hub.placement"},
 		{"Placement", "PlacementSatisfied", "hub.placement"},
 	}

@@ -25,6 +25,9 @@ const (
 	AnnotationHostingCluster = "addon.open-cluster-management.io/hosting-cluster-name"
 	// AnnotationInstallNamespace carries the v1alpha1 field spec.installNamespace in v1beta1.
 	AnnotationInstallNamespace = "addon.open-cluster-management.io/v1alpha1-install-namespace"
+	// AnnotationAddOnConfiguration carries the deprecated v1alpha1 field spec.addOnConfiguration of a
+	// ClusterManagementAddOn in v1beta1, as JSON; it is never stored. It is Spokelet's own addition.
+	AnnotationAddOnConfiguration = "addon.spokelet.io/v1alpha1-addon-configuration"
 	// AnnotationDeletionOrphan on a manifest of an add-on keeps the object when the add-on goes.
 	AnnotationDeletionOrphan = "addon.open-cluster-management.io/deletion-orphan"
 	// AnnotationPreDelete on a Job or Pod of an add-on makes it a hook that runs before the add-on goes.
@@ -34,10 +37,32 @@ const (
 	// AnnotationAddonPrefix starts the annotations that are copied from a ManagedCluster to its add-ons.
 	AnnotationAddonPrefix = "addon.open-cluster-management.io/"
 
+	// LabelInstalledBy on a ManagedClusterAddOn says who created it: InstalledByPlacement for the install reconciler,
+	// which deletes no other. It is Spokelet's own addition.
+	LabelInstalledBy = "addon.spokelet.io/installed-by"
+	// InstalledByPlacement is the value of LabelInstalledBy for add-ons that an install strategy of type Placements made.
+	InstalledByPlacement = "placement"
+	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
+	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
+	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
+
 	// AnnotationHealthProbe on an AddOnTemplate chooses how the health of its add-on is told: "Lease" means that the
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
 	// own addition, see docs/adr/0006-template-health.md.
 	AnnotationHealthProbe = "addon.spokelet.io/health-probe"
+)
+
+// Labels of Spokelet's own; no peer reads them.
+const (
+	// LabelCredential marks the Secrets in which the agent keeps credentials, so that it finds them again after a
+	// restart; its value is CredentialAddon or CredentialPending. LabelClusterName and LabelAddonName say whose they are.
+	LabelCredential = "spokelet.io/credential"
+	// CredentialAddon marks the Secret that an add-on agent reads.
+	CredentialAddon = "addon"
+	// CredentialPending marks a private key that waits for its certificate.
+	CredentialPending = "pending"
+	// AnnotationHub on the Secret of an add-on says from which hub the credential is, in one short string.
+	AnnotationHub = "spokelet.io/hub"
 )
 
 // Finalizers of the Open Cluster Management APIs.

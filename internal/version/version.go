@@ -3,9 +3,7 @@ package version
 
 import "runtime/debug"
 
-// version is set by the linker; see the Makefile.
-//
-//nolint:gochecknoglobals // the linker can set nothing else
+// version is set by the linker, which can set nothing but a variable; see the Makefile.
 var version string
 
 // String returns the version that the build was stamped with, the version of the module when it was built from a

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bytes"
+
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"

@@ -38,7 +38,11 @@ func run(ctx context.Context, names []string, dir string, once bool) error {
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(made)
+		defer func() {
+			if err := os.RemoveAll(made); err != nil {
+				fmt.Fprintf(os.Stderr, "sandbox: removing the kubeconfigs: %v\n", err)
+			}
+		}()
 		dir = made
 	}
 	planes := make([]*sandbox.ControlPlane, len(names))

@@ -1,0 +1,502 @@
+package addon
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func hubClient(driver, user string, groups ...string) addonv1beta1.RegistrationConfig {
+	return addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
+		Driver: driver, Subject: addonv1beta1.KubeClientSubject{
+			BaseSubject: addonv1beta1.BaseSubject{User: user, Groups: groups},
+		},
+	}}
+}
+
+func customSigner(name string) addonv1beta1.RegistrationConfig {
+	return addonv1beta1.RegistrationConfig{
+		Type: addonv1beta1.CustomSigner, CustomSigner: &addonv1beta1.CustomSignerConfig{SignerName: name},
+	}
+}
+
+func addonWith(registrations ...addonv1beta1.RegistrationConfig) facts {
+	return facts{
+		now: noon, name: "hello", cluster: "c1", grace: 5 * time.Minute,
+		addon: &addonv1beta1.ManagedClusterAddOn{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello"},
+			Status: addonv1beta1.ManagedClusterAddOnStatus{
+				Namespace: "ns", Registrations: registrations,
+				HealthCheck: addonv1beta1.HealthCheck{Mode: addonv1beta1.HealthCheckModeCustomized},
+			},
+		},
+	}
+}
+
+func secretsOf(p plan) []string {
+	var all []string
+	for _, reg := range p.serve {
+		all = append(all, reg.secret.String())
+	}
+	return all
+}
+
+func TestPlaceOf(t *testing.T) {
+	tests := map[string]struct {
+		change func(f *facts)
+		want   place
+	}{
+		"the hub's word counts": {
+			func(f *facts) { f.addon.Annotations = map[string]string{names.AnnotationInstallNamespace: "other"} },
+			place{side: sideAgent, namespace: "ns"},
+		},
+		"then the annotation": {
+			func(f *facts) {
+				f.addon.Status.Namespace = ""
+				f.addon.Annotations = map[string]string{names.AnnotationInstallNamespace: "other"}
+			},
+			place{side: sideAgent, namespace: "other"},
+		},
+		"then the default": {
+			func(f *facts) { f.addon.Status.Namespace = "" },
+			place{side: sideAgent, namespace: "open-cluster-management-agent-addon"},
+		},
+		"an agent beside its cluster puts add-ons on the cluster": {
+			func(f *facts) { f.split = true }, place{side: sideSpoke, namespace: "ns"},
+		},
+		"a hosted add-on runs beside the agent": {
+			func(f *facts) {
+				f.split = true
+				f.addon.Annotations = map[string]string{names.AnnotationHostingCluster: "host"}
+			},
+			place{side: sideAgent, namespace: "ns", hosting: "host"},
+		},
+		"an empty annotation is no host": {
+			func(f *facts) {
+				f.split = true
+				f.addon.Annotations = map[string]string{names.AnnotationHostingCluster: ""}
+			},
+			place{side: sideSpoke, namespace: "ns"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := addonWith()
+			tc.change(&f)
+			assert.Equal(t, tc.want, placeOf(f))
+		})
+	}
+}
+
+func TestPlanRegistrations(t *testing.T) {
+	const kube, custom = "ns/hello-hub-kubeconfig", "ns/hello-example.com-s-client-cert"
+	tests := map[string]struct {
+		registrations []addonv1beta1.RegistrationConfig
+		serve         []string
+		declare       bool
+		waits         bool
+		refused       string
+	}{
+		"no registration, nothing to do": {},
+		"a declared registration is served": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("csr", "u", "g")}, serve: []string{kube},
+		},
+		"a complete subject is served with the declaration": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("", "u", "g")}, serve: []string{kube}, declare: true,
+		},
+		"an incomplete subject waits for what the hub makes of the declaration": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("", "")}, declare: true, waits: true,
+		},
+		"once declared, an empty subject means the default": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("csr", "")}, serve: []string{kube},
+		},
+		"a registration without kubeClient is declared": {
+			registrations: []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient}}, declare: true, waits: true,
+		},
+		"another driver is replaced and its subject not asked for": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("token", "system:serviceaccount:c1:hello-agent")},
+			declare:       true, waits: true,
+		},
+		"the subject of another driver is not asked for after the declaration either": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("csr", "system:serviceaccount:c1:hello-agent")},
+			waits:         true,
+		},
+		"a custom signer needs no declaration": {
+			registrations: []addonv1beta1.RegistrationConfig{customSigner("example.com/s")}, serve: []string{custom},
+		},
+		"both kinds side by side": {
+			registrations: []addonv1beta1.RegistrationConfig{customSigner("example.com/s"), hubClient("csr", "u", "g")},
+			serve:         []string{custom, kube},
+		},
+		"the same twice is served once": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("csr", "u", "g"), hubClient("csr", "u", "g")},
+			serve:         []string{kube},
+		},
+		"two for one Secret are told": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("csr", "u", "g"), hubClient("csr", "other", "g")},
+			serve:         []string{kube},
+			refused: "Failed to rotated client certificate registrations[1]: another registration before it has the same " +
+				"secret hello-hub-kubeconfig and another subject: only that is served",
+		},
+		"a broken one does not stop its sibling": {
+			registrations: []addonv1beta1.RegistrationConfig{customSigner(""), hubClient("csr", "u", "g")},
+			serve:         []string{kube},
+			refused:       "registrations[0]: a registration of type customSigner needs customSigner.signerName",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := decide(addonWith(tc.registrations...))
+			assert.Equal(t, tc.serve, secretsOf(p))
+			assert.Equal(t, tc.declare, p.declare)
+			assert.Equal(t, tc.waits, p.waits)
+			if tc.refused == "" {
+				assert.Empty(t, p.refused)
+				return
+			}
+			require.Len(t, p.refused, 1)
+			assert.Contains(t, p.refused[0].condition.Message, tc.refused)
+		})
+	}
+}
+
+func TestPlanRemoval(t *testing.T) {
+	applied := metav1.Condition{Type: "RegistrationApplied", Status: metav1.ConditionTrue}
+	now := metav1.NewTime(noon)
+	tests := map[string]struct {
+		change func(f *facts)
+		want   removal
+	}{
+		"an add-on that is gone loses all":              {func(f *facts) { f.addon = nil }, removeAll},
+		"an add-on with registrations loses the others": {func(*facts) {}, removeStale},
+		"an add-on that is being deleted loses none": {
+			func(f *facts) { f.addon.DeletionTimestamp = &now }, removeNone,
+		},
+		"nor does it when its registrations went away": {
+			func(f *facts) {
+				f.addon.DeletionTimestamp, f.addon.Status.Registrations = &now, nil
+				f.addon.Status.Conditions = []metav1.Condition{applied}
+			}, removeNone,
+		},
+		"an empty list that the hub means counts": {
+			func(f *facts) {
+				f.addon.Status.Registrations = nil
+				f.addon.Status.Conditions = []metav1.Condition{applied}
+			}, removeAll,
+		},
+		"an empty list that the hub does not speak of does not": {
+			func(f *facts) { f.addon.Status.Registrations = nil }, removeNone,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := addonWith(hubClient("csr", "u", "g"))
+			tc.change(&f)
+			assert.Equal(t, tc.want, decide(f).remove)
+		})
+	}
+}
+
+func TestGoes(t *testing.T) {
+	p := decide(addonWith(hubClient("csr", "u", "g")))
+	wanted := p.serve[0]
+	pending := csr.PendingName(wanted.request)
+	key := func(namespace, name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	live := held{side: sideAgent, key: wanted.secret}
+	stale := held{side: sideAgent, key: key("old", "hello-hub-kubeconfig")}
+	served := []result{{served: true}}
+	tests := map[string]struct {
+		secret  held
+		change  func(p *plan)
+		results []result
+		want    bool
+	}{
+		"what is wanted stays":                       {secret: live, results: served},
+		"its pending key stays":                      {secret: held{sideAgent, key("agent", pending), "", true}, results: served},
+		"what is not wanted goes":                    {secret: stale, results: served, want: true},
+		"the same on the other cluster goes":         {secret: held{side: sideSpoke, key: wanted.secret}, results: served, want: true},
+		"the pending key of another signer goes":     {secret: held{sideAgent, key("agent", "x-pending"), "", true}, results: served, want: true},
+		"nothing goes before its successor is there": {secret: stale, results: []result{{served: false}}},
+		"nothing goes while one of several is not there": {
+			secret: stale, results: []result{{served: true}, {served: false}},
+		},
+		"nothing goes while the hub must move first": {
+			secret: stale, results: served, change: func(p *plan) { p.waits = true },
+		},
+		"nothing goes while a registration is broken": {
+			secret: stale, results: served, change: func(p *plan) { p.refused = []result{{}} },
+		},
+		"all goes when all is to go":      {secret: live, change: func(p *plan) { p.remove = removeAll }, want: true},
+		"none goes when none is to go":    {secret: stale, results: served, change: func(p *plan) { p.remove = removeNone }},
+		"an unfinished plan removes none": {secret: live, change: func(p *plan) { p.remove = "" }, results: []result{{}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			q := p
+			if tc.change != nil {
+				tc.change(&q)
+			}
+			assert.Equal(t, tc.want, goes(tc.secret, "agent", q, tc.results))
+		})
+	}
+}
+
+func TestPlanHealth(t *testing.T) {
+	lease := func(at time.Time) *coordinationv1.Lease {
+		renewed := metav1.NewMicroTime(at)
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hello"},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
+		}
+	}
+	tests := map[string]struct {
+		change  func(f *facts)
+		status  metav1.ConditionStatus // empty: left alone
+		reason  string
+		message string
+		wake    time.Time
+	}{
+		"a fresh lease": {
+			func(f *facts) { f.lease.object = lease(noon.Add(-time.Minute)) },
+			metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated", "hello add-on is available.", noon.Add(4 * time.Minute),
+		},
+		"a stale lease": {
+			func(f *facts) { f.lease.object = lease(noon.Add(-5 * time.Minute)) },
+			metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped",
+			"hello add-on is not available. Its lease ns/hello was last renewed at 2026-11-20T11:55:00Z, " +
+				"more than 5m0s ago.", time.Time{},
+		},
+		"a lease that nobody renewed": {
+			func(f *facts) {
+				f.lease.object = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hello"}}
+			},
+			metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped",
+			"hello add-on is not available. Its lease ns/hello has no renewTime: it exists but was never renewed.", time.Time{},
+		},
+		"no lease": {
+			func(*facts) {},
+			metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound",
+			"The status of hello add-on is unknown. There is no lease ns/hello: no agent of the add-on has renewed it yet.",
+			time.Time{},
+		},
+		"no lease of a hosted add-on": {
+			func(f *facts) { f.addon.Annotations = map[string]string{names.AnnotationHostingCluster: "host"} },
+			metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound",
+			`The status of hello add-on is unknown. No lease found on hosting cluster "host"; ` +
+				`verify it matches the cluster where this managed cluster's klusterlet actually runs.`, time.Time{},
+		},
+		"a lease that is not seen": {
+			func(f *facts) { f.lease = sight{cause: errors.New("forbidden")} }, "", "", "", time.Time{},
+		},
+		"a cluster that the hub lost sight of": {
+			func(f *facts) { f.lease.object, f.clusterUnknown = lease(noon), true }, "", "", "", noon.Add(5 * time.Minute),
+		},
+		"an add-on that looks after its health itself": {
+			func(f *facts) { f.addon.Status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized },
+			"", "", "", time.Time{},
+		},
+		"an add-on that is being deleted": {
+			func(f *facts) {
+				now := metav1.NewTime(noon)
+				f.addon.DeletionTimestamp, f.lease.object = &now, lease(noon)
+			},
+			metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated", "hello add-on is available.", noon.Add(5 * time.Minute),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := addonWith()
+			f.addon.Status.HealthCheck.Mode = ""
+			f.lease = sight{known: true}
+			tc.change(&f)
+			p := decide(f)
+			assert.True(t, tc.wake.Equal(p.wake), "wakes at %s", p.wake)
+			if tc.status == "" {
+				assert.Nil(t, p.available)
+				return
+			}
+			assert.Equal(t, []target{{side: sideAgent, lease: true, namespace: "ns", name: "hello"}}, p.watch)
+			assert.Equal(t, &metav1.Condition{
+				Type: "Available", Status: tc.status, Reason: tc.reason, Message: tc.message,
+			}, p.available)
+		})
+	}
+}
+
+func TestConclude(t *testing.T) {
+	good := csr.Rotated(csr.PairVerdict{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
+	bad := csr.NotStored("because")
+	tests := map[string]struct {
+		results []result
+		change  func(p *plan)
+		want    metav1.ConditionStatus // empty: left alone
+		message string
+	}{
+		"one good": {results: []result{{condition: good}}, want: metav1.ConditionTrue, message: good.Message},
+		"one bad keeps the words of the contract": {
+			results: []result{{condition: bad, signer: "s"}}, want: metav1.ConditionFalse,
+			message: "Failed to rotated client certificate because",
+		},
+		"one that waits is not told": {results: []result{{}}},
+		"the worst of several wins and is named": {
+			results: []result{{condition: good, signer: "a"}, {condition: bad, signer: "b"}, {signer: "c"}},
+			want:    metav1.ConditionFalse, message: "Failed to rotated client certificate because (signer b)",
+		},
+		"one that waits keeps the good news back": {results: []result{{condition: good}, {}}},
+		"so does one for which the hub must move": {
+			results: []result{{condition: good}}, change: func(p *plan) { p.waits = true },
+		},
+		"one that cannot be served is told": {
+			results: []result{{condition: good, signer: "a"}},
+			change:  func(p *plan) { p.refused = []result{{condition: bad}} },
+			want:    metav1.ConditionFalse, message: "Failed to rotated client certificate because",
+		},
+		"no registration, nothing to tell": {},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := plan{remove: removeStale}
+			if tc.change != nil {
+				tc.change(&p)
+			}
+			after := conclude(addonWith(), p, tc.results)
+			if tc.want == "" {
+				assert.Empty(t, after.Status.Conditions)
+				return
+			}
+			require.Len(t, after.Status.Conditions, 1)
+			assert.Equal(t, "ClusterCertificateRotated", after.Status.Conditions[0].Type)
+			assert.Equal(t, tc.want, after.Status.Conditions[0].Status)
+			assert.Equal(t, tc.message, after.Status.Conditions[0].Message)
+		})
+	}
+}
+
+func TestConcludeDeclaresTheDriverAndClearsWhatIsOver(t *testing.T) {
+	f := addonWith(customSigner("example.com/s"), addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient},
+		hubClient("token", "u"))
+	after := conclude(f, decide(f), nil)
+	assert.Nil(t, after.Status.Registrations[0].KubeClient)
+	assert.Equal(t, "csr", after.Status.Registrations[1].KubeClient.Driver)
+	assert.Equal(t, "csr", after.Status.Registrations[2].KubeClient.Driver)
+	assert.Equal(t, "token", f.addon.Status.Registrations[2].KubeClient.Driver, "the cached object is left alone")
+
+	over := addonWith()
+	over.addon.Status.Conditions = []metav1.Condition{{Type: "ClusterCertificateRotated"}, {Type: "Other"}}
+	cleared := conclude(over, plan{remove: removeAll}, nil)
+	require.Len(t, cleared.Status.Conditions, 1)
+	assert.Equal(t, "Other", cleared.Status.Conditions[0].Type)
+}
+
+func TestCheckOwner(t *testing.T) {
+	secret := func(addon, cluster string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{
+			names.LabelCredential: "addon", names.LabelAddonName: addon, names.LabelClusterName: cluster,
+		}}}
+	}
+	tests := map[string]struct {
+		secret  *corev1.Secret
+		split   bool
+		refused bool
+	}{
+		"a Secret without our labels may be taken over":    {secret: &corev1.Secret{}},
+		"our own Secret is ours":                           {secret: secret("hello", "c1")},
+		"that of another add-on is not":                    {secret: secret("other", "c1"), refused: true},
+		"that of a former name of this cluster is":         {secret: secret("hello", "c0")},
+		"that of a neighbour on a hosting cluster is not":  {secret: secret("hello", "c0"), split: true, refused: true},
+		"our own Secret on a hosting cluster is ours also": {secret: secret("hello", "c1"), split: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := checkOwner(tc.secret, facts{name: "hello", cluster: "c1", split: tc.split}, sideAgent)
+			if !tc.refused {
+				assert.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, "give one of the two add-ons another namespace")
+		})
+	}
+}
+
+func TestFromOtherHub(t *testing.T) {
+	here := csr.HubServer{Cluster: "hub", Server: "https://hub"}
+	there := csr.HubServer{Cluster: "hub", Server: "https://other"}
+	kubeconfig := func(s csr.HubServer) []byte {
+		raw, err := s.Kubeconfig()
+		require.NoError(t, err)
+		return raw
+	}
+	tests := map[string]struct {
+		annotation string
+		kubeconfig []byte
+		want       bool
+	}{
+		"nothing is known":                      {},
+		"the annotation says so":                {annotation: there.Name(), want: true},
+		"the annotation says it is not":         {annotation: here.Name(), kubeconfig: []byte("edited by hand")},
+		"without it the kubeconfig says so":     {kubeconfig: kubeconfig(there), want: true},
+		"without it the kubeconfig says it not": {kubeconfig: kubeconfig(here)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": tc.kubeconfig}}
+			if tc.annotation != "" {
+				secret.Annotations = map[string]string{names.AnnotationHub: tc.annotation}
+			}
+			assert.Equal(t, tc.want, fromOtherHub(secret, here))
+		})
+	}
+}
+
+func TestFillKeepsWhatOthersPutThere(t *testing.T) {
+	r := &Reconciler{Server: csr.HubServer{Cluster: "hub", Server: "https://hub"}}
+	seen := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"theirs": "x"}},
+		Data:       map[string][]byte{"theirs": []byte("x"), "kubeconfig": []byte("old")},
+	}
+	pair := csr.Pair{Certificate: []byte("crt"), Key: []byte("key")}
+	got, err := r.fill(addonWith(), registration{kubeconfig: true}, seen, pair)
+	require.NoError(t, err)
+	assert.Equal(t, "x", string(got.Data["theirs"]))
+	assert.Equal(t, "x", got.Labels["theirs"])
+	assert.Equal(t, "c1", string(got.Data["cluster-name"]))
+	assert.True(t, r.Server.Describes(got.Data["kubeconfig"]))
+	assert.Equal(t, "old", string(seen.Data["kubeconfig"]), "what was read is left alone")
+	selector := SecretSelector("c1")
+	assert.True(t, selector.Matches(labelsOf(got)))
+	assert.False(t, SecretSelector("c2").Matches(labelsOf(got)))
+	assert.False(t, selector.Matches(labelsOf(seen)))
+
+	again, err := r.fill(addonWith(), registration{kubeconfig: true}, got, pair)
+	require.NoError(t, err)
+	assert.Equal(t, got, again, "filled once, nothing is left to write")
+	bare, err := r.fill(addonWith(), registration{}, &corev1.Secret{}, pair)
+	require.NoError(t, err)
+	assert.NotContains(t, bare.Data, "kubeconfig")
+}
+
+func TestFailedResultsAreNotServed(t *testing.T) {
+	good := result{condition: csr.Rotated(csr.PairVerdict{}), served: true}
+	assert.Equal(t, good, good.failed(nil))
+	failed := good.failed(errors.New("disk full"))
+	assert.False(t, failed.served)
+	assert.True(t, strings.Contains(failed.condition.Message, "disk full"))
+	assert.Equal(t, reconcile.ClassRetry, failed.outcome.Class())
+}

@@ -1,0 +1,190 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// side is one of the two clusters where Secrets and leases of add-ons are.
+type side string
+
+const (
+	// sideAgent is the cluster where the agent runs.
+	sideAgent side = "agent"
+	// sideSpoke is the managed cluster, where the agent does not run on it.
+	sideSpoke side = "spoke"
+)
+
+// facts is everything that a pass depends on.
+type facts struct {
+	now time.Time
+	// name is the name of the add-on, cluster that of its cluster.
+	name, cluster string
+	// split tells whether the agent runs on another cluster than the managed one.
+	split bool
+	// addon is nil when there certainly is none.
+	addon *addonv1beta1.ManagedClusterAddOn
+	// clusterUnknown tells that the hub has lost sight of the cluster, so that it says how the add-ons are.
+	clusterUnknown bool
+	// secrets are those that we made for the add-on.
+	secrets []held
+	// lease is what is known of the lease of the add-on agent.
+	lease sight
+	// grace is how long the agent may stay silent.
+	grace time.Duration
+	// expirationSeconds is asked for in every request.
+	expirationSeconds *int32
+}
+
+// held is a Secret that we made.
+type held struct {
+	side    side
+	key     types.NamespacedName
+	uid     types.UID
+	pending bool
+}
+
+func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
+	f := facts{
+		now: r.Clock.Now(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
+		expirationSeconds: r.ExpirationSeconds,
+	}
+	var err error
+	if f.secrets, err = r.observeSecrets(ctx, addon); err != nil {
+		return f, err
+	}
+	if f.addon, err = r.observeAddOn(ctx, addon, len(f.secrets) > 0); err != nil || f.addon == nil {
+		return f, err
+	}
+	var mc clusterv1.ManagedCluster
+	if err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Name: r.Cluster}, &mc); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return f, fmt.Errorf("reading ManagedCluster %s: %w", r.Cluster, err)
+		}
+	}
+	f.clusterUnknown = isUnknown(&mc)
+	f.lease = r.watch.look(placeOf(f).lease(addon))
+	return f, nil
+}
+
+// observeAddOn returns nil when there certainly is no such add-on. Where that would cost Secrets, the API server is
+// asked, and only its answer about this very object counts: a hub that does not know the kind is a hub being repaired.
+func (r *Reconciler) observeAddOn(
+	ctx context.Context, name string, certain bool,
+) (*addonv1beta1.ManagedClusterAddOn, error) {
+	key := types.NamespacedName{Namespace: r.Cluster, Name: name}
+	addon, err := r.addons.GetAddOn(ctx, key)
+	if err == nil || !apierrors.IsNotFound(err) {
+		return addon, err
+	}
+	if !certain {
+		return nil, nil //nolint:nilnil // no add-on is a good answer
+	}
+	err = r.Hub.GetAPIReader().Get(ctx, key, r.addons.WatchedAddOn())
+	switch {
+	case err == nil:
+		return nil, apierrors.NewConflict(addonv1beta1.Resource("managedclusteraddons"), name,
+			fmt.Errorf("it came back and is not in the cache yet"))
+	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return nil, nil //nolint:nilnil // no add-on is a good answer
+	}
+	return nil, fmt.Errorf("making sure that add-on %s is gone: %w", key, err)
+}
+
+// observeSecrets finds the Secrets that we made for the add-on, wherever they are.
+func (r *Reconciler) observeSecrets(ctx context.Context, addon string) ([]held, error) {
+	var found []held
+	for name, side := range r.sides {
+		var list corev1.SecretList
+		err := side.GetClient().List(ctx, &list, client.HasLabels{names.LabelCredential},
+			client.MatchingLabels{names.LabelClusterName: r.Cluster, names.LabelAddonName: addon})
+		if err != nil {
+			return nil, fmt.Errorf("listing the secrets of add-on %s: %w", addon, err)
+		}
+		for i := range list.Items {
+			secret := &list.Items[i]
+			found = append(found, held{
+				side: name, key: client.ObjectKeyFromObject(secret), uid: secret.UID,
+				pending: secret.Labels[names.LabelCredential] == names.CredentialPending,
+			})
+		}
+	}
+	return found, nil
+}
+
+// stored is the credential Secret of one registration as it was read last; nil when there is none.
+type stored struct {
+	secret *corev1.Secret
+	renew  bool
+}
+
+// load reads the credential Secret of a registration.
+func (r *Reconciler) load(
+	ctx context.Context, f facts, on side, reg registration, live bool,
+) (stored, error) {
+	reader := client.Reader(r.sides[on].GetClient())
+	if live {
+		reader = r.sides[on].GetAPIReader()
+	}
+	var secret corev1.Secret
+	switch err := reader.Get(ctx, reg.secret, &secret); {
+	case apierrors.IsNotFound(err):
+		return stored{}, nil
+	case err != nil:
+		return stored{}, fmt.Errorf("reading secret %s: %w", reg.secret, err)
+	}
+	if err := checkOwner(&secret, f, on); err != nil {
+		return stored{}, err
+	}
+	return stored{secret: secret.DeepCopy(), renew: fromOtherHub(&secret, r.Server)}, nil
+}
+
+// foreignError says that a Secret that we need belongs to somebody else.
+type foreignError struct{ message string }
+
+// Error says whose the Secret is and what to do.
+func (e foreignError) Error() string { return e.message }
+
+// checkOwner refuses a Secret that an agent like ours made for another add-on, or, on a cluster where agents of several
+// clusters live side by side, for another cluster.
+func checkOwner(secret *corev1.Secret, f facts, on side) error {
+	if secret.Labels[names.LabelCredential] == "" {
+		return nil
+	}
+	addon, cluster := secret.Labels[names.LabelAddonName], secret.Labels[names.LabelClusterName]
+	hosted := f.split && on == sideAgent
+	if addon == f.name && (cluster == f.cluster || !hosted) {
+		return nil
+	}
+	return foreignError{fmt.Sprintf("secret %s/%s belongs to add-on %s of cluster %s: "+
+		"give one of the two add-ons another namespace", secret.Namespace, secret.Name, addon, cluster)}
+}
+
+// fromOtherHub tells whether a credential is from another hub. A Secret that another agent made does not say it; then
+// the kubeconfig does, and where there is none, nothing is known against it.
+func fromOtherHub(secret *corev1.Secret, server csr.HubServer) bool {
+	if name, ok := secret.Annotations[names.AnnotationHub]; ok {
+		return name != server.Name()
+	}
+	have, err := csr.ParseHubServer(secret.Data[csr.KeyKubeconfig])
+	return err == nil && !have.SameHub(server)
+}
+
+// leaseOf returns the lease that is seen; nil when it is absent.
+func leaseOf(s sight) *coordinationv1.Lease {
+	l, _ := s.object.(*coordinationv1.Lease)
+	return l
+}

@@ -1,0 +1,198 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/lease"
+)
+
+// workers is how many add-ons are looked after at once.
+const workers = 4
+
+// Reconciler gives the add-ons of a cluster their credentials and tells the hub how their agents are.
+type Reconciler struct {
+	// Hub is the hub, with the cluster's own credential. Its cache must hold the ManagedClusterAddOns in the namespace
+	// of this cluster, the request objects labelled with it, and its ManagedCluster.
+	Hub cluster.Cluster
+	// Wire is the version of the add-on API that the hub serves, from addonapi.Detect.
+	Wire addonapi.Wire
+	// Agent is the cluster where the agent runs; hosted add-ons live there. Its cache must hold the Secrets of Namespace
+	// and those that SecretSelector selects in all other namespaces.
+	Agent cluster.Cluster
+	// Spoke is the managed cluster; nil means that it is Agent. Its cache must hold the Secrets that SecretSelector
+	// selects.
+	Spoke cluster.Cluster
+	// Namespace is the agent's namespace.
+	Namespace string
+	// Cluster is the name of the managed cluster.
+	Cluster string
+	// Server is the hub that credentials are for.
+	Server csr.HubServer
+	// ExpirationSeconds asks for a lifetime of the certificates; nil leaves it to the signers.
+	ExpirationSeconds *int32
+	// LeaseGrace is how long an add-on agent may stay silent; zero means lease.AddonGrace.
+	LeaseGrace time.Duration
+	// Clock tells the time; nil means the wall clock.
+	Clock clock.PassiveClock
+
+	addons addonapi.Client
+	sides  map[side]cluster.Cluster
+	watch  *watcher
+}
+
+// SecretSelector selects the Secrets that a Reconciler for the cluster makes, and nothing else.
+func SecretSelector(cluster string) labels.Selector {
+	marked, err := labels.NewRequirement(names.LabelCredential, selection.Exists, nil)
+	if err != nil { // only for a malformed label, and this one is a constant
+		return labels.Nothing()
+	}
+	return labels.SelectorFromSet(labels.Set{names.LabelClusterName: cluster}).Add(*marked)
+}
+
+// Reconcile does one pass for one add-on.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	facts, err := r.observe(ctx, req.Name)
+	if err != nil {
+		return reconcile.FromError(err).Settle(facts.now)
+	}
+	plan := decide(facts)
+	results := r.serve(ctx, facts, plan)
+	removeErr := r.remove(ctx, facts, plan, results)
+	r.watch.want(req.Name, withNamespaces(plan, results)...)
+	publishErr := r.publish(ctx, facts, plan, results)
+	return settle(plan, results).
+		And(reconcile.FromError(removeErr)).
+		And(reconcile.FromError(publishErr)).
+		Settle(facts.now)
+}
+
+// SetupWithManager adds the reconciler to mgr.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Hub == nil || r.Agent == nil || r.Namespace == "" || r.Cluster == "" {
+		return errors.New("setting up agent.addon: Hub, Agent, Namespace and Cluster are needed")
+	}
+	if err := r.complete(); err != nil {
+		return fmt.Errorf("setting up agent.addon: %w", err)
+	}
+	hub := r.Hub.GetCache()
+	b := ctrl.NewControllerManagedBy(mgr).Named("agent.addon").WithOptions(reconcile.Options(workers)).
+		WatchesRawSource(r.watch).
+		WatchesRawSource(source.Kind(hub, r.addons.WatchedAddOn(), &handler.EnqueueRequestForObject{},
+			predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Cluster }))).
+		WatchesRawSource(source.Kind(hub, client.Object(&certificatesv1.CertificateSigningRequest{}),
+			handler.EnqueueRequestsFromMapFunc(r.byLabels))).
+		WatchesRawSource(source.Kind(hub, client.Object(&clusterv1.ManagedCluster{}),
+			handler.EnqueueRequestsFromMapFunc(r.all), r.availabilityChanged()))
+	for _, side := range r.sides {
+		b = b.WatchesRawSource(source.Kind(side.GetCache(), client.Object(&corev1.Secret{}),
+			handler.EnqueueRequestsFromMapFunc(r.byLabels),
+			predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[names.LabelCredential] != "" })))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up agent.addon: %w", err)
+	}
+	return nil
+}
+
+// complete fills in what the caller left out.
+func (r *Reconciler) complete() error {
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.LeaseGrace == 0 {
+		r.LeaseGrace = lease.AddonGrace
+	}
+	r.addons = addonapi.Client{Client: r.Hub.GetClient(), Wire: r.Wire}
+	r.sides = map[side]cluster.Cluster{sideAgent: r.Agent}
+	if r.Spoke != nil && r.Spoke != r.Agent {
+		r.sides[sideSpoke] = r.Spoke
+	}
+	direct := map[side]client.WithWatch{}
+	for name, side := range r.sides {
+		c, err := client.NewWithWatch(side.GetConfig(), client.Options{
+			HTTPClient: side.GetHTTPClient(), Scheme: side.GetScheme(), Mapper: side.GetRESTMapper(),
+		})
+		if err != nil {
+			return fmt.Errorf("making a client: %w", err)
+		}
+		direct[name] = c
+	}
+	r.watch = newWatcher(direct, r.Cluster, r.leaseMatters)
+	return nil
+}
+
+// leaseMatters tells whether the change of a lease may change the health of its add-on. The usual renewal of a fresh
+// lease does not; the pass at its expiry reads the new one.
+func (r *Reconciler) leaseMatters(before, after *coordinationv1.Lease) bool {
+	now := r.Clock.Now()
+	return lease.Judge(before, now, r.LeaseGrace).State != lease.Fresh ||
+		lease.Judge(after, now, r.LeaseGrace).State != lease.Fresh
+}
+
+// byLabels maps a request object or a Secret to the add-on that its labels name.
+func (r *Reconciler) byLabels(_ context.Context, o client.Object) []ctrl.Request {
+	addon := o.GetLabels()[names.LabelAddonName]
+	if addon == "" || o.GetLabels()[names.LabelClusterName] != r.Cluster {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: r.Cluster, Name: addon}}}
+}
+
+// all maps anything to all add-ons.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
+	addons, err := r.addons.ListAddOns(ctx, client.InNamespace(r.Cluster))
+	if err != nil { // the list comes from a cache that runs, or this pass is at the end of the process
+		return nil
+	}
+	requests := make([]ctrl.Request, 0, len(addons))
+	for _, addon := range addons {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addon)})
+	}
+	return requests
+}
+
+// availabilityChanged lets the event through at which the cluster leaves or enters Unknown.
+func (r *Reconciler) availabilityChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetName() == r.Cluster },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectNew.GetName() == r.Cluster && isUnknown(e.ObjectOld) != isUnknown(e.ObjectNew)
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// isUnknown tells whether the hub has lost sight of the cluster.
+func isUnknown(o client.Object) bool {
+	c, ok := o.(*clusterv1.ManagedCluster)
+	if !ok {
+		return false
+	}
+	available := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	return available != nil && available.Status == "Unknown"
+}

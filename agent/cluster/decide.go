@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/lease"
+)
+
+// unavailableAfter is how long probes must fail before the cluster is called unavailable.
+const unavailableAfter = 20 * time.Second
+
+// availability is what is to be said about the API server of the spoke.
+type availability int
+
+const (
+	// keep leaves the condition as it is: not known yet, failing too shortly, or the hub's word still stands.
+	keep availability = iota
+	available
+	unavailable
+)
+
+// plan is what a pass is to do.
+type plan struct {
+	// heartbeat is the time between two heartbeats, zero for none.
+	heartbeat time.Duration
+	// awaitBeat asks for a pass after the next heartbeat.
+	awaitBeat bool
+	// publish says whether the status is written at all.
+	publish bool
+	// availability is what goes into the condition.
+	availability availability
+	// refresh says whether version, resources and claims are written too.
+	refresh bool
+	// wake is when to look again, zero when only an event asks for it.
+	wake time.Time
+}
+
+// decide turns facts into a plan.
+func decide(f facts) plan {
+	if !accepted(f.cluster) {
+		return plan{}
+	}
+	p := plan{heartbeat: lease.ClusterDuration(f.cluster.Spec.LeaseDurationSeconds), wake: f.nextProbe}
+	if meta.IsStatusConditionFalse(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
+		// The hub judges our heartbeats by a clock that disagrees with ours: every word about being available would be
+		// taken back by the other side. Heartbeats go on, so that the hub notices when the clocks agree again.
+		return p
+	}
+	p.publish = true
+	switch {
+	case f.health.probedAt.IsZero():
+	case f.health.failingSince.IsZero():
+		p.refresh = true
+		if p.awaitBeat = silenced(f); !p.awaitBeat {
+			p.availability = available
+		}
+	case f.now.Sub(f.health.failingSince) >= unavailableAfter:
+		p.availability = unavailable
+	}
+	return p
+}
+
+// silenced tells whether the hub has given the cluster up and has not got a heartbeat since.
+func silenced(f facts) bool {
+	have := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	return have != nil && have.Status == metav1.ConditionUnknown && have.Reason == reasonLeaseStopped &&
+		!f.lastBeat.After(have.LastTransitionTime.Time)
+}

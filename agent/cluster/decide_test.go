@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func condition(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	return metav1.Condition{
+		Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)),
+	}
+}
+
+func acceptedCluster(more ...metav1.Condition) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "u1", ResourceVersion: "7"},
+		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 30},
+		Status: clusterv1.ManagedClusterStatus{Conditions: append([]metav1.Condition{
+			condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted"),
+		}, more...)},
+	}
+}
+
+func silencedByHub() *clusterv1.ManagedCluster {
+	return acceptedCluster(
+		condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, reasonLeaseStopped))
+}
+
+func well() health { return health{probedAt: noon, version: "v1.35.4"} }
+
+func failingFor(d time.Duration) health {
+	return health{probedAt: noon, failingSince: noon.Add(-d), detail: "status code: 500, etcd failed", version: "v1.35.4"}
+}
+
+func TestDecide(t *testing.T) {
+	denied := acceptedCluster()
+	denied.Status.Conditions[0].Status = metav1.ConditionFalse
+	clockOff := acceptedCluster(
+		condition(clusterv1.ManagedClusterConditionClockSynced, metav1.ConditionFalse, "ManagedClusterClockOutOfSync"))
+	tests := map[string]struct {
+		facts facts
+		want  plan
+	}{
+		"a cluster that was never accepted gets nothing": {
+			facts{cluster: &clusterv1.ManagedCluster{}, health: well()}, plan{},
+		},
+		"a denied cluster loses its heartbeat": {facts{cluster: denied, health: well()}, plan{}},
+		"an accepted and well cluster is available": {
+			facts{cluster: acceptedCluster(), health: well()},
+			plan{heartbeat: 30 * time.Second, publish: true, availability: available, refresh: true},
+		},
+		"before the first probe only the join is told": {
+			facts{cluster: acceptedCluster()}, plan{heartbeat: 30 * time.Second, publish: true},
+		},
+		"a short failure changes nothing and is probed again": {
+			facts{cluster: acceptedCluster(), health: failingFor(19 * time.Second), nextProbe: noon.Add(probeAgain)},
+			plan{heartbeat: 30 * time.Second, publish: true, wake: noon.Add(probeAgain)},
+		},
+		"twenty seconds of failure make it unavailable": {
+			facts{cluster: acceptedCluster(), health: failingFor(20 * time.Second), nextProbe: noon.Add(probeAgain)},
+			plan{heartbeat: 30 * time.Second, publish: true, availability: unavailable, wake: noon.Add(probeAgain)},
+		},
+		"with a clock out of step the heartbeat goes on and nothing is written": {
+			facts{cluster: clockOff, health: well()}, plan{heartbeat: 30 * time.Second},
+		},
+		"the hub's Unknown stands until a heartbeat gets through": {
+			facts{cluster: silencedByHub(), health: well(), lastBeat: noon.Add(-2 * time.Hour)},
+			plan{heartbeat: 30 * time.Second, publish: true, refresh: true, awaitBeat: true},
+		},
+		"the hub's Unknown stands when there never was a heartbeat": {
+			facts{cluster: silencedByHub(), health: well()},
+			plan{heartbeat: 30 * time.Second, publish: true, refresh: true, awaitBeat: true},
+		},
+		"a heartbeat after the hub's Unknown takes it back": {
+			facts{cluster: silencedByHub(), health: well(), lastBeat: noon},
+			plan{heartbeat: 30 * time.Second, publish: true, availability: available, refresh: true},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tc.facts.now = noon
+			assert.Equal(t, tc.want, decide(tc.facts))
+		})
+	}
+}
+
+func TestConcludeTellsInTheWordsOfTheContract(t *testing.T) {
+	f := facts{now: noon, cluster: acceptedCluster(), health: failingFor(time.Minute)}
+	after := conclude(f, plan{publish: true, availability: unavailable})
+	joined := meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
+	require.NotNil(t, joined)
+	assert.Equal(t, "ManagedClusterJoined", joined.Reason)
+	assert.Equal(t, "Managed cluster joined", joined.Message)
+	got := meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	require.NotNil(t, got)
+	assert.Equal(t, metav1.ConditionFalse, got.Status)
+	assert.Equal(t, "ManagedClusterKubeAPIServerUnavailable", got.Reason)
+	assert.Equal(t, "The kube-apiserver is not ok, status code: 500, etcd failed", got.Message)
+	assert.Empty(t, after.Status.Version.Kubernetes, "what was read before the failure is not refreshed")
+
+	f.cluster, f.health = after, well()
+	after = conclude(f, decide(f))
+	got = meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	assert.Equal(t, "ManagedClusterAvailable", got.Reason)
+	assert.Equal(t, "Managed cluster is available", got.Message)
+	assert.Equal(t, "v1.35.4", after.Status.Version.Kubernetes)
+}
+
+func TestConcludeKeepsWhatIsUnknown(t *testing.T) {
+	cluster := acceptedCluster()
+	cluster.Status.Version.Kubernetes = "v1.34.0"
+	cluster.Status.Capacity = clusterv1.ResourceList{"cpu": resource.MustParse("4")}
+	cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "id.k8s.io", Value: "x"}}
+	f := facts{now: noon, cluster: cluster, health: health{probedAt: noon}}
+	after := conclude(f, decide(f))
+	assert.Equal(t, cluster.Status.Version, after.Status.Version)
+	assert.Equal(t, cluster.Status.Capacity, after.Status.Capacity)
+	assert.Equal(t, cluster.Status.ClusterClaims, after.Status.ClusterClaims)
+
+	f.claims = []clusterv1.ManagedClusterClaim{}
+	f.resources = &resources{capacity: clusterv1.ResourceList{}, allocatable: clusterv1.ResourceList{}}
+	after = conclude(f, decide(f))
+	assert.Empty(t, after.Status.Capacity, "a key that no node reports goes")
+	assert.Empty(t, after.Status.ClusterClaims)
+}
+
+func TestASecondPassChangesNothing(t *testing.T) {
+	f := facts{
+		now: noon, cluster: acceptedCluster(), health: well(), claims: []clusterv1.ManagedClusterClaim{{Name: "a"}},
+		resources: &resources{capacity: clusterv1.ResourceList{"cpu": resource.MustParse("4000m")}},
+	}
+	first := conclude(f, decide(f))
+	f.cluster, f.now = first, noon.Add(time.Hour)
+	f.resources = &resources{capacity: clusterv1.ResourceList{"cpu": resource.MustParse("4")}}
+	assert.Equal(t, first, conclude(f, decide(f)))
+}

@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/lease"
+)
+
+// Heartbeat keeps the lease of the cluster on the hub fresh while the reconciler wants it. It runs beside the
+// reconciler, as a Runnable of the manager.
+type Heartbeat struct {
+	// Leases is the client for the leases of the cluster's namespace on the hub.
+	Leases lease.Leases
+	// Cluster is the name of the cluster and of its namespace on the hub.
+	Cluster string
+	// Clock stamps the heartbeats; nil means the wall clock.
+	Clock clock.Clock
+
+	mu      sync.Mutex
+	want    time.Duration
+	cancel  context.CancelFunc
+	renewed time.Time
+	failing bool
+	awaited bool
+	bell    bell
+}
+
+// Want sets the time between two heartbeats; zero means none. It returns at once.
+func (h *Heartbeat) Want(period time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.want == period {
+		return
+	}
+	h.want = period
+	if h.cancel != nil {
+		h.cancel()
+	}
+}
+
+// Renewed returns the time of the last heartbeat that the hub has stored, zero when there was none.
+func (h *Heartbeat) Renewed() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.renewed
+}
+
+// Await asks for a pass after the next heartbeat that the hub stores.
+func (h *Heartbeat) Await() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.awaited = true
+}
+
+// Start implements manager.Runnable: it sends heartbeats as wanted until ctx ends.
+func (h *Heartbeat) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := h.send(ctx); err != nil {
+			return fmt.Errorf("sending the heartbeat of cluster %s: %w", h.Cluster, err)
+		}
+	}
+	return nil
+}
+
+// send sends heartbeats until something else is wanted or ctx ends.
+func (h *Heartbeat) send(ctx context.Context) error {
+	h.mu.Lock()
+	ctx, cancel := context.WithCancel(ctx)
+	period := h.want
+	h.cancel = cancel
+	h.mu.Unlock()
+	defer cancel()
+	if period == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	log.FromContext(ctx).WithName("heartbeat").Info("sending heartbeats", "period", period.String())
+	renewer := lease.Renewer{
+		Leases: h.Leases, Namespace: h.Cluster, Name: lease.ClusterLease, Duration: period, Clock: h.Clock,
+		Report: func(at time.Time, err error) { h.report(ctx, at, err) },
+	}
+	return renewer.Run(ctx)
+}
+
+// report remembers how a heartbeat went; the first and the last of a row of failures are logged, and the one that ends
+// the silence asks for a pass.
+func (h *Heartbeat) report(ctx context.Context, at time.Time, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	logger := log.FromContext(ctx).WithName("heartbeat")
+	if err != nil {
+		if !h.failing {
+			logger.Error(err, "the hub did not get a heartbeat, trying again")
+		}
+		h.failing = true
+		return
+	}
+	if h.failing {
+		logger.Info("the hub gets heartbeats again")
+	}
+	if h.failing || h.awaited || h.renewed.IsZero() {
+		h.bell.Ring()
+	}
+	h.failing, h.awaited, h.renewed = false, false, at
+}

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// hubLeases is the hub as the heartbeat sees it; it counts the heartbeats that it stored.
+type hubLeases struct {
+	away  atomic.Bool
+	beats atomic.Int64
+}
+
+func (h *hubLeases) sent() int { return int(h.beats.Load()) }
+
+var errAway = errors.New("the hub is away")
+
+func (h *hubLeases) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if h.away.Load() {
+		return nil, errAway
+	}
+	return &coordinationv1.Lease{}, nil
+}
+
+func (h *hubLeases) Create(
+	context.Context, *coordinationv1.Lease, metav1.CreateOptions,
+) (*coordinationv1.Lease, error) {
+	return nil, errors.New("the agent has no right to create a lease on the hub")
+}
+
+func (h *hubLeases) Update(
+	_ context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions,
+) (*coordinationv1.Lease, error) {
+	if h.away.Load() {
+		return nil, errAway
+	}
+	h.beats.Add(1)
+	return l, nil
+}
+
+func TestHeartbeatFollowsWhatIsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := &hubLeases{}
+		h := &Heartbeat{Leases: hub, Cluster: "c1"}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.Start(ctx) }()
+		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+
+		pass(10 * time.Minute)
+		assert.Zero(t, hub.sent(), "nothing is wanted, nothing is sent")
+		assert.True(t, h.Renewed().IsZero())
+
+		h.Want(time.Minute)
+		pass(time.Second)
+		assert.Equal(t, 1, hub.sent(), "the first heartbeat comes at once")
+		h.Want(time.Minute)
+		pass(10 * time.Minute)
+		assert.InDelta(t, 9, hub.sent(), 2)
+
+		before := hub.sent()
+		h.Want(10 * time.Second)
+		pass(time.Minute)
+		assert.InDelta(t, before+6, hub.sent(), 1, "another period counts at once")
+
+		hub.away.Store(true)
+		pass(5 * time.Minute)
+		silent := h.Renewed()
+		hub.away.Store(false)
+		pass(10 * time.Second)
+		assert.True(t, h.Renewed().After(silent), "the heartbeat survives a hub that is away")
+
+		h.Want(0)
+		synctest.Wait()
+		before = hub.sent()
+		pass(time.Hour)
+		assert.Equal(t, before, hub.sent())
+
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}

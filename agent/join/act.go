@@ -1,0 +1,117 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/csr"
+)
+
+// annotationPrefix starts the annotations that an agent may set on its ManagedCluster.
+const annotationPrefix = "agent.open-cluster-management.io"
+
+// act does what was decided and reports a credential that is valid afterwards.
+func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer csr.Answer) error {
+	var err error
+	switch plan.step {
+	case stepHold:
+		return nil
+	case stepKeep:
+		return r.issuer().Keep(ctx, answer)
+	case stepStore, stepRewrite:
+		if err := store(ctx, r.Agent.GetClient(), r.Namespace, p.secret, p.facts, plan.pair); err != nil {
+			return err
+		}
+		if plan.step == stepStore {
+			// Whoever is told of the credential may end this phase, so what is left to do comes first.
+			err = r.issuer().Finish(ctx, answer)
+		}
+	case stepReport:
+	}
+	if r.OnCredential != nil {
+		verdict := csr.JudgePair(plan.pair, r.request(), p.facts.Now)
+		r.OnCredential(credentialOf(p.facts, plan.pair, verdict))
+	}
+	return err
+}
+
+// ensureCluster makes sure, while joining, that the ManagedCluster exists, and tells whether it is certain to. A refusal
+// of the hub is an error like any other: it is logged, and tried again until somebody repairs it.
+func (r *Reconciler) ensureCluster(ctx context.Context) (bool, error) {
+	if !r.Joining {
+		return true, nil
+	}
+	var found clusterv1.ManagedCluster
+	err := r.Hub.GetAPIReader().Get(ctx, types.NamespacedName{Name: r.Identity.Cluster}, &found)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.createCluster(ctx)
+	case err != nil:
+		return false, fmt.Errorf("reading ManagedCluster %s with the bootstrap credential: %w", r.Identity.Cluster, err)
+	}
+	return true, r.completeCluster(ctx, &found)
+}
+
+func (r *Reconciler) createCluster(ctx context.Context) (bool, error) {
+	wanted := newCluster(r.Identity.Cluster, r.Cluster)
+	err := r.Hub.GetClient().Create(ctx, wanted)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return false, fmt.Errorf("creating ManagedCluster %s with the bootstrap credential: %w", r.Identity.Cluster, err)
+	}
+	log.FromContext(ctx).Info("created the ManagedCluster", "cluster", r.Identity.Cluster)
+	return true, nil
+}
+
+// completeCluster adds addresses that the ManagedCluster does not have yet. The bootstrap credential usually may not;
+// then they stay as they are, since somebody else gave them.
+func (r *Reconciler) completeCluster(ctx context.Context, found *clusterv1.ManagedCluster) error {
+	missing := missingAddresses(found.Spec.ManagedClusterClientConfigs, r.Cluster)
+	if len(missing) == 0 {
+		return nil
+	}
+	after := found.DeepCopy()
+	after.Spec.ManagedClusterClientConfigs = append(after.Spec.ManagedClusterClientConfigs, missing...)
+	err := r.Hub.GetClient().Update(ctx, after)
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		log.FromContext(ctx).V(1).Info("may not add addresses to the ManagedCluster", "cluster", found.Name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("adding addresses to ManagedCluster %s: %w", found.Name, err)
+	}
+	return nil
+}
+
+// newCluster is the ManagedCluster as an agent creates it: who accepts it and what it is, others say.
+func newCluster(name string, o ClusterOptions) *clusterv1.ManagedCluster {
+	annotations := map[string]string{}
+	for key, value := range o.Annotations {
+		if strings.HasPrefix(key, annotationPrefix) {
+			annotations[key] = value
+		}
+	}
+	return &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
+		Spec:       clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: missingAddresses(nil, o)},
+	}
+}
+
+// missingAddresses returns the addresses that are not among the ones there.
+func missingAddresses(there []clusterv1.ClientConfig, o ClusterOptions) []clusterv1.ClientConfig {
+	var missing []clusterv1.ClientConfig
+	for _, address := range o.ServerURLs {
+		known := func(c clusterv1.ClientConfig) bool { return c.URL == address }
+		if !slices.ContainsFunc(there, known) && !slices.ContainsFunc(missing, known) {
+			missing = append(missing, clusterv1.ClientConfig{URL: address, CABundle: o.CABundle})
+		}
+	}
+	return missing
+}

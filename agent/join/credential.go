@@ -1,0 +1,219 @@
+package join
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Reason says in one word how a stored credential stands.
+type Reason string
+
+// The reasons of a Verdict.
+const (
+	// ReasonValid means that the credential may be used.
+	ReasonValid Reason = "Valid"
+	// ReasonRewrite means that the certificate is good and for this hub, but what stands beside it has to be rewritten.
+	ReasonRewrite Reason = "Rewrite"
+	// ReasonSecretMissing means that there is no credential yet.
+	ReasonSecretMissing Reason = "SecretMissing"
+	// ReasonHubChanged means that the credential is for another hub than the bootstrap kubeconfig leads to.
+	ReasonHubChanged Reason = "HubChanged"
+	// ReasonCertificateUnfit means that the certificate is missing, expired, for another name or without its key.
+	ReasonCertificateUnfit Reason = "CertificateUnfit"
+)
+
+// Facts is what the judgement on a stored credential depends on.
+type Facts struct {
+	// Server is the hub that the bootstrap kubeconfig leads to.
+	Server csr.HubServer
+	// Identity is who the agent is.
+	Identity csr.Identity
+	// Data is the content of the credential Secret; nil when there is none.
+	Data map[string][]byte
+	// Now is the instant of the judgement.
+	Now time.Time
+}
+
+// Verdict is the judgement on a stored credential.
+type Verdict struct {
+	// Reason says in one word how it stands.
+	Reason Reason
+	// Message says why, for people.
+	Message string
+	// Certificate is the judgement on the certificate alone.
+	Certificate csr.PairVerdict
+}
+
+// Valid tells whether the credential may be used as it is.
+func (v Verdict) Valid() bool { return v.Reason == ReasonValid }
+
+// Judge tells whether a stored credential may be used (contract, registration 1.6). A credential whose CA bundle, proxy
+// or names drifted is good after a rewrite; only another hub or an unfit certificate needs a new one.
+func Judge(f Facts) Verdict {
+	if f.Data == nil {
+		return Verdict{Reason: ReasonSecretMissing, Message: "there is no credential for the hub yet"}
+	}
+	v := Verdict{Certificate: csr.JudgePair(
+		csr.PairOf(f.Data), csr.ForCluster(f.Identity.Cluster, f.Identity.Agent), f.Now)}
+	if have, changed := hubChanged(f.Server, f.Data); changed {
+		v.Reason = ReasonHubChanged
+		v.Message = fmt.Sprintf("the stored credential is for hub %s (%s), the bootstrap kubeconfig leads to %s (%s)",
+			have.Server, have.Cluster, f.Server.Server, f.Server.Cluster)
+		return v
+	}
+	if !v.Certificate.Fits {
+		v.Reason, v.Message = ReasonCertificateUnfit, v.Certificate.Why
+		return v
+	}
+	if drifted := drift(f); drifted != "" {
+		v.Reason, v.Message = ReasonRewrite, drifted+" is missing or not as the bootstrap kubeconfig and the names say"
+		return v
+	}
+	v.Reason = ReasonValid
+	return v
+}
+
+// hubChanged tells whether the stored kubeconfig leads to another hub. One that cannot be read says nothing about it.
+func hubChanged(server csr.HubServer, data map[string][]byte) (csr.HubServer, bool) {
+	have, err := csr.ParseHubServer(data[csr.KeyKubeconfig])
+	return have, err == nil && !have.SameHub(server)
+}
+
+// drift names the first key beside the certificate that is not as it should be, or nothing. A kubeconfig that says the
+// same in other words is left alone.
+func drift(f Facts) string {
+	switch {
+	case !f.Server.Describes(f.Data[csr.KeyKubeconfig]):
+		return csr.KeyKubeconfig
+	case string(f.Data[csr.KeyClusterName]) != f.Identity.Cluster:
+		return csr.KeyClusterName
+	case string(f.Data[csr.KeyAgentName]) != f.Identity.Agent:
+		return csr.KeyAgentName
+	}
+	return ""
+}
+
+// Credential is a credential that may be used.
+type Credential struct {
+	// Identity is whose it is.
+	Identity csr.Identity
+	// Server is the hub it is for.
+	Server csr.HubServer
+	// Pair is the certificate with its key.
+	Pair csr.Pair
+	// NotAfter is when it expires, RotateAt when the Reconciler replaces it.
+	NotAfter, RotateAt time.Time
+}
+
+// Same tells whether both are the same certificate for the same hub, reached in the same way.
+func (c Credential) Same(other Credential) bool {
+	return c.Server.Equal(other.Server) && c.Identity == other.Identity &&
+		bytes.Equal(c.Pair.Certificate, other.Pair.Certificate) && bytes.Equal(c.Pair.Key, other.Pair.Key)
+}
+
+// Kubeconfig returns a kubeconfig that holds certificate and key in itself.
+func (c Credential) Kubeconfig() ([]byte, error) {
+	raw, err := c.Server.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading our own kubeconfig: %w", err)
+	}
+	for _, user := range config.AuthInfos {
+		user.ClientCertificate, user.ClientKey = "", ""
+		user.ClientCertificateData, user.ClientKeyData = c.Pair.Certificate, c.Pair.Key
+	}
+	return clientcmd.Write(*config)
+}
+
+// RESTConfig returns a client configuration that holds certificate and key in itself.
+func (c Credential) RESTConfig() (*rest.Config, error) {
+	raw, err := c.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		return nil, fmt.Errorf("reading our own kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// Prepare tells whether the agent can serve with what is stored, and repairs what needs no new certificate. It is asked
+// before each phase. The Credential counts only when the Verdict is valid. c must not read from a cache.
+func Prepare(
+	ctx context.Context, c client.Client, namespace string, server csr.HubServer, id csr.Identity, now time.Time,
+) (Credential, Verdict, error) {
+	secret, err := readSecret(ctx, c, types.NamespacedName{Namespace: namespace, Name: names.SecretHub})
+	if err != nil {
+		return Credential{}, Verdict{}, err
+	}
+	facts := Facts{Server: server, Identity: id, Now: now}
+	if secret != nil {
+		facts.Data = secret.Data
+	}
+	verdict := Judge(facts)
+	if verdict.Reason == ReasonRewrite {
+		if err := store(ctx, c, namespace, secret, facts, csr.PairOf(facts.Data)); err != nil {
+			return Credential{}, verdict, err
+		}
+		verdict.Reason = ReasonValid
+	}
+	if !verdict.Valid() {
+		return Credential{}, verdict, nil
+	}
+	return credentialOf(facts, csr.PairOf(facts.Data), verdict.Certificate), verdict, nil
+}
+
+func credentialOf(f Facts, pair csr.Pair, v csr.PairVerdict) Credential {
+	return Credential{Identity: f.Identity, Server: f.Server, Pair: pair, NotAfter: v.NotAfter, RotateAt: v.RotateAt}
+}
+
+// store writes the credential Secret: the pair and what belongs beside it. Unknown keys stay.
+func store(
+	ctx context.Context, c client.Client, namespace string, seen *corev1.Secret, f Facts, pair csr.Pair,
+) error {
+	kubeconfig, err := f.Server.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.SecretHub}}
+	if seen != nil {
+		secret = seen.DeepCopy()
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	for key, value := range map[string][]byte{
+		csr.KeyClusterName: []byte(f.Identity.Cluster), csr.KeyAgentName: []byte(f.Identity.Agent),
+		csr.KeyCertificate: pair.Certificate, csr.KeyPrivateKey: pair.Key,
+	} {
+		secret.Data[key] = value
+	}
+	if facts := (Facts{Server: f.Server, Identity: f.Identity, Data: secret.Data}); drift(facts) == csr.KeyKubeconfig {
+		secret.Data[csr.KeyKubeconfig] = kubeconfig
+	}
+	if seen == nil {
+		err = c.Create(ctx, secret)
+	} else {
+		err = c.Update(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("storing the hub credential %s/%s: %w", namespace, names.SecretHub, err)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// agentNameLength is the number of characters of a random agent name.
+	agentNameLength = 5
+	// reservedClusterName is the name whose group would be that of all clusters.
+	reservedClusterName = "managed-clusters"
+)
+
+// ResolveIdentity says who the agent is: each name comes from the flag, else from the first of the Secrets that has it,
+// else from draw. The error says which name is not acceptable and why.
+func ResolveIdentity(flags, draw csr.Identity, secrets ...*corev1.Secret) (csr.Identity, error) {
+	id := flags
+	for _, secret := range secrets {
+		if secret == nil {
+			continue
+		}
+		if id.Cluster == "" {
+			id.Cluster = string(secret.Data[csr.KeyClusterName])
+		}
+		if id.Agent == "" {
+			id.Agent = string(secret.Data[csr.KeyAgentName])
+		}
+	}
+	if id.Cluster == "" {
+		id.Cluster = draw.Cluster
+	}
+	if id.Agent == "" {
+		id.Agent = draw.Agent
+	}
+	return id, checkIdentity(id)
+}
+
+func checkIdentity(id csr.Identity) error {
+	if problems := validation.IsDNS1123Label(id.Cluster); len(problems) > 0 {
+		return fmt.Errorf("cluster name %q cannot be the name of a namespace on the hub: %s",
+			id.Cluster, strings.Join(problems, "; "))
+	}
+	if id.Cluster == reservedClusterName {
+		return fmt.Errorf("cluster name %q is reserved: its group would be the group of all clusters", id.Cluster)
+	}
+	if id.Agent == "" || strings.Contains(id.Agent, ":") {
+		return fmt.Errorf("agent name %q must not be empty nor contain a colon: it is a part of a user name", id.Agent)
+	}
+	return nil
+}
+
+// Identify resolves the identity of the agent and makes sure that it stays the same: a name that was drawn is written
+// down in the Secret of the pending key before it is used. c must not read from a cache.
+func Identify(ctx context.Context, c client.Client, namespace string, flags csr.Identity) (csr.Identity, error) {
+	var found []*corev1.Secret
+	pendingName := csr.PendingName(csr.ForCluster("", ""))
+	for _, name := range []string{names.SecretHub, pendingName} {
+		secret, err := readSecret(ctx, c, types.NamespacedName{Namespace: namespace, Name: name})
+		if err != nil {
+			return csr.Identity{}, fmt.Errorf("looking for the names of a former agent: %w", err)
+		}
+		found = append(found, secret)
+	}
+	draw := csr.Identity{Cluster: string(uuid.NewUUID()), Agent: rand.String(agentNameLength)}
+	id, err := ResolveIdentity(flags, draw, found...)
+	if err != nil {
+		return csr.Identity{}, err
+	}
+	if id.Cluster != draw.Cluster && id.Agent != draw.Agent {
+		return id, nil
+	}
+	if err := remember(ctx, c, namespace, pendingName, found[1], id); err != nil {
+		return csr.Identity{}, fmt.Errorf("writing down the drawn names: %w", err)
+	}
+	return id, nil
+}
+
+func remember(
+	ctx context.Context, c client.Client, namespace, name string, seen *corev1.Secret, id csr.Identity,
+) error {
+	want := csr.ForCluster(id.Cluster, id.Agent)
+	data := map[string][]byte{csr.KeyClusterName: []byte(id.Cluster), csr.KeyAgentName: []byte(id.Agent)}
+	if seen == nil {
+		return c.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: csr.PendingLabels(want)},
+			Data:       data,
+		})
+	}
+	secret := seen.DeepCopy()
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	for key, value := range data {
+		secret.Data[key] = value
+	}
+	return c.Update(ctx, secret)
+}
+
+// ParseBootstrap reads how the hub is reached out of a bootstrap kubeconfig; source says where it came from and starts
+// the error.
+func ParseBootstrap(kubeconfig []byte, source string) (csr.HubServer, error) {
+	server, err := csr.ParseHubServer(kubeconfig)
+	if err != nil {
+		return csr.HubServer{}, fmt.Errorf("bootstrap kubeconfig %s: %w", source, err)
+	}
+	return server, nil
+}
+
+// readSecret returns nil for a Secret that does not exist; the result may be changed.
+func readSecret(ctx context.Context, r client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
+	var secret corev1.Secret
+	switch err := r.Get(ctx, key, &secret); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // no Secret is a good answer
+	case err != nil:
+		return nil, fmt.Errorf("reading secret %s: %w", key, err)
+	}
+	return secret.DeepCopy(), nil
+}

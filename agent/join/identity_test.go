@@ -1,0 +1,106 @@
+package join
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+func TestResolveIdentity(t *testing.T) {
+	secret := func(cluster, agent string) *corev1.Secret {
+		data := map[string][]byte{}
+		if cluster != "" {
+			data["cluster-name"] = []byte(cluster)
+		}
+		if agent != "" {
+			data["agent-name"] = []byte(agent)
+		}
+		return &corev1.Secret{Data: data}
+	}
+	draw := csr.Identity{Cluster: "drawn", Agent: "dice"}
+	tests := map[string]struct {
+		flags   csr.Identity
+		secrets []*corev1.Secret
+		want    csr.Identity
+		problem string
+	}{
+		"with nothing known, both are drawn": {want: draw},
+		"the flags come first": {
+			flags: csr.Identity{Cluster: "c1", Agent: "a1"}, secrets: []*corev1.Secret{secret("old", "old")},
+			want: csr.Identity{Cluster: "c1", Agent: "a1"},
+		},
+		"what a former agent left comes next": {
+			flags: csr.Identity{Cluster: "c1"}, secrets: []*corev1.Secret{nil, secret("old", "a0")},
+			want: csr.Identity{Cluster: "c1", Agent: "a0"},
+		},
+		"the first Secret that knows counts": {
+			secrets: []*corev1.Secret{secret("c0", ""), secret("c9", "a9")}, want: csr.Identity{Cluster: "c0", Agent: "a9"},
+		},
+		"a name that cannot be a namespace": {
+			flags:   csr.Identity{Cluster: "Bad_Name"},
+			problem: `cluster name "Bad_Name" cannot be the name of a namespace on the hub`,
+		},
+		"the name of the group of all clusters": {
+			flags: csr.Identity{Cluster: "managed-clusters"}, problem: `cluster name "managed-clusters" is reserved`,
+		},
+		"an agent name that would change the user name": {
+			flags: csr.Identity{Cluster: "c1", Agent: "a:b"}, problem: `agent name "a:b" must not be empty nor contain a colon`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := ResolveIdentity(tc.flags, draw, tc.secrets...)
+			if tc.problem != "" {
+				require.ErrorContains(t, err, tc.problem)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestADrawnIdentityStays(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	first, err := Identify(t.Context(), c, "agent", csr.Identity{})
+	require.NoError(t, err)
+	assert.Len(t, first.Cluster, 36)
+	assert.Len(t, first.Agent, 5)
+	second, err := Identify(t.Context(), c, "agent", csr.Identity{})
+	require.NoError(t, err)
+	assert.Equal(t, first, second)
+
+	other, err := Identify(t.Context(), c, "agent", csr.Identity{Cluster: "c1"})
+	require.NoError(t, err)
+	assert.Equal(t, csr.Identity{Cluster: "c1", Agent: first.Agent}, other)
+}
+
+func TestADrawnNameJoinsAPendingKeyWithoutHarm(t *testing.T) {
+	pending := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "agent", Name: names.SecretHub + "-pending"},
+		Data:       map[string][]byte{"tls.key": []byte("key")},
+	}
+	c := fake.NewClientBuilder().WithObjects(pending).Build()
+	id, err := Identify(t.Context(), c, "agent", csr.Identity{Cluster: "c1"})
+	require.NoError(t, err)
+	secret, err := readSecret(t.Context(), c, keyOf(pending))
+	require.NoError(t, err)
+	assert.Equal(t, []byte("key"), secret.Data["tls.key"])
+	assert.Equal(t, []byte(id.Agent), secret.Data["agent-name"])
+}
+
+func TestParseBootstrapNamesItsSource(t *testing.T) {
+	_, err := ParseBootstrap([]byte("current-context: x\n"), "/bootstrap/kubeconfig")
+	assert.EqualError(t, err,
+		`bootstrap kubeconfig /bootstrap/kubeconfig: current-context is "x", but contexts has no such entry`)
+	_, err = ParseBootstrap(nil, "secret open-cluster-management-agent/bootstrap-hub-kubeconfig")
+	assert.EqualError(t, err,
+		"bootstrap kubeconfig secret open-cluster-management-agent/bootstrap-hub-kubeconfig: it is empty")
+}

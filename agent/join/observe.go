@@ -1,0 +1,47 @@
+package join
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// pass is what one pass knows.
+type pass struct {
+	r     *Reconciler
+	facts Facts
+	// secret is the credential Secret as it was read last; nil when there is none.
+	secret *corev1.Secret
+}
+
+func (r *Reconciler) begin() *pass {
+	return &pass{r: r, facts: Facts{Server: r.Server, Identity: r.Identity, Now: r.Clock.Now()}}
+}
+
+// task is what the issuer is asked for.
+func (p *pass) task() csr.Task {
+	return csr.Task{Standing: csr.Standing{Now: p.facts.Now, Want: p.r.request()}, Load: p.load}
+}
+
+// load reads the credential Secret and remembers it for the rest of the pass.
+func (p *pass) load(ctx context.Context, live bool) (csr.Pair, bool, error) {
+	reader := client.Reader(p.r.Agent.GetClient())
+	if live {
+		reader = p.r.Agent.GetAPIReader()
+	}
+	secret, err := readSecret(ctx, reader, types.NamespacedName{Namespace: p.r.Namespace, Name: names.SecretHub})
+	if err != nil {
+		return csr.Pair{}, false, err
+	}
+	p.secret, p.facts.Data = secret, nil
+	if secret != nil {
+		p.facts.Data = secret.Data
+	}
+	_, renew := hubChanged(p.facts.Server, p.facts.Data)
+	return csr.PairOf(p.facts.Data), renew, nil
+}

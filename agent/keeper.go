@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/agent/join"
+)
+
+// keeper puts the credential of a serving phase to use, each time a new one arrives, and ends the phase when the last one
+// expires. It is a Runnable of the phase's manager.
+type keeper struct {
+	hub   *hubConnection
+	end   context.CancelCauseFunc
+	clock clock.Clock
+
+	mu      sync.Mutex
+	current join.Credential
+	// changed holds one signal when current was replaced.
+	changed chan struct{}
+}
+
+func newKeeper(hub *hubConnection, first join.Credential, end context.CancelCauseFunc) *keeper {
+	return &keeper{hub: hub, end: end, clock: clock.RealClock{}, current: first, changed: make(chan struct{}, 1)}
+}
+
+// offer takes the credential that is valid now; it is called at each pass of the join reconciler and does not block.
+func (k *keeper) offer(c join.Credential) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.current.Same(c):
+		return
+	case !k.current.Server.Equal(c.Server) || k.current.Identity != c.Identity:
+		k.end(phaseOver("the hub credential leads elsewhere"))
+		return
+	}
+	if err := k.hub.rotate(c.Pair); err != nil {
+		k.end(phaseOver("the new certificate cannot be used: " + err.Error()))
+		return
+	}
+	k.current = c
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Start implements manager.Runnable.
+func (k *keeper) Start(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		expires := k.current.NotAfter
+		k.mu.Unlock()
+		timer := k.clock.NewTimer(expires.Sub(k.clock.Now()))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C():
+			k.end(phaseOver("the certificate for the hub expired at " + expires.UTC().String()))
+			return nil
+		case <-k.changed:
+			timer.Stop()
+			log.FromContext(ctx).Info("a new certificate is in use for the hub")
+		}
+	}
+}

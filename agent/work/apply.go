@@ -1,0 +1,376 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// conflictRounds is how often an object is read again when another writer was faster.
+	conflictRounds = 4
+	// feedbackPause is the least time between two reads of an object that only changed its status.
+	feedbackPause = 250 * time.Millisecond
+	// recheckPause is how long an object that cannot be watched is believed to be as it was, at least.
+	recheckPause = 5 * time.Minute
+)
+
+// task is one manifest to apply, with all that is known of its object.
+type task struct {
+	*manifest
+	raw   []byte
+	owner metav1.OwnerReference
+	prior record
+	heard news
+	// expected tells that the object should exist: it is listed with its UID.
+	expected bool
+	// current tells that the status of the work says that the manifest was applied in this generation.
+	current bool
+	// frozen tells that the manifest is complete and must not be applied again.
+	frozen bool
+	// recheck is when an object that cannot be watched is looked at again.
+	recheck time.Time
+	now     time.Time
+}
+
+// presence says what is known of the existence of an object.
+type presence int
+
+const (
+	presenceUnknown presence = iota
+	presenceAbsent
+	presencePresent
+)
+
+// result is what became of one manifest.
+type result struct {
+	// err says why the manifest is not applied; nil when it is.
+	err error
+	// lasting tells that trying again is of no use before the manifest or the object changes.
+	lasting bool
+	// presence, uid and readErr describe the object.
+	presence presence
+	uid      string
+	readErr  error
+	// values and valuesErr are the feedback.
+	values    []workv1.FeedbackValue
+	valuesErr string
+	// wake is when the manifest wants another look; zero when it does not.
+	wake time.Time
+}
+
+// applier applies manifests.
+type applier struct {
+	spoke spoke
+	paths *paths
+}
+
+// holds tells whether the record of the task holds without any request.
+func (t *task) holds() bool { return t.granted() && t.prior.reads == t.reads && t.heard == newsNone }
+
+// granted tells whether the object was as this very manifest wants when it was last looked at.
+func (t *task) granted() bool { return t.prior.wish == t.wish && t.prior.owner == t.owner.UID }
+
+// writes tells whether applying the manifest may make an object.
+func (t *task) writes() bool {
+	switch t.option.strategy.Type {
+	case workv1.UpdateStrategyTypeUpdate, workv1.UpdateStrategyTypeCreateOnly:
+		return !t.frozen
+	case workv1.UpdateStrategyTypeServerSideApply:
+		config := t.option.strategy.ServerSideApply
+		return !t.frozen && (config == nil || len(config.IgnoreFields) == 0)
+	case workv1.UpdateStrategyTypeReadOnly:
+	}
+	return false
+}
+
+// apply brings one object to what its manifest wants. It returns the record to note, or false when there is nothing
+// new to note.
+func (a *applier) apply(ctx context.Context, t *task) (result, record, bool) {
+	if t.holds() {
+		return recorded(t), record{}, false
+	}
+	if t.heard == newsStatus && t.granted() {
+		if ready := t.prior.checked.Add(feedbackPause); t.now.Before(ready) {
+			res := recorded(t)
+			res.wake = ready
+			return res, record{}, false
+		}
+	}
+	live, err := a.settle(ctx, t)
+	var postponed postponedError
+	if errors.As(err, &postponed) {
+		res := recorded(t)
+		res.wake = postponed.until
+		return res, record{}, false
+	}
+	var unreadable unreadableError
+	if errors.As(err, &unreadable) {
+		return result{err: err, presence: presenceUnknown, readErr: unreadable.read}, record{}, false
+	}
+	t.prior, t.heard = a.record(t, live, err), newsNone
+	res := recorded(t)
+	if err != nil && res.err == nil {
+		res.err = err
+	}
+	return res, t.prior, true
+}
+
+// recorded is the result that the record of the task stands for.
+func recorded(t *task) result {
+	res := result{presence: presenceAbsent}
+	if t.prior.exists && t.heard != newsGone {
+		res = result{
+			presence: presencePresent, uid: string(t.prior.uid),
+			values: t.prior.values, valuesErr: t.prior.valuesErr,
+		}
+	}
+	if t.prior.failure != nil {
+		res.err, res.lasting = t.prior.failure, true
+	}
+	return res
+}
+
+// record is what is remembered of an object after a request. live is nil when the object does not exist.
+func (a *applier) record(t *task, live *unstructured.Unstructured, err error) record {
+	rec := record{base: t.prior.base, checked: t.now, repairs: t.prior.repairs}
+	if errors.As(err, &rec.failure) || err == nil {
+		rec.wish, rec.owner, rec.reads = t.wish, t.owner.UID, t.reads
+	}
+	if live == nil {
+		return rec
+	}
+	rec.exists = true
+	rec.version, rec.uid, rec.generation = live.GetResourceVersion(), live.GetUID(), live.GetGeneration()
+	rec.meta = fingerprint(live)
+	rec.content = digestOf(contentOf(live))
+	ours, others := owners(live, t.owner.UID)
+	rec.sole = ours && !others
+	if len(t.option.feedback) > 0 {
+		values, err := a.paths.readFeedback(live, t.option.feedback)
+		rec.values = values
+		if err != nil {
+			rec.valuesErr = err.Error()
+		}
+	}
+	return rec
+}
+
+// settle does what the strategy of the manifest says and returns the object as it is then, nil when it does not exist.
+// Along with an error the object is returned when it could be read.
+func (a *applier) settle(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
+	desired, err := t.desired()
+	if err != nil {
+		return nil, err
+	}
+	if t.granted() && t.prior.failure == nil && (t.heard == newsStatus || t.heard == newsNone) {
+		live, err := a.spoke.get(ctx, t.resource, t.id())
+		if err != nil {
+			return nil, unreadableError{read: err}
+		}
+		if live != nil {
+			now := sightingOf(live)
+			if statusOnly(&t.prior, &now) {
+				return live, nil
+			}
+		}
+	}
+	if t.frozen {
+		return a.read(ctx, t, nil)
+	}
+	switch t.option.strategy.Type {
+	case workv1.UpdateStrategyTypeUpdate:
+		return a.update(ctx, t, desired)
+	case workv1.UpdateStrategyTypeCreateOnly:
+		return a.createOnly(ctx, t, desired)
+	case workv1.UpdateStrategyTypeServerSideApply:
+		return a.serverSideApply(ctx, t, desired)
+	case workv1.UpdateStrategyTypeReadOnly:
+		return a.read(ctx, t, nil)
+	}
+	return a.read(ctx, t, &failure{reason: workv1.AppliedManifestFailed, message: fmt.Sprintf(
+		"the update strategy %q is unknown; use Update, CreateOnly, ServerSideApply or ReadOnly",
+		t.option.strategy.Type)})
+}
+
+// desired decodes the manifest as the object to send.
+func (t *task) desired() (*unstructured.Unstructured, error) {
+	object, err := decodeObject(t.raw)
+	if err != nil {
+		return nil, fmt.Errorf("the manifest cannot be decoded: %w", err)
+	}
+	unstructured.RemoveNestedField(object.Object, "metadata", "uid")
+	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	if !t.namespaced {
+		unstructured.RemoveNestedField(object.Object, "metadata", "namespace")
+	}
+	return object, nil
+}
+
+// read only looks at the object; because is the error to return with it.
+func (a *applier) read(ctx context.Context, t *task, because error) (*unstructured.Unstructured, error) {
+	live, err := a.spoke.get(ctx, t.resource, t.id())
+	if err != nil {
+		return nil, unreadableError{because: because, read: err}
+	}
+	return live, because
+}
+
+// createFirst tells whether the object is more likely absent than present.
+func (t *task) createFirst() bool {
+	return t.heard == newsGone || (!t.expected && !t.prior.exists)
+}
+
+// find creates the object or, when it exists already, reads it. made tells which.
+func (a *applier) find(ctx context.Context, t *task, desired *unstructured.Unstructured,
+) (live *unstructured.Unstructured, made bool, err error) {
+	if !t.createFirst() {
+		live, err = a.spoke.get(ctx, t.resource, t.id())
+		if err != nil {
+			return nil, false, unreadableError{read: err}
+		}
+		if live != nil {
+			return live, false, nil
+		}
+	}
+	if err := t.allowRepair(); err != nil {
+		return nil, false, err
+	}
+	live, refusal := a.spoke.create(ctx, t.resource, t.id(), forCreate(desired, t.owner, t.owned))
+	if refusal == nil {
+		t.tell(ctx, "created")
+		return live, true, nil
+	}
+	refusal = fmt.Errorf("creating %s: %w", t.id(), refusal)
+	// Whatever the refusal says, the object may be there: a Service that exists is refused for its ports.
+	live, err = a.spoke.get(ctx, t.resource, t.id())
+	switch {
+	case err != nil && apierrors.IsAlreadyExists(refusal):
+		return nil, false, unreadableError{read: err}
+	case err != nil:
+		return nil, false, unreadableError{because: refusal, read: err}
+	case live == nil:
+		return nil, false, refusal
+	}
+	return live, false, nil
+}
+
+// tell logs a write: a repair of an object that was right before is worth a line, the rest is routine.
+func (t *task) tell(ctx context.Context, what string) {
+	logger := log.FromContext(ctx)
+	if t.granted() {
+		logger.Info("repaired what was changed on the spoke", "object", t.id().String(), "action", what)
+		return
+	}
+	logger.V(1).Info(what, "object", t.id().String())
+}
+
+// allowRepair takes one repair when the object was right before and was disturbed, and says when to come back when
+// there is none left.
+func (t *task) allowRepair() error {
+	if !t.granted() {
+		return nil
+	}
+	left, until, ok := t.prior.repairs.spend(t.now)
+	if !ok {
+		return postponedError{until: until}
+	}
+	t.prior.repairs = left
+	return nil
+}
+
+// update keeps the object as the manifest says (strategy Update).
+func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	for round := 1; ; round++ {
+		live, made, err := a.find(ctx, t, desired)
+		if err != nil || made {
+			return live, err
+		}
+		next, difference, mergeErr := merge(live, desired, t.owner, t.owned)
+		switch {
+		case errors.Is(mergeErr, errRecreate):
+			return a.recreate(ctx, t, live, desired)
+		case mergeErr != nil:
+			return live, fmt.Errorf("merging %s: %w", t.id(), mergeErr)
+		case difference == deltaNone, difference == deltaExtra && t.settled(live):
+			return live, nil
+		}
+		if err := t.allowRepair(); err != nil {
+			return live, err
+		}
+		written, err := a.spoke.update(ctx, t.resource, t.id(), next)
+		switch {
+		case err == nil:
+			if written.GetResourceVersion() != live.GetResourceVersion() {
+				t.tell(ctx, "updated")
+			}
+			return written, nil
+		case apierrors.IsConflict(err) && round < conflictRounds:
+			t.expected, t.heard = true, newsChanged
+		case apierrors.IsInvalid(err):
+			return a.afterRefusal(ctx, t, live, desired, err)
+		default:
+			return live, fmt.Errorf("updating %s: %w", t.id(), err)
+		}
+	}
+}
+
+// settled tells whether what the live object says beyond the manifest is known to be the work of the API server: it
+// said the same right after the last write, or, after a restart, the status says that this generation was applied and
+// nobody else set any content since.
+func (t *task) settled(live *unstructured.Unstructured) bool {
+	if t.prior.wish == t.wish && t.prior.content != (digest{}) {
+		return t.prior.content == digestOf(contentOf(live))
+	}
+	return t.current && !foreignContent(live)
+}
+
+// afterRefusal deals with an update that the API server finds invalid. A Secret that is immutable is made anew. When
+// only fields that the manifest does not mention stand in the way, such as the selector of a Job or the volume of a
+// claim, the manifest is in force already and no more than the metadata is written.
+func (a *applier) afterRefusal(ctx context.Context, t *task, live, desired *unstructured.Unstructured, refusal error,
+) (*unstructured.Unstructured, error) {
+	if t.gvk.Group == "" && t.gvk.Kind == "Secret" && immutable(refusal) {
+		return a.recreate(ctx, t, live, desired)
+	}
+	refusal = fmt.Errorf("updating %s: %w", t.id(), refusal)
+	if !contains(contentOf(live), contentOf(desired)) {
+		return live, refusal
+	}
+	next := live.DeepCopy()
+	next.SetManagedFields(nil)
+	if !mergeMeta(next, desired, t.owner, t.owned) {
+		return live, nil
+	}
+	written, err := a.spoke.update(ctx, t.resource, t.id(), next)
+	if err != nil {
+		return live, fmt.Errorf("updating the metadata of %s: %w", t.id(), err)
+	}
+	return written, nil
+}
+
+// recreate deletes an object that cannot be changed in place and makes it anew.
+func (a *applier) recreate(ctx context.Context, t *task, live, desired *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	if err := t.allowRepair(); err != nil {
+		return live, err
+	}
+	if err := a.spoke.remove(ctx, t.resource, t.id(), live.GetUID(), ""); err != nil && !apierrors.IsNotFound(err) {
+		return live, fmt.Errorf("deleting %s to make it anew: %w", t.id(), err)
+	}
+	log.FromContext(ctx).Info("made anew, for it cannot be changed in place", "object", t.id().String())
+	made, err := a.spoke.create(ctx, t.resource, t.id(), forCreate(desired, t.owner, t.owned))
+	if err != nil {
+		return nil, fmt.Errorf("making %s anew: %w", t.id(), err)
+	}
+	return made, nil
+}

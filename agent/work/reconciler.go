@@ -1,0 +1,187 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+const (
+	// DefaultEvictionGrace is how long the objects of a work that vanished from the hub stay.
+	DefaultEvictionGrace = time.Hour
+	// EvictionDisabled is the grace from which on nothing is ever evicted.
+	EvictionDisabled = 100 * 365 * 24 * time.Hour
+	// DefaultWorkers is how many works are worked on at the same time.
+	DefaultWorkers = 10
+	// coalesce is how long an event of the spoke waits for further ones before its work is looked at.
+	coalesce = 10 * time.Millisecond
+)
+
+// Reconciler keeps the objects of every ManifestWork of one cluster on the spoke and tells the hub about them.
+type Reconciler struct {
+	// Cluster is the name of the managed cluster, which is the namespace of its works on the hub.
+	Cluster string
+	// AgentID identifies the agent in its AppliedManifestWorks; empty means HubHash (work contract, section 1.11).
+	AgentID string
+	// HubHash identifies the hub, see the function HubHash.
+	HubHash string
+	// Hub is the hub. Its cache must cover the ManifestWorks of the namespace Cluster and should use Transform.
+	Hub cluster.Cluster
+	// Spoke is the managed cluster. Its cache must cover AppliedManifestWorks and should use Transform; its
+	// configuration should not limit the rate of requests much below what the API server takes.
+	Spoke cluster.Cluster
+	// Clock tells the time; nil is the real one.
+	Clock clock.PassiveClock
+	// EvictionGrace is how long the objects of a work that vanished from the hub stay; 0 means DefaultEvictionGrace,
+	// EvictionDisabled and more means forever.
+	EvictionGrace time.Duration
+	// Workers is how many works are worked on at the same time; 0 means DefaultWorkers.
+	Workers int
+
+	mapper  meta.RESTMapper
+	ledger  *ledger
+	watcher *watcher
+	applier applier
+	drainer drainer
+	memory  *memory
+	queues  queues
+}
+
+// queues are the queues of the two controllers, for the events of the spoke.
+type queues struct {
+	works, applied workqueue.TypedRateLimitingInterface[ctrl.Request]
+}
+
+// SetupWithManager registers the two controllers of the package: one for works and one for AppliedManifestWorks that
+// have no work any more. The manager, or whoever starts it, must also start Hub and Spoke.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := r.complete(); err != nil {
+		return err
+	}
+	options := reconcile.Options(r.Workers)
+	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work").WithOptions(options).
+		WatchesRawSource(source.Func(r.start)).
+		WatchesRawSource(r.worksSource()).
+		WatchesRawSource(r.appliedSource()).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up agent.work: %w", err)
+	}
+	e := &evictor{Reconciler: r}
+	err = ctrl.NewControllerManagedBy(mgr).Named("agent.work.eviction").WithOptions(reconcile.Options(r.Workers)).
+		WatchesRawSource(source.Func(e.start)).
+		WatchesRawSource(e.worksSource()).
+		WatchesRawSource(e.appliedSource()).
+		Complete(e)
+	if err != nil {
+		return fmt.Errorf("setting up agent.work.eviction: %w", err)
+	}
+	return nil
+}
+
+// complete fills in what was left out and builds the parts.
+func (r *Reconciler) complete() error {
+	if r.AgentID == "" {
+		r.AgentID = r.HubHash
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.EvictionGrace == 0 {
+		r.EvictionGrace = DefaultEvictionGrace
+	}
+	if r.Workers == 0 {
+		r.Workers = DefaultWorkers
+	}
+	config := rest.CopyConfig(r.Spoke.GetConfig())
+	config.UserAgent = names.FieldManagerWork
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("building the client of the spoke: %w", err)
+	}
+	objects, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		return fmt.Errorf("building the client of the spoke: %w", err)
+	}
+	metas, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), client)
+	if err != nil {
+		return fmt.Errorf("building the metadata client of the spoke: %w", err)
+	}
+	r.mapper = r.Spoke.GetRESTMapper()
+	r.watcher = newWatcher(metas)
+	r.ledger = newLedger(r.wake, r.watcher.signal)
+	r.watcher.ledger = r.ledger
+	r.applier = applier{spoke: spoke{client: objects}, paths: &paths{}}
+	r.drainer = drainer{spoke: spoke{client: objects}, ledger: r.ledger}
+	r.memory = newMemory()
+	return nil
+}
+
+// start receives the queue of the works and starts to watch the objects of the spoke.
+func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	r.queues.works = queue
+	go r.watcher.run(ctx)
+	return nil
+}
+
+// wake makes the holder of an object look again, a moment later so that several events make one pass.
+func (r *Reconciler) wake(h holder) {
+	if h.applied {
+		r.queues.applied.AddAfter(ctrl.Request{NamespacedName: types.NamespacedName{Name: h.name}}, coalesce)
+		return
+	}
+	r.queues.works.AddAfter(r.request(h.name), coalesce)
+}
+
+// request is the key of a work.
+func (r *Reconciler) request(work string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: r.Cluster, Name: work}}
+}
+
+// Reconcile brings one work, from its first sight to its last, to where it should be.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	f, err := r.observe(ctx, req.Name)
+	if err != nil {
+		return reconcile.FromError(err).Settle(f.now)
+	}
+	var outcome reconcile.Outcome
+	switch f.phase() {
+	case phaseGone:
+		r.forget(f)
+	case phaseStale:
+		outcome = reconcile.Waiting(f.now.Add(staleDelay))
+	case phaseRelease:
+		outcome = r.release(ctx, f)
+	case phaseDrain:
+		outcome = r.drainApplied(ctx, f)
+	case phaseApply:
+		outcome = r.apply(ctx, f)
+	}
+	return outcome.Settle(f.now)
+}
+
+// forget drops what the process remembers of a work.
+func (r *Reconciler) forget(f *facts) {
+	r.ledger.claim(f.holder, nil, nil)
+	r.memory.forget(f.holder)
+}
+
+// managed tells whether an AppliedManifestWork is of this agent and of this hub.
+func (r *Reconciler) managed(applied *workv1.AppliedManifestWork) bool {
+	return applied.Spec.AgentID == r.AgentID && applied.Name == appliedName(r.HubHash, applied.Spec.ManifestWorkName)
+}

@@ -1,0 +1,179 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// release takes down a work that is being deleted: first its objects, then its AppliedManifestWork, then its finalizer.
+// Neither waits for the hub to take a status.
+func (r *Reconciler) release(ctx context.Context, f *facts) reconcile.Outcome {
+	if f.applied == nil {
+		// The cache may not know yet what was made a moment ago, so the API server has the last word.
+		live, err := readApplied(ctx, r.Spoke.GetAPIReader(), appliedName(r.HubHash, f.work.Name))
+		if err != nil {
+			return reconcile.FromError(err)
+		}
+		if gone := r.memory.of(f.holder).applied; live != nil && !(gone.gone && gone.uid == live.UID) {
+			f.applied = live
+		}
+	}
+	outcome := reconcile.Done()
+	var blockers []string
+	if f.applied != nil {
+		outcome, blockers = r.takeDown(ctx, f)
+	}
+	if f.applied == nil {
+		return outcome.And(reconcile.FromError(r.releaseWork(ctx, f)))
+	}
+	return outcome.And(reconcile.FromError(r.publishDeleting(ctx, f, blockers)))
+}
+
+// takeDown deletes the AppliedManifestWork and its objects; when it is gone the facts have none any more.
+func (r *Reconciler) takeDown(ctx context.Context, f *facts) (reconcile.Outcome, []string) {
+	if f.applied.DeletionTimestamp.IsZero() {
+		if err := r.deleteApplied(ctx, f); err != nil {
+			return reconcile.FromError(err), nil
+		}
+	}
+	if f.applied == nil || !slices.Contains(f.applied.Finalizers, names.FinalizerAppliedManifestWork) {
+		return reconcile.Waiting(f.now.Add(staleLimit)), nil
+	}
+	r.claimTracked(f)
+	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, tracked(f.applied))
+	outcome := reconcile.FromError(left.err).And(reconcile.DoneUntil(left.wake))
+	if len(left.pending) > 0 {
+		return outcome.And(reconcile.FromError(r.shrinkApplied(ctx, f, left.pending))), left.blockers
+	}
+	return outcome.And(reconcile.FromError(r.releaseApplied(ctx, f))), nil
+}
+
+// deleteApplied tells the AppliedManifestWork to go, with the finalizer that makes it wait for its objects.
+func (r *Reconciler) deleteApplied(ctx context.Context, f *facts) error {
+	if !slices.Contains(f.applied.Finalizers, names.FinalizerAppliedManifestWork) {
+		after := f.applied.DeepCopy()
+		after.Finalizers = append(after.Finalizers, names.FinalizerAppliedManifestWork)
+		if _, err := reconcile.PatchMain(ctx, r.Spoke.GetClient(), f.applied, after); err != nil {
+			return fmt.Errorf("repairing the AppliedManifestWork: %w", err)
+		}
+		r.wroteApplied(f, after)
+	}
+	err := r.Spoke.GetClient().Delete(ctx, f.applied,
+		client.Preconditions{UID: &f.applied.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsNotFound(err) {
+		r.appliedGone(f)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting the AppliedManifestWork %s: %w", f.applied.Name, err)
+	}
+	r.memory.change(f.holder, func(k *recall) {
+		k.applied = written{uid: f.applied.UID, version: f.applied.ResourceVersion, at: f.now, deleting: true}
+	})
+	return nil
+}
+
+// claimTracked tells the ledger that nothing but the tracked objects matters any more.
+func (r *Reconciler) claimTracked(f *facts) {
+	objects := map[identity]watchKey{}
+	for _, entry := range tracked(f.applied) {
+		objects[entryIdentity(entry)] = watchKey{resource: entryResource(entry), namespace: entry.Namespace}
+	}
+	r.ledger.claim(f.holder, objects, nil)
+}
+
+// shrinkApplied takes from the list what is gone. When the AppliedManifestWork of the cache is from before its
+// deletion, the list waits for the next pass.
+func (r *Reconciler) shrinkApplied(ctx context.Context, f *facts, pending []workv1.AppliedManifestResourceMeta) error {
+	if f.applied.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return r.publishApplied(ctx, f, listed(f.applied, pending))
+}
+
+// releaseApplied takes our finalizer from the AppliedManifestWork, whose objects are gone.
+func (r *Reconciler) releaseApplied(ctx context.Context, f *facts) error {
+	if f.applied.DeletionTimestamp.IsZero() {
+		live, err := readApplied(ctx, r.Spoke.GetAPIReader(), f.applied.Name)
+		if err != nil {
+			return err
+		}
+		if live == nil || live.UID != f.applied.UID {
+			r.appliedGone(f)
+			return nil
+		}
+		f.applied = live
+	}
+	after := f.applied.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(name string) bool {
+		return name == names.FinalizerAppliedManifestWork
+	})
+	_, err := reconcile.PatchMain(ctx, r.Spoke.GetClient(), f.applied, after)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.appliedGone(f)
+	case err != nil:
+		return fmt.Errorf("releasing the AppliedManifestWork %s: %w", f.applied.Name, err)
+	case len(after.Finalizers) == 0:
+		r.appliedGone(f)
+	default:
+		r.wroteApplied(f, after)
+	}
+	return nil
+}
+
+// appliedGone remembers that the AppliedManifestWork is gone, whatever a cache may say for a moment.
+func (r *Reconciler) appliedGone(f *facts) {
+	uid := f.applied.UID
+	r.memory.change(f.holder, func(k *recall) { k.applied = written{uid: uid, at: f.now, gone: true} })
+	r.ledger.claim(f.holder, nil, nil)
+	f.applied = nil
+}
+
+// releaseWork takes our finalizer from the work, of which nothing is left.
+func (r *Reconciler) releaseWork(ctx context.Context, f *facts) error {
+	if !slices.Contains(f.work.Finalizers, names.FinalizerManifestWork) {
+		return nil
+	}
+	before, after := lightWork(f.work), lightWork(f.work)
+	after.Finalizers = slices.DeleteFunc(slices.Clone(after.Finalizers), func(name string) bool {
+		return name == names.FinalizerManifestWork
+	})
+	if len(after.Finalizers) == 0 {
+		after.Finalizers = nil
+	}
+	_, err := reconcile.PatchMain(ctx, r.Hub.GetClient(), before, after)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("releasing the ManifestWork: %w", err)
+	}
+	return nil
+}
+
+// publishDeleting says on the hub that the work is going and what holds it.
+func (r *Reconciler) publishDeleting(ctx context.Context, f *facts, blockers []string) error {
+	status := *f.work.Status.DeepCopy()
+	setAt(&status.Conditions, deletingCondition(blockers), f.work.Generation, f.now)
+	return r.publishStatus(ctx, f, status)
+}
+
+// drainApplied takes down an AppliedManifestWork that somebody deleted although its work lives. The next pass makes
+// everything anew.
+func (r *Reconciler) drainApplied(ctx context.Context, f *facts) reconcile.Outcome {
+	outcome, _ := r.takeDown(ctx, f)
+	if f.applied == nil {
+		return outcome.And(reconcile.Waiting(f.now.Add(staleDelay)))
+	}
+	return outcome
+}

@@ -1,0 +1,107 @@
+package work
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// worksSource wakes a work when it comes, goes, or changes in anything but its status and annotations.
+func (r *Reconciler) worksSource() source.Source {
+	return source.Kind(r.Hub.GetCache(), &workv1.ManifestWork{},
+		&handler.TypedEnqueueRequestForObject[*workv1.ManifestWork]{},
+		predicate.TypedFuncs[*workv1.ManifestWork]{
+			CreateFunc: func(e event.TypedCreateEvent[*workv1.ManifestWork]) bool {
+				return e.Object.Namespace == r.Cluster
+			},
+			UpdateFunc: func(e event.TypedUpdateEvent[*workv1.ManifestWork]) bool {
+				return e.ObjectNew.Namespace == r.Cluster && workChanged(e.ObjectOld, e.ObjectNew)
+			},
+			DeleteFunc: func(e event.TypedDeleteEvent[*workv1.ManifestWork]) bool {
+				return e.Object.Namespace == r.Cluster
+			},
+		})
+}
+
+// workChanged tells whether a change of a work concerns the agent. That our own finalizer came does not.
+func workChanged(before, after *workv1.ManifestWork) bool {
+	return before.UID != after.UID || before.Generation != after.Generation ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		!maps.Equal(before.Labels, after.Labels) ||
+		lost(before.Finalizers, after.Finalizers, names.FinalizerManifestWork)
+}
+
+// lost tells whether a name was in the list before and is not after.
+func lost(before, after []string, name string) bool {
+	return slices.Contains(before, name) && !slices.Contains(after, name)
+}
+
+// appliedSource wakes the work of an AppliedManifestWork of this agent and hub when somebody touches it.
+func (r *Reconciler) appliedSource() source.Source {
+	return source.Kind(r.Spoke.GetCache(), &workv1.AppliedManifestWork{},
+		handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, applied *workv1.AppliedManifestWork) []ctrl.Request {
+				if applied.Name != appliedName(r.HubHash, applied.Spec.ManifestWorkName) {
+					return nil
+				}
+				return []ctrl.Request{r.request(applied.Spec.ManifestWorkName)}
+			}),
+		predicate.TypedFuncs[*workv1.AppliedManifestWork]{
+			CreateFunc: func(event.TypedCreateEvent[*workv1.AppliedManifestWork]) bool { return false },
+			UpdateFunc: func(e event.TypedUpdateEvent[*workv1.AppliedManifestWork]) bool {
+				return appliedChanged(e.ObjectOld, e.ObjectNew)
+			},
+		})
+}
+
+// appliedChanged tells whether a change of an AppliedManifestWork is more than the list that we keep there.
+func appliedChanged(before, after *workv1.AppliedManifestWork) bool {
+	return before.UID != after.UID || before.Spec != after.Spec ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		lost(before.Finalizers, after.Finalizers, names.FinalizerAppliedManifestWork)
+}
+
+// start receives the queue of the AppliedManifestWorks without work.
+func (e *evictor) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	e.queues.applied = queue
+	return nil
+}
+
+// worksSource wakes the AppliedManifestWork of a work that comes or goes.
+func (e *evictor) worksSource() source.Source {
+	return source.Kind(e.Hub.GetCache(), &workv1.ManifestWork{},
+		handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, work *workv1.ManifestWork) []ctrl.Request {
+				if work.Namespace != e.Cluster {
+					return nil
+				}
+				name := appliedName(e.HubHash, work.Name)
+				return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+			}),
+		predicate.TypedFuncs[*workv1.ManifestWork]{
+			UpdateFunc: func(event.TypedUpdateEvent[*workv1.ManifestWork]) bool { return false },
+		})
+}
+
+// appliedSource wakes an AppliedManifestWork of this agent, whatever its hub.
+func (e *evictor) appliedSource() source.Source {
+	return source.Kind(e.Spoke.GetCache(), &workv1.AppliedManifestWork{},
+		&handler.TypedEnqueueRequestForObject[*workv1.AppliedManifestWork]{},
+		predicate.TypedFuncs[*workv1.AppliedManifestWork]{
+			UpdateFunc: func(u event.TypedUpdateEvent[*workv1.AppliedManifestWork]) bool {
+				return appliedChanged(u.ObjectOld, u.ObjectNew) ||
+					!u.ObjectOld.Status.EvictionStartTime.Equal(u.ObjectNew.Status.EvictionStartTime)
+			},
+		})
+}

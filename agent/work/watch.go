@@ -1,0 +1,223 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// refusedPause is how long a watch that the API server refuses rests before it is tried again.
+	refusedPause = 5 * time.Minute
+	// firstPause and lastPause bound the pause after any other failure of a watch.
+	firstPause, lastPause = time.Second, 30 * time.Second
+	// endedPause is the pause after a watch that ended as watches do.
+	endedPause = 100 * time.Millisecond
+)
+
+// watcher keeps one metadata-only watch for each resource and namespace that the ledger wants, and tells the ledger
+// what it sees. It stores nothing but what the ledger keeps, and it never holds up a pass: before a watch has started,
+// the requests of the pass itself are the truth.
+type watcher struct {
+	client metadata.Interface
+	ledger *ledger
+	// moved holds one signal when the set of wanted watches changed.
+	moved chan struct{}
+}
+
+// newWatcher returns a watcher that does nothing until run.
+func newWatcher(client metadata.Interface) *watcher {
+	return &watcher{client: client, moved: make(chan struct{}, 1)}
+}
+
+// signal says that the set of wanted watches changed; it never blocks.
+func (w *watcher) signal() {
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+// run starts and stops watches as the ledger wants them until the context ends, and returns when all have ended.
+func (w *watcher) run(ctx context.Context) {
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	running := map[watchKey]context.CancelFunc{}
+	defer func() {
+		for _, stop := range running {
+			stop()
+		}
+	}()
+	for {
+		wanted := w.ledger.watches()
+		for key, stop := range running {
+			if _, keep := wanted[key]; !keep {
+				stop()
+				delete(running, key)
+			}
+		}
+		for key := range wanted {
+			if running[key] != nil {
+				continue
+			}
+			follow, stop := context.WithCancel(ctx)
+			running[key] = stop
+			watches.Go(func() { w.follow(follow, key) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.moved:
+		}
+	}
+}
+
+// follow lists and watches one resource in one namespace until the context ends.
+func (w *watcher) follow(ctx context.Context, key watchKey) {
+	resource := w.client.Resource(key.resource).Namespace(key.namespace)
+	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return resource.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return resource.Watch(ctx, options)
+		},
+	}, &metav1.PartialObjectMetadata{}, &sightings{ledger: w.ledger, key: key}, cache.ReflectorOptions{
+		Name: "agent.work", TypeDescription: key.String(),
+	})
+	pause := firstPause
+	for ctx.Err() == nil {
+		err := reflector.ListAndWatchWithContext(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			pause = firstPause
+			pauseFor(ctx, endedPause)
+		case refused(err):
+			w.refuse(ctx, key, err)
+			pauseFor(ctx, refusedPause)
+		default:
+			log.FromContext(ctx).Info("watching the spoke", "watch", key.String(), "error", err.Error())
+			pauseFor(ctx, pause)
+			pause = min(2*pause, lastPause)
+		}
+	}
+}
+
+// refuse tells the ledger that a watch is not allowed and says so once.
+func (w *watcher) refuse(ctx context.Context, key watchKey, err error) {
+	if w.ledger.refuse(key, err.Error()) {
+		log.FromContext(ctx).Info("the API server refuses a watch, so its objects are only looked at every few minutes;"+
+			" grant list and watch to have them repaired at once", "watch", key.String(), "error", err.Error())
+	}
+}
+
+// refused tells whether an error of list or watch will not go away by itself.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsMethodNotSupported(err)
+}
+
+// pauseFor waits for the pause or the end of the context.
+func pauseFor(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// String names the watch for a person.
+func (k watchKey) String() string {
+	name := k.resource.GroupResource().String()
+	if k.namespace == "" {
+		return name
+	}
+	return name + " in " + k.namespace
+}
+
+// sightings is the store of one watch: it hands everything to the ledger and keeps nothing.
+type sightings struct {
+	ledger *ledger
+	key    watchKey
+}
+
+var _ cache.TransformingStore = (*sightings)(nil)
+
+// Add tells the ledger of an object.
+func (s *sightings) Add(obj any) error { return s.see(obj, false) }
+
+// Update tells the ledger of an object.
+func (s *sightings) Update(obj any) error { return s.see(obj, false) }
+
+// Delete tells the ledger that an object is gone.
+func (s *sightings) Delete(obj any) error { return s.see(obj, true) }
+
+// Resync has nothing to do.
+func (s *sightings) Resync() error { return nil }
+
+// Replace tells the ledger the complete state of the watch.
+func (s *sightings) Replace(items []any, version string) error {
+	present := make(map[identity]sighting, len(items))
+	for _, item := range items {
+		object, ok := item.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return fmt.Errorf("watching %s: got a %T", s.key, item)
+		}
+		present[s.identity(object)] = sightingOf(object)
+	}
+	s.ledger.listed(s.key, present, version)
+	return nil
+}
+
+// Transformer drops what no sighting needs before the reflector collects a first list.
+func (s *sightings) Transformer() cache.TransformFunc { return stripManagedFields }
+
+// see tells the ledger of one object.
+func (s *sightings) see(obj any, gone bool) error {
+	object, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return fmt.Errorf("watching %s: got a %T", s.key, obj)
+	}
+	seen := sightingOf(object)
+	if gone {
+		seen = sighting{gone: true, version: object.ResourceVersion}
+	}
+	s.ledger.see(s.identity(object), seen)
+	return nil
+}
+
+// identity is which object was seen.
+func (s *sightings) identity(object *metav1.PartialObjectMetadata) identity {
+	return identity{
+		Group: s.key.resource.Group, Resource: s.key.resource.Resource,
+		Namespace: object.Namespace, Name: object.Name,
+	}
+}
+
+// sightingOf is what is remembered of an object that was seen.
+func sightingOf(object metav1.Object) sighting {
+	return sighting{
+		version: object.GetResourceVersion(), uid: object.GetUID(),
+		generation: object.GetGeneration(), meta: fingerprint(object),
+	}
+}
+
+// stripManagedFields drops the managed fields of an object in place; they are by far the largest part of most metadata.
+func stripManagedFields(obj any) (any, error) {
+	if object, ok := obj.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return obj, nil
+}

@@ -1,0 +1,29 @@
+// Command spokelet-hub is the hub manager of Spokelet: it lets clusters in, and installs, configures and deploys their
+// add-ons. The story is told by package hub.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/spokelet/spokelet/hub"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	config, err := hub.ParseFlags(os.Args[1:], os.Stdout)
+	if err == nil {
+		err = hub.Run(ctx, config)
+	}
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "spokelet-hub:", err)
+		os.Exit(1) //nolint:gocritic // the signal handler goes with the process
+	}
+}

@@ -1,0 +1,448 @@
+package csr_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/utils/ptr"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	bootstrapUser = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap"
+	customSigner  = "example.com/signer-test"
+)
+
+// newRequest builds a request as an agent does and stamps the requester as the API server does.
+func newRequest(t testing.TB, r csr.Request, requester string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	key, err := csr.NewKey()
+	require.NoError(t, err)
+	request, err := r.Build(key)
+	require.NoError(t, err)
+	request.Name = r.GenerateName + "abcde"
+	request.Spec.Username = requester
+	return request
+}
+
+// withContent replaces the encoded request by one made from the template.
+func withContent(t testing.TB, request *certificatesv1.CertificateSigningRequest, template *x509.CertificateRequest) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	withSigned(t, request, template, key)
+}
+
+func withSigned(
+	t testing.TB, request *certificatesv1.CertificateSigningRequest, template *x509.CertificateRequest, key any,
+) {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	require.NoError(t, err)
+	request.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+func template(r csr.Request) *x509.CertificateRequest {
+	return &x509.CertificateRequest{
+		Subject:  pkix.Name{CommonName: r.User, Organization: r.Groups, OrganizationalUnit: r.OrganizationalUnits},
+		DNSNames: r.DNSNames,
+	}
+}
+
+func kubeClient(cluster, addon string) addonv1beta1.RegistrationConfig {
+	return addonv1beta1.RegistrationConfig{
+		Type: addonv1beta1.KubeClient,
+		KubeClient: &addonv1beta1.KubeClientConfig{Subject: addonv1beta1.KubeClientSubject{
+			BaseSubject: addonv1beta1.BaseSubject{
+				User: csr.AddonUser(cluster, addon, addon+"-agent"), Groups: csr.AddonGroups(cluster, addon),
+			},
+		}},
+	}
+}
+
+func customRegistration(user string, groups, units []string) addonv1beta1.RegistrationConfig {
+	return addonv1beta1.RegistrationConfig{
+		Type: addonv1beta1.CustomSigner,
+		CustomSigner: &addonv1beta1.CustomSignerConfig{
+			SignerName: customSigner,
+			Subject: addonv1beta1.Subject{
+				BaseSubject: addonv1beta1.BaseSubject{User: user, Groups: groups}, OrganizationUnits: units,
+			},
+		},
+	}
+}
+
+func forAddon(t testing.TB, cluster, addon string, r addonv1beta1.RegistrationConfig) csr.Request {
+	t.Helper()
+	request, err := csr.ForAddon(cluster, addon, r)
+	require.NoError(t, err)
+	return request
+}
+
+// change is one way to spoil a request: by its fields before it is built, or by the built object.
+type change struct {
+	fields func(*csr.Request)
+	object func(*certificatesv1.CertificateSigningRequest)
+	reason string
+}
+
+// commonChanges spoil a request of either kind.
+func commonChanges() map[string]change {
+	return map[string]change{
+		"another user":        {fields: func(r *csr.Request) { r.User += "x" }, reason: csr.ReasonSubjectNotExpected},
+		"no user":             {fields: func(r *csr.Request) { r.User = "" }, reason: csr.ReasonSubjectNotExpected},
+		"another first group": {fields: func(r *csr.Request) { r.Groups[0] += "x" }, reason: csr.ReasonSubjectNotExpected},
+		"a further group":     {fields: addGroup("system:masters"), reason: csr.ReasonSubjectNotExpected},
+		"a doubled group":     {fields: doubleGroup, reason: csr.ReasonSubjectNotExpected},
+		"no groups":           {fields: func(r *csr.Request) { r.Groups = nil }, reason: csr.ReasonSubjectNotExpected},
+		"a further unit": {fields: func(r *csr.Request) { r.OrganizationalUnits = append(r.OrganizationalUnits, "u") },
+			reason: csr.ReasonSubjectNotExpected},
+		"a further DNS name": {fields: func(r *csr.Request) { r.DNSNames = append(r.DNSNames, "kubernetes.default") },
+			reason: csr.ReasonNamesNotExpected},
+		"a lifetime of ten years": {fields: func(r *csr.Request) { r.ExpirationSeconds = ptr.To[int32](10 * 365 * 86400) },
+			reason: csr.ReasonLifetimeTooLong},
+		"a serving usage": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Spec.Usages = append(o.Spec.Usages, certificatesv1.UsageServerAuth)
+		}, reason: csr.ReasonUsagesNotExpected},
+		"a usage less": {object: func(o *certificatesv1.CertificateSigningRequest) { o.Spec.Usages = o.Spec.Usages[:2] },
+			reason: csr.ReasonUsagesNotExpected},
+		"another usage instead": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Spec.Usages[2] = certificatesv1.UsageServerAuth
+		}, reason: csr.ReasonUsagesNotExpected},
+		"a doubled usage": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Spec.Usages = append(o.Spec.Usages, o.Spec.Usages[0])
+		}, reason: csr.ReasonUsagesNotExpected},
+		"no requester": {object: func(o *certificatesv1.CertificateSigningRequest) { o.Spec.Username = "" }},
+		"the label of another cluster": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Labels[names.LabelClusterName] += "0"
+		}, reason: csr.ReasonSubjectNotExpected},
+		"no cluster label": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			delete(o.Labels, names.LabelClusterName)
+		}, reason: csr.ReasonNotOurs},
+		"no labels": {object: func(o *certificatesv1.CertificateSigningRequest) { o.Labels = nil },
+			reason: csr.ReasonNotOurs},
+		"a serving signer": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Spec.SignerName = certificatesv1.KubeletServingSignerName
+		}},
+		"no request": {object: func(o *certificatesv1.CertificateSigningRequest) { o.Spec.Request = nil },
+			reason: csr.ReasonRequestMalformed},
+		"another PEM type": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Spec.Request = []byte(strings.ReplaceAll(string(o.Spec.Request), "CERTIFICATE REQUEST", "CERTIFICATE"))
+		}, reason: csr.ReasonRequestMalformed},
+		"something behind the request": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Spec.Request = append(o.Spec.Request, o.Spec.Request...)
+		}, reason: csr.ReasonRequestMalformed},
+		"something before the request": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Spec.Request = append([]byte("hello\n"), o.Spec.Request...)
+		}, reason: csr.ReasonRequestMalformed},
+		"headers in the PEM block": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			block, _ := pem.Decode(o.Spec.Request)
+			block.Headers = map[string]string{"a": "b"}
+			o.Spec.Request = pem.EncodeToMemory(block)
+		}, reason: csr.ReasonRequestMalformed},
+		"a flipped bit in the signature": {object: func(o *certificatesv1.CertificateSigningRequest) {
+			block, _ := pem.Decode(o.Spec.Request)
+			block.Bytes[len(block.Bytes)-1] ^= 1
+			o.Spec.Request = pem.EncodeToMemory(block)
+		}},
+	}
+}
+
+func doubleGroup(r *csr.Request) { r.Groups = append(r.Groups, r.Groups[0]) }
+
+func addGroup(group string) func(*csr.Request) {
+	return func(r *csr.Request) { r.Groups = append(r.Groups, group) }
+}
+
+func (c change) apply(t testing.TB, r csr.Request, requester string) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	r.Groups = append([]string(nil), r.Groups...)
+	if c.fields != nil {
+		c.fields(&r)
+	}
+	request := newRequest(t, r, requester)
+	if c.object != nil {
+		c.object(request)
+	}
+	return request
+}
+
+func assertNotApproved(t *testing.T, v csr.Verdict, reason string) {
+	t.Helper()
+	assert.Contains(t, []csr.Decision{csr.DecisionRefuse, csr.DecisionIgnore}, v.Decision, v.Message)
+	assert.NotEmpty(t, v.Reason)
+	assert.NotEmpty(t, v.Message)
+	assert.LessOrEqual(t, len(v.Message), 1000)
+	if reason != "" {
+		assert.Equal(t, reason, v.Reason, v.Message)
+	}
+}
+
+func TestTheHubApprovesWhatAnAgentBuildsForItsCluster(t *testing.T) {
+	for _, cluster := range []string{"c1", "cluster10", "a", strings.Repeat("x", 63), "cluster", "addon"} {
+		for _, agent := range []string{"a1b2c", "8a3f1d5e-0b5e-4b1f-9d2b-4f1d5e0b5e4b", "Agent_1"} {
+			user := csr.ClusterUser(cluster, agent)
+			t.Run(user, func(t *testing.T) {
+				renewal := csr.JudgeCluster(newRequest(t, csr.ForCluster(cluster, agent), user), nil)
+				assert.Equal(t, csr.DecisionReview, renewal.Decision, renewal.Message)
+				allowed := renewal.Reviewed(true)
+				assert.Equal(t, csr.DecisionApprove, allowed.Decision)
+				assert.Equal(t, csr.ReasonApproved, allowed.Reason)
+				assert.Equal(t, csr.MessageClusterApproved, allowed.Message)
+				refused := renewal.Reviewed(false)
+				assertNotApproved(t, refused, csr.ReasonRenewalNotAllowed)
+				assert.Contains(t, refused.Message, "spec.hubAcceptsClient")
+
+				first := csr.JudgeCluster(newRequest(t, csr.ForCluster(cluster, agent), bootstrapUser),
+					[]string{bootstrapUser})
+				assert.Equal(t, csr.DecisionApprove, first.Decision, first.Message)
+			})
+		}
+	}
+}
+
+func TestTheHubApprovesWhatAnAgentBuildsForAnAddon(t *testing.T) {
+	for _, cluster := range []string{"c1", "cluster10", strings.Repeat("x", 63)} {
+		for _, addon := range []string{"hello", "a.b", strings.Repeat("y", 63)} {
+			for name, registration := range map[string]addonv1beta1.RegistrationConfig{
+				"kubeClient":                   kubeClient(cluster, addon),
+				"kubeClient without subject":   {Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{}},
+				"kubeClient without config":    {Type: addonv1beta1.KubeClient},
+				"customSigner":                 customRegistration("user-test", []string{"g2", "g1"}, []string{"u1", "u2"}),
+				"customSigner without subject": customRegistration("", nil, nil),
+			} {
+				t.Run(cluster+"/"+addon+"/"+name, func(t *testing.T) {
+					registrations := []addonv1beta1.RegistrationConfig{kubeClient("other", "other"), registration}
+					request := newRequest(t, forAddon(t, cluster, addon, registration), csr.ClusterUser(cluster, "agent"))
+					v := csr.JudgeAddon(request, registrations)
+					assert.Equal(t, csr.DecisionApprove, v.Decision, v.Message)
+					assert.Equal(t, csr.ReasonApproved, v.Reason)
+					assert.Equal(t, csr.MessageAddonApproved, v.Message)
+					assert.Equal(t, request.Spec.SignerName, v.Expected.Signer)
+				})
+			}
+		}
+	}
+}
+
+func TestNothingElseIsApprovedForACluster(t *testing.T) {
+	user := csr.ClusterUser("c1", "agent1")
+	changes := commonChanges()
+	// The name of another agent of this cluster is a good one, so what gives it away is the requester.
+	changes["another user"] = change{fields: changes["another user"].fields, reason: csr.ReasonRequesterNotTrusted}
+	changes["the group of another cluster"] = change{
+		fields: func(r *csr.Request) { r.Groups[0] = csr.ClusterGroup("c2") }, reason: csr.ReasonSubjectNotExpected}
+	changes["only the group of all clusters"] = change{
+		fields: func(r *csr.Request) { r.Groups = r.Groups[1:] }, reason: csr.ReasonSubjectNotExpected}
+	changes["a DNS name"] = change{
+		fields: func(r *csr.Request) { r.DNSNames = []string{"c1"} }, reason: csr.ReasonNamesNotExpected}
+	changes["the label of an add-on"] = change{object: func(o *certificatesv1.CertificateSigningRequest) {
+		o.Labels[names.LabelAddonName] = "hello"
+	}, reason: csr.ReasonNotOurs}
+	changes["an empty label of an add-on"] = change{object: func(o *certificatesv1.CertificateSigningRequest) {
+		o.Labels[names.LabelAddonName] = ""
+	}, reason: csr.ReasonNotOurs}
+	changes["the requester of another cluster"] = change{object: requestedBy(csr.ClusterUser("c10", "agent1")),
+		reason: csr.ReasonRequesterNotTrusted}
+	changes["another agent of the cluster"] = change{object: requestedBy(csr.ClusterUser("c1", "agent2")),
+		reason: csr.ReasonRequesterNotTrusted}
+	changes["a requester that only starts like the agent"] = change{object: requestedBy(user + "x"),
+		reason: csr.ReasonRequesterNotTrusted}
+	changes["an add-on agent as requester"] = change{object: requestedBy(csr.AddonUser("c1", "hello", "hello-agent")),
+		reason: csr.ReasonRequesterNotTrusted}
+	changes["anybody as requester"] = change{object: requestedBy("jane"), reason: csr.ReasonAwaitingApproval}
+
+	for name, c := range changes {
+		t.Run(name, func(t *testing.T) {
+			assertNotApproved(t, csr.JudgeCluster(c.apply(t, csr.ForCluster("c1", "agent1"), user), nil), c.reason)
+		})
+	}
+}
+
+func TestAnEmptyUserIsNeverTrusted(t *testing.T) {
+	request := newRequest(t, csr.ForCluster("c1", "a"), "")
+	assertNotApproved(t, csr.JudgeCluster(request, []string{"", bootstrapUser}), csr.ReasonAwaitingApproval)
+}
+
+func TestALabelThatNamesNoClusterIsRefused(t *testing.T) {
+	for _, cluster := range []string{"C1", "c_1", "c.1", "-c", "c1:a"} {
+		own := csr.ForCluster(cluster, "a")
+		assertNotApproved(t, csr.JudgeCluster(newRequest(t, own, own.User), []string{own.User}),
+			csr.ReasonClusterNameInvalid)
+	}
+}
+
+func TestNothingElseIsApprovedForAnAddon(t *testing.T) {
+	requester := csr.ClusterUser("c1", "agent1")
+	for kind, registration := range map[string]addonv1beta1.RegistrationConfig{
+		"kubeClient":   kubeClient("c1", "hello"),
+		"customSigner": customRegistration("user-test", []string{"g1", "g2"}, []string{"u1"}),
+	} {
+		changes := commonChanges()
+		if kind == "customSigner" {
+			// The subject of a custom signer need not name the cluster, so what gives this away is the requester.
+			changes["the label of another cluster"] = change{
+				object: changes["the label of another cluster"].object, reason: csr.ReasonRequesterNotTrusted}
+			changes["system:authenticated besides the groups"] = change{
+				fields: addGroup("system:authenticated"), reason: csr.ReasonSubjectNotExpected}
+			changes["another unit"] = change{
+				fields: func(r *csr.Request) { r.OrganizationalUnits = []string{"u2"} }, reason: csr.ReasonSubjectNotExpected}
+		}
+		changes["one group less"] = change{
+			fields: func(r *csr.Request) { r.Groups = r.Groups[:1] }, reason: csr.ReasonSubjectNotExpected}
+		changes["no DNS name"] = change{
+			fields: func(r *csr.Request) { r.DNSNames = nil }, reason: csr.ReasonNamesNotExpected}
+		changes["the DNS name of another add-on"] = change{
+			fields: func(r *csr.Request) { r.DNSNames[0] = "x" + r.DNSNames[0] }, reason: csr.ReasonNamesNotExpected}
+		changes["the label of another add-on"] = change{object: func(o *certificatesv1.CertificateSigningRequest) {
+			o.Labels[names.LabelAddonName] = "other"
+		}}
+		changes["no label of an add-on"] = change{object: func(o *certificatesv1.CertificateSigningRequest) {
+			delete(o.Labels, names.LabelAddonName)
+		}, reason: csr.ReasonNotOurs}
+		changes["a signer that the add-on does not register with"] = change{
+			object: func(o *certificatesv1.CertificateSigningRequest) { o.Spec.SignerName = "example.com/other" },
+			reason: csr.ReasonSignerNotExpected}
+		for name, by := range map[string]string{
+			"the agent of a cluster whose name starts the same": csr.ClusterUser("c10", "agent1"),
+			"the bootstrap user":        bootstrapUser,
+			"the add-on agent itself":   csr.AddonUser("c1", "hello", "hello-agent"),
+			"the group of the cluster":  csr.ClusterGroup("c1"),
+			"a longer name of an agent": requester + ":more",
+			"the cluster without agent": csr.ClusterGroup("c1") + ":",
+			"the agent with a space":    " " + requester,
+		} {
+			changes["requested by "+name] = change{object: requestedBy(by), reason: csr.ReasonRequesterNotTrusted}
+		}
+		for name, c := range changes {
+			t.Run(kind+" with "+name, func(t *testing.T) {
+				request := c.apply(t, forAddon(t, "c1", "hello", registration), requester)
+				registered := registration
+				if cluster, addon, _ := csr.Subject(request); kind == "kubeClient" {
+					registered = kubeClient(cluster, addon) // what the hub computes for where the labels point
+				}
+				v := csr.JudgeAddon(request, []addonv1beta1.RegistrationConfig{registered})
+				assertNotApproved(t, v, c.reason)
+			})
+		}
+	}
+}
+
+func requestedBy(user string) func(*certificatesv1.CertificateSigningRequest) {
+	return func(o *certificatesv1.CertificateSigningRequest) { o.Spec.Username = user }
+}
+
+func TestContentThatTheStandardLibraryWouldDropIsRefused(t *testing.T) {
+	clusterRequest := csr.ForCluster("c1", "agent1")
+	addonRequest := forAddon(t, "c1", "hello", kubeClient("c1", "hello"))
+	rawNames := func(values ...asn1.RawValue) pkix.Extension {
+		der, err := asn1.Marshal(values)
+		require.NoError(t, err)
+		return pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: der}
+	}
+	dns := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 2, Bytes: []byte(addonRequest.DNSNames[0])}
+	for name, tc := range map[string]struct {
+		spoil  func(*x509.CertificateRequest)
+		reason string
+		says   string
+	}{
+		"an IP address": {func(c *x509.CertificateRequest) { c.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} },
+			csr.ReasonNamesNotExpected, "IP address"},
+		"an email address": {func(c *x509.CertificateRequest) { c.EmailAddresses = []string{"a@example.com"} },
+			csr.ReasonNamesNotExpected, "email address"},
+		"a URI": {func(c *x509.CertificateRequest) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} },
+			csr.ReasonNamesNotExpected, "URI"},
+		"a registered ID": {func(c *x509.CertificateRequest) {
+			c.ExtraExtensions = []pkix.Extension{rawNames(dns, asn1.RawValue{
+				Class: asn1.ClassContextSpecific, Tag: 8, Bytes: []byte{42, 3}})}
+		}, csr.ReasonNamesNotExpected, "registered ID"},
+		"an other name": {func(c *x509.CertificateRequest) {
+			c.ExtraExtensions = []pkix.Extension{rawNames(dns, asn1.RawValue{
+				Class: asn1.ClassContextSpecific, Tag: 0, IsCompound: true, Bytes: []byte{6, 1, 42}})}
+		}, csr.ReasonNamesNotExpected, "other name"},
+		"the same DNS name twice": {func(c *x509.CertificateRequest) {
+			c.ExtraExtensions = []pkix.Extension{rawNames(dns, dns)}
+		}, csr.ReasonNamesNotExpected, "DNS names"},
+		"the extension of a CA": {func(c *x509.CertificateRequest) {
+			c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 255}}}
+		}, csr.ReasonNamesNotExpected, "2.5.29.19"},
+		"a country": {func(c *x509.CertificateRequest) { c.Subject.Country = []string{"DE"} },
+			csr.ReasonSubjectNotExpected, "2.5.4.6"},
+		"a second common name": {func(c *x509.CertificateRequest) {
+			c.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "admin"}}
+		}, csr.ReasonSubjectNotExpected, "common name"},
+		"a user id": {func(c *x509.CertificateRequest) {
+			c.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{
+				Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, Value: "root"}}
+		}, csr.ReasonSubjectNotExpected, "0.9.2342"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := newRequest(t, clusterRequest, clusterRequest.User)
+			spoilt := template(clusterRequest)
+			tc.spoil(spoilt)
+			withContent(t, request, spoilt)
+			v := csr.JudgeCluster(request, []string{clusterRequest.User})
+			assertNotApproved(t, v, tc.reason)
+			assert.Contains(t, v.Message, tc.says)
+
+			request = newRequest(t, addonRequest, clusterRequest.User)
+			spoilt = template(addonRequest)
+			tc.spoil(spoilt)
+			withContent(t, request, spoilt)
+			v = csr.JudgeAddon(request, []addonv1beta1.RegistrationConfig{kubeClient("c1", "hello")})
+			assertNotApproved(t, v, tc.reason)
+			assert.Contains(t, v.Message, tc.says)
+		})
+	}
+}
+
+func TestKeys(t *testing.T) {
+	weakRSA, err := rsa.GenerateKey(rand.Reader, 1024)
+	require.NoError(t, err)
+	goodRSA, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	require.NoError(t, err)
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	require.NoError(t, err)
+	for name, tc := range map[string]struct {
+		key  any
+		want csr.Decision
+	}{
+		"RSA 1024 is too short":    {weakRSA, csr.DecisionRefuse},
+		"RSA 2048 is accepted":     {goodRSA, csr.DecisionApprove},
+		"Ed25519 is accepted":      {edwards, csr.DecisionApprove},
+		"ECDSA P-224 is too short": {p224, csr.DecisionRefuse},
+		"ECDSA P-384 is accepted":  {p384, csr.DecisionApprove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := csr.ForCluster("c1", "agent1")
+			request := newRequest(t, want, bootstrapUser)
+			withSigned(t, request, template(want), tc.key)
+			v := csr.JudgeCluster(request, []string{bootstrapUser})
+			assert.Equal(t, tc.want, v.Decision, v.Message)
+			if tc.want == csr.DecisionRefuse {
+				assert.Equal(t, csr.ReasonKeyNotAccepted, v.Reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package csr
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// signer is a certificate authority of the tests.
+type signer struct {
+	key         *ecdsa.PrivateKey
+	certificate *x509.Certificate
+	serial      int64
+}
+
+func newSigner(t testing.TB) *signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(10000 * time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	certificate, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &signer{key: key, certificate: certificate, serial: 1}
+}
+
+// sign issues what a request asks for; change may alter it.
+func (s *signer) sign(
+	t testing.TB, requestPEM []byte, from, to time.Time, change func(*x509.Certificate),
+) []byte {
+	t.Helper()
+	request, err := ParseRequest(requestPEM)
+	require.NoError(t, err)
+	s.serial++
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(s.serial), Subject: request.Subject, DNSNames: request.DNSNames,
+		NotBefore: from, NotAfter: to,
+	}
+	if change != nil {
+		change(template)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, s.certificate, request.PublicKey, s.key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: der})
+}
+
+// pair returns a new key with a certificate for what is wanted.
+func (s *signer) pair(t testing.TB, want Request, from, to time.Time) Pair {
+	t.Helper()
+	key, err := NewKey()
+	require.NoError(t, err)
+	object, err := want.Build(key)
+	require.NoError(t, err)
+	return Pair{Certificate: s.sign(t, object.Spec.Request, from, to, nil), Key: key}
+}

@@ -1,0 +1,272 @@
+package csr
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition type, reasons and messages of a rotation (contract, registration 1.7).
+const (
+	// ConditionRotated is the condition on a ManagedCluster or ManagedClusterAddOn that tells how its certificate is.
+	ConditionRotated = "ClusterCertificateRotated"
+	// ReasonUpdated is the reason while a certificate is good.
+	ReasonUpdated = "ClientCertificateUpdated"
+	// ReasonUpdateFailed is the reason while a certificate could not be had.
+	ReasonUpdateFailed = "ClientCertificateUpdateFailed"
+
+	messageRotated  = "client certificate rotated starting from %v to %v"
+	messageFailed   = "Failed to rotated client certificate %s"
+	messageNoCreate = "Failed to create CSR %s"
+	messageCapped   = "Stop creating csr since there are too many csr created already on hub"
+	messageVanished = "unable to get csr %q. It might have already been deleted"
+)
+
+const (
+	// MaxRequests is how many request objects of one owner may be on the hub, in whatever state, for another to be made.
+	MaxRequests = 10
+
+	// firstRetry is how long a refused request keeps the next one waiting; it doubles with each refusal.
+	firstRetry = time.Minute
+	// lastRetry is the longest that it waits.
+	lastRetry = time.Hour
+)
+
+// Standing is everything that the next step of getting a certificate depends on.
+type Standing struct {
+	// Now is the instant of the observation.
+	Now time.Time
+	// Want is the certificate that is wanted.
+	Want Request
+	// Hub says in one string which hub is asked.
+	Hub string
+	// Stored is the pair in use; empty when there is none.
+	Stored Pair
+	// Renew asks for a new pair even though the stored one fits.
+	Renew bool
+	// Pending is the key that waits for its certificate; nil when none does.
+	Pending *Pending
+	// Request is the request object made with the pending key. When the pending key says that the object existed, nil
+	// means that it is certainly gone.
+	Request *certificatesv1.CertificateSigningRequest
+	// Open counts the request objects of the same owner on the hub.
+	Open int
+}
+
+// Step is the next step of getting a certificate.
+type Step string
+
+const (
+	// StepNone means that the stored pair is good.
+	StepNone Step = "None"
+	// StepForget means that the stored pair is good and the pending key is of no more use.
+	StepForget Step = "Forget"
+	// StepStart means that a new key is made and a certificate asked for.
+	StepStart Step = "Start"
+	// StepCreate means that the request object of the pending key is created.
+	StepCreate Step = "Create"
+	// StepRecord means that the existence of the request object is noted with the pending key.
+	StepRecord Step = "Record"
+	// StepWait means that somebody else must move first.
+	StepWait Step = "Wait"
+	// StepTake means that the certificate is there and is to be stored with its key.
+	StepTake Step = "Take"
+)
+
+// Plan is the next step and what is known to tell about it.
+type Plan struct {
+	// Step is the next step.
+	Step Step
+	// Pending is what is stored before a new key is used; only with StepStart, and still without the key.
+	Pending Pending
+	// Pair is the new pair; only with StepTake.
+	Pair Pair
+	// Wake is the instant at which to look again; zero when only an event changes anything.
+	Wake time.Time
+	// Condition is what to tell; nil leaves the condition as it is.
+	Condition *metav1.Condition
+}
+
+// Decide returns the next step of getting a certificate. At most one request object is ever made with one key, a good
+// pair is never given up before its successor is there, and a refusal is told at once and not answered by a new request
+// before a pause.
+func Decide(s Standing) Plan {
+	stored := JudgePair(s.Stored, s.Want, s.Now)
+	if stored.Fits && !s.Renew && !stored.Due(s.Now) {
+		plan := Plan{Step: StepNone, Wake: stored.RotateAt, Condition: Rotated(stored)}
+		if s.Pending != nil {
+			plan.Step = StepForget
+		}
+		return plan
+	}
+	if s.Pending == nil || !s.usable(*s.Pending) {
+		return s.start("", 0)
+	}
+	if len(s.Pending.Certificate) > 0 {
+		return s.takeKept()
+	}
+	return s.followRequest()
+}
+
+// usable tells whether the pending key was made for what is wanted now and has not served its turn already.
+func (s Standing) usable(p Pending) bool {
+	if _, err := parseKey(p.Key); err != nil {
+		return false
+	}
+	return p.Fingerprint == fingerprint(s.Want, s.Hub) && !bytes.Equal(p.Key, s.Stored.Key)
+}
+
+// takeKept decides about a certificate that was issued but could not be stored.
+func (s Standing) takeKept() Plan {
+	pair := Pair{Certificate: s.Pending.Certificate, Key: s.Pending.Key}
+	verdict := JudgePair(pair, s.Want, s.Now)
+	if !verdict.Fits {
+		return s.start(verdict.Why, 0)
+	}
+	return Plan{Step: StepTake, Pair: pair, Wake: verdict.RotateAt, Condition: Rotated(verdict)}
+}
+
+// followRequest decides by the request object of the pending key.
+func (s Standing) followRequest() Plan {
+	p, request := s.Pending, s.Request
+	if request == nil || (p.RequestUID != "" && request.UID != p.RequestUID) {
+		if p.RequestUID == "" {
+			return Plan{Step: StepCreate, Condition: s.earlierFailure()}
+		}
+		name, _ := requestName(s.Want, p.Key) // a usable pending key has been parsed before
+		return s.start(fmt.Sprintf(messageVanished, name), p.Attempt)
+	}
+	if !carriesKey(request, p.Key) {
+		return s.start(fmt.Sprintf("csr %q was not made by this agent", request.Name), p.Attempt)
+	}
+	if why, at, refused := refusal(request); refused {
+		return s.refused(why, at)
+	}
+	if len(request.Status.Certificate) > 0 {
+		return s.takeIssued()
+	}
+	if p.RequestUID == "" {
+		return Plan{Step: StepRecord, Condition: s.earlierFailure()}
+	}
+	return Plan{Step: StepWait, Condition: s.earlierFailure()}
+}
+
+// takeIssued decides about the certificate in the request object.
+func (s Standing) takeIssued() Plan {
+	pair := Pair{Certificate: s.Request.Status.Certificate, Key: s.Pending.Key}
+	verdict := JudgePair(pair, s.Want, s.Now)
+	if !verdict.Fits {
+		why := fmt.Sprintf("csr %q: signer %s issued something else than was asked for: %s",
+			s.Request.Name, s.Request.Spec.SignerName, verdict.Why)
+		return s.refused(why, approvedAt(s.Request))
+	}
+	return Plan{Step: StepTake, Pair: pair, Wake: verdict.RotateAt, Condition: Rotated(verdict)}
+}
+
+// refused waits out the pause after a refusal and then starts again.
+func (s Standing) refused(why string, at time.Time) Plan {
+	retryAt := at.Add(pause(s.Pending.Attempt))
+	if !s.Now.Before(retryAt) {
+		return s.start(why, s.Pending.Attempt+1)
+	}
+	told := fmt.Sprintf("%s; a new csr is made at %s", why, retryAt.UTC().Format(time.RFC3339))
+	return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, told)}
+}
+
+// start makes a new key and request unless too many requests of this owner are on the hub already.
+func (s Standing) start(failure string, attempt int) Plan {
+	if s.Open >= MaxRequests {
+		return Plan{Step: StepWait, Condition: failed(messageCapped)}
+	}
+	plan := Plan{Step: StepStart, Pending: Pending{
+		Fingerprint: fingerprint(s.Want, s.Hub), Attempt: attempt, Failure: failure,
+	}}
+	if failure != "" {
+		plan.Condition = failed(messageFailed, failure)
+	}
+	return plan
+}
+
+// earlierFailure tells why the request before this one came to nothing, until a certificate is there.
+func (s Standing) earlierFailure() *metav1.Condition {
+	if s.Pending.Failure == "" {
+		return nil
+	}
+	return failed(messageFailed, s.Pending.Failure)
+}
+
+// refusal tells whether a request object will never lead to a certificate, why, and since when.
+func refusal(request *certificatesv1.CertificateSigningRequest) (why string, at time.Time, refused bool) {
+	for _, c := range request.Status.Conditions {
+		var verb string
+		switch c.Type {
+		case certificatesv1.CertificateDenied:
+			verb = "was denied"
+		case certificatesv1.CertificateFailed:
+			verb = "failed"
+		default:
+			continue
+		}
+		if c.Status == corev1.ConditionFalse {
+			continue
+		}
+		why = fmt.Sprintf("csr %q %s: %s", request.Name, verb, c.Reason)
+		if c.Message != "" {
+			why += ": " + c.Message
+		}
+		return why, conditionTime(c, request), true
+	}
+	return "", time.Time{}, false
+}
+
+// approvedAt is when the request object was approved, or created when it does not say.
+func approvedAt(request *certificatesv1.CertificateSigningRequest) time.Time {
+	for _, c := range request.Status.Conditions {
+		if c.Type == certificatesv1.CertificateApproved {
+			return conditionTime(c, request)
+		}
+	}
+	return request.CreationTimestamp.Time
+}
+
+func conditionTime(
+	c certificatesv1.CertificateSigningRequestCondition, request *certificatesv1.CertificateSigningRequest,
+) time.Time {
+	if !c.LastUpdateTime.IsZero() {
+		return c.LastUpdateTime.Time
+	}
+	return request.CreationTimestamp.Time
+}
+
+// pause is how long the refusal after so many others keeps the next request waiting.
+func pause(attempt int) time.Duration {
+	wait := firstRetry
+	for range attempt {
+		if wait *= 2; wait >= lastRetry {
+			return lastRetry
+		}
+	}
+	return wait
+}
+
+// Rotated returns the condition for a good pair.
+func Rotated(v PairVerdict) *metav1.Condition {
+	return &metav1.Condition{
+		Type: ConditionRotated, Status: metav1.ConditionTrue, Reason: ReasonUpdated,
+		Message: fmt.Sprintf(messageRotated, v.NotBefore.UTC(), v.NotAfter.UTC()),
+	}
+}
+
+// NotStored returns the condition for a certificate that was issued but could not be stored, why for people.
+func NotStored(why string) *metav1.Condition { return failed(messageFailed, why) }
+
+func failed(format string, args ...any) *metav1.Condition {
+	return &metav1.Condition{
+		Type: ConditionRotated, Status: metav1.ConditionFalse, Reason: ReasonUpdateFailed,
+		Message: fmt.Sprintf(format, args...),
+	}
+}

@@ -1,0 +1,263 @@
+package csr
+
+import (
+	"context"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Issuer gets certificates from a hub. It remembers nothing: the pending key lives in a Secret, the rest on the hub.
+type Issuer struct {
+	// Hub reads request objects from a cache that holds those of this cluster, and creates them.
+	Hub client.Client
+	// HubLive reads request objects from the API server.
+	HubLive client.Reader
+	// Agent reads and writes the Secrets in Namespace; it may read from a cache.
+	Agent client.Client
+	// AgentLive reads the Secrets in Namespace from the API server.
+	AgentLive client.Reader
+	// Namespace is the agent's namespace, where pending keys live.
+	Namespace string
+	// HubName says in one string which hub this is; a pending key of another hub is of no use here.
+	HubName string
+}
+
+// Task is one certificate to be had.
+type Task struct {
+	// Standing carries what the caller knows: Now, Want and Renew; the Issuer fills in the rest.
+	Standing
+	// Load reads the pair in use, from the API server when live is set. A pair that does not exist is empty, not an
+	// error. It also says whether the pair is to be renewed even though it fits.
+	Load func(ctx context.Context, live bool) (pair Pair, renew bool, err error)
+}
+
+// Answer is what came of a Task.
+type Answer struct {
+	// Plan says what was done. With StepTake it is the caller who stores Pair, and then calls Finish or Keep.
+	Plan
+	// pending is the Secret of the pending key as it was seen or written last; nil when there is none.
+	pending *corev1.Secret
+}
+
+// Ask does the next step of getting a certificate. The Answer is meaningful also when there is an error.
+func (i Issuer) Ask(ctx context.Context, t Task) (Answer, error) {
+	standing, pending, err := i.observe(ctx, t, false)
+	if err != nil {
+		return Answer{}, err
+	}
+	plan := Decide(standing)
+	if plan.Step == StepStart {
+		// A cache may lag behind our own writes; a new key is only made on proof.
+		if standing, pending, err = i.observe(ctx, t, true); err != nil {
+			return Answer{}, err
+		}
+		plan = Decide(standing)
+	}
+	answer := Answer{Plan: plan, pending: pending}
+	switch plan.Step {
+	case StepStart:
+		err = i.start(ctx, standing, &answer)
+	case StepCreate:
+		err = i.request(ctx, standing, &answer)
+	case StepRecord:
+		err = i.record(ctx, standing.Request.UID, &answer)
+	case StepForget:
+		err = i.Finish(ctx, answer)
+	case StepNone, StepWait, StepTake:
+	}
+	return answer, err
+}
+
+// Finish removes the pending key of an answer whose pair was stored.
+func (i Issuer) Finish(ctx context.Context, a Answer) error {
+	if a.pending == nil {
+		return nil
+	}
+	uid, version := a.pending.UID, a.pending.ResourceVersion
+	err := i.Agent.Delete(ctx, a.pending, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing pending key %s/%s: %w", i.Namespace, a.pending.Name, err)
+	}
+	return nil
+}
+
+// Keep holds the certificate of an answer whose pair could not be stored, so that it outlives the request object.
+func (i Issuer) Keep(ctx context.Context, a Answer) error {
+	pending := ReadPending(a.pending)
+	if pending == nil || len(pending.Certificate) > 0 {
+		return nil
+	}
+	pending.Certificate = a.Pair.Certificate
+	if _, err := i.writePending(ctx, a.pending, *pending); err != nil {
+		return fmt.Errorf("keeping the certificate: %w", err)
+	}
+	return nil
+}
+
+func (i Issuer) observe(ctx context.Context, t Task, live bool) (Standing, *corev1.Secret, error) {
+	s := t.Standing
+	s.Hub = i.HubName
+	var err error
+	if s.Stored, s.Renew, err = t.Load(ctx, live); err != nil {
+		return s, nil, err
+	}
+	secret, err := i.pendingSecret(ctx, s.Want, live)
+	if err != nil {
+		return s, nil, err
+	}
+	s.Pending = ReadPending(secret)
+	if s.Pending != nil {
+		if s.Request, err = i.requestOf(ctx, s.Want, *s.Pending, live); err != nil {
+			return s, nil, err
+		}
+	}
+	if s.Open, err = i.countOpen(ctx, s.Want); err != nil {
+		return s, nil, err
+	}
+	return s, secret, nil
+}
+
+func (i Issuer) pendingSecret(ctx context.Context, want Request, live bool) (*corev1.Secret, error) {
+	key := types.NamespacedName{Namespace: i.Namespace, Name: PendingName(want)}
+	reader := client.Reader(i.Agent)
+	if live {
+		reader = i.AgentLive
+	}
+	var secret corev1.Secret
+	switch err := reader.Get(ctx, key, &secret); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // no pending key is a good answer
+	case err != nil:
+		return nil, fmt.Errorf("reading pending key %s: %w", key, err)
+	}
+	return secret.DeepCopy(), nil
+}
+
+// requestOf finds the request object of a pending key; nil when it does not exist. Where the key says that the object
+// existed, absence from the cache is checked with the API server.
+func (i Issuer) requestOf(
+	ctx context.Context, want Request, p Pending, live bool,
+) (*certificatesv1.CertificateSigningRequest, error) {
+	name, err := requestName(want, p.Key)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // an unreadable key has no request, and is replaced
+	}
+	readers := []client.Reader{i.Hub, i.HubLive}
+	if p.RequestUID == "" && !live {
+		readers = readers[:1]
+	}
+	for _, reader := range readers {
+		var request certificatesv1.CertificateSigningRequest
+		switch err := reader.Get(ctx, types.NamespacedName{Name: name}, &request); {
+		case err == nil:
+			return &request, nil
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("reading csr %s: %w", name, err)
+		}
+	}
+	return nil, nil //nolint:nilnil // gone is a good answer
+}
+
+// countOpen counts the request objects of the same owner: the same cluster label and the same add-on label or none.
+func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
+	selector := labels.SelectorFromSet(want.Labels)
+	if want.Labels[names.LabelAddonName] == "" {
+		none, err := labels.NewRequirement(names.LabelAddonName, selection.DoesNotExist, nil)
+		if err != nil {
+			return 0, fmt.Errorf("selecting csrs: %w", err)
+		}
+		selector = selector.Add(*none)
+	}
+	var list certificatesv1.CertificateSigningRequestList
+	if err := i.Hub.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return 0, fmt.Errorf("listing csrs: %w", err)
+	}
+	return len(list.Items), nil
+}
+
+// start stores a new key and only then asks for a certificate, so that no request is ever without its key.
+func (i Issuer) start(ctx context.Context, s Standing, a *Answer) error {
+	pending := a.Plan.Pending
+	var err error
+	if pending.Key, err = NewKey(); err != nil {
+		return err
+	}
+	secret := a.pending
+	if secret == nil {
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: PendingName(s.Want)}}
+	}
+	if secret.Labels == nil {
+		secret.Labels = map[string]string{}
+	}
+	for name, value := range PendingLabels(s.Want) {
+		secret.Labels[name] = value
+	}
+	if a.pending, err = i.writePending(ctx, secret, pending); err != nil {
+		a.Condition = notCreated(err)
+		return err
+	}
+	return i.request(ctx, s, a)
+}
+
+// request creates the request object of the pending key and notes that it exists.
+func (i Issuer) request(ctx context.Context, s Standing, a *Answer) error {
+	pending := ReadPending(a.pending)
+	request, err := s.Want.Build(pending.Key)
+	if err != nil {
+		return err
+	}
+	if request.Name, err = requestName(s.Want, pending.Key); err != nil {
+		return err
+	}
+	err = i.Hub.Create(ctx, request)
+	if apierrors.IsAlreadyExists(err) {
+		err = i.HubLive.Get(ctx, types.NamespacedName{Name: request.Name}, request)
+	}
+	if err != nil {
+		a.Condition = notCreated(err)
+		return fmt.Errorf("creating csr %s: %w", request.Name, err)
+	}
+	return i.record(ctx, request.UID, a)
+}
+
+// notCreated tells why no request could be made; a lost race is nothing to tell.
+func notCreated(err error) *metav1.Condition {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return failed(messageNoCreate, err.Error())
+}
+
+func (i Issuer) record(ctx context.Context, uid types.UID, a *Answer) error {
+	pending := ReadPending(a.pending)
+	pending.RequestUID = uid
+	var err error
+	a.pending, err = i.writePending(ctx, a.pending, *pending)
+	return err
+}
+
+// writePending creates or updates the Secret of a pending key, guarded by what was seen of it.
+func (i Issuer) writePending(ctx context.Context, seen *corev1.Secret, p Pending) (*corev1.Secret, error) {
+	secret := seen.DeepCopy()
+	p.write(secret)
+	if secret.ResourceVersion == "" {
+		if err := i.Agent.Create(ctx, secret); err != nil {
+			return seen, fmt.Errorf("creating pending key %s/%s: %w", secret.Namespace, secret.Name, err)
+		}
+		return secret, nil
+	}
+	if err := i.Agent.Update(ctx, secret); err != nil {
+		return seen, fmt.Errorf("updating pending key %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return secret, nil
+}

@@ -1,0 +1,86 @@
+package csr
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+const bootstrap = `
+apiVersion: v1
+kind: Config
+current-context: to-hub
+contexts:
+- name: to-hub
+  context: {cluster: hub, user: joiner, namespace: x}
+clusters:
+- name: hub
+  cluster: {server: "https://hub.example.com:6443", proxy-url: "http://proxy:3128", certificate-authority-data: Y2E=}
+users:
+- name: joiner
+  user: {token: secret}
+`
+
+func TestKubeconfigOfACredential(t *testing.T) {
+	server, err := ParseHubServer([]byte(bootstrap))
+	require.NoError(t, err)
+	assert.Equal(t, HubServer{
+		Cluster: "hub", Server: "https://hub.example.com:6443", ProxyURL: "http://proxy:3128", CAData: []byte("ca"),
+	}, server)
+
+	raw, err := server.Kubeconfig()
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, yaml.Unmarshal(raw, &got))
+	assert.Equal(t, "default-context", got["current-context"])
+	assert.Equal(t, []any{map[string]any{"name": "hub", "cluster": map[string]any{
+		"server": "https://hub.example.com:6443", "proxy-url": "http://proxy:3128", "certificate-authority-data": "Y2E=",
+	}}}, got["clusters"])
+	assert.Equal(t, []any{map[string]any{"name": "default-auth", "user": map[string]any{
+		"client-certificate": "tls.crt", "client-key": "tls.key",
+	}}}, got["users"])
+	assert.Equal(t, []any{map[string]any{"name": "default-context", "context": map[string]any{
+		"cluster": "hub", "user": "default-auth", "namespace": "configuration",
+	}}}, got["contexts"])
+
+	assert.True(t, server.Describes(raw))
+	assert.False(t, server.Describes([]byte(bootstrap)), "another user")
+	other := server
+	other.CAData = []byte("other")
+	assert.False(t, other.Describes(raw))
+	assert.True(t, other.SameHub(server), "another way to the same hub")
+	assert.Equal(t, server.Name(), other.Name())
+	other.Server = "https://other.example.com"
+	assert.False(t, other.SameHub(server))
+	assert.NotEqual(t, server.Name(), other.Name())
+}
+
+func TestParseHubServerSaysWhatIsWrong(t *testing.T) {
+	tests := map[string]struct{ kubeconfig, want string }{
+		"nothing":                   {" \n", "it is empty"},
+		"no YAML":                   {"{", "it is no kubeconfig"},
+		"no kubeconfig":             {"- a\n- b\n", "it is no kubeconfig"},
+		"no current context":        {"apiVersion: v1\nkind: Config\n", "current-context is not set"},
+		"a missing current context": {"current-context: x\n", `current-context is "x", but contexts has no such entry`},
+		"a missing cluster": {
+			"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n",
+			`context "x" names cluster "c", but clusters has no such entry`,
+		},
+		"no server": {
+			"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {}}]\n",
+			`cluster "c" has no server: set it to the URL of the hub`,
+		},
+		"a server that is no URL": {
+			"current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: 'hub:1'}}]\n",
+			`cluster "c" has server "hub:1", which is no URL`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseHubServer([]byte(tc.kubeconfig))
+			assert.ErrorContains(t, err, tc.want)
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package csr
+
+import (
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// pendingSuffix ends the names of the Secrets that hold pending keys.
+	pendingSuffix = "-pending"
+	// keyFingerprint is where a pending Secret says what was asked for.
+	keyFingerprint = "fingerprint"
+	// keyRequestUID is where a pending Secret names the request object once it is known to exist.
+	keyRequestUID = "csr-uid"
+	// keyAttempt is where a pending Secret counts the refusals so far.
+	keyAttempt = "attempt"
+	// keyFailure is where a pending Secret keeps why the request before this one came to nothing.
+	keyFailure = "failure"
+
+	// hashLength is the number of hexadecimal digits of a hash that is part of a name.
+	hashLength = 10
+)
+
+// Pending is a private key that waits for its certificate.
+type Pending struct {
+	// Key is the private key, PEM.
+	Key []byte
+	// Fingerprint says what was asked for with it.
+	Fingerprint string
+	// RequestUID is the UID of the request object; empty until it is known to exist.
+	RequestUID types.UID
+	// Certificate is the issued chain while it cannot be stored where it belongs, PEM.
+	Certificate []byte
+	// Attempt counts the refusals in a row before this key.
+	Attempt int
+	// Failure says why the request before this one came to nothing; empty for the first.
+	Failure string
+}
+
+// ReadPending reads the pending key out of its Secret; nil when the Secret is nil or holds no key.
+func ReadPending(secret *corev1.Secret) *Pending {
+	if secret == nil || len(secret.Data[KeyPrivateKey]) == 0 {
+		return nil
+	}
+	attempt, err := strconv.Atoi(string(secret.Data[keyAttempt]))
+	if err != nil || attempt < 0 {
+		attempt = 0
+	}
+	return &Pending{
+		Key:         secret.Data[KeyPrivateKey],
+		Fingerprint: string(secret.Data[keyFingerprint]),
+		RequestUID:  types.UID(secret.Data[keyRequestUID]),
+		Certificate: secret.Data[KeyCertificate],
+		Attempt:     attempt,
+		Failure:     string(secret.Data[keyFailure]),
+	}
+}
+
+// write puts the pending key into its Secret; other data there is left alone.
+func (p Pending) write(secret *corev1.Secret) {
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	put := func(key string, value []byte) {
+		if len(value) == 0 {
+			delete(secret.Data, key)
+			return
+		}
+		secret.Data[key] = value
+	}
+	put(KeyPrivateKey, p.Key)
+	put(keyFingerprint, []byte(p.Fingerprint))
+	put(keyRequestUID, []byte(p.RequestUID))
+	put(KeyCertificate, p.Certificate)
+	put(keyAttempt, []byte(strconv.Itoa(p.Attempt)))
+	put(keyFailure, []byte(p.Failure))
+}
+
+// PendingName returns the name of the Secret in the agent's namespace that holds the pending key of a request. It is
+// the same for the same cluster, add-on and signer, whatever the subject.
+func PendingName(want Request) string {
+	addon := want.Labels[names.LabelAddonName]
+	if addon == "" {
+		return names.SecretHub + pendingSuffix
+	}
+	return addon + "-" + shortHash(want.Labels[names.LabelClusterName], addon, want.Signer) + pendingSuffix
+}
+
+// PendingLabels returns the labels of that Secret.
+func PendingLabels(want Request) map[string]string {
+	labels := map[string]string{names.LabelCredential: names.CredentialPending}
+	for _, name := range []string{names.LabelClusterName, names.LabelAddonName} {
+		if value, ok := want.Labels[name]; ok {
+			labels[name] = value
+		}
+	}
+	return labels
+}
+
+// fingerprint says in one string what is asked for and from which hub. The lifetime is no part of it: a request that a
+// person is about to approve is not given up because an option changed.
+func fingerprint(want Request, hub string) string {
+	raw, err := json.Marshal([]any{
+		hub, want.Signer, want.User, sortedSet(want.Groups), sortedSet(want.OrganizationalUnits),
+		sortedSet(want.DNSNames), want.Labels,
+	})
+	if err != nil { // strings, lists and maps of strings always encode
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// requestName returns the name of the request object for a key. Because the name follows from the key, creating the
+// object twice is impossible, and an agent that was interrupted finds its request again.
+func requestName(want Request, keyPEM []byte) (string, error) {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return "", err
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return "", fmt.Errorf("encoding a public key: %w", err)
+	}
+	return want.GenerateName + shortHash(string(public)), nil
+}
+
+// carriesKey tells whether a request object was made with the key.
+func carriesKey(request *certificatesv1.CertificateSigningRequest, keyPEM []byte) bool {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return false
+	}
+	parsed, err := ParseRequest(request.Spec.Request)
+	if err != nil {
+		return false
+	}
+	public, ok := parsed.PublicKey.(*ecdsa.PublicKey)
+	return ok && public.Equal(key.Public())
+}
+
+// shortHash returns a hash of the parts for use in a name.
+func shortHash(parts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+	return hex.EncodeToString(sum[:])[:hashLength]
+}

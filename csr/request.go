@@ -1,0 +1,201 @@
+package csr
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// pemRequest is the PEM type of a certificate request.
+	pemRequest = "CERTIFICATE REQUEST"
+	// pemCertificate is the PEM type of a certificate.
+	pemCertificate = "CERTIFICATE"
+	// pemKey is the PEM type of the private keys of the protocol.
+	pemKey = "EC PRIVATE KEY"
+	// addonDomain is what the DNS name of an add-on agent ends in.
+	addonDomain = ".addon.open-cluster-management.io"
+	// kubeconfigSecretSuffix ends the name of the Secret of a kubeClient registration.
+	kubeconfigSecretSuffix = "-hub-kubeconfig"
+	// clientCertSecretSuffix ends the name of the Secret of a customSigner registration.
+	clientCertSecretSuffix = "-client-cert"
+	// maxSecretName is the longest name that a Secret can have.
+	maxSecretName = 253
+)
+
+// Usages returns what every certificate of the protocol may be used for.
+func Usages() []certificatesv1.KeyUsage {
+	return []certificatesv1.KeyUsage{
+		certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+	}
+}
+
+// Request says what certificate is asked for and how the request object is marked.
+type Request struct {
+	// GenerateName starts the name of the request object; the hub completes it.
+	GenerateName string
+	// Labels mark the request object with its cluster and, for add-ons, its add-on.
+	Labels map[string]string
+	// Signer is the signer that is to issue the certificate.
+	Signer string
+	// User becomes the common name.
+	User string
+	// Groups become the organizations, in this order.
+	Groups []string
+	// OrganizationalUnits become the organizational units, in this order.
+	OrganizationalUnits []string
+	// DNSNames become the subject alternative names.
+	DNSNames []string
+	// ExpirationSeconds asks for a lifetime; nil leaves it to the signer.
+	ExpirationSeconds *int32
+}
+
+// ForCluster returns the request for a cluster's own credential (contract, registration 1.5).
+func ForCluster(cluster, agent string) Request {
+	return Request{
+		GenerateName: cluster + "-",
+		Labels:       map[string]string{names.LabelClusterName: cluster},
+		Signer:       certificatesv1.KubeAPIServerClientSignerName,
+		User:         ClusterUser(cluster, agent),
+		Groups:       []string{ClusterGroup(cluster), GroupManagedClusters},
+	}
+}
+
+// ForAddon returns the request for one registration of an add-on (contract, registration 2.5). The error says what is
+// wrong with the registration and where.
+func ForAddon(cluster, addon string, r addonv1beta1.RegistrationConfig) (Request, error) {
+	if problems := validation.IsValidLabelValue(addon); len(problems) > 0 || addon == "" {
+		return Request{}, fmt.Errorf("add-on name %q cannot be the value of label %s: %s",
+			addon, names.LabelAddonName, strings.Join(problems, "; "))
+	}
+	req := Request{
+		GenerateName: "addon-" + cluster + "-" + addon + "-",
+		Labels:       map[string]string{names.LabelClusterName: cluster, names.LabelAddonName: addon},
+		DNSNames:     []string{addon + addonDomain},
+	}
+	var subject addonv1beta1.BaseSubject
+	switch r.Type {
+	case addonv1beta1.KubeClient:
+		req.Signer = certificatesv1.KubeAPIServerClientSignerName
+		if r.KubeClient != nil {
+			subject = r.KubeClient.Subject.BaseSubject
+		}
+		if len(subject.Groups) == 0 {
+			subject.Groups = []string{addonGroup(cluster, addon)}
+		}
+	case addonv1beta1.CustomSigner:
+		if r.CustomSigner == nil || r.CustomSigner.SignerName == "" {
+			return Request{}, errors.New("a registration of type customSigner needs customSigner.signerName")
+		}
+		req.Signer = r.CustomSigner.SignerName
+		req.OrganizationalUnits = append([]string(nil), r.CustomSigner.Subject.OrganizationUnits...)
+		subject = r.CustomSigner.Subject.BaseSubject
+	default:
+		return Request{}, fmt.Errorf("registration type %q is unknown: it must be %s or %s",
+			r.Type, addonv1beta1.KubeClient, addonv1beta1.CustomSigner)
+	}
+	req.User = subject.User
+	if req.User == "" {
+		req.User = AddonUser(cluster, addon, addon)
+	}
+	req.Groups = append([]string(nil), subject.Groups...)
+	if name := AddonSecretName(addon, r); len(name) > maxSecretName {
+		return Request{}, fmt.Errorf("signer %s makes the Secret name %q, which is longer than the %d characters that "+
+			"Kubernetes allows", req.Signer, name, maxSecretName)
+	}
+	return req, nil
+}
+
+// AddonSecretName returns the name of the Secret in the add-on's namespace that holds the credential of a
+// registration; empty when the registration names neither of the two types completely.
+func AddonSecretName(addon string, r addonv1beta1.RegistrationConfig) string {
+	switch {
+	case r.Type == addonv1beta1.KubeClient:
+		return addon + kubeconfigSecretSuffix
+	case r.Type == addonv1beta1.CustomSigner && r.CustomSigner != nil && r.CustomSigner.SignerName != "":
+		return addon + "-" + strings.ReplaceAll(r.CustomSigner.SignerName, "/", "-") + clientCertSecretSuffix
+	}
+	return ""
+}
+
+// NewKey returns a new ECDSA P-256 private key as PEM.
+func NewKey() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generating a private key: %w", err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a private key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: der}), nil
+}
+
+// Build returns the request object to be created on the hub, signed with the key.
+func (r Request) Build(keyPEM []byte) (*certificatesv1.CertificateSigningRequest, error) {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{
+			CommonName: r.User, Organization: r.Groups, OrganizationalUnit: r.OrganizationalUnits,
+		},
+		DNSNames: r.DNSNames,
+	}, key)
+	if err != nil {
+		return nil, fmt.Errorf("building a certificate request for %s: %w", r.User, err)
+	}
+	labels := make(map[string]string, len(r.Labels))
+	for name, value := range r.Labels {
+		labels[name] = value
+	}
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: r.GenerateName, Labels: labels},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:           pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: der}),
+			SignerName:        r.Signer,
+			Usages:            Usages(),
+			ExpirationSeconds: r.ExpirationSeconds,
+		},
+	}, nil
+}
+
+// ParseRequest decodes spec.request of a request object.
+func ParseRequest(requestPEM []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(requestPEM)
+	if block == nil || block.Type != pemRequest {
+		return nil, fmt.Errorf("the request holds no PEM block of type %s", pemRequest)
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("decoding a certificate request: %w", err)
+	}
+	return parsed, nil
+}
+
+// parseKey decodes a private key as NewKey writes it.
+func parseKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(keyPEM)
+	if block == nil || block.Type != pemKey {
+		return nil, fmt.Errorf("the private key holds no PEM block of type %s", pemKey)
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("decoding a private key: %w", err)
+	}
+	return key, nil
+}

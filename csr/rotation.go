@@ -1,0 +1,162 @@
+package csr
+
+import (
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// KeyCertificate is where a credential Secret holds its certificate chain, PEM.
+	KeyCertificate = "tls.crt"
+	// KeyPrivateKey is where a credential Secret holds its private key, PEM.
+	KeyPrivateKey = "tls.key"
+
+	// earliestRotation is the share of its lifetime after which the first certificates of a fleet are replaced.
+	earliestRotation = 0.75
+	// rotationBand is the share of the lifetime over which a fleet spreads its rotations.
+	rotationBand = 0.05
+)
+
+// Pair is a certificate chain with its private key, both PEM.
+type Pair struct {
+	// Certificate is the chain, leaf first, as the signer returned it.
+	Certificate []byte
+	// Key is the private key of the leaf.
+	Key []byte
+}
+
+// PairOf reads the pair out of the data of a credential Secret; what is missing stays empty.
+func PairOf(data map[string][]byte) Pair {
+	return Pair{Certificate: data[KeyCertificate], Key: data[KeyPrivateKey]}
+}
+
+// PairVerdict is the judgement on a pair at one instant.
+type PairVerdict struct {
+	// Fits tells whether the pair is usable for what was asked: parsed, with its key, of the subject, not expired.
+	Fits bool
+	// Why says what is wrong, for people; empty when Fits.
+	Why string
+	// NotBefore and NotAfter bound the validity of the whole chain; zero when the chain could not be read.
+	NotBefore, NotAfter time.Time
+	// RotateAt is the instant at which the pair is to be replaced; zero when the chain could not be read.
+	RotateAt time.Time
+}
+
+// Due tells whether a pair that fits is to be replaced.
+func (v PairVerdict) Due(now time.Time) bool { return !now.Before(v.RotateAt) }
+
+// JudgePair compares a stored pair with what is wanted. Groups and organizational units are compared as sets; the start of
+// the validity is not checked, because the clock of the hub may be ahead of ours.
+func JudgePair(pair Pair, want Request, now time.Time) PairVerdict {
+	chain, err := parseChain(pair.Certificate)
+	if err != nil {
+		return PairVerdict{Why: err.Error()}
+	}
+	v := PairVerdict{NotBefore: chain[0].NotBefore, NotAfter: chain[0].NotAfter}
+	for _, c := range chain[1:] {
+		if c.NotBefore.After(v.NotBefore) {
+			v.NotBefore = c.NotBefore
+		}
+		if c.NotAfter.Before(v.NotAfter) {
+			v.NotAfter = c.NotAfter
+		}
+	}
+	v.RotateAt = rotateAt(chain[0], v, want)
+	v.Why = misfit(chain[0], pair.Key, want)
+	if v.Why == "" && now.After(v.NotAfter) {
+		v.Why = fmt.Sprintf("the certificate expired at %s", v.NotAfter.UTC().Format(time.RFC3339))
+	}
+	v.Fits = v.Why == ""
+	return v
+}
+
+// rotateAt is an instant between 75 and 80 percent of the lifetime; the place in that band depends on the certificate
+// and its owner alone, so it is the same at every look, and a fleet whose certificates were issued together does not
+// come back together.
+func rotateAt(leaf *x509.Certificate, v PairVerdict, want Request) time.Time {
+	lifetime := v.NotAfter.Sub(v.NotBefore)
+	if lifetime <= 0 {
+		return v.NotBefore
+	}
+	place := fraction(leaf.SerialNumber.String(), want.Labels[names.LabelClusterName], want.Labels[names.LabelAddonName])
+	return v.NotBefore.Add(time.Duration(float64(lifetime) * (earliestRotation + rotationBand*place)))
+}
+
+// fraction maps its parts to a number in [0,1), always the same for the same parts.
+func fraction(parts ...string) float64 {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / math.Exp2(53)
+}
+
+// misfit says why the leaf is not what is wanted, or nothing.
+func misfit(leaf *x509.Certificate, keyPEM []byte, want Request) string {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return err.Error()
+	}
+	if public, ok := leaf.PublicKey.(*ecdsa.PublicKey); !ok || !public.Equal(key.Public()) {
+		return "the certificate was issued for another private key"
+	}
+	if leaf.Subject.CommonName != want.User {
+		return fmt.Sprintf("the certificate is for user %q, wanted is %q", leaf.Subject.CommonName, want.User)
+	}
+	if !sameSet(leaf.Subject.Organization, want.Groups) {
+		return fmt.Sprintf("the certificate is for groups %q, wanted are %q", leaf.Subject.Organization, want.Groups)
+	}
+	if !sameSet(leaf.Subject.OrganizationalUnit, want.OrganizationalUnits) {
+		return fmt.Sprintf("the certificate has organizational units %q, wanted are %q",
+			leaf.Subject.OrganizationalUnit, want.OrganizationalUnits)
+	}
+	return ""
+}
+
+// parseChain decodes every certificate of a PEM file; there is at least one when err is nil.
+func parseChain(chainPEM []byte) ([]*x509.Certificate, error) {
+	if len(chainPEM) == 0 {
+		return nil, errors.New("there is no certificate")
+	}
+	var chain []*x509.Certificate
+	for rest := chainPEM; ; {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		if block == nil {
+			break
+		}
+		if block.Type != pemCertificate {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("the certificate cannot be read: %w", err)
+		}
+		chain = append(chain, c)
+	}
+	if len(chain) == 0 {
+		return nil, fmt.Errorf("the certificate holds no PEM block of type %s", pemCertificate)
+	}
+	return chain, nil
+}
+
+// sameSet tells whether two lists hold the same strings, whatever their order and repetitions.
+func sameSet(a, b []string) bool { return slices.Equal(sortedSet(a), sortedSet(b)) }
+
+// sortedSet returns the distinct strings of list in order.
+func sortedSet(list []string) []string {
+	set := make(map[string]struct{}, len(list))
+	for _, s := range list {
+		set[s] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(set))
+}

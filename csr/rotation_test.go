@@ -1,0 +1,140 @@
+package csr
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhatIsBuiltFits(t *testing.T) {
+	ca := newSigner(t)
+	addon, err := ForAddon("c1", "hello", custom("example.com/signer", "u", "g2", "g1", "g1"))
+	require.NoError(t, err)
+	for name, want := range map[string]Request{"cluster": ForCluster("c1", "a1"), "add-on": addon} {
+		t.Run(name, func(t *testing.T) {
+			pair := ca.pair(t, want, noon.Add(-time.Minute), noon.Add(time.Hour))
+			v := JudgePair(pair, want, noon)
+			assert.True(t, v.Fits, v.Why)
+			assert.Empty(t, v.Why)
+			assert.False(t, v.Due(noon))
+			assert.True(t, v.Due(noon.Add(50*time.Minute)))
+
+			changes := map[string]func(*Request){
+				"another user":         func(r *Request) { r.User += "x" },
+				"another group":        func(r *Request) { r.Groups = append([]string{"other"}, r.Groups[1:]...) },
+				"one more group":       func(r *Request) { r.Groups = append([]string{"more"}, r.Groups...) },
+				"no group":             func(r *Request) { r.Groups = nil },
+				"another organization": func(r *Request) { r.OrganizationalUnits = []string{"other"} },
+			}
+			for change, apply := range changes {
+				other := want
+				apply(&other)
+				v := JudgePair(pair, other, noon)
+				assert.False(t, v.Fits, change)
+				assert.NotEmpty(t, v.Why, change)
+			}
+		})
+	}
+}
+
+func TestJudgePair(t *testing.T) {
+	ca := newSigner(t)
+	want := ForCluster("c1", "a1")
+	good := ca.pair(t, want, noon.Add(-time.Minute), noon.Add(time.Hour))
+	other := ca.pair(t, want, noon.Add(-time.Minute), noon.Add(time.Hour))
+	short := ca.pair(t, want, noon.Add(-time.Minute), noon.Add(time.Second))
+	early := ca.pair(t, want, noon.Add(time.Minute), noon.Add(time.Hour))
+	reordered := want
+	reordered.Groups = []string{want.Groups[1], want.Groups[0]}
+	tests := map[string]struct {
+		pair Pair
+		want Request
+		now  time.Time
+		why  string
+	}{
+		"a good pair fits":                        {pair: good, want: want, now: noon},
+		"the order of the groups does not matter": {pair: good, want: reordered, now: noon},
+		"a pair from a clock ahead of ours fits":  {pair: early, want: want, now: noon},
+		"nothing does not fit":                    {want: want, now: noon, why: "there is no certificate"},
+		"garbage does not fit": {
+			pair: Pair{Certificate: []byte("x"), Key: good.Key}, want: want, now: noon,
+			why: "holds no PEM block of type CERTIFICATE",
+		},
+		"a certificate that cannot be decoded does not fit": {
+			pair: Pair{Certificate: []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), Key: good.Key},
+			want: want, now: noon, why: "the certificate cannot be read",
+		},
+		"without its key it does not fit": {
+			pair: Pair{Certificate: good.Certificate}, want: want, now: noon, why: "the private key holds no PEM block",
+		},
+		"with another key it does not fit": {
+			pair: Pair{Certificate: good.Certificate, Key: other.Key}, want: want, now: noon,
+			why: "the certificate was issued for another private key",
+		},
+		"expired it does not fit": {
+			pair: good, want: want, now: noon.Add(time.Hour + time.Second),
+			why: "the certificate expired at 2026-11-20T13:00:00Z",
+		},
+		"with an expired certificate in its chain it does not fit": {
+			pair: Pair{Certificate: append(bytes.Clone(good.Certificate), short.Certificate...), Key: good.Key},
+			want: want, now: noon.Add(2 * time.Second), why: "the certificate expired at 2026-11-20T12:00:01Z",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := JudgePair(tc.pair, tc.want, tc.now)
+			assert.Equal(t, tc.why == "", v.Fits, v.Why)
+			assert.Contains(t, v.Why, tc.why)
+		})
+	}
+}
+
+func TestRotationStaysInItsBand(t *testing.T) {
+	lifetimes := []time.Duration{30 * time.Second, 10 * time.Minute, 24 * time.Hour, 365 * 24 * time.Hour, 87600 * time.Hour}
+	var lowest, highest = 1.0, 0.0
+	for serial := range int64(400) {
+		for _, lifetime := range lifetimes {
+			want := ForCluster(fmt.Sprintf("c%d", serial%7), "a1")
+			v := PairVerdict{NotBefore: noon, NotAfter: noon.Add(lifetime)}
+			leaf := &x509.Certificate{SerialNumber: big.NewInt(serial)}
+			at := rotateAt(leaf, v, want)
+			share := float64(at.Sub(noon)) / float64(lifetime)
+			if share < 0.75 || share > 0.80 {
+				t.Fatalf("serial %d, lifetime %s: rotates after %.3f of it", serial, lifetime, share)
+			}
+			assert.True(t, at.Equal(rotateAt(leaf, v, want)), "the same at every look")
+			lowest, highest = min(lowest, share), max(highest, share)
+		}
+	}
+	assert.Less(t, lowest, 0.753, "the band is used from its start")
+	assert.Greater(t, highest, 0.797, "the band is used to its end")
+}
+
+func TestACertificateWithoutALifetimeIsDue(t *testing.T) {
+	v := PairVerdict{NotBefore: noon, NotAfter: noon}
+	assert.Equal(t, noon, rotateAt(&x509.Certificate{SerialNumber: big.NewInt(1)}, v, ForCluster("c1", "a1")))
+}
+
+func FuzzJudgePair(f *testing.F) {
+	ca := newSigner(f)
+	want := ForCluster("c1", "a1")
+	good := ca.pair(f, want, noon, noon.Add(time.Hour))
+	f.Add(good.Certificate, good.Key)
+	f.Add([]byte{}, good.Key)
+	f.Add(good.Certificate[:len(good.Certificate)/2], good.Key[:10])
+	f.Fuzz(func(t *testing.T, certificate, key []byte) {
+		v := JudgePair(Pair{Certificate: certificate, Key: key}, want, noon)
+		if v.Fits == (v.Why != "") {
+			t.Errorf("fits %t, but: %q", v.Fits, v.Why)
+		}
+		if v.Fits && (v.RotateAt.Before(v.NotBefore) || v.RotateAt.After(v.NotAfter)) {
+			t.Errorf("rotates at %s, valid from %s to %s", v.RotateAt, v.NotBefore, v.NotAfter)
+		}
+	})
+}

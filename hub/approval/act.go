@@ -1,0 +1,113 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	csrs "github.com/spokelet/spokelet/csr"
+)
+
+// result is what became of the step of a plan.
+type result struct {
+	// verdict is the final one, after the access review.
+	verdict csrs.Verdict
+	// err is why the step did not succeed; a stepError when a part of it failed.
+	err error
+}
+
+// part is the part of a step that can fail in a way that a person must repair.
+type part string
+
+const (
+	partReadingCA part = "reading the CA"
+	partUsingCA   part = "using the CA"
+	partApproving part = "approving the certificate request"
+	partStoring   part = "storing the certificate"
+)
+
+// stepError is why a part of a step failed.
+type stepError struct {
+	part part
+	err  error
+}
+
+// Error tells the part and the cause.
+func (e *stepError) Error() string { return fmt.Sprintf("%s: %s", e.part, e.err) }
+
+// Unwrap returns the cause.
+func (e *stepError) Unwrap() error { return e.err }
+
+// act does the step of the plan.
+func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
+	switch p.step {
+	case stepApprove:
+		return result{verdict: p.verdict, err: r.approve(ctx, f, p.verdict)}
+	case stepReview:
+		return r.review(ctx, f, p)
+	case stepSign:
+		return result{verdict: p.verdict, err: r.sign(ctx, f, p)}
+	case stepNone:
+	}
+	return result{}
+}
+
+// review asks the API server whether the requester may renew, and approves if so.
+func (r *Reconciler) review(ctx context.Context, f facts, p plan) result {
+	review := &authorizationv1.SubjectAccessReview{Spec: csrs.RenewalReview(f.csr)}
+	if err := r.Client.Create(ctx, review); err != nil {
+		return result{verdict: p.verdict, err: fmt.Errorf("reviewing the access of %s: %w", f.csr.Spec.Username, err)}
+	}
+	verdict := p.verdict.Reviewed(review.Status.Allowed && !review.Status.Denied)
+	if verdict.Decision != csrs.DecisionApprove {
+		return result{verdict: verdict}
+	}
+	return result{verdict: verdict, err: r.approve(ctx, f, verdict)}
+}
+
+// approve adds the condition to a copy of the request that was judged; the API server refuses it if the request is
+// another one by now.
+func (r *Reconciler) approve(ctx context.Context, f facts, v csrs.Verdict) error {
+	csr := f.csr.DeepCopy()
+	now := metav1.NewTime(f.now)
+	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: v.Reason, Message: v.Message, LastUpdateTime: now, LastTransitionTime: now,
+	})
+	if err := r.Client.SubResource("approval").Update(ctx, csr); err != nil {
+		return &stepError{partApproving, err}
+	}
+	log.FromContext(ctx).Info("approved a certificate request", "requester", csr.Spec.Username,
+		"subject", v.Expected.User, "signer", csr.Spec.SignerName)
+	return nil
+}
+
+// sign reads the CA, signs and stores the certificate.
+func (r *Reconciler) sign(ctx context.Context, f facts, p plan) error {
+	var secret corev1.Secret
+	if err := r.Secrets.Get(ctx, p.ca, &secret); err != nil {
+		return &stepError{partReadingCA, err}
+	}
+	authority, err := csrs.ReadAuthority(&secret)
+	if err != nil {
+		return &stepError{partUsingCA, err}
+	}
+	certificate, err := authority.Sign(csrs.Issuance{
+		CSR: f.csr, Expected: p.verdict.Expected, Now: f.now, Random: r.Random,
+	})
+	if err != nil {
+		return &stepError{partUsingCA, fmt.Errorf("CA Secret %s: %w", p.ca, err)}
+	}
+	csr := f.csr.DeepCopy()
+	csr.Status.Certificate = certificate
+	if err := r.Client.Status().Update(ctx, csr); err != nil {
+		return &stepError{partStoring, err}
+	}
+	log.FromContext(ctx).Info("signed a certificate", "subject", p.verdict.Expected.User, "signer", csr.Spec.SignerName)
+	return nil
+}

@@ -1,0 +1,148 @@
+package approval
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// step is the one thing that a pass does.
+type step string
+
+const (
+	stepNone    step = ""
+	stepApprove step = "approve"
+	stepReview  step = "review"
+	stepSign    step = "sign"
+)
+
+// Reasons of our own, besides those of the verdicts of package csr.
+const (
+	reasonClusterNotFound    = "ClusterNotFound"
+	reasonClusterNotAccepted = "ClusterNotAccepted"
+	reasonAddonNotFound      = "AddonNotFound"
+	reasonAddonInvalid       = "AddonInvalid"
+	reasonNotSigned          = "NotSigned"
+)
+
+// plan is what is to be done about a request.
+type plan struct {
+	step step
+	// verdict is the verdict that the step acts on.
+	verdict csrs.Verdict
+	// ca is the Secret to sign with.
+	ca types.NamespacedName
+	// note is what the author is told when there is no step.
+	note *note
+	// outcome is how the pass ends when there is no step.
+	outcome reconcile.Outcome
+}
+
+// note is what the author of a request is told, as an Event on it.
+type note struct {
+	// warning says that something is wrong, rather than waiting for its ordinary course.
+	warning         bool
+	reason, message string
+}
+
+// decide turns the facts into a plan.
+func decide(f facts) plan {
+	switch {
+	case f.stage == stageFinished:
+		return plan{}
+	case f.unknown != nil:
+		return decideUnknown(f)
+	case f.addon == nil && f.stage == stageOpen:
+		return decideVerdict(csrs.JudgeCluster(f.csr, f.autoApproved))
+	case f.addon == nil || !f.addon.ours:
+		return plan{}
+	}
+	if p := missing(f); p != nil {
+		return plan{note: p}
+	}
+	if f.stage == stageUnsigned {
+		return decideSigning(f)
+	}
+	return decideVerdict(csrs.JudgeAddon(f.csr, f.addon.registrations))
+}
+
+// decideUnknown waits for what could not be read: what a person must correct is told, the rest comes by itself.
+func decideUnknown(f facts) plan {
+	var invalid *addon.InvalidError
+	switch {
+	case errors.As(f.unknown, &invalid):
+		return plan{
+			note: &note{true, reasonAddonInvalid, "The request cannot be judged, because the definition of the add-on does " +
+				"not say what it registers with: " + invalid.Message},
+			outcome: reconcile.Waiting(nextLook(f.csr.CreationTimestamp.Time, f.now)),
+		}
+	case addon.IsNotReady(f.unknown):
+		return plan{outcome: reconcile.Waiting(nextLook(f.csr.CreationTimestamp.Time, f.now))}
+	}
+	return plan{outcome: reconcile.FromError(f.unknown)}
+}
+
+// decideVerdict turns a verdict on an open request into a plan.
+func decideVerdict(v csrs.Verdict) plan {
+	switch v.Decision {
+	case csrs.DecisionApprove:
+		return plan{step: stepApprove, verdict: v}
+	case csrs.DecisionReview:
+		return plan{step: stepReview, verdict: v}
+	case csrs.DecisionRefuse:
+		return plan{note: noteOf(v)}
+	case csrs.DecisionIgnore:
+	}
+	return plan{}
+}
+
+// decideSigning judges the content once more: who approved the request vouched for who asks, not for what is signed.
+func decideSigning(f facts) plan {
+	if !f.addon.signs {
+		return plan{}
+	}
+	v := csrs.JudgeAddonContent(f.csr, f.addon.registrations)
+	if v.Decision != csrs.DecisionApprove {
+		return plan{note: &note{true, reasonNotSigned,
+			"The request is approved, but its content is not what the add-on registers with. " + v.Message}}
+	}
+	ca := f.addon.ca
+	if ca.Namespace == "" {
+		ca.Namespace = names.NamespaceHub
+	}
+	return plan{step: stepSign, verdict: v, ca: ca}
+}
+
+// missing says which of the objects that an add-on's request depends on is not there yet; nil when all are.
+func missing(f facts) *note {
+	cluster, name, _ := csrs.Subject(f.csr)
+	done := "approved"
+	if f.stage == stageUnsigned {
+		done = "signed"
+	}
+	switch {
+	case f.addon.cluster == nil:
+		return &note{true, reasonClusterNotFound, fmt.Sprintf(
+			"Not %s: there is no ManagedCluster %q, which label %s names.", done, cluster, names.LabelClusterName)}
+	case !f.addon.cluster.Spec.HubAcceptsClient:
+		return &note{true, reasonClusterNotAccepted, fmt.Sprintf(
+			"Not %s: the hub does not accept cluster %q. Set spec.hubAcceptsClient of the ManagedCluster to true; the "+
+				"request is then judged again by itself.", done, cluster)}
+	case f.addon.addon == nil:
+		return &note{true, reasonAddonNotFound, fmt.Sprintf(
+			"Not %s: there is no ManagedClusterAddOn %q in namespace %q, which label %s names. The request is judged again "+
+				"by itself when the add-on is enabled on the cluster.", done, name, cluster, names.LabelAddonName)}
+	}
+	return nil
+}
+
+// noteOf writes a verdict for its author. A request that waits for a person is the ordinary course of a first join.
+func noteOf(v csrs.Verdict) *note {
+	return &note{warning: v.Reason != csrs.ReasonAwaitingApproval, reason: v.Reason, message: v.Message}
+}

@@ -1,0 +1,22 @@
+// Package approval approves the certificate requests of clusters and of add-ons, and signs those of the custom signer
+// of an add-on. It is the door of the hub: whoever gets through holds a credential, and no credential is ever revoked.
+//
+// The labels of a request say whose it claims to be; anybody may write them. So a request is never judged by what it
+// says, but by being exactly what the hub would have written itself (package csr):
+//
+//	request with the label of a cluster ─┬─ no label of an add-on: csr.JudgeCluster
+//	                                     │     the agent itself asks ──> access review "renew" ──> approve
+//	                                     │     a trusted bootstrap user asks ─────────────────────> approve
+//	                                     └─ label of an add-on: csr.JudgeAddon, against what the hub lets this add-on
+//	                                        register with on this cluster, never against a status that agents write
+//	                                              the agent of that very cluster asks ────────────> approve
+//	approved, without certificate, signer of the add-on with a CA ──────────────────────────────> sign
+//
+// Nothing is ever denied: a request that is not approved waits, a person may still approve it, and an Event on it says
+// once what is wrong. The Event stands in the namespace "default", where kubectl describe finds it. A request whose
+// cluster or add-on appears, is accepted or changes is judged again at once; one that waits for rights or for a Secret,
+// which the hub may not watch, is looked at again after a time that grows with its age, up to some minutes.
+//
+// A person's approval stands for the requester, not for the content: a signer signs an approved request only when its
+// content is the expected one, and even then copies nothing from it but the public key.
+package approval

@@ -1,0 +1,152 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csrs "github.com/spokelet/spokelet/csr"
+)
+
+// stage is how far a request has come.
+type stage int
+
+const (
+	// stageFinished needs nothing more from us.
+	stageFinished stage = iota
+	// stageOpen is neither approved nor denied.
+	stageOpen
+	// stageUnsigned is approved, has no certificate, and its signer is not built into Kubernetes.
+	stageUnsigned
+)
+
+// facts is all that the decision needs.
+type facts struct {
+	now   time.Time
+	csr   *certificatesv1.CertificateSigningRequest
+	stage stage
+	// autoApproved are the users whose bootstrap requests are approved.
+	autoApproved []string
+
+	// addon is set for a request of an add-on.
+	addon *addonFacts
+	// unknown is why something that the decision needs could not be read.
+	unknown error
+}
+
+// addonFacts is what a request of an add-on depends on.
+type addonFacts struct {
+	// ours says that this hub manages an agent for the add-on; without it nothing below was read.
+	ours bool
+	// cluster and addon are nil when they do not exist.
+	cluster *clusterv1.ManagedCluster
+	addon   *addonv1beta1.ManagedClusterAddOn
+	// registrations is what the hub lets the add-on register with.
+	registrations []addonv1beta1.RegistrationConfig
+	// ca is the Secret of the CA that signs this request, and signs says that there is one.
+	ca    types.NamespacedName
+	signs bool
+}
+
+// observe reads the facts. The error is that of reading the request itself.
+func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
+	f := facts{now: r.Clock.Now(), autoApproved: r.AutoApproved}
+	var csr certificatesv1.CertificateSigningRequest
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &csr); err != nil {
+		return f, fmt.Errorf("reading certificate request %s: %w", name, err)
+	}
+	f.csr, f.stage = &csr, stageOf(&csr)
+	if _, _, addonLabel := csrs.Subject(&csr); addonLabel && f.stage != stageFinished {
+		f.addon, f.unknown = r.observeAddon(ctx, &csr, f.stage)
+	}
+	return f, nil
+}
+
+func (r *Reconciler) observeAddon(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, at stage,
+) (*addonFacts, error) {
+	clusterName, addonName, _ := csrs.Subject(csr)
+	agent, ours, err := r.Agents.Agent(ctx, addonName)
+	if err != nil {
+		return nil, fmt.Errorf("finding the agent of add-on %s: %w", addonName, err)
+	}
+	a := &addonFacts{ours: ours}
+	if !ours {
+		return a, nil
+	}
+	var cluster clusterv1.ManagedCluster
+	switch err := r.Client.Get(ctx, types.NamespacedName{Name: clusterName}, &cluster); {
+	case apierrors.IsNotFound(err):
+		return a, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading cluster %s: %w", clusterName, err)
+	}
+	a.cluster = &cluster
+	addon, err := r.AddOns.GetAddOn(ctx, types.NamespacedName{Namespace: clusterName, Name: addonName})
+	if err != nil {
+		return a, client.IgnoreNotFound(err)
+	}
+	a.addon = addon
+	if a.registrations, err = agent.Registrations(ctx, a.cluster, addon); err != nil {
+		return nil, fmt.Errorf("computing the registrations of add-on %s/%s: %w", clusterName, addonName, err)
+	}
+	if at == stageUnsigned {
+		if a.ca, a.signs, err = agent.SigningCA(ctx, a.cluster, addon, csr.Spec.SignerName); err != nil {
+			return nil, fmt.Errorf("finding the CA of signer %s of add-on %s/%s: %w",
+				csr.Spec.SignerName, clusterName, addonName, err)
+		}
+	}
+	return a, nil
+}
+
+// stageOf reads from a request how far it has come.
+func stageOf(csr *certificatesv1.CertificateSigningRequest) stage {
+	if len(csr.Status.Certificate) > 0 {
+		return stageFinished
+	}
+	approved := false
+	for i := range csr.Status.Conditions {
+		condition := &csr.Status.Conditions[i]
+		if condition.Status == corev1.ConditionFalse {
+			continue
+		}
+		switch condition.Type {
+		case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
+			return stageFinished
+		case certificatesv1.CertificateApproved:
+			approved = true
+		}
+	}
+	switch {
+	case !approved:
+		return stageOpen
+	case csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName:
+		return stageFinished
+	}
+	return stageUnsigned
+}
+
+// unfinished tells whether a request may still need us: it waits for approval, or for the certificate of a signer that
+// is not built into Kubernetes.
+func unfinished(csr *certificatesv1.CertificateSigningRequest) bool {
+	return stageOf(csr) != stageFinished
+}
+
+// approvedAt returns when a request was approved; its creation while it is not.
+func approvedAt(csr *certificatesv1.CertificateSigningRequest) time.Time {
+	for i := range csr.Status.Conditions {
+		condition := &csr.Status.Conditions[i]
+		if condition.Type == certificatesv1.CertificateApproved && !condition.LastUpdateTime.IsZero() {
+			return condition.LastUpdateTime.Time
+		}
+	}
+	return csr.CreationTimestamp.Time
+}

@@ -1,0 +1,49 @@
+package approval
+
+import (
+	"context"
+	"io"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Reconciler approves and signs certificate requests.
+type Reconciler struct {
+	// Client reads requests, clusters and add-ons from a cache and writes to the hub. The cache holds of the requests
+	// those that Selector selects, and Index was called on it.
+	Client client.Client
+	// Secrets reads CA Secrets, from the API server and not from a cache.
+	Secrets client.Reader
+	// AddOns reads add-ons.
+	AddOns addonapi.Client
+	// Agents finds the agent of an add-on, which says what its registrations are and which CA signs them. Requests of
+	// an add-on without an agent here are somebody else's to judge.
+	Agents addon.Lookup
+	// AutoApproved are the users whose requests for a first credential of a cluster need no person; exact names.
+	AutoApproved []string
+	// Clock tells the instant of a pass.
+	Clock clock.PassiveClock
+	// Random gives the serial numbers of certificates, crypto/rand.Reader outside tests.
+	Random io.Reader
+	// Workers is how many requests are judged at the same time.
+	Workers int
+
+	told told
+}
+
+// Reconcile judges one request.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	f, err := r.observe(ctx, req.Name)
+	if err != nil {
+		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
+	}
+	p := decide(f)
+	n, outcome := conclude(f, p, r.act(ctx, f, p))
+	return outcome.And(r.tell(ctx, f, n)).Settle(f.now)
+}

@@ -1,0 +1,120 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// controllerName names the controller, and us as the source of Events.
+const controllerName = "hub.approval"
+
+// indexUnfinished finds the unfinished requests of a cluster, and of an add-on on a cluster.
+const indexUnfinished = "spokelet.io/unfinished"
+
+// Selector selects the requests that are ours to judge: those with the label of a cluster.
+func Selector() labels.Selector {
+	labelled, err := labels.NewRequirement(names.LabelClusterName, selection.Exists, nil)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return labels.NewSelector().Add(*labelled)
+}
+
+// Index prepares the cache; it must be called once before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, indexUnfinished, indexKeys)
+	if err != nil {
+		return fmt.Errorf("indexing the unfinished certificate requests: %w", err)
+	}
+	return nil
+}
+
+// SetupWithManager adds the controller to the manager of the hub.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		csr, ok := o.(*certificatesv1.CertificateSigningRequest)
+		return ok && csr.Labels[names.LabelClusterName] != "" && unfinished(csr)
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(reconcile.Options(r.Workers)).
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(ours)).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(
+			func(ctx context.Context, o client.Object) []ctrl.Request { return r.waiting(ctx, o.GetName()) },
+		), builder.WithPredicates(acceptanceChanged())).
+		Watches(r.AddOns.WatchedAddOn(), handler.EnqueueRequestsFromMapFunc(
+			func(ctx context.Context, o client.Object) []ctrl.Request {
+				return r.waiting(ctx, addonKey(o.GetNamespace(), o.GetName()))
+			},
+		)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up %s: %w", controllerName, err)
+	}
+	return nil
+}
+
+// waiting returns the unfinished requests under a key of the index.
+func (r *Reconciler) waiting(ctx context.Context, key string) []ctrl.Request {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{indexUnfinished: key}); err != nil {
+		log.FromContext(ctx).Error(err, "looking for the unfinished certificate requests", "of", key)
+		return nil
+	}
+	requests := make([]ctrl.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+	}
+	return requests
+}
+
+// indexKeys files an unfinished request under its cluster and, if it has one, its add-on.
+func indexKeys(o client.Object) []string {
+	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
+	if !ok || !unfinished(csr) {
+		return nil
+	}
+	cluster, addon, addonLabel := csrs.Subject(csr)
+	if !addonLabel {
+		return []string{cluster}
+	}
+	return []string{cluster, addonKey(cluster, addon)}
+}
+
+func addonKey(cluster, addon string) string { return cluster + "/" + addon }
+
+// acceptanceChanged lets pass what can turn a refusal into an approval: a cluster that is new, or whose acceptance or
+// the rights that follow from it have changed.
+func acceptanceChanged() predicate.Predicate {
+	return predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, beforeOK := e.ObjectOld.(*clusterv1.ManagedCluster)
+			after, afterOK := e.ObjectNew.(*clusterv1.ManagedCluster)
+			return beforeOK && afterOK && acceptance(before) != acceptance(after)
+		},
+	}
+}
+
+func acceptance(cluster *clusterv1.ManagedCluster) [2]bool {
+	return [2]bool{
+		cluster.Spec.HubAcceptsClient,
+		meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted),
+	}
+}

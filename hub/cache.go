@@ -1,0 +1,84 @@
+package hub
+
+import (
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/hub/approval"
+	"github.com/spokelet/spokelet/hub/install"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/lease"
+)
+
+// cacheOptions says what the cache of the manager holds of each kind.
+func cacheOptions() (cache.Options, error) {
+	ofCluster, err := requires(names.LabelClusterName, selection.Exists)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	ofAddon, err := requires(names.LabelAddonName, selection.Exists)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&workv1.ManifestWork{}:                      {Label: ofAddon},
+			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector()},
+			// By name and not by label, so that a heartbeat without a label is seen as well.
+			&coordinationv1.Lease{}:             {Field: fields.OneTermEqualSelector("metadata.name", lease.ClusterLease)},
+			&rbacv1.ClusterRole{}:               {Label: ofCluster},
+			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
+			&clusterv1beta1.PlacementDecision{}: {Transform: install.TrimDecision},
+		},
+	}, nil
+}
+
+// foreignWorkOptions says what the second cache holds: what is needed to see that a cluster still has ManifestWorks
+// which do not belong to an add-on.
+func foreignWorkOptions() (cache.Options, error) {
+	foreign, err := requires(names.LabelAddonName, selection.DoesNotExist)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	return cache.Options{
+		ByObject: map[client.Object]cache.ByObject{
+			&workv1.ManifestWork{}: {Label: foreign, Transform: trimForeignWork},
+		},
+	}, nil
+}
+
+// trimForeignWork keeps of the metadata of a ManifestWork what its deletion needs.
+func trimForeignWork(in any) (any, error) {
+	o, err := meta.Accessor(in)
+	if err != nil {
+		return in, nil //nolint:nilerr // a transformation must pass on what it does not know
+	}
+	o.SetManagedFields(nil)
+	o.SetLabels(nil)
+	o.SetOwnerReferences(nil)
+	annotations := o.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	o.SetAnnotations(annotations)
+	return in, nil
+}
+
+func requires(label string, op selection.Operator) (labels.Selector, error) {
+	requirement, err := labels.NewRequirement(label, op, nil)
+	if err != nil {
+		return nil, fmt.Errorf("building the selector for label %s: %w", label, err)
+	}
+	return labels.NewSelector().Add(*requirement), nil
+}

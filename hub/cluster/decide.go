@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/lease"
+)
+
+// phase is where a cluster stands.
+type phase int
+
+const (
+	// phaseGone means that the ManagedCluster does not exist.
+	phaseGone phase = iota
+	// phaseDeleting means that the ManagedCluster is on its way out.
+	phaseDeleting
+	// phaseRefused means that no cluster of this name can be accepted.
+	phaseRefused
+	// phaseAccepted means that an administrator accepts the cluster.
+	phaseAccepted
+	// phaseDenied means that the cluster was accepted once and is not any more.
+	phaseDenied
+	// phaseNew means that the cluster was never accepted.
+	phaseNew
+)
+
+// facts is all that a decision about one cluster needs.
+type facts struct {
+	name      string
+	now       time.Time
+	cluster   *clusterv1.ManagedCluster
+	namespace *metav1.PartialObjectMetadata
+	have      grants
+	shared    map[string]*rbacv1.ClusterRole
+	lease     *coordinationv1.Lease
+	addons    []*addonv1beta1.ManagedClusterAddOn
+	// works are the ManifestWorks of the namespace, metadata only; read only where needsWorks says so.
+	works []*workv1.ManifestWork
+	// unseen is what the server holds though the caches do not show it; nil when it was not asked.
+	unseen *unseen
+}
+
+// unseen is the answer of the server to the question whether a namespace is really empty.
+type unseen struct {
+	addons, works bool
+	err           error
+}
+
+// plan is what is to be done about one cluster.
+type plan struct {
+	phase phase
+	// cluster is the ManagedCluster with its finalizers and labels as they shall be; nil to leave it alone.
+	cluster *clusterv1.ManagedCluster
+	// stages are run one after the other; a stage is only begun when all steps before it succeeded.
+	stages [][]step
+	// marks are add-ons to be shown as Unknown.
+	marks []mark
+	// refused says why nothing can be done until a person helps.
+	refused error
+	// blocked says what has to happen first; an event will tell.
+	blocked error
+	// remaining says what a deletion still waits for; empty when nothing is left.
+	remaining string
+	// silent is true when the agent stopped renewing its lease.
+	silent bool
+	wake   time.Time
+}
+
+type verb string
+
+const (
+	create verb = "create"
+	patch  verb = "patch"
+	remove verb = "delete"
+)
+
+// step is one write. For patch, have is the object as it was observed.
+type step struct {
+	verb   verb
+	object client.Object
+	have   client.Object
+}
+
+// mark is an add-on before and after its Available condition became Unknown.
+type mark struct {
+	before, after *addonv1beta1.ManagedClusterAddOn
+}
+
+// phaseOf sorts a cluster; the rules are tried from top to bottom.
+func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
+	switch {
+	case cluster == nil:
+		return phaseGone
+	case !cluster.DeletionTimestamp.IsZero():
+		return phaseDeleting
+	case cluster.Spec.HubAcceptsClient && checkName(name) != nil:
+		return phaseRefused
+	case cluster.Spec.HubAcceptsClient:
+		return phaseAccepted
+	case meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil:
+		return phaseDenied
+	}
+	return phaseNew
+}
+
+// needsWorks tells whether the decision depends on the ManifestWorks of the namespace.
+func needsWorks(p phase, have grants) bool {
+	return p == phaseDeleting || (p != phaseAccepted && have.work != nil)
+}
+
+// needsProof tells whether access is about to be taken away because the caches show nothing that still needs it.
+func needsProof(p phase, f facts) bool {
+	if len(f.works) > 0 || (p == phaseDeleting && len(f.addons) > 0) {
+		return false
+	}
+	return f.have.work != nil || (p == phaseDeleting && !concludedEmpty(f.cluster))
+}
+
+// decide returns the plan for one cluster.
+func decide(f facts) plan {
+	p := plan{phase: phaseOf(f.name, f.cluster)}
+	switch p.phase {
+	case phaseGone, phaseNew:
+		p.stages = [][]step{removeGrants(f, true)}
+		return p
+	case phaseRefused:
+		p.refused = checkName(f.name)
+		return p
+	case phaseDeleting:
+		decideDeleting(f, &p)
+	case phaseAccepted:
+		decideAccepted(f, &p)
+	case phaseDenied:
+		p.stages = [][]step{shrinkGrants(f)}
+	}
+	decideSilence(f, &p)
+	p.marks = decideMarks(f, &p)
+	return p
+}
+
+// decideAccepted plans all that an accepted cluster gets.
+func decideAccepted(f facts, p *plan) {
+	p.cluster = wantedCluster(f)
+	if ns := f.namespace; ns != nil && !ns.DeletionTimestamp.IsZero() {
+		p.blocked = fmt.Errorf("namespace %s is being deleted; the cluster gets access again when it is gone", f.name)
+		return
+	}
+	want := renderGrants(f.name, true)
+	var access []step
+	for _, role := range sharedRoles() {
+		access = append(access, ensureRole(f.shared[role.Name], role)...)
+	}
+	access = append(access, ensureRole(f.have.role, want.role)...)
+	access = append(access, ensureClusterBinding(f.have.binding, want.binding)...)
+	access = append(access, ensureBinding(f.have.registration, want.registration)...)
+	access = append(access, ensureBinding(f.have.work, want.work)...)
+	p.stages = [][]step{ensureNamespace(f), append(access, ensureLease(f)...)}
+}
+
+// wantedCluster returns the cluster with our finalizer and the labels that mirror its add-ons; nil when it has them.
+func wantedCluster(f facts) *clusterv1.ManagedCluster {
+	want := f.cluster.DeepCopy()
+	changed := addFinalizer(want, names.FinalizerCluster)
+	changed = mirrorAddons(want, f.addons) || changed
+	if !changed {
+		return nil
+	}
+	return want
+}
+
+// ensureNamespace creates the namespace of the cluster, or marks the one that is there.
+func ensureNamespace(f facts) []step {
+	if f.namespace == nil {
+		return []step{{verb: create, object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: f.name, Labels: map[string]string{names.LabelClusterName: f.name},
+		}}}}
+	}
+	after := f.namespace.DeepCopy()
+	if !addLabels(after, map[string]string{names.LabelClusterName: f.name}) {
+		return nil
+	}
+	return []step{{verb: patch, have: f.namespace, object: after}}
+}
+
+// ensureLease creates the heartbeat that the agent may only renew, or marks the one that is there.
+func ensureLease(f facts) []step {
+	labels := map[string]string{names.LabelClusterName: f.name}
+	if f.lease == nil {
+		holder, now := lease.ClusterLease, metav1.NewMicroTime(f.now)
+		return []step{{verb: create, object: &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: lease.ClusterLease, Namespace: f.name, Labels: labels},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now},
+		}}}
+	}
+	after := f.lease.DeepCopy()
+	if !addLabels(after, labels) {
+		return nil
+	}
+	return []step{{verb: patch, have: f.lease, object: after}}
+}
+
+// shrinkGrants leaves a denied cluster with reading itself.
+func shrinkGrants(f facts) []step {
+	want := renderGrants(f.name, false)
+	steps := ensureRole(f.have.role, want.role)
+	steps = append(steps, ensureClusterBinding(f.have.binding, want.binding)...)
+	return append(steps, removeGrants(f, false)...)
+}
+
+// removeGrants takes the access in the namespace away, and with all also that outside of it. The access to
+// ManifestWorks stays usable until none is left, so that the agent can clean up.
+func removeGrants(f facts, all bool) []step {
+	var steps []step
+	if all && ours(f.have.binding, f.name) {
+		steps = append(steps, step{verb: remove, object: f.have.binding})
+	}
+	if all && ours(f.have.role, f.name) {
+		steps = append(steps, step{verb: remove, object: f.have.role})
+	}
+	if ours(f.have.registration, f.name) {
+		steps = append(steps, step{verb: remove, object: f.have.registration})
+	}
+	if !ours(f.have.work, f.name) {
+		return steps
+	}
+	empty := len(f.works) == 0 && f.unseen != nil && f.unseen.err == nil && !f.unseen.works
+	if freed := f.have.work.DeepCopy(); empty && dropFinalizer(freed, names.FinalizerManifestWork) {
+		steps = append(steps, step{verb: patch, have: f.have.work, object: freed})
+	}
+	if f.have.work.DeletionTimestamp.IsZero() {
+		steps = append(steps, step{verb: remove, object: f.have.work})
+	}
+	return steps
+}

@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// finalizerGC is the second finalizer that OCM's hub puts on clusters for the same clean-up. We never add it, but
+	// take it off, so that a cluster that came under an OCM hub does not stay for ever.
+	finalizerGC = "cluster.open-cluster-management.io/resource-cleanup"
+	// toldNames is how many names of a kind a message tells.
+	toldNames = 5
+	// lastPriority is the highest clean-up priority, the one that goes last.
+	lastPriority = 100
+)
+
+// decideDeleting plans the next step of removing a cluster: add-ons, then ManifestWorks, then access, then finalizers.
+// Inside a kind, objects of a lower clean-up priority are gone before the next are deleted.
+func decideDeleting(f facts, p *plan) {
+	addons, works := objects(f.addons), objects(f.works)
+	switch {
+	case len(addons) > 0:
+		p.stages = [][]step{removeFirst(addons)}
+		p.remaining = tell("ManagedClusterAddOn", addons)
+		if len(works) > 0 {
+			p.remaining += ", then " + tell("ManifestWork", works)
+		}
+	case f.unseen != nil && f.unseen.err == nil && f.unseen.addons:
+		p.remaining = "a ManagedClusterAddOn that was created a moment ago"
+	case len(works) > 0:
+		p.stages = [][]step{removeFirst(works)}
+		p.remaining = tell("ManifestWork", works)
+	case f.unseen != nil && f.unseen.err == nil && f.unseen.works:
+		p.remaining = "a ManifestWork that was created a moment ago"
+	case concludedEmpty(f.cluster):
+		p.cluster = f.cluster.DeepCopy()
+		if !dropFinalizer(p.cluster, names.FinalizerCluster, finalizerGC) {
+			p.cluster = nil
+		}
+	case f.unseen == nil:
+		p.blocked = errors.New("the server was not asked whether anything is left")
+	case f.unseen.err != nil:
+		p.blocked = fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.unseen.err)
+	default:
+		steps := removeGrants(f, true)
+		if f.lease != nil {
+			steps = append(steps, step{verb: remove, object: f.lease})
+		}
+		p.stages = [][]step{steps}
+	}
+}
+
+// concludedEmpty tells whether an earlier pass found nothing left and said so.
+func concludedEmpty(cluster *clusterv1.ManagedCluster) bool {
+	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
+}
+
+// removeFirst deletes the objects of the lowest clean-up priority that is left, but for those that are going already.
+func removeFirst(all []client.Object) []step {
+	first := slices.MinFunc(all, func(a, b client.Object) int { return cmp.Compare(priority(a), priority(b)) })
+	var steps []step
+	for _, o := range all {
+		if priority(o) == priority(first) && o.GetDeletionTimestamp().IsZero() {
+			steps = append(steps, step{verb: remove, object: o})
+		}
+	}
+	return steps
+}
+
+// priority is the clean-up priority of an object, 0 (first) to 100; what is absent or invalid is 0.
+func priority(o metav1.Object) int {
+	n, err := strconv.Atoi(o.GetAnnotations()[clusterv1.CleanupPriorityAnnotationKey])
+	if err != nil || n < 0 || n > lastPriority {
+		return 0
+	}
+	return n
+}
+
+// tell counts and names objects: "2 ManagedClusterAddOns (hello, logs)".
+func tell(kind string, all []client.Object) string {
+	list := make([]string, 0, len(all))
+	for _, o := range all {
+		list = append(list, o.GetName())
+	}
+	slices.Sort(list)
+	if len(list) > 1 {
+		kind += "s"
+	}
+	text := fmt.Sprintf("%d %s (%s", len(list), kind, strings.Join(list[:min(len(list), toldNames)], ", "))
+	if len(list) > toldNames {
+		return fmt.Sprintf("%s and %d more)", text, len(list)-toldNames)
+	}
+	return text + ")"
+}
+
+func objects[T client.Object](typed []T) []client.Object {
+	all := make([]client.Object, len(typed))
+	for i, o := range typed {
+		all[i] = o
+	}
+	return all
+}

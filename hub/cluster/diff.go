@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// ensureRole plans what makes have into want; nothing when it is.
+func ensureRole(have, want *rbacv1.ClusterRole) []step {
+	if have == nil {
+		return []step{{verb: create, object: want}}
+	}
+	after := have.DeepCopy()
+	changed := addLabels(after, want.Labels)
+	if !equality.Semantic.DeepEqual(have.Rules, want.Rules) || have.AggregationRule != nil {
+		after.Rules, after.AggregationRule, changed = want.Rules, nil, true
+	}
+	if !changed {
+		return nil
+	}
+	return []step{{verb: patch, have: have, object: after}}
+}
+
+// ensureClusterBinding plans what makes have into want. The role of a binding cannot change, so such one is replaced.
+func ensureClusterBinding(have, want *rbacv1.ClusterRoleBinding) []step {
+	switch {
+	case have == nil:
+		return []step{{verb: create, object: want}}
+	case have.RoleRef != want.RoleRef:
+		return []step{{verb: remove, object: have}, {verb: create, object: want}}
+	}
+	after := have.DeepCopy()
+	changed := addLabels(after, want.Labels)
+	if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
+		after.Subjects, changed = want.Subjects, true
+	}
+	if !changed {
+		return nil
+	}
+	return []step{{verb: patch, have: have, object: after}}
+}
+
+// ensureBinding plans what makes have into want. One that is on its way out, kept only by its finalizer, is let go and
+// replaced, as is one of another role.
+func ensureBinding(have, want *rbacv1.RoleBinding) []step {
+	if have == nil {
+		return []step{{verb: create, object: want}}
+	}
+	after := have.DeepCopy()
+	if !have.DeletionTimestamp.IsZero() || have.RoleRef != want.RoleRef {
+		var steps []step
+		if dropFinalizer(after, names.FinalizerManifestWork) {
+			steps = append(steps, step{verb: patch, have: have, object: after})
+		}
+		if have.DeletionTimestamp.IsZero() {
+			steps = append(steps, step{verb: remove, object: have})
+		}
+		return append(steps, step{verb: create, object: want})
+	}
+	changed := addLabels(after, want.Labels)
+	for _, finalizer := range want.Finalizers {
+		changed = addFinalizer(after, finalizer) || changed
+	}
+	if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
+		after.Subjects, changed = want.Subjects, true
+	}
+	if !changed {
+		return nil
+	}
+	return []step{{verb: patch, have: have, object: after}}
+}
+
+// ours tells whether an object exists and was made for this cluster: the roles that clusters share are not.
+func ours[T interface {
+	comparable
+	metav1.Object
+}](o T, cluster string) bool {
+	var absent T
+	return o != absent && o.GetLabels()[names.LabelClusterName] == cluster
+}
+
+// addLabels puts labels on an object and tells whether that changed anything.
+func addLabels(o metav1.Object, labels map[string]string) bool {
+	have, changed := o.GetLabels(), false
+	for key, value := range labels {
+		if old, ok := have[key]; ok && old == value {
+			continue
+		}
+		if have == nil {
+			have = map[string]string{}
+		}
+		have[key], changed = value, true
+	}
+	if changed {
+		o.SetLabels(have)
+	}
+	return changed
+}
+
+func addFinalizer(o metav1.Object, finalizer string) bool {
+	if slices.Contains(o.GetFinalizers(), finalizer) {
+		return false
+	}
+	o.SetFinalizers(append(o.GetFinalizers(), finalizer))
+	return true
+}
+
+func dropFinalizer(o metav1.Object, finalizers ...string) bool {
+	kept := make([]string, 0, len(o.GetFinalizers()))
+	for _, have := range o.GetFinalizers() {
+		if !slices.Contains(finalizers, have) {
+			kept = append(kept, have)
+		}
+	}
+	changed := len(kept) != len(o.GetFinalizers())
+	o.SetFinalizers(kept)
+	return changed
+}

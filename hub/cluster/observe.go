@@ -1,0 +1,177 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/lease"
+)
+
+// observe reads the facts about one cluster, from the caches but for what doc.go names.
+func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
+	f := facts{name: name, now: r.Clock.Now()}
+	var err error
+	if f.cluster, err = get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
+		return f, err
+	}
+	if err := r.observeGrants(ctx, &f); err != nil {
+		return f, err
+	}
+	p := phaseOf(name, f.cluster)
+	if p != phaseGone {
+		if err := r.observeOwn(ctx, &f, p); err != nil {
+			return f, err
+		}
+	}
+	if needsWorks(p, f.have) {
+		if f.works, err = r.works(ctx, name); err != nil {
+			return f, err
+		}
+		if needsProof(p, f) {
+			f.unseen = r.prove(ctx, name)
+		}
+	}
+	return f, nil
+}
+
+// observeGrants reads what access there is.
+func (r *Reconciler) observeGrants(ctx context.Context, f *facts) error {
+	want := renderGrants(f.name, true)
+	var err error
+	key := client.ObjectKeyFromObject
+	if f.have.role, err = get(ctx, r.Client, key(want.role), &rbacv1.ClusterRole{}); err != nil {
+		return err
+	}
+	if f.have.binding, err = get(ctx, r.Client, key(want.binding), &rbacv1.ClusterRoleBinding{}); err != nil {
+		return err
+	}
+	if f.have.registration, err = get(ctx, r.Client, key(want.registration), &rbacv1.RoleBinding{}); err != nil {
+		return err
+	}
+	f.have.work, err = get(ctx, r.Client, key(want.work), &rbacv1.RoleBinding{})
+	return err
+}
+
+// observeOwn reads the rest of what belongs to a cluster that exists.
+func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
+	var err error
+	if f.shared, err = r.observeShared(ctx); err != nil {
+		return err
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	if f.namespace, err = get(ctx, r.Client, types.NamespacedName{Name: f.name}, namespace); err != nil {
+		return err
+	}
+	if f.addons, err = r.AddOns.ListAddOns(ctx, client.InNamespace(f.name)); err != nil {
+		return err
+	}
+	return r.observeLease(ctx, f, p)
+}
+
+// observeLease reads the heartbeat. One that would make the cluster Unknown is read again from the server: the cache
+// may be slow while the agent is not.
+func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error {
+	key := types.NamespacedName{Namespace: f.name, Name: lease.ClusterLease}
+	var err error
+	if f.lease, err = get(ctx, r.Client, key, &coordinationv1.Lease{}); err != nil || f.lease == nil {
+		return err
+	}
+	known := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if p == phaseNew || p == phaseRefused || (known != nil && known.Status == metav1.ConditionUnknown) {
+		return nil
+	}
+	grace := lease.ClusterGrace(f.cluster.Spec.LeaseDurationSeconds)
+	if lease.Judge(f.lease, f.now, grace).State != lease.Stale {
+		return nil
+	}
+	f.lease, err = get(ctx, r.Live, key, &coordinationv1.Lease{})
+	return err
+}
+
+func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.ClusterRole, error) {
+	shared := map[string]*rbacv1.ClusterRole{}
+	for _, want := range sharedRoles() {
+		have, err := get(ctx, r.Client, client.ObjectKeyFromObject(want), &rbacv1.ClusterRole{})
+		if err != nil {
+			return nil, err
+		}
+		if have != nil {
+			shared[want.Name] = have
+		}
+	}
+	return shared, nil
+}
+
+// works lists the ManifestWorks of a namespace: those of add-ons from the cache that all reconcilers share, the others
+// from a cache of their metadata.
+func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.ManifestWork, error) {
+	var typed workv1.ManifestWorkList
+	if err := r.Client.List(ctx, &typed, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing ManifestWorks of add-ons: %w", err)
+	}
+	foreign := metav1.PartialObjectMetadataList{}
+	foreign.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWorkList"))
+	if err := r.ForeignWorks.List(ctx, &foreign, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing other ManifestWorks: %w", err)
+	}
+	all := make([]*workv1.ManifestWork, 0, len(typed.Items)+len(foreign.Items))
+	for i := range typed.Items {
+		all = append(all, &workv1.ManifestWork{ObjectMeta: typed.Items[i].ObjectMeta})
+	}
+	for i := range foreign.Items {
+		all = append(all, &workv1.ManifestWork{ObjectMeta: foreign.Items[i].ObjectMeta})
+	}
+	return all, nil
+}
+
+// prove asks the server whether a namespace holds an add-on or a ManifestWork.
+func (r *Reconciler) prove(ctx context.Context, namespace string) *unseen {
+	addons := schema.GroupVersionKind{
+		Group: addonv1beta1.GroupName, Version: string(r.AddOns.Wire), Kind: "ManagedClusterAddOnList",
+	}
+	if r.AddOns.Wire == "" {
+		addons.Version = string(addonapi.WireAlpha)
+	}
+	var found unseen
+	if found.addons, found.err = r.any(ctx, namespace, addons); found.err != nil {
+		return &found
+	}
+	found.works, found.err = r.any(ctx, namespace, workv1.SchemeGroupVersion.WithKind("ManifestWorkList"))
+	return &found
+}
+
+func (r *Reconciler) any(ctx context.Context, namespace string, kind schema.GroupVersionKind) (bool, error) {
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	if err := r.Live.List(ctx, &list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+		return false, fmt.Errorf("listing one %s: %w", kind.Kind, err)
+	}
+	return len(list.Items) > 0, nil
+}
+
+// get reads one object; nil when there is none.
+func get[T client.Object](ctx context.Context, c client.Reader, key types.NamespacedName, into T) (T, error) {
+	var none T
+	err := c.Get(ctx, key, into)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("reading %T %s: %w", into, key, err)
+	}
+	return into, nil
+}

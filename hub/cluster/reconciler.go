@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/utils/clock"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Reconciler is the hub's side of ManagedClusters.
+type Reconciler struct {
+	// Client reads from the cache of the manager, which shows ManifestWorks of add-ons only, and writes.
+	Client client.Client
+	// Live reads from the server.
+	Live client.Reader
+	// AddOns reads and writes add-ons.
+	AddOns addonapi.Client
+	// ForeignWorks shows the metadata of the ManifestWorks that the cache of Client does not show.
+	ForeignWorks cache.Cache
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Workers is how many clusters are looked at at once.
+	Workers int
+}
+
+// Reconcile brings one cluster, or for the request without a name the roles that clusters share, to what it shall be.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Name == "" {
+		return r.reconcileShared(ctx).Settle(r.Clock.Now())
+	}
+	f, err := r.observe(ctx, req.Name)
+	if err != nil {
+		return reconcile.Retry(err).Settle(f.now)
+	}
+	p := decide(f)
+	latest, failed := r.act(ctx, f, p)
+	outcome := reconcile.FromError(failed).And(r.publish(ctx, f, p, latest, failed))
+	outcome = outcome.And(reconcile.FromError(r.markAddons(ctx, p.marks)))
+	return outcome.And(settled(p)).Settle(f.now)
+}
+
+// publish writes the status of the cluster once.
+func (r *Reconciler) publish(
+	ctx context.Context, f facts, p plan, before *clusterv1.ManagedCluster, failed error,
+) reconcile.Outcome {
+	if before == nil {
+		return reconcile.Done()
+	}
+	after := before.DeepCopy()
+	conclude(f, p, failed, &after.Status)
+	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.FromError(err)
+	}
+	if changed && err == nil {
+		log.FromContext(ctx).Info("the cluster changed", "conditions", told(before, after))
+	}
+	return reconcile.Done()
+}
+
+// settled says how a pass ends whose writes all succeeded.
+func settled(p plan) reconcile.Outcome {
+	switch {
+	case p.refused != nil:
+		return reconcile.Stalled(p.refused)
+	case p.blocked != nil && p.phase == phaseDeleting:
+		return reconcile.Retry(p.blocked)
+	case p.blocked != nil || p.remaining != "":
+		return reconcile.Waiting(p.wake)
+	}
+	return reconcile.DoneUntil(p.wake)
+}
+
+// reconcileShared keeps the roles that clusters share for as long as there is a cluster.
+func (r *Reconciler) reconcileShared(ctx context.Context) reconcile.Outcome {
+	shared, err := r.observeShared(ctx)
+	if err != nil {
+		return reconcile.Retry(err)
+	}
+	wanted, err := r.anyCluster(ctx)
+	if err != nil {
+		return reconcile.Retry(err)
+	}
+	var failed []error
+	for _, s := range decideShared(shared, wanted) {
+		if err := r.run(ctx, s); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return reconcile.FromError(errors.Join(failed...))
+}

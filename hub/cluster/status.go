@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+const (
+	reasonAccepted = "HubClusterAdminAccepted"
+	reasonDenied   = "HubClusterAdminDenied"
+	reasonError    = "Error"
+)
+
+// conclude writes into status what the pass found and did; failed is what went wrong with the steps.
+func conclude(f facts, p plan, failed error, status *clusterv1.ManagedClusterStatus) {
+	for _, want := range conditions(f, p, failed) {
+		reconcile.SetCondition(&status.Conditions, want, f.now)
+	}
+}
+
+// conditions returns the conditions of the cluster that this pass has something to say about.
+func conditions(f facts, p plan, failed error) []metav1.Condition {
+	var all []metav1.Condition
+	switch p.phase {
+	case phaseGone, phaseNew:
+		return nil
+	case phaseDeleting:
+		all = append(all, deleting(f, p, failed))
+	case phaseRefused, phaseAccepted, phaseDenied:
+		all = append(all, acceptance(f, p, failed)...)
+	}
+	available := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if p.silent && (available == nil || available.Status != metav1.ConditionUnknown) {
+		all = append(all, metav1.Condition{
+			Type:   clusterv1.ManagedClusterConditionAvailable,
+			Status: metav1.ConditionUnknown, Reason: reasonSilent, Message: messageSilent,
+		})
+	}
+	return all
+}
+
+// acceptance says whether the cluster is in. A race that was lost says nothing, and what may pass by itself does not
+// turn an accepted cluster into one that is not: its agent would stop renewing its lease over it.
+func acceptance(f facts, p plan, failed error) []metav1.Condition {
+	c := metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionFalse, Reason: reasonError,
+		ObservedGeneration: f.cluster.Generation,
+	}
+	trouble := errors.Join(p.refused, p.blocked, failed)
+	accepted := meta.IsStatusConditionTrue(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	switch {
+	case failed != nil && reconcile.IsLostRace(failed):
+		return nil
+	case failed != nil && accepted && p.phase == phaseAccepted && passing(failed):
+		return nil
+	case trouble != nil:
+		c.Message = trouble.Error()
+	case p.phase == phaseDenied:
+		c.Reason, c.Message = reasonDenied, "Denied by hub cluster admin"
+		if len(f.works) > 0 {
+			c.Message += fmt.Sprintf("; the agent keeps its access to ManifestWorks until none is left: %s",
+				tell("ManifestWork", objects(f.works)))
+		}
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonAccepted, "Accepted by hub cluster admin"
+	}
+	return []metav1.Condition{c}
+}
+
+// deleting says what a deletion waits for.
+func deleting(f facts, p plan, failed error) metav1.Condition {
+	c := metav1.Condition{
+		Type: clusterv1.ManagedClusterConditionDeleting, Status: metav1.ConditionFalse,
+		ObservedGeneration: f.cluster.Generation,
+	}
+	trouble := errors.Join(p.blocked, failed)
+	switch {
+	case trouble != nil && !reconcile.IsLostRace(trouble):
+		c.Reason, c.Message = clusterv1.ConditionDeletingReasonResourceError, trouble.Error()
+	case p.remaining != "":
+		c.Reason, c.Message = clusterv1.ConditionDeletingReasonResourceRemaining, "Waiting for "+p.remaining
+		if p.silent {
+			c.Message += "; the agent of the cluster does not answer, so the objects with finalizers stay until it does " +
+				"or until somebody removes their finalizers"
+		}
+	case trouble != nil:
+		c.Reason, c.Message = clusterv1.ConditionDeletingReasonResourceRemaining, "The access of the agent is being removed"
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, clusterv1.ConditionDeletingReasonNoResource
+		c.Message = "No ManagedClusterAddOn and no ManifestWork of the cluster is left"
+	}
+	return c
+}
+
+// passing tells whether an error may pass without anybody doing anything.
+func passing(err error) bool {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		for _, part := range many.Unwrap() {
+			if !passing(part) {
+				return false
+			}
+		}
+		return true
+	}
+	return !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err)
+}

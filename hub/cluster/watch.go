@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Name is the name of the controller.
+const Name = "hub.cluster"
+
+// SetupWithManager registers the reconciler and what wakes it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	byLabel := handler.EnqueueRequestsFromMapFunc(labelled)
+	byNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
+	whenWorksMatter := handler.EnqueueRequestsFromMapFunc(r.worksMatter)
+	foreign := &metav1.PartialObjectMetadata{}
+	foreign.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWork"))
+	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
+		For(&clusterv1.ManagedCluster{}).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(shared),
+			builder.WithPredicates(comings())).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(itself),
+			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, comings(), leaving()))).
+		Watches(&rbacv1.ClusterRole{}, byLabel).
+		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
+		Watches(&rbacv1.RoleBinding{}, byLabel).
+		Watches(&coordinationv1.Lease{}, byNamespace, builder.WithPredicates(leaseChanges())).
+		Watches(r.AddOns.WatchedAddOn(), byNamespace, builder.WithPredicates(addonChanges())).
+		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(comings())).
+		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, comings())).
+		Complete(r)
+}
+
+// itself maps a namespace to the cluster of the same name.
+func itself(_ context.Context, o client.Object) []ctrlreconcile.Request { return request(o.GetName()) }
+
+// inNamespace maps an object to the cluster whose namespace it is in.
+func inNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
+	return request(o.GetNamespace())
+}
+
+// shared maps every cluster to the roles that clusters share.
+func shared(context.Context, client.Object) []ctrlreconcile.Request { return request("") }
+
+// labelled maps an object to the cluster that its label names, and those of all clusters to the request without name.
+func labelled(_ context.Context, o client.Object) []ctrlreconcile.Request {
+	name, ok := o.GetLabels()[names.LabelClusterName]
+	if !ok {
+		return nil
+	}
+	return request(name)
+}
+
+// worksMatter maps a ManifestWork to its cluster if that waits for ManifestWorks to go.
+func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+	var cluster clusterv1.ManagedCluster
+	err := r.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &cluster)
+	if err == nil && cluster.DeletionTimestamp.IsZero() && cluster.Spec.HubAcceptsClient {
+		return nil
+	}
+	return request(o.GetNamespace())
+}
+
+func request(name string) []ctrlreconcile.Request {
+	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// comings lets objects through that come or are gone.
+func comings() predicate.Funcs {
+	return predicate.Funcs{
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// leaving lets objects through that begin to go.
+func leaving() predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		},
+	}
+}
+
+// leaseChanges lets a Lease through unless it was just renewed: the pass at its old expiry sees the new one.
+func leaseChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		older, ok1 := e.ObjectOld.(*coordinationv1.Lease)
+		newer, ok2 := e.ObjectNew.(*coordinationv1.Lease)
+		return ok1 && ok2 && !onlyRenewed(older, newer)
+	}}
+}
+
+// onlyRenewed tells whether nothing of a cluster's lease changed but that it was renewed.
+func onlyRenewed(older, newer *coordinationv1.Lease) bool {
+	if older.Spec.RenewTime.IsZero() || newer.Spec.RenewTime.IsZero() || !newer.DeletionTimestamp.IsZero() {
+		return false
+	}
+	return !newer.Spec.RenewTime.Before(older.Spec.RenewTime) &&
+		older.Labels[names.LabelClusterName] == newer.Labels[names.LabelClusterName]
+}
+
+// addonChanges lets add-ons through that come, go, or change their health.
+func addonChanges() predicate.Predicate {
+	return predicate.Or[client.Object](leaving(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return health(e.ObjectOld) != health(e.ObjectNew)
+	}})
+}
+
+func health(o client.Object) metav1.ConditionStatus {
+	addon, err := addonapi.AddOn(o)
+	if err != nil {
+		return ""
+	}
+	c := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	if c == nil {
+		return ""
+	}
+	return c.Status
+}

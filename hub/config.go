@@ -1,0 +1,174 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// namespaceFile is where a pod finds the name of its namespace.
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	// off is the address of an endpoint that is not served.
+	off = "0"
+	// defaultWebhookPort is the port of the conversion webhook in OCM.
+	defaultWebhookPort = 9443
+)
+
+// Config is everything that can be set. DefaultConfig returns the defaults, AddFlags binds the flags to it.
+type Config struct {
+	// Kubeconfig is the path of a kubeconfig of the hub; empty means the pod's own service account.
+	Kubeconfig string
+	// Namespace is where the hub manager keeps its leader lease, and the default namespace of signing CAs.
+	Namespace string
+
+	// InstallCRDs makes the hub manager apply the CustomResourceDefinitions when it starts.
+	InstallCRDs bool
+	// Placement makes the hub manager decide Placements; off where another placement controller runs.
+	Placement bool
+	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster need no person; exact names.
+	AutoApprovedCSRUsers []string
+
+	// WebhookBindAddress and WebhookPort are where the conversion webhook listens.
+	WebhookBindAddress string
+	WebhookPort        int
+	// WebhookCertDir holds tls.crt and tls.key of the webhook; empty means that conversion is not served.
+	WebhookCertDir string
+	// WebhookURL or WebhookService, as namespace/name, is where the API server finds the webhook; with neither, the
+	// CustomResourceDefinitions are installed without conversion.
+	WebhookURL     string
+	WebhookService string
+	// WebhookCAFile holds the certificate that the API server is to trust for the webhook.
+	WebhookCAFile string
+
+	// LeaderElect makes the reconcilers wait for the leader lease.
+	LeaderElect bool
+	// MetricsAddress serves /metrics over http; "0" is off.
+	MetricsAddress string
+	// HealthAddress serves /healthz and /readyz over http; "0" is off.
+	HealthAddress string
+	// QPS and Burst limit requests to the hub; QPS zero leaves that to priority and fairness of the API server.
+	QPS   float32
+	Burst int
+	// Workers is how many objects each reconciler works on at once.
+	Workers int
+	// Verbosity is the highest level of log lines that are written.
+	Verbosity int
+}
+
+// DefaultConfig returns the defaults, with the namespace of the pod if there is one.
+func DefaultConfig() Config {
+	return Config{
+		Namespace:      podNamespace(),
+		Placement:      true,
+		WebhookPort:    defaultWebhookPort,
+		LeaderElect:    true,
+		MetricsAddress: off,
+		HealthAddress:  ":8081",
+		Workers:        10,
+	}
+}
+
+func podNamespace() string {
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	if data, err := os.ReadFile(namespaceFile); err == nil && len(data) > 0 {
+		return strings.TrimSpace(string(data))
+	}
+	return names.NamespaceHub
+}
+
+// AddFlags binds the flags to c; their defaults are the values in c.
+func (c *Config) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig,
+		"path of a kubeconfig of the hub; empty means the pod's own service account")
+	f.StringVar(&c.Namespace, "namespace", c.Namespace,
+		"namespace of the hub manager, for its lease; by default POD_NAMESPACE or the namespace of the pod")
+	f.BoolVar(&c.InstallCRDs, "install-crds", c.InstallCRDs, "apply the CustomResourceDefinitions at the start")
+	f.BoolVar(&c.Placement, "placement", c.Placement,
+		"decide Placements; turn it off where another placement controller runs")
+	f.StringSliceVar(&c.AutoApprovedCSRUsers, "auto-approved-csr-users", c.AutoApprovedCSRUsers,
+		"users whose certificate requests for new clusters are approved; exact names, may be repeated")
+	f.StringVar(&c.WebhookBindAddress, "webhook-bind-address", c.WebhookBindAddress,
+		"address on which the conversion webhook listens; empty means all")
+	f.IntVar(&c.WebhookPort, "webhook-port", c.WebhookPort, "port on which the conversion webhook listens")
+	f.StringVar(&c.WebhookCertDir, "webhook-cert-dir", c.WebhookCertDir,
+		"directory with tls.crt and tls.key of the conversion webhook; empty means that conversion is not served")
+	f.StringVar(&c.WebhookURL, "webhook-url", c.WebhookURL,
+		"https address at which the API server finds the conversion webhook, for --install-crds")
+	f.StringVar(&c.WebhookService, "webhook-service", c.WebhookService,
+		"namespace/name of the service at which the API server finds the conversion webhook, for --install-crds")
+	f.StringVar(&c.WebhookCAFile, "webhook-ca-file", c.WebhookCAFile,
+		"certificate that the API server is to trust for the conversion webhook, for --install-crds")
+	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before reconciling")
+	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
+	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
+		"address for /healthz and /readyz over http; 0 is off")
+	f.Float32Var(&c.QPS, "kube-api-qps", c.QPS,
+		"requests per second to the hub; 0 leaves it to priority and fairness of the API server")
+	f.IntVar(&c.Burst, "kube-api-burst", c.Burst, "burst over --kube-api-qps")
+	f.IntVar(&c.Workers, "workers", c.Workers, "number of objects that each reconciler works on at once")
+	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
+}
+
+// Validate checks the configuration without any request; it returns everything that is wrong at once.
+func (c *Config) Validate() error {
+	var wrong []error
+	complain := func(flag, format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
+	}
+	for _, problem := range validation.IsDNS1123Label(c.Namespace) {
+		complain("namespace", "%q is no name of a namespace: %s", c.Namespace, problem)
+	}
+	for _, user := range c.AutoApprovedCSRUsers {
+		if strings.ContainsAny(user, "*?") {
+			complain("auto-approved-csr-users", "%q: users are named exactly, there are no patterns", user)
+		}
+	}
+	if c.WebhookPort < 1 || c.WebhookPort > math.MaxUint16 {
+		complain("webhook-port", "%d is no port", c.WebhookPort)
+	}
+	if c.WebhookURL != "" && c.WebhookService != "" {
+		complain("webhook-url", "cannot be used together with --webhook-service")
+	}
+	if c.WebhookURL != "" && !strings.HasPrefix(c.WebhookURL, "https://") {
+		complain("webhook-url", "%q is no https address", c.WebhookURL)
+	}
+	if _, err := c.service(); err != nil {
+		complain("webhook-service", "%s", err)
+	}
+	if (c.WebhookURL != "" || c.WebhookService != "") && c.WebhookCAFile == "" {
+		complain("webhook-ca-file", "is needed with --webhook-url and --webhook-service")
+	}
+	if math.IsNaN(float64(c.QPS)) || c.QPS < 0 {
+		complain("kube-api-qps", "must not be below 0")
+	}
+	if c.Burst < 0 {
+		complain("kube-api-burst", "must not be below 0")
+	}
+	if c.Workers < 1 {
+		complain("workers", "must not be below 1")
+	}
+	return errors.Join(wrong...)
+}
+
+// service returns the key of the webhook's service; empty when none is configured.
+func (c *Config) service() (types.NamespacedName, error) {
+	if c.WebhookService == "" {
+		return types.NamespacedName{}, nil
+	}
+	namespace, name, ok := strings.Cut(c.WebhookService, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}, fmt.Errorf("%q is not of the form namespace/name", c.WebhookService)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}

@@ -1,0 +1,161 @@
+package deploy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// planBindings plans the RoleBindings that give the agent its roles on the hub, and removes those in the cluster's
+// namespace that are no longer wanted.
+func planBindings(f facts) []step[*rbacv1.RoleBinding] {
+	existing := make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings))
+	for _, binding := range f.bindings {
+		existing[types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name}] = binding
+	}
+	var steps []step[*rbacv1.RoleBinding]
+	wanted := map[types.NamespacedName]bool{}
+	for _, permission := range distinct(f.setup.Permissions) {
+		key := bindingKey(f, permission, existing, wanted)
+		wanted[key] = true
+		desired := desiredBinding(f, key, permission)
+		if s, needed := bindingStep(existing[key], desired); needed {
+			steps = append(steps, s)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(existing), func(a, b types.NamespacedName) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
+		if binding := existing[key]; !wanted[key] && key.Namespace == f.cluster.Name && ours(binding, f.addOn) {
+			steps = append(steps, step[*rbacv1.RoleBinding]{verb: remove, before: binding})
+		}
+	}
+	return steps
+}
+
+// distinct drops permissions that stand there twice.
+func distinct(permissions []addon.Permission) []addon.Permission {
+	var kept []addon.Permission
+	for _, permission := range permissions {
+		if !slices.ContainsFunc(kept, func(other addon.Permission) bool {
+			return other.Namespace == permission.Namespace && other.RoleRef == permission.RoleRef
+		}) {
+			kept = append(kept, permission)
+		}
+	}
+	return kept
+}
+
+// bindingKey names a binding. The name has only the kind of the role in it, as the contract says (hub 6.8), unless that
+// name is taken by another role: by an earlier permission, or, in a namespace that the add-on shares over all clusters,
+// by what another cluster has bound. Then the role itself is hashed into the name.
+func bindingKey(
+	f facts, permission addon.Permission, existing map[types.NamespacedName]*rbacv1.RoleBinding,
+	taken map[types.NamespacedName]bool,
+) types.NamespacedName {
+	key := types.NamespacedName{
+		Namespace: permission.Namespace,
+		Name:      "open-cluster-management:" + f.addOn.Name + ":" + strings.ToLower(permission.RoleRef.Kind) + ":agent",
+	}
+	there := existing[key]
+	shared := permission.Namespace != f.cluster.Name
+	if taken[key] || (shared && there != nil && there.RoleRef != permission.RoleRef) {
+		sum := sha256.Sum256([]byte(permission.RoleRef.Kind + "/" + permission.RoleRef.Name))
+		key.Name += ":" + hex.EncodeToString(sum[:4])
+	}
+	return key
+}
+
+func desiredBinding(f facts, key types.NamespacedName, permission addon.Permission) *rbacv1.RoleBinding {
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name,
+			Labels: map[string]string{names.LabelAddonName: f.addOn.Name, names.LabelAddonTemplate: ""},
+		},
+		Subjects: permission.Subjects,
+		RoleRef:  permission.RoleRef,
+	}
+	if key.Namespace == f.cluster.Name {
+		binding.OwnerReferences = []metav1.OwnerReference{ownerReference(f.addOn, false)}
+		return binding
+	}
+	// A binding for all clusters goes with the add-on as a whole.
+	for _, owner := range f.addOn.OwnerReferences {
+		if owner.Kind == "ClusterManagementAddOn" && owner.Name == f.addOn.Name {
+			owner.Controller, owner.BlockOwnerDeletion = nil, nil
+			binding.OwnerReferences = []metav1.OwnerReference{owner}
+		}
+	}
+	return binding
+}
+
+// bindingStep returns how to come from the binding that is there, nil for none, to the desired one.
+func bindingStep(there, desired *rbacv1.RoleBinding) (step[*rbacv1.RoleBinding], bool) {
+	if there == nil {
+		return step[*rbacv1.RoleBinding]{verb: create, after: desired}, true
+	}
+	if there.RoleRef != desired.RoleRef {
+		return step[*rbacv1.RoleBinding]{verb: replace, before: there, after: desired}, true
+	}
+	after := there.DeepCopy()
+	after.Labels = withEntries(after.Labels, desired.Labels)
+	after.OwnerReferences = withOwners(after.OwnerReferences, desired.OwnerReferences)
+	after.Subjects = desired.Subjects
+	if equality.Semantic.DeepEqual(there, after) {
+		return step[*rbacv1.RoleBinding]{}, false
+	}
+	return step[*rbacv1.RoleBinding]{verb: patch, before: there, after: after}, true
+}
+
+// ownerReference is the reference to an add-on in what it owns.
+func ownerReference(addOn *addonv1beta1.ManagedClusterAddOn, controller bool) metav1.OwnerReference {
+	owner := metav1.OwnerReference{
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn.Name, UID: addOn.UID,
+	}
+	if controller {
+		owner.Controller, owner.BlockOwnerDeletion = new(true), new(true)
+	}
+	return owner
+}
+
+// ours tells whether an object belongs to this very add-on, and not to an earlier one of the same name.
+func ours(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		return owner.UID == addOn.UID
+	})
+}
+
+// withEntries returns a map with the given entries set; others stay.
+func withEntries(have, want map[string]string) map[string]string {
+	merged := maps.Clone(have)
+	if merged == nil {
+		merged = make(map[string]string, len(want))
+	}
+	maps.Copy(merged, want)
+	return merged
+}
+
+// withOwners returns owner references with the given ones among them; others stay.
+func withOwners(have, want []metav1.OwnerReference) []metav1.OwnerReference {
+	merged := slices.Clone(have)
+	for _, owner := range want {
+		at := slices.IndexFunc(merged, func(other metav1.OwnerReference) bool { return other.UID == owner.UID })
+		if at < 0 {
+			merged = append(merged, owner)
+			continue
+		}
+		merged[at] = owner
+	}
+	return merged
+}

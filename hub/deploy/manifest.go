@@ -1,0 +1,121 @@
+package deploy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// identity is the object that a manifest is about. Its version is no part of it: a new version of an object's API does
+// not make it another object.
+type identity struct {
+	group, kind, namespace, name string
+}
+
+// String names the object as a person would.
+func (id identity) String() string {
+	name := id.name
+	if id.namespace != "" {
+		name = id.namespace + "/" + name
+	}
+	return id.kind + " " + name
+}
+
+// manifest is an object on its way into a ManifestWork.
+type manifest struct {
+	identity
+	raw []byte
+	// order is the place of the object in the rendering.
+	order int
+}
+
+// encode encodes the objects of a rendering. The error is an addon.InvalidError that names all that cannot be deployed.
+func encode(objects []*unstructured.Unstructured) ([]manifest, error) {
+	all := make([]manifest, 0, len(objects))
+	var problems []string
+	for i, object := range objects {
+		id := identity{
+			object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName(),
+		}
+		raw, err := json.Marshal(object.Object)
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Sprintf("%s cannot be encoded: %v", id, err))
+		case isHook(object):
+			problems = append(problems, fmt.Sprintf("%s is a pre-delete hook (%s), and those are not supported yet: remove "+
+				"it or the mark; nothing was deployed, so that it does not run now", id, names.AnnotationPreDelete))
+		case len(raw) > maxWorkBytes:
+			problems = append(problems, fmt.Sprintf("%s has %d bytes, and a ManifestWork takes no more than %d: make it "+
+				"smaller or split it", id, len(raw), maxWorkBytes))
+		}
+		all = append(all, manifest{identity: id, raw: raw, order: i})
+	}
+	if len(problems) > 0 {
+		return nil, &addon.InvalidError{Message: strings.Join(problems, "; ")}
+	}
+	return all, nil
+}
+
+// isHook tells whether an object is to run before the add-on goes, and not when it comes.
+func isHook(object *unstructured.Unstructured) bool {
+	if kind := object.GetKind(); kind != "Job" && kind != "Pod" {
+		return false
+	}
+	_, annotated := object.GetAnnotations()[names.AnnotationPreDelete]
+	_, labelled := object.GetLabels()[names.AnnotationPreDelete]
+	return annotated || labelled
+}
+
+// stored is what we need to know of a manifest in a ManifestWork.
+type stored struct {
+	identity
+	// replicas is how many pods a Deployment wants; -1 when it does not say.
+	replicas int64
+}
+
+// readManifest reads the identity of a manifest in a ManifestWork.
+func readManifest(m *workv1.Manifest) (stored, error) {
+	raw := m.Raw
+	if raw == nil && m.Object != nil {
+		var err error
+		if raw, err = json.Marshal(m.Object); err != nil {
+			return stored{}, fmt.Errorf("encoding a manifest: %w", err)
+		}
+	}
+	var object struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"metadata"`
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return stored{}, fmt.Errorf("decoding a manifest: %w", err)
+	}
+	version, err := schema.ParseGroupVersion(object.APIVersion)
+	if err != nil || object.Kind == "" {
+		return stored{}, errors.New("decoding a manifest: it has no apiVersion and kind")
+	}
+	s := stored{identity{version.Group, object.Kind, object.Metadata.Namespace, object.Metadata.Name}, -1}
+	var spec struct {
+		Replicas *int64 `json:"replicas"`
+	}
+	if s.isDeployment() && json.Unmarshal(object.Spec, &spec) == nil && spec.Replicas != nil {
+		s.replicas = *spec.Replicas
+	}
+	return s, nil
+}
+
+func (id identity) isDeployment() bool { return id.group == "apps" && id.kind == "Deployment" }
+
+func (id identity) isDaemonSet() bool { return id.group == "apps" && id.kind == "DaemonSet" }

@@ -1,0 +1,114 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// facts is all that a pass depends on. The objects belong to the cache and must not be changed.
+type facts struct {
+	now time.Time
+	// relevant is false when there is nothing for us to do; nothing else is set then.
+	relevant bool
+
+	addOn   *addonv1beta1.ManagedClusterAddOn
+	cluster *clusterv1.ManagedCluster
+	about   addon.About
+
+	// What the agent answered; each answer is unknown while its error is set.
+	registrations    []addonv1beta1.RegistrationConfig
+	registrationsErr error
+	setup            addon.Setup
+	setupErr         error
+	rendering        addon.Rendering
+	renderErr        error
+
+	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, whoever made them.
+	works []*workv1.ManifestWork
+	// bindings are the RoleBindings with the labels of the add-on, in the namespaces that matter.
+	bindings []*rbacv1.RoleBinding
+}
+
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
+	f := facts{now: r.Clock.Now()}
+	var err error
+	f.addOn, err = r.AddOns.GetAddOn(ctx, key)
+	switch {
+	case err != nil:
+		return facts{}, client.IgnoreNotFound(err)
+	case f.addOn.DeletionTimestamp != nil:
+		return facts{}, nil // What the add-on owns goes with it.
+	}
+	agent, found, err := r.Agents.Agent(ctx, key.Name)
+	if err != nil || !found {
+		return facts{}, err
+	}
+	var cluster clusterv1.ManagedCluster
+	err = r.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, &cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		return facts{}, nil
+	case err != nil:
+		return facts{}, fmt.Errorf("reading ManagedCluster %s: %w", key.Namespace, err)
+	case cluster.DeletionTimestamp != nil:
+		return facts{}, nil // A cluster that leaves gets nothing new.
+	}
+	f.relevant, f.cluster, f.about = true, &cluster, agent.About()
+	f.registrations, f.registrationsErr = agent.Registrations(ctx, f.cluster, f.addOn)
+	f.setup, f.setupErr = agent.Setup(ctx, f.cluster, f.addOn)
+	f.rendering, f.renderErr = agent.Render(ctx, f.cluster, f.addOn)
+	if f.works, err = r.listWorks(ctx, key); err != nil {
+		return facts{}, err
+	}
+	f.bindings, err = r.listBindings(ctx, key, f.setup.Permissions)
+	return f, err
+}
+
+func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([]*workv1.ManifestWork, error) {
+	var list workv1.ManifestWorkList
+	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{names.LabelAddonName: key.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
+	}
+	works := make([]*workv1.ManifestWork, len(list.Items))
+	for i := range list.Items {
+		works[i] = &list.Items[i]
+	}
+	return works, nil
+}
+
+// listBindings lists the bindings of the add-on in the cluster's namespace and wherever a permission is wanted.
+func (r *Reconciler) listBindings(
+	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
+) ([]*rbacv1.RoleBinding, error) {
+	namespaces := map[string]bool{key.Namespace: true}
+	for _, permission := range permissions {
+		namespaces[permission.Namespace] = true
+	}
+	var bindings []*rbacv1.RoleBinding
+	for namespace := range namespaces {
+		var list rbacv1.RoleBindingList
+		err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
+			client.MatchingLabels{names.LabelAddonName: key.Name})
+		if err != nil {
+			return nil, fmt.Errorf("listing the RoleBindings of add-on %s in namespace %s: %w", key, namespace, err)
+		}
+		for i := range list.Items {
+			bindings = append(bindings, &list.Items[i])
+		}
+	}
+	return bindings, nil
+}

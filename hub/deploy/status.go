@@ -1,0 +1,289 @@
+package deploy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+const (
+	// reasonPermissionPending says that the agent cannot be given its roles yet; the API has no constant for it.
+	reasonPermissionPending = "PermissionConfigPending"
+	// maxMessage is the length to which messages of conditions are cut, in bytes; the API takes 32768.
+	maxMessage = 8192
+	// grantDelay is after how long a role that could not be bound is tried again; nothing tells when it can be.
+	grantDelay = 30 * time.Second
+)
+
+// conclude returns the add-on with the status that it is to have.
+func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
+	after := f.addOn.DeepCopy()
+	status := &after.Status
+	status.SupportedConfigs = slices.SortedFunc(slices.Values(f.about.SupportedConfigs),
+		func(a, b addonv1beta1.ConfigGroupResource) int {
+			return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
+		})
+	if f.registrationsErr == nil {
+		status.Registrations = p.registrations
+	}
+	if f.setupErr == nil {
+		status.Namespace = cmp.Or(f.setup.Namespace, f.addOn.Annotations[names.AnnotationInstallNamespace],
+			names.NamespaceAgentAddon)
+		switch f.setup.Health {
+		case addon.HealthLease:
+			status.HealthCheck.Mode = addonv1beta1.HealthCheckModeLease
+		case addon.HealthWorkloads, addon.HealthCustom:
+			status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
+		case addon.HealthUnchanged:
+		}
+	}
+	set := func(condition metav1.Condition) {
+		condition.Message = cut(condition.Message)
+		reconcile.SetCondition(&status.Conditions, condition, f.now)
+	}
+	if condition, known := registrationApplied(f, p, done); known {
+		set(condition)
+	}
+	works := currentWorks(p, done)
+	switch condition, state := manifestApplied(f, p, done, works); state {
+	case conditionKnown:
+		set(condition)
+	case conditionPending:
+		// What was wrong with the works that are no more says nothing about those that are now.
+		if meta.IsStatusConditionFalse(status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) {
+			meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied)
+		}
+	case conditionUnchanged:
+	}
+	if f.setupErr == nil && f.setup.Health == addon.HealthWorkloads && !clusterSilent(f.cluster) &&
+		(len(works) > 0 || f.renderErr == nil) {
+		set(health(works))
+	}
+	return after
+}
+
+// currentWorks are our works after the pass, ordered by name.
+func currentWorks(p plan, done results) []*workv1.ManifestWork {
+	works := slices.Clone(p.kept)
+	for i, s := range p.works {
+		switch {
+		case done.works[i] == nil && s.verb != remove:
+			works = append(works, s.after)
+		case done.works[i] != nil && s.verb != create:
+			works = append(works, s.before)
+		}
+	}
+	slices.SortFunc(works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
+	return works
+}
+
+// registrationApplied tells whether the agent can register with the rights that it needs; false leaves the condition as
+// it is.
+func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool) {
+	condition := metav1.Condition{
+		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
+		Reason: addonv1beta1.RegistrationAppliedSetPermissionFailed,
+	}
+	for _, err := range []error{f.registrationsErr, f.setupErr} {
+		if addon.IsNotReady(err) {
+			return condition, false
+		}
+		if err != nil {
+			condition.Message = sentence(err.Error())
+			return condition, true
+		}
+	}
+	var failed []string
+	for i, err := range done.bindings {
+		switch {
+		case err == nil:
+		case reconcile.IsLostRace(err):
+			return condition, false
+		default:
+			failed = append(failed, explainBinding(p.bindings[i], err))
+		}
+	}
+	switch {
+	case p.pending != "":
+		condition.Reason, condition.Message = reasonPermissionPending, p.pending
+	case len(failed) > 0:
+		condition.Message = strings.Join(failed, " ")
+	case len(p.registrations) == 0:
+		condition.Status, condition.Reason = metav1.ConditionTrue, addonv1beta1.RegistrationAppliedNilRegistration
+		condition.Message = "The add-on does not register with the hub."
+	default:
+		condition.Status, condition.Reason = metav1.ConditionTrue, addonv1beta1.RegistrationAppliedSetPermissionApplied
+		condition.Message = "The registration of the add-on and its permissions on the hub are set."
+	}
+	return condition, true
+}
+
+// explainBinding says why a role could not be bound and what to do about it.
+func explainBinding(s step[*rbacv1.RoleBinding], err error) string {
+	if s.verb == remove {
+		return sentence(err.Error())
+	}
+	binding := s.after
+	kind, role := binding.RoleRef.Kind, binding.RoleRef.Name
+	what := fmt.Sprintf("%s %s cannot be bound for the agent in namespace %s", kind, role, binding.Namespace)
+	scope := ""
+	if kind == "Role" {
+		scope = " -n " + binding.Namespace
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		resource := "clusterrolebinding"
+		if kind == "Role" {
+			resource = "rolebinding"
+		}
+		return fmt.Sprintf("%s: ServiceAccount %s/%s may not grant rights that it does not have. Grant it the %s, for "+
+			"example by: kubectl create %s addon-manager-%s%s --%s=%s --serviceaccount=%s:%s. The API server says: %v.",
+			what, names.NamespaceHub, names.ServiceAccountHub, kind, resource, role, scope, strings.ToLower(kind), role,
+			names.NamespaceHub, names.ServiceAccountHub, err)
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("%s: create the %s or the namespace that is missing. The API server says: %v.", what, kind, err)
+	}
+	return fmt.Sprintf("%s: %s", what, sentence(err.Error()))
+}
+
+// conditionState says what becomes of a condition.
+type conditionState int
+
+const (
+	conditionKnown conditionState = iota
+	// conditionPending drops a condition that says no and leaves one that says yes.
+	conditionPending
+	conditionUnchanged
+)
+
+// manifestApplied tells whether the objects of the agent have reached the cluster: the worst of all works counts.
+func manifestApplied(
+	f facts, p plan, done results, works []*workv1.ManifestWork,
+) (metav1.Condition, conditionState) {
+	condition := metav1.Condition{
+		Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
+		Reason: addonv1beta1.AddonManifestAppliedReasonWorkApplyFailed,
+	}
+	if addon.IsNotReady(p.worksErr) {
+		return condition, conditionUnchanged
+	}
+	failed := slices.Clone(done.works)
+	if p.worksErr != nil {
+		failed = []error{p.worksErr}
+	}
+	switch err := errors.Join(failed...); {
+	case reconcile.IsLostRace(err):
+		return condition, conditionUnchanged
+	case err != nil:
+		condition.Message = sentence(strings.ReplaceAll(err.Error(), "\n", "; "))
+		return condition, conditionKnown
+	}
+	refused, pending := refusals(works)
+	switch {
+	case len(refused) > 0:
+		condition.Reason = addonv1beta1.AddonManifestAppliedReasonManifestsApplyFailed
+		condition.Message = strings.Join(refused, " ")
+		return condition, conditionKnown
+	case pending:
+		return condition, conditionPending
+	}
+	condition.Status, condition.Reason = metav1.ConditionTrue, addonv1beta1.AddonManifestAppliedReasonManifestsApplied
+	condition.Message = "All manifests of the add-on are applied."
+	if len(works) == 0 {
+		condition.Message = "The add-on has no manifests to apply."
+	}
+	if hosting, stated := f.addOn.Annotations[names.AnnotationHostingCluster]; stated {
+		condition.Message += fmt.Sprintf(" They are on cluster %s itself: annotation %s=%s is ignored, because hosted mode "+
+			"is not supported for this add-on.", f.cluster.Name, names.AnnotationHostingCluster, hosting)
+	}
+	return condition, conditionKnown
+}
+
+// refusals tells what clusters could not apply, and whether any work has not been looked at in its present form.
+func refusals(works []*workv1.ManifestWork) (refused []string, pending bool) {
+	for _, work := range works {
+		condition := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
+		switch {
+		case condition == nil || condition.ObservedGeneration < work.Generation:
+			pending = true
+		case condition.Status != metav1.ConditionTrue:
+			refused = append(refused, fmt.Sprintf("ManifestWork %s: %s", work.Name,
+				sentence(cmp.Or(condition.Message, condition.Reason))))
+			refused = append(refused, refusedManifests(work)...)
+		}
+	}
+	return refused, pending
+}
+
+// refusedManifests tells which manifests of a work could not be applied, and why.
+func refusedManifests(work *workv1.ManifestWork) []string {
+	var refused []string
+	for _, m := range work.Status.ResourceStatus.Manifests {
+		condition := meta.FindStatusCondition(m.Conditions, workv1.ManifestApplied)
+		if condition == nil || condition.Status == metav1.ConditionTrue {
+			continue
+		}
+		id := identity{m.ResourceMeta.Group, m.ResourceMeta.Kind, m.ResourceMeta.Namespace, m.ResourceMeta.Name}
+		refused = append(refused, fmt.Sprintf("%s: %s", id, sentence(condition.Message)))
+	}
+	return refused
+}
+
+// settle says how the pass ended.
+func settle(f facts, p plan, done results, published error) reconcile.Outcome {
+	outcome := reconcile.FromError(published)
+	answers := []error{f.registrationsErr, f.setupErr, p.worksErr}
+	for _, err := range answers {
+		var wait *waitError
+		switch {
+		case err == nil, addon.IsNotReady(err), errors.As(err, &wait):
+		case addon.IsInvalid(err):
+			outcome = outcome.And(reconcile.Stalled(err))
+		default:
+			outcome = outcome.And(reconcile.FromError(err))
+		}
+	}
+	for _, err := range slices.Concat(done.bindings, done.works) {
+		var occupied *occupiedError
+		switch {
+		case err == nil:
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &occupied):
+			wake := f.now.Add(reconcile.Spread(grantDelay, 1, f.addOn.Namespace, f.addOn.Name))
+			outcome = outcome.And(reconcile.Waiting(wake))
+		default:
+			outcome = outcome.And(reconcile.FromError(err))
+		}
+	}
+	return outcome
+}
+
+// sentence makes a sentence of an error.
+func sentence(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
+// cut shortens a message that is too long for a person.
+func cut(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + " ..."
+}

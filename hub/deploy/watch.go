@@ -1,0 +1,158 @@
+package deploy
+
+import (
+	"context"
+	"maps"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// SetupWithManager registers the reconciler and what wakes it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	workers := r.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("hub.deploy").WithOptions(reconcile.Options(workers)).
+		For(r.AddOns.WatchedAddOn()).
+		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
+			builder.WithPredicates(bindingDrift())).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+			builder.WithPredicates(clusterChange())).
+		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.ofManagement),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
+		if u, known := confighash.New(resource); known {
+			b = b.Watches(u, handler.EnqueueRequestsFromMapFunc(r.ofConfig(resource)), builder.WithPredicates(edited))
+		}
+	}
+	return b.Complete(r)
+}
+
+// ofWork finds the add-on that a work stands for.
+func ofWork(_ context.Context, work client.Object) []ctrl.Request {
+	addOn := work.GetLabels()[names.LabelAddonName]
+	if _, elsewhere := work.GetLabels()[names.LabelAddonNamespace]; addOn == "" || elsewhere {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: work.GetNamespace(), Name: addOn}}}
+}
+
+// ofBinding finds the add-ons that a binding stands for: the one of the cluster whose namespace it is in, and with a
+// binding elsewhere those of all clusters.
+func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctrl.Request {
+	addOn := binding.GetLabels()[names.LabelAddonName]
+	if _, template := binding.GetLabels()[names.LabelAddonTemplate]; addOn == "" || !template {
+		return nil
+	}
+	for _, owner := range binding.GetOwnerReferences() {
+		if owner.Kind == "ManagedClusterAddOn" {
+			return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: binding.GetNamespace(), Name: addOn}}}
+		}
+	}
+	return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool { return a.Name == addOn })
+}
+
+// ofCluster finds the add-ons of a cluster.
+func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
+	return r.addOns(ctx, func(*addonv1beta1.ManagedClusterAddOn) bool { return true },
+		client.InNamespace(cluster.GetName()))
+}
+
+// ofManagement finds the add-ons of a ClusterManagementAddOn.
+func (r *Reconciler) ofManagement(ctx context.Context, management client.Object) []ctrl.Request {
+	return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool { return a.Name == management.GetName() })
+}
+
+// ofConfig finds the add-ons that use a configuration.
+func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler.MapFunc {
+	return func(ctx context.Context, config client.Object) []ctrl.Request {
+		referent := addonv1beta1.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()}
+		return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool {
+			for _, reference := range a.Status.ConfigReferences {
+				if reference.ConfigGroupResource == resource && reference.DesiredConfig != nil &&
+					reference.DesiredConfig.ConfigReferent == referent {
+					return true
+				}
+			}
+			return false
+		})
+	}
+}
+
+// addOns returns requests for the add-ons that match. They are read from the cache, which does not fail once it is
+// filled.
+func (r *Reconciler) addOns(
+	ctx context.Context, match func(*addonv1beta1.ManagedClusterAddOn) bool, opts ...client.ListOption,
+) []ctrl.Request {
+	all, err := r.AddOns.ListAddOns(ctx, opts...)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the add-ons that a change concerns")
+		return nil
+	}
+	var requests []ctrl.Request
+	for _, addOn := range all {
+		if match(addOn) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addOn)})
+		}
+	}
+	return requests
+}
+
+// bindingDrift lets changes of bindings through that others may have made. That a binding appears is no such change.
+func bindingDrift() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isBinding := e.ObjectOld.(*rbacv1.RoleBinding)
+			after, alsoBinding := e.ObjectNew.(*rbacv1.RoleBinding)
+			return isBinding && alsoBinding && (!maps.Equal(before.Labels, after.Labels) ||
+				!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
+				!equality.Semantic.DeepEqual(before.Subjects, after.Subjects))
+		},
+	}
+}
+
+// clusterChange lets those changes of clusters through that a rendering or the health of an add-on depends on.
+func clusterChange() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isCluster := e.ObjectOld.(*clusterv1.ManagedCluster)
+			after, alsoCluster := e.ObjectNew.(*clusterv1.ManagedCluster)
+			if !isCluster || !alsoCluster {
+				return false
+			}
+			return before.Annotations[names.AnnotationImageRegistries] != after.Annotations[names.AnnotationImageRegistries] ||
+				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+				availability(before) != availability(after)
+		},
+	}
+}
+
+func availability(cluster *clusterv1.ManagedCluster) string {
+	condition := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if condition == nil {
+		return ""
+	}
+	return string(condition.Status)
+}

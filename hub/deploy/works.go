@@ -1,0 +1,230 @@
+package deploy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// maxWorkBytes is how many bytes of manifests a ManifestWork of ours has at most (contract, hub 7.3): four fifths of
+// what the API takes.
+const maxWorkBytes = 500 * 1024 * 4 / 5
+
+// waitError says what has to go before anything can be deployed. It is told, and an event ends it.
+type waitError struct{ message string }
+
+// Error implements error.
+func (e *waitError) Error() string { return e.message }
+
+// slot is one ManifestWork with the manifests that go into it.
+type slot struct {
+	index int
+	// there is the work as it is; nil for a new one.
+	there *workv1.ManifestWork
+	held  []manifest
+	bytes int
+}
+
+func (s *slot) add(m manifest) {
+	s.held = append(s.held, m)
+	s.bytes += len(m.raw)
+}
+
+// planWorks plans the ManifestWorks for the objects of the agent. It also returns those of our works that stay as they
+// are. On an error none is to be touched.
+func planWorks(f facts) ([]step[*workv1.ManifestWork], []*workv1.ManifestWork, error) {
+	manifests, err := encode(f.rendering.Objects)
+	if err != nil {
+		return nil, nil, err
+	}
+	slots, used, leaving, err := observedSlots(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	rest := keepPlaces(manifests, slots, leaving)
+	slots = place(rest, slots, used)
+
+	var steps []step[*workv1.ManifestWork]
+	kept := slices.Clone(leaving)
+	common := commonSpec(f)
+	for _, s := range slots {
+		switch {
+		case len(s.held) == 0 && s.there != nil:
+			steps = append(steps, step[*workv1.ManifestWork]{verb: remove, before: s.there})
+		case s.there == nil:
+			steps = append(steps, step[*workv1.ManifestWork]{verb: create, after: newWork(f, common, s)})
+		default:
+			after, changed := changedWork(f, common, s)
+			if !changed {
+				kept = append(kept, s.there)
+				continue
+			}
+			steps = append(steps, step[*workv1.ManifestWork]{verb: patch, before: s.there, after: after})
+		}
+	}
+	return steps, kept, nil
+}
+
+// observedSlots returns a slot for each work that is ours, the numbers that are taken, by whomever, and those of our
+// works that are being deleted. The error says that works of an earlier add-on of this name have to go first.
+func observedSlots(f facts) (slots []*slot, used map[int]bool, leaving []*workv1.ManifestWork, err error) {
+	used = map[int]bool{}
+	var earlier []string
+	for _, work := range f.works {
+		index, numbered := workIndex(f.addOn.Name, work.Name)
+		if !numbered {
+			continue
+		}
+		used[index] = true
+		switch {
+		case !ours(work, f.addOn):
+			if ofAnEarlierAddOn(work, f.addOn) {
+				earlier = append(earlier, work.Name)
+			}
+		case work.DeletionTimestamp != nil:
+			leaving = append(leaving, work)
+		default:
+			slots = append(slots, &slot{index: index, there: work})
+		}
+	}
+	if len(earlier) > 0 {
+		slices.Sort(earlier)
+		return nil, nil, nil, &waitError{fmt.Sprintf("waiting until the ManifestWorks of an earlier add-on %s are gone: %s",
+			f.addOn.Name, strings.Join(earlier, ", "))}
+	}
+	slices.SortFunc(slots, func(a, b *slot) int { return cmp.Compare(a.index, b.index) })
+	return slots, used, leaving, nil
+}
+
+// ownWorks returns the works that are ours.
+func ownWorks(f facts) []*workv1.ManifestWork {
+	var all []*workv1.ManifestWork
+	for _, work := range f.works {
+		if _, numbered := workIndex(f.addOn.Name, work.Name); numbered && ours(work, f.addOn) {
+			all = append(all, work)
+		}
+	}
+	return all
+}
+
+// keepPlaces leaves each manifest in the work that it is in, as long as that work does not grow too large, and returns
+// the manifests that have no place yet. Those in a work that is being deleted wait until it is gone.
+func keepPlaces(manifests []manifest, slots []*slot, leaving []*workv1.ManifestWork) []manifest {
+	unplaced := make(map[identity]manifest, len(manifests))
+	for _, m := range manifests {
+		unplaced[m.identity] = m
+	}
+	for _, s := range slots {
+		for _, id := range identities(s.there) {
+			if m, wanted := unplaced[id]; wanted {
+				s.add(m)
+				delete(unplaced, id)
+			}
+		}
+	}
+	for _, work := range leaving {
+		for _, id := range identities(work) {
+			delete(unplaced, id)
+		}
+	}
+	rest := make([]manifest, 0, len(unplaced))
+	for _, m := range manifests {
+		if _, found := unplaced[m.identity]; found {
+			rest = append(rest, m)
+		}
+	}
+	for _, s := range slots {
+		slices.SortFunc(s.held, byOrder)
+		for s.bytes > maxWorkBytes {
+			last := s.held[len(s.held)-1]
+			s.held, s.bytes = s.held[:len(s.held)-1], s.bytes-len(last.raw)
+			rest = append(rest, last)
+		}
+	}
+	return rest
+}
+
+// place gives each manifest a place, the largest first: in the work with most room, and in new works where none has
+// enough.
+func place(rest []manifest, slots []*slot, used map[int]bool) []*slot {
+	slices.SortStableFunc(rest, func(a, b manifest) int {
+		return cmp.Or(cmp.Compare(len(b.raw), len(a.raw)), byOrder(a, b))
+	})
+	existing := slices.Clone(slots)
+	var last *slot
+	for _, m := range rest {
+		var roomiest *slot
+		for _, s := range existing {
+			if s.bytes+len(m.raw) <= maxWorkBytes && (roomiest == nil || s.bytes < roomiest.bytes) {
+				roomiest = s
+			}
+		}
+		switch {
+		case roomiest != nil:
+			roomiest.add(m)
+			continue
+		case last == nil || last.bytes+len(m.raw) > maxWorkBytes:
+			last = &slot{index: firstFree(used)}
+			used[last.index] = true
+			slots = append(slots, last)
+		}
+		last.add(m)
+	}
+	for _, s := range slots {
+		slices.SortFunc(s.held, byOrder)
+	}
+	return slots
+}
+
+func byOrder(a, b manifest) int { return cmp.Compare(a.order, b.order) }
+
+func firstFree(used map[int]bool) int {
+	for i := 0; ; i++ {
+		if !used[i] {
+			return i
+		}
+	}
+}
+
+// identities lists the objects in a work; what cannot be read there is replaced with the rest of the work.
+func identities(work *workv1.ManifestWork) []identity {
+	all := make([]identity, 0, len(work.Spec.Workload.Manifests))
+	for i := range work.Spec.Workload.Manifests {
+		if s, err := readManifest(&work.Spec.Workload.Manifests[i]); err == nil {
+			all = append(all, s.identity)
+		}
+	}
+	return all
+}
+
+// workName names a work of an add-on (contract, hub 7.2).
+func workName(addOn string, index int) string {
+	return workPrefix(addOn) + strconv.Itoa(index)
+}
+
+func workPrefix(addOn string) string { return "addon-" + addOn + "-deploy-" }
+
+// workIndex is the way back from workName; false when name is not the name of such a work.
+func workIndex(addOn, name string) (int, bool) {
+	digits, found := strings.CutPrefix(name, workPrefix(addOn))
+	if !found {
+		return 0, false
+	}
+	index, err := strconv.Atoi(digits)
+	return index, err == nil && index >= 0 && strconv.Itoa(index) == digits
+}
+
+// ofAnEarlierAddOn tells whether a work belonged to an add-on of this name that was deleted since.
+func ofAnEarlierAddOn(work *workv1.ManifestWork, addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	for _, owner := range work.OwnerReferences {
+		if owner.Kind == "ManagedClusterAddOn" && owner.Name == addOn.Name && owner.UID != addOn.UID {
+			return true
+		}
+	}
+	return false
+}

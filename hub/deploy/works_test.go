@@ -1,0 +1,449 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+)
+
+// configMap is a ConfigMap whose JSON has about the given number of bytes.
+func configMap(name string, bytes int) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "ns"},
+		"data": map[string]any{"k": strings.Repeat("x", bytes)},
+	}}
+}
+
+func factsOf(objects ...*unstructured.Unstructured) facts {
+	return facts{
+		now: time.Unix(1000, 0), relevant: true,
+		addOn: &addonv1beta1.ManagedClusterAddOn{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "addon-uid"},
+		},
+		cluster:   &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
+		about:     addon.About{Name: "a"},
+		rendering: addon.Rendering{Objects: objects},
+		setup:     addon.Setup{Health: addon.HealthWorkloads},
+	}
+}
+
+// run does a plan of works in memory and returns the works afterwards.
+func simulate(t *testing.T, f facts) (facts, []step[*workv1.ManifestWork]) {
+	t.Helper()
+	steps, kept, err := planWorks(f)
+	require.NoError(t, err)
+	after := append([]*workv1.ManifestWork{}, kept...)
+	for _, s := range steps {
+		if s.verb != remove {
+			s.after.UID = "set"
+			after = append(after, s.after)
+		}
+	}
+	for _, work := range f.works {
+		if index, numbered := workIndex("a", work.Name); !numbered || index < 0 || !ours(work, f.addOn) {
+			after = append(after, work)
+		}
+	}
+	f.works = after
+	return f, steps
+}
+
+// layout is which objects are in which work.
+func layout(works []*workv1.ManifestWork) map[string][]string {
+	all := map[string][]string{}
+	for _, work := range works {
+		all[work.Name] = []string{}
+		for _, id := range identities(work) {
+			all[work.Name] = append(all[work.Name], id.name)
+		}
+	}
+	return all
+}
+
+func TestWorksAreLaidOut(t *testing.T) {
+	tests := map[string]struct {
+		// before and after are two renderings.
+		before, after []*unstructured.Unstructured
+		// between changes what is there in between.
+		between     func(f *facts)
+		first, then map[string][]string
+	}{
+		"a few objects are one work, in their order": {
+			before: []*unstructured.Unstructured{configMap("b", 1), configMap("a", 100), configMap("c", 10)},
+			first:  map[string][]string{"addon-a-deploy-0": {"b", "a", "c"}},
+		},
+		"what is too much for one work goes to the next": {
+			before: []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 200_000), configMap("c", 200_000)},
+			first:  map[string][]string{"addon-a-deploy-0": {"a", "b"}, "addon-a-deploy-1": {"c"}},
+		},
+		"an object stays where it is": {
+			before: []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 200_000), configMap("c", 200_000)},
+			after:  []*unstructured.Unstructured{configMap("c", 200_000), configMap("d", 1)},
+			first:  map[string][]string{"addon-a-deploy-0": {"a", "b"}, "addon-a-deploy-1": {"c"}},
+			then:   map[string][]string{"addon-a-deploy-0": {"d"}, "addon-a-deploy-1": {"c"}},
+		},
+		"a work without objects goes, and its number is used again": {
+			before: []*unstructured.Unstructured{configMap("a", 400_000), configMap("b", 400_000), configMap("c", 400_000)},
+			after: []*unstructured.Unstructured{
+				configMap("a", 400_000), configMap("c", 400_000), configMap("d", 400_000), configMap("e", 400_000),
+			},
+			between: func(f *facts) {
+				f.works = []*workv1.ManifestWork{f.works[0], f.works[2]}
+			},
+			first: map[string][]string{"addon-a-deploy-0": {"a"}, "addon-a-deploy-1": {"b"}, "addon-a-deploy-2": {"c"}},
+			then: map[string][]string{
+				"addon-a-deploy-0": {"a"}, "addon-a-deploy-2": {"c"}, "addon-a-deploy-1": {"d"}, "addon-a-deploy-3": {"e"},
+			},
+		},
+		"no objects, no works": {
+			before: []*unstructured.Unstructured{configMap("a", 1)},
+			after:  []*unstructured.Unstructured{},
+			first:  map[string][]string{"addon-a-deploy-0": {"a"}},
+			then:   map[string][]string{},
+		},
+		"an object that grew too large for its work moves": {
+			before: []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 1000)},
+			after:  []*unstructured.Unstructured{configMap("a", 200_000), configMap("b", 300_000)},
+			first:  map[string][]string{"addon-a-deploy-0": {"a", "b"}},
+			then:   map[string][]string{"addon-a-deploy-0": {"a"}, "addon-a-deploy-1": {"b"}},
+		},
+		"a new version of an API is the same object": {
+			before: []*unstructured.Unstructured{configMap("a", 1)},
+			after: func() []*unstructured.Unstructured {
+				u := configMap("a", 1)
+				u.SetAPIVersion("v2")
+				return []*unstructured.Unstructured{u}
+			}(),
+			first: map[string][]string{"addon-a-deploy-0": {"a"}},
+			then:  map[string][]string{"addon-a-deploy-0": {"a"}},
+		},
+		"works of others are left alone, and their numbers": {
+			before: []*unstructured.Unstructured{},
+			after:  []*unstructured.Unstructured{configMap("a", 1)},
+			between: func(f *facts) {
+				f.works = []*workv1.ManifestWork{
+					{ObjectMeta: metav1.ObjectMeta{Name: "addon-a-deploy-0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "mine"}},
+				}
+			},
+			first: map[string][]string{},
+			then:  map[string][]string{"addon-a-deploy-0": {}, "mine": {}, "addon-a-deploy-1": {"a"}},
+		},
+		"objects of a work that is being deleted wait until it is gone": {
+			before: []*unstructured.Unstructured{configMap("a", 1)},
+			after:  []*unstructured.Unstructured{configMap("a", 1), configMap("b", 1)},
+			between: func(f *facts) {
+				f.works[0].DeletionTimestamp = &metav1.Time{Time: f.now}
+			},
+			first: map[string][]string{"addon-a-deploy-0": {"a"}},
+			then:  map[string][]string{"addon-a-deploy-0": {"a"}, "addon-a-deploy-1": {"b"}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f, _ := simulate(t, factsOf(test.before...))
+			assert.Equal(t, test.first, layout(f.works))
+			again, steps := simulate(t, f)
+			assert.Empty(t, steps, "the second pass has nothing to do")
+			assert.Equal(t, test.first, layout(again.works))
+			if test.after == nil {
+				return
+			}
+			if test.between != nil {
+				test.between(&f)
+			}
+			f.rendering.Objects = test.after
+			f, _ = simulate(t, f)
+			assert.Equal(t, test.then, layout(f.works))
+			_, steps = simulate(t, f)
+			assert.Empty(t, steps, "the pass after the change has nothing to do")
+		})
+	}
+}
+
+// TestLayoutProperties: whatever objects come and go, each wanted object is in exactly one work, no work is too large
+// or empty, no object moves without need, and the next pass has nothing to do.
+func TestLayoutProperties(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	f := factsOf()
+	for round := range 60 {
+		var objects []*unstructured.Unstructured
+		for i := range 12 {
+			if random.IntN(3) > 0 {
+				objects = append(objects, configMap(fmt.Sprintf("o%d", i), random.IntN(150_000)))
+			}
+		}
+		f.rendering.Objects = objects
+		before := layout(f.works)
+		f, _ = simulate(t, f)
+		seen := map[string]string{}
+		for _, work := range f.works {
+			bytes := 0
+			for _, m := range work.Spec.Workload.Manifests {
+				bytes += len(m.Raw)
+			}
+			require.LessOrEqual(t, bytes, maxWorkBytes, "round %d", round)
+			require.NotEmpty(t, work.Spec.Workload.Manifests)
+		}
+		for work, names := range layout(f.works) {
+			for _, name := range names {
+				require.Empty(t, seen[name], "%s is in two works", name)
+				seen[name] = work
+			}
+		}
+		require.Len(t, seen, len(objects))
+		_, steps := simulate(t, f)
+		require.Empty(t, steps, "round %d, before %v", round, before)
+	}
+}
+
+func TestWorksThatCannotBePlanned(t *testing.T) {
+	hook := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
+			"name": "clean", "namespace": "ns", "annotations": map[string]any{"addon.open-cluster-management.io/addon-pre-delete": ""},
+		},
+	}}
+	tests := map[string]struct {
+		facts facts
+		want  string
+	}{
+		"an object that no work can hold": {
+			factsOf(configMap("small", 1), configMap("large", 500_000)),
+			"ConfigMap ns/large has 500099 bytes, and a ManifestWork takes no more than 409600: make it smaller or split it",
+		},
+		"a pre-delete hook": {
+			factsOf(hook),
+			"Job ns/clean is a pre-delete hook (addon.open-cluster-management.io/addon-pre-delete), and those are not " +
+				"supported yet: remove it or the mark; nothing was deployed, so that it does not run now",
+		},
+		"works of an earlier add-on": {
+			func() facts {
+				f := factsOf(configMap("a", 1))
+				earlier := f.addOn.DeepCopy()
+				earlier.UID = "earlier"
+				f.works = []*workv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{
+					Name: "addon-a-deploy-3", OwnerReferences: []metav1.OwnerReference{ownerReference(earlier, true)},
+				}}}
+				return f
+			}(),
+			"waiting until the ManifestWorks of an earlier add-on a are gone: addon-a-deploy-3",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			steps, kept, err := planWorks(test.facts)
+			require.EqualError(t, err, test.want)
+			assert.Empty(t, steps)
+			assert.Empty(t, kept)
+		})
+	}
+}
+
+func TestWorkIsAsTheContractSays(t *testing.T) {
+	account := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{
+			"name": "sa", "namespace": "ns", "annotations": map[string]any{"addon.open-cluster-management.io/deletion-orphan": ""},
+		},
+	}}
+	f := factsOf(account)
+	f.addOn.Status.ConfigReferences = []addonv1beta1.ConfigReference{
+		{
+			ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "g.io", Resource: "things"},
+			DesiredConfig: &addonv1beta1.ConfigSpecHash{
+				ConfigReferent: addonv1beta1.ConfigReferent{Namespace: "n", Name: "x"}, SpecHash: "h1",
+			},
+		},
+		{
+			ConfigGroupResource: addonv1beta1.ConfigGroupResource{Resource: "configmaps"},
+			DesiredConfig:       &addonv1beta1.ConfigSpecHash{ConfigReferent: addonv1beta1.ConfigReferent{Name: "y"}, SpecHash: "h2"},
+		},
+		{ConfigGroupResource: addonv1beta1.ConfigGroupResource{Resource: "nothing"}},
+	}
+	steps, _, err := planWorks(f)
+	require.NoError(t, err)
+	require.Len(t, steps, 1)
+	raw, err := json.Marshal(account.Object)
+	require.NoError(t, err)
+	work := steps[0].after
+	assert.Equal(t, metav1.ObjectMeta{
+		Namespace: "c1", Name: "addon-a-deploy-0",
+		Labels: map[string]string{"open-cluster-management.io/addon-name": "a"},
+		Annotations: map[string]string{
+			"open-cluster-management.io/config-spec-hash": `{"configmaps//y":"h2","things.g.io/n/x":"h1"}`,
+		},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ManagedClusterAddOn", Name: "a", UID: "addon-uid",
+			Controller: new(true), BlockOwnerDeletion: new(true),
+		}},
+	}, work.ObjectMeta)
+	require.Len(t, work.Spec.Workload.Manifests, 1)
+	assert.JSONEq(t, string(raw), string(work.Spec.Workload.Manifests[0].Raw))
+	assert.Equal(t, &workv1.DeleteOption{
+		PropagationPolicy: workv1.DeletePropagationPolicyTypeSelectivelyOrphan,
+		SelectivelyOrphan: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{
+			{Resource: "serviceaccounts", Namespace: "ns", Name: "sa"},
+		}},
+	}, work.Spec.DeleteOption)
+	assert.Nil(t, work.Spec.Executor)
+}
+
+func TestDriftOfAWorkIsRepaired(t *testing.T) {
+	base := func(t *testing.T) facts {
+		t.Helper()
+		f := factsOf(configMap("a", 1))
+		f.addOn.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+			ConfigGroupResource: addonv1beta1.ConfigGroupResource{Resource: "r"},
+			DesiredConfig:       &addonv1beta1.ConfigSpecHash{SpecHash: "h"},
+		}}
+		f.rendering.ManifestConfigs = []workv1.ManifestConfigOption{{
+			ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Name: "a"},
+			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeServerSideApply, ServerSideApply: &workv1.ServerSideApplyConfig{}},
+		}}
+		f, _ = simulate(t, f)
+		require.Len(t, f.works, 1)
+		return f
+	}
+	tests := map[string]struct {
+		change  func(work *workv1.ManifestWork)
+		repairs bool
+	}{
+		"nothing":                    {func(*workv1.ManifestWork) {}, false},
+		"a label of ours is gone":    {func(w *workv1.ManifestWork) { w.Labels = nil }, true},
+		"a label of others":          {func(w *workv1.ManifestWork) { w.Labels["team"] = "x" }, false},
+		"the hashes are changed":     {func(w *workv1.ManifestWork) { w.Annotations["open-cluster-management.io/config-spec-hash"] = "{}" }, true},
+		"an annotation of others":    {func(w *workv1.ManifestWork) { w.Annotations["team"] = "x" }, false},
+		"the owner is no controller": {func(w *workv1.ManifestWork) { w.OwnerReferences[0].Controller = nil }, true},
+		"an executor":                {func(w *workv1.ManifestWork) { w.Spec.Executor = &workv1.ManifestWorkExecutor{} }, true},
+		"an object is changed": {func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"}}`)
+		}, true},
+		"an object in another notation": {func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests[0].Raw = append([]byte(" "), w.Spec.Workload.Manifests[0].Raw...)
+		}, false},
+		"an object that cannot be read": {func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests[0].Raw = []byte(`{}`) }, true},
+		"an object more": {func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests, workv1.Manifest{})
+		}, true},
+		"a delete option":           {func(w *workv1.ManifestWork) { w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: "Orphan"} }, true},
+		"manifest configs are gone": {func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = nil }, true},
+		"the defaults of the API": {func(w *workv1.ManifestWork) {
+			option := &w.Spec.ManifestConfigs[0]
+			option.FeedbackScrapeType = "Poll"
+			option.UpdateStrategy.ServerSideApply.FieldManager = "work-agent"
+		}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := base(t)
+			want := f.works[0].DeepCopy()
+			changed := f.works[0].DeepCopy()
+			test.change(changed)
+			seen := changed.DeepCopy()
+			f.works = []*workv1.ManifestWork{changed}
+			f, steps := simulate(t, f)
+			assert.Equal(t, test.repairs, len(steps) > 0)
+			if test.repairs {
+				assert.Equal(t, want, f.works[0])
+			}
+			assert.Equal(t, seen, changed, "what the cache holds is not touched")
+		})
+	}
+}
+
+func TestWorkNames(t *testing.T) {
+	for name, want := range map[string]int{
+		"addon-a-deploy-0": 0, "addon-a-deploy-12": 12, "addon-a-deploy-": -1, "addon-a-deploy-01": -1, "addon-a-deploy-x": -1,
+		"addon-b-deploy-0": -1, "addon-a-deploy-hosting-c1-0": -1, "addon-a-pre-delete": -1, "addon-a-deploy--1": -1,
+	} {
+		index, numbered := workIndex("a", name)
+		assert.Equal(t, want >= 0, numbered, name)
+		if numbered {
+			assert.Equal(t, want, index)
+			assert.Equal(t, name, workName("a", index))
+		}
+	}
+}
+
+func TestPlurals(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Deployment": "deployments", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "Endpoints": "endpoints",
+		"StorageClass": "storageclasses", "Gateway": "gateways", "ServiceAccount": "serviceaccounts", "Mesh": "meshes",
+	} {
+		assert.Equal(t, want, plurals(kind, "")[0], kind)
+	}
+	assert.Equal(t, []string{"oxen"}, plurals("Ox", "oxen"))
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "oxen.farm.io"},
+		"spec": map[string]any{"group": "farm.io", "names": map[string]any{"kind": "Ox", "plural": "oxen"}},
+	}}
+	ox := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "farm.io/v1", "kind": "Ox", "metadata": map[string]any{
+			"name": "o", "annotations": map[string]any{"addon.open-cluster-management.io/deletion-orphan": "true"},
+		},
+	}}
+	labelled := configMap("l", 1)
+	labelled.SetLabels(map[string]string{"addon.open-cluster-management.io/deletion-orphan": ""})
+	option := deleteOption([]*unstructured.Unstructured{definition, ox, labelled})
+	require.NotNil(t, option)
+	assert.Equal(t, []workv1.OrphaningRule{{Group: "farm.io", Resource: "oxen", Name: "o"}},
+		option.SelectivelyOrphan.OrphaningRules)
+	assert.Nil(t, deleteOption([]*unstructured.Unstructured{labelled}), "a label does not count")
+}
+
+func workloadObject(kind, name string, replicas any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "ns"},
+		"spec": map[string]any{},
+	}}
+	if replicas != nil {
+		u.Object["spec"] = map[string]any{"replicas": replicas}
+	}
+	return u
+}
+
+func TestManifestConfigs(t *testing.T) {
+	wellKnown := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+	id := func(resource, name string) workv1.ResourceIdentifier {
+		return workv1.ResourceIdentifier{Group: "apps", Resource: resource, Namespace: "ns", Name: name}
+	}
+	rendering := addon.Rendering{
+		Objects: []*unstructured.Unstructured{
+			workloadObject("Deployment", "d", nil), workloadObject("DaemonSet", "s", nil),
+			workloadObject("Deployment", "off", int64(0)), workloadObject("StatefulSet", "no", nil),
+		},
+		ManifestConfigs: []workv1.ManifestConfigOption{
+			{
+				ResourceIdentifier: id("deployments", "d"),
+				FeedbackRules: []workv1.FeedbackRule{
+					{Type: workv1.WellKnownStatusType},
+					{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{{Name: "p", Path: ".a"}}},
+				},
+				UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
+			},
+			{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: wellKnown},
+		},
+	}
+	assert.Equal(t, []workv1.ManifestConfigOption{
+		{
+			ResourceIdentifier: id("deployments", "d"),
+			FeedbackRules:      rendering.ManifestConfigs[0].FeedbackRules,
+			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
+		},
+		{ResourceIdentifier: id("daemonsets", "s"), FeedbackRules: wellKnown},
+		{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: wellKnown},
+	}, manifestConfigs(rendering, addon.HealthWorkloads))
+	assert.Equal(t, rendering.ManifestConfigs, manifestConfigs(rendering, addon.HealthLease),
+		"with a lease nothing is asked of workloads")
+}

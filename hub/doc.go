@@ -1,0 +1,13 @@
+// Package hub is the composition root of the hub manager: one process, one manager of controller-runtime, and the list
+// of reconcilers that make up the hub side of Spokelet. A hub comes up in this order:
+//
+//  1. Config is checked, as a whole and before any request.
+//  2. With --install-crds the CustomResourceDefinitions are applied, by server-side apply without force: definitions
+//     that somebody else keeps are left to them.
+//  3. The version in which add-ons travel is asked for once: v1alpha1 where it is served.
+//  4. The cache is told what to hold, and what not: see cache.go. No Secret is ever cached.
+//  5. The reconcilers are registered (reconcilers.go) and the conversion webhook (webhook.go), which waits for its
+//     certificate without holding anything up: the hub itself does not need it.
+//
+// Run can be called again in the same process after it returned; it keeps nothing outside of what it builds.
+package hub

@@ -1,0 +1,176 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// managementKind is the kind of the owner of add-ons.
+const managementKind = "ClusterManagementAddOn"
+
+// facts is all that the decision about one add-on on one cluster needs.
+type facts struct {
+	now     time.Time
+	cluster string
+	// management is nil when the add-on has none.
+	management *addonv1beta1.ClusterManagementAddOn
+	// addon is nil when it is not there.
+	addon *addonv1beta1.ManagedClusterAddOn
+	// managed is the cluster, nil when there is none.
+	managed *clusterv1.ManagedCluster
+	// namespace is that of the cluster, nil when there is none.
+	namespace *metav1.PartialObjectMetadata
+	// placements are those of the install strategy, in its order.
+	placements []placementFacts
+}
+
+// plan is what is to be done about one add-on on one cluster; at most one of create, update and remove is set.
+type plan struct {
+	create *addonv1beta1.ManagedClusterAddOn
+	update *addonv1beta1.ManagedClusterAddOn
+	remove bool
+	// waits says why an add-on that is selected is not created yet; an event will tell.
+	waits error
+	// kept says why an add-on that nothing selects is not removed.
+	kept error
+	// wake is when to look again at what was kept; zero when an event will tell.
+	wake time.Time
+}
+
+// decide returns the plan for one add-on on one cluster.
+func decide(f facts) plan {
+	cma := f.management
+	switch {
+	case cma == nil || !cma.DeletionTimestamp.IsZero() || !addonapi.Managed(cma):
+		return plan{}
+	case f.addon != nil && !f.addon.DeletionTimestamp.IsZero():
+		return plan{}
+	case cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements:
+		return own(f)
+	}
+	for _, p := range f.placements {
+		if p.selects(f.cluster) {
+			return install(f)
+		}
+	}
+	return uninstall(f)
+}
+
+// install creates the add-on unless it is there or its cluster cannot take it.
+func install(f facts) plan {
+	if f.addon != nil {
+		return own(f)
+	}
+	if err := unready(f); err != nil {
+		return plan{waits: err}
+	}
+	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: f.management.Name, Namespace: f.cluster,
+		Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
+	}}
+	for key, value := range f.managed.Annotations {
+		if strings.HasPrefix(key, names.AnnotationAddonPrefix) {
+			metav1.SetMetaDataAnnotation(&addon.ObjectMeta, key, value)
+		}
+	}
+	setOwner(addon, f.management)
+	return plan{create: addon}
+}
+
+// unready says why no add-on can be created on the cluster now.
+func unready(f facts) error {
+	switch {
+	case f.managed == nil:
+		return fmt.Errorf("there is no cluster %s", f.cluster)
+	case !f.managed.DeletionTimestamp.IsZero():
+		return fmt.Errorf("cluster %s is being deleted", f.cluster)
+	case f.namespace == nil:
+		return fmt.Errorf("there is no namespace %s: the cluster is not accepted yet", f.cluster)
+	case !f.namespace.DeletionTimestamp.IsZero():
+		return fmt.Errorf("namespace %s is being deleted", f.cluster)
+	}
+	return nil
+}
+
+// uninstall removes the add-on if this reconciler made it and every Placement is sure that it does not select it.
+func uninstall(f facts) plan {
+	if f.addon == nil {
+		return plan{}
+	}
+	p := own(f)
+	if f.addon.Labels[names.LabelInstalledBy] != names.InstalledByPlacement {
+		return p
+	}
+	for _, placement := range f.placements {
+		wake, err := placement.unsettled(f.now)
+		p.wake = reconcile.Earliest(p.wake, wake)
+		p.kept = errors.Join(p.kept, err)
+	}
+	if p.kept != nil {
+		return p
+	}
+	return plan{remove: true}
+}
+
+// own gives an add-on the owner that it needs to be deployed.
+func own(f facts) plan {
+	if f.addon == nil {
+		return plan{}
+	}
+	after := f.addon.DeepCopy()
+	if !setOwner(after, f.management) {
+		return plan{}
+	}
+	return plan{update: after}
+}
+
+// setOwner makes the ClusterManagementAddOn the owner of the add-on, its controller unless it has another one, and
+// tells whether that changed anything.
+func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) bool {
+	yes := true
+	want := metav1.OwnerReference{
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: managementKind, Name: cma.Name, UID: cma.UID,
+		Controller: &yes, BlockOwnerDeletion: &yes,
+	}
+	refs := make([]metav1.OwnerReference, 0, len(addon.OwnerReferences)+1)
+	same := false
+	for _, ref := range addon.OwnerReferences {
+		switch {
+		case isManagement(ref, cma.Name):
+			same = same || equalRefs(ref, want)
+			continue
+		case ref.Controller != nil && *ref.Controller:
+			want.Controller = nil
+		}
+		refs = append(refs, ref)
+	}
+	if same && len(refs)+1 == len(addon.OwnerReferences) {
+		return false
+	}
+	addon.OwnerReferences = append(refs, want)
+	return true
+}
+
+// isManagement tells whether a reference names the ClusterManagementAddOn, in whatever version and life of it.
+func isManagement(ref metav1.OwnerReference, name string) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == managementKind && ref.Name == name
+}
+
+func equalRefs(a, b metav1.OwnerReference) bool {
+	return a.APIVersion == b.APIVersion && a.UID == b.UID && isTrue(a.Controller) == isTrue(b.Controller) &&
+		isTrue(a.BlockOwnerDeletion) == isTrue(b.BlockOwnerDeletion)
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,285 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Name is the name of the controller.
+const Name = "hub.install"
+
+const (
+	// indexPlacement finds ClusterManagementAddOns by the key of a Placement of their install strategy.
+	indexPlacement = "install.placement"
+	// indexCluster finds PlacementDecisions by the name of a cluster that they select.
+	indexCluster = "install.cluster"
+	// indexAddon finds ManagedClusterAddOns by their name.
+	indexAddon = "install.addon"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
+
+// SetupWithManager registers the reconciler and what wakes it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	byCluster := handler.EnqueueRequestsFromMapFunc(r.ofCluster)
+	lifetime := builder.WithPredicates(predicate.Or[client.Object](comings(), leaving()))
+	asked := builder.WithPredicates(predicate.Or[client.Object](
+		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
+		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.ofManagement), asked).
+		Watches(r.AddOns.WatchedAddOn(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(ownership())).
+		Watches(&clusterv1beta1.PlacementDecision{}, r.ofDecision()).
+		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement)).
+		Watches(&clusterv1.ManagedCluster{}, byCluster, lifetime).
+		WatchesMetadata(&corev1.Namespace{}, byCluster, lifetime).
+		Complete(r)
+}
+
+// Index prepares the cache; it must be called once before the cache starts.
+func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range []struct {
+		object client.Object
+		field  string
+		keys   client.IndexerFunc
+	}{
+		{r.AddOns.WatchedManagement(), indexPlacement, placementKeys},
+		{r.AddOns.WatchedAddOn(), indexAddon, func(o client.Object) []string { return []string{o.GetName()} }},
+		{&clusterv1beta1.PlacementDecision{}, indexCluster, clusterNames},
+	} {
+		if err := indexer.IndexField(ctx, i.object, i.field, i.keys); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", i.object, i.field, err)
+		}
+	}
+	return nil
+}
+
+// placementKeys are the keys of the Placements that an add-on is installed by.
+func placementKeys(o client.Object) []string {
+	cma, err := addonapi.Management(o)
+	if err != nil || cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
+		return nil
+	}
+	keys := make([]string, 0, len(cma.Spec.InstallStrategy.Placements))
+	for _, ref := range cma.Spec.InstallStrategy.Placements {
+		keys = append(keys, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String())
+	}
+	return keys
+}
+
+// clusterNames are the clusters that a page selects.
+func clusterNames(o client.Object) []string {
+	page, ok := o.(*clusterv1beta1.PlacementDecision)
+	if !ok {
+		return nil
+	}
+	clusters := make([]string, len(page.Status.Decisions))
+	for i, d := range page.Status.Decisions {
+		clusters[i] = d.ClusterName
+	}
+	return clusters
+}
+
+// ofManagement maps a ClusterManagementAddOn to its add-on on all clusters that have it or shall have it.
+func (r *Reconciler) ofManagement(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+	cma, err := addonapi.Management(o)
+	if err != nil {
+		return nil
+	}
+	requests := r.existing(ctx, cma.Name)
+	placements, err := r.placements(ctx, cma)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", cma.Name)
+	}
+	for _, p := range placements {
+		for _, page := range p.pages {
+			requests = append(requests, keys([]string{cma.Name}, clusterNames(page))...)
+		}
+	}
+	return requests
+}
+
+// existing are the keys of all add-ons of a name.
+func (r *Reconciler) existing(ctx context.Context, addon string) []ctrlreconcile.Request {
+	addons, err := r.AddOns.ListAddOns(ctx, client.MatchingFields{indexAddon: addon})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the clusters that have an add-on", "addon", addon)
+	}
+	requests := make([]ctrlreconcile.Request, len(addons))
+	for i, a := range addons {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(a)
+	}
+	return requests
+}
+
+// ofDecision maps a change of a page to the clusters that it adds or drops, and to the add-ons that may be removed now.
+func (r *Reconciler) ofDecision() handler.Funcs {
+	enqueue := func(ctx context.Context, q queue, page client.Object, clusters []string) {
+		name := page.GetLabels()[names.LabelPlacement]
+		if name == "" {
+			return
+		}
+		addons := r.addonsOf(ctx, types.NamespacedName{Namespace: page.GetNamespace(), Name: name})
+		for _, req := range append(keys(addons, clusters), r.unselected(ctx, addons)...) {
+			q.Add(req)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			enqueue(ctx, q, e.Object, clusterNames(e.Object))
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			enqueue(ctx, q, e.Object, clusterNames(e.Object))
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			older, newer := clusterNames(e.ObjectOld), clusterNames(e.ObjectNew)
+			if !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				enqueue(ctx, q, e.ObjectOld, older)
+				enqueue(ctx, q, e.ObjectNew, newer)
+				return
+			}
+			enqueue(ctx, q, e.ObjectNew, difference(older, newer))
+		},
+	}
+}
+
+// ofPlacement maps a Placement to the add-ons that may be removed once its decisions are settled.
+func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+	return r.unselected(ctx, r.addonsOf(ctx, client.ObjectKeyFromObject(o)))
+}
+
+// addonsOf are the names of the add-ons that a Placement installs.
+func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedName) []string {
+	cmas, err := r.AddOns.ListManagements(ctx, client.MatchingFields{indexPlacement: placement.String()})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the add-ons of a placement", "placement", placement)
+	}
+	addons := make([]string, len(cmas))
+	for i, cma := range cmas {
+		addons[i] = cma.Name
+	}
+	return addons
+}
+
+// unselected are the add-ons of these names that are on clusters which no Placement selects.
+func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreconcile.Request {
+	var requests []ctrlreconcile.Request
+	for _, addon := range addons {
+		cma, err := r.AddOns.GetManagement(ctx, addon)
+		if err != nil {
+			continue
+		}
+		placements, err := r.placements(ctx, cma)
+		if err != nil {
+			continue
+		}
+		selected := map[string]bool{}
+		for _, p := range placements {
+			for _, page := range p.pages {
+				for _, cluster := range clusterNames(page) {
+					selected[cluster] = true
+				}
+			}
+		}
+		for _, req := range r.existing(ctx, addon) {
+			if !selected[req.Namespace] {
+				requests = append(requests, req)
+			}
+		}
+	}
+	return requests
+}
+
+// ofCluster maps a cluster, or its namespace, to the add-ons that Placements install on it.
+func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+	var pages clusterv1beta1.PlacementDecisionList
+	if err := r.Client.List(ctx, &pages, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{indexCluster: o.GetName()}); err != nil {
+		log.FromContext(ctx).Error(err, "finding the placements that select a cluster", "cluster", o.GetName())
+		return nil
+	}
+	var requests []ctrlreconcile.Request
+	for i := range pages.Items {
+		placement := types.NamespacedName{
+			Namespace: pages.Items[i].Namespace, Name: pages.Items[i].Labels[names.LabelPlacement],
+		}
+		requests = append(requests, keys(r.addonsOf(ctx, placement), []string{o.GetName()})...)
+	}
+	return requests
+}
+
+// keys are the requests for each of the add-ons on each of the clusters.
+func keys(addons, clusters []string) []ctrlreconcile.Request {
+	requests := make([]ctrlreconcile.Request, 0, len(addons)*len(clusters))
+	for _, addon := range addons {
+		for _, cluster := range clusters {
+			requests = append(requests, ctrlreconcile.Request{
+				NamespacedName: types.NamespacedName{Namespace: cluster, Name: addon},
+			})
+		}
+	}
+	return requests
+}
+
+// difference are the names that are in only one of the lists.
+func difference(a, b []string) []string {
+	count := map[string]int{}
+	for _, name := range a {
+		count[name] |= 1
+	}
+	for _, name := range b {
+		count[name] |= 2
+	}
+	var only []string
+	for name, in := range count {
+		if in != 3 {
+			only = append(only, name)
+		}
+	}
+	return only
+}
+
+// comings lets objects through that come or are gone.
+func comings() predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// leaving lets objects through that begin to go.
+func leaving() predicate.Funcs {
+	no := predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+	no.UpdateFunc = func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}
+	return no
+}
+
+// ownership lets add-ons through that come, go, or change what this reconciler looks at.
+func ownership() predicate.Predicate {
+	return predicate.Or[client.Object](leaving(), predicate.LabelChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+		},
+	})
+}

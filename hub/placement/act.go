@@ -1,0 +1,59 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// act writes the pages in the order of the plan. When one that gets clusters fails, those that lose some wait.
+func (r *Reconciler) act(ctx context.Context, pages []page) error {
+	var failed []error
+	for _, p := range pages {
+		if !p.changed() || (len(failed) > 0 && !p.gains) {
+			continue
+		}
+		if err := r.write(ctx, p); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *Reconciler) write(ctx context.Context, p page) error {
+	if p.want == nil {
+		uid := p.have.UID
+		err := r.Client.Delete(ctx, p.have, client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting PlacementDecision %s: %w", client.ObjectKeyFromObject(p.have), err)
+		}
+		return nil
+	}
+	have, list := p.have, p.want.Status.Decisions
+	want := p.want.DeepCopy()
+	if have == nil {
+		if err := r.Client.Create(ctx, want); err != nil {
+			return fmt.Errorf("creating PlacementDecision %s: %w", client.ObjectKeyFromObject(want), err)
+		}
+		have = want.DeepCopy()
+	} else if _, err := reconcile.PatchMain(ctx, r.Client, have, want); err != nil {
+		return err
+	}
+	return r.writeDecisions(ctx, have, want, list)
+}
+
+// writeDecisions writes the list into the page as the server has it now.
+func (r *Reconciler) writeDecisions(
+	ctx context.Context, have, now *clusterv1beta1.PlacementDecision, list []clusterv1beta1.ClusterDecision,
+) error {
+	before, after := now.DeepCopy(), now.DeepCopy()
+	before.Status = *have.Status.DeepCopy()
+	after.Status.Decisions = list
+	_, err := reconcile.PatchStatus(ctx, r.Client, before, after)
+	return err
+}

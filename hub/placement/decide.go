@@ -1,0 +1,46 @@
+package placement
+
+import (
+	"time"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+)
+
+// facts is all that a decision about one Placement needs.
+type facts struct {
+	now       time.Time
+	placement *clusterv1beta1.Placement
+	// clusters are all clusters of the hub; they belong to the cache and must not be changed.
+	clusters []*clusterv1.ManagedCluster
+	// pages are the decisions that there are.
+	pages []*clusterv1beta1.PlacementDecision
+}
+
+// plan is what is to be done about one Placement.
+type plan struct {
+	// misconfigured says what is wrong with the Placement; then nothing else is planned.
+	misconfigured error
+	selection     selection
+	// pages are all pages in the order in which they are to be written, also those that need no write.
+	pages []page
+}
+
+// decide returns the plan for one Placement.
+func decide(f facts) plan {
+	if err := unsupported(f.placement.Spec); err != nil {
+		return plan{misconfigured: err}
+	}
+	predicates, err := compile(f.placement.Spec)
+	if err != nil {
+		return plan{misconfigured: err}
+	}
+	current := map[string]bool{}
+	for _, o := range f.pages {
+		for _, decision := range o.Status.Decisions {
+			current[decision.ClusterName] = true
+		}
+	}
+	chosen := selectClusters(f.placement.Spec, predicates, f.clusters, current, f.now)
+	return plan{selection: chosen, pages: planPages(f.placement, chosen.names, f.pages)}
+}

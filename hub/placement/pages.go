@@ -1,0 +1,192 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// pageSize is the most decisions that one PlacementDecision may hold.
+const pageSize = 100
+
+// page is a PlacementDecision as it is and as it shall be.
+type page struct {
+	// number is the n in its name, from 1.
+	number int
+	// have is what there is; nil for a page that is to be created.
+	have *clusterv1beta1.PlacementDecision
+	// want is what it shall be; nil for a page that is to be deleted.
+	want *clusterv1beta1.PlacementDecision
+	// gains tells whether the page gets clusters.
+	gains bool
+}
+
+// changed tells whether a page needs a write.
+func (p page) changed() bool {
+	return p.have == nil || p.want == nil || !equality.Semantic.DeepEqual(p.have, p.want)
+}
+
+// planPages spreads the selected clusters over pages: each stays on the first page that has it, new ones fill what is
+// free, further pages are added at the end. Pages without clusters go, but one. The pages that get clusters come first,
+// so that no reader misses one that stays.
+func planPages(
+	placement *clusterv1beta1.Placement, selected []string, have []*clusterv1beta1.PlacementDecision,
+) []page {
+	pages := numbered(placement, have)
+	missing := make(map[string]bool, len(selected))
+	for _, name := range selected {
+		missing[name] = true
+	}
+	kept := make([][]clusterv1beta1.ClusterDecision, len(pages))
+	for i, p := range pages {
+		for _, decision := range p.have.Status.Decisions {
+			if missing[decision.ClusterName] && len(kept[i]) < pageSize && p.number > 0 {
+				delete(missing, decision.ClusterName)
+				kept[i] = append(kept[i], decision)
+			}
+		}
+	}
+	var rest []string
+	for _, name := range selected {
+		if missing[name] {
+			rest = append(rest, name)
+		}
+	}
+	for i := range pages {
+		if pages[i].number == 0 {
+			continue
+		}
+		n := min(len(rest), pageSize-len(kept[i]))
+		pages[i].gains = n > 0
+		pages[i].want = render(placement, pages[i], append(kept[i], decisions(rest[:n])...))
+		rest = rest[n:]
+	}
+	return finish(placement, pages, rest)
+}
+
+// finish adds the pages that are still needed, drops those without clusters, and puts all in the order of writing.
+func finish(placement *clusterv1beta1.Placement, pages []page, rest []string) []page {
+	full := 0
+	for i := range pages {
+		if pages[i].want != nil && len(pages[i].want.Status.Decisions) > 0 {
+			full++
+		}
+	}
+	spare := full == 0 && len(rest) == 0
+	for i := range pages {
+		if pages[i].want == nil || len(pages[i].want.Status.Decisions) > 0 {
+			continue
+		}
+		if spare {
+			spare = false
+			continue
+		}
+		pages[i].want = nil
+	}
+	next := 1
+	for len(rest) > 0 || spare {
+		for taken(placement, pages, next) {
+			next++
+		}
+		n := min(len(rest), pageSize)
+		added := page{number: next, gains: true}
+		added.want = render(placement, added, decisions(rest[:n]))
+		pages = append(pages, added)
+		rest, spare = rest[n:], false
+	}
+	slices.SortStableFunc(pages, func(a, b page) int { return cmp.Compare(order(a), order(b)) })
+	return pages
+}
+
+// taken tells whether there is a page with this number, be it somebody else's.
+func taken(placement *clusterv1beta1.Placement, pages []page, number int) bool {
+	return slices.ContainsFunc(pages, func(p page) bool {
+		return p.number == number || (p.have != nil && p.have.Name == pageName(placement, number))
+	})
+}
+
+// order puts pages that get clusters first and those that go last.
+func order(p page) int {
+	switch {
+	case p.gains:
+		return 0
+	case p.want != nil:
+		return 1
+	}
+	return 2
+}
+
+// numbered sorts the pages by number. Those with a name of somebody else's making, and those of an earlier Placement
+// of the same name, have number 0 and shall go.
+func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []page {
+	pages := make([]page, 0, len(have))
+	for _, o := range have {
+		number, err := strconv.Atoi(strings.TrimPrefix(o.Name, placement.Name+"-decision-"))
+		owner := metav1.GetControllerOf(o)
+		if err != nil || number < 1 || pageName(placement, number) != o.Name ||
+			(owner != nil && owner.UID != placement.UID) {
+			number = 0
+		}
+		pages = append(pages, page{number: number, have: o})
+	}
+	slices.SortFunc(pages, func(a, b page) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.have.Name, b.have.Name))
+	})
+	return pages
+}
+
+// render returns a page with these decisions (contract, hub 12.2).
+func render(
+	placement *clusterv1beta1.Placement, p page, list []clusterv1beta1.ClusterDecision,
+) *clusterv1beta1.PlacementDecision {
+	want := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+		Name: pageName(placement, p.number), Namespace: placement.Namespace,
+	}}
+	if p.have != nil {
+		want = p.have.DeepCopy()
+	}
+	if want.Labels == nil {
+		want.Labels = map[string]string{}
+	}
+	want.Labels[names.LabelPlacement] = placement.Name
+	want.Labels[names.LabelDecisionGroupIndex] = "0"
+	want.Labels[names.LabelDecisionGroupName] = ""
+	metav1.SetMetaDataAnnotation(&want.ObjectMeta, names.AnnotationStickyPages, "true")
+	if metav1.GetControllerOf(want) == nil {
+		want.OwnerReferences = append(want.OwnerReferences, *metav1.NewControllerRef(placement,
+			placementKind()))
+	}
+	slices.SortFunc(list, func(a, b clusterv1beta1.ClusterDecision) int {
+		return cmp.Compare(a.ClusterName, b.ClusterName)
+	})
+	// The API wants a list, also an empty one.
+	want.Status.Decisions = append([]clusterv1beta1.ClusterDecision{}, list...)
+	return want
+}
+
+func placementKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{
+		Group: clusterv1beta1.GroupName, Version: clusterv1beta1.GroupVersion.Version, Kind: "Placement",
+	}
+}
+
+func decisions(clusters []string) []clusterv1beta1.ClusterDecision {
+	list := make([]clusterv1beta1.ClusterDecision, len(clusters))
+	for i, name := range clusters {
+		list[i].ClusterName = name
+	}
+	return list
+}
+
+func pageName(placement *clusterv1beta1.Placement, number int) string {
+	return fmt.Sprintf("%s-decision-%d", placement.Name, number)
+}

@@ -1,0 +1,99 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// selection is which clusters a Placement selects.
+type selection struct {
+	// names are the selected clusters in the order of their names.
+	names []string
+	// matching is how many clusters match the predicates, eligible how many of them no taint keeps out.
+	matching, eligible int
+	// wake is the instant at which a toleration ends; zero when none does.
+	wake time.Time
+}
+
+// predicate is one alternative of a Placement: both selectors must match.
+type predicate struct{ labels, claims labels.Selector }
+
+// compile turns the predicates of a Placement into selectors. The error names the field that is wrong.
+func compile(spec clusterv1beta1.PlacementSpec) ([]predicate, error) {
+	all := make([]predicate, 0, len(spec.Predicates))
+	for i, p := range spec.Predicates {
+		byLabel, err := metav1.LabelSelectorAsSelector(&p.RequiredClusterSelector.LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("spec.predicates[%d].requiredClusterSelector.labelSelector: %w", i, err)
+		}
+		byClaim, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{
+			MatchExpressions: p.RequiredClusterSelector.ClaimSelector.MatchExpressions,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("spec.predicates[%d].requiredClusterSelector.claimSelector: %w", i, err)
+		}
+		all = append(all, predicate{labels: byLabel, claims: byClaim})
+	}
+	for i, t := range spec.Tolerations {
+		if err := checkToleration(t); err != nil {
+			return nil, fmt.Errorf("spec.tolerations[%d]: %w", i, err)
+		}
+	}
+	return all, nil
+}
+
+// selectClusters chooses the clusters of a Placement; current are those that it selects already.
+func selectClusters(
+	spec clusterv1beta1.PlacementSpec, predicates []predicate, clusters []*clusterv1.ManagedCluster,
+	current map[string]bool, now time.Time,
+) selection {
+	var s selection
+	var kept, fresh []string
+	for _, cluster := range clusters {
+		if !cluster.DeletionTimestamp.IsZero() || !matches(cluster, predicates) {
+			continue
+		}
+		s.matching++
+		tolerated, until := tolerates(spec.Tolerations, cluster.Spec.Taints, current[cluster.Name], now)
+		if !tolerated {
+			continue
+		}
+		s.eligible++
+		s.wake = reconcile.Earliest(s.wake, until)
+		if current[cluster.Name] {
+			kept = append(kept, cluster.Name)
+		} else {
+			fresh = append(fresh, cluster.Name)
+		}
+	}
+	slices.Sort(kept)
+	slices.Sort(fresh)
+	s.names = append(kept, fresh...)
+	if n := spec.NumberOfClusters; n != nil {
+		s.names = s.names[:min(len(s.names), max(int(*n), 0))]
+	}
+	slices.Sort(s.names)
+	return s
+}
+
+// matches tells whether a cluster matches one of the predicates; without predicates it does.
+func matches(cluster *clusterv1.ManagedCluster, predicates []predicate) bool {
+	if len(predicates) == 0 {
+		return true
+	}
+	claims := make(labels.Set, len(cluster.Status.ClusterClaims))
+	for _, claim := range cluster.Status.ClusterClaims {
+		claims[claim.Name] = claim.Value
+	}
+	return slices.ContainsFunc(predicates, func(p predicate) bool {
+		return p.labels.Matches(labels.Set(cluster.Labels)) && p.claims.Matches(claims)
+	})
+}

@@ -1,0 +1,85 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+const (
+	reasonMisconfigured    = "Misconfigured"
+	reasonConfigured       = "Succeedconfigured"
+	reasonNoneMatched      = "NoManagedClusterMatched"
+	reasonNotAllScheduled  = "NotAllDecisionsScheduled"
+	reasonAllScheduled     = "AllDecisionsScheduled"
+	messageWellConfigured  = "Placement configurations check pass"
+	messageDecisionsAreOut = "All cluster decisions scheduled"
+)
+
+// conclude writes into status what the pass decided. What is selected is only told when all pages were written.
+func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementStatus) {
+	set := func(c metav1.Condition) {
+		c.ObservedGeneration = f.placement.Generation
+		reconcile.SetCondition(&status.Conditions, c, f.now)
+	}
+	if p.misconfigured != nil {
+		set(metav1.Condition{
+			Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue,
+			Reason: reasonMisconfigured, Message: p.misconfigured.Error(),
+		})
+		return
+	}
+	set(metav1.Condition{
+		Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionFalse,
+		Reason: reasonConfigured, Message: messageWellConfigured,
+	})
+	if failed != nil {
+		return
+	}
+	set(satisfied(f.placement.Spec, p.selection))
+	count := int32(len(p.selection.names)) //nolint:gosec // a hub has fewer clusters than an int32 can count
+	status.NumberOfSelectedClusters = count
+	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: pageNames(p.pages), ClustersCount: count}}
+}
+
+// satisfied says whether the Placement has all clusters that it asks for, and what keeps the others out.
+func satisfied(spec clusterv1beta1.PlacementSpec, s selection) metav1.Condition {
+	c := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse}
+	tainted := ""
+	if n := s.matching - s.eligible; n > 0 {
+		tainted = fmt.Sprintf("; %d of the %d clusters that match are kept out by taints that are not tolerated",
+			n, s.matching)
+	}
+	switch {
+	case s.eligible == 0:
+		c.Reason, c.Message = reasonNoneMatched, "No ManagedCluster matches the placement"+tainted
+	case spec.NumberOfClusters != nil && len(s.names) < int(*spec.NumberOfClusters):
+		c.Reason = reasonNotAllScheduled
+		c.Message = fmt.Sprintf("%d of %d clusters are selected, no more are eligible%s",
+			len(s.names), *spec.NumberOfClusters, tainted)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonAllScheduled, messageDecisionsAreOut+tainted
+	}
+	return c
+}
+
+// pageNames lists the pages that stay, in the order of their numbers.
+func pageNames(pages []page) []string {
+	var staying []page
+	for _, p := range pages {
+		if p.want != nil {
+			staying = append(staying, p)
+		}
+	}
+	slices.SortFunc(staying, func(a, b page) int { return cmp.Compare(a.number, b.number) })
+	list := make([]string, len(staying))
+	for i, p := range staying {
+		list[i] = p.want.Name
+	}
+	return list
+}

@@ -1,0 +1,71 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/approval"
+	"github.com/spokelet/spokelet/hub/cluster"
+	"github.com/spokelet/spokelet/hub/deploy"
+	"github.com/spokelet/spokelet/hub/install"
+	"github.com/spokelet/spokelet/hub/placement"
+	"github.com/spokelet/spokelet/hub/rollout"
+	"github.com/spokelet/spokelet/hub/template"
+	"github.com/spokelet/spokelet/internal/addonapi"
+)
+
+// reconciler is what a manager runs.
+type reconciler interface {
+	SetupWithManager(mgr ctrl.Manager) error
+}
+
+// setup registers all reconcilers with the manager, and prepares its cache for them.
+func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, foreignWorks cache.Cache) error {
+	addOns := addonapi.Client{Client: mgr.GetClient(), Wire: wire}
+	now := clock.RealClock{}
+	agents := addon.Registry{
+		template.Registry{Configs: mgr.GetClient(), AddOns: addOns, Home: c.Namespace},
+	}
+	installer := &install.Reconciler{
+		Client: mgr.GetClient(), AddOns: addOns, Recorder: mgr.GetEventRecorder(install.Name), Clock: now, Workers: c.Workers,
+	}
+	roller := &rollout.Reconciler{Client: mgr.GetClient(), AddOns: addOns, Clock: now, Workers: c.Workers}
+	indexer := mgr.GetFieldIndexer()
+	if err := errors.Join(
+		approval.Index(ctx, indexer), installer.Index(ctx, indexer), roller.Index(ctx, indexer),
+	); err != nil {
+		return err
+	}
+	reconcilers := []reconciler{
+		&cluster.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, ForeignWorks: foreignWorks,
+			Clock: now, Workers: c.Workers,
+		},
+		&approval.Reconciler{
+			Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
+			AutoApproved: c.AutoApprovedCSRUsers, Clock: now, Random: rand.Reader, Workers: c.Workers,
+		},
+		installer,
+		roller,
+		&deploy.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
+			Clock: now, Workers: c.Workers,
+		},
+	}
+	if c.Placement {
+		reconcilers = append(reconcilers, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: 1})
+	}
+	for _, r := range reconcilers {
+		if err := r.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("registering %T: %w", r, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package rollout
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Reasons of the condition Progressing that the API module does not name.
+const (
+	reasonWaitingForManifestApplied        = "WaitingForManifestApplied"
+	reasonWaitingForHostingManifestApplied = "WaitingForHostingManifestApplied"
+)
+
+// progress tells how far the works of an add-on are with the configuration in references (contract of the hub, 5.1).
+// The first rule that fits wins.
+func progress(f addOnFacts, references []addonv1beta1.ConfigReference) metav1.Condition {
+	conditions := f.addon.Status.Conditions
+	for _, config := range f.addon.Spec.Configs {
+		if f.unsupported(config.ConfigGroupResource) {
+			return notProgressing(addonv1beta1.ProgressingReasonConfigurationUnsupported,
+				"spec.configs asks for "+config.Group+"/"+config.Resource+", which this add-on does not support")
+		}
+	}
+	if meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) == nil {
+		return notProgressing(reasonWaitingForManifestApplied, "waiting for the manifests of the add-on to be applied")
+	}
+	hosted := f.addon.Annotations[names.AnnotationHostingCluster] != ""
+	if hosted && meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) == nil {
+		return notProgressing(reasonWaitingForHostingManifestApplied,
+			"waiting for the manifests of the add-on to be applied on the hosting cluster")
+	}
+	if f.worksErr != nil {
+		return notProgressing(addonv1beta1.ProgressingReasonFailed, f.worksErr.Error())
+	}
+	return progressOfWorks(f.works, references)
+}
+
+func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.ConfigReference) metav1.Condition {
+	if len(works) == 0 {
+		return inProgress("progressing... no addon works")
+	}
+	for _, work := range works {
+		if !matches(work, references) {
+			return inProgress("progressing... mca and work configs mismatch")
+		}
+	}
+	for _, work := range works {
+		if !ready(work) {
+			return inProgress("progressing... work is not ready")
+		}
+	}
+	return notProgressing(addonv1beta1.ProgressingReasonCompleted, "completed with no errors.")
+}
+
+// completed tells whether a condition says that the desired configuration is in place.
+func completed(condition metav1.Condition) bool {
+	return condition.Reason == addonv1beta1.ProgressingReasonCompleted
+}
+
+// matches tells whether a work was made from exactly the desired configuration.
+func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReference) bool {
+	annotation, found := work.Annotations[names.AnnotationConfigSpecHash]
+	if !found {
+		return len(references) == 0
+	}
+	var have map[string]string
+	if json.Unmarshal([]byte(annotation), &have) != nil {
+		return false
+	}
+	want := confighash.Map(references)
+	for _, hash := range want {
+		if hash == "" {
+			return false
+		}
+	}
+	return maps.Equal(want, have)
+}
+
+// ready tells whether the spoke has applied the present content of a work and finds it available.
+func ready(work *workv1.ManifestWork) bool {
+	for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
+		condition := meta.FindStatusCondition(work.Status.Conditions, kind)
+		if condition == nil || condition.Status != metav1.ConditionTrue ||
+			condition.ObservedGeneration != work.Generation {
+			return false
+		}
+	}
+	return true
+}
+
+// isHook tells whether a work holds the pre-delete hook of an add-on, which does not count for its progress.
+func isHook(work *workv1.ManifestWork, addon string) bool {
+	return strings.HasPrefix(work.Name, "addon-"+addon+"-pre-delete")
+}
+
+func inProgress(message string) metav1.Condition {
+	return metav1.Condition{
+		Type:    addonv1beta1.ManagedClusterAddOnConditionProgressing,
+		Status:  metav1.ConditionTrue,
+		Reason:  addonv1beta1.ProgressingReasonProgressing,
+		Message: message,
+	}
+}
+
+func notProgressing(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type:    addonv1beta1.ManagedClusterAddOnConditionProgressing,
+		Status:  metav1.ConditionFalse,
+		Reason:  reason,
+		Message: message,
+	}
+}

@@ -1,0 +1,190 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+)
+
+// level is where a config is asked for; a higher level replaces all configs of the same resource of lower ones.
+type level int
+
+const (
+	fromDefaults level = iota
+	fromPlacement
+	fromAddOn
+)
+
+// wish is one config that an add-on is to use, and where that is asked for.
+type wish struct {
+	addonv1beta1.AddOnConfig
+	level level
+}
+
+// wishes returns the configs that an add-on is to use, ordered by group and resource; within a resource the order of
+// the asking list is kept, because the first config is the one that most add-ons look at. placement is the index of
+// the placement that owns the add-on, -1 when none does.
+func wishes(management *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig) []wish {
+	defaults := slices.DeleteFunc(slices.Clone(management.Spec.DefaultConfigs), func(c addonv1beta1.AddOnConfig) bool {
+		return !addonapi.HasDefault(c)
+	})
+	chosen := map[addonv1beta1.ConfigGroupResource][]wish{}
+	choose(chosen, fromDefaults, defaults)
+	if placement >= 0 {
+		choose(chosen, fromPlacement, management.Spec.InstallStrategy.Placements[placement].Configs)
+	}
+	choose(chosen, fromAddOn, own)
+
+	var all []wish
+	for _, resource := range sortedResources(chosen) {
+		all = append(all, chosen[resource]...)
+	}
+	return all
+}
+
+// choose adds the configs of one level: the first of a resource replaces what lower levels asked for, exact duplicates
+// count once.
+func choose(chosen map[addonv1beta1.ConfigGroupResource][]wish, from level, configs []addonv1beta1.AddOnConfig) {
+	for _, config := range configs {
+		have := chosen[config.ConfigGroupResource]
+		wanted := wish{AddOnConfig: config, level: from}
+		switch {
+		case len(have) > 0 && have[0].level < from:
+			chosen[config.ConfigGroupResource] = []wish{wanted}
+		case !slices.Contains(have, wanted):
+			chosen[config.ConfigGroupResource] = append(have, wanted)
+		}
+	}
+}
+
+func sortedResources(chosen map[addonv1beta1.ConfigGroupResource][]wish) []addonv1beta1.ConfigGroupResource {
+	resources := make([]addonv1beta1.ConfigGroupResource, 0, len(chosen))
+	for resource := range chosen {
+		resources = append(resources, resource)
+	}
+	slices.SortFunc(resources, compareResources)
+	return resources
+}
+
+func compareResources(a, b addonv1beta1.ConfigGroupResource) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+}
+
+// finding is what is known about one config.
+type finding struct {
+	// foreign says that the kind is not one that we read: its hash is reported by the add-on's own manager.
+	foreign bool
+	// missing says that we read the kind and that the config does not exist.
+	missing bool
+	// hash is the spec hash of a config that we read.
+	hash string
+	// generation is the generation of a config that we read.
+	generation int64
+}
+
+// findings holds what is known about every config that a decision may need.
+type findings map[addonv1beta1.AddOnConfig]finding
+
+// hash returns the hash of a requested config, "" when nobody knows it.
+func (f findings) hash(
+	wanted wish, management *addonv1beta1.ClusterManagementAddOn, placement int, addon *addonv1beta1.ManagedClusterAddOn,
+) string {
+	found := f[wanted.AddOnConfig]
+	if !found.foreign {
+		return found.hash
+	}
+	switch wanted.level {
+	case fromAddOn:
+		return hashOf(wanted.AddOnConfig, addOnReferences(addon.Status.ConfigReferences))
+	case fromPlacement:
+		strategy := management.Spec.InstallStrategy.Placements[placement]
+		for _, progression := range management.Status.InstallProgressions {
+			if progression.PlacementRef == strategy.PlacementRef {
+				return hashOf(wanted.AddOnConfig, placementReferences(progression.ConfigReferences))
+			}
+		}
+	case fromDefaults:
+		return hashOf(wanted.AddOnConfig, defaultReferences(management.Status.DefaultConfigReferences))
+	}
+	return ""
+}
+
+// reference is what the config references of all kinds have in common.
+type reference struct {
+	addonv1beta1.ConfigGroupResource
+	desired *addonv1beta1.ConfigSpecHash
+}
+
+func (r reference) is(config addonv1beta1.AddOnConfig) bool {
+	return r.desired != nil && r.ConfigGroupResource == config.ConfigGroupResource &&
+		r.desired.ConfigReferent == config.ConfigReferent
+}
+
+func hashOf(config addonv1beta1.AddOnConfig, references []reference) string {
+	for _, r := range references {
+		if r.is(config) {
+			return r.desired.SpecHash
+		}
+	}
+	return ""
+}
+
+func addOnReferences(in []addonv1beta1.ConfigReference) []reference {
+	out := make([]reference, 0, len(in))
+	for _, r := range in {
+		out = append(out, reference{r.ConfigGroupResource, r.DesiredConfig})
+	}
+	return out
+}
+
+func placementReferences(in []addonv1beta1.InstallConfigReference) []reference {
+	out := make([]reference, 0, len(in))
+	for _, r := range in {
+		out = append(out, reference{r.ConfigGroupResource, r.DesiredConfig})
+	}
+	return out
+}
+
+func defaultReferences(in []addonv1beta1.DefaultConfigReference) []reference {
+	out := make([]reference, 0, len(in))
+	for _, r := range in {
+		out = append(out, reference{r.ConfigGroupResource, r.DesiredConfig})
+	}
+	return out
+}
+
+// describe names a config for people: addontemplates "hello", configmaps "ns/hello".
+func describe(config addonv1beta1.AddOnConfig) string {
+	name := config.Name
+	if config.Namespace != "" {
+		name = config.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %q", config.Resource, name)
+}
+
+// source says where a config is asked for, so that its author knows what to correct.
+func (r wish) source(management *addonv1beta1.ClusterManagementAddOn, placement int) string {
+	switch r.level {
+	case fromAddOn:
+		return "spec.configs of the add-on"
+	case fromPlacement:
+		ref := management.Spec.InstallStrategy.Placements[placement].PlacementRef
+		return fmt.Sprintf("placement %s/%s of ClusterManagementAddOn %s", ref.Namespace, ref.Name, management.Name)
+	case fromDefaults:
+	}
+	return "defaults of ClusterManagementAddOn " + management.Name
+}
+
+// listed joins parts to a sentence and cuts a long list.
+func listed(parts []string) string {
+	const most = 5
+	if len(parts) > most {
+		return strings.Join(parts[:most], "; ") + fmt.Sprintf("; and %d more", len(parts)-most)
+	}
+	return strings.Join(parts, "; ")
+}

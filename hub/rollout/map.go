@@ -1,0 +1,206 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// gather is how long the counters of a ClusterManagementAddOn wait for further changes, so that a rollout over many
+// clusters counts a few times and not once per change.
+const gather = 250 * time.Millisecond
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// soon enqueues what mapped returns after the time to gather.
+func soon(mapped handler.MapFunc) handler.EventHandler {
+	add := func(ctx context.Context, q queue, objects ...client.Object) {
+		for _, object := range objects {
+			for _, request := range mapped(ctx, object) {
+				q.AddAfter(request, gather)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+	}
+}
+
+// planOfManagement enqueues a ClusterManagementAddOn at once when its instructions change, and after the time to gather
+// when only its status does.
+func planOfManagement() handler.EventHandler {
+	key := func(o client.Object) ctrl.Request { return planRequest(o.GetName()) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(key(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if instructionsDiffer(e.ObjectOld, e.ObjectNew) {
+				q.Add(key(e.ObjectNew))
+				return
+			}
+			q.AddAfter(key(e.ObjectNew), gather)
+		},
+	}
+}
+
+func planOfAddOn(_ context.Context, o client.Object) []ctrl.Request {
+	return []ctrl.Request{planRequest(o.GetName())}
+}
+
+func (r *Reconciler) plansOfDecision(ctx context.Context, o client.Object) []ctrl.Request {
+	decision, ok := o.(*clusterv1beta1.PlacementDecision)
+	if !ok {
+		return nil
+	}
+	return plans(r.managementsOf(ctx, indexPlacement, placementKey(placementOf(decision))))
+}
+
+func (r *Reconciler) plansOfPlacement(ctx context.Context, o client.Object) []ctrl.Request {
+	ref := addonv1beta1.PlacementRef{Namespace: o.GetNamespace(), Name: o.GetName()}
+	return plans(r.managementsOf(ctx, indexPlacement, placementKey(ref)))
+}
+
+func (r *Reconciler) plansOfConfig(ctx context.Context, o client.Object) []ctrl.Request {
+	return plans(r.managementsOf(ctx, indexConfig, configOf(o)))
+}
+
+func (r *Reconciler) addOnsOfManagement(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.addOnsBy(ctx, indexName, o.GetName())
+}
+
+func (r *Reconciler) addOnsOfPlacement(ctx context.Context, o client.Object) []ctrl.Request {
+	ref := addonv1beta1.PlacementRef{Namespace: o.GetNamespace(), Name: o.GetName()}
+	var requests []ctrl.Request
+	for _, name := range r.managementsOf(ctx, indexPlacement, placementKey(ref)) {
+		requests = append(requests, r.addOnsBy(ctx, indexName, name)...)
+	}
+	return requests
+}
+
+// addOnsOfConfig maps a config to the add-ons that ask for it themselves, and to all of a ClusterManagementAddOn that
+// asks for it.
+func (r *Reconciler) addOnsOfConfig(ctx context.Context, o client.Object) []ctrl.Request {
+	key := configOf(o)
+	requests := r.addOnsBy(ctx, indexConfig, key)
+	for _, name := range r.managementsOf(ctx, indexConfig, key) {
+		requests = append(requests, r.addOnsBy(ctx, indexName, name)...)
+	}
+	return requests
+}
+
+// addOnsOfDecision enqueues the add-ons of the clusters that came into a decision or left it.
+func (r *Reconciler) addOnsOfDecision() handler.EventHandler {
+	add := func(ctx context.Context, q queue, was, is client.Object) {
+		for _, decision := range []client.Object{was, is} {
+			if decision == nil {
+				continue
+			}
+			for _, name := range r.managementsOf(ctx, indexPlacement, placementKey(placementOf(asDecision(decision)))) {
+				for _, cluster := range changedClusters(asDecision(was), asDecision(is)) {
+					q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: cluster, Name: name}})
+				}
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, nil, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, nil) },
+	}
+}
+
+func asDecision(o client.Object) *clusterv1beta1.PlacementDecision {
+	if decision, ok := o.(*clusterv1beta1.PlacementDecision); ok {
+		return decision
+	}
+	return &clusterv1beta1.PlacementDecision{}
+}
+
+// changedClusters are the clusters that are in one of two decisions only; all of both when they belong to different
+// placements.
+func changedClusters(was, is *clusterv1beta1.PlacementDecision) []string {
+	moved := placementOf(was) != placementOf(is)
+	selected := func(decision *clusterv1beta1.PlacementDecision) map[string]bool {
+		clusters := map[string]bool{}
+		for _, d := range decision.Status.Decisions {
+			clusters[d.ClusterName] = true
+		}
+		return clusters
+	}
+	before, after := selected(was), selected(is)
+	var changed []string
+	for cluster := range before {
+		if moved || !after[cluster] {
+			changed = append(changed, cluster)
+		}
+	}
+	for cluster := range after {
+		if !before[cluster] {
+			changed = append(changed, cluster)
+		}
+	}
+	return changed
+}
+
+// addOnOfWork maps a work to the add-on that it belongs to, also when it stands in the namespace of a hosting cluster.
+func addOnOfWork(_ context.Context, o client.Object) []ctrl.Request {
+	name := o.GetLabels()[names.LabelAddonName]
+	if name == "" {
+		return nil
+	}
+	namespace := o.GetLabels()[names.LabelAddonNamespace]
+	if namespace == "" {
+		namespace = o.GetNamespace()
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+func (r *Reconciler) addOnsBy(ctx context.Context, index, value string) []ctrl.Request {
+	addons, err := r.AddOns.ListAddOns(ctx, client.MatchingFields{index: value})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "looking for the add-ons to look at", "index", index, "value", value)
+		return nil
+	}
+	requests := make([]ctrl.Request, 0, len(addons))
+	for _, addon := range addons {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addon)})
+	}
+	return requests
+}
+
+func (r *Reconciler) managementsOf(ctx context.Context, index, value string) []string {
+	managements, err := r.AddOns.ListManagements(ctx, client.MatchingFields{index: value})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "looking for ClusterManagementAddOns to look at", "index", index, "value", value)
+		return nil
+	}
+	found := make([]string, 0, len(managements))
+	for _, management := range managements {
+		found = append(found, management.Name)
+	}
+	return found
+}
+
+func plans(managements []string) []ctrl.Request {
+	requests := make([]ctrl.Request, 0, len(managements))
+	for _, name := range managements {
+		requests = append(requests, planRequest(name))
+	}
+	return requests
+}
+
+func planRequest(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
+}

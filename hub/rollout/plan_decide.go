@@ -1,0 +1,244 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// planFacts is all that is needed to tell how far an add-on is on all its clusters.
+type planFacts struct {
+	now        time.Time
+	management *addonv1beta1.ClusterManagementAddOn
+	// placements is what is known about the placements of the install strategy, in its order.
+	placements []placementFacts
+	addons     []*addonv1beta1.ManagedClusterAddOn
+	found      findings
+}
+
+// placementFacts is what is known about one placement.
+type placementFacts struct {
+	exists bool
+	// clusters are the selected clusters.
+	clusters map[string]bool
+}
+
+// phase is how far one add-on is with its configuration (contract of the hub, 4.1).
+type phase int
+
+const (
+	toApply phase = iota
+	inFlight
+	failed
+	succeeded
+)
+
+// phaseOf compares what an add-on records with the references that it is to have. Unlike upstream, one reference that
+// is to be applied outweighs another in flight (W-ROLL-9).
+func phaseOf(addon *addonv1beta1.ManagedClusterAddOn, want []addonv1beta1.ConfigReference) phase {
+	have := addon.Status.ConfigReferences
+	if !sameDesired(have, want) {
+		return toApply
+	}
+	for _, reference := range have {
+		if applied := reference.LastAppliedConfig; applied != nil && *applied == *reference.DesiredConfig {
+			continue
+		}
+		condition := progressing(addon)
+		if condition != nil && condition.Reason == addonv1beta1.ProgressingReasonFailed {
+			return failed
+		}
+		return inFlight
+	}
+	return succeeded
+}
+
+// counts is how far the add-ons of one placement are (contract of the hub, 4.6).
+type counts struct {
+	total, configured, progressing, done, failed, timeout int
+	// recheck is the next instant at which an add-on may run out of time; zero when there is none.
+	recheck time.Time
+}
+
+// count counts the add-ons of the placement at index. owners maps clusters to the index of the placement that owns
+// them.
+func (f planFacts) count(index int, owners map[string]int) counts {
+	var c counts
+	strategy := f.management.Spec.InstallStrategy.Placements[index].RolloutStrategy
+	deadline := progressDeadline(strategy)
+	for cluster := range f.placements[index].clusters {
+		c.total++
+		if owners[cluster] == index {
+			c.configured++
+		}
+	}
+	// Most add-ons have no configs of their own: what is to be theirs is worked out once.
+	wanted := wishes(f.management, index, nil)
+	next := f.addOn(&addonv1beta1.ManagedClusterAddOn{}, index).references(wanted)
+	for _, addon := range f.addons {
+		if owner, owned := owners[addon.Namespace]; !owned || owner != index {
+			continue
+		}
+		facts, wanted, next := f.addOn(addon, index), wanted, next
+		if len(addon.Spec.Configs) > 0 {
+			wanted = wishes(f.management, index, addon.Spec.Configs)
+			next = facts.references(wanted)
+		}
+		reached := phaseOf(addon, next)
+		expiry := f.expiry(addon, deadline)
+		expired := !expiry.IsZero() && !f.now.Before(expiry)
+		switch {
+		case reached == succeeded:
+			c.done++
+		case reached == toApply:
+			if facts.held(wanted, next) == "" {
+				c.progressing++
+			}
+		case expired:
+			c.timeout++
+			if reached == failed {
+				c.failed++
+			}
+		default:
+			c.progressing++
+			c.recheck = reconcile.Earliest(c.recheck, expiry)
+		}
+	}
+	return c
+}
+
+// complete tells whether every add-on of the placement has its configuration.
+func (c counts) complete() bool { return c.done == c.configured && c.done > 0 }
+
+// message is the message of the placement's condition, in the form that OCM's scripts read.
+func (c counts) message() string {
+	if c.complete() {
+		return fmt.Sprintf("selected clusters %d. configured addons %d/%d completed with no errors, %d failed %d timeout.",
+			c.total, c.done, c.configured, c.failed, c.timeout)
+	}
+	return fmt.Sprintf("selected clusters %d. configured addons %d/%d progressing..., %d failed %d timeout.",
+		c.total, c.progressing+c.done, c.configured, c.failed, c.timeout)
+}
+
+func (c counts) condition(remarks []string) metav1.Condition {
+	condition := inProgress(c.message())
+	if c.complete() {
+		condition = notProgressing(addonv1beta1.ProgressingReasonCompleted, c.message())
+	}
+	if len(remarks) > 0 {
+		condition.Message += " " + listed(remarks) + "."
+	}
+	return condition
+}
+
+// remarks says what keeps the add-ons of a placement from their configuration, for whoever wrote the placement entry.
+func (f planFacts) remarks(index int) []string {
+	strategy := f.management.Spec.InstallStrategy.Placements[index]
+	var remarks []string
+	if !f.placements[index].exists {
+		remarks = append(remarks, fmt.Sprintf("placement %s/%s does not exist", strategy.Namespace, strategy.Name))
+	}
+	if kind := strategy.RolloutStrategy.Type; !supported(kind) {
+		remarks = append(remarks, fmt.Sprintf(
+			"rollout strategy %s is not supported yet, so add-ons keep the configuration that they have", kind))
+	}
+	for _, r := range wishes(f.management, index, nil) {
+		if f.found[r.AddOnConfig].missing {
+			remarks = append(remarks, describe(r.AddOnConfig)+" does not exist")
+		}
+	}
+	return remarks
+}
+
+// owners maps every selected cluster to the last placement that selects it.
+func (f planFacts) owners() map[string]int {
+	owners := map[string]int{}
+	for index, placement := range f.placements {
+		for cluster := range placement.clusters {
+			owners[cluster] = index
+		}
+	}
+	return owners
+}
+
+// addOn is what the decision on one add-on of a placement sees.
+func (f planFacts) addOn(addon *addonv1beta1.ManagedClusterAddOn, placement int) addOnFacts {
+	return addOnFacts{now: f.now, addon: addon, management: f.management, placement: placement, found: f.found}
+}
+
+// expiry is when an add-on in flight runs out of time; zero when it never does.
+func (f planFacts) expiry(addon *addonv1beta1.ManagedClusterAddOn, deadline time.Duration) time.Time {
+	condition := progressing(addon)
+	if deadline == 0 || condition == nil || condition.LastTransitionTime.IsZero() {
+		return time.Time{}
+	}
+	return condition.LastTransitionTime.Add(deadline)
+}
+
+func progressing(addon *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
+	return meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+}
+
+// progressDeadline is how long an add-on may take; 0 when it may take for ever, which is also what a deadline means
+// that cannot be read.
+func progressDeadline(strategy clusterv1alpha1.RolloutStrategy) time.Duration {
+	var config clusterv1alpha1.RolloutConfig
+	switch {
+	case strategy.Type == clusterv1alpha1.Progressive && strategy.Progressive != nil:
+		config = strategy.Progressive.RolloutConfig
+	case strategy.Type == clusterv1alpha1.ProgressivePerGroup && strategy.ProgressivePerGroup != nil:
+		config = strategy.ProgressivePerGroup.RolloutConfig
+	case supported(strategy.Type) && strategy.All != nil:
+		config = strategy.All.RolloutConfig
+	}
+	text := config.ProgressDeadline
+	if text == "" {
+		return 0
+	}
+	// As many hours as 20 bits hold still fit into a duration.
+	amount, err := strconv.ParseUint(text[:len(text)-1], 10, 20)
+	if err != nil {
+		return 0
+	}
+	switch text[len(text)-1] {
+	case 'h':
+		return time.Duration(amount) * time.Hour
+	case 'm':
+		return time.Duration(amount) * time.Minute
+	case 's':
+		return time.Duration(amount) * time.Second
+	}
+	return 0
+}
+
+// placementConfigs are the configs of a placement as its progression lists them: ordered by group and resource, the
+// order within a resource kept.
+func placementConfigs(strategy addonv1beta1.PlacementStrategy) []addonv1beta1.AddOnConfig {
+	configs := slices.Clone(strategy.Configs)
+	slices.SortStableFunc(configs, func(a, b addonv1beta1.AddOnConfig) int {
+		return compareResources(a.ConfigGroupResource, b.ConfigGroupResource)
+	})
+	return configs
+}
+
+// installs tells whether the add-on is installed by placements.
+func installs(management *addonv1beta1.ClusterManagementAddOn) bool {
+	return management.Spec.InstallStrategy.Type == addonv1beta1.AddonInstallStrategyPlacements
+}
+
+// placementsOf are the placements that count: none when the add-on is installed by hand.
+func placementsOf(management *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.PlacementStrategy {
+	if !installs(management) || !addonapi.Managed(management) {
+		return nil
+	}
+	return management.Spec.InstallStrategy.Placements
+}

@@ -1,0 +1,99 @@
+package rollout
+
+import (
+	"time"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// concludePlan returns the ClusterManagementAddOn with the status that follows from the facts, and the instant at which
+// time alone may change it. What an older status knows of a config that is still asked for is kept.
+func concludePlan(f planFacts) (*addonv1beta1.ClusterManagementAddOn, time.Time) {
+	after := f.management.DeepCopy()
+	after.Status.DefaultConfigReferences = f.defaultReferences()
+	switch {
+	case !installs(f.management):
+		after.Status.InstallProgressions = nil
+		return after, time.Time{}
+	case !addonapi.Managed(f.management):
+		return after, time.Time{}
+	}
+	var recheck time.Time
+	owners := f.owners()
+	after.Status.InstallProgressions = nil
+	for index, strategy := range f.management.Spec.InstallStrategy.Placements {
+		counted := f.count(index, owners)
+		recheck = reconcile.Earliest(recheck, counted.recheck)
+		progression := f.progression(strategy)
+		reconcile.SetCondition(&progression.Conditions, counted.condition(f.remarks(index)), f.now)
+		if counted.complete() {
+			recordApplied(progression.ConfigReferences)
+		}
+		after.Status.InstallProgressions = append(after.Status.InstallProgressions, progression)
+	}
+	return after, recheck
+}
+
+// defaultReferences lists the defaults, in the order of the spec.
+func (f planFacts) defaultReferences() []addonv1beta1.DefaultConfigReference {
+	old := f.management.Status.DefaultConfigReferences
+	var references []addonv1beta1.DefaultConfigReference
+	for _, config := range f.management.Spec.DefaultConfigs {
+		if !addonapi.HasDefault(config) {
+			continue
+		}
+		references = append(references, addonv1beta1.DefaultConfigReference{
+			ConfigGroupResource: config.ConfigGroupResource,
+			DesiredConfig:       f.desired(config, defaultReferences(old)),
+		})
+	}
+	return references
+}
+
+// progression is the entry of one placement with what its old entry knew: its conditions, and per config what was
+// applied. A config that is new to the placement takes nothing from the others (W-CFG-4).
+func (f planFacts) progression(strategy addonv1beta1.PlacementStrategy) addonv1beta1.InstallProgression {
+	progression := addonv1beta1.InstallProgression{PlacementRef: strategy.PlacementRef}
+	var old addonv1beta1.InstallProgression
+	for _, candidate := range f.management.Status.InstallProgressions {
+		if candidate.PlacementRef == strategy.PlacementRef {
+			old = *candidate.DeepCopy()
+		}
+	}
+	progression.Conditions = old.Conditions
+	for _, config := range placementConfigs(strategy) {
+		reference := addonv1beta1.InstallConfigReference{
+			ConfigGroupResource: config.ConfigGroupResource,
+			DesiredConfig:       f.desired(config, placementReferences(old.ConfigReferences)),
+		}
+		for i, known := range placementReferences(old.ConfigReferences) {
+			if known.is(config) {
+				reference.LastAppliedConfig = old.ConfigReferences[i].LastAppliedConfig
+				reference.LastKnownGoodConfig = old.ConfigReferences[i].LastKnownGoodConfig
+			}
+		}
+		progression.ConfigReferences = append(progression.ConfigReferences, reference)
+	}
+	return progression
+}
+
+// desired is a config with its hash: that of the config that we read or, where we do not read the kind or the config is
+// gone, the one that stands in the status already.
+func (f planFacts) desired(config addonv1beta1.AddOnConfig, old []reference) *addonv1beta1.ConfigSpecHash {
+	hash := f.found[config].hash
+	if hash == "" {
+		hash = hashOf(config, old)
+	}
+	return &addonv1beta1.ConfigSpecHash{ConfigReferent: config.ConfigReferent, SpecHash: hash}
+}
+
+// recordApplied notes that all add-ons of a placement have the desired configuration.
+func recordApplied(references []addonv1beta1.InstallConfigReference) {
+	for i := range references {
+		references[i].LastAppliedConfig = references[i].DesiredConfig.DeepCopy()
+		references[i].LastKnownGoodConfig = references[i].DesiredConfig.DeepCopy()
+	}
+}

@@ -1,0 +1,81 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// present lets pass everything but deletions: an add-on that is gone needs nothing.
+func present() predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }}
+}
+
+// cameOrWent lets pass that an object is new or gone, not that it changed.
+func cameOrWent() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// instructionsChanged lets pass changes of a ClusterManagementAddOn that may concern its add-ons.
+func instructionsChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return instructionsDiffer(e.ObjectOld, e.ObjectNew) || reportedHashesDiffer(e.ObjectOld, e.ObjectNew)
+	}}
+}
+
+func instructionsDiffer(was, is client.Object) bool {
+	return was.GetGeneration() != is.GetGeneration() ||
+		was.GetAnnotations()[names.AnnotationLifecycle] != is.GetAnnotations()[names.AnnotationLifecycle]
+}
+
+// reportedHashesDiffer tells whether the manager of an add-on reported a hash of a kind that we do not read ourselves.
+func reportedHashesDiffer(was, is client.Object) bool {
+	before, err := addonapi.Management(was)
+	if err != nil {
+		return true
+	}
+	after, err := addonapi.Management(is)
+	if err != nil {
+		return true
+	}
+	return !slices.EqualFunc(reportedHashes(before), reportedHashes(after), func(a, b reference) bool {
+		return a.ConfigGroupResource == b.ConfigGroupResource && equality.Semantic.DeepEqual(a.desired, b.desired)
+	})
+}
+
+func reportedHashes(management *addonv1beta1.ClusterManagementAddOn) []reference {
+	references := defaultReferences(management.Status.DefaultConfigReferences)
+	for _, progression := range management.Status.InstallProgressions {
+		references = append(references, placementReferences(progression.ConfigReferences)...)
+	}
+	return slices.DeleteFunc(references, func(r reference) bool {
+		_, ours := confighash.Kind(r.ConfigGroupResource)
+		return ours
+	})
+}
+
+// workProgressed lets pass changes of a work that may concern the progress of its add-on.
+func workProgressed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*workv1.ManifestWork)
+		if !ok {
+			return false
+		}
+		is, ok := e.ObjectNew.(*workv1.ManifestWork)
+		if !ok {
+			return false
+		}
+		return was.Annotations[names.AnnotationConfigSpecHash] != is.Annotations[names.AnnotationConfigSpecHash] ||
+			!maps.Equal(was.Labels, is.Labels) || ready(was) != ready(is)
+	}}
+}

@@ -1,0 +1,93 @@
+package rollout
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Names of the controllers.
+const (
+	controllerPlan  = "hub.rollout"
+	controllerAddOn = "hub.rollout.addon"
+)
+
+// SetupWithManager adds both controllers to the manager of the hub.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.configs = mgr.GetCache()
+	if err := r.setupAddOn(mgr); err != nil {
+		return fmt.Errorf("setting up %s: %w", controllerAddOn, err)
+	}
+	if err := r.setupPlan(mgr); err != nil {
+		return fmt.Errorf("setting up %s: %w", controllerPlan, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) setupAddOn(mgr ctrl.Manager) error {
+	controller := ctrl.NewControllerManagedBy(mgr).Named(controllerAddOn).WithOptions(reconcile.Options(r.Workers)).
+		For(r.AddOns.WatchedAddOn(), builder.WithPredicates(present())).
+		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.addOnsOfManagement),
+			builder.WithPredicates(instructionsChanged())).
+		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.addOnsOfPlacement),
+			builder.WithPredicates(cameOrWent())).
+		Watches(&clusterv1beta1.PlacementDecision{}, r.addOnsOfDecision()).
+		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(addOnOfWork),
+			builder.WithPredicates(workProgressed()))
+	for _, config := range watchedConfigs() {
+		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.addOnsOfConfig),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	return controller.Complete(ctrlreconcile.Func(r.reconcileAddOn))
+}
+
+func (r *Reconciler) setupPlan(mgr ctrl.Manager) error {
+	controller := ctrl.NewControllerManagedBy(mgr).Named(controllerPlan).WithOptions(reconcile.Options(1)).
+		Watches(r.AddOns.WatchedManagement(), planOfManagement()).
+		Watches(r.AddOns.WatchedAddOn(), soon(planOfAddOn)).
+		Watches(&clusterv1beta1.PlacementDecision{}, soon(r.plansOfDecision)).
+		Watches(&clusterv1beta1.Placement{}, soon(r.plansOfPlacement), builder.WithPredicates(cameOrWent()))
+	for _, config := range watchedConfigs() {
+		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.plansOfConfig),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	return controller.Complete(ctrlreconcile.Func(r.reconcilePlan))
+}
+
+// watchedConfigs are the kinds of config that we read.
+func watchedConfigs() []client.Object {
+	var kinds []client.Object
+	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
+		if kind, known := confighash.New(resource); known {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// configOf names the config that an event is about, as the indexes do.
+func configOf(o client.Object) string {
+	object, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return ""
+	}
+	referent := addonv1beta1.ConfigReferent{Namespace: object.GetNamespace(), Name: object.GetName()}
+	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
+		if kind, known := confighash.Kind(resource); known && kind == object.GroupVersionKind() {
+			return confighash.Key(resource, referent)
+		}
+	}
+	return ""
+}

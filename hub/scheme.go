@@ -1,0 +1,26 @@
+package hub
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// newScheme returns a scheme with the kinds that the hub manager reads or writes.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	var failed error
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, addonv1alpha1.Install, addonv1beta1.Install, clusterv1.Install,
+		clusterv1beta1.Install, workv1.Install,
+	} {
+		failed = errors.Join(failed, add(scheme))
+	}
+	return scheme, failed
+}

@@ -1,0 +1,111 @@
+package template
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Template is an AddOnTemplate as far as it is honoured. It is never changed, and shares memory with the object that it
+// was read from.
+type Template struct {
+	// Name is the name of the AddOnTemplate.
+	Name string
+	// AddOn is the name of the add-on that the template says to be made for.
+	AddOn string
+	// Manifests are the objects of the agent, with variables in them.
+	Manifests []map[string]any
+	// ManifestConfigs are the feedback rules and update strategies of the manifests.
+	ManifestConfigs []workv1.ManifestConfigOption
+	// Registration says what credentials and rights the agent gets on the hub.
+	Registration []addonv1alpha1.RegistrationSpec
+
+	// probe is the value of the annotation that chooses how health is told.
+	probe string
+}
+
+// spec is what is decoded of an AddOnTemplate through Go types.
+type spec struct {
+	AddonName string `json:"addonName"`
+	AgentSpec struct {
+		ManifestConfigs []workv1.ManifestConfigOption `json:"manifestConfigs"`
+	} `json:"agentSpec"`
+	Registration []addonv1alpha1.RegistrationSpec `json:"registration"`
+}
+
+// ReadTemplate reads an AddOnTemplate, which must have been read as v1alpha1. The error is an addon.InvalidError.
+func ReadTemplate(u *unstructured.Unstructured) (*Template, error) {
+	invalid := func(err error) error {
+		return &addon.InvalidError{Message: fmt.Sprintf("AddOnTemplate %s cannot be read: %v", u.GetName(), err)}
+	}
+	content, _, err := unstructured.NestedMap(map[string]any{"spec": withoutManifests(u)}, "spec")
+	if err != nil {
+		return nil, invalid(err)
+	}
+	var typed spec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &typed); err != nil {
+		return nil, invalid(err)
+	}
+	raw, _, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "agentSpec", "workload", "manifests")
+	if err != nil {
+		return nil, invalid(err)
+	}
+	t := &Template{
+		Name: u.GetName(), AddOn: typed.AddonName, ManifestConfigs: typed.AgentSpec.ManifestConfigs,
+		Registration: typed.Registration, probe: u.GetAnnotations()[names.AnnotationHealthProbe],
+	}
+	manifests, _ := raw.([]any)
+	for i, manifest := range manifests {
+		object, ok := manifest.(map[string]any)
+		if !ok {
+			return nil, invalid(fmt.Errorf("manifest %d is no object", i))
+		}
+		t.Manifests = append(t.Manifests, object)
+	}
+	return t, nil
+}
+
+// withoutManifests returns the spec without its manifests, which are large and never decoded through Go types.
+func withoutManifests(u *unstructured.Unstructured) map[string]any {
+	from, _ := u.Object["spec"].(map[string]any)
+	to := map[string]any{}
+	for _, key := range []string{"addonName", "registration"} {
+		if value, found := from[key]; found {
+			to[key] = value
+		}
+	}
+	if agentSpec, ok := from["agentSpec"].(map[string]any); ok && agentSpec["manifestConfigs"] != nil {
+		to["agentSpec"] = map[string]any{"manifestConfigs": agentSpec["manifestConfigs"]}
+	}
+	return to
+}
+
+// ReadConfig reads an AddOnDeploymentConfig, which must have been read as v1beta1. The error is an addon.InvalidError.
+func ReadConfig(u *unstructured.Unstructured) (*addonv1beta1.AddOnDeploymentConfig, error) {
+	config := &addonv1beta1.AddOnDeploymentConfig{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, config); err != nil {
+		return nil, &addon.InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s cannot be read: %v",
+			u.GetNamespace(), u.GetName(), err)}
+	}
+	return config, nil
+}
+
+// health returns how the health of the agent is told (docs/adr/0006-template-health.md).
+func (t *Template) health() (addon.HealthProbe, error) {
+	switch t.probe {
+	case "":
+		return addon.HealthWorkloads, nil
+	case string(addon.HealthLease):
+		return addon.HealthLease, nil
+	}
+	return addon.HealthUnchanged, &addon.InvalidError{Message: fmt.Sprintf(
+		"AddOnTemplate %s: the value %q of annotation %s is unknown; write %s, or remove the annotation to have the "+
+			"Deployments and DaemonSets looked at", t.Name, t.probe, names.AnnotationHealthProbe, addon.HealthLease)}
+}

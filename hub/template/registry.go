@@ -1,0 +1,50 @@
+package template
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Registry finds the agents of all add-ons that are made of templates: those whose ClusterManagementAddOn lists
+// AddOnTemplates among its configurations.
+type Registry struct {
+	// Configs reads AddOnTemplates and AddOnDeploymentConfigs as unstructured objects, from a cache.
+	Configs client.Reader
+	// AddOns reads add-ons.
+	AddOns addonapi.Client
+	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
+	Home string
+}
+
+var _ addon.Lookup = Registry{}
+
+// Agent implements addon.Lookup.
+func (r Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, error) {
+	management, err := r.AddOns.GetManagement(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case !UsesTemplates(management):
+		return nil, false, nil
+	}
+	return &agent{configs: r.Configs, management: management, home: cmp.Or(r.Home, names.NamespaceHub)}, true, nil
+}
+
+// UsesTemplates tells whether an add-on is made of templates, be it with or without a default one.
+func UsesTemplates(management *addonv1beta1.ClusterManagementAddOn) bool {
+	return slices.ContainsFunc(management.Spec.DefaultConfigs, func(config addonv1beta1.AddOnConfig) bool {
+		return config.ConfigGroupResource == confighash.Template()
+	})
+}

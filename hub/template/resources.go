@@ -1,0 +1,34 @@
+package template
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+)
+
+// resourcesOf returns the resources of a container by the last rule that names it (contract, hub 6.4); false when no
+// rule does. An id is the resource, the object and the container, with colons between.
+func resourcesOf(id string, rules []addonv1beta1.ContainerResourceRequirements) (map[string]any, bool, error) {
+	for i := len(rules) - 1; i >= 0; i-- {
+		if !matchesContainer(rules[i].ContainerID, id) {
+			continue
+		}
+		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rules[i].Resources)
+		if err != nil {
+			return nil, false, fmt.Errorf("encoding the resources of %s: %w", rules[i].ContainerID, err)
+		}
+		return resources, true, nil
+	}
+	return nil, false, nil
+}
+
+// matchesContainer tells whether an id is meant by a pattern, in which * stands for one or more characters.
+func matchesContainer(pattern, id string) bool {
+	quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".+")
+	expression, err := regexp.Compile("^" + quoted + "$")
+	return err == nil && expression.MatchString(id)
+}

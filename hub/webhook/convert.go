@@ -1,0 +1,154 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+)
+
+// refusalsShown is how many objects a refusal names; more would only be cut by the API server.
+const refusalsShown = 10
+
+// Convert answers a review: every object of the request converted to the desired version, in the same order, or a
+// failure that names the objects which could not be. It changes nothing in review.
+func Convert(review *apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview {
+	answer := &apiextensionsv1.ConversionReview{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: apiextensionsv1.SchemeGroupVersion.String(),
+			Kind:       "ConversionReview",
+		},
+		Response: &apiextensionsv1.ConversionResponse{Result: metav1.Status{Status: metav1.StatusSuccess}},
+	}
+	if review == nil || review.Request == nil {
+		answer.Response.Result = refusal(errors.New("the review carries no request"))
+		return answer
+	}
+	answer.Response.UID = review.Request.UID
+	converted, err := convertAll(review.Request)
+	if err != nil {
+		answer.Response.Result = refusal(err)
+		return answer
+	}
+	answer.Response.ConvertedObjects = converted
+	return answer
+}
+
+func convertAll(request *apiextensionsv1.ConversionRequest) ([]runtime.RawExtension, error) {
+	converted := make([]runtime.RawExtension, 0, len(request.Objects))
+	var refused []string
+	for i, object := range request.Objects {
+		raw, err := convertObject(object.Raw, request.DesiredAPIVersion)
+		if err != nil {
+			refused = append(refused, fmt.Sprintf("object %d (%s): %v", i, describe(object.Raw), err))
+			continue
+		}
+		converted = append(converted, runtime.RawExtension{Raw: raw})
+	}
+	if len(refused) == 0 {
+		return converted, nil
+	}
+	total := len(refused)
+	if total > refusalsShown {
+		refused = append(refused[:refusalsShown], fmt.Sprintf("and %d more", total-refusalsShown))
+	}
+	return nil, fmt.Errorf("%d of %d objects cannot be converted to %s: %s",
+		total, len(request.Objects), request.DesiredAPIVersion, strings.Join(refused, "; "))
+}
+
+// convertObject converts one object to the desired apiVersion; an object that has it already is returned as it is.
+func convertObject(raw []byte, desired string) ([]byte, error) {
+	var head metav1.TypeMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
+		return nil, fmt.Errorf("decoding its apiVersion and kind: %w", err)
+	}
+	alpha, beta := addonv1alpha1.GroupVersion.String(), addonv1beta1.GroupVersion.String()
+	type step struct{ kind, from, to string }
+	switch (step{head.Kind, head.APIVersion, desired}) {
+	case step{"ManagedClusterAddOn", alpha, beta}:
+		return rewrite(raw, addonapi.AddOnToBeta)
+	case step{"ManagedClusterAddOn", beta, alpha}:
+		return rewrite(raw, addonapi.AddOnToAlpha)
+	case step{"ClusterManagementAddOn", alpha, beta}:
+		return rewrite(raw, addonapi.ManagementToBeta)
+	case step{"ClusterManagementAddOn", beta, alpha}:
+		return rewrite(raw, addonapi.ManagementToAlpha)
+	case step{"ManagedClusterAddOn", alpha, alpha}, step{"ManagedClusterAddOn", beta, beta},
+		step{"ClusterManagementAddOn", alpha, alpha}, step{"ClusterManagementAddOn", beta, beta}:
+		return raw, nil
+	}
+	return nil, fmt.Errorf("no conversion from %s %s to %s is known; known are ManagedClusterAddOn and "+
+		"ClusterManagementAddOn in %s and %s", head.APIVersion, head.Kind, desired, alpha, beta)
+}
+
+// rewrite decodes, converts and encodes. Field names are taken literally, as the API server does, because the two
+// versions have fields that differ in the case of a letter only.
+func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
+	in := new(A)
+	unknown, err := kjson.UnmarshalStrict(raw, in)
+	if err != nil {
+		return nil, fmt.Errorf("decoding it: %w", err)
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("it holds what this converter would lose (is the hub manager older than the installed "+
+			"definitions?): %w", errors.Join(unknown...))
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(convert(in))
+	if err != nil {
+		return nil, fmt.Errorf("taking the result apart: %w", err)
+	}
+	dropNulls(fields)
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	return out, nil
+}
+
+// dropNulls removes the nulls that pointers without a value leave: the schema does not know them.
+func dropNulls(value any) {
+	switch typed := value.(type) {
+	case map[string]any:
+		for key, field := range typed {
+			if field == nil {
+				delete(typed, key)
+				continue
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, item := range typed {
+			dropNulls(item)
+		}
+	}
+}
+
+// describe names an object for its author, as far as it can be read.
+func describe(raw []byte) string {
+	var head metav1.PartialObjectMetadata
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
+		return "unreadable"
+	}
+	name := head.Name
+	if head.Namespace != "" {
+		name = head.Namespace + "/" + name
+	}
+	return strings.TrimSpace(head.Kind + " " + name)
+}
+
+func refusal(err error) metav1.Status {
+	return metav1.Status{
+		Status:  metav1.StatusFailure,
+		Reason:  metav1.StatusReasonBadRequest,
+		Message: err.Error(),
+	}
+}

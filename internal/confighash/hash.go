@@ -1,0 +1,34 @@
+package confighash
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// SpecHash returns the spec hash of a config: the SHA-256, in lower-case hex, of the canonical JSON of everything but
+// its apiVersion, kind, metadata and status (contract of the hub, 3.3). A nil object has the empty hash.
+func SpecHash(u *unstructured.Unstructured) (string, error) {
+	if u == nil {
+		return "", nil
+	}
+	content := make(map[string]any, len(u.Object))
+	for key, value := range u.Object {
+		switch key {
+		case "apiVersion", "kind", "metadata", "status":
+		default:
+			content[key] = value
+		}
+	}
+	// encoding/json writes what the contract asks for: keys sorted, no whitespace, HTML characters escaped, numbers in
+	// Go's shortest form.
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return "", fmt.Errorf("encoding %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,27 @@
+package confighash
+
+import (
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+)
+
+// Key names a config in the config-spec-hash annotation of a ManifestWork: resource[.group]/namespace/name, the
+// namespace being empty for a config in the cluster scope (contract of the hub, 7.2).
+func Key(resource addonv1beta1.ConfigGroupResource, config addonv1beta1.ConfigReferent) string {
+	kind := resource.Resource
+	if resource.Group != "" {
+		kind += "." + resource.Group
+	}
+	return kind + "/" + config.Namespace + "/" + config.Name
+}
+
+// Map returns what the config-spec-hash annotation of an add-on's ManifestWorks is to hold: the hash of every desired
+// config under its key. References without a desired config are left out; no references give an empty map.
+func Map(references []addonv1beta1.ConfigReference) map[string]string {
+	hashes := make(map[string]string, len(references))
+	for _, reference := range references {
+		if desired := reference.DesiredConfig; desired != nil {
+			hashes[Key(reference.ConfigGroupResource, desired.ConfigReferent)] = desired.SpecHash
+		}
+	}
+	return hashes
+}

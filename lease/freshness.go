@@ -1,0 +1,53 @@
+package lease
+
+import (
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+)
+
+// State is what a Lease says about who renews it.
+type State string
+
+const (
+	// Fresh means that the Lease was renewed within the grace.
+	Fresh State = "Fresh"
+	// Stale means that the Lease was not renewed within the grace, or never.
+	Stale State = "Stale"
+	// Missing means that there is no Lease.
+	Missing State = "Missing"
+)
+
+// Verdict is the judgement on one Lease at one instant.
+type Verdict struct {
+	// State is the judgement.
+	State State
+	// RenewedAt is the last renewal; zero when there was none.
+	RenewedAt time.Time
+	// ExpiresAt is the first instant at which the Lease is stale, in the past when it already is; zero when there is no
+	// Lease or no renewal. Who judged a Lease Fresh looks again at this instant.
+	ExpiresAt time.Time
+	// Message says why, for people; empty when Fresh.
+	Message string
+}
+
+// Judge compares the last renewal of l with now. A nil Lease is Missing, one without renewTime is Stale, and at exactly
+// renewTime plus grace a Lease is Stale already.
+func Judge(l *coordinationv1.Lease, now time.Time, grace time.Duration) Verdict {
+	if l == nil {
+		return Verdict{State: Missing, Message: "there is no lease"}
+	}
+	if l.Spec.RenewTime.IsZero() {
+		return Verdict{State: Stale, Message: fmt.Sprintf(
+			"lease %s/%s has no renewTime: it exists but was never renewed", l.Namespace, l.Name)}
+	}
+	renewed := l.Spec.RenewTime.Time
+	v := Verdict{State: Fresh, RenewedAt: renewed, ExpiresAt: renewed.Add(grace)}
+	if !now.Before(v.ExpiresAt) {
+		v.State = Stale
+		v.Message = fmt.Sprintf("lease %s/%s was last renewed at %s, more than %s ago",
+			l.Namespace, l.Name, renewed.UTC().Format(time.RFC3339), grace)
+	}
+	return v
+}

@@ -1,0 +1,203 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// jitterFactor lengthens the period by a share of up to this much, so that a fleet does not beat in step.
+	jitterFactor = 0.25
+	// firstRetry is the pause after the first failed beat; it doubles up to a quarter of the period.
+	firstRetry = time.Second
+	// maxRequest is the longest that one beat may take; a hung connection must not cost the next beats too.
+	maxRequest = 10 * time.Second
+)
+
+// Leases reads and writes the Leases of one namespace. The typed client of client-go is one:
+// CoordinationV1Client.Leases(namespace).
+type Leases interface {
+	// Get reads one Lease.
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error)
+	// Create creates a Lease; it is only called by a Renewer with Create set.
+	Create(ctx context.Context, l *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error)
+	// Update replaces a Lease, guarded by its resourceVersion.
+	Update(ctx context.Context, l *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error)
+}
+
+// Renewer keeps one Lease fresh.
+type Renewer struct {
+	// Leases is the client for Namespace.
+	Leases Leases
+	// Namespace and Name say which Lease.
+	Namespace, Name string
+	// Create makes the renewer create the Lease where it is missing and own its holder and duration, as add-ons do. When
+	// false, only renewTime is ever written and a missing Lease is waited for, as the heartbeat of a cluster demands.
+	Create bool
+	// Holder is the holderIdentity of the Lease; empty means Name. It counts only with Create.
+	Holder string
+	// Duration is the time between two beats; not positive means DefaultDuration. A hash of Namespace and Name lengthens
+	// it by up to a quarter, the same after every restart.
+	Duration time.Duration
+	// Healthy are checks that must all pass before a beat; the first error skips the beat and is reported.
+	Healthy []func(ctx context.Context) error
+	// Report is called after each beat, with nil when the Lease was renewed at that instant; it may be nil and must not
+	// block.
+	Report func(at time.Time, err error)
+	// Clock tells the time; nil means the wall clock.
+	Clock clock.Clock
+}
+
+// Run renews the Lease until ctx ends, which is no error. No answer of the API server ends it: a beat that failed is
+// reported and repeated within the period. The only error is a Renewer that lacks something.
+func (r *Renewer) Run(ctx context.Context) error {
+	if r.Leases == nil || r.Name == "" {
+		return errors.New("renewing a lease: a client and a name are needed")
+	}
+	b := beater{Renewer: *r, period: r.period()}
+	if b.Clock == nil {
+		b.Clock = clock.RealClock{}
+	}
+	failures := 0
+	for ctx.Err() == nil {
+		started := b.Clock.Now()
+		err := b.beat(ctx, started)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if b.Report != nil {
+			b.Report(started, err)
+		}
+		wait := b.period - b.Clock.Since(started)
+		if err != nil {
+			wait = b.retry(failures)
+			failures++
+		} else {
+			failures = 0
+		}
+		timer := b.Clock.NewTimer(max(wait, 0))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C():
+		}
+	}
+	return nil
+}
+
+// period is Duration with the share that belongs to this Lease.
+func (r *Renewer) period() time.Duration {
+	d := r.Duration
+	if d <= 0 {
+		d = DefaultDuration
+	}
+	d = min(d, maxDuration)
+	return d + time.Duration(float64(d)*jitterFactor*fraction(r.Namespace, r.Name))
+}
+
+// beater is a running Renewer: what it was told plus the last answer of the server.
+type beater struct {
+	Renewer
+	period time.Duration
+	last   *coordinationv1.Lease
+}
+
+// beat renews the Lease once. Where the remembered copy is out of date it is read anew, and the beat still counts.
+func (b *beater) beat(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, min(b.period, maxRequest))
+	defer cancel()
+	for _, healthy := range b.Healthy {
+		if err := healthy(ctx); err != nil {
+			return fmt.Errorf("lease %s/%s is not renewed, because a health check says: %w", b.Namespace, b.Name, err)
+		}
+	}
+	remembered := b.last != nil
+	err := b.renew(ctx, now)
+	if remembered && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) {
+		err = b.renew(ctx, now)
+	}
+	return err
+}
+
+// renew writes the Lease, reading it first when nothing is remembered. Any failure forgets the remembered copy, since
+// the write may have happened although its answer was lost.
+func (b *beater) renew(ctx context.Context, now time.Time) error {
+	if b.last == nil {
+		have, err := b.Leases.Get(ctx, b.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			b.last = have
+		case apierrors.IsNotFound(err) && b.Create:
+			return b.create(ctx, now)
+		default:
+			return fmt.Errorf("reading lease %s/%s: %w", b.Namespace, b.Name, err)
+		}
+	}
+	next := b.last.DeepCopy()
+	b.fill(&next.Spec, now)
+	stored, err := b.Leases.Update(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		b.last = nil
+		return fmt.Errorf("renewing lease %s/%s: %w", b.Namespace, b.Name, err)
+	}
+	b.last = stored
+	return nil
+}
+
+func (b *beater) create(ctx context.Context, now time.Time) error {
+	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name}}
+	b.fill(&fresh.Spec, now)
+	stored, err := b.Leases.Create(ctx, fresh, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating lease %s/%s: %w", b.Namespace, b.Name, err)
+	}
+	b.last = stored
+	return nil
+}
+
+// fill sets the fields that this renewer owns.
+func (b *beater) fill(spec *coordinationv1.LeaseSpec, now time.Time) {
+	renewed := metav1.NewMicroTime(now)
+	spec.RenewTime = &renewed
+	if !b.Create {
+		return
+	}
+	holder := b.Holder
+	if holder == "" {
+		holder = b.Name
+	}
+	seconds := b.Duration
+	if seconds <= 0 {
+		seconds = DefaultDuration
+	}
+	whole := int32(min(max(seconds/time.Second, 1), math.MaxInt32)) //nolint:gosec // bounded on both sides
+	spec.HolderIdentity, spec.LeaseDurationSeconds = &holder, &whole
+}
+
+// retry is the pause after a number of failed beats in a row, spread like the period is.
+func (b *beater) retry(failures int) time.Duration {
+	pause := min(firstRetry<<min(failures, 10), b.period/4)
+	return pause + time.Duration(float64(pause)*jitterFactor*fraction(b.Namespace, b.Name))
+}
+
+// fraction maps the parts to a number in [0,1) that is the same for the same parts.
+func fraction(parts ...string) float64 {
+	h := fnv.New64a()
+	for _, part := range parts {
+		_, _ = h.Write([]byte(part))
+		_, _ = h.Write([]byte{0})
+	}
+	// One round of mixing, because FNV leaves short inputs close together in the high bits.
+	x := h.Sum64()
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	return float64((x^x>>33)>>11) / (1 << 53)
+}

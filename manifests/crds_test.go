@@ -1,0 +1,135 @@
+package manifests_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/manifests"
+)
+
+func TestCRDs(t *testing.T) {
+	assert.Equal(t, []string{
+		"addondeploymentconfigs.addon.open-cluster-management.io",
+		"addontemplates.addon.open-cluster-management.io",
+		"clustermanagementaddons.addon.open-cluster-management.io",
+		"managedclusteraddons.addon.open-cluster-management.io",
+		"managedclusters.cluster.open-cluster-management.io",
+		"managedclustersetbindings.cluster.open-cluster-management.io",
+		"managedclustersets.cluster.open-cluster-management.io",
+		"manifestworks.work.open-cluster-management.io",
+		"placementdecisions.cluster.open-cluster-management.io",
+		"placements.cluster.open-cluster-management.io",
+	}, definitionNames(t, manifests.CRDs()))
+	assert.Equal(t, []string{
+		"appliedmanifestworks.work.open-cluster-management.io",
+		"clusterclaims.cluster.open-cluster-management.io",
+	}, definitionNames(t, manifests.SpokeCRDs()))
+}
+
+func TestAddOnKindsAreServedInBothVersionsAndStoredInAlpha(t *testing.T) {
+	seen := 0
+	for _, crd := range definitions(t, manifests.CRDs()) {
+		if crd.Spec.Group != "addon.open-cluster-management.io" || crd.Spec.Names.Plural == "addontemplates" {
+			continue
+		}
+		seen++
+		versions := map[string]bool{}
+		for _, version := range crd.Spec.Versions {
+			assert.True(t, version.Served, crd.Name)
+			versions[version.Name] = version.Storage
+		}
+		assert.Equal(t, map[string]bool{"v1alpha1": true, "v1beta1": false}, versions, crd.Name)
+	}
+	assert.Equal(t, 3, seen)
+}
+
+func TestCRDsWithConversion(t *testing.T) {
+	url := "https://127.0.0.1:9443/convert"
+	path := "/elsewhere"
+	tests := map[string]struct {
+		conv apiextensionsv1.WebhookClientConfig
+		want apiextensionsv1.WebhookClientConfig
+	}{
+		"a URL is taken as it is": {
+			conv: apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: []byte("ca")},
+			want: apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: []byte("ca")},
+		},
+		"a service gets our path": {
+			conv: apiextensionsv1.WebhookClientConfig{Service: service(nil), CABundle: []byte("ca")},
+			want: apiextensionsv1.WebhookClientConfig{
+				Service: service(new(manifests.ConvertPath)), CABundle: []byte("ca"),
+			},
+		},
+		"a service keeps its own path": {
+			conv: apiextensionsv1.WebhookClientConfig{Service: service(&path)},
+			want: apiextensionsv1.WebhookClientConfig{Service: service(&path)},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			docs, err := manifests.CRDsWithConversion(test.conv)
+			require.NoError(t, err)
+			plain := definitions(t, manifests.CRDs())
+			for i, crd := range definitions(t, docs) {
+				switch crd.Spec.Names.Kind {
+				case "ClusterManagementAddOn", "ManagedClusterAddOn":
+					assert.Equal(t, &apiextensionsv1.CustomResourceConversion{
+						Strategy: apiextensionsv1.WebhookConverter,
+						Webhook: &apiextensionsv1.WebhookConversion{
+							ClientConfig: &test.want, ConversionReviewVersions: []string{"v1"},
+						},
+					}, crd.Spec.Conversion)
+					crd.Spec.Conversion = nil
+				}
+				assert.Equal(t, plain[i], crd, "only the stanza differs")
+			}
+		})
+	}
+}
+
+func TestCRDsWithConversionRefusesToGuess(t *testing.T) {
+	url := "https://127.0.0.1:9443/convert"
+	for name, conv := range map[string]apiextensionsv1.WebhookClientConfig{
+		"neither": {},
+		"both":    {URL: &url, Service: service(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := manifests.CRDsWithConversion(conv)
+			assert.ErrorContains(t, err, "either a URL or a service")
+		})
+	}
+}
+
+func TestCRDsHandsOutCopies(t *testing.T) {
+	first := manifests.CRDs()
+	first[0][0] = '!'
+	assert.NotEqual(t, byte('!'), manifests.CRDs()[0][0])
+}
+
+func service(path *string) *apiextensionsv1.ServiceReference {
+	return &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "hub", Path: path}
+}
+
+func definitions(t *testing.T, docs [][]byte) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, doc := range docs {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		require.NoError(t, yaml.UnmarshalStrict(doc, crd))
+		all = append(all, crd)
+	}
+	return all
+}
+
+func definitionNames(t *testing.T, docs [][]byte) []string {
+	t.Helper()
+	var all []string
+	for _, crd := range definitions(t, docs) {
+		all = append(all, crd.Name)
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// apiModule is where the API types and their CustomResourceDefinitions come from.
+const apiModule = "open-cluster-management.io/api"
+
+// sources maps what we ship, below manifests/crds, to files of the API module. ClusterManagementAddOn,
+// ManagedClusterAddOn and AddOnDeploymentConfig come from the v1beta1 folder, whose files serve both versions.
+func sources() map[string]string {
+	return map[string]string{
+		"hub/addondeploymentconfigs.yaml": "addon/v1beta1/0000_02_addon.open-cluster-management.io_" +
+			"addondeploymentconfigs.crd.yaml",
+		"hub/addontemplates.yaml": "addon/v1alpha1/0000_03_addon.open-cluster-management.io_" +
+			"addontemplates.crd.yaml",
+		"hub/clustermanagementaddons.yaml": "addon/v1beta1/0000_00_addon.open-cluster-management.io_" +
+			"clustermanagementaddons.crd.yaml",
+		"hub/managedclusteraddons.yaml": "addon/v1beta1/0000_01_addon.open-cluster-management.io_" +
+			"managedclusteraddons.crd.yaml",
+		"hub/managedclusters.yaml": "cluster/v1/0000_00_clusters.open-cluster-management.io_" +
+			"managedclusters.crd.yaml",
+		"hub/managedclustersetbindings.yaml": "cluster/v1beta2/0000_01_clusters.open-cluster-management.io_" +
+			"managedclustersetbindings.crd.yaml",
+		"hub/managedclustersets.yaml": "cluster/v1beta2/0000_00_clusters.open-cluster-management.io_" +
+			"managedclustersets.crd.yaml",
+		"hub/manifestworks.yaml": "work/v1/0000_00_work.open-cluster-management.io_" +
+			"manifestworks.crd.yaml",
+		"hub/placementdecisions.yaml": "cluster/v1beta1/0000_03_clusters.open-cluster-management.io_" +
+			"placementdecisions.crd.yaml",
+		"hub/placements.yaml": "cluster/v1beta1/0000_02_clusters.open-cluster-management.io_" +
+			"placements.crd.yaml",
+		"spoke/appliedmanifestworks.yaml": "work/v1/0000_01_work.open-cluster-management.io_" +
+			"appliedmanifestworks.crd.yaml",
+		"spoke/clusterclaims.yaml": "cluster/v1alpha1/0000_02_clusters.open-cluster-management.io_" +
+			"clusterclaims.crd.yaml",
+	}
+}
+
+// moduleDir returns the folder of the API module in the module cache.
+func moduleDir(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", apiModule).Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the folder of module %s: %w", apiModule, err)
+	}
+	dir := strings.TrimSpace(string(out))
+	if dir == "" {
+		return "", fmt.Errorf("module %s is not in the module cache: run go mod download", apiModule)
+	}
+	return dir, nil
+}
+
+// write makes the folder to hold exactly our CustomResourceDefinitions, byte for byte those of the API module in from.
+func write(from, to string) error {
+	if err := os.RemoveAll(to); err != nil {
+		return fmt.Errorf("clearing %s: %w", to, err)
+	}
+	for name, source := range sources() {
+		raw, err := os.ReadFile(filepath.Join(from, source))
+		if err != nil {
+			return fmt.Errorf("reading the definition for %s: %w", name, err)
+		}
+		target := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return fmt.Errorf("making the folder of %s: %w", target, err)
+		}
+		if err := os.WriteFile(target, raw, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", target, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package arch
+
+// rule restricts the imports of some packages. Paths are those below the module root; a path that ends in "/..." stands
+// for the package and all below it, one that ends in "/*" for those below it only. Imports of other modules are written
+// in full.
+type rule struct {
+	// name says the rule in words, as the message of a violation begins.
+	name string
+	// from are the packages that are restricted, but for except.
+	from, except []string
+	// only, when set, is all that they may import of this module, besides what is below themselves.
+	only []string
+	// never is what they may not import.
+	never []string
+}
+
+// production is all code that is shipped.
+var production = []string{"cmd/...", "agent/...", "hub/...", "lease/...", "csr/...", "internal/...", "manifests/..."}
+
+// libraries are the packages that a reconciler may build on, besides the kit.
+var libraries = []string{"lease", "csr", "hub/addon"}
+
+// importRules are the rules of docs/adr/0001 and of the architecture, in its order.
+var importRules = []rule{
+	{
+		name: "a command imports its composition root and nothing else of ours",
+		from: []string{"cmd/spokelet"}, only: []string{"agent"},
+	},
+	{
+		name: "a command imports its composition root and nothing else of ours",
+		from: []string{"cmd/spokelet-hub"}, only: []string{"hub"},
+	},
+	{
+		name: "the agent never imports the hub",
+		from: []string{"agent/..."}, never: []string{"hub/..."},
+	},
+	{
+		name: "the hub never imports the agent",
+		from: []string{"hub/..."}, never: []string{"agent/..."},
+	},
+	{
+		name: "only composition roots and commands know flags",
+		from: production, except: []string{"cmd/...", "agent", "hub"},
+		never: []string{"flag", "github.com/spf13/pflag", "github.com/spf13/pflag/..."},
+	},
+	{
+		name: "a reconciler of the agent imports libraries, the kit and API types, never a sibling or its root",
+		from: []string{"agent/*"}, only: []string{"lease", "csr", "internal/..."},
+	},
+	{
+		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
+		from: []string{"hub/*"}, except: []string{"hub/addon"}, only: append([]string{"internal/..."}, libraries...),
+	},
+	{
+		name: "a library imports API types and the names of the kit",
+		from: []string{"lease/...", "csr/..."}, only: []string{"internal/names"},
+	},
+	{
+		name: "the library for authors imports the other libraries and the names of the kit",
+		from: []string{"hub/addon"}, only: []string{"lease", "csr", "internal/names"},
+	},
+	{
+		name: "the kit imports nothing of ours but the kit",
+		from: []string{"internal/..."}, only: []string{"internal/..."},
+	},
+	{
+		name: "names are a leaf",
+		from: []string{"internal/names"}, only: []string{},
+	},
+	{
+		name: "manifests are a leaf",
+		from: []string{"manifests"}, only: []string{},
+	},
+	{
+		name: "nothing that is shipped imports test code",
+		from: production,
+		never: []string{
+			"test/...", "testing", "testing/...", "github.com/stretchr/testify/...", "k8s.io/utils/clock/testing",
+			"sigs.k8s.io/controller-runtime/pkg/client/fake", "sigs.k8s.io/controller-runtime/pkg/envtest",
+		},
+	},
+	{
+		name: "OCM's own code is a peer, not a dependency; its API types are what we share",
+		from: append([]string{"test/..."}, production...),
+		never: []string{
+			"open-cluster-management.io/ocm/...", "open-cluster-management.io/addon-framework/...",
+			"open-cluster-management.io/sdk-go/...",
+		},
+	},
+	{
+		name:  "Helm stays on the hub",
+		from:  []string{"cmd/spokelet", "agent/...", "lease/...", "csr/...", "internal/..."},
+		never: []string{"helm.sh/helm/..."},
+	},
+}
+
+// bannedPackages are names that say nothing about what is inside.
+var bannedPackages = []string{"util", "utils", "helper", "helpers", "common", "types", "controllers", "misc"}
+
+// pureFiles are how the names of files with decisions start, and pureNever is what those may not import: a decision
+// takes values. Without a context there is no call of the API server.
+var (
+	pureFiles = []string{"decide"}
+	pureNever = []string{
+		"context", "os", "math/rand", "math/rand/v2", "crypto/rand", "net/http", "github.com/go-logr/logr",
+		"sigs.k8s.io/controller-runtime/pkg/log",
+	}
+)
+
+// forbiddenCalls are calls that shipped code outside of commands does not make, with what to do instead.
+var forbiddenCalls = map[string]string{
+	"time.Now":           "take the instant from the injected clock",
+	"time.Sleep":         "return the instant to wake at",
+	"time.After":         "return the instant to wake at, or take a timer from the injected clock",
+	"os.Exit":            "return an error",
+	"context.Background": "pass the context on",
+	"context.TODO":       "pass the context on",
+}
+
+// exportedVariables are the exported package variables that shipped code may have, each with its reason.
+var exportedVariables = map[string]string{}
+
+const (
+	// maxFunction is the most lines of a function.
+	maxFunction = 80
+	// maxMain is the lines that a main.go stays under.
+	maxMain = 40
+)

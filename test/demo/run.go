@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
+)
+
+// stepTimeout ends a step that hangs, with the reason why its condition did not hold.
+const stepTimeout = 90 * time.Second
+
+// demo is one showing.
+type demo struct {
+	console     *console
+	interactive bool
+	fleet       *fleet.Fleet
+	mu          sync.Mutex
+	addons      []*sandbox.Process
+}
+
+// run shows everything and cleans up; at a terminal it waits for Ctrl-C before it does.
+func (d *demo) run(ctx context.Context) (err error) {
+	started := d.console.clock.Now()
+	d.intro()
+	defer func() {
+		if d.fleet != nil {
+			err = errors.Join(err, d.fleet.Close())
+		}
+	}()
+	for _, step := range d.steps() {
+		stepCtx, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("gave up after %s", stepTimeout))
+		err := d.console.step(stepCtx, step.title, step.do)
+		cancel()
+		if err != nil {
+			return d.explain(err)
+		}
+		if step.after != nil {
+			if err := step.after(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	d.console.line("")
+	d.console.line("all of it took %s", seconds(d.console.clock.Since(started)))
+	if d.interactive {
+		return d.stay(ctx)
+	}
+	return nil
+}
+
+func (d *demo) intro() {
+	d.console.line("A hub and two managed clusters on this machine: real etcd, kube-apiserver and")
+	d.console.line("kube-controller-manager with RBAC on, the hub manager, one agent per cluster, and the")
+	d.console.line("hello add-on. Only the kubelet is missing: there are no pods. What a kubelet would start")
+	d.console.line("for the add-on's Deployment runs as a process, with the files that its pod would mount.")
+	d.console.line("")
+}
+
+// explain adds to a failed step what the processes of the fleet said last.
+func (d *demo) explain(err error) error {
+	if d.fleet == nil {
+		return err
+	}
+	parts := []error{err}
+	for _, p := range d.fleet.Processes() {
+		if ended := p.Exited(); ended != nil {
+			parts = append(parts, ended)
+		}
+	}
+	return errors.Join(parts...)
+}
+
+// stay keeps the fleet up until Ctrl-C and says how to look around.
+func (d *demo) stay(ctx context.Context) error {
+	hub, err := d.fleet.Kubeconfig(d.fleet.Hub, d.fleet.Hub.Admin(), "admin-hub")
+	if err != nil {
+		return err
+	}
+	d.console.line("")
+	d.console.line("The fleet stays up until Ctrl-C. Look around from another terminal:")
+	d.console.line("  export KUBECONFIG=%s", hub)
+	d.console.line("  kubectl get managedclusters")
+	d.console.line("  kubectl get managedclusteraddons -A")
+	d.console.line("  kubectl get manifestworks -A")
+	for _, cluster := range d.fleet.Clusters() {
+		path, err := d.fleet.Kubeconfig(cluster.ControlPlane, cluster.ControlPlane.Admin(), "admin-"+cluster.Name)
+		if err != nil {
+			return err
+		}
+		d.console.line("  kubectl --kubeconfig %s get deployments,secrets,leases -n open-cluster-management-agent-addon", path)
+	}
+	d.console.line("Logs are in %s", d.fleet.Dir())
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,184 @@
+// Package approval_test runs the approval of the hub against a real control plane: requests are created by users with
+// client certificates, approved and signed by a hub manager that has only the rights it needs, and those of Kubernetes'
+// own signer are issued by kube-controller-manager.
+package approval_test
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/approval"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+// What the tests share: one control plane with a hub manager on it.
+var (
+	hub   *sandbox.ControlPlane
+	admin client.Client
+)
+
+//go:embed testdata/rbac.yaml
+var rbac []byte
+
+const (
+	bootstrapUser = "bootstrap@example.com"
+	addonName     = "hello"
+	signerName    = "example.com/signer-test"
+	// caNamespace is where the CA Secrets are.
+	caNamespace = "signing"
+)
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m, setUp)) }
+
+func setUp(ctx context.Context) (func(), error) {
+	var err error
+	hub, err = sandbox.Start(ctx, sandbox.Options{Name: "approval"})
+	if err != nil {
+		return nil, err
+	}
+	stop, err := startHub(ctx)
+	if err != nil {
+		hub.Stop()
+		return nil, err
+	}
+	return func() { stop(); hub.Stop() }, nil
+}
+
+// startHub installs the APIs and runs the approval with the rights of testdata/rbac.yaml.
+func startHub(ctx context.Context) (func(), error) {
+	if err := hub.Apply(ctx, append(manifests.CRDs(), rbac)...); err != nil {
+		return nil, err
+	}
+	scheme := newScheme()
+	var err error
+	if admin, err = client.New(hub.Admin(), client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	config, err := hub.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector()},
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := approval.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	agents, err := addon.NewFixed(agent{})
+	if err != nil {
+		return nil, err
+	}
+	reconciler := &approval.Reconciler{
+		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), AddOns: addonapi.Client{Client: mgr.GetClient()},
+		Agents: agents, AutoApproved: []string{bootstrapUser},
+		Clock: clock.RealClock{}, Random: rand.Reader, Workers: 2,
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		return nil, err
+	}
+	run, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(run) }()
+	return func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				_, _ = fmt.Fprintln(os.Stderr, "the hub manager ended with:", err)
+			}
+		case <-time.After(time.Minute):
+			_, _ = fmt.Fprintln(os.Stderr, "the hub manager did not end")
+		}
+	}, nil
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(clusterv1.Install(scheme))
+	utilruntime.Must(addonv1alpha1.Install(scheme))
+	return scheme
+}
+
+// agent is an add-on with one credential of each kind. Its CA is the Secret that the add-on's annotation "ca" names.
+type agent struct{}
+
+func (agent) About() addon.About { return addon.About{Name: addonName} }
+
+func (agent) Registrations(
+	_ context.Context, cluster *clusterv1.ManagedCluster, _ *addonv1beta1.ManagedClusterAddOn,
+) ([]addonv1beta1.RegistrationConfig, error) {
+	return registrations(cluster.Name), nil
+}
+
+func (agent) SigningCA(
+	_ context.Context, _ *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, signer string,
+) (types.NamespacedName, bool, error) {
+	return types.NamespacedName{Namespace: caNamespace, Name: addOn.Annotations["ca"]}, signer == signerName, nil
+}
+
+func (agent) Setup(
+	context.Context, *clusterv1.ManagedCluster, *addonv1beta1.ManagedClusterAddOn,
+) (addon.Setup, error) {
+	return addon.Setup{}, nil
+}
+
+func (agent) Render(
+	context.Context, *clusterv1.ManagedCluster, *addonv1beta1.ManagedClusterAddOn,
+) (addon.Rendering, error) {
+	return addon.Rendering{}, nil
+}
+
+// registrations are the kubeClient and the customSigner registration of the add-on on a cluster.
+func registrations(cluster string) []addonv1beta1.RegistrationConfig {
+	return []addonv1beta1.RegistrationConfig{
+		{
+			Type: addonv1beta1.KubeClient,
+			KubeClient: &addonv1beta1.KubeClientConfig{Subject: addonv1beta1.KubeClientSubject{
+				BaseSubject: addonv1beta1.BaseSubject{
+					User: csr.AddonUser(cluster, addonName, addonName+"-agent"), Groups: csr.AddonGroups(cluster, addonName),
+				},
+			}},
+		},
+		{
+			Type: addonv1beta1.CustomSigner,
+			CustomSigner: &addonv1beta1.CustomSignerConfig{
+				SignerName: signerName,
+				Subject: addonv1beta1.Subject{
+					BaseSubject:       addonv1beta1.BaseSubject{User: "user-test", Groups: []string{"group-test"}},
+					OrganizationUnits: []string{"organization-test"},
+				},
+			},
+		},
+	}
+}

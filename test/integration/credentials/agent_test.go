@@ -1,0 +1,259 @@
+package credentials_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/spokelet/spokelet/agent/addon"
+	"github.com/spokelet/spokelet/agent/join"
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// member is one cluster with its agent; hub and spoke are the same control plane.
+type member struct {
+	t *testing.T
+	// name is the name of the cluster; the agent's namespace is called like it with a suffix.
+	name, namespace string
+	server          csr.HubServer
+	// hubRequests and spokeRequests count what the agent sends, watches aside.
+	hubRequests, spokeRequests atomic.Int64
+	credentials                chan join.Credential
+	leaseGrace                 time.Duration
+}
+
+func newMember(t *testing.T, name string) *member {
+	t.Helper()
+	m := &member{
+		t: t, name: name, namespace: name + "-agent", credentials: make(chan join.Credential, 100),
+		server: csr.HubServer{Cluster: "hub", Server: shared.plane.Host, CAData: shared.plane.CA()},
+	}
+	m.createNamespace(m.namespace)
+	return m
+}
+
+func (m *member) createNamespace(name string) {
+	m.t.Helper()
+	require.NoError(m.t, shared.admin.Create(m.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
+// accept plays the hub that accepts the cluster.
+func (m *member) accept() {
+	m.t.Helper()
+	require.NoError(m.t, shared.plane.Apply(m.t.Context(), acceptance(m.name)))
+}
+
+// identity is who the agent is.
+func (m *member) identity() csr.Identity { return csr.Identity{Cluster: m.name, Agent: "a1"} }
+
+// accepted is the credential of an agent that joined long ago.
+func (m *member) accepted() *rest.Config {
+	m.t.Helper()
+	m.accept()
+	require.NoError(m.t, shared.admin.Create(m.t.Context(), &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name},
+	}))
+	config, err := shared.plane.User(csr.ClusterUser(m.name, "a1"), csr.ClusterGroup(m.name), csr.GroupManagedClusters)
+	require.NoError(m.t, err)
+	return config
+}
+
+// counted counts the requests of a configuration that are no watches.
+func counted(config *rest.Config, counter *atomic.Int64) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.URL.Query().Get("watch") == "" {
+				counter.Add(1)
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	return config
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// run runs reconcilers until the test ends or the returned function is called. What the caches hold is what the
+// composition root of the agent configures.
+func (m *member) run(
+	hubConfig *rest.Config, setup func(mgr ctrl.Manager, hub cluster.Cluster) error,
+) (stop func()) {
+	m.t.Helper()
+	mgr, err := ctrl.NewManager(counted(shared.spoke, &m.spokeRequests), ctrl.Options{
+		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Cache: cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{
+				m.namespace: {}, cache.AllNamespaces: {LabelSelector: addon.SecretSelector(m.name)},
+			}},
+		}},
+	})
+	require.NoError(m.t, err)
+	hub, err := cluster.New(counted(hubConfig, &m.hubRequests), func(o *cluster.Options) {
+		o.Scheme = shared.scheme
+		o.Cache = cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
+			&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", m.name)},
+			&certificatesv1.CertificateSigningRequest{}: {
+				Label: labels.SelectorFromSet(labels.Set{names.LabelClusterName: m.name}),
+			},
+			&addonv1alpha1.ManagedClusterAddOn{}: {Namespaces: map[string]cache.Config{m.name: {}}},
+		}}
+	})
+	require.NoError(m.t, err)
+	require.NoError(m.t, mgr.Add(hub))
+	require.NoError(m.t, setup(mgr, hub))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(m.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			require.NoError(m.t, <-ended)
+		}
+	}
+	m.t.Cleanup(stop)
+	return stop
+}
+
+// join runs the reconciler that joins, with the given bootstrap credential.
+func (m *member) join(bootstrap *rest.Config) (stop func()) {
+	return m.run(bootstrap, func(mgr ctrl.Manager, hub cluster.Cluster) error {
+		return (&join.Reconciler{
+			Hub: hub, Agent: mgr, Namespace: m.namespace, Identity: m.identity(), Server: m.server, Joining: true,
+			OnCredential: func(c join.Credential) { m.credentials <- c },
+		}).SetupWithManager(mgr)
+	})
+}
+
+// serve runs the reconcilers of an agent that has joined.
+func (m *member) serve(config *rest.Config) (stop func()) {
+	return m.run(config, func(mgr ctrl.Manager, hub cluster.Cluster) error {
+		return (&addon.Reconciler{
+			Hub: hub, Agent: mgr, Namespace: m.namespace, Cluster: m.name, Server: m.server, LeaseGrace: m.leaseGrace,
+		}).SetupWithManager(mgr)
+	})
+}
+
+// requests returns the request objects of this cluster, of one add-on or of the cluster itself.
+func (m *member) requests(addon string) []certificatesv1.CertificateSigningRequest {
+	m.t.Helper()
+	var list certificatesv1.CertificateSigningRequestList
+	require.NoError(m.t, shared.admin.List(m.t.Context(), &list, client.MatchingLabels{names.LabelClusterName: m.name}))
+	var found []certificatesv1.CertificateSigningRequest
+	for _, request := range list.Items {
+		if request.Labels[names.LabelAddonName] == addon {
+			found = append(found, request)
+		}
+	}
+	return found
+}
+
+// awaitRequests waits until there are so many request objects.
+func (m *member) awaitRequests(addon string, count int) []certificatesv1.CertificateSigningRequest {
+	m.t.Helper()
+	m.eventually(func() bool { return len(m.requests(addon)) == count }, "%d requests of %q", count, addon)
+	return m.requests(addon)
+}
+
+// decide approves or denies a request.
+func (m *member) decide(
+	request certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType, reason string,
+) {
+	m.t.Helper()
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "by a test",
+	})
+	require.NoError(m.t, shared.admin.SubResource("approval").Update(m.t.Context(), &request))
+}
+
+func (m *member) approve(request certificatesv1.CertificateSigningRequest) {
+	m.t.Helper()
+	m.decide(request, certificatesv1.CertificateApproved, "Approved")
+}
+
+// sign approves and issues a request of a custom signer.
+func (m *member) sign(request certificatesv1.CertificateSigningRequest) {
+	m.t.Helper()
+	m.approve(request)
+	parsed, err := csr.ParseRequest(request.Spec.Request)
+	require.NoError(m.t, err)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(m.t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: parsed.Subject, DNSNames: parsed.DNSNames,
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+	}
+	issuer := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer, parsed.PublicKey, key)
+	require.NoError(m.t, err)
+	var latest certificatesv1.CertificateSigningRequest
+	require.NoError(m.t, shared.admin.Get(m.t.Context(), types.NamespacedName{Name: request.Name}, &latest))
+	latest.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	require.NoError(m.t, shared.admin.Status().Update(m.t.Context(), &latest))
+}
+
+// secret returns a Secret, nil when there is none.
+func (m *member) secret(namespace, name string) *corev1.Secret {
+	m.t.Helper()
+	var secret corev1.Secret
+	err := shared.admin.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(m.t, err)
+	return &secret
+}
+
+// awaitSecret waits for a Secret with a certificate.
+func (m *member) awaitSecret(namespace, name string) *corev1.Secret {
+	m.t.Helper()
+	m.eventually(func() bool {
+		s := m.secret(namespace, name)
+		return s != nil && len(s.Data[csr.KeyCertificate]) > 0
+	}, "secret %s/%s", namespace, name)
+	return m.secret(namespace, name)
+}
+
+// pending returns the Secrets with pending keys of this cluster.
+func (m *member) pending() []corev1.Secret {
+	m.t.Helper()
+	var list corev1.SecretList
+	require.NoError(m.t, shared.admin.List(m.t.Context(), &list, client.InNamespace(m.namespace),
+		client.MatchingLabels{names.LabelCredential: names.CredentialPending}))
+	return list.Items
+}
+
+func (m *member) eventually(done func() bool, message string, args ...any) {
+	m.t.Helper()
+	require.Eventuallyf(m.t, done, patience, tick, message, args...)
+}

@@ -1,0 +1,142 @@
+// Package credentials_test runs the parts of an agent that get credentials, package join and package addon, against a
+// real control plane, which is hub and managed cluster at once: requests are approved by a person (the tests) and issued
+// by kube-controller-manager, and the agents are users with the RBAC that we ship and that a hub grants.
+package credentials_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+const (
+	// patience is how long anything may take before a test fails.
+	patience = 30 * time.Second
+	// tick is how often a test looks.
+	tick = 20 * time.Millisecond
+)
+
+// shared is what all tests of the package use.
+var shared struct {
+	plane  *sandbox.ControlPlane
+	scheme *runtime.Scheme
+	admin  client.Client
+	// spoke is the identity of agents on their own cluster, bootstrap the one with which they join.
+	spoke, bootstrap *rest.Config
+}
+
+func TestMain(m *testing.M) {
+	logger := logr.Discard()
+	if os.Getenv("CREDENTIALS_TEST_LOG") != "" {
+		logger = funcr.New(func(_, line string) { fmt.Fprintln(os.Stderr, line) }, funcr.Options{LogTimestamp: true})
+	}
+	log.SetLogger(logger)
+	os.Exit(sandbox.Main(m, start))
+}
+
+func start(ctx context.Context) (func(), error) {
+	plane, err := sandbox.Start(ctx, sandbox.Options{Name: "credentials"})
+	if err != nil {
+		return nil, err
+	}
+	return plane.Stop, prepare(ctx, plane)
+}
+
+func prepare(ctx context.Context, plane *sandbox.ControlPlane) error {
+	shared.plane = plane
+	shared.scheme = runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.Install, addonv1alpha1.Install, addonv1beta1.Install,
+	} {
+		if err := add(shared.scheme); err != nil {
+			return err
+		}
+	}
+	for _, docs := range [][][]byte{manifests.CRDs(), manifests.Hub(), manifests.Klusterlet(), clusterRoles()} {
+		if err := plane.Apply(ctx, docs...); err != nil {
+			return err
+		}
+	}
+	var err error
+	if shared.admin, err = client.New(plane.Admin(), client.Options{Scheme: shared.scheme}); err != nil {
+		return err
+	}
+	shared.spoke, err = plane.ServiceAccount(ctx, names.NamespaceAgent, names.ServiceAccountAgent)
+	if err != nil {
+		return err
+	}
+	shared.bootstrap, err = plane.ServiceAccount(ctx, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
+	return err
+}
+
+// clusterRoles is what a hub grants to all accepted clusters in their namespaces (contract, registration 1.9).
+func clusterRoles() [][]byte {
+	return [][]byte{[]byte(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "open-cluster-management:managedcluster:registration"}
+rules:
+- {apiGroups: [addon.open-cluster-management.io], resources: [managedclusteraddons], verbs: [get, list, watch]}
+- {apiGroups: [addon.open-cluster-management.io], resources: [managedclusteraddons/status], verbs: [patch, update]}
+`)}
+}
+
+// acceptance is what a hub grants to one accepted cluster.
+func acceptance(cluster string) []byte {
+	return fmt.Appendf(nil, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "open-cluster-management:managedcluster:%[1]s"}
+rules:
+- {apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [create, get, list, watch]}
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters]
+  resourceNames: [%[1]s]
+  verbs: [get, list, update, watch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters/status]
+  resourceNames: [%[1]s]
+  verbs: [patch, update]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: "open-cluster-management:managedcluster:%[1]s"}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: "open-cluster-management:managedcluster:%[1]s"
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:open-cluster-management:%[1]s"}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: "open-cluster-management:managedcluster:%[1]s:registration", namespace: %[1]s}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: open-cluster-management:managedcluster:registration
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:open-cluster-management:%[1]s"}
+`, cluster)
+}

@@ -1,0 +1,160 @@
+// Package hubcluster_test runs the hub manager, as the service account that manifests/ ships, on a real control plane,
+// and looks at what becomes of clusters, placements and installed add-ons.
+package hubcluster_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/hub"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+const (
+	// patience is how long anything may take before a test fails.
+	patience = 30 * time.Second
+	// tick is how often a test looks.
+	tick = 50 * time.Millisecond
+)
+
+// shared is what all tests of the package use.
+var shared struct {
+	plane *sandbox.ControlPlane
+	admin client.Client
+	// failed receives the error of a hub manager that ended by itself.
+	failed chan error
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(sandbox.Main(m, start))
+}
+
+func start(ctx context.Context) (func(), error) {
+	plane, err := sandbox.Start(ctx, sandbox.Options{Name: "hubcluster"})
+	if err != nil {
+		return nil, err
+	}
+	shared.plane = plane
+	if err := plane.Apply(ctx, manifests.Hub()...); err != nil {
+		return plane.Stop, err
+	}
+	if shared.admin, err = newClient(plane.Admin()); err != nil {
+		return plane.Stop, err
+	}
+	stopHub, err := startHub(ctx, plane)
+	if err != nil {
+		return plane.Stop, err
+	}
+	return func() { stopHub(); plane.Stop() }, nil
+}
+
+// startHub runs the hub manager in this process until the returned function is called.
+func startHub(ctx context.Context, plane *sandbox.ControlPlane) (func(), error) {
+	identity, err := plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := plane.Kubeconfig(identity)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "hubcluster-")
+	if err != nil {
+		return nil, err
+	}
+	config := hub.DefaultConfig()
+	config.Kubeconfig = filepath.Join(dir, "kubeconfig")
+	config.Namespace, config.InstallCRDs, config.HealthAddress = names.NamespaceHub, true, "0"
+	if err := os.WriteFile(config.Kubeconfig, kubeconfig, 0o600); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctrl.LoggerInto(ctx, logger()))
+	shared.failed = make(chan error, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := hub.Run(ctx, config); err != nil {
+			fmt.Fprintln(os.Stderr, "the hub manager ended:", err)
+			shared.failed <- err
+		}
+	}()
+	return func() { cancel(); <-done; _ = os.RemoveAll(dir) }, nil
+}
+
+// logger writes to the file that HUB_LOG names.
+func logger() logr.Logger {
+	var out io.Writer = io.Discard
+	if path := os.Getenv("HUB_LOG"); path != "" {
+		if file, err := os.Create(filepath.Clean(path)); err == nil {
+			out = file
+		}
+	}
+	l := logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-1)}))
+	ctrl.SetLogger(l)
+	return l
+}
+
+func newClient(cfg *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, addonv1alpha1.Install, clusterv1.Install, clusterv1beta1.Install, workv1.Install,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return client.New(cfg, client.Options{Scheme: scheme})
+}
+
+// eventually waits until holds returns nil. Conditions run in the goroutine of the test, so they may use require.
+func eventually(t *testing.T, holds func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		err := holds()
+		if err == nil {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "still not so after %s: %v", patience, err)
+		<-ticker.C
+	}
+}
+
+// steadily checks that holds keeps returning nil for a while.
+func steadily(t *testing.T, period time.Duration, holds func() error) {
+	t.Helper()
+	deadline := time.Now().Add(period)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for time.Now().Before(deadline) {
+		require.NoError(t, holds())
+		<-ticker.C
+	}
+}
+
+// stays checks that holds keeps returning nil for a moment.
+func stays(t *testing.T, holds func() error) {
+	t.Helper()
+	steadily(t, time.Second, holds)
+}

@@ -1,0 +1,342 @@
+package work_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+const (
+	// soon is how long a test waits for what should happen within a moment.
+	soon = 15 * time.Second
+	// tick is how often it looks.
+	tick = 20 * time.Millisecond
+)
+
+var (
+	plane  *sandbox.ControlPlane //nolint:gochecknoglobals // one control plane for the package
+	scheme = runtime.NewScheme() //nolint:gochecknoglobals // the types that the tests speak
+)
+
+func TestMain(m *testing.M) {
+	logger := logr.Discard()
+	if os.Getenv("WORK_TEST_LOG") != "" {
+		logger = funcr.New(func(_, line string) { fmt.Fprintln(os.Stderr, line) },
+			funcr.Options{LogTimestamp: true, Verbosity: 1})
+	}
+	log.SetLogger(logger)
+	os.Exit(sandbox.Main(m, func(ctx context.Context) (func(), error) {
+		if err := clientgoscheme.AddToScheme(scheme); err != nil {
+			return nil, err
+		}
+		if err := workv1.Install(scheme); err != nil {
+			return nil, err
+		}
+		started, err := sandbox.Start(ctx, sandbox.Options{Name: "work"})
+		if err != nil {
+			return nil, err
+		}
+		plane = started
+		docs := manifests.SpokeCRDs()
+		for _, doc := range manifests.CRDs() {
+			if strings.Contains(string(doc), "work.open-cluster-management.io") {
+				docs = append(docs, doc)
+			}
+		}
+		return started.Stop, started.Apply(ctx, docs...)
+	}))
+}
+
+// requests counts what a client sends, watches aside.
+type requests struct {
+	mu   sync.Mutex
+	sent []string
+}
+
+// RoundTripper counts what goes through it.
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		watch := req.URL.Query().Get("watch") == "true"
+		list := strings.HasPrefix(req.Header.Get("Accept"), "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata") ||
+			strings.Contains(req.Header.Get("Accept"), "PartialObjectMetadataList")
+		if !watch && !list {
+			r.mu.Lock()
+			r.sent = append(r.sent, req.Method+" "+req.URL.RequestURI())
+			r.mu.Unlock()
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// since returns what was sent after the first n requests, discovery aside.
+func (r *requests) since(n int) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.sent[n:]), func(line string) bool {
+		_, path, _ := strings.Cut(line, " ")
+		path, _, _ = strings.Cut(path, "?")
+		return path == "/api" || path == "/apis" || path == "/api/v1" ||
+			(strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") <= 3)
+	})
+}
+
+func (r *requests) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.sent)
+}
+
+// writes keeps the lines of requests that are not reads.
+func writes(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "GET ") })
+}
+
+// agent is a running work agent.
+type agent struct {
+	hub, spoke *requests
+	stop       func()
+}
+
+// settings are what a test may choose about its agent.
+type settings struct {
+	spoke   *rest.Config
+	hubHash string
+	agentID string
+	grace   time.Duration
+}
+
+// env is what one test works with: a cluster of its own and an administrator of both sides.
+type env struct {
+	*testing.T
+	client.Client
+	cluster  string
+	settings settings
+}
+
+// newEnv makes the hub namespace of a cluster, and a namespace of the same name on the spoke, which is the same.
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	admin, err := client.New(plane.Admin(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	name = strings.Trim(name[:min(len(name), 50)], "-")
+	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	return &env{T: t, Client: admin, cluster: name, settings: settings{
+		spoke: plane.Admin(), hubHash: work.HubHash("https://hub.example/" + name), agentID: "agent-" + name,
+	}}
+}
+
+// start runs an agent until it is stopped or the test ends.
+func (e *env) start() *agent {
+	e.Helper()
+	a := &agent{hub: &requests{}, spoke: &requests{}}
+	hubConfig, spokeConfig := plane.Admin(), rest.CopyConfig(e.settings.spoke)
+	hubConfig.Wrap(a.hub.wrap)
+	spokeConfig.Wrap(a.spoke.wrap)
+	newCluster := func(config *rest.Config, o client.Object, by cache.ByObject) cluster.Cluster {
+		c, err := cluster.New(config, func(options *cluster.Options) {
+			options.Scheme = scheme
+			by.Transform = work.Transform
+			options.Cache.ByObject = map[client.Object]cache.ByObject{o: by}
+		})
+		require.NoError(e, err)
+		return c
+	}
+	hub := newCluster(hubConfig, &workv1.ManifestWork{}, cache.ByObject{
+		Namespaces: map[string]cache.Config{e.cluster: {}},
+	})
+	spoke := newCluster(spokeConfig, &workv1.AppliedManifestWork{}, cache.ByObject{})
+	mgr, err := ctrl.NewManager(plane.Admin(), ctrl.Options{
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	})
+	require.NoError(e, err)
+	require.NoError(e, mgr.Add(hub))
+	require.NoError(e, mgr.Add(spoke))
+	require.NoError(e, (&work.Reconciler{
+		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
+		EvictionGrace: e.settings.grace,
+	}).SetupWithManager(mgr))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	var once sync.Once
+	a.stop = func() {
+		once.Do(func() {
+			cancel()
+			require.NoError(e, <-ended)
+		})
+	}
+	e.Cleanup(a.stop)
+	return a
+}
+
+// work makes a ManifestWork with the manifests, each an object or YAML text.
+func (e *env) work(name string, manifests ...any) *workv1.ManifestWork {
+	e.Helper()
+	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: name}}
+	w.Spec.Workload.Manifests = e.manifests(manifests...)
+	return w
+}
+
+// manifests encodes the manifests of a work.
+func (e *env) manifests(manifests ...any) []workv1.Manifest {
+	e.Helper()
+	var list []workv1.Manifest
+	for _, m := range manifests {
+		var raw []byte
+		var err error
+		if text, ok := m.(string); ok {
+			raw, err = yaml.YAMLToJSON([]byte(text))
+		} else {
+			raw, err = json.Marshal(m)
+		}
+		require.NoError(e, err)
+		list = append(list, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
+	}
+	return list
+}
+
+// configMap is a ConfigMap manifest in the namespace of the test.
+func (e *env) configMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: name},
+		Data:       data,
+	}
+}
+
+// create creates an object.
+func (e *env) create(o client.Object) {
+	e.Helper()
+	require.NoError(e, e.Create(e.Context(), o))
+}
+
+// edit changes the spec of a work, again after a conflict.
+func (e *env) edit(w *workv1.ManifestWork, change func(*workv1.ManifestWork)) {
+	e.Helper()
+	require.Eventually(e, func() bool {
+		if e.Get(e.Context(), client.ObjectKeyFromObject(w), w) != nil {
+			return false
+		}
+		change(w)
+		return e.Update(e.Context(), w) == nil
+	}, soon, tick)
+}
+
+// get reads an object into o and tells whether it exists.
+func (e *env) get(o client.Object, namespace, name string) bool {
+	return e.Get(e.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o) == nil
+}
+
+// eventually waits until holds.
+func (e *env) eventually(what string, holds func() bool) {
+	e.Helper()
+	require.Eventually(e, holds, soon, tick, what)
+}
+
+// is waits until the work has a condition with the status, at its present generation, and returns it.
+func (e *env) is(w *workv1.ManifestWork, kind string, status metav1.ConditionStatus) *metav1.Condition {
+	e.Helper()
+	var found *metav1.Condition
+	require.Eventually(e, func() bool {
+		if e.Get(e.Context(), client.ObjectKeyFromObject(w), w) != nil {
+			return false
+		}
+		found = meta.FindStatusCondition(w.Status.Conditions, kind)
+		return found != nil && found.Status == status && found.ObservedGeneration == w.Generation
+	}, soon, tick, "%s of %s should be %s", kind, w.Name, status)
+	return found
+}
+
+// settled waits until the work is applied and available.
+func (e *env) settled(w *workv1.ManifestWork) {
+	e.Helper()
+	e.is(w, workv1.WorkApplied, metav1.ConditionTrue)
+	e.is(w, workv1.WorkAvailable, metav1.ConditionTrue)
+}
+
+// manifestCondition returns a condition of a manifest of the work.
+func manifestCondition(w *workv1.ManifestWork, ordinal int, kind string) metav1.Condition {
+	if ordinal >= len(w.Status.ResourceStatus.Manifests) {
+		return metav1.Condition{}
+	}
+	found := meta.FindStatusCondition(w.Status.ResourceStatus.Manifests[ordinal].Conditions, kind)
+	if found == nil {
+		return metav1.Condition{}
+	}
+	return *found
+}
+
+// applied reads the AppliedManifestWork of a work.
+func (e *env) applied(work string) *workv1.AppliedManifestWork {
+	e.Helper()
+	a := &workv1.AppliedManifestWork{}
+	require.NoError(e, e.Get(e.Context(), client.ObjectKey{Name: e.settings.hubHash + "-" + work}, a))
+	return a
+}
+
+// names lists the applied resources as "resource/name".
+func names(a *workv1.AppliedManifestWork) []string {
+	var list []string
+	for _, entry := range a.Status.AppliedResources {
+		list = append(list, entry.Resource+"/"+entry.Name)
+	}
+	return list
+}
+
+// quiet waits until an agent has sent nothing for a while and returns how much it has sent to the spoke and the hub.
+func (e *env) quiet(a *agent) (spoke, hub int) {
+	e.Helper()
+	const rest = 500 * time.Millisecond
+	spoke, hub = -1, -1
+	since := time.Now()
+	require.Eventually(e, func() bool {
+		if s, h := a.spoke.count(), a.hub.count(); s != spoke || h != hub {
+			spoke, hub, since = s, h, time.Now()
+		}
+		return time.Since(since) > rest
+	}, soon, tick, "the agent should come to rest")
+	return spoke, hub
+}
+
+// unstructuredOf parses YAML.
+func (e *env) unstructuredOf(text string, args ...any) *unstructured.Unstructured {
+	e.Helper()
+	o := &unstructured.Unstructured{}
+	require.NoError(e, yaml.Unmarshal(fmt.Appendf(nil, text, args...), &o.Object))
+	return o
+}
