@@ -23,28 +23,28 @@ type signer struct {
 	serial      int64
 }
 
-func newSigner(t testing.TB) *signer {
-	t.Helper()
+func newSigner(tb testing.TB) *signer {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(10000 * time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	certificate, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return &signer{key: key, certificate: certificate, serial: 1}
 }
 
 // sign issues what a request asks for; change may alter it.
 func (s *signer) sign(
-	t testing.TB, requestPEM []byte, from, to time.Time, change func(*x509.Certificate),
+	tb testing.TB, requestPEM []byte, from, to time.Time, change func(*x509.Certificate),
 ) []byte {
-	t.Helper()
+	tb.Helper()
 	request, err := ParseRequest(requestPEM)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	s.serial++
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(s.serial), Subject: request.Subject, DNSNames: request.DNSNames,
@@ -54,16 +54,16 @@ func (s *signer) sign(
 		change(template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, s.certificate, request.PublicKey, s.key)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: der})
 }
 
 // pair returns a new key with a certificate for what is wanted.
-func (s *signer) pair(t testing.TB, want Request, from, to time.Time) Pair {
-	t.Helper()
+func (s *signer) pair(tb testing.TB, want Request, from, to time.Time) Pair {
+	tb.Helper()
 	key, err := NewKey()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	object, err := want.Build(key)
-	require.NoError(t, err)
-	return Pair{Certificate: s.sign(t, object.Spec.Request, from, to, nil), Key: key}
+	require.NoError(tb, err)
+	return Pair{Certificate: s.sign(tb, object.Spec.Request, from, to, nil), Key: key}
 }

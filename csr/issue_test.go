@@ -14,6 +14,7 @@ import (
 
 // issuing is a cluster in the middle of getting a certificate.
 type issuing struct {
+	t        *testing.T
 	ca       *signer
 	standing Standing
 }
@@ -29,7 +30,7 @@ func newIssuing(t *testing.T) *issuing {
 	request.Name, err = requestName(want, key)
 	require.NoError(t, err)
 	request.UID = "uid-1"
-	return &issuing{ca: newSigner(t), standing: Standing{
+	return &issuing{t: t, ca: newSigner(t), standing: Standing{
 		Now: noon, Want: want, Hub: "hub", Open: 1,
 		Pending: &Pending{Key: key, Fingerprint: fingerprint(want, "hub"), RequestUID: "uid-1"},
 		Request: request,
@@ -43,10 +44,10 @@ func (i *issuing) conditioned(kind certificatesv1.RequestConditionType, at time.
 		})
 }
 
-func (i *issuing) issued(t *testing.T, change func(*x509.Certificate)) {
+func (i *issuing) issued(change func(*x509.Certificate)) {
 	i.conditioned(certificatesv1.CertificateApproved, noon)
 	i.standing.Request.Status.Certificate = i.ca.sign(
-		t, i.standing.Request.Spec.Request, noon.Add(-time.Minute), noon.Add(time.Hour), change)
+		i.t, i.standing.Request.Spec.Request, noon.Add(-time.Minute), noon.Add(time.Hour), change)
 }
 
 func TestDecide(t *testing.T) {
@@ -55,11 +56,11 @@ func TestDecide(t *testing.T) {
 		prefix   = "Failed to rotated client certificate "
 		vanished = `It might have already been deleted`
 	)
-	good := func(t *testing.T, i *issuing) Pair {
-		return i.ca.pair(t, i.standing.Want, noon.Add(-time.Minute), noon.Add(time.Hour))
+	good := func(i *issuing) Pair {
+		return i.ca.pair(i.t, i.standing.Want, noon.Add(-time.Minute), noon.Add(time.Hour))
 	}
 	tests := map[string]struct {
-		given   func(t *testing.T, i *issuing)
+		given   func(i *issuing)
 		step    Step
 		wake    time.Time
 		status  metav1.ConditionStatus // empty: the condition is left alone
@@ -67,72 +68,72 @@ func TestDecide(t *testing.T) {
 		attempt int
 	}{
 		"with nothing at all, a key is made": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Pending, i.standing.Request = nil, nil },
+			given: func(i *issuing) { i.standing.Pending, i.standing.Request = nil, nil },
 			step:  StepStart,
 		},
 		"with a good pair, nothing is done": {
-			given: func(t *testing.T, i *issuing) {
-				i.standing.Stored, i.standing.Pending, i.standing.Request = good(t, i), nil, nil
+			given: func(i *issuing) {
+				i.standing.Stored, i.standing.Pending, i.standing.Request = good(i), nil, nil
 			},
 			step: StepNone, status: metav1.ConditionTrue, message: rotated,
 		},
 		"with a good pair, a pending key is of no use": {
-			given: func(t *testing.T, i *issuing) { i.standing.Stored = good(t, i) },
+			given: func(i *issuing) { i.standing.Stored = good(i) },
 			step:  StepForget, status: metav1.ConditionTrue, message: rotated,
 		},
 		"a good pair that is due is replaced": {
-			given: func(t *testing.T, i *issuing) {
-				i.standing.Stored, i.standing.Pending, i.standing.Request = good(t, i), nil, nil
+			given: func(i *issuing) {
+				i.standing.Stored, i.standing.Pending, i.standing.Request = good(i), nil, nil
 				i.standing.Now = noon.Add(55 * time.Minute)
 			},
 			step: StepStart,
 		},
 		"a good pair from another hub is replaced": {
-			given: func(t *testing.T, i *issuing) {
-				i.standing.Stored, i.standing.Pending, i.standing.Request = good(t, i), nil, nil
+			given: func(i *issuing) {
+				i.standing.Stored, i.standing.Pending, i.standing.Request = good(i), nil, nil
 				i.standing.Renew = true
 			},
 			step: StepStart,
 		},
 		"a request that nobody decided on is waited for": {
-			given: func(*testing.T, *issuing) {}, step: StepWait,
+			given: func(*issuing) {}, step: StepWait,
 		},
 		"a request that nobody decided on is waited for although the pair in use is due": {
-			given: func(t *testing.T, i *issuing) {
-				i.standing.Stored, i.standing.Now = good(t, i), noon.Add(55*time.Minute)
+			given: func(i *issuing) {
+				i.standing.Stored, i.standing.Now = good(i), noon.Add(55*time.Minute)
 			},
 			step: StepWait,
 		},
 		"while waiting, the failure before is still told": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Pending.Failure = "earlier" },
+			given: func(i *issuing) { i.standing.Pending.Failure = "earlier" },
 			step:  StepWait, status: metav1.ConditionFalse, message: prefix + "earlier",
 		},
 		"an approved request without a certificate is waited for": {
-			given: func(_ *testing.T, i *issuing) { i.conditioned(certificatesv1.CertificateApproved, noon) },
+			given: func(i *issuing) { i.conditioned(certificatesv1.CertificateApproved, noon) },
 			step:  StepWait,
 		},
 		"a request that was created before a crash is noted": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Pending.RequestUID = "" },
+			given: func(i *issuing) { i.standing.Pending.RequestUID = "" },
 			step:  StepRecord,
 		},
 		"a request that was not created before a crash is created": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Pending.RequestUID, i.standing.Request = "", nil },
+			given: func(i *issuing) { i.standing.Pending.RequestUID, i.standing.Request = "", nil },
 			step:  StepCreate,
 		},
 		"a certificate is taken": {
-			given: func(t *testing.T, i *issuing) { i.issued(t, nil) },
+			given: func(i *issuing) { i.issued(nil) },
 			step:  StepTake, status: metav1.ConditionTrue, message: rotated,
 		},
 		"a certificate that was kept is taken when its request is long gone": {
-			given: func(t *testing.T, i *issuing) {
-				i.issued(t, nil)
+			given: func(i *issuing) {
+				i.issued(nil)
 				i.standing.Pending.Certificate, i.standing.Request = i.standing.Request.Status.Certificate, nil
 			},
 			step: StepTake, status: metav1.ConditionTrue, message: rotated,
 		},
 		"a certificate that was kept too long is asked for again": {
-			given: func(t *testing.T, i *issuing) {
-				i.issued(t, nil)
+			given: func(i *issuing) {
+				i.issued(nil)
 				i.standing.Pending.Certificate, i.standing.Request = i.standing.Request.Status.Certificate, nil
 				i.standing.Now = noon.Add(2 * time.Hour)
 			},
@@ -140,16 +141,16 @@ func TestDecide(t *testing.T) {
 			message: prefix + "the certificate expired at 2026-11-20T13:00:00Z",
 		},
 		"a key whose certificate is in use has served its turn": {
-			given: func(t *testing.T, i *issuing) {
-				i.issued(t, nil)
+			given: func(i *issuing) {
+				i.issued(nil)
 				i.standing.Stored = Pair{Certificate: i.standing.Request.Status.Certificate, Key: i.standing.Pending.Key}
 				i.standing.Now = noon.Add(55 * time.Minute)
 			},
 			step: StepStart,
 		},
 		"a certificate for somebody else is refused at once": {
-			given: func(t *testing.T, i *issuing) {
-				i.issued(t, func(c *x509.Certificate) { c.Subject.CommonName = "other" })
+			given: func(i *issuing) {
+				i.issued(func(c *x509.Certificate) { c.Subject.CommonName = "other" })
 			},
 			step: StepWait, wake: noon.Add(time.Minute), status: metav1.ConditionFalse,
 			message: `signer kubernetes.io/kube-apiserver-client issued something else than was asked for: ` +
@@ -157,64 +158,64 @@ func TestDecide(t *testing.T) {
 				`a new csr is made at 2026-11-20T12:01:00Z`,
 		},
 		"a denied request is told at once and answered after a pause": {
-			given: func(_ *testing.T, i *issuing) { i.conditioned(certificatesv1.CertificateDenied, noon) },
+			given: func(i *issuing) { i.conditioned(certificatesv1.CertificateDenied, noon) },
 			step:  StepWait, wake: noon.Add(time.Minute), status: metav1.ConditionFalse,
 			message: `was denied: Because: of this; a new csr is made at 2026-11-20T12:01:00Z`,
 		},
 		"a failed request is told at once and answered after a pause": {
-			given: func(_ *testing.T, i *issuing) { i.conditioned(certificatesv1.CertificateFailed, noon) },
+			given: func(i *issuing) { i.conditioned(certificatesv1.CertificateFailed, noon) },
 			step:  StepWait, wake: noon.Add(time.Minute), status: metav1.ConditionFalse, message: `failed: Because: of this`,
 		},
 		"the pause doubles with each refusal": {
-			given: func(_ *testing.T, i *issuing) {
+			given: func(i *issuing) {
 				i.conditioned(certificatesv1.CertificateDenied, noon)
 				i.standing.Pending.Attempt = 3
 			},
 			step: StepWait, wake: noon.Add(8 * time.Minute), status: metav1.ConditionFalse, message: "was denied",
 		},
 		"the pause ends growing at an hour": {
-			given: func(_ *testing.T, i *issuing) {
+			given: func(i *issuing) {
 				i.conditioned(certificatesv1.CertificateDenied, noon)
 				i.standing.Pending.Attempt = 1 << 30
 			},
 			step: StepWait, wake: noon.Add(time.Hour), status: metav1.ConditionFalse, message: "was denied",
 		},
 		"after the pause there is a new request": {
-			given: func(_ *testing.T, i *issuing) {
+			given: func(i *issuing) {
 				i.conditioned(certificatesv1.CertificateDenied, noon.Add(-time.Minute))
 			},
 			step: StepStart, status: metav1.ConditionFalse, message: "was denied: Because: of this", attempt: 1,
 		},
 		"a request that vanished is told and replaced": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Request = nil },
+			given: func(i *issuing) { i.standing.Request = nil },
 			step:  StepStart, status: metav1.ConditionFalse, message: vanished,
 		},
 		"a request that somebody made again is replaced": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Request.UID = "uid-2" },
+			given: func(i *issuing) { i.standing.Request.UID = "uid-2" },
 			step:  StepStart, status: metav1.ConditionFalse, message: vanished,
 		},
 		"a request of our name with another key is none of ours": {
-			given: func(t *testing.T, i *issuing) {
+			given: func(i *issuing) {
 				key, err := NewKey()
-				require.NoError(t, err)
+				require.NoError(i.t, err)
 				i.standing.Pending.Key = key
 			},
 			step: StepStart, status: metav1.ConditionFalse, message: "was not made by this agent",
 		},
 		"a pending key for another subject is given up": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Want.User = "other" },
+			given: func(i *issuing) { i.standing.Want.User = "other" },
 			step:  StepStart,
 		},
 		"a pending key for another hub is given up": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Hub = "other" },
+			given: func(i *issuing) { i.standing.Hub = "other" },
 			step:  StepStart,
 		},
 		"a pending key that cannot be read is given up": {
-			given: func(_ *testing.T, i *issuing) { i.standing.Pending.Key = []byte("garbage") },
+			given: func(i *issuing) { i.standing.Pending.Key = []byte("garbage") },
 			step:  StepStart,
 		},
 		"another order of groups or another lifetime keeps the pending key": {
-			given: func(_ *testing.T, i *issuing) {
+			given: func(i *issuing) {
 				groups := i.standing.Want.Groups
 				seconds := int32(3600)
 				i.standing.Want.Groups = []string{groups[1], groups[0]}
@@ -223,21 +224,21 @@ func TestDecide(t *testing.T) {
 			step: StepWait,
 		},
 		"ten requests on the hub stop the eleventh": {
-			given: func(_ *testing.T, i *issuing) {
+			given: func(i *issuing) {
 				i.standing.Pending, i.standing.Request, i.standing.Open = nil, nil, MaxRequests
 			},
 			step: StepWait, status: metav1.ConditionFalse,
 			message: "Stop creating csr since there are too many csr created already on hub",
 		},
 		"ten requests on the hub do not stop a pending one": {
-			given: func(t *testing.T, i *issuing) { i.issued(t, nil); i.standing.Open = MaxRequests },
+			given: func(i *issuing) { i.issued(nil); i.standing.Open = MaxRequests },
 			step:  StepTake, status: metav1.ConditionTrue, message: rotated,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			i := newIssuing(t)
-			tc.given(t, i)
+			tc.given(i)
 			got := Decide(i.standing)
 			assert.Equal(t, tc.step, got.Step)
 			assert.Equal(t, tc.attempt, got.Pending.Attempt)

@@ -187,7 +187,7 @@ func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 
 // start stores a new key and only then asks for a certificate, so that no request is ever without its key.
 func (i Issuer) start(ctx context.Context, s Standing, a *Answer) error {
-	pending := a.Plan.Pending
+	pending := a.Pending
 	var err error
 	if pending.Key, err = NewKey(); err != nil {
 		return err

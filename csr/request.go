@@ -29,7 +29,7 @@ const (
 	// addonDomain is what the DNS name of an add-on agent ends in.
 	addonDomain = ".addon.open-cluster-management.io"
 	// kubeconfigSecretSuffix ends the name of the Secret of a kubeClient registration.
-	kubeconfigSecretSuffix = "-hub-kubeconfig"
+	kubeconfigSecretSuffix = "-hub-kubeconfig" //nolint:gosec // the end of a name, not a credential
 	// clientCertSecretSuffix ends the name of the Secret of a customSigner registration.
 	clientCertSecretSuffix = "-client-cert"
 	// maxSecretName is the longest name that a Secret can have.

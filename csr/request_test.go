@@ -146,7 +146,7 @@ func TestBuild(t *testing.T) {
 
 func TestParseRequestSaysWhatIsWrong(t *testing.T) {
 	_, err := ParseRequest([]byte("garbage"))
-	assert.ErrorContains(t, err, "no PEM block of type CERTIFICATE REQUEST")
+	require.ErrorContains(t, err, "no PEM block of type CERTIFICATE REQUEST")
 	_, err = ParseRequest([]byte("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"))
 	assert.ErrorContains(t, err, "decoding a certificate request")
 }

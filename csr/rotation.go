@@ -57,8 +57,8 @@ type PairVerdict struct {
 // Due tells whether a pair that fits is to be replaced.
 func (v PairVerdict) Due(now time.Time) bool { return !now.Before(v.RotateAt) }
 
-// JudgePair compares a stored pair with what is wanted. Groups and organizational units are compared as sets; the start of
-// the validity is not checked, because the clock of the hub may be ahead of ours.
+// JudgePair compares a stored pair with what is wanted. Groups and organizational units are compared as sets; the start
+// of the validity is not checked, because the clock of the hub may be ahead of ours.
 func JudgePair(pair Pair, want Request, now time.Time) PairVerdict {
 	chain, err := parseChain(pair.Certificate)
 	if err != nil {

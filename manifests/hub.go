@@ -6,7 +6,7 @@ import (
 )
 
 //go:embed hub
-var hub embed.FS //nolint:gochecknoglobals // go:embed needs a variable; nobody writes it
+var hub embed.FS
 
 // Hub returns what the hub manager needs to run and clusters need to join, one YAML file each, in the order in which
 // it can be applied: namespaces, the service account of the hub manager and its rights, the bootstrap identity.

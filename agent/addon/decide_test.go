@@ -2,21 +2,18 @@ package addon
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -338,165 +335,4 @@ func TestPlanHealth(t *testing.T) {
 			}, p.available)
 		})
 	}
-}
-
-func TestConclude(t *testing.T) {
-	good := csr.Rotated(csr.PairVerdict{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
-	bad := csr.NotStored("because")
-	tests := map[string]struct {
-		results []result
-		change  func(p *plan)
-		want    metav1.ConditionStatus // empty: left alone
-		message string
-	}{
-		"one good": {results: []result{{condition: good}}, want: metav1.ConditionTrue, message: good.Message},
-		"one bad keeps the words of the contract": {
-			results: []result{{condition: bad, signer: "s"}}, want: metav1.ConditionFalse,
-			message: "Failed to rotated client certificate because",
-		},
-		"one that waits is not told": {results: []result{{}}},
-		"the worst of several wins and is named": {
-			results: []result{{condition: good, signer: "a"}, {condition: bad, signer: "b"}, {signer: "c"}},
-			want:    metav1.ConditionFalse, message: "Failed to rotated client certificate because (signer b)",
-		},
-		"one that waits keeps the good news back": {results: []result{{condition: good}, {}}},
-		"so does one for which the hub must move": {
-			results: []result{{condition: good}}, change: func(p *plan) { p.waits = true },
-		},
-		"one that cannot be served is told": {
-			results: []result{{condition: good, signer: "a"}},
-			change:  func(p *plan) { p.refused = []result{{condition: bad}} },
-			want:    metav1.ConditionFalse, message: "Failed to rotated client certificate because",
-		},
-		"no registration, nothing to tell": {},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			p := plan{remove: removeStale}
-			if tc.change != nil {
-				tc.change(&p)
-			}
-			after := conclude(addonWith(), p, tc.results)
-			if tc.want == "" {
-				assert.Empty(t, after.Status.Conditions)
-				return
-			}
-			require.Len(t, after.Status.Conditions, 1)
-			assert.Equal(t, "ClusterCertificateRotated", after.Status.Conditions[0].Type)
-			assert.Equal(t, tc.want, after.Status.Conditions[0].Status)
-			assert.Equal(t, tc.message, after.Status.Conditions[0].Message)
-		})
-	}
-}
-
-func TestConcludeDeclaresTheDriverAndClearsWhatIsOver(t *testing.T) {
-	f := addonWith(customSigner("example.com/s"), addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient},
-		hubClient("token", "u"))
-	after := conclude(f, decide(f), nil)
-	assert.Nil(t, after.Status.Registrations[0].KubeClient)
-	assert.Equal(t, "csr", after.Status.Registrations[1].KubeClient.Driver)
-	assert.Equal(t, "csr", after.Status.Registrations[2].KubeClient.Driver)
-	assert.Equal(t, "token", f.addon.Status.Registrations[2].KubeClient.Driver, "the cached object is left alone")
-
-	over := addonWith()
-	over.addon.Status.Conditions = []metav1.Condition{{Type: "ClusterCertificateRotated"}, {Type: "Other"}}
-	cleared := conclude(over, plan{remove: removeAll}, nil)
-	require.Len(t, cleared.Status.Conditions, 1)
-	assert.Equal(t, "Other", cleared.Status.Conditions[0].Type)
-}
-
-func TestCheckOwner(t *testing.T) {
-	secret := func(addon, cluster string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{
-			names.LabelCredential: "addon", names.LabelAddonName: addon, names.LabelClusterName: cluster,
-		}}}
-	}
-	tests := map[string]struct {
-		secret  *corev1.Secret
-		split   bool
-		refused bool
-	}{
-		"a Secret without our labels may be taken over":    {secret: &corev1.Secret{}},
-		"our own Secret is ours":                           {secret: secret("hello", "c1")},
-		"that of another add-on is not":                    {secret: secret("other", "c1"), refused: true},
-		"that of a former name of this cluster is":         {secret: secret("hello", "c0")},
-		"that of a neighbour on a hosting cluster is not":  {secret: secret("hello", "c0"), split: true, refused: true},
-		"our own Secret on a hosting cluster is ours also": {secret: secret("hello", "c1"), split: true},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			err := checkOwner(tc.secret, facts{name: "hello", cluster: "c1", split: tc.split}, sideAgent)
-			if !tc.refused {
-				assert.NoError(t, err)
-				return
-			}
-			assert.ErrorContains(t, err, "give one of the two add-ons another namespace")
-		})
-	}
-}
-
-func TestFromOtherHub(t *testing.T) {
-	here := csr.HubServer{Cluster: "hub", Server: "https://hub"}
-	there := csr.HubServer{Cluster: "hub", Server: "https://other"}
-	kubeconfig := func(s csr.HubServer) []byte {
-		raw, err := s.Kubeconfig()
-		require.NoError(t, err)
-		return raw
-	}
-	tests := map[string]struct {
-		annotation string
-		kubeconfig []byte
-		want       bool
-	}{
-		"nothing is known":                      {},
-		"the annotation says so":                {annotation: there.Name(), want: true},
-		"the annotation says it is not":         {annotation: here.Name(), kubeconfig: []byte("edited by hand")},
-		"without it the kubeconfig says so":     {kubeconfig: kubeconfig(there), want: true},
-		"without it the kubeconfig says it not": {kubeconfig: kubeconfig(here)},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": tc.kubeconfig}}
-			if tc.annotation != "" {
-				secret.Annotations = map[string]string{names.AnnotationHub: tc.annotation}
-			}
-			assert.Equal(t, tc.want, fromOtherHub(secret, here))
-		})
-	}
-}
-
-func TestFillKeepsWhatOthersPutThere(t *testing.T) {
-	r := &Reconciler{Server: csr.HubServer{Cluster: "hub", Server: "https://hub"}}
-	seen := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"theirs": "x"}},
-		Data:       map[string][]byte{"theirs": []byte("x"), "kubeconfig": []byte("old")},
-	}
-	pair := csr.Pair{Certificate: []byte("crt"), Key: []byte("key")}
-	got, err := r.fill(addonWith(), registration{kubeconfig: true}, seen, pair)
-	require.NoError(t, err)
-	assert.Equal(t, "x", string(got.Data["theirs"]))
-	assert.Equal(t, "x", got.Labels["theirs"])
-	assert.Equal(t, "c1", string(got.Data["cluster-name"]))
-	assert.True(t, r.Server.Describes(got.Data["kubeconfig"]))
-	assert.Equal(t, "old", string(seen.Data["kubeconfig"]), "what was read is left alone")
-	selector := SecretSelector("c1")
-	assert.True(t, selector.Matches(labelsOf(got)))
-	assert.False(t, SecretSelector("c2").Matches(labelsOf(got)))
-	assert.False(t, selector.Matches(labelsOf(seen)))
-
-	again, err := r.fill(addonWith(), registration{kubeconfig: true}, got, pair)
-	require.NoError(t, err)
-	assert.Equal(t, got, again, "filled once, nothing is left to write")
-	bare, err := r.fill(addonWith(), registration{}, &corev1.Secret{}, pair)
-	require.NoError(t, err)
-	assert.NotContains(t, bare.Data, "kubeconfig")
-}
-
-func TestFailedResultsAreNotServed(t *testing.T) {
-	good := result{condition: csr.Rotated(csr.PairVerdict{}), served: true}
-	assert.Equal(t, good, good.failed(nil))
-	failed := good.failed(errors.New("disk full"))
-	assert.False(t, failed.served)
-	assert.True(t, strings.Contains(failed.condition.Message, "disk full"))
-	assert.Equal(t, reconcile.ClassRetry, failed.outcome.Class())
 }

@@ -15,8 +15,8 @@
 // Secret of its own (package csr).
 //
 // A credential in use is never given up before its successor is there, whatever changes: the subject, the signer or the
-// namespace. Nothing is removed on the ground of something that could not be read, nor while an add-on is being deleted,
-// because its last duties may need the hub.
+// namespace. Nothing is removed on the ground of something that could not be read, nor while an add-on is being
+// deleted, because its last duties may need the hub.
 //
 // Leases, and namespaces that are waited for, are watched one by one (watch.go): a cluster has many of both, and only a
 // few are of interest here.

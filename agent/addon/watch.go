@@ -120,9 +120,7 @@ func (w *watcher) run(ctx context.Context) {
 		for t := range wanted {
 			if stops[t] == nil {
 				g := &glass{changed: func(before, after client.Object) { w.wake(t, before, after) }}
-				watching, stop := context.WithCancel(ctx)
-				stops[t], w.glasses[t] = stop, g
-				go w.reflector(t, g).RunWithContext(watching)
+				stops[t], w.glasses[t] = w.keepOn(ctx, t, g), g
 			}
 		}
 		w.mu.Unlock()
@@ -135,6 +133,16 @@ func (w *watcher) run(ctx context.Context) {
 		case <-w.moved:
 		}
 	}
+}
+
+// keepOn keeps a glass on its target until the returned function is called.
+func (w *watcher) keepOn(ctx context.Context, t target, g *glass) context.CancelFunc {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		w.reflector(t, g).RunWithContext(ctx)
+	}()
+	return stop
 }
 
 // wake asks for a pass of every add-on that wants the target, unless nothing of interest changed.
@@ -175,7 +183,9 @@ func (w *watcher) reflector(t target, g *glass) *cache.Reflector {
 			return events, err
 		},
 	}
-	return cache.NewReflectorWithOptions(lw, nil, g, cache.ReflectorOptions{Name: "agent.addon", TypeDescription: t.String()})
+	return cache.NewReflectorWithOptions(lw, nil, g, cache.ReflectorOptions{
+		Name: "agent.addon", TypeDescription: t.String(),
+	})
 }
 
 func (t target) emptyList() client.ObjectList {

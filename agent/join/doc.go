@@ -9,8 +9,8 @@
 //     stay the same ever after.
 //   - credential.go: whether the stored credential may be used. Judge is pure; Prepare is what the composition root
 //     calls before it chooses between joining and serving.
-//   - reconciler.go and its siblings: one Reconciler for both phases. While joining it holds the bootstrap client, makes
-//     sure that the ManagedCluster exists, and stores a credential only then: a stored credential ends the joining for
+//   - reconciler.go and its siblings: one Reconciler for both phases. While joining it holds the bootstrap client, sees
+//     to it that the ManagedCluster exists, and stores a credential only then: a stored credential ends the joining for
 //     good. While serving it holds the hub client, replaces the certificate in the last quarter of its lifetime and
 //     tells so in the condition ClusterCertificateRotated.
 //

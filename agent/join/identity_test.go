@@ -98,7 +98,7 @@ func TestADrawnNameJoinsAPendingKeyWithoutHarm(t *testing.T) {
 
 func TestParseBootstrapNamesItsSource(t *testing.T) {
 	_, err := ParseBootstrap([]byte("current-context: x\n"), "/bootstrap/kubeconfig")
-	assert.EqualError(t, err,
+	require.EqualError(t, err,
 		`bootstrap kubeconfig /bootstrap/kubeconfig: current-context is "x", but contexts has no such entry`)
 	_, err = ParseBootstrap(nil, "secret open-cluster-management-agent/bootstrap-hub-kubeconfig")
 	assert.EqualError(t, err,

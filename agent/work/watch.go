@@ -84,16 +84,17 @@ func (w *watcher) run(ctx context.Context) {
 // follow lists and watches one resource in one namespace until the context ends.
 func (w *watcher) follow(ctx context.Context, key watchKey) {
 	resource := w.client.Resource(key.resource).Namespace(key.namespace)
-	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{
+	lists := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return resource.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return resource.Watch(ctx, options)
 		},
-	}, &metav1.PartialObjectMetadata{}, &sightings{ledger: w.ledger, key: key}, cache.ReflectorOptions{
-		Name: "agent.work", TypeDescription: key.String(),
-	})
+	}
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, w.client),
+		&metav1.PartialObjectMetadata{}, &sightings{ledger: w.ledger, key: key},
+		cache.ReflectorOptions{Name: "agent.work", TypeDescription: key.String()})
 	pause := firstPause
 	for ctx.Err() == nil {
 		err := reflector.ListAndWatchWithContext(ctx)

@@ -124,7 +124,7 @@ func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.Man
 		return nil, fmt.Errorf("listing ManifestWorks of add-ons: %w", err)
 	}
 	foreign := metav1.PartialObjectMetadataList{}
-	foreign.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWorkList"))
+	foreign.SetGroupVersionKind(workKind("ManifestWorkList"))
 	if err := r.ForeignWorks.List(ctx, &foreign, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing other ManifestWorks: %w", err)
 	}
@@ -150,8 +150,13 @@ func (r *Reconciler) prove(ctx context.Context, namespace string) *unseen {
 	if found.addons, found.err = r.any(ctx, namespace, addons); found.err != nil {
 		return &found
 	}
-	found.works, found.err = r.any(ctx, namespace, workv1.SchemeGroupVersion.WithKind("ManifestWorkList"))
+	found.works, found.err = r.any(ctx, namespace, workKind("ManifestWorkList"))
 	return &found
+}
+
+// workKind returns a kind of the API of ManifestWorks.
+func workKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: workv1.GroupName, Version: workv1.GroupVersion.Version, Kind: kind}
 }
 
 func (r *Reconciler) any(ctx context.Context, namespace string, kind schema.GroupVersionKind) (bool, error) {

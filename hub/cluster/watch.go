@@ -35,7 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
 	whenWorksMatter := handler.EnqueueRequestsFromMapFunc(r.worksMatter)
 	foreign := &metav1.PartialObjectMetadata{}
-	foreign.SetGroupVersionKind(workv1.SchemeGroupVersion.WithKind("ManifestWork"))
+	foreign.SetGroupVersionKind(workKind("ManifestWork"))
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		For(&clusterv1.ManagedCluster{}).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(shared),

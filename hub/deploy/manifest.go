@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,7 +46,7 @@ func encode(objects []*unstructured.Unstructured) ([]manifest, error) {
 		id := identity{
 			object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName(),
 		}
-		raw, err := json.Marshal(object.Object)
+		raw, err := json.Marshal(withoutNulls(object.Object))
 		switch {
 		case err != nil:
 			problems = append(problems, fmt.Sprintf("%s cannot be encoded: %v", id, err))
@@ -62,6 +63,19 @@ func encode(objects []*unstructured.Unstructured) ([]manifest, error) {
 		return nil, &addon.InvalidError{Message: strings.Join(problems, "; ")}
 	}
 	return all, nil
+}
+
+// withoutNulls drops the creation time that Go types encode as null. The API server drops it from a ManifestWork, and
+// what we want must not differ from what we can have.
+func withoutNulls(object map[string]any) map[string]any {
+	metadata, ok := object["metadata"].(map[string]any)
+	if value, stated := metadata["creationTimestamp"]; !ok || !stated || value != nil {
+		return object
+	}
+	object, metadata = maps.Clone(object), maps.Clone(metadata)
+	delete(metadata, "creationTimestamp")
+	object["metadata"] = metadata
+	return object
 }
 
 // isHook tells whether an object is to run before the add-on goes, and not when it comes.

@@ -362,6 +362,15 @@ func TestDriftOfAWorkIsRepaired(t *testing.T) {
 	}
 }
 
+func TestTheNullsOfGoTypesAreNotDeployed(t *testing.T) {
+	object := configMap("a", 1)
+	object.Object["metadata"] = map[string]any{"name": "a", "creationTimestamp": nil}
+	manifests, err := encode([]*unstructured.Unstructured{object})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"x"}}`, string(manifests[0].raw))
+	assert.Contains(t, object.Object["metadata"], "creationTimestamp", "the rendering itself is left alone")
+}
+
 func TestWorkNames(t *testing.T) {
 	for name, want := range map[string]int{
 		"addon-a-deploy-0": 0, "addon-a-deploy-12": 12, "addon-a-deploy-": -1, "addon-a-deploy-01": -1, "addon-a-deploy-x": -1,

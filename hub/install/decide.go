@@ -158,7 +158,8 @@ func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.Cluster
 	if same && len(refs)+1 == len(addon.OwnerReferences) {
 		return false
 	}
-	addon.OwnerReferences = append(refs, want)
+	refs = append(refs, want)
+	addon.OwnerReferences = refs
 	return true
 }
 

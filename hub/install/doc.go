@@ -2,7 +2,7 @@
 // into ManagedClusterAddOns. The key of a pass is one add-on on one cluster, so that a change of a decision costs as
 // much on a hub of 3,000 clusters as on one of three, and no cluster waits for another.
 //
-// An add-on is installed where one of the Placements selects the cluster. It is uninstalled only when all of this holds:
+// An add-on is installed where one of the Placements selects the cluster. It is uninstalled only when all this holds:
 //
 //   - the ClusterManagementAddOn exists, is not being deleted, and is managed by its life cycle annotation;
 //   - this reconciler created the ManagedClusterAddOn: label addon.spokelet.io/installed-by=placement. What people (or

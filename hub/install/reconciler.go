@@ -24,11 +24,11 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many add-ons are looked at at once.
+	// Workers is how many add-ons are looked at at the same time.
 	Workers int
 }
 
-// Reconcile installs, uninstalls or leaves one add-on on one cluster; the request is the key of the ManagedClusterAddOn.
+// Reconcile installs or uninstalls one add-on on one cluster; the request is the key of its ManagedClusterAddOn.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {

@@ -32,7 +32,7 @@ type Reconciler struct {
 	Client client.Client
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many Placements are looked at at once.
+	// Workers is how many Placements are looked at at the same time.
 	Workers int
 }
 

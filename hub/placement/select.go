@@ -76,7 +76,7 @@ func selectClusters(
 	}
 	slices.Sort(kept)
 	slices.Sort(fresh)
-	s.names = append(kept, fresh...)
+	s.names = slices.Concat(kept, fresh)
 	if n := spec.NumberOfClusters; n != nil {
 		s.names = s.names[:min(len(s.names), max(int(*n), 0))]
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // the instant of all tests
+// noon is the instant of all tests.
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func template(name string) addonv1beta1.AddOnConfig {
 	return addonv1beta1.AddOnConfig{

@@ -274,7 +274,7 @@ func TestConcludePlanByLifeCycle(t *testing.T) {
 func TestProgressDeadline(t *testing.T) {
 	tests := map[string]time.Duration{
 		"": 0, "None": 0, "90s": 90 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "0s": 0,
-		"5|": 0, "5": 0, "m": 0, "-5m": 0, "5m ": 0, "99999999999999999999h": 0, "1.5h": 0,
+		"5|": 0, "5": 0, "m": 0, "-5m": 0, "5mm": 0, "99999999999999999999h": 0, "1.5h": 0,
 	}
 	for text, want := range tests {
 		t.Run(text, func(t *testing.T) {

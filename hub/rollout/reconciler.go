@@ -20,7 +20,7 @@ type Reconciler struct {
 	Client client.Client
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many add-ons are looked at at the same time.
+	// Workers is how many add-ons are worked on at the same time.
 	Workers int
 
 	// configs reads configs, untyped, from the cache of the hub.

@@ -581,3 +581,20 @@ func TestLongSignerMakesAVolumeNameThatKubernetesTakes(t *testing.T) {
 	assert.Len(t, name, 63)
 	assert.Equal(t, name, container(t, result.Objects[0], "volumeMounts", 1, "name"))
 }
+
+func BenchmarkRender(b *testing.B) {
+	u := &unstructured.Unstructured{}
+	raw, err := testdata.ReadFile("testdata/hello-template.yaml")
+	require.NoError(b, err)
+	require.NoError(b, yaml.Unmarshal(raw, &u.Object))
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}}
+	config := &addonv1beta1.AddOnDeploymentConfig{}
+	config.Spec.CustomizedVariables = []addonv1beta1.CustomizedVariable{{Name: "LOG_LEVEL", Value: "2"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		read, err := template.ReadTemplate(u)
+		require.NoError(b, err)
+		_, err = template.Render(template.Input{Template: read, Config: config, Cluster: cluster, AddOn: "hello-template"})
+		require.NoError(b, err)
+	}
+}

@@ -56,7 +56,7 @@ const (
 const (
 	// LabelCredential marks the Secrets in which the agent keeps credentials, so that it finds them again after a
 	// restart; its value is CredentialAddon or CredentialPending. LabelClusterName and LabelAddonName say whose they are.
-	LabelCredential = "spokelet.io/credential"
+	LabelCredential = "spokelet.io/credential" //nolint:gosec // the name of a label, not a credential
 	// CredentialAddon marks the Secret that an add-on agent reads.
 	CredentialAddon = "addon"
 	// CredentialPending marks a private key that waits for its certificate.
@@ -97,7 +97,7 @@ const (
 	// SecretBootstrap holds the bootstrap kubeconfig in the agent's namespace.
 	SecretBootstrap = "bootstrap-hub-kubeconfig" //nolint:gosec // the name of a Secret, not a credential
 	// SecretHub holds the agent's own hub credential in the agent's namespace.
-	SecretHub = "hub-kubeconfig-secret"
+	SecretHub = "hub-kubeconfig-secret" //nolint:gosec // the name of a Secret, not a credential
 	// LeaseCluster is the heartbeat of a cluster in its hub namespace.
 	LeaseCluster = "managed-cluster-lease"
 	// FieldManagerWork is the field manager and user agent of writes to the spoke.

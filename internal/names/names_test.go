@@ -25,7 +25,7 @@ func TestTheRegisterOfConditionsIsUniqueAndSorted(t *testing.T) {
 		assert.False(t, seen[owner], "%v stands twice", owner)
 		seen[owner] = true
 		assert.NotEmpty(t, owner.Kind)
-		assert.Regexp(t, regexp.MustCompile(`^(agent|hub)\.[a-z]+$`), owner.Writer)
+		assert.Regexp(t, `^(agent|hub)\.[a-z]+$`, owner.Writer)
 	}
 	assert.True(t, slices.IsSortedFunc(owners, func(a, b names.ConditionOwner) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Type, b.Type), strings.Compare(a.Writer, b.Writer))

@@ -1,22 +1,18 @@
 package credentials_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -106,31 +102,31 @@ func (m *member) removeAddon() {
 
 func TestAnAddonGetsItsCredentials(t *testing.T) {
 	m := newMember(t, "addon")
-	m.createNamespace("addon-ns")
+	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeCustomized, "addon-ns", kubeClient("user"), customSigner(ownSigner))
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"), customSigner(ownSigner))
 
 	byS := map[string]certificatesv1.CertificateSigningRequest{}
 	for _, request := range m.awaitRequests(hello, 2) {
 		byS[request.Spec.SignerName] = request
 	}
 	kube, own := byS[certificatesv1.KubeAPIServerClientSignerName], byS[ownSigner]
-	assert.Regexp(t, "^addon-addon-hello-[0-9a-f]{10}$", kube.Name)
-	assert.Equal(t, map[string]string{names.LabelClusterName: "addon", names.LabelAddonName: hello}, kube.Labels)
-	assert.Equal(t, csr.ClusterUser("addon", "a1"), kube.Spec.Username)
+	assert.Regexp(t, "^addon-"+m.name+"-hello-[0-9a-f]{10}$", kube.Name)
+	assert.Equal(t, map[string]string{names.LabelClusterName: m.name, names.LabelAddonName: hello}, kube.Labels)
+	assert.Equal(t, csr.ClusterUser(m.name, "a1"), kube.Spec.Username)
 	m.approve(kube)
 	m.sign(own)
 
-	secret := m.awaitSecret("addon-ns", helloKube)
-	assert.Equal(t, "addon", string(secret.Data["cluster-name"]))
+	secret := m.awaitSecret(m.addonNamespace, helloKube)
+	assert.Equal(t, m.name, string(secret.Data["cluster-name"]))
 	assert.True(t, m.server.Describes(secret.Data["kubeconfig"]))
-	want, err := csr.ForAddon("addon", hello, kubeClient("user"))
+	want, err := csr.ForAddon(m.name, hello, kubeClient("user"))
 	require.NoError(t, err)
 	verdict := csr.JudgePair(csr.PairOf(secret.Data), want, time.Now())
 	assert.True(t, verdict.Fits, verdict.Why)
-	secret = m.awaitSecret("addon-ns", helloOwn)
+	secret = m.awaitSecret(m.addonNamespace, helloOwn)
 	assert.NotContains(t, secret.Data, "kubeconfig")
-	assert.Equal(t, "addon", string(secret.Data["cluster-name"]))
+	assert.Equal(t, m.name, string(secret.Data["cluster-name"]))
 
 	told := m.awaitCondition("ClusterCertificateRotated", metav1.ConditionTrue, "ClientCertificateUpdated")
 	assert.Contains(t, told.Message, "client certificate rotated starting from ")
@@ -139,15 +135,15 @@ func TestAnAddonGetsItsCredentials(t *testing.T) {
 	assert.Len(t, m.requests(hello), 2)
 
 	m.removeAddon()
-	m.awaitGone("addon-ns", helloKube)
-	m.awaitGone("addon-ns", helloOwn)
+	m.awaitGone(m.addonNamespace, helloKube)
+	m.awaitGone(m.addonNamespace, helloOwn)
 }
 
 func TestADeniedAddonIsToldAtOnce(t *testing.T) {
 	m := newMember(t, "addon-denied")
-	m.createNamespace("addon-denied-ns")
+	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeCustomized, "addon-denied-ns", kubeClient("user"))
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	request := m.awaitRequests(hello, 1)[0]
 	m.decide(request, certificatesv1.CertificateDenied, "NotToday")
 	told := m.awaitCondition("ClusterCertificateRotated", metav1.ConditionFalse, "ClientCertificateUpdateFailed")
@@ -160,10 +156,10 @@ func TestAMissingNamespaceCostsNoSecondRequest(t *testing.T) {
 	m := newMember(t, "addon-late")
 	config := m.accepted()
 	stop := m.serve(config)
-	m.enable(addonv1beta1.HealthCheckModeCustomized, "addon-late-ns", kubeClient("user"))
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	m.approve(m.awaitRequests(hello, 1)[0])
 	told := m.awaitCondition("ClusterCertificateRotated", metav1.ConditionFalse, "ClientCertificateUpdateFailed")
-	assert.Contains(t, told.Message, "namespace addon-late-ns of the add-on agent does not exist")
+	assert.Contains(t, told.Message, "namespace "+m.addonNamespace+" of the add-on agent does not exist")
 	m.eventually(func() bool {
 		pending := m.pending()
 		return len(pending) == 1 && len(pending[0].Data[csr.KeyCertificate]) > 0
@@ -171,8 +167,8 @@ func TestAMissingNamespaceCostsNoSecondRequest(t *testing.T) {
 
 	stop()
 	m.serve(config)
-	m.createNamespace("addon-late-ns")
-	m.awaitSecret("addon-late-ns", helloKube)
+	m.createNamespace(m.addonNamespace)
+	m.awaitSecret(m.addonNamespace, helloKube)
 	m.awaitCondition("ClusterCertificateRotated", metav1.ConditionTrue, "ClientCertificateUpdated")
 	assert.Len(t, m.requests(hello), 1)
 	m.eventually(func() bool { return len(m.pending()) == 0 }, "the pending key is gone")
@@ -181,35 +177,35 @@ func TestAMissingNamespaceCostsNoSecondRequest(t *testing.T) {
 func TestAWaitingSecretAppearsWithItsNamespaceWithoutARestart(t *testing.T) {
 	m := newMember(t, "addon-soon")
 	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeCustomized, "addon-soon-ns", kubeClient("user"))
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	m.approve(m.awaitRequests(hello, 1)[0])
 	m.awaitCondition("ClusterCertificateRotated", metav1.ConditionFalse, "ClientCertificateUpdateFailed")
-	m.createNamespace("addon-soon-ns")
-	m.awaitSecret("addon-soon-ns", helloKube)
+	m.createNamespace(m.addonNamespace)
+	m.awaitSecret(m.addonNamespace, helloKube)
 	m.awaitCondition("ClusterCertificateRotated", metav1.ConditionTrue, "ClientCertificateUpdated")
 	assert.Len(t, m.requests(hello), 1)
 }
 
 func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 	m := newMember(t, "addon-changes")
-	m.createNamespace("addon-changes-ns")
-	m.createNamespace("addon-changes-ns2")
+	m.createNamespace(m.addonNamespace)
+	m.createNamespace(m.addonNamespace+"2")
 	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeCustomized, "addon-changes-ns", kubeClient("user"))
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	m.approve(m.awaitRequests(hello, 1)[0])
-	first := m.awaitSecret("addon-changes-ns", helloKube)
+	first := m.awaitSecret(m.addonNamespace, helloKube)
 
 	// Another subject: the same Secret, replaced in place.
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) { s.Registrations[0].KubeClient.Subject.User = "other" })
 	requests := m.awaitRequests(hello, 2)
-	still := m.secret("addon-changes-ns", helloKube)
+	still := m.secret(m.addonNamespace, helloKube)
 	require.NotNil(t, still)
 	assert.Equal(t, first.Data, still.Data)
 	m.approveAll(requests)
 	m.eventually(func() bool {
-		return string(m.secret("addon-changes-ns", helloKube).Data["tls.crt"]) != string(first.Data["tls.crt"])
+		return string(m.secret(m.addonNamespace, helloKube).Data["tls.crt"]) != string(first.Data["tls.crt"])
 	}, "the successor in the same secret")
-	assert.Equal(t, first.UID, m.secret("addon-changes-ns", helloKube).UID)
+	assert.Equal(t, first.UID, m.secret(m.addonNamespace, helloKube).UID)
 
 	// A registration that is empty for a moment, by a hub that does not say that it means it.
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
@@ -218,18 +214,18 @@ func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 			Type: "RegistrationApplied", Status: metav1.ConditionFalse, Reason: "SetPermissionFailed",
 		})
 	})
-	assert.Never(t, func() bool { return m.secret("addon-changes-ns", helloKube) == nil }, 20*tick, tick)
+	assert.Never(t, func() bool { return m.secret(m.addonNamespace, helloKube) == nil }, 20*tick, tick)
 
 	// Another namespace: the old Secret goes when the new one is there.
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
 		s.Registrations = []addonv1beta1.RegistrationConfig{kubeClient("other")}
-		s.Namespace = "addon-changes-ns2"
+		s.Namespace = m.addonNamespace+"2"
 	})
 	requests = m.awaitRequests(hello, 3)
-	require.NotNil(t, m.secret("addon-changes-ns", helloKube))
+	require.NotNil(t, m.secret(m.addonNamespace, helloKube))
 	m.approveAll(requests)
-	m.awaitSecret("addon-changes-ns2", helloKube)
-	m.awaitGone("addon-changes-ns", helloKube)
+	m.awaitSecret(m.addonNamespace+"2", helloKube)
+	m.awaitGone(m.addonNamespace, helloKube)
 
 	// No registration any more, and the hub says so.
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
@@ -238,7 +234,7 @@ func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 			Type: "RegistrationApplied", Status: metav1.ConditionTrue, Reason: "NilRegistration",
 		})
 	})
-	m.awaitGone("addon-changes-ns2", helloKube)
+	m.awaitGone(m.addonNamespace+"2", helloKube)
 	assert.Len(t, m.requests(hello), 3)
 }
 
@@ -254,59 +250,84 @@ func (m *member) approveAll(requests []certificatesv1.CertificateSigningRequest)
 
 func TestAnotherSignerRemovesTheOldSecretWhenTheNewOneIsThere(t *testing.T) {
 	m := newMember(t, "addon-signer")
-	m.createNamespace("addon-signer-ns")
+	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeCustomized, "addon-signer-ns", customSigner(ownSigner))
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, customSigner(ownSigner))
 	m.sign(m.awaitRequests(hello, 1)[0])
-	m.awaitSecret("addon-signer-ns", helloOwn)
+	m.awaitSecret(m.addonNamespace, helloOwn)
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
 		s.Registrations = []addonv1beta1.RegistrationConfig{customSigner(ownSigner2)}
 	})
 	for _, request := range m.awaitRequests(hello, 2) {
 		if request.Spec.SignerName == ownSigner2 {
-			require.NotNil(t, m.secret("addon-signer-ns", helloOwn))
+			require.NotNil(t, m.secret(m.addonNamespace, helloOwn))
 			m.sign(request)
 		}
 	}
-	m.awaitSecret("addon-signer-ns", "hello-example.com-other-client-cert")
-	m.awaitGone("addon-signer-ns", helloOwn)
+	m.awaitSecret(m.addonNamespace, "hello-example.com-other-client-cert")
+	m.awaitGone(m.addonNamespace, helloOwn)
+}
+
+func TestACertificateIsReplacedBeforeItExpires(t *testing.T) {
+	m := newMember(t, "addon-rotates")
+	m.createNamespace(m.addonNamespace)
+	m.serve(m.accepted())
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, customSigner(ownSigner))
+	m.signFor(m.awaitRequests(hello, 1)[0], 8*time.Second)
+	first := m.awaitSecret(m.addonNamespace, helloOwn)
+	var again certificatesv1.CertificateSigningRequest
+	for _, request := range m.awaitRequests(hello, 2) {
+		if len(request.Status.Certificate) == 0 {
+			again = request
+		}
+	}
+	want, err := csr.ForAddon(m.name, hello, customSigner(ownSigner))
+	require.NoError(t, err)
+	verdict := csr.JudgePair(csr.PairOf(first.Data), want, time.Now())
+	assert.True(t, verdict.Fits, "asked for while the old one is good: %s", verdict.Why)
+	assert.True(t, verdict.Due(again.CreationTimestamp.Add(time.Second)), "not asked for before %s", verdict.RotateAt)
+	m.sign(again)
+	m.eventually(func() bool {
+		return string(m.secret(m.addonNamespace, helloOwn).Data["tls.key"]) != string(first.Data["tls.key"])
+	}, "another key")
+	assert.Len(t, m.requests(hello), 2)
 }
 
 func TestSecretsOfAnAddonThatWentWhileTheAgentWasDownAreRemoved(t *testing.T) {
 	m := newMember(t, "addon-orphan")
-	m.createNamespace("addon-orphan-ns")
+	m.createNamespace(m.addonNamespace)
 	config := m.accepted()
 	stop := m.serve(config)
-	m.enable(addonv1beta1.HealthCheckModeCustomized, "addon-orphan-ns", kubeClient("user"), customSigner(ownSigner))
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"), customSigner(ownSigner))
 	for _, request := range m.awaitRequests(hello, 2) {
 		if request.Spec.SignerName != ownSigner {
 			m.approve(request)
 		}
 	}
-	m.awaitSecret("addon-orphan-ns", helloKube)
+	m.awaitSecret(m.addonNamespace, helloKube)
 	m.eventually(func() bool { return len(m.pending()) == 1 }, "one key still waits")
 	stop()
 	m.removeAddon()
 	bystander := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "addon-orphan-ns", Name: "bystander",
+		Namespace: m.addonNamespace, Name: "bystander",
 		Labels: map[string]string{names.LabelClusterName: m.name, names.LabelAddonName: hello},
 	}}
 	require.NoError(t, shared.admin.Create(t.Context(), bystander))
 
 	m.serve(config)
-	m.awaitGone("addon-orphan-ns", helloKube)
+	m.awaitGone(m.addonNamespace, helloKube)
 	m.eventually(func() bool { return len(m.pending()) == 0 }, "the pending key of the add-on is gone too")
-	assert.NotNil(t, m.secret("addon-orphan-ns", "bystander"), "a Secret that is not ours stays")
+	assert.NotNil(t, m.secret(m.addonNamespace, "bystander"), "a Secret that is not ours stays")
 }
 
 func TestASecretOfAFormerAgentIsTakenOver(t *testing.T) {
 	m := newMember(t, "addon-adopts")
-	m.createNamespace("addon-adopts-ns")
+	m.createNamespace(m.addonNamespace)
 	config := m.accepted()
 	stop := m.serve(config)
-	m.enable(addonv1beta1.HealthCheckModeCustomized, "addon-adopts-ns", kubeClient("user"))
+	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	m.approve(m.awaitRequests(hello, 1)[0])
-	secret := m.awaitSecret("addon-adopts-ns", helloKube)
+	secret := m.awaitSecret(m.addonNamespace, helloKube)
 	stop()
 	// As an agent leaves it that marks nothing.
 	secret.Labels, secret.Annotations = nil, nil
@@ -314,141 +335,10 @@ func TestASecretOfAFormerAgentIsTakenOver(t *testing.T) {
 	require.NoError(t, shared.admin.Update(t.Context(), secret))
 
 	m.serve(config)
-	m.eventually(func() bool { return m.secret("addon-adopts-ns", helloKube).Labels[names.LabelCredential] != "" }, "our mark")
-	after := m.secret("addon-adopts-ns", helloKube)
+	m.eventually(func() bool { return m.secret(m.addonNamespace, helloKube).Labels[names.LabelCredential] != "" }, "our mark")
+	after := m.secret(m.addonNamespace, helloKube)
 	assert.Equal(t, secret.Data, after.Data)
 	assert.Len(t, m.requests(hello), 1, "a good certificate is not asked for again")
 	m.removeAddon()
-	m.awaitGone("addon-adopts-ns", helloKube)
-}
-
-func (m *member) renew(at time.Time) {
-	m.t.Helper()
-	renewed := metav1.NewMicroTime(at)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.name + "-ns", Name: hello}}
-	err := shared.admin.Get(m.t.Context(), client.ObjectKeyFromObject(lease), lease)
-	lease.Spec.RenewTime = &renewed
-	if apierrors.IsNotFound(err) {
-		require.NoError(m.t, shared.admin.Create(m.t.Context(), lease))
-		return
-	}
-	require.NoError(m.t, err)
-	require.NoError(m.t, shared.admin.Update(m.t.Context(), lease))
-}
-
-func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
-	m := newMember(t, "addon-health")
-	m.createNamespace("addon-health-ns")
-	m.leaseGrace = 2 * time.Second
-	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeLease, "addon-health-ns")
-
-	told := m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
-	assert.Equal(t, "The status of hello add-on is unknown. "+
-		"There is no lease addon-health-ns/hello: no agent of the add-on has renewed it yet.", told.Message)
-	m.renew(time.Now())
-	told = m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
-	assert.Equal(t, "hello add-on is available.", told.Message)
-	told = m.awaitCondition("Available", metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped")
-	assert.Contains(t, told.Message, "hello add-on is not available. Its lease addon-health-ns/hello was last renewed at ")
-	m.renew(time.Now().Add(time.Hour))
-	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "addon-health-ns", Name: hello}}
-	require.NoError(t, shared.admin.Delete(t.Context(), lease))
-	m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
-}
-
-func TestWhileTheHubHasLostSightOfTheClusterItSaysHowAddonsAre(t *testing.T) {
-	m := newMember(t, "addon-unknown")
-	m.createNamespace("addon-unknown-ns")
-	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeLease, "addon-unknown-ns")
-	m.renew(time.Now())
-	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
-
-	m.setCluster(metav1.ConditionUnknown)
-	lost := func() bool {
-		available := meta.FindStatusCondition(m.addon().Status.Conditions, "Available")
-		return available.Reason == "ManagedClusterLeaseUpdateStopped"
-	}
-	m.eventually(func() bool { // until the agent has heard of it, it may still write its own
-		m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
-			meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-				Type: "Available", Status: metav1.ConditionUnknown, Reason: "ManagedClusterLeaseUpdateStopped",
-			})
-		})
-		return lost() && m.addonRests()
-	}, "the word of the hub stands")
-	m.renew(time.Now())
-	assert.Never(t, func() bool { return !lost() }, 20*tick, tick)
-
-	m.setCluster(metav1.ConditionTrue)
-	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
-}
-
-func (m *member) setCluster(available metav1.ConditionStatus) {
-	m.t.Helper()
-	var mc clusterv1.ManagedCluster
-	require.NoError(m.t, shared.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc))
-	meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
-		Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test",
-	})
-	require.NoError(m.t, shared.admin.Status().Update(m.t.Context(), &mc))
-}
-
-func TestAnAgentAtRestSendsNothing(t *testing.T) {
-	m := newMember(t, "addon-rests")
-	m.createNamespace("addon-rests-ns")
-	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeLease, "addon-rests-ns", kubeClient("user"), customSigner(ownSigner))
-	for _, request := range m.awaitRequests(hello, 2) {
-		if request.Spec.SignerName != ownSigner { // the other one is left waiting
-			m.approve(request)
-		}
-	}
-	m.awaitSecret("addon-rests-ns", helloKube)
-	m.renew(time.Now())
-	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
-	m.awaitQuiet()
-
-	hub, spoke := m.hubRequests.Load(), m.spokeRequests.Load()
-	for range 20 {
-		m.renew(time.Now())
-	}
-	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: "Progressing", Status: "True", Reason: "Theirs"})
-	})
-	assert.Never(t, func() bool {
-		return m.hubRequests.Load() != hub || m.spokeRequests.Load() != spoke
-	}, 50*tick, tick, "leases are renewed and others write, and the agent sends nothing")
-}
-
-// awaitQuiet waits until the agent has sent nothing for a while.
-func (m *member) awaitQuiet() {
-	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
-	defer cancel()
-	var last int64 = -1
-	for quiet := 0; quiet < 10; {
-		now := m.hubRequests.Load() + m.spokeRequests.Load()
-		if quiet++; now != last {
-			quiet, last = 0, now
-		}
-		select {
-		case <-ctx.Done():
-			m.t.Fatal("the agent does not come to rest")
-		case <-time.After(5 * tick):
-		}
-	}
-}
-
-// addonRests tells whether nobody writes the add-on for a moment.
-func (m *member) addonRests() bool {
-	version := m.addon().ResourceVersion
-	for range 10 {
-		if m.addon().ResourceVersion != version {
-			return false
-		}
-	}
-	return true
+	m.awaitGone(m.addonNamespace, helloKube)
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -39,8 +40,8 @@ import (
 // member is one cluster with its agent; hub and spoke are the same control plane.
 type member struct {
 	t *testing.T
-	// name is the name of the cluster; the agent's namespace is called like it with a suffix.
-	name, namespace string
+	// name is the name of the cluster; the namespaces of its agent and of its add-on are called like it with a suffix.
+	name, namespace, addonNamespace string
 	server          csr.HubServer
 	// hubRequests and spokeRequests count what the agent sends, watches aside.
 	hubRequests, spokeRequests atomic.Int64
@@ -48,10 +49,12 @@ type member struct {
 	leaseGrace                 time.Duration
 }
 
+// newMember makes a cluster whose name starts as given and was never used before.
 func newMember(t *testing.T, name string) *member {
 	t.Helper()
+	name += "-" + utilrand.String(5)
 	m := &member{
-		t: t, name: name, namespace: name + "-agent", credentials: make(chan join.Credential, 100),
+		t: t, name: name, namespace: name + "-agent", addonNamespace: name + "-ns", credentials: make(chan join.Credential, 100),
 		server: csr.HubServer{Cluster: "hub", Server: shared.plane.Host, CAData: shared.plane.CA()},
 	}
 	m.createNamespace(m.namespace)
@@ -201,8 +204,13 @@ func (m *member) approve(request certificatesv1.CertificateSigningRequest) {
 	m.decide(request, certificatesv1.CertificateApproved, "Approved")
 }
 
-// sign approves and issues a request of a custom signer.
+// sign approves and issues a request of a custom signer, for an hour.
 func (m *member) sign(request certificatesv1.CertificateSigningRequest) {
+	m.t.Helper()
+	m.signFor(request, time.Hour)
+}
+
+func (m *member) signFor(request certificatesv1.CertificateSigningRequest, lifetime time.Duration) {
 	m.t.Helper()
 	m.approve(request)
 	parsed, err := csr.ParseRequest(request.Spec.Request)
@@ -211,7 +219,7 @@ func (m *member) sign(request certificatesv1.CertificateSigningRequest) {
 	require.NoError(m.t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: parsed.Subject, DNSNames: parsed.DNSNames,
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now(), NotAfter: time.Now().Add(lifetime),
 	}
 	issuer := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}}
 	der, err := x509.CreateCertificate(rand.Reader, template, issuer, parsed.PublicKey, key)

@@ -26,13 +26,13 @@ func TestAClusterJoins(t *testing.T) {
 	m := newMember(t, "joins")
 	stop := m.join(shared.bootstrap)
 	request := m.awaitRequests("", 1)[0]
-	assert.Regexp(t, "^joins-[0-9a-f]{10}$", request.Name)
-	assert.Equal(t, "joins-", request.GenerateName)
-	assert.Equal(t, map[string]string{names.LabelClusterName: "joins"}, request.Labels)
+	assert.Regexp(t, "^"+m.name+"-[0-9a-f]{10}$", request.Name)
+	assert.Equal(t, m.name+"-", request.GenerateName)
+	assert.Equal(t, map[string]string{names.LabelClusterName: m.name}, request.Labels)
 	assert.Equal(t, certificatesv1.KubeAPIServerClientSignerName, request.Spec.SignerName)
 	var mc clusterv1.ManagedCluster
 	m.eventually(func() bool {
-		return shared.admin.Get(t.Context(), types.NamespacedName{Name: "joins"}, &mc) == nil
+		return shared.admin.Get(t.Context(), types.NamespacedName{Name: m.name}, &mc) == nil
 	}, "the ManagedCluster")
 	assert.False(t, mc.Spec.HubAcceptsClient)
 	require.Len(t, m.pending(), 1, "the key waits in a Secret")
@@ -44,7 +44,7 @@ func TestAClusterJoins(t *testing.T) {
 	stop()
 	assert.Empty(t, secret.Labels)
 	assert.Empty(t, secret.Annotations)
-	assert.Equal(t, "joins", string(secret.Data["cluster-name"]))
+	assert.Equal(t, m.name, string(secret.Data["cluster-name"]))
 	assert.Equal(t, "a1", string(secret.Data["agent-name"]))
 	assert.True(t, m.server.Describes(secret.Data["kubeconfig"]))
 	assert.Equal(t, credential.Pair, csr.PairOf(secret.Data))
@@ -125,9 +125,9 @@ func TestADeniedClusterAsksAgainAfterAPauseOnly(t *testing.T) {
 
 func TestNoCredentialIsStoredBeforeTheManagedClusterExists(t *testing.T) {
 	m := newMember(t, "no-cluster")
-	limited, err := shared.plane.User("joiner-without-clusters")
+	limited, err := shared.plane.User(m.name)
 	require.NoError(t, err)
-	m.grant("joiner-without-clusters", rbacv1.PolicyRule{
+	m.grant(m.name, rbacv1.PolicyRule{
 		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"},
 		Verbs: []string{"create", "get", "list", "watch"},
 	})
@@ -140,7 +140,7 @@ func TestNoCredentialIsStoredBeforeTheManagedClusterExists(t *testing.T) {
 	require.Nil(t, m.secret(m.namespace, names.SecretHub))
 	require.Empty(t, m.credentials)
 
-	m.grant("joiner-without-clusters", rbacv1.PolicyRule{
+	m.grant(m.name, rbacv1.PolicyRule{
 		APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"},
 		Verbs: []string{"create", "get"},
 	})
@@ -192,5 +192,6 @@ func TestAnIdentityIsDrawnOnce(t *testing.T) {
 		require.NoError(t, err)
 		return id
 	}
-	assert.Equal(t, identify(t.Context()), identify(t.Context()))
+	first := identify(t.Context())
+	assert.Equal(t, first, identify(t.Context()))
 }

@@ -42,8 +42,8 @@ func TestABadBootstrapKubeconfigIsNamed(t *testing.T) {
 			agent := &sandbox.Process{
 				Name: "agent", Path: filepath.Join(shared.binaries, "spokelet"), LogPath: filepath.Join(dir, "log"),
 				Args: []string{
-					"--spoke-cluster-name=unknown", "--bootstrap-kubeconfig=" + bootstrap, "--kubeconfig=" + own,
-					"--hub-kubeconfig-secret=no-such-secret", "--namespace=" + names.NamespaceAgent, "--leader-elect=false",
+					"--spoke-cluster-name=" + cluster.Name, "--bootstrap-kubeconfig=" + bootstrap, "--kubeconfig=" + own,
+					"--namespace=" + names.NamespaceAgent, "--leader-elect=false",
 				},
 			}
 			require.NoError(t, agent.Start())

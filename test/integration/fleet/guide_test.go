@@ -242,7 +242,7 @@ func assertReadsBackInBothVersions(t *testing.T, f *fleet.Fleet, cluster string)
 	assert.Equal(t, "hello-template-deploy-config", alphaCMA.Spec.SupportedConfigs[1].DefaultConfig.Name)
 	assert.Equal(t, "hello-template-deploy-config", betaCMA.Spec.DefaultConfigs[1].Name)
 	assert.Len(t, alphaCMA.Status.DefaultConfigReferences, 2)
-	assert.Equal(t, len(alphaCMA.Status.DefaultConfigReferences), len(betaCMA.Status.DefaultConfigReferences))
+	assert.Len(t, betaCMA.Status.DefaultConfigReferences, 2)
 
 	var alpha addonv1alpha1.ManagedClusterAddOn
 	var beta addonv1beta1.ManagedClusterAddOn

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return nil, err
 		}
-		stop := func() { os.RemoveAll(dir) }
+		stop := func() { report(os.RemoveAll(dir)) }
 		if err := build(ctx, dir); err != nil {
 			return stop, err
 		}
@@ -43,8 +43,15 @@ func TestMain(m *testing.M) {
 			return stop, err
 		}
 		shared.fleet = f
-		return func() { f.Close(); stop() }, startFleet(ctx, f)
+		return func() { report(f.Close()); stop() }, startFleet(ctx, f)
 	}))
+}
+
+// report says what went wrong after the tests, when no test is left to fail.
+func report(err error) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "cleaning up: %v\n", err)
+	}
 }
 
 // build builds our programs into dir.

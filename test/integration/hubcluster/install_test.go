@@ -77,7 +77,7 @@ func TestManyClustersFillSeveralPages(t *testing.T) {
 	for i := range 130 {
 		name := fmt.Sprintf("many-%03d", i)
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"many": "yes"}}}
-		require.NoError(t, eventuallyCreate(t, shared.admin, cluster))
+		eventuallyCreate(t, shared.admin, cluster)
 		want = append(want, name)
 	}
 	createPlacement(t, "many", nil, predicate(map[string]string{"many": "yes"}))
@@ -153,22 +153,22 @@ func TestDecisionsThatAreWrittenPageByPageUninstallNothingThatStays(t *testing.T
 		createLabelled(t, name, nil)
 	}
 	createPlacement(t, "paged", map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"}, nil)
-	writePage(t, "paged", "paged-x", "paged-a", "paged-b")
-	writePage(t, "paged", "paged-y", "paged-c")
+	writePage(t, "paged-x", "paged-a", "paged-b")
+	writePage(t, "paged-y", "paged-c")
 	createAddon(t, "paged", nil, "paged")
 	expectInstalled(t, "paged", "paged-a", "paged-b", "paged-c")
 	moving := getAddon(t, "paged-b", "paged").UID
 
 	// Cluster paged-b moves to the other page, and paged-c goes.
-	writePage(t, "paged", "paged-x", "paged-a")
-	writePage(t, "paged", "paged-y", "paged-b")
+	writePage(t, "paged-x", "paged-a")
+	writePage(t, "paged-y", "paged-b")
 	expectInstalled(t, "paged", "paged-a", "paged-b")
 	assert.Equal(t, moving, getAddon(t, "paged-b", "paged").UID)
 }
 
 func TestAnAddOnWaitsForTheClusterToBeAccepted(t *testing.T) {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "waits", Labels: map[string]string{"waits": "y"}}}
-	require.NoError(t, eventuallyCreate(t, shared.admin, cluster))
+	eventuallyCreate(t, shared.admin, cluster)
 	createPlacement(t, "waits", nil, predicate(map[string]string{"waits": "y"}))
 	createAddon(t, "waits", nil, "waits")
 	expectSelected(t, "waits", "waits")
@@ -188,7 +188,7 @@ func createLabelled(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	cluster.Spec.HubAcceptsClient = true
-	require.NoError(t, eventuallyCreate(t, shared.admin, cluster))
+	eventuallyCreate(t, shared.admin, cluster)
 	eventually(t, func() error {
 		return shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{})
 	})
@@ -205,7 +205,7 @@ func createPlacement(
 	for _, opt := range opts {
 		opt(placement)
 	}
-	require.NoError(t, eventuallyCreate(t, shared.admin, placement))
+	eventuallyCreate(t, shared.admin, placement)
 }
 
 func getPlacement(t *testing.T, name string) *clusterv1beta1.Placement {
@@ -254,13 +254,13 @@ func expectPlacement(t *testing.T, name, kind string, status metav1.ConditionSta
 	})
 }
 
-// writePage writes a page of a Placement that somebody else schedules.
-func writePage(t *testing.T, placement, name string, clusters ...string) {
+// writePage writes a page of Placement paged, which somebody else schedules.
+func writePage(t *testing.T, name string, clusters ...string) {
 	t.Helper()
 	page := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: name, Labels: map[string]string{names.LabelPlacement: placement},
+		Namespace: "default", Name: name, Labels: map[string]string{names.LabelPlacement: "paged"},
 	}}
-	require.NoError(t, eventuallyCreate(t, shared.admin, page))
+	eventuallyCreate(t, shared.admin, page)
 	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(page), page))
 	page.Status.Decisions = nil
 	for _, cluster := range clusters {
@@ -279,7 +279,7 @@ func createAddon(t *testing.T, name string, annotations map[string]string, place
 			PlacementRef: addonv1alpha1.PlacementRef{Namespace: "default", Name: placement},
 		})
 	}
-	require.NoError(t, eventuallyCreate(t, shared.admin, cma))
+	eventuallyCreate(t, shared.admin, cma)
 }
 
 // createMine creates an add-on on a cluster as a person does.

@@ -104,7 +104,7 @@ func startHub(ctx context.Context, plane *sandbox.ControlPlane) (func(), error) 
 
 // logger writes to the file that HUB_LOG names.
 func logger() logr.Logger {
-	var out io.Writer = io.Discard
+	out := io.Discard
 	if path := os.Getenv("HUB_LOG"); path != "" {
 		if file, err := os.Create(filepath.Clean(path)); err == nil {
 			out = file

@@ -21,16 +21,16 @@ import (
 func TestInstallAndUpgrade(t *testing.T) {
 	w := newWorld(t)
 	clusters := w.clusters(3)
-	first, config := w.template("t", "one"), w.deploymentConfig("d", "1")
+	first, config := w.template("t", "one"), w.deploymentConfig()
 	w.create(first, config, w.management(
-		[]addonv1alpha1.AddOnConfig{w.usesDeploymentConfig("d")}, w.strategy("p", w.usesTemplate("t"))))
+		[]addonv1alpha1.AddOnConfig{w.usesDeploymentConfig()}, w.strategy("p", w.usesTemplate("t"))))
 	w.selects("p", clusters...)
 	w.eventuallyCounts(0, "selected clusters 3. configured addons 0/3 progressing..., 0 failed 0 timeout.")
 
 	before := sent.of(http.MethodPatch)
 	w.installs(clusters...)
 	for _, cluster := range clusters {
-		w.eventuallyDesires(cluster, w.usesDeploymentConfig("d"), w.usesTemplate("t"))
+		w.eventuallyDesires(cluster, w.usesDeploymentConfig(), w.usesTemplate("t"))
 		w.eventuallySays(cluster, metav1.Condition{
 			Type: "Progressing", Status: metav1.ConditionFalse, Reason: "WaitingForManifestApplied",
 		})
@@ -51,7 +51,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 		assert.Equal(c, w.hash(w.usesTemplate("t")), reference.DesiredConfig.SpecHash)
 		assert.Equal(c, reference.DesiredConfig, reference.LastAppliedConfig)
 		assert.Equal(c, reference.DesiredConfig, reference.LastKnownGoodConfig)
-		assert.Equal(c, w.hash(w.usesDeploymentConfig("d")),
+		assert.Equal(c, w.hash(w.usesDeploymentConfig()),
 			management.Status.DefaultConfigReferences[0].DesiredConfig.SpecHash)
 	})
 
@@ -59,7 +59,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 	old := w.hash(w.usesTemplate("t"))
 	update(w, first, func(t *addonv1alpha1.AddOnTemplate) { t.Spec = w.template("t", "two").Spec })
 	for _, cluster := range clusters {
-		w.eventuallyDesires(cluster, w.usesDeploymentConfig("d"), w.usesTemplate("t"))
+		w.eventuallyDesires(cluster, w.usesDeploymentConfig(), w.usesTemplate("t"))
 		w.eventuallySays(cluster, metav1.Condition{
 			Type: "Progressing", Status: metav1.ConditionTrue, Reason: "Progressing",
 			Message: "progressing... mca and work configs mismatch",

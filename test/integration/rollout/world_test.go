@@ -27,6 +27,8 @@ import (
 const (
 	patience = 20 * time.Second
 	look     = 20 * time.Millisecond
+	// deploymentConfig is the name of the AddOnDeploymentConfig of every test.
+	deploymentConfig = "d"
 )
 
 // world is what one test owns: an add-on, a namespace for its configs and placements, and clusters.
@@ -82,11 +84,12 @@ func (w *world) template(name, content string) *addonv1alpha1.AddOnTemplate {
 	}
 }
 
-func (w *world) deploymentConfig(name, value string) *addonv1alpha1.AddOnDeploymentConfig {
+// deploymentConfig is the AddOnDeploymentConfig of the test.
+func (w *world) deploymentConfig() *addonv1alpha1.AddOnDeploymentConfig {
 	return &addonv1alpha1.AddOnDeploymentConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: deploymentConfig},
 		Spec: addonv1alpha1.AddOnDeploymentConfigSpec{
-			CustomizedVariables: []addonv1alpha1.CustomizedVariable{{Name: "V", Value: value}},
+			CustomizedVariables: []addonv1alpha1.CustomizedVariable{{Name: "V", Value: "1"}},
 		},
 	}
 }
@@ -98,10 +101,10 @@ func (w *world) usesTemplate(name string) addonv1alpha1.AddOnConfig {
 	}
 }
 
-func (w *world) usesDeploymentConfig(name string) addonv1alpha1.AddOnConfig {
+func (w *world) usesDeploymentConfig() addonv1alpha1.AddOnConfig {
 	return addonv1alpha1.AddOnConfig{
 		ConfigGroupResource: addonv1alpha1.ConfigGroupResource(confighash.DeploymentConfig()),
-		ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: w.namespace, Name: name},
+		ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: w.namespace, Name: deploymentConfig},
 	}
 }
 

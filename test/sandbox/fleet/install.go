@@ -148,7 +148,10 @@ func (f *Fleet) Accept(ctx context.Context, name string, labels map[string]strin
 
 // process prepares a program of the fleet; its log is named after it.
 func (f *Fleet) process(name, program string, args ...string) *sandbox.Process {
-	p := &sandbox.Process{Name: name, Path: filepath.Join(f.binaries, program), Args: args, LogPath: filepath.Join(f.dir, logName(name))}
+	p := &sandbox.Process{
+		Name: name, Path: filepath.Join(f.binaries, program), Args: args,
+		LogPath: filepath.Join(f.dir, logName(name)),
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.processes = append(f.processes, p)

@@ -1,0 +1,89 @@
+package addon
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+func TestConclude(t *testing.T) {
+	good := csr.Rotated(csr.PairVerdict{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
+	bad := csr.NotStored("because")
+	tests := map[string]struct {
+		results []result
+		change  func(p *plan)
+		want    metav1.ConditionStatus // empty: left alone
+		message string
+	}{
+		"one good": {results: []result{{condition: good}}, want: metav1.ConditionTrue, message: good.Message},
+		"one bad keeps the words of the contract": {
+			results: []result{{condition: bad, signer: "s"}}, want: metav1.ConditionFalse,
+			message: "Failed to rotated client certificate because",
+		},
+		"one that waits is not told": {results: []result{{}}},
+		"the worst of several wins and is named": {
+			results: []result{{condition: good, signer: "a"}, {condition: bad, signer: "b"}, {signer: "c"}},
+			want:    metav1.ConditionFalse, message: "Failed to rotated client certificate because (signer b)",
+		},
+		"one that waits keeps the good news back": {results: []result{{condition: good}, {}}},
+		"so does one for which the hub must move": {
+			results: []result{{condition: good}}, change: func(p *plan) { p.waits = true },
+		},
+		"one that cannot be served is told": {
+			results: []result{{condition: good, signer: "a"}},
+			change:  func(p *plan) { p.refused = []result{{condition: bad}} },
+			want:    metav1.ConditionFalse, message: "Failed to rotated client certificate because",
+		},
+		"no registration, nothing to tell": {},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := plan{remove: removeStale}
+			if tc.change != nil {
+				tc.change(&p)
+			}
+			after := conclude(addonWith(), p, tc.results)
+			if tc.want == "" {
+				assert.Empty(t, after.Status.Conditions)
+				return
+			}
+			require.Len(t, after.Status.Conditions, 1)
+			assert.Equal(t, "ClusterCertificateRotated", after.Status.Conditions[0].Type)
+			assert.Equal(t, tc.want, after.Status.Conditions[0].Status)
+			assert.Equal(t, tc.message, after.Status.Conditions[0].Message)
+		})
+	}
+}
+
+func TestConcludeDeclaresTheDriverAndClearsWhatIsOver(t *testing.T) {
+	f := addonWith(customSigner("example.com/s"), addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient},
+		hubClient("token", "u"))
+	after := conclude(f, decide(f), nil)
+	assert.Nil(t, after.Status.Registrations[0].KubeClient)
+	assert.Equal(t, "csr", after.Status.Registrations[1].KubeClient.Driver)
+	assert.Equal(t, "csr", after.Status.Registrations[2].KubeClient.Driver)
+	assert.Equal(t, "token", f.addon.Status.Registrations[2].KubeClient.Driver, "the cached object is left alone")
+
+	over := addonWith()
+	over.addon.Status.Conditions = []metav1.Condition{{Type: "ClusterCertificateRotated"}, {Type: "Other"}}
+	cleared := conclude(over, plan{remove: removeAll}, nil)
+	require.Len(t, cleared.Status.Conditions, 1)
+	assert.Equal(t, "Other", cleared.Status.Conditions[0].Type)
+}
+
+func TestFailedResultsAreNotServed(t *testing.T) {
+	good := result{condition: csr.Rotated(csr.PairVerdict{}), served: true}
+	assert.Equal(t, good, good.failed(nil))
+	failed := good.failed(errors.New("disk full"))
+	assert.False(t, failed.served)
+	assert.Contains(t, failed.condition.Message, "disk full")
+	assert.Equal(t, reconcile.ClassRetry, failed.outcome.Class())
+}

@@ -1,0 +1,134 @@
+package work
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+func TestPhase(t *testing.T) {
+	live, dying := metav1.ObjectMeta{}, metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: epoch}}
+	work := func(m metav1.ObjectMeta) *workv1.ManifestWork { return &workv1.ManifestWork{ObjectMeta: m} }
+	applied := func(m metav1.ObjectMeta) *workv1.AppliedManifestWork {
+		return &workv1.AppliedManifestWork{ObjectMeta: m}
+	}
+	for name, c := range map[string]struct {
+		facts facts
+		want  phase
+	}{
+		"no work":                        {facts{applied: applied(live), stale: true}, phaseGone},
+		"a cache that is behind":         {facts{work: work(dying), stale: true}, phaseStale},
+		"a work that is deleted":         {facts{work: work(dying), applied: applied(dying)}, phaseRelease},
+		"a live work of a deleted other": {facts{work: work(live), applied: applied(dying)}, phaseDrain},
+		"a live work":                    {facts{work: work(live), applied: applied(live)}, phaseApply},
+		"a new work":                     {facts{work: work(live)}, phaseApply},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, c.facts.phase()) })
+	}
+}
+
+func TestStageOfEviction(t *testing.T) {
+	start := metav1.NewTime(epoch)
+	for name, c := range map[string]struct {
+		agent   string
+		start   *metav1.Time
+		dying   bool
+		managed bool
+		grace   time.Duration
+		now     time.Time
+		want    stage
+		wake    time.Time
+	}{
+		"of another agent":     {agent: "other", want: stageForeign},
+		"of another agent, so": {agent: "other", dying: true, want: stageForeign},
+		"with its work":        {agent: "me", managed: true, dying: true, want: stageManaged},
+		"being deleted":        {agent: "me", dying: true, want: stageDrain},
+		"never":                {agent: "me", grace: EvictionDisabled, start: &start, want: stageKept},
+		"the grace begins":     {agent: "me", grace: time.Hour, now: epoch, want: stageStart, wake: epoch.Add(time.Hour)},
+		"the grace runs": {
+			agent: "me", grace: time.Hour, start: &start, now: epoch.Add(time.Minute),
+			want: stageWait, wake: epoch.Add(time.Hour),
+		},
+		"the grace is over": {agent: "me", grace: time.Hour, start: &start, now: epoch.Add(time.Hour), want: stageEvict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &evictor{&Reconciler{AgentID: "me", EvictionGrace: c.grace}}
+			applied := &workv1.AppliedManifestWork{}
+			applied.Spec.AgentID = c.agent
+			applied.Status.EvictionStartTime = c.start
+			if c.dying {
+				applied.DeletionTimestamp = &start
+			}
+			got, wake := e.stageOf(applied, c.managed, c.now)
+			assert.Equal(t, c.want, got)
+			assert.Equal(t, c.wake, wake)
+		})
+	}
+}
+
+func TestWhatWakesAWork(t *testing.T) {
+	before := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Generation: 1, Labels: map[string]string{"a": "1"}, Finalizers: []string{names.FinalizerManifestWork},
+	}}
+	for name, c := range map[string]struct {
+		change func(*workv1.ManifestWork)
+		want   bool
+	}{
+		"its status does not": {func(w *workv1.ManifestWork) { w.ResourceVersion = "9" }, false},
+		"nor an annotation":   {func(w *workv1.ManifestWork) { w.Annotations = map[string]string{"a": "1"} }, false},
+		"nor a new finalizer": {func(w *workv1.ManifestWork) { w.Finalizers = append(w.Finalizers, "x") }, false},
+		"its spec does":       {func(w *workv1.ManifestWork) { w.Generation = 2 }, true},
+		"a label does":        {func(w *workv1.ManifestWork) { w.Labels = nil }, true},
+		"its deletion does":   {func(w *workv1.ManifestWork) { w.DeletionTimestamp = &metav1.Time{Time: epoch} }, true},
+		"our finalizer's end": {func(w *workv1.ManifestWork) { w.Finalizers = nil }, true},
+		"its being made anew": {func(w *workv1.ManifestWork) { w.UID = "new" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := before.DeepCopy()
+			c.change(after)
+			assert.Equal(t, c.want, workChanged(before, after))
+		})
+	}
+	assert.False(t, workChanged(&workv1.ManifestWork{}, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Finalizers: []string{names.FinalizerManifestWork},
+	}}), "that our finalizer came is our own doing")
+}
+
+func TestWhatWakesByAnAppliedManifestWork(t *testing.T) {
+	before := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Finalizers: []string{names.FinalizerAppliedManifestWork},
+	}}
+	after := before.DeepCopy()
+	after.Status.AppliedResources = []workv1.AppliedManifestResourceMeta{{}}
+	assert.False(t, appliedChanged(before, after), "our own list")
+	after = before.DeepCopy()
+	after.Spec.AgentID = "x"
+	assert.True(t, appliedChanged(before, after))
+	after = before.DeepCopy()
+	after.Finalizers = nil
+	assert.True(t, appliedChanged(before, after))
+}
+
+func TestCreateFirst(t *testing.T) {
+	m := read(t, configMap("a"))[0]
+	assert.True(t, (&task{manifest: &m}).createFirst(), "what nobody knows of")
+	assert.False(t, (&task{manifest: &m, expected: true}).createFirst(), "what is listed with its UID")
+	assert.False(t, (&task{manifest: &m, prior: record{exists: true}}).createFirst(), "what was there a moment ago")
+	assert.True(t, (&task{manifest: &m, expected: true, heard: newsGone}).createFirst(), "what is known to be gone")
+}
+
+func TestErrorsTellTheWhyFirst(t *testing.T) {
+	why, read := errors.New("why"), errors.New("read")
+	assert.Equal(t, "why", unreadableError{because: why, read: read}.Error())
+	assert.ErrorIs(t, unreadableError{because: why, read: read}, why)
+	assert.Equal(t, "read", unreadableError{read: read}.Error())
+	reason, message := appliedFailure(why)
+	assert.Equal(t, "AppliedManifestFailed", reason)
+	assert.Equal(t, "Failed to apply manifest: why", message)
+}

@@ -1,0 +1,138 @@
+package work
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// mapper serves a few kinds.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	m.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	m.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	return m
+}
+
+// read parses and resolves manifests.
+func read(t *testing.T, raws ...string) []manifest {
+	t.Helper()
+	spec := &workv1.ManifestWorkSpec{}
+	var list []manifest
+	for i, raw := range raws {
+		spec.Workload.Manifests = append(spec.Workload.Manifests,
+			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(raw)}})
+		list = append(list, parseManifest(i, []byte(raw)))
+	}
+	for i := range list {
+		if list[i].retriable() {
+			list[i].resolve(mapper(), spec)
+		}
+	}
+	return list
+}
+
+// configMap is the manifest of a ConfigMap in the namespace ns.
+func configMap(name string) string {
+	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"ns"}}`
+}
+
+func TestReadManifest(t *testing.T) {
+	for name, c := range map[string]struct {
+		raw     string
+		failure string
+		mapped  bool
+		meta    workv1.ManifestResourceMeta
+	}{
+		"an object": {
+			raw: configMap("x"), mapped: true,
+			meta: workv1.ManifestResourceMeta{
+				Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "ns", Name: "x",
+			},
+		},
+		"an object of the cluster loses a namespace": {
+			raw:    `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x","namespace":"y"}}`,
+			mapped: true,
+			meta:   workv1.ManifestResourceMeta{Version: "v1", Kind: "Namespace", Resource: "namespaces", Name: "x"},
+		},
+		"a namespace that is missing": {
+			raw: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`, mapped: true,
+			failure: "has no metadata.namespace",
+			meta:    workv1.ManifestResourceMeta{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Name: "x"},
+		},
+		"a kind that is not served": {
+			raw:     `{"apiVersion":"x.example/v1","kind":"X","metadata":{"name":"x"}}`,
+			failure: `the server doesn't have a resource type "X"`,
+			meta:    workv1.ManifestResourceMeta{Group: "x.example", Version: "v1", Kind: "X", Name: "x"},
+		},
+		"no JSON":       {raw: `{`, failure: "cannot be decoded"},
+		"no object":     {raw: `[]`, failure: "cannot be decoded"},
+		"null":          {raw: `null`, failure: "cannot be decoded"},
+		"no kind":       {raw: `{"apiVersion":"v1","metadata":{"name":"x"}}`, failure: "cannot be decoded"},
+		"no apiVersion": {raw: `{"kind":"ConfigMap","metadata":{"name":"x"}}`, failure: "needs apiVersion and kind"},
+		"no name":       {raw: `{"apiVersion":"v1","kind":"ConfigMap"}`, failure: "no metadata.name"},
+		"a generated name": {
+			raw:     `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"x-"}}`,
+			failure: "metadata.generateName",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := read(t, c.raw)[0]
+			assert.Equal(t, c.mapped, m.mapped())
+			assert.Equal(t, c.meta, m.meta())
+			if c.failure == "" {
+				require.NoError(t, m.err)
+				return
+			}
+			assert.ErrorContains(t, m.err, c.failure)
+		})
+	}
+}
+
+func TestMapperErrorsAreTold(t *testing.T) {
+	m := parseManifest(0, []byte(configMap("x")))
+	spec := &workv1.ManifestWorkSpec{}
+	m.resolve(brokenMapper{}, spec)
+	require.ErrorContains(t, m.err, "discovery is down")
+	assert.False(t, m.unserved())
+	assert.True(t, m.retriable())
+}
+
+// brokenMapper cannot answer.
+type brokenMapper struct{ meta.RESTMapper }
+
+func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	return nil, errors.New("discovery is down")
+}
+
+func TestWishFollowsWhatDecides(t *testing.T) {
+	raw := []byte(configMap("x"))
+	m := read(t, configMap("x"))[0]
+	base := wishOf(&m, raw)
+	assert.Equal(t, base, wishOf(&m, raw))
+	assert.NotEqual(t, base, wishOf(&m, append(raw, ' ')))
+	other := m
+	other.owned = !m.owned
+	assert.NotEqual(t, base, wishOf(&other, raw))
+	other = m
+	other.option.strategy.Type = workv1.UpdateStrategyTypeCreateOnly
+	assert.NotEqual(t, base, wishOf(&other, raw))
+}
+
+func FuzzParseManifest(f *testing.F) {
+	for _, seed := range []string{configMap("x"), "{", "null", `{"kind":1}`, `{"metadata":[]}`, `{"kind":"L","items":[{}]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		m := parseManifest(3, raw)
+		assert.Equal(t, m.decoded(), m.err == nil, "what cannot be decoded says why, and nothing else does")
+		assert.Equal(t, int32(3), m.meta().Ordinal)
+	})
+}

@@ -1,0 +1,269 @@
+package work
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// here is the result of a manifest that is applied and whose object exists.
+func here() result { return result{presence: presencePresent, uid: "u"} }
+
+// find returns a condition, or fails.
+func find(t *testing.T, conditions []metav1.Condition, name string) metav1.Condition {
+	t.Helper()
+	c := meta.FindStatusCondition(conditions, name)
+	require.NotNil(t, c, name)
+	return *c
+}
+
+func TestConcludeManifest(t *testing.T) {
+	rules := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+	values := []workv1.FeedbackValue{{Name: "v"}}
+	for name, c := range map[string]struct {
+		raw       string
+		feedback  []workv1.FeedbackRule
+		result    result
+		applied   [3]string
+		available [3]string
+		feedbacks [3]string
+	}{
+		"all is well": {
+			raw: configMap("a"), result: here(),
+			applied:   [3]string{"True", "AppliedManifestComplete", "Apply manifest complete"},
+			available: [3]string{"True", "ResourceAvailable", "Resource is available"},
+			feedbacks: [3]string{"True", "NoStatusFeedbackSynced", ""},
+		},
+		"it failed and does not exist": {
+			raw: configMap("a"), feedback: rules, result: result{err: errors.New("no"), presence: presenceAbsent},
+			applied:   [3]string{"False", "AppliedManifestFailed", "Failed to apply manifest: no"},
+			available: [3]string{"False", "ResourceNotAvailable", "Resource is not available"},
+			feedbacks: [3]string{
+				"False", "StatusFeedbackSyncFailed", "Sync status feedback failed with error the resource does not exist",
+			},
+		},
+		"it cannot be read": {
+			raw: configMap("a"), result: result{err: errors.New("no"), readErr: errors.New("closed")},
+			applied:   [3]string{"False", "AppliedManifestFailed", "Failed to apply manifest: no"},
+			available: [3]string{"Unknown", "FetchingResourceFailed", "Failed to fetch resource: closed"},
+		},
+		"it is unknown": {
+			raw: `{"kind":"X"}`, result: result{err: errors.New("no")},
+			applied:   [3]string{"False", "AppliedManifestFailed", "Failed to apply manifest: no"},
+			available: [3]string{"Unknown", "IncompleteResourceMeta", "Resource meta is incomplete"},
+		},
+		"ignoreFields are the matter": {
+			raw: configMap("a"), result: result{
+				err:      &failure{reason: workv1.AppliedManifestSSAIgnoreFieldError, message: "no"},
+				presence: presencePresent,
+			},
+			applied:   [3]string{"False", "AppliedManifestSSAIgnoreFieldError", "Failed to process ignoreFields: no"},
+			available: [3]string{"True", "ResourceAvailable", "Resource is available"},
+			feedbacks: [3]string{"True", "NoStatusFeedbackSynced", ""},
+		},
+		"feedback came": {
+			raw: configMap("a"), feedback: rules, result: result{presence: presencePresent, values: values},
+			applied:   [3]string{"True", "AppliedManifestComplete", "Apply manifest complete"},
+			available: [3]string{"True", "ResourceAvailable", "Resource is available"},
+			feedbacks: [3]string{"True", "StatusFeedbackSynced", ""},
+		},
+		"feedback came in part": {
+			raw: configMap("a"), feedback: rules,
+			result:    result{presence: presencePresent, values: values, valuesErr: "bad"},
+			applied:   [3]string{"True", "AppliedManifestComplete", "Apply manifest complete"},
+			available: [3]string{"True", "ResourceAvailable", "Resource is available"},
+			feedbacks: [3]string{"False", "StatusFeedbackSyncFailed", "Sync status feedback failed with error bad"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := read(t, c.raw)[0]
+			m.option.feedback = c.feedback
+			got := concludeManifest(4, &m, &c.result, nil, epoch)
+			as := func(name string) [3]string {
+				found := meta.FindStatusCondition(got.Conditions, name)
+				if found == nil {
+					return [3]string{}
+				}
+				return [3]string{string(found.Status), found.Reason, found.Message}
+			}
+			assert.Equal(t, c.applied, as("Applied"))
+			assert.Equal(t, c.available, as("Available"))
+			assert.Equal(t, c.feedbacks, as("StatusFeedbackSynced"))
+			assert.Equal(t, int64(4), find(t, got.Conditions, "Applied").ObservedGeneration)
+			assert.Zero(t, find(t, got.Conditions, "Available").ObservedGeneration)
+			assert.Equal(t, c.result.values, got.StatusFeedbacks.Values)
+		})
+	}
+}
+
+func TestTransitionTimes(t *testing.T) {
+	m := read(t, configMap("a"))[0]
+	m.option.feedback = []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+	later, last := epoch.Add(time.Hour), epoch.Add(2*time.Hour)
+	value := func(name string) result {
+		r := here()
+		r.values = []workv1.FeedbackValue{{Name: name}}
+		return r
+	}
+	when := func(s workv1.ManifestCondition, name string) time.Time {
+		return find(t, s.Conditions, name).LastTransitionTime.Time
+	}
+	r := value("x")
+	first := concludeManifest(1, &m, &r, nil, epoch)
+
+	same := concludeManifest(1, &m, &r, &first, later)
+	assert.Equal(t, first, same, "nothing changed, nothing moves")
+
+	next := concludeManifest(2, &m, &r, &first, later)
+	assert.Equal(t, later, when(next, "Applied"), "a new generation moves Applied")
+	assert.Equal(t, epoch, when(next, "Available"))
+	assert.Equal(t, epoch, when(next, "StatusFeedbackSynced"))
+
+	r = value("y")
+	changed := concludeManifest(2, &m, &r, &next, last)
+	assert.Equal(t, later, when(changed, "Applied"))
+	assert.Equal(t, last, when(changed, "StatusFeedbackSynced"), "new values move StatusFeedbackSynced")
+
+	unread := result{presence: presenceUnknown, err: errors.New("x"), readErr: errors.New("x")}
+	kept := concludeManifest(2, &m, &unread, &changed, last)
+	assert.Equal(t, changed.StatusFeedbacks, kept.StatusFeedbacks, "what cannot be read keeps its values")
+	absent := result{presence: presenceAbsent}
+	gone := concludeManifest(2, &m, &absent, &changed, last)
+	assert.Empty(t, gone.StatusFeedbacks.Values, "what is gone has none")
+}
+
+func TestConcludeWork(t *testing.T) {
+	absent, unknown := result{presence: presenceAbsent}, result{err: errors.New("x"), readErr: errors.New("x")}
+	for name, c := range map[string]struct {
+		results   []result
+		applied   string
+		available [3]string
+	}{
+		"nothing at all": {nil, "", [3]string{"Unknown", "ResourcesStatusUnknown", "cannot get any available resource "}},
+		"all is well":    {[]result{here(), here()}, "True", [3]string{"True", "ResourcesAvailable", "All resources are available"}},
+		"one is missing": {
+			[]result{here(), absent, unknown}, "False",
+			[3]string{"False", "ResourcesNotAvailable", "1 of 3 resources are not available"},
+		},
+		"one is unknown": {
+			[]result{here(), unknown}, "False",
+			[3]string{"Unknown", "ResourcesStatusUnknown", "1 of 2 resources have unknown status"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var raws []string
+			for i := range c.results {
+				raws = append(raws, configMap(strings.Repeat("x", i+1)))
+			}
+			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+			status := conclude(work, read(t, raws...), c.results, epoch)
+			available := find(t, status.Conditions, "Available")
+			assert.Equal(t, c.available, [3]string{string(available.Status), available.Reason, available.Message})
+			assert.Equal(t, int64(3), available.ObservedGeneration)
+			if c.applied == "" {
+				assert.Nil(t, meta.FindStatusCondition(status.Conditions, "Applied"))
+			} else {
+				assert.Equal(t, c.applied, string(find(t, status.Conditions, "Applied").Status))
+			}
+			work.Status = status
+			assert.Equal(t, status, conclude(work, read(t, raws...), c.results, epoch.Add(time.Hour)), "and it is stable")
+			work.Generation = 4
+			moved := conclude(work, read(t, raws...), c.results, epoch.Add(time.Hour))
+			assert.Equal(t, epoch, find(t, moved.Conditions, "Available").LastTransitionTime.Time)
+			assert.Equal(t, int64(4), find(t, moved.Conditions, "Available").ObservedGeneration)
+		})
+	}
+}
+
+func TestFormerStatusIsFound(t *testing.T) {
+	entry := func(ordinal int32, name string) workv1.ManifestCondition {
+		return workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{Ordinal: ordinal, Name: name}}
+	}
+	f := formerConditions([]workv1.ManifestCondition{entry(0, "a"), entry(1, "b"), entry(2, "b")})
+	assert.Equal(t, int32(2), f.of(entry(2, "b").ResourceMeta).ResourceMeta.Ordinal, "exactly")
+	assert.Equal(t, int32(0), f.of(entry(5, "a").ResourceMeta).ResourceMeta.Ordinal, "moved")
+	assert.Nil(t, f.of(entry(5, "b").ResourceMeta), "ambiguous")
+	assert.Nil(t, f.of(entry(0, "c").ResourceMeta), "new")
+}
+
+func TestConditionRules(t *testing.T) {
+	m := read(t, configMap("a"))[0]
+	rule := func(names ...string) {
+		m.option.rules = nil
+		for _, name := range names {
+			m.option.rules = append(m.option.rules, workv1.ConditionRule{Condition: name})
+		}
+	}
+	r := here()
+	rule("Healthy", "Applied", "not a type!")
+	got := concludeManifest(2, &m, &r, nil, epoch)
+	healthy := find(t, got.Conditions, "Healthy")
+	assert.Equal(t, metav1.ConditionUnknown, healthy.Status)
+	assert.Equal(t, workv1.ConditionRuleInternalError, healthy.Reason)
+	assert.Equal(t, metav1.ConditionTrue, find(t, got.Conditions, "Applied").Status, "ours are not overwritten")
+	assert.Nil(t, meta.FindStatusCondition(got.Conditions, "not a type!"), "the API would refuse the whole status")
+
+	work := &workv1.ManifestWork{}
+	work.Status = conclude(work, []manifest{m}, []result{r}, epoch)
+	assert.Equal(t, "ConditionRulesAggregated", find(t, work.Status.Conditions, "Healthy").Reason)
+	rule()
+	status := conclude(work, []manifest{m}, []result{r}, epoch)
+	assert.Nil(t, meta.FindStatusCondition(status.Conditions, "Healthy"))
+	assert.Nil(t, meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions, "Healthy"))
+
+	rule("Complete")
+	done := workv1.ManifestCondition{Conditions: []metav1.Condition{{
+		Type: "Complete", Status: metav1.ConditionTrue, Reason: workv1.ConditionRuleEvaluated,
+	}}}
+	assert.True(t, completed(&done))
+	kept := concludeManifest(2, &m, &r, &done, epoch)
+	assert.Equal(t, metav1.ConditionTrue, find(t, kept.Conditions, "Complete").Status, "what another agent saw complete stays so")
+}
+
+func TestAggregateRule(t *testing.T) {
+	list := func(statuses ...string) []workv1.ManifestCondition {
+		var out []workv1.ManifestCondition
+		for _, s := range statuses {
+			var c workv1.ManifestCondition
+			for _, name := range []string{"Ready", "Progressing"} {
+				c.Conditions = append(c.Conditions, metav1.Condition{
+					Type: name, Status: metav1.ConditionStatus(s), Message: "m",
+				})
+			}
+			out = append(out, c)
+		}
+		return append(out, workv1.ManifestCondition{})
+	}
+	for name, c := range map[string]struct {
+		list               []workv1.ManifestCondition
+		ready, progressing string
+		message            string
+	}{
+		"one true":          {list("True"), "True", "True", "m"},
+		"all true":          {list("True", "True"), "True", "True", "Aggregated from 2 manifest conditions"},
+		"one false":         {list("True", "False", "Unknown"), "False", "True", "Aggregated from 3 manifest conditions"},
+		"one unknown":       {list("True", "Unknown"), "Unknown", "True", "Aggregated from 2 manifest conditions"},
+		"false and unknown": {list("False", "Unknown"), "False", "Unknown", "Aggregated from 2 manifest conditions"},
+		"all false":         {list("False", "False"), "False", "False", "Aggregated from 2 manifest conditions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.ready, string(aggregateRule(c.list, "Ready").Status))
+			assert.Equal(t, c.progressing, string(aggregateRule(c.list, "Progressing").Status))
+			assert.Equal(t, c.message, aggregateRule(c.list, "Ready").Message)
+		})
+	}
+}
+
+func TestShorten(t *testing.T) {
+	assert.Equal(t, "short", shorten("short"))
+	long := shorten(strings.Repeat("é", maxMessage))
+	assert.LessOrEqual(t, len(long), maxMessage)
+	assert.True(t, strings.HasSuffix(long, "é..."))
+}

@@ -1,0 +1,131 @@
+package work
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+const (
+	waitFor = 5 * time.Second
+	tick    = 5 * time.Millisecond
+)
+
+// running is a watcher that runs on a fake API server.
+type running struct {
+	*watcher
+	client *fake.FakeMetadataClient
+	mu     sync.Mutex
+	woken  map[holder]int
+}
+
+// run starts a watcher that ends with the test; prepare may change the fake before.
+func run(t *testing.T, prepare func(*fake.FakeMetadataClient)) *running {
+	t.Helper()
+	scheme := fake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	r := &running{client: fake.NewSimpleMetadataClient(scheme), woken: map[holder]int{}}
+	prepare(r.client)
+	r.watcher = newWatcher(r.client)
+	r.ledger = newLedger(func(h holder) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.woken[h]++
+	}, r.signal)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); r.run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return r
+}
+
+// wokenBy tells how often a holder was woken.
+func (r *running) wokenBy(h holder) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.woken[h]
+}
+
+// partial is the metadata of a ConfigMap in ns.
+func partial(name, version string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: version},
+	}
+}
+
+func TestWatcherFollowsWhatIsClaimed(t *testing.T) {
+	events := watch.NewFake()
+	var mu sync.Mutex
+	watches := 0
+	r := run(t, func(c *fake.FakeMetadataClient) {
+		c.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, &metav1.List{
+				ListMeta: metav1.ListMeta{ResourceVersion: "10"},
+				Items:    []runtime.RawExtension{{Object: partial("a", "10")}},
+			}, nil
+		})
+		c.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			watches++
+			return true, events, nil
+		})
+	})
+	h := holder{name: "w"}
+	r.ledger.claim(h, claims("a"), nil)
+	r.ledger.note(h, thing("a"), record{exists: true, version: "10"})
+	events.Modify(partial("b", "11"))
+	events.Modify(partial("a", "10"))
+	events.Modify(partial("a", "12"))
+	require.Eventually(t, func() bool { return r.wokenBy(h) == 1 }, waitFor, tick)
+	events.Delete(partial("a", "13"))
+	require.Eventually(t, func() bool { return r.wokenBy(h) == 2 }, waitFor, tick)
+	_, heard := r.ledger.look(h, thing("a"))
+	assert.Equal(t, newsGone, heard)
+	mu.Lock()
+	assert.Equal(t, 1, watches)
+	mu.Unlock()
+
+	r.ledger.claim(h, nil, nil)
+	require.Eventually(t, events.IsStopped, waitFor, tick, "what nobody claims is not watched")
+}
+
+func TestWatcherTellsOfARefusalOnce(t *testing.T) {
+	r := run(t, func(c *fake.FakeMetadataClient) {
+		c.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(cmWatch().resource.GroupResource(), "", nil)
+		})
+	})
+	h := holder{name: "w"}
+	r.ledger.claim(h, claims("a"), nil)
+	require.Eventually(t, func() bool { return r.ledger.unwatched(h, thing("a")) }, waitFor, tick)
+	assert.Equal(t, 1, r.wokenBy(h))
+}
+
+func TestSightingsTakeNothingElse(t *testing.T) {
+	s := &sightings{ledger: newWoken().ledger, key: cmWatch()}
+	require.Error(t, s.Add("text"))
+	require.Error(t, s.Replace([]any{1}, "1"))
+	require.NoError(t, s.Resync())
+	object := partial("a", "1")
+	object.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	stripped, err := s.Transformer()(object)
+	require.NoError(t, err)
+	assert.Empty(t, stripped.(*metav1.PartialObjectMetadata).ManagedFields)
+	assert.Equal(t, "configmaps in ns", cmWatch().String())
+	assert.Equal(t, "customresourcedefinitions.apiextensions.k8s.io", definitionsKey().String())
+}

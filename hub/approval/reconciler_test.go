@@ -1,0 +1,161 @@
+package approval
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/addonapi"
+)
+
+// failing is a lookup that cannot say whether there is an agent.
+type failing struct{}
+
+func (failing) Agent(context.Context, string) (addon.Agent, bool, error) {
+	return nil, false, errors.New("the templates cannot be read")
+}
+
+// writes counts what a reconciler sends, by verb and kind, and lets fail what failOn names.
+type writes struct {
+	sent   map[string]int
+	failOn string
+}
+
+func (w *writes) note(what string) error {
+	w.sent[what]++
+	if what == w.failOn {
+		return errors.New("the hub is down")
+	}
+	return nil
+}
+
+func newReconciler(t *testing.T, objects ...client.Object) (*Reconciler, *writes) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.Install, addonv1alpha1.Install,
+	} {
+		require.NoError(t, add(scheme))
+	}
+	w := &writes{sent: map[string]int{}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			kind := "other"
+			if _, event := o.(*corev1.Event); event {
+				kind = "event"
+			}
+			if err := w.note("create " + kind); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		SubResourceUpdate: func(
+			_ context.Context, _ client.Client, sub string, _ client.Object, _ ...client.SubResourceUpdateOption,
+		) error {
+			return w.note("update " + sub)
+		},
+	}).Build()
+	return &Reconciler{
+		Client: c, Secrets: c, AddOns: addonapi.Client{Client: c}, Agents: addon.Registry{},
+		AutoApproved: []string{bootstrap}, Clock: clocktesting.NewFakePassiveClock(now), Random: rand.Reader, Workers: 1,
+	}, w
+}
+
+func requestOf(csr *certificatesv1.CertificateSigningRequest) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)}
+}
+
+func TestARequestThatIsGoneIsDone(t *testing.T) {
+	r, w := newReconciler(t)
+	result, err := r.Reconcile(t.Context(), ctrl.Request{})
+	require.NoError(t, err)
+	assert.Equal(t, ctrl.Result{}, result)
+	assert.Empty(t, w.sent)
+}
+
+func TestARefusalIsWrittenOnce(t *testing.T) {
+	csr := requestFor(t, csrs.ForCluster("c1", "a"), "jane")
+	r, w := newReconciler(t, csr)
+	for range 3 {
+		result, err := r.Reconcile(t.Context(), requestOf(csr))
+		require.NoError(t, err)
+		assert.Equal(t, ctrl.Result{}, result)
+	}
+	assert.Equal(t, map[string]int{"create event": 1}, w.sent)
+
+	t.Run("also by a hub that was restarted", func(t *testing.T) {
+		restarted := &Reconciler{
+			Client: r.Client, AddOns: r.AddOns, Agents: r.Agents, AutoApproved: r.AutoApproved, Clock: r.Clock,
+		}
+		_, err := restarted.Reconcile(t.Context(), requestOf(csr))
+		require.NoError(t, err)
+		var events corev1.EventList
+		require.NoError(t, r.Client.List(t.Context(), &events))
+		require.Len(t, events.Items, 1)
+		assert.Equal(t, csr.Name, events.Items[0].InvolvedObject.Name)
+		assert.Equal(t, csr.UID, events.Items[0].InvolvedObject.UID)
+		assert.Equal(t, "hub.approval", events.Items[0].Source.Component)
+	})
+}
+
+func TestARefusalThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
+	csr := requestFor(t, csrs.ForCluster("c1", "a"), "jane")
+	r, w := newReconciler(t, csr)
+	w.failOn = "create event"
+	_, err := r.Reconcile(t.Context(), requestOf(csr))
+	require.ErrorContains(t, err, "writing an event about certificate request "+csr.Name)
+	w.failOn = ""
+	_, err = r.Reconcile(t.Context(), requestOf(csr))
+	require.NoError(t, err)
+	assert.Equal(t, 2, w.sent["create event"])
+}
+
+func TestWhatCannotBeReadIsNeverApproved(t *testing.T) {
+	csr := addonRequest(t, "c1", kube(), csrs.ClusterUser("c1", "a"))
+	r, w := newReconciler(t, csr)
+	r.Agents = failing{}
+	_, err := r.Reconcile(t.Context(), requestOf(csr))
+	require.ErrorContains(t, err, "finding the agent of add-on hello: the templates cannot be read")
+	assert.Empty(t, w.sent)
+}
+
+func TestAReviewThatFailsApprovesNothing(t *testing.T) {
+	csr := requestFor(t, csrs.ForCluster("c1", "a"), csrs.ClusterUser("c1", "a"))
+	r, w := newReconciler(t, csr)
+	w.failOn = "create other"
+	_, err := r.Reconcile(t.Context(), requestOf(csr))
+	require.ErrorContains(t, err, "reviewing the access of "+csr.Spec.Username)
+	assert.Equal(t, map[string]int{"create other": 1}, w.sent)
+}
+
+func TestAnApprovalChangesNoObjectOfTheCache(t *testing.T) {
+	csr := requestFor(t, csrs.ForCluster("c1", "a"), bootstrap)
+	r, w := newReconciler(t, csr)
+	f, err := r.observe(t.Context(), csr.Name)
+	require.NoError(t, err)
+	before := f.csr.DeepCopy()
+	w.failOn = "update approval"
+	done := r.act(t.Context(), f, decide(f))
+	require.Error(t, done.err)
+	assert.Equal(t, before, f.csr, "W-19: a failed approval leaves no trace")
+	_, err = r.Reconcile(t.Context(), requestOf(csr))
+	require.Error(t, err, "and is tried again")
+	assert.Equal(t, 2, w.sent["update approval"])
+}

@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+func TestWhenAClusterCountsAsSilent(t *testing.T) {
+	tests := map[string]struct {
+		change func(*facts)
+		silent bool
+		wake   time.Time
+	}{
+		"not a moment before its lease expires": {
+			change: func(f *facts) { f.now = noon().Add(5*time.Minute - time.Nanosecond) }, wake: noon().Add(5 * time.Minute),
+		},
+		"at the very instant at which it expires": {
+			change: func(f *facts) { f.now = noon().Add(5 * time.Minute) }, silent: true,
+		},
+		"a lease that was never renewed": {change: func(f *facts) { f.lease.Spec.RenewTime = nil }, silent: true},
+		"no lease yet is no silence":     {change: func(f *facts) { f.lease = nil }},
+		"a leaving cluster without lease": {
+			change: func(f *facts) { f.lease, f.cluster.DeletionTimestamp = nil, deletedAt() }, silent: true,
+		},
+		"a shorter lease expires earlier": {
+			change: func(f *facts) { f.cluster.Spec.LeaseDurationSeconds = 1 }, wake: noon().Add(5 * time.Second),
+		},
+		"no duration means one minute": {
+			change: func(f *facts) { f.cluster.Spec.LeaseDurationSeconds = 0 }, wake: noon().Add(5 * time.Minute),
+		},
+	}
+	for sentence, tc := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			f := settledFacts()
+			tc.change(&f)
+			p := decide(f)
+			assert.Equal(t, tc.silent, p.silent)
+			assert.Equal(t, tc.wake, p.wake)
+			status := f.cluster.Status.DeepCopy()
+			conclude(f, p, nil, status)
+			var available metav1.Condition
+			for _, c := range status.Conditions {
+				if c.Type == clusterv1.ManagedClusterConditionAvailable {
+					available = c
+				}
+			}
+			if !tc.silent {
+				assert.Equal(t, metav1.ConditionTrue, available.Status)
+				return
+			}
+			assert.Equal(t, metav1.ConditionUnknown, available.Status)
+			assert.Equal(t, "ManagedClusterLeaseUpdateStopped", available.Reason)
+			assert.Equal(t, "Registration agent stopped updating its lease.", available.Message)
+		})
+	}
+}
+
+func TestAddOnsOfASilentClusterAreMarked(t *testing.T) {
+	since := noon().Add(-time.Hour)
+	addon := func(conditions ...metav1.Condition) *addonv1beta1.ManagedClusterAddOn {
+		a := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "c1"}}
+		a.Status.Conditions = conditions
+		return a
+	}
+	unknown := condition("Available", metav1.ConditionUnknown, reasonSilent, since)
+	unknown.Message = messageSilent
+	tests := map[string]struct {
+		cluster metav1.ConditionStatus
+		addon   *addonv1beta1.ManagedClusterAddOn
+		marked  bool
+		wake    time.Time
+	}{
+		"none while the cluster answers":         {cluster: metav1.ConditionTrue, addon: addon()},
+		"none while only the API server is down": {cluster: metav1.ConditionFalse, addon: addon()},
+		"one that said nothing yet":              {cluster: metav1.ConditionUnknown, addon: addon(), marked: true},
+		"one that said something before the silence": {
+			cluster: metav1.ConditionUnknown, marked: true,
+			addon: addon(condition("Available", metav1.ConditionTrue, "x", since.Add(-time.Minute))),
+		},
+		"not one that is marked already": {cluster: metav1.ConditionUnknown, addon: addon(unknown)},
+		"not at once one whose agent wrote since": {
+			cluster: metav1.ConditionUnknown, wake: noon().Add(20 * time.Second),
+			addon: addon(condition("Available", metav1.ConditionTrue, "x", noon().Add(-10*time.Second))),
+		},
+		"one whose agent wrote since, but long ago": {
+			cluster: metav1.ConditionUnknown, marked: true,
+			addon: addon(condition("Available", metav1.ConditionTrue, "x", noon().Add(-30*time.Second))),
+		},
+		"not at once one whose agent lives in the future": {
+			cluster: metav1.ConditionUnknown, wake: noon().Add(30 * time.Second),
+			addon: addon(condition("Available", metav1.ConditionTrue, "x", noon().Add(24*time.Hour))),
+		},
+	}
+	for sentence, tc := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			f := settledFacts()
+			c := condition(clusterv1.ManagedClusterConditionAvailable, tc.cluster, reasonSilent, since)
+			c.Message = messageSilent
+			f.cluster.Status.Conditions = []metav1.Condition{c}
+			f.addons = []*addonv1beta1.ManagedClusterAddOn{tc.addon}
+			var p plan
+			marks := decideMarks(f, &p)
+			assert.Equal(t, tc.wake, p.wake)
+			if !tc.marked {
+				assert.Empty(t, marks)
+				return
+			}
+			require.Len(t, marks, 1)
+			got := marks[0].after.Status.Conditions[0]
+			assert.Equal(t, metav1.ConditionUnknown, got.Status)
+			assert.Equal(t, reasonSilent, got.Reason)
+			assert.Equal(t, messageSilent, got.Message)
+		})
+	}
+}
+
+func TestLabelsMirrorTheHealthOfAddOns(t *testing.T) {
+	addon := func(name string, status metav1.ConditionStatus) *addonv1beta1.ManagedClusterAddOn {
+		a := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if status != "" {
+			a.Status.Conditions = []metav1.Condition{condition("Available", status, "x", noon())}
+		}
+		return a
+	}
+	going := addon("going", metav1.ConditionTrue)
+	going.DeletionTimestamp = deletedAt()
+	long := addon("an-add-on-whose-name-is-so-long-that-it-does-not-fit-into-a-label-key", metav1.ConditionTrue)
+	all := []*addonv1beta1.ManagedClusterAddOn{
+		addon("yes", metav1.ConditionTrue), addon("no", metav1.ConditionFalse), addon("lost", metav1.ConditionUnknown),
+		addon("new", ""), going, long,
+	}
+	cluster := settledFacts().cluster
+	cluster.Labels = map[string]string{"mine": "1", featurePrefix + "going": "available", featurePrefix + "gone": "available"}
+	assert.True(t, mirrorAddons(cluster, all))
+	assert.Equal(t, map[string]string{
+		"mine": "1", featurePrefix + "yes": "available", featurePrefix + "no": "unhealthy",
+		featurePrefix + "lost": "unreachable", featurePrefix + "new": "unreachable",
+	}, cluster.Labels)
+	assert.False(t, mirrorAddons(cluster, all), "the second time nothing changes")
+
+	cluster.Status.Conditions = nil
+	assert.False(t, mirrorAddons(cluster, nil), "a cluster whose health nobody knows is left alone")
+}
+
+func TestARenewalWakesNobody(t *testing.T) {
+	at := func(seconds int) *coordinationv1.Lease {
+		renewed := metav1.NewMicroTime(noon().Add(time.Duration(seconds) * time.Second))
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{names.LabelClusterName: "c1"}},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
+		}
+	}
+	blank, unlabelled := at(0), at(1)
+	blank.Spec.RenewTime, unlabelled.Labels = nil, nil
+	tests := map[string]struct {
+		before, after *coordinationv1.Lease
+		want          bool
+	}{
+		"a renewal":                    {at(0), at(60), false},
+		"a renewal that turns back":    {at(60), at(0), true},
+		"a renewal that was wiped out": {at(0), blank, true},
+		"the first renewal":            {blank, at(0), true},
+		"a label that was taken off":   {at(0), unlabelled, true},
+	}
+	for sentence, tc := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			assert.Equal(t, tc.want, leaseChanges().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}))
+		})
+	}
+}

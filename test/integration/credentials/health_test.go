@@ -1,0 +1,149 @@
+package credentials_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func (m *member) renew(at time.Time) {
+	m.t.Helper()
+	renewed := metav1.NewMicroTime(at)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.addonNamespace, Name: hello}}
+	err := shared.admin.Get(m.t.Context(), client.ObjectKeyFromObject(lease), lease)
+	lease.Spec.RenewTime = &renewed
+	if apierrors.IsNotFound(err) {
+		require.NoError(m.t, shared.admin.Create(m.t.Context(), lease))
+		return
+	}
+	require.NoError(m.t, err)
+	require.NoError(m.t, shared.admin.Update(m.t.Context(), lease))
+}
+
+func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
+	m := newMember(t, "addon-health")
+	m.createNamespace(m.addonNamespace)
+	m.leaseGrace = 2 * time.Second
+	m.serve(m.accepted())
+	m.enable(addonv1beta1.HealthCheckModeLease, m.addonNamespace)
+
+	told := m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
+	assert.Equal(t, "The status of hello add-on is unknown. "+
+		"There is no lease "+m.addonNamespace+"/hello: no agent of the add-on has renewed it yet.", told.Message)
+	m.renew(time.Now())
+	told = m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
+	assert.Equal(t, "hello add-on is available.", told.Message)
+	told = m.awaitCondition("Available", metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped")
+	assert.Contains(t, told.Message, "hello add-on is not available. Its lease "+m.addonNamespace+"/hello was last renewed at ")
+	m.renew(time.Now().Add(time.Hour))
+	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.addonNamespace, Name: hello}}
+	require.NoError(t, shared.admin.Delete(t.Context(), lease))
+	m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
+}
+
+func TestWhileTheHubHasLostSightOfTheClusterItSaysHowAddonsAre(t *testing.T) {
+	m := newMember(t, "addon-unknown")
+	m.createNamespace(m.addonNamespace)
+	m.serve(m.accepted())
+	m.enable(addonv1beta1.HealthCheckModeLease, m.addonNamespace)
+	m.renew(time.Now())
+	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
+
+	m.setCluster(metav1.ConditionUnknown)
+	lost := func() bool {
+		available := meta.FindStatusCondition(m.addon().Status.Conditions, "Available")
+		return available.Reason == "ManagedClusterLeaseUpdateStopped"
+	}
+	m.eventually(func() bool { // until the agent has heard of it, it may still write its own
+		m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
+			meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+				Type: "Available", Status: metav1.ConditionUnknown, Reason: "ManagedClusterLeaseUpdateStopped",
+			})
+		})
+		return lost() && m.addonRests()
+	}, "the word of the hub stands")
+	m.renew(time.Now())
+	assert.Never(t, func() bool { return !lost() }, 20*tick, tick)
+
+	m.setCluster(metav1.ConditionTrue)
+	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
+}
+
+func (m *member) setCluster(available metav1.ConditionStatus) {
+	m.t.Helper()
+	var mc clusterv1.ManagedCluster
+	require.NoError(m.t, shared.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc))
+	meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
+		Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test",
+	})
+	require.NoError(m.t, shared.admin.Status().Update(m.t.Context(), &mc))
+}
+
+func TestAnAgentAtRestSendsNothing(t *testing.T) {
+	m := newMember(t, "addon-rests")
+	m.createNamespace(m.addonNamespace)
+	m.serve(m.accepted())
+	m.enable(addonv1beta1.HealthCheckModeLease, m.addonNamespace, kubeClient("user"), customSigner(ownSigner))
+	for _, request := range m.awaitRequests(hello, 2) {
+		if request.Spec.SignerName != ownSigner { // the other one is left waiting
+			m.approve(request)
+		}
+	}
+	m.awaitSecret(m.addonNamespace, helloKube)
+	m.renew(time.Now())
+	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
+	m.awaitQuiet()
+
+	hub, spoke := m.hubRequests.Load(), m.spokeRequests.Load()
+	for range 20 {
+		m.renew(time.Now())
+	}
+	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: "Progressing", Status: "True", Reason: "Theirs"})
+	})
+	assert.Never(t, func() bool {
+		return m.hubRequests.Load() != hub || m.spokeRequests.Load() != spoke
+	}, 50*tick, tick, "leases are renewed and others write, and the agent sends nothing")
+}
+
+// awaitQuiet waits until the agent has sent nothing for a while.
+func (m *member) awaitQuiet() {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
+	defer cancel()
+	var last int64 = -1
+	for quiet := 0; quiet < 10; {
+		now := m.hubRequests.Load() + m.spokeRequests.Load()
+		if quiet++; now != last {
+			quiet, last = 0, now
+		}
+		select {
+		case <-ctx.Done():
+			m.t.Fatal("the agent does not come to rest")
+		case <-time.After(5 * tick):
+		}
+	}
+}
+
+// addonRests tells whether nobody writes the add-on for a moment.
+func (m *member) addonRests() bool {
+	version := m.addon().ResourceVersion
+	for range 10 {
+		if m.addon().ResourceVersion != version {
+			return false
+		}
+	}
+	return true
+}
