@@ -122,8 +122,8 @@ func (s *serving) setup(mgr ctrl.Manager, end context.CancelCauseFunc) error {
 	return s.bootstrap.watch(mgr, s.boot.kubeconfig, end)
 }
 
-// await looks until the hub lets the cluster read its ManagedCluster, which is when it has accepted it, and finds out
-// what both clusters serve. It ends a phase whose certificate expires meanwhile.
+// await looks until the hub has accepted the cluster, which the cluster cannot watch for before it is accepted, and finds
+// out what both clusters serve. It ends a phase whose certificate expires meanwhile.
 func (s *serving) await(ctx context.Context, expires time.Time) error {
 	logger := ctrl.LoggerFrom(ctx)
 	ctx, cancel := context.WithDeadlineCause(ctx, expires, phaseOver("the certificate for the hub expired"))
@@ -153,6 +153,11 @@ func (s *serving) look(ctx context.Context) error {
 	var own clusterv1.ManagedCluster
 	if err := s.hub.GetAPIReader().Get(ctx, types.NamespacedName{Name: name}, &own); err != nil {
 		return fmt.Errorf("reading ManagedCluster %s (has the hub accepted the cluster?): %w", name, err)
+	}
+	// The hub says that it accepted a cluster after it gave the cluster all its rights, so nothing is refused from here on.
+	if !meta.IsStatusConditionTrue(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
+		return fmt.Errorf("ManagedCluster %s is not accepted: spec.hubAcceptsClient is %t on the hub", name,
+			own.Spec.HubAcceptsClient)
 	}
 	var err error
 	if s.wire, err = addonapi.Detect(s.hub.GetRESTMapper()); err != nil {

@@ -36,7 +36,7 @@ func TestAbuse(t *testing.T) {
 			"system:masters":             csr.DecisionRefuse,
 			"system:unauthenticated":     csr.DecisionRefuse,
 			"":                           csr.DecisionRefuse,
-			"system:authenticated ":      csr.DecisionRefuse,
+			"system:authenticated:x":     csr.DecisionRefuse,
 		} {
 			asked := forAddon(t, "cluster1", "hello", registrations[0])
 			asked.Groups = append(asked.Groups, group)

@@ -26,31 +26,31 @@ const (
 )
 
 // newRequest builds a request as an agent does and stamps the requester as the API server does.
-func newRequest(t testing.TB, r csr.Request, requester string) *certificatesv1.CertificateSigningRequest {
-	t.Helper()
+func newRequest(tb testing.TB, r csr.Request, requester string) *certificatesv1.CertificateSigningRequest {
+	tb.Helper()
 	key, err := csr.NewKey()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	request, err := r.Build(key)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	request.Name = r.GenerateName + "abcde"
 	request.Spec.Username = requester
 	return request
 }
 
 // withContent replaces the encoded request by one made from the template.
-func withContent(t testing.TB, request *certificatesv1.CertificateSigningRequest, template *x509.CertificateRequest) {
-	t.Helper()
+func withContent(tb testing.TB, request *certificatesv1.CertificateSigningRequest, template *x509.CertificateRequest) {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	withSigned(t, request, template, key)
+	require.NoError(tb, err)
+	withSigned(tb, request, template, key)
 }
 
 func withSigned(
-	t testing.TB, request *certificatesv1.CertificateSigningRequest, template *x509.CertificateRequest, key any,
+	tb testing.TB, request *certificatesv1.CertificateSigningRequest, template *x509.CertificateRequest, key any,
 ) {
-	t.Helper()
+	tb.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	request.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
@@ -84,10 +84,10 @@ func customRegistration(user string, groups, units []string) addonv1beta1.Regist
 	}
 }
 
-func forAddon(t testing.TB, cluster, addon string, r addonv1beta1.RegistrationConfig) csr.Request {
-	t.Helper()
+func forAddon(tb testing.TB, cluster, addon string, r addonv1beta1.RegistrationConfig) csr.Request {
+	tb.Helper()
 	request, err := csr.ForAddon(cluster, addon, r)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return request
 }
 
@@ -166,7 +166,7 @@ func addGroup(group string) func(*csr.Request) {
 	return func(r *csr.Request) { r.Groups = append(r.Groups, group) }
 }
 
-func (c change) apply(t testing.TB, r csr.Request, requester string) *certificatesv1.CertificateSigningRequest {
+func (c change) apply(t *testing.T, r csr.Request, requester string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	r.Groups = append([]string(nil), r.Groups...)
 	if c.fields != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -27,7 +28,7 @@ const (
 // apply makes the objects as the work says and tells both sides about it.
 func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	if err := r.ensureFinalizer(ctx, f); err != nil {
-		return reconcile.FromError(err)
+		return reconcile.FromError(client.IgnoreNotFound(err))
 	}
 	r.claim(f)
 	tasks := r.tasks(f)
@@ -41,7 +42,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	outcome = outcome.And(reconcile.FromError(r.publishApplied(ctx, f, list)))
 	outcome = outcome.And(reconcile.FromError(r.narrowIntent(ctx, f, left.pending)))
 	status := conclude(f.work, f.manifests, results, f.now)
-	outcome = outcome.And(reconcile.FromError(r.publishStatus(ctx, f, status)))
+	outcome = outcome.And(reconcile.FromError(client.IgnoreNotFound(r.publishStatus(ctx, f, status))))
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
 }
 
@@ -72,6 +73,7 @@ func lightWork(work *workv1.ManifestWork) *workv1.ManifestWork {
 func (r *Reconciler) wroteWork(f *facts, work *workv1.ManifestWork) {
 	r.memory.change(f.holder, func(k *recall) {
 		k.work = written{uid: work.UID, version: work.ResourceVersion, at: f.now}
+		k.fresh = ""
 	})
 }
 
@@ -196,6 +198,7 @@ func (r *Reconciler) createApplied(ctx context.Context, f *facts, tasks []task) 
 		return fmt.Errorf("creating the AppliedManifestWork: %w", err)
 	}
 	r.wroteApplied(f, applied)
+	r.memory.change(f.holder, func(k *recall) { k.fresh = applied.UID })
 	return nil
 }
 

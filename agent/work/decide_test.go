@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -22,12 +23,13 @@ func TestPhase(t *testing.T) {
 		facts facts
 		want  phase
 	}{
-		"no work":                        {facts{applied: applied(live), stale: true}, phaseGone},
-		"a cache that is behind":         {facts{work: work(dying), stale: true}, phaseStale},
-		"a work that is deleted":         {facts{work: work(dying), applied: applied(dying)}, phaseRelease},
-		"a live work of a deleted other": {facts{work: work(live), applied: applied(dying)}, phaseDrain},
-		"a live work":                    {facts{work: work(live), applied: applied(live)}, phaseApply},
-		"a new work":                     {facts{work: work(live)}, phaseApply},
+		"no work":                         {facts{stale: true}, phaseGone},
+		"no work, but what was just made": {facts{applied: applied(live)}, phaseAbandon},
+		"a cache that is behind":          {facts{work: work(dying), stale: true}, phaseStale},
+		"a work that is deleted":          {facts{work: work(dying), applied: applied(dying)}, phaseRelease},
+		"a live work of a deleted other":  {facts{work: work(live), applied: applied(dying)}, phaseDrain},
+		"a live work":                     {facts{work: work(live), applied: applied(live)}, phaseApply},
+		"a new work":                      {facts{work: work(live)}, phaseApply},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, c.facts.phase()) })
 	}
@@ -126,7 +128,7 @@ func TestCreateFirst(t *testing.T) {
 func TestErrorsTellTheWhyFirst(t *testing.T) {
 	why, read := errors.New("why"), errors.New("read")
 	assert.Equal(t, "why", unreadableError{because: why, read: read}.Error())
-	assert.ErrorIs(t, unreadableError{because: why, read: read}, why)
+	require.ErrorIs(t, unreadableError{because: why, read: read}, why)
 	assert.Equal(t, "read", unreadableError{read: read}.Error())
 	reason, message := appliedFailure(why)
 	assert.Equal(t, "AppliedManifestFailed", reason)

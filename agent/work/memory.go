@@ -37,6 +37,9 @@ func (w written) lag(uid types.UID, version string, deleting bool, now time.Time
 // recall is what the process remembers of one holder besides its objects. Like the ledger it is a pure cache.
 type recall struct {
 	work, applied written
+	// fresh is the AppliedManifestWork that was made for a work which has not taken a status since. The API server may
+	// delete a work in the moment in which it gets its finalizer; what was made for it then goes without a grace.
+	fresh types.UID
 	// uid and generation say of which work manifests is the reading.
 	uid        types.UID
 	generation int64

@@ -32,6 +32,8 @@ type phase int
 const (
 	// phaseGone: there is no work; what it left is for the evictor.
 	phaseGone phase = iota
+	// phaseAbandon: the work vanished in the moment in which its objects were made; they go at once.
+	phaseAbandon
 	// phaseStale: a cache must catch up first.
 	phaseStale
 	// phaseRelease: the work is being deleted.
@@ -45,6 +47,8 @@ const (
 // phase decides what the pass is about.
 func (f *facts) phase() phase {
 	switch {
+	case f.work == nil && f.applied != nil:
+		return phaseAbandon
 	case f.work == nil:
 		return phaseGone
 	case f.stale:
@@ -64,7 +68,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Namespace: r.Cluster, Name: name}, work)
 	switch {
 	case apierrors.IsNotFound(err):
-		return f, nil
+		f.applied, err = r.abandoned(ctx, f)
+		return f, err
 	case err != nil:
 		return f, fmt.Errorf("reading the ManifestWork %s: %w", name, err)
 	}
@@ -78,6 +83,19 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 		f.manifests = r.readManifests(f)
 	}
 	return f, nil
+}
+
+// abandoned returns the AppliedManifestWork that was made for a work which vanished before it could hold it, if any.
+func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedManifestWork, error) {
+	fresh := r.memory.of(f.holder).fresh
+	if fresh == "" {
+		return nil, nil //nolint:nilnil // absence is an answer here
+	}
+	live, err := readApplied(ctx, r.Spoke.GetAPIReader(), appliedName(r.HubHash, f.holder.name))
+	if err != nil || live == nil || live.UID != fresh {
+		return nil, err
+	}
+	return live, nil
 }
 
 // readApplied reads an AppliedManifestWork; nil without error means that there is none.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -163,6 +162,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch f.phase() {
 	case phaseGone:
 		r.forget(f)
+	case phaseAbandon:
+		outcome, _ = r.takeDown(ctx, f)
+		if f.applied == nil {
+			r.forget(f)
+		}
 	case phaseStale:
 		outcome = reconcile.Waiting(f.now.Add(staleDelay))
 	case phaseRelease:
@@ -179,9 +183,4 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) forget(f *facts) {
 	r.ledger.claim(f.holder, nil, nil)
 	r.memory.forget(f.holder)
-}
-
-// managed tells whether an AppliedManifestWork is of this agent and of this hub.
-func (r *Reconciler) managed(applied *workv1.AppliedManifestWork) bool {
-	return applied.Spec.AgentID == r.AgentID && applied.Name == appliedName(r.HubHash, applied.Spec.ManifestWorkName)
 }

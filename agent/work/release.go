@@ -23,9 +23,7 @@ func (r *Reconciler) release(ctx context.Context, f *facts) reconcile.Outcome {
 		if err != nil {
 			return reconcile.FromError(err)
 		}
-		if gone := r.memory.of(f.holder).applied; live != nil && !(gone.gone && gone.uid == live.UID) {
-			f.applied = live
-		}
+		f.applied = live
 	}
 	outcome := reconcile.Done()
 	var blockers []string
@@ -35,7 +33,7 @@ func (r *Reconciler) release(ctx context.Context, f *facts) reconcile.Outcome {
 	if f.applied == nil {
 		return outcome.And(reconcile.FromError(r.releaseWork(ctx, f)))
 	}
-	return outcome.And(reconcile.FromError(r.publishDeleting(ctx, f, blockers)))
+	return outcome.And(reconcile.FromError(client.IgnoreNotFound(r.publishDeleting(ctx, f, blockers))))
 }
 
 // takeDown deletes the AppliedManifestWork and its objects; when it is gone the facts have none any more.

@@ -165,7 +165,9 @@ func TestConcludeWork(t *testing.T) {
 			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 			status := conclude(work, read(t, raws...), c.results, epoch)
 			available := find(t, status.Conditions, "Available")
-			assert.Equal(t, c.available, [3]string{string(available.Status), available.Reason, available.Message})
+			assert.Equal(t, c.available[0], string(available.Status))
+			assert.Equal(t, c.available[1], available.Reason)
+			assert.Equal(t, c.available[2], available.Message)
 			assert.Equal(t, int64(3), available.ObservedGeneration)
 			if c.applied == "" {
 				assert.Nil(t, meta.FindStatusCondition(status.Conditions, "Applied"))

@@ -9,9 +9,9 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// AnnotationIntent on an AppliedManifestWork lists, as a JSON list of group/version/resource/namespace/name, the objects
-// that may have been made beyond those in status.appliedResources. An object is written there before it is made, so
-// that a crash right after leaves no object that nobody knows of. It is Spokelet's own addition; other agents ignore it.
+// AnnotationIntent on an AppliedManifestWork lists, as a JSON list of group/version/resource/namespace/name, what
+// may have been made beyond the objects in status.appliedResources. An object is written there before it is made, so
+// that a crash right after leaves none that nobody knows of. It is Spokelet's own addition; other agents ignore it.
 const AnnotationIntent = "work.spokelet.io/intent"
 
 // maxIntent bounds the annotation, in bytes: the API server takes 256 KiB for all annotations together.
@@ -180,9 +180,9 @@ func track(manifests []manifest, results []result, before, pending []workv1.Appl
 			list = append(list, entry)
 		}
 	}
-	for i := range manifests {
-		if manifests[i].mapped() && results[i].presence == presencePresent {
-			put(manifests[i].entry(results[i].uid))
+	for i, result := range results {
+		if m := &manifests[i]; m.mapped() && result.presence == presencePresent {
+			put(m.entry(result.uid))
 		}
 	}
 	going := identities(pending)
@@ -190,8 +190,8 @@ func track(manifests []manifest, results []result, before, pending []workv1.Appl
 		if _, waits := going[entryIdentity(entry)]; waits {
 			put(entry)
 		}
-		for i := range manifests {
-			if results[i].presence == presenceUnknown && manifests[i].couldBe(entry) {
+		for i, result := range results {
+			if result.presence == presenceUnknown && manifests[i].couldBe(entry) {
 				put(entry)
 			}
 		}

@@ -69,7 +69,7 @@ func (w *watcher) run(ctx context.Context) {
 			if running[key] != nil {
 				continue
 			}
-			follow, stop := context.WithCancel(ctx)
+			follow, stop := context.WithCancel(ctx) //nolint:gosec // stopped above or at the end
 			running[key] = stop
 			watches.Go(func() { w.follow(follow, key) })
 		}

@@ -51,7 +51,7 @@ func kube() addonv1beta1.RegistrationConfig {
 }
 
 // requestFor builds a request object as an agent would.
-func requestFor(t testing.TB, r csrs.Request, requester string) *certificatesv1.CertificateSigningRequest {
+func requestFor(t *testing.T, r csrs.Request, requester string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := csrs.NewKey()
 	require.NoError(t, err)
@@ -63,11 +63,12 @@ func requestFor(t testing.TB, r csrs.Request, requester string) *certificatesv1.
 	return csr
 }
 
+// addonRequest builds the request of add-on hello on c1 for a registration.
 func addonRequest(
-	t testing.TB, cluster string, r addonv1beta1.RegistrationConfig, requester string,
+	t *testing.T, r addonv1beta1.RegistrationConfig, requester string,
 ) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
-	request, err := csrs.ForAddon(cluster, "hello", r)
+	request, err := csrs.ForAddon("c1", "hello", r)
 	require.NoError(t, err)
 	return requestFor(t, request, requester)
 }
@@ -81,16 +82,17 @@ func withCondition(
 	return csr
 }
 
-func accepted(name string) *clusterv1.ManagedCluster {
+// accepted is cluster c1, which the hub accepts.
+func accepted() *clusterv1.ManagedCluster {
 	return &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}
 }
 
 // addonsFacts are the facts of a request of add-on hello on c1 of which nothing is missing.
 func addonsFacts(csr *certificatesv1.CertificateSigningRequest) facts {
 	return facts{now: now, csr: csr, stage: stageOf(csr), addon: &addonFacts{
-		ours: true, cluster: accepted("c1"),
+		ours: true, cluster: accepted(),
 		addon:         &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello"}},
 		registrations: []addonv1beta1.RegistrationConfig{kube(), custom()},
 		ca:            types.NamespacedName{Name: "ca"}, signs: true,
@@ -125,7 +127,7 @@ func TestStages(t *testing.T) {
 		}, custom(), stageOpen},
 	} {
 		t.Run(name, func(t *testing.T) {
-			csr := addonRequest(t, "c1", tc.r, csrs.ClusterUser("c1", "a"))
+			csr := addonRequest(t, tc.r, csrs.ClusterUser("c1", "a"))
 			tc.spoil(csr)
 			assert.Equal(t, tc.want, stageOf(csr))
 			if tc.want == stageFinished {
@@ -142,12 +144,12 @@ func TestStages(t *testing.T) {
 func TestDecide(t *testing.T) {
 	agent := csrs.ClusterUser("c1", "a")
 	spoilt := func(change func(*addonFacts)) facts {
-		f := addonsFacts(addonRequest(t, "c1", kube(), agent))
+		f := addonsFacts(addonRequest(t, kube(), agent))
 		change(f.addon)
 		return f
 	}
 	unsigned := func(change func(*addonFacts)) facts {
-		f := addonsFacts(withCondition(addonRequest(t, "c1", custom(), agent), certificatesv1.CertificateApproved))
+		f := addonsFacts(withCondition(addonRequest(t, custom(), agent), certificatesv1.CertificateApproved))
 		change(f.addon)
 		return f
 	}
@@ -171,14 +173,14 @@ func TestDecide(t *testing.T) {
 			reason: csrs.ReasonRequesterNotTrusted, warning: true},
 		"an add-on of the agent's own cluster is approved": {facts: spoilt(nothing), step: stepApprove},
 		"what could not be read is tried again": {
-			facts: facts{now: now, csr: addonRequest(t, "c1", kube(), agent), stage: stageOpen, unknown: errors.New("down")},
+			facts: facts{now: now, csr: addonRequest(t, kube(), agent), stage: stageOpen, unknown: errors.New("down")},
 			class: reconcile.ClassRetry},
 		"an add-on that is not ready is waited for": {
-			facts: facts{now: now, csr: addonRequest(t, "c1", kube(), agent), stage: stageOpen,
+			facts: facts{now: now, csr: addonRequest(t, kube(), agent), stage: stageOpen,
 				unknown: fmt.Errorf("computing: %w", &addon.NotReadyError{Message: "no config yet"})},
 			class: reconcile.ClassWaiting},
 		"an add-on whose definition is wrong is told": {
-			facts: facts{now: now, csr: addonRequest(t, "c1", kube(), agent), stage: stageOpen,
+			facts: facts{now: now, csr: addonRequest(t, kube(), agent), stage: stageOpen,
 				unknown: fmt.Errorf("computing: %w", &addon.InvalidError{Message: "no such template"})},
 			class: reconcile.ClassWaiting, reason: reasonAddonInvalid, warning: true},
 		"an add-on of nobody here is left alone": {facts: spoilt(func(a *addonFacts) { *a = addonFacts{} })},
@@ -192,7 +194,7 @@ func TestDecide(t *testing.T) {
 		"an add-on that registers nothing is told": {facts: spoilt(func(a *addonFacts) { a.registrations = nil }),
 			reason: csrs.ReasonSignerNotExpected, warning: true},
 		"the agent of cluster10 gets nothing of cluster1": {
-			facts:  addonsFacts(addonRequest(t, "c1", kube(), csrs.ClusterUser("c10", "a"))),
+			facts:  addonsFacts(addonRequest(t, kube(), csrs.ClusterUser("c10", "a"))),
 			reason: csrs.ReasonRequesterNotTrusted, warning: true},
 		"an approved request of our signer is signed":   {facts: unsigned(nothing), step: stepSign},
 		"a signer without a CA here is somebody else's": {facts: unsigned(func(a *addonFacts) { a.signs = false })},
@@ -224,7 +226,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestSomebodyElsesApprovalVouchesForTheRequesterOnly(t *testing.T) {
-	csr := withCondition(addonRequest(t, "c1", custom(), "jane"), certificatesv1.CertificateApproved)
+	csr := withCondition(addonRequest(t, custom(), "jane"), certificatesv1.CertificateApproved)
 	p := decide(addonsFacts(csr))
 	assert.Equal(t, stepSign, p.step)
 	assert.Equal(t, types.NamespacedName{Namespace: names.NamespaceHub, Name: "ca"}, p.ca)
@@ -234,7 +236,7 @@ func TestSomebodyElsesApprovalVouchesForTheRequesterOnly(t *testing.T) {
 func TestTheStatusThatAgentsWriteDecidesNothing(t *testing.T) {
 	forged := custom()
 	forged.CustomSigner.Subject.User = "admin"
-	f := addonsFacts(addonRequest(t, "c1", forged, csrs.ClusterUser("c1", "a")))
+	f := addonsFacts(addonRequest(t, forged, csrs.ClusterUser("c1", "a")))
 	f.addon.addon.Status.Registrations = []addonv1beta1.RegistrationConfig{forged}
 	p := decide(f)
 	assert.Equal(t, stepNone, p.step)
@@ -293,7 +295,7 @@ func TestConclude(t *testing.T) {
 			class: reconcile.ClassWaiting, waiting: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			csr := addonRequest(t, "c1", custom(), agent)
+			csr := addonRequest(t, custom(), agent)
 			if tc.step != stepReview {
 				withCondition(csr, certificatesv1.CertificateApproved)
 			}
@@ -325,9 +327,9 @@ func TestNextLookGrowsWithAge(t *testing.T) {
 }
 
 func TestEventNames(t *testing.T) {
-	csr := addonRequest(t, "c1", kube(), "x")
+	csr := addonRequest(t, kube(), "x")
 	a, b := &note{reason: "A", message: "m"}, &note{reason: "A", message: "n"}
-	assert.Equal(t, eventName(csr, a), eventName(csr, a))
+	assert.Equal(t, eventName(csr, a), eventName(csr.DeepCopy(), &note{reason: "A", message: "m"}))
 	assert.NotEqual(t, eventName(csr, a), eventName(csr, b))
 	successor := csr.DeepCopy()
 	successor.UID = "another"
@@ -341,15 +343,15 @@ func TestEventNames(t *testing.T) {
 
 func TestOnlyAcceptanceWakesTheRequestsOfACluster(t *testing.T) {
 	update := acceptanceChanged().Update
-	before, after := accepted("c1"), accepted("c1")
+	before, after := accepted(), accepted()
 	after.Labels = map[string]string{"a": "b"}
 	assert.False(t, update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 	after.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionTrue}}
 	assert.True(t, update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
-	before = accepted("c1")
+	before = accepted()
 	before.Spec.HubAcceptsClient = false
-	assert.True(t, update(event.UpdateEvent{ObjectOld: before, ObjectNew: accepted("c1")}))
+	assert.True(t, update(event.UpdateEvent{ObjectOld: before, ObjectNew: accepted()}))
 	assert.True(t, acceptanceChanged().Create(event.CreateEvent{Object: before}))
 	assert.False(t, acceptanceChanged().Delete(event.DeleteEvent{Object: before}))
 }

@@ -128,7 +128,7 @@ func TestARefusalThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsNeverApproved(t *testing.T) {
-	csr := addonRequest(t, "c1", kube(), csrs.ClusterUser("c1", "a"))
+	csr := addonRequest(t, kube(), csrs.ClusterUser("c1", "a"))
 	r, w := newReconciler(t, csr)
 	r.Agents = failing{}
 	_, err := r.Reconcile(t.Context(), requestOf(csr))

@@ -27,7 +27,7 @@ type Reconciler struct {
 	ForeignWorks cache.Cache
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many clusters are looked at at the same time.
+	// Workers is how many clusters have a pass running at the same time.
 	Workers int
 }
 

@@ -24,7 +24,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many add-ons are looked at at the same time.
+	// Workers is how many add-ons have a pass running at the same time.
 	Workers int
 }
 

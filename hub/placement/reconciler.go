@@ -32,7 +32,7 @@ type Reconciler struct {
 	Client client.Client
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many Placements are looked at at the same time.
+	// Workers is how many Placements have a pass running at the same time.
 	Workers int
 }
 
@@ -79,7 +79,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		}
 		return f, fmt.Errorf("reading Placement %s: %w", key, err)
 	}
-	if !placement.DeletionTimestamp.IsZero() || placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true" {
+	foreign := placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true"
+	if foreign || !placement.DeletionTimestamp.IsZero() {
 		return f, nil
 	}
 	var pages clusterv1beta1.PlacementDecisionList

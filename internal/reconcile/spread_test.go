@@ -32,7 +32,6 @@ func TestFractionIsSpreadEvenly(t *testing.T) {
 }
 
 func TestFractionStaysTheSame(t *testing.T) {
-	assert.InDelta(t, Fraction("c1", "hello"), Fraction("c1", "hello"), 0)
 	assert.NotEqual(t, Fraction("c1", "hello"), Fraction("c1h", "ello"), "the parts are kept apart")
 	assert.NotEqual(t, Fraction("a", "b"), Fraction("b", "a"))
 	// A fixed value: after an upgrade of the hub or the agent, a fleet must not be spread anew.

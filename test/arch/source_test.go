@@ -93,7 +93,11 @@ func (s source) checkVariables() []string {
 				continue
 			}
 			for _, spec := range general.Specs {
-				for _, name := range spec.(*ast.ValueSpec).Names {
+				values, ok := spec.(*ast.ValueSpec)
+				if !ok {
+					continue
+				}
+				for _, name := range values.Names {
 					if _, justified := exportedVariables[s.path+"."+name.Name]; name.IsExported() && !justified {
 						found = append(found, fmt.Sprintf("%s: exported variable %s can be changed by anybody; make it a function",
 							s.at(name.Pos()), name.Name))

@@ -1,5 +1,5 @@
 // Package approval_test runs the approval of the hub against a real control plane: requests are created by users with
-// client certificates, approved and signed by a hub manager that has only the rights it needs, and those of Kubernetes'
+// client certificates, approved and signed by a hub manager with the rights that are shipped, and those of Kubernetes'
 // own signer are issued by kube-controller-manager.
 package approval_test
 
@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,9 +69,9 @@ func setUp(ctx context.Context) (func(), error) {
 	return func() { stop(); hub.Stop() }, nil
 }
 
-// startHub installs the APIs and runs the approval with the rights of testdata/rbac.yaml.
+// startHub installs the APIs and runs the approval with the rights that are shipped.
 func startHub(ctx context.Context) (func(), error) {
-	if err := hub.Apply(ctx, append(manifests.CRDs(), rbac)...); err != nil {
+	if err := hub.Apply(ctx, slices.Concat(manifests.CRDs(), manifests.Hub(), [][]byte{rbac})...); err != nil {
 		return nil, err
 	}
 	scheme := newScheme()

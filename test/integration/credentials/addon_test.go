@@ -189,7 +189,7 @@ func TestAWaitingSecretAppearsWithItsNamespaceWithoutARestart(t *testing.T) {
 func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 	m := newMember(t, "addon-changes")
 	m.createNamespace(m.addonNamespace)
-	m.createNamespace(m.addonNamespace+"2")
+	m.createNamespace(m.addonNamespace + "2")
 	m.serve(m.accepted())
 	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	m.approve(m.awaitRequests(hello, 1)[0])
@@ -219,7 +219,7 @@ func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 	// Another namespace: the old Secret goes when the new one is there.
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
 		s.Registrations = []addonv1beta1.RegistrationConfig{kubeClient("other")}
-		s.Namespace = m.addonNamespace+"2"
+		s.Namespace = m.addonNamespace + "2"
 	})
 	requests = m.awaitRequests(hello, 3)
 	require.NotNil(t, m.secret(m.addonNamespace, helloKube))

@@ -42,7 +42,7 @@ type member struct {
 	t *testing.T
 	// name is the name of the cluster; the namespaces of its agent and of its add-on are called like it with a suffix.
 	name, namespace, addonNamespace string
-	server          csr.HubServer
+	server                          csr.HubServer
 	// hubRequests and spokeRequests count what the agent sends, watches aside.
 	hubRequests, spokeRequests atomic.Int64
 	credentials                chan join.Credential

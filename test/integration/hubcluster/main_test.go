@@ -42,8 +42,8 @@ const (
 var shared struct {
 	plane *sandbox.ControlPlane
 	admin client.Client
-	// failed receives the error of a hub manager that ended by itself.
-	failed chan error
+	// stopHub ends the hub manager.
+	stopHub func()
 }
 
 func TestMain(m *testing.M) {
@@ -62,51 +62,49 @@ func start(ctx context.Context) (func(), error) {
 	if shared.admin, err = newClient(plane.Admin()); err != nil {
 		return plane.Stop, err
 	}
-	stopHub, err := startHub(ctx, plane)
-	if err != nil {
+	if err := startHub(ctx, plane); err != nil {
 		return plane.Stop, err
 	}
-	return func() { stopHub(); plane.Stop() }, nil
+	return func() { shared.stopHub(); plane.Stop() }, nil
 }
 
-// startHub runs the hub manager in this process until the returned function is called.
-func startHub(ctx context.Context, plane *sandbox.ControlPlane) (func(), error) {
+// startHub runs the hub manager in this process until shared.stopHub is called.
+func startHub(ctx context.Context, plane *sandbox.ControlPlane) error {
 	identity, err := plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	kubeconfig, err := plane.Kubeconfig(identity)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	dir, err := os.MkdirTemp("", "hubcluster-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	config := hub.DefaultConfig()
 	config.Kubeconfig = filepath.Join(dir, "kubeconfig")
 	config.Namespace, config.InstallCRDs, config.HealthAddress = names.NamespaceHub, true, "0"
 	if err := os.WriteFile(config.Kubeconfig, kubeconfig, 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctrl.LoggerInto(ctx, logger()))
-	shared.failed = make(chan error, 1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := hub.Run(ctx, config); err != nil {
 			fmt.Fprintln(os.Stderr, "the hub manager ended:", err)
-			shared.failed <- err
 		}
 	}()
-	return func() { cancel(); <-done; _ = os.RemoveAll(dir) }, nil
+	shared.stopHub = func() { cancel(); <-done; _ = os.RemoveAll(dir) }
+	return nil
 }
 
 // logger writes to the file that HUB_LOG names.
 func logger() logr.Logger {
 	out := io.Discard
 	if path := os.Getenv("HUB_LOG"); path != "" {
-		if file, err := os.Create(filepath.Clean(path)); err == nil {
+		if file, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
 			out = file
 		}
 	}

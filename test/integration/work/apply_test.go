@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// strategy makes a configuration of one object of core resources.
-func (e *env) strategy(resource, name string, s workv1.UpdateStrategy) workv1.ManifestConfigOption {
+// strategy makes a configuration of ConfigMaps in the namespace of the test.
+func (e *env) strategy(name string, s workv1.UpdateStrategy) workv1.ManifestConfigOption {
 	return workv1.ManifestConfigOption{
-		ResourceIdentifier: workv1.ResourceIdentifier{Resource: resource, Namespace: e.cluster, Name: name},
+		ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Namespace: e.cluster, Name: name},
 		UpdateStrategy:     &s,
 	}
 }
@@ -29,7 +29,7 @@ func TestCreateOnly(t *testing.T) {
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1"}))
 	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{
-		e.strategy("configmaps", "*", workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly}),
+		e.strategy("*", workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly}),
 	}
 	e.create(w)
 	e.settled(w)
@@ -51,7 +51,7 @@ func TestReadOnly(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1"}))
-	config := e.strategy("configmaps", "a", workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeReadOnly})
+	config := e.strategy("a", workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeReadOnly})
 	config.FeedbackRules = []workv1.FeedbackRule{{
 		Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{{Name: "k", Path: ".data.k"}},
 	}}
@@ -87,7 +87,7 @@ func TestServerSideApply(t *testing.T) {
 	e.create(foreign)
 	apply := workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeServerSideApply}
 	w := e.work("w", e.configMap("a", map[string]string{"k": "ours"}), e.configMap("b", map[string]string{"k": "1"}))
-	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{e.strategy("configmaps", "*", apply)}
+	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{e.strategy("*", apply)}
 	e.create(w)
 	e.is(w, workv1.WorkApplied, metav1.ConditionFalse)
 	failed := manifestCondition(w, 0, workv1.ManifestApplied)
@@ -116,7 +116,7 @@ func TestWhatIsNotSupportedIsRefusedAlone(t *testing.T) {
 		}}},
 	}
 	w := e.work("w", e.configMap("a", nil), e.configMap("b", nil))
-	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{e.strategy("configmaps", "a", ignore)}
+	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{e.strategy("a", ignore)}
 	e.create(w)
 	e.is(w, workv1.WorkApplied, metav1.ConditionFalse)
 	failed := manifestCondition(w, 0, workv1.ManifestApplied)
@@ -156,7 +156,7 @@ func TestBadManifestsDoNotStopTheOthers(t *testing.T) {
 	assert.Contains(t, message(2), "no metadata.namespace")
 	assert.Contains(t, message(3), "Invalid value")
 	assert.Equal(t, "Apply manifest complete", message(4))
-	assert.Equal(t, []string{"configmaps/dropped", "configmaps/good"}, names(e.applied("w")))
+	assert.Equal(t, []string{"configmaps/dropped", "configmaps/good"}, names(e.applied()))
 	available := e.is(w, workv1.WorkAvailable, metav1.ConditionFalse)
 	assert.Equal(t, "1 of 6 resources are not available", available.Message)
 
@@ -197,7 +197,7 @@ func TestDefinitionAndItsObjectInOneWork(t *testing.T) {
 	assert.Equal(t, "widgets", w.Status.ResourceStatus.Manifests[0].ResourceMeta.Resource)
 	e.eventually("both are listed", func() bool {
 		return assert.ObjectsAreEqual([]string{"customresourcedefinitions/widgets." + e.cluster + ".example", "widgets/x"},
-			names(e.applied("w")))
+			names(e.applied()))
 	})
 	n, _ := e.quiet(a)
 

@@ -27,7 +27,7 @@ func TestCreateUpdateRemoveDelete(t *testing.T) {
 		Ordinal: 1, Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: e.cluster, Name: "b",
 	}, w.Status.ResourceStatus.Manifests[1].ResourceMeta)
 	assert.Contains(t, w.Finalizers, workv1.ManifestWorkFinalizer)
-	a := e.applied("w")
+	a := e.applied()
 	assert.Equal(t, []string{"configmaps/a", "configmaps/b"}, names(a))
 	assert.Equal(t, workv1.AppliedManifestWorkSpec{
 		HubHash: e.settings.hubHash, AgentID: e.settings.agentID, ManifestWorkName: "w",
@@ -48,7 +48,7 @@ func TestCreateUpdateRemoveDelete(t *testing.T) {
 	e.settled(w)
 	e.eventually("a is changed", func() bool { return e.get(&cm, e.cluster, "a") && cm.Data["k"] == "2" })
 	e.eventually("b is gone", func() bool { return !e.get(&corev1.ConfigMap{}, e.cluster, "b") })
-	e.eventually("b is no longer listed", func() bool { return len(names(e.applied("w"))) == 1 })
+	e.eventually("b is no longer listed", func() bool { return len(names(e.applied())) == 1 })
 	require.Len(t, w.Status.ResourceStatus.Manifests, 1)
 
 	require.NoError(t, e.Delete(t.Context(), w))
@@ -89,7 +89,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		return e.get(&cm, e.cluster, "a") && cm.UID != was && cm.Data["k"] == "1"
 	})
 	e.eventually("its new UID is listed", func() bool {
-		return e.applied("w").Status.AppliedResources[0].UID == string(cm.UID)
+		return e.applied().Status.AppliedResources[0].UID == string(cm.UID)
 	})
 }
 
@@ -154,7 +154,7 @@ func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 		return deleting.Message == "ManifestWork is being deleted: waiting for 1 object: configmaps "+
 			e.cluster+"/held (finalizer example.com/wait)"
 	})
-	assert.Equal(t, []string{"configmaps/held"}, names(e.applied("w")), "only what is left stays listed")
+	assert.Equal(t, []string{"configmaps/held"}, names(e.applied()), "only what is left stays listed")
 
 	var cm corev1.ConfigMap
 	require.True(t, e.get(&cm, e.cluster, "held"))
@@ -179,10 +179,10 @@ func TestStaleObjectStaysListedUntilGone(t *testing.T) {
 	e.eventually("the object is going", func() bool {
 		return e.get(&cm, e.cluster, "held") && !cm.DeletionTimestamp.IsZero()
 	})
-	assert.Equal(t, []string{"configmaps/held", "configmaps/kept"}, names(e.applied("w")))
+	assert.Equal(t, []string{"configmaps/held", "configmaps/kept"}, names(e.applied()))
 	cm.Finalizers = nil
 	require.NoError(t, e.Update(t.Context(), &cm))
-	e.eventually("it is no longer listed", func() bool { return len(names(e.applied("w"))) == 1 })
+	e.eventually("it is no longer listed", func() bool { return len(names(e.applied())) == 1 })
 }
 
 func TestOrphansStay(t *testing.T) {
@@ -212,7 +212,7 @@ func TestAppliedManifestWorkDeletedOnTheSpokeComesBack(t *testing.T) {
 	w := e.work("w", e.configMap("a", nil))
 	e.create(w)
 	e.settled(w)
-	a := e.applied("w")
+	a := e.applied()
 	require.NoError(t, e.Delete(t.Context(), a))
 	e.eventually("it is made anew, with its object", func() bool {
 		var again workv1.AppliedManifestWork
@@ -230,7 +230,7 @@ func TestWorkThatVanishesIsEvictedAfterItsGrace(t *testing.T) {
 	w := e.work("w", e.configMap("a", nil))
 	e.create(w)
 	e.settled(w)
-	a := e.applied("w")
+	a := e.applied()
 	w.Finalizers = nil
 	stripped := w.DeepCopy()
 	require.NoError(t, e.Patch(t.Context(), stripped, client.RawPatch(types.MergePatchType,
@@ -249,7 +249,7 @@ func TestHubSwitchKeepsTheObjects(t *testing.T) {
 	w := e.work("w", e.configMap("a", nil))
 	e.create(w)
 	e.settled(w)
-	old := e.applied("w")
+	old := e.applied()
 	var cm corev1.ConfigMap
 	require.True(t, e.get(&cm, e.cluster, "a"))
 	was := cm.UID

@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -44,8 +45,8 @@ const (
 )
 
 var (
-	plane  *sandbox.ControlPlane //nolint:gochecknoglobals // one control plane for the package
-	scheme = runtime.NewScheme() //nolint:gochecknoglobals // the types that the tests speak
+	plane  *sandbox.ControlPlane // one for the package
+	scheme = runtime.NewScheme() // the types that the tests speak
 )
 
 func TestMain(m *testing.M) {
@@ -83,7 +84,7 @@ type requests struct {
 	sent []string
 }
 
-// RoundTripper counts what goes through it.
+// wrap counts what goes through a transport.
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		watch := req.URL.Query().Get("watch") == "true"
@@ -137,6 +138,8 @@ type settings struct {
 	hubHash string
 	agentID string
 	grace   time.Duration
+	// fault answers a request to the spoke with an error when it returns true.
+	fault func(*http.Request) bool
 }
 
 // env is what one test works with: a cluster of its own and an administrator of both sides.
@@ -167,6 +170,16 @@ func (e *env) start() *agent {
 	hubConfig, spokeConfig := plane.Admin(), rest.CopyConfig(e.settings.spoke)
 	hubConfig.Wrap(a.hub.wrap)
 	spokeConfig.Wrap(a.spoke.wrap)
+	if fault := e.settings.fault; fault != nil {
+		spokeConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(req *http.Request) (*http.Response, error) {
+				if fault(req) {
+					return nil, errors.New("the wire is cut")
+				}
+				return next.RoundTrip(req)
+			})
+		})
+	}
 	newCluster := func(config *rest.Config, o client.Object, by cache.ByObject) cluster.Cluster {
 		c, err := cluster.New(config, func(options *cluster.Options) {
 			options.Scheme = scheme
@@ -301,11 +314,11 @@ func manifestCondition(w *workv1.ManifestWork, ordinal int, kind string) metav1.
 	return *found
 }
 
-// applied reads the AppliedManifestWork of a work.
-func (e *env) applied(work string) *workv1.AppliedManifestWork {
+// applied reads the AppliedManifestWork of the work w.
+func (e *env) applied() *workv1.AppliedManifestWork {
 	e.Helper()
 	a := &workv1.AppliedManifestWork{}
-	require.NoError(e, e.Get(e.Context(), client.ObjectKey{Name: e.settings.hubHash + "-" + work}, a))
+	require.NoError(e, e.Get(e.Context(), client.ObjectKey{Name: e.settings.hubHash + "-w"}, a))
 	return a
 }
 

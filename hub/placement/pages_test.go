@@ -1,0 +1,165 @@
+package placement
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+func placement() *clusterv1beta1.Placement {
+	return &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p-uid", Generation: 7}}
+}
+
+// written are the pages that are there after a plan was carried out.
+func written(pages []page) []*clusterv1beta1.PlacementDecision {
+	var all []*clusterv1beta1.PlacementDecision
+	for _, p := range pages {
+		if p.want != nil {
+			all = append(all, p.want)
+		}
+	}
+	return all
+}
+
+func union(pages []*clusterv1beta1.PlacementDecision) []string {
+	all := []string{}
+	for _, page := range pages {
+		for _, d := range page.Status.Decisions {
+			all = append(all, d.ClusterName)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func clusters(from, to int) []string {
+	list := []string{}
+	for i := from; i < to; i++ {
+		list = append(list, fmt.Sprintf("c%04d", i))
+	}
+	return list
+}
+
+func TestAPageIsNamedAndMarkedAsTheContractSays(t *testing.T) {
+	pages := planPages(placement(), []string{"a"}, nil)
+	require.Len(t, pages, 1)
+	want := pages[0].want
+	assert.Equal(t, "p-decision-1", want.Name)
+	assert.Equal(t, "ns", want.Namespace)
+	assert.Equal(t, map[string]string{
+		names.LabelPlacement: "p", names.LabelDecisionGroupIndex: "0", names.LabelDecisionGroupName: "",
+	}, want.Labels)
+	owner := metav1.GetControllerOf(want)
+	require.NotNil(t, owner)
+	assert.Equal(t, "cluster.open-cluster-management.io/v1beta1", owner.APIVersion)
+	assert.Equal(t, "Placement", owner.Kind)
+	assert.Equal(t, types.UID("p-uid"), owner.UID)
+	assert.Equal(t, []clusterv1beta1.ClusterDecision{{ClusterName: "a"}}, want.Status.Decisions)
+}
+
+func TestThereIsAPageEvenWithoutClusters(t *testing.T) {
+	pages := planPages(placement(), nil, nil)
+	require.Len(t, pages, 1)
+	assert.NotNil(t, pages[0].want.Status.Decisions)
+	again := planPages(placement(), nil, written(pages))
+	require.Len(t, again, 1)
+	assert.False(t, again[0].changed())
+}
+
+func TestPagesAreFilledAndWhatIsSettledIsLeftAlone(t *testing.T) {
+	have := written(planPages(placement(), clusters(0, 250), nil))
+	require.Len(t, have, 3)
+	for i, want := range []int{100, 100, 50} {
+		assert.Len(t, have[i].Status.Decisions, want)
+	}
+	for _, p := range planPages(placement(), clusters(0, 250), have) {
+		assert.False(t, p.changed())
+	}
+}
+
+func TestACLusterThatLeavesChangesOnePage(t *testing.T) {
+	have := written(planPages(placement(), clusters(0, 250), nil))
+	changed := 0
+	for _, p := range planPages(placement(), clusters(1, 250), have) {
+		if p.changed() {
+			changed++
+			assert.Equal(t, 1, p.number)
+		}
+	}
+	assert.Equal(t, 1, changed)
+}
+
+func TestPagesOfSomebodyElseAreReplacedWithoutLosingAnyCluster(t *testing.T) {
+	earlier := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+		Name: "p-decision-1", Namespace: "ns", Labels: map[string]string{names.LabelPlacement: "p"},
+		OwnerReferences: []metav1.OwnerReference{{UID: "old", Controller: new(true)}},
+	}}
+	odd := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: "p-decision-01", Namespace: "ns"}}
+	odd.Status.Decisions = decisions([]string{"a"})
+	pages := planPages(placement(), []string{"a"}, []*clusterv1beta1.PlacementDecision{earlier, odd})
+	require.Len(t, pages, 3)
+	assert.Equal(t, "p-decision-2", pages[0].want.Name, "the name of a page that is there is not taken")
+	assert.Nil(t, pages[1].want)
+	assert.Nil(t, pages[2].want)
+}
+
+func TestAClusterOnTwoPagesStaysOnTheFirst(t *testing.T) {
+	have := written(planPages(placement(), clusters(0, 150), nil))
+	have[1].Status.Decisions = append(have[1].Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: "c0000"})
+	assert.Equal(t, clusters(0, 150), union(written(planPages(placement(), clusters(0, 150), have))))
+}
+
+// FuzzNoReaderMissesAClusterThatStays changes the selection again and again and looks after each single write.
+func FuzzNoReaderMissesAClusterThatStays(f *testing.F) {
+	f.Add(uint64(1), 350)
+	f.Add(uint64(2), 0)
+	f.Add(uint64(3), 101)
+	f.Fuzz(func(t *testing.T, seed uint64, most int) {
+		if most < 0 || most > 500 {
+			return
+		}
+		random := rand.New(rand.NewPCG(seed, 1))
+		have := map[string]*clusterv1beta1.PlacementDecision{}
+		list := func() []*clusterv1beta1.PlacementDecision {
+			var all []*clusterv1beta1.PlacementDecision
+			for _, page := range have {
+				all = append(all, page)
+			}
+			return all
+		}
+		for range 6 {
+			before := union(list())
+			var want []string
+			for _, name := range clusters(0, most) {
+				if random.IntN(3) > 0 {
+					want = append(want, name)
+				}
+			}
+			for _, p := range planPages(placement(), want, list()) {
+				if p.want != nil {
+					have[p.want.Name] = p.want
+					assert.LessOrEqual(t, len(p.want.Status.Decisions), pageSize)
+				} else {
+					delete(have, p.have.Name)
+				}
+				now := union(list())
+				for _, name := range before {
+					if slices.Contains(want, name) {
+						require.Contains(t, now, name)
+					}
+				}
+			}
+			require.ElementsMatch(t, want, union(list()))
+			require.NotEmpty(t, have)
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package manifests_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
+)
+
+// hubObjects decodes YAML files, which may hold several documents each.
+func hubObjects(t *testing.T, files [][]byte) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, file := range files {
+		for doc := range bytes.SplitSeq(file, []byte("\n---\n")) {
+			u := &unstructured.Unstructured{}
+			require.NoError(t, yaml.UnmarshalStrict(doc, &u.Object))
+			require.NotEmpty(t, u.GetKind())
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+func typed[T any](t *testing.T, u *unstructured.Unstructured) T {
+	t.Helper()
+	var into T
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, &into, true))
+	return into
+}
+
+func TestTheHubShipsItsIdentitiesUnderTheNamesOfTheContract(t *testing.T) {
+	var have []string
+	for _, u := range hubObjects(t, manifests.Hub()) {
+		have = append(have, u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName())
+	}
+	for _, want := range []string{
+		"Namespace /" + names.NamespaceHub, "Namespace /" + names.NamespaceBootstrap,
+		"ServiceAccount " + names.NamespaceHub + "/" + names.ServiceAccountHub,
+		"ServiceAccount " + names.NamespaceBootstrap + "/" + names.ServiceAccountBootstrap,
+		"ClusterRole /open-cluster-management:bootstrap",
+		"ClusterRoleBinding /open-cluster-management:bootstrap:agent-registration",
+		"ClusterRoleBinding /open-cluster-management:bootstrap:managedcluster",
+	} {
+		assert.Contains(t, have, want)
+	}
+}
+
+func TestTheHubManagerHoldsNoMoreThanItMust(t *testing.T) {
+	for _, u := range hubObjects(t, manifests.Hub()) {
+		if u.GetKind() != "ClusterRole" {
+			continue
+		}
+		for _, rule := range typed[rbacv1.ClusterRole](t, u).Rules {
+			for _, list := range [][]string{rule.APIGroups, rule.Resources, rule.Verbs} {
+				assert.NotContains(t, list, "*", "%s", u.GetName())
+			}
+			assert.NotContains(t, rule.Resources, "secrets", "users grant the one Secret that is needed")
+			assert.NotContains(t, rule.Verbs, "escalate")
+			assert.NotContains(t, rule.Verbs, "bind")
+			assert.NotContains(t, rule.Verbs, "impersonate")
+			assert.NotContains(t, rule.Verbs, "deletecollection")
+		}
+	}
+}
+
+func TestTheHubManagerMayChangeExactlyTheDefinitionsThatAreShipped(t *testing.T) {
+	var shipped, allowed []string
+	for _, u := range hubObjects(t, manifests.CRDs()) {
+		shipped = append(shipped, u.GetName())
+	}
+	for _, u := range hubObjects(t, manifests.Hub()) {
+		if u.GetName() != "open-cluster-management:spokelet-hub:crds" || u.GetKind() != "ClusterRole" {
+			continue
+		}
+		for _, rule := range typed[rbacv1.ClusterRole](t, u).Rules {
+			allowed = append(allowed, rule.ResourceNames...)
+		}
+	}
+	slices.Sort(shipped)
+	slices.Sort(allowed)
+	assert.Equal(t, shipped, allowed)
+}
+
+func TestTheDeploymentIsHardened(t *testing.T) {
+	all := hubObjects(t, manifests.HubDeployment())
+	require.Len(t, all, 2)
+	pod := typed[appsv1.Deployment](t, all[0]).Spec.Template.Spec
+	assert.Equal(t, names.ServiceAccountHub, pod.ServiceAccountName)
+	assert.True(t, *pod.SecurityContext.RunAsNonRoot)
+	container := pod.Containers[0]
+	assert.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
+	assert.True(t, *container.SecurityContext.ReadOnlyRootFilesystem)
+	assert.Equal(t, "ALL", string(container.SecurityContext.Capabilities.Drop[0]))
+	assert.True(t, *pod.Volumes[0].Secret.Optional, "the hub manager starts without the certificate of its webhook")
+}
+
+func TestTheKustomizationListsAllFilesOfTheHub(t *testing.T) {
+	data, err := os.ReadFile("hub/kustomization.yaml")
+	require.NoError(t, err)
+	var kustomization struct {
+		Resources []string `json:"resources"`
+	}
+	require.NoError(t, yaml.Unmarshal(data, &kustomization))
+	files, err := fs.Glob(os.DirFS("hub"), "*.yaml")
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(name string) bool { return name == "kustomization.yaml" })
+	assert.ElementsMatch(t, files, kustomization.Resources)
+	assert.Len(t, files, len(manifests.Hub())+len(manifests.HubDeployment()))
+}
