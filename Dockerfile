@@ -1,6 +1,7 @@
 # Static, non-root images of the agent and the hub manager:
 #   docker build --target agent --build-arg VERSION=v0.1.0 -t spokelet:v0.1.0 .
 #   docker build --target hub --build-arg VERSION=v0.1.0 -t spokelet-hub:v0.1.0 .
+#   docker build --target hello-agent -t hello-agent:v0.1.0 .    (the agent of the sample add-on)
 
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
@@ -13,7 +14,7 @@ RUN mkdir /out && for program in spokelet spokelet-hub; do \
       go build -trimpath \
         -ldflags "-s -w -X github.com/spokelet/spokelet/internal/version.version=${VERSION}" \
         -o /out/$program ./cmd/$program; \
-    done
+    done && go build -trimpath -ldflags "-s -w" -o /out/hello-agent ./test/hello
 
 FROM scratch AS agent
 LABEL org.opencontainers.image.title="spokelet" \
@@ -32,3 +33,11 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 COPY --from=build /out/spokelet-hub /spokelet-hub
 USER 65532:65532
 ENTRYPOINT ["/spokelet-hub"]
+
+FROM scratch AS hello-agent
+LABEL org.opencontainers.image.title="hello-agent" \
+      org.opencontainers.image.description="Agent of the sample add-on hello" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /out/hello-agent /hello-agent
+USER 65532:65532
+ENTRYPOINT ["/hello-agent"]

@@ -15,6 +15,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,6 +44,7 @@ type agent struct {
 	// health knows how the API server of the spoke is.
 	health    *cluster.Health
 	bootstrap bootstrapSource
+	clock     clock.Clock
 }
 
 // Run runs the agent until ctx ends, which is no error. An error is a configuration that cannot work, and says what is
@@ -51,7 +53,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
 	}
-	if os.Getenv("GOGC") == "" {
+	if os.Getenv("GOGC") == "" { //nolint:forbidigo // this is a composition root
 		debug.SetGCPercent(gcPercent)
 	}
 	if config.BootstrapKubeconfig != "" {
@@ -82,7 +84,7 @@ func newAgent(config Config) (*agent, error) {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	a := &agent{
-		config: config, scheme: scheme, hosted: config.SpokeKubeconfig != "",
+		config: config, scheme: scheme, hosted: config.SpokeKubeconfig != "", clock: clock.RealClock{},
 		bootstrap: bootstrapSource{
 			file:   config.BootstrapKubeconfig,
 			secret: types.NamespacedName{Namespace: config.Namespace, Name: config.BootstrapSecret},
@@ -124,8 +126,8 @@ func clientConfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// newHealth wraps the configuration of the spoke so that all of the agent's traffic with it is watched, and returns what
-// probes it.
+// newHealth wraps the configuration of the spoke so that all of the agent's traffic with it is watched, and returns
+// what probes it.
 func newHealth(spoke *rest.Config) (*cluster.Health, error) {
 	traffic := &cluster.Traffic{}
 	spoke.Wrap(traffic.Wrap)

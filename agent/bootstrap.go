@@ -97,7 +97,7 @@ func (s bootstrapSource) watch(mgr ctrl.Manager, began []byte, end context.Cance
 			return ctrl.Result{}, err
 		}
 		if now != nil && !bytes.Equal(now, began) {
-			end(phaseOver("the bootstrap kubeconfig " + s.String() + " changed"))
+			end(phaseOverError("the bootstrap kubeconfig " + s.String() + " changed"))
 		}
 		return ctrl.Result{}, nil
 	}

@@ -106,7 +106,7 @@ func DefaultConfig() Config {
 }
 
 func podNamespace() string {
-	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" { //nolint:forbidigo // this is a composition root
 		return namespace
 	}
 	if data, err := os.ReadFile(namespaceFile); err == nil && len(data) > 0 {

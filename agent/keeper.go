@@ -10,8 +10,8 @@ import (
 	"github.com/spokelet/spokelet/agent/join"
 )
 
-// keeper puts the credential of a serving phase to use, each time a new one arrives, and ends the phase when the last one
-// expires. It is a Runnable of the phase's manager.
+// keeper puts the credential of a serving phase to use, each time a new one arrives, and ends the phase when the last
+// one expires. It is a Runnable of the phase's manager.
 type keeper struct {
 	hub   *hubConnection
 	end   context.CancelCauseFunc
@@ -23,8 +23,8 @@ type keeper struct {
 	changed chan struct{}
 }
 
-func newKeeper(hub *hubConnection, first join.Credential, end context.CancelCauseFunc) *keeper {
-	return &keeper{hub: hub, end: end, clock: clock.RealClock{}, current: first, changed: make(chan struct{}, 1)}
+func (a *agent) newKeeper(hub *hubConnection, first join.Credential, end context.CancelCauseFunc) *keeper {
+	return &keeper{hub: hub, end: end, clock: a.clock, current: first, changed: make(chan struct{}, 1)}
 }
 
 // offer takes the credential that is valid now; it is called at each pass of the join reconciler and does not block.
@@ -35,11 +35,11 @@ func (k *keeper) offer(c join.Credential) {
 	case k.current.Same(c):
 		return
 	case !k.current.Server.Equal(c.Server) || k.current.Identity != c.Identity:
-		k.end(phaseOver("the hub credential leads elsewhere"))
+		k.end(phaseOverError("the hub credential leads elsewhere"))
 		return
 	}
 	if err := k.hub.rotate(c.Pair); err != nil {
-		k.end(phaseOver("the new certificate cannot be used: " + err.Error()))
+		k.end(phaseOverError("the new certificate cannot be used: " + err.Error()))
 		return
 	}
 	k.current = c
@@ -61,7 +61,7 @@ func (k *keeper) Start(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-timer.C():
-			k.end(phaseOver("the certificate for the hub expired at " + expires.UTC().String()))
+			k.end(phaseOverError("the certificate for the hub expired at " + expires.UTC().String()))
 			return nil
 		case <-k.changed:
 			timer.Stop()

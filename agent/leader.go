@@ -55,7 +55,7 @@ func (e election) run(ctx context.Context, lead func(ctx context.Context) error)
 		acting, cancel := context.WithCancel(leading)
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
-		err = lead(acting)
+		err = lead(acting) //nolint:contextcheck // acting ends with ctx as well as with the lead
 	}
 	stop()
 	<-ended

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/agent/join"
@@ -21,30 +20,31 @@ const (
 	bootstrapPause = 5 * time.Second
 )
 
-// phaseOver is the cause with which a phase ends by plan: the next choice follows at once.
-type phaseOver string
+// phaseOverError is the cause with which a phase ends by plan: the next choice follows at once.
+type phaseOverError string
 
 // Error says why the phase ended.
-func (p phaseOver) Error() string { return string(p) }
+func (p phaseOverError) Error() string { return string(p) }
 
 // runPhases runs one phase after the other until ctx ends.
 func (a *agent) runPhases(ctx context.Context) error {
 	logger := ctrl.LoggerFrom(ctx)
 	pause := firstPause
 	for ctx.Err() == nil {
-		began := time.Now()
+		began := a.clock.Now()
 		err := a.phase(ctx)
-		var over phaseOver
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.As(err, &over):
+		if ctx.Err() != nil {
+			break
+		}
+		var over phaseOverError
+		if errors.As(err, &over) {
 			logger.Info("choosing anew", "reason", over.Error())
 			continue
-		case err == nil:
+		}
+		if err == nil {
 			err = errors.New("the phase ended by itself")
 		}
-		if time.Since(began) > lastPause {
+		if a.clock.Since(began) > lastPause {
 			pause = firstPause
 		}
 		logger.Error(err, "trying again", "pause", pause.String())
@@ -67,7 +67,7 @@ func (a *agent) phase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	credential, verdict, err := join.Prepare(ctx, a.live, a.config.Namespace, boot.server, id, clock.RealClock{}.Now())
+	credential, verdict, err := join.Prepare(ctx, a.live, a.config.Namespace, boot.server, id, a.clock.Now())
 	if err != nil {
 		return fmt.Errorf("looking at the stored credential: %w", err)
 	}
@@ -79,7 +79,7 @@ func (a *agent) phase(ctx context.Context) error {
 	if boot.kubeconfig == nil {
 		a.state.set("waiting for a bootstrap kubeconfig " + a.bootstrap.String())
 		sleep(ctx, bootstrapPause)
-		return phaseOver("looking for a bootstrap kubeconfig " + a.bootstrap.String() + ": " + verdict.Message)
+		return phaseOverError("looking for a bootstrap kubeconfig " + a.bootstrap.String() + ": " + verdict.Message)
 	}
 	logger.Info("joining", "agent", id.Agent, "reason", verdict.Message)
 	return a.join(ctrl.LoggerInto(ctx, logger), boot, id)
@@ -128,8 +128,8 @@ func (a *agent) join(ctx context.Context, boot bootstrap, id csr.Identity) error
 	}
 	reconciler := &join.Reconciler{
 		Hub: hub, Agent: mgr, Namespace: a.config.Namespace, Identity: id, Server: boot.server, Joining: true,
-		ExpirationSeconds: a.certExpiration(), Cluster: a.clusterOptions(), Clock: clock.RealClock{},
-		OnCredential: func(join.Credential) { end(phaseOver("the hub issued a certificate")) },
+		ExpirationSeconds: a.certExpiration(), Cluster: a.clusterOptions(), Clock: a.clock,
+		OnCredential: func(join.Credential) { end(phaseOverError("the hub issued a certificate")) },
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (a *agent) join(ctx context.Context, boot bootstrap, id csr.Identity) error
 // finish runs the manager of a phase and returns why the phase ended.
 func finish(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.Start(ctx)
-	var over phaseOver
+	var over phaseOverError
 	if cause := context.Cause(ctx); errors.As(cause, &over) {
 		return over
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,7 +48,7 @@ type reconciler interface {
 
 // reconcilers returns everything that serves.
 func (s *serving) reconcilers() []reconciler {
-	id, namespace, now := s.credential.Identity, s.config.Namespace, clock.RealClock{}
+	id, namespace, now := s.credential.Identity, s.config.Namespace, s.clock
 	return []reconciler{
 		&join.Reconciler{
 			Hub: s.hub, Agent: s.host, Namespace: namespace, Identity: id, Server: s.boot.server,
@@ -84,7 +83,7 @@ func (a *agent) serve(ctx context.Context, boot bootstrap, credential join.Crede
 	if err != nil {
 		return err
 	}
-	s := &serving{agent: a, host: mgr, boot: boot, credential: credential, keeper: newKeeper(connection, credential, end)}
+	s := &serving{agent: a, host: mgr, boot: boot, credential: credential, keeper: a.newKeeper(connection, credential, end)}
 	if s.spoke, err = a.newSpoke(mgr, credential.Identity.Cluster); err != nil {
 		return err
 	}
@@ -97,7 +96,7 @@ func (a *agent) serve(ctx context.Context, boot bootstrap, credential join.Crede
 		return fmt.Errorf("building the client of the heartbeat: %w", err)
 	}
 	s.heartbeat = &agentcluster.Heartbeat{
-		Leases: leases.Leases(credential.Identity.Cluster), Cluster: credential.Identity.Cluster, Clock: clock.RealClock{},
+		Leases: leases.Leases(credential.Identity.Cluster), Cluster: credential.Identity.Cluster, Clock: a.clock,
 	}
 	if err := s.await(ctx, credential.NotAfter); err != nil {
 		return err
@@ -122,11 +121,11 @@ func (s *serving) setup(mgr ctrl.Manager, end context.CancelCauseFunc) error {
 	return s.bootstrap.watch(mgr, s.boot.kubeconfig, end)
 }
 
-// await looks until the hub has accepted the cluster, which the cluster cannot watch for before it is accepted, and finds
-// out what both clusters serve. It ends a phase whose certificate expires meanwhile.
+// await looks until the hub has accepted the cluster, which the cluster cannot watch for before it is accepted, and
+// finds out what both clusters serve. It ends a phase whose certificate expires meanwhile.
 func (s *serving) await(ctx context.Context, expires time.Time) error {
 	logger := ctrl.LoggerFrom(ctx)
-	ctx, cancel := context.WithDeadlineCause(ctx, expires, phaseOver("the certificate for the hub expired"))
+	ctx, cancel := context.WithDeadlineCause(ctx, expires, phaseOverError("the certificate for the hub expired"))
 	defer cancel()
 	pause, told := firstLook, ""
 	for {

@@ -72,7 +72,7 @@ func (r *Renewer) Run(ctx context.Context) error {
 		started := b.Clock.Now()
 		err := b.beat(ctx, started)
 		if ctx.Err() != nil {
-			return nil
+			break
 		}
 		if b.Report != nil {
 			b.Report(started, err)
@@ -179,7 +179,7 @@ func (b *beater) fill(spec *coordinationv1.LeaseSpec, now time.Time) {
 	if seconds <= 0 {
 		seconds = DefaultDuration
 	}
-	whole := int32(min(max(seconds/time.Second, 1), math.MaxInt32)) //nolint:gosec // bounded on both sides
+	whole := int32(min(max(seconds/time.Second, 1), math.MaxInt32))
 	spec.HolderIdentity, spec.LeaseDurationSeconds = &holder, &whole
 }
 

@@ -8,13 +8,13 @@ import (
 )
 
 //go:embed klusterlet
-var klusterlet embed.FS //nolint:gochecknoglobals // go:embed needs a variable; nobody writes it
+var klusterlet embed.FS
 
 // deploymentFile is the one file of the klusterlet folder that is no ground for an agent but an agent itself.
 const deploymentFile = "deployment.yaml"
 
-// Klusterlet returns what an agent needs on its own cluster: namespaces, service account and RBAC, one file each, in the
-// order in which they are to be applied. It starts no agent; see KlusterletDeployment.
+// Klusterlet returns what an agent needs on its own cluster: namespaces, service account and RBAC, one file each, in
+// the order in which they are to be applied. It starts no agent; see KlusterletDeployment.
 func Klusterlet() [][]byte {
 	entries, _ := fs.ReadDir(klusterlet, "klusterlet")
 	var docs [][]byte

@@ -31,7 +31,8 @@ type facts struct {
 	claims []clusterv1.ManagedClusterClaim
 }
 
-// observe reads the facts. Only a ManagedCluster that cannot be read is an error; what else could not be read is unknown.
+// observe reads the facts. Only a ManagedCluster that cannot be read is an error; what else could not be read is
+// unknown.
 func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 	f := facts{now: r.Clock.Now(), cluster: &clusterv1.ManagedCluster{}}
 	if err := r.Hub.Get(ctx, types.NamespacedName{Name: r.Cluster}, f.cluster); err != nil {

@@ -27,6 +27,8 @@ const (
 	EvictionDisabled = 100 * 365 * 24 * time.Hour
 	// DefaultWorkers is how many works are worked on at the same time.
 	DefaultWorkers = 10
+	// evictionWorkers is how many works that vanished are looked after at the same time.
+	evictionWorkers = 2
 	// coalesce is how long an event of the spoke waits for further ones before its work is looked at.
 	coalesce = 10 * time.Millisecond
 )
@@ -82,7 +84,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up agent.work: %w", err)
 	}
 	e := &evictor{Reconciler: r}
-	err = ctrl.NewControllerManagedBy(mgr).Named("agent.work.eviction").WithOptions(reconcile.Options(r.Workers)).
+	err = ctrl.NewControllerManagedBy(mgr).Named("agent.work.eviction").WithOptions(reconcile.Options(evictionWorkers)).
 		WatchesRawSource(source.Func(e.start)).
 		WatchesRawSource(e.worksSource()).
 		WatchesRawSource(e.appliedSource()).

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// refusedPause is how long a watch that the API server refuses rests before it is tried again.
-	refusedPause = 5 * time.Minute
-	// firstPause and lastPause bound the pause after any other failure of a watch.
+	// firstPause and lastPause bound the pause after a failure of a watch; it doubles in between.
 	firstPause, lastPause = time.Second, 30 * time.Second
+	// refusedPause is the longest pause of a watch that the API server refuses.
+	refusedPause = 5 * time.Minute
 	// endedPause is the pause after a watch that ended as watches do.
 	endedPause = 100 * time.Millisecond
 )
@@ -106,9 +106,10 @@ func (w *watcher) follow(ctx context.Context, key watchKey) {
 			pauseFor(ctx, endedPause)
 		case refused(err):
 			w.refuse(ctx, key, err)
-			pauseFor(ctx, refusedPause)
+			pauseFor(ctx, pause)
+			pause = min(2*pause, refusedPause)
 		default:
-			log.FromContext(ctx).Info("watching the spoke", "watch", key.String(), "error", err.Error())
+			log.FromContext(ctx).V(1).Info("a watch failed", "watch", key.String(), "error", err.Error())
 			pauseFor(ctx, pause)
 			pause = min(2*pause, lastPause)
 		}

@@ -37,7 +37,7 @@ func main() {
 	flags := pflag.NewFlagSet("hello", pflag.ContinueOnError)
 	flags.StringVar(&o.Cluster, "cluster-name", "", "name of the managed cluster, its namespace on the hub")
 	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", "", "path of the kubeconfig of the hub")
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig of the managed cluster; empty means the pod's own")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the managed cluster; empty means the pod's own")
 	flags.StringVar(&o.AddonName, "addon-name", o.AddonName, "name of the add-on, and of its lease")
 	flags.StringVar(&o.AddonNamespace, "addon-namespace", o.AddonNamespace, "namespace of the copies and of the lease")
 	flags.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "time between two renewals of the lease")
