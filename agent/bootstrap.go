@@ -43,8 +43,8 @@ func (s bootstrapSource) String() string {
 	return "in Secret " + s.secret.String()
 }
 
-// read returns the bootstrap kubeconfig with all files that it names inlined; nil when its Secret does not exist. r must
-// not read from a cache.
+// read returns the bootstrap kubeconfig with all files that it names inlined; nil when its Secret does not exist. r
+// must not read from a cache.
 func (s bootstrapSource) read(ctx context.Context, r client.Reader) ([]byte, error) {
 	if s.file == "" {
 		return s.readSecret(ctx, r)

@@ -34,8 +34,8 @@ const grace = 10 * time.Second
 // the cluster yet, is no reason to give up.
 const patience = time.Duration(math.MaxInt64)
 
-// newManager returns the manager of a phase, whose cluster is the one that the agent runs on. While serving, clusterName
-// is given and the caches hold what serving needs too.
+// newManager returns the manager of a phase, whose cluster is the one that the agent runs on. While serving,
+// clusterName is given and the caches hold what serving needs too.
 func (a *agent) newManager(ctx context.Context, clusterName string) (ctrl.Manager, error) {
 	unchecked, within := true, grace
 	options := ctrl.Options{

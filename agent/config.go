@@ -198,7 +198,7 @@ func (c *Config) Validate() error {
 		complain("namespace", "%q is no name of a namespace: %s", c.Namespace, problem)
 	}
 	if c.BootstrapKubeconfig == "" && c.BootstrapSecret == "" {
-		complain("bootstrap-kubeconfig", "is empty, and so is --bootstrap-kubeconfig-secret: one of them must lead to the hub")
+		complain("bootstrap-kubeconfig", "is empty, as --bootstrap-kubeconfig-secret is: one of them must lead to the hub")
 	}
 	if c.HubSecret != names.SecretHub {
 		complain("hub-kubeconfig-secret", "only %q is possible, got %q", names.SecretHub, c.HubSecret)

@@ -70,7 +70,9 @@ func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 		require.NoError(t, err)
 		answer, err := client.Do(request)
-		require.NoError(t, err)
+		if err != nil {
+			return err.Error() // a request may meet the connection that is being cut
+		}
 		body, err := io.ReadAll(answer.Body)
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())

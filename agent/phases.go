@@ -28,31 +28,37 @@ func (p phaseOverError) Error() string { return string(p) }
 
 // runPhases runs one phase after the other until ctx ends.
 func (a *agent) runPhases(ctx context.Context) error {
-	logger := ctrl.LoggerFrom(ctx)
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := a.clock.Now()
-		err := a.phase(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		var over phaseOverError
-		if errors.As(err, &over) {
-			logger.Info("choosing anew", "reason", over.Error())
+		failed := a.runPhase(ctx, pause)
+		if !failed || a.clock.Since(began) > 2*lastPause {
+			pause = firstPause
 			continue
 		}
-		if err == nil {
-			err = errors.New("the phase ended by itself")
-		}
-		if a.clock.Since(began) > lastPause {
-			pause = firstPause
-		}
-		logger.Error(err, "trying again", "pause", pause.String())
-		a.state.set("trying again: " + err.Error())
-		sleep(ctx, pause)
 		pause = min(2*pause, lastPause)
 	}
 	return nil
+}
+
+// runPhase runs one phase. After one that failed it waits for the pause and returns true.
+func (a *agent) runPhase(ctx context.Context, pause time.Duration) (failed bool) {
+	err := a.phase(ctx)
+	logger := ctrl.LoggerFrom(ctx)
+	var over phaseOverError
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case errors.As(err, &over):
+		logger.Info("choosing anew", "reason", over.Error())
+		return false
+	case err == nil:
+		err = errors.New("the phase ended by itself")
+	}
+	logger.Error(err, "trying again", "pause", pause.String())
+	a.state.set("trying again: " + err.Error())
+	sleep(ctx, pause)
+	return true
 }
 
 // phase chooses by the stored credential what to do, and does it.
@@ -77,12 +83,27 @@ func (a *agent) phase(ctx context.Context) error {
 		return a.serve(ctrl.LoggerInto(ctx, logger), boot, credential)
 	}
 	if boot.kubeconfig == nil {
-		a.state.set("waiting for a bootstrap kubeconfig " + a.bootstrap.String())
-		sleep(ctx, bootstrapPause)
-		return phaseOverError("looking for a bootstrap kubeconfig " + a.bootstrap.String() + ": " + verdict.Message)
+		logger.Info("waiting for a bootstrap kubeconfig "+a.bootstrap.String(), "reason", verdict.Message)
+		return a.awaitBootstrap(ctx)
 	}
 	logger.Info("joining", "agent", id.Agent, "reason", verdict.Message)
 	return a.join(ctrl.LoggerInto(ctx, logger), boot, id)
+}
+
+// awaitBootstrap returns when there is a bootstrap kubeconfig.
+func (a *agent) awaitBootstrap(ctx context.Context) error {
+	a.state.set("waiting for a bootstrap kubeconfig " + a.bootstrap.String())
+	for ctx.Err() == nil {
+		kubeconfig, err := a.bootstrap.read(ctx, a.live)
+		switch {
+		case err != nil:
+			return err
+		case kubeconfig != nil:
+			return phaseOverError("there is a bootstrap kubeconfig " + a.bootstrap.String())
+		}
+		sleep(ctx, bootstrapPause)
+	}
+	return nil
 }
 
 // findHub reads the bootstrap kubeconfig; where there is none, the stored credential tells which hub it is for.

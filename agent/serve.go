@@ -83,7 +83,8 @@ func (a *agent) serve(ctx context.Context, boot bootstrap, credential join.Crede
 	if err != nil {
 		return err
 	}
-	s := &serving{agent: a, host: mgr, boot: boot, credential: credential, keeper: a.newKeeper(connection, credential, end)}
+	s := &serving{agent: a, host: mgr, boot: boot, credential: credential}
+	s.keeper = a.newKeeper(connection, credential, end)
 	if s.spoke, err = a.newSpoke(mgr, credential.Identity.Cluster); err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (s *serving) look(ctx context.Context) error {
 	if err := s.hub.GetAPIReader().Get(ctx, types.NamespacedName{Name: name}, &own); err != nil {
 		return fmt.Errorf("reading ManagedCluster %s (has the hub accepted the cluster?): %w", name, err)
 	}
-	// The hub says that it accepted a cluster after it gave the cluster all its rights, so nothing is refused from here on.
+	// The hub says that it accepted a cluster after it gave it all its rights, so nothing is refused from here on.
 	if !meta.IsStatusConditionTrue(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
 		return fmt.Errorf("ManagedCluster %s is not accepted: spec.hubAcceptsClient is %t on the hub", name,
 			own.Spec.HubAcceptsClient)

@@ -30,7 +30,8 @@ func ClusterDuration(leaseDurationSeconds int32) time.Duration {
 	return min(time.Duration(leaseDurationSeconds)*time.Second, maxDuration)
 }
 
-// ClusterGrace is how long a cluster with this spec.leaseDurationSeconds may stay silent before the hub calls it Unknown.
+// ClusterGrace is how long a cluster with this spec.leaseDurationSeconds may stay silent before the hub calls it
+// Unknown.
 func ClusterGrace(leaseDurationSeconds int32) time.Duration {
 	return ClusterGraceFactor * ClusterDuration(leaseDurationSeconds)
 }

@@ -67,24 +67,8 @@ func (r *Renewer) Run(ctx context.Context) error {
 	if b.Clock == nil {
 		b.Clock = clock.RealClock{}
 	}
-	failures := 0
 	for ctx.Err() == nil {
-		started := b.Clock.Now()
-		err := b.beat(ctx, started)
-		if ctx.Err() != nil {
-			break
-		}
-		if b.Report != nil {
-			b.Report(started, err)
-		}
-		wait := b.period - b.Clock.Since(started)
-		if err != nil {
-			wait = b.retry(failures)
-			failures++
-		} else {
-			failures = 0
-		}
-		timer := b.Clock.NewTimer(max(wait, 0))
+		timer := b.Clock.NewTimer(b.step(ctx))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -92,6 +76,24 @@ func (r *Renewer) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// step beats once, reports it, and returns how long to wait for the next beat.
+func (b *beater) step(ctx context.Context) time.Duration {
+	started := b.Clock.Now()
+	err := b.beat(ctx, started)
+	if ctx.Err() != nil {
+		return 0
+	}
+	if b.Report != nil {
+		b.Report(started, err)
+	}
+	if err != nil {
+		b.failures++
+		return b.retry(b.failures - 1)
+	}
+	b.failures = 0
+	return max(b.period-b.Clock.Since(started), 0)
 }
 
 // period is Duration with the share that belongs to this Lease.
@@ -108,7 +110,10 @@ func (r *Renewer) period() time.Duration {
 type beater struct {
 	Renewer
 	period time.Duration
-	last   *coordinationv1.Lease
+	// last is the answer of the server to the last beat; nil when it is not known.
+	last *coordinationv1.Lease
+	// failures is the number of failed beats in a row.
+	failures int
 }
 
 // beat renews the Lease once. Where the remembered copy is out of date it is read anew, and the beat still counts.

@@ -115,11 +115,11 @@ func (r *Reconciler) tasks(f *facts) []task {
 	tasks := make([]task, len(f.manifests))
 	for i := range tasks {
 		m := &f.manifests[i]
-		t := task{manifest: m, raw: f.work.Spec.Workload.Manifests[i].Raw, now: f.now}
-		tasks[i] = t
+		tasks[i] = task{manifest: m, raw: f.work.Spec.Workload.Manifests[i].Raw, now: f.now}
 		if m.err != nil {
 			continue
 		}
+		t := &tasks[i]
 		t.prior, t.heard = r.ledger.look(f.holder, m.id())
 		t.expected = listed[m.id()] != ""
 		status := before.of(m.meta())
@@ -127,13 +127,18 @@ func (r *Reconciler) tasks(f *facts) []task {
 		t.frozen = completed(status) && slices.ContainsFunc(m.option.rules, func(rule workv1.ConditionRule) bool {
 			return rule.Condition == workv1.ManifestComplete
 		})
+		if t.frozen {
+			// Another wish than the same manifest has when it thaws, so that it is applied then.
+			cold := *m
+			cold.wish[0] ^= 0xff
+			t.manifest = &cold
+		}
 		if f.applied != nil {
 			t.owner = ownerReference(f.applied.Name, f.applied.UID)
 		}
-		if t.recheck = r.recheck(f, &t); !t.recheck.IsZero() && !f.now.Before(t.recheck) {
+		if t.recheck = r.recheck(f, t); !t.recheck.IsZero() && !f.now.Before(t.recheck) {
 			t.heard, t.recheck = max(t.heard, newsChanged), time.Time{}
 		}
-		tasks[i] = t
 	}
 	return tasks
 }

@@ -104,6 +104,15 @@ func (a *applier) apply(ctx context.Context, t *task) (result, record, bool) {
 			return res, record{}, false
 		}
 	}
+	if t.heard == newsChanged && t.granted() {
+		left, until, ok := t.prior.looks.spend(t.now)
+		if !ok {
+			res := recorded(t)
+			res.wake = until
+			return res, record{}, false
+		}
+		t.prior.looks = left
+	}
 	live, err := a.settle(ctx, t)
 	var postponed postponedError
 	if errors.As(err, &postponed) {
@@ -140,7 +149,7 @@ func recorded(t *task) result {
 
 // record is what is remembered of an object after a request. live is nil when the object does not exist.
 func (a *applier) record(t *task, live *unstructured.Unstructured, err error) record {
-	rec := record{base: t.prior.base, checked: t.now, repairs: t.prior.repairs}
+	rec := record{base: t.prior.base, checked: t.now, repairs: t.prior.repairs, looks: t.prior.looks}
 	if errors.As(err, &rec.failure) || err == nil {
 		rec.wish, rec.owner, rec.reads = t.wish, t.owner.UID, t.reads
 	}
@@ -168,7 +177,7 @@ func (a *applier) record(t *task, live *unstructured.Unstructured, err error) re
 func (a *applier) settle(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
 	desired, err := t.desired()
 	if err != nil {
-		return nil, err
+		return nil, unreadableError{read: err}
 	}
 	if t.granted() && t.prior.failure == nil && (t.heard == newsStatus || t.heard == newsNone) {
 		live, err := a.spoke.get(ctx, t.resource, t.id())

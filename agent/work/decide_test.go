@@ -134,3 +134,22 @@ func TestErrorsTellTheWhyFirst(t *testing.T) {
 	assert.Equal(t, "AppliedManifestFailed", reason)
 	assert.Equal(t, "Failed to apply manifest: why", message)
 }
+
+func TestObjectsThatCannotBeWatchedAreLookedAtNowAndThen(t *testing.T) {
+	l := newWoken()
+	r := &Reconciler{ledger: l.ledger}
+	work := &workv1.ManifestWork{}
+	work.Spec.Workload.Manifests = make([]workv1.Manifest, 1)
+	f := &facts{now: epoch, holder: holder{name: "w"}, work: work, manifests: read(t, configMap("a"))}
+	r.claim(f)
+	l.note(f.holder, thing("a"), record{exists: true, wish: f.manifests[0].wish, checked: epoch})
+	assert.Zero(t, r.tasks(f)[0].recheck, "what is watched is not looked at")
+
+	l.refuse(cmWatch(), "forbidden")
+	due := r.tasks(f)[0].recheck
+	assert.GreaterOrEqual(t, due.Sub(epoch), recheckPause)
+	assert.Less(t, due.Sub(epoch), 2*recheckPause)
+	assert.Equal(t, newsNone, r.tasks(f)[0].heard)
+	f.now = due
+	assert.Equal(t, newsChanged, r.tasks(f)[0].heard)
+}

@@ -59,8 +59,8 @@ type record struct {
 	base *sighting
 	// checked is the instant of the request.
 	checked time.Time
-	// repairs says how often the object was put right lately.
-	repairs allowance
+	// repairs says how often the object was put right lately, looks how often it was read because it had changed.
+	repairs, looks allowance
 	// deleting tells that the object was told to go; blockers are the finalizers that were seen to hold it.
 	deleting bool
 	blockers []string

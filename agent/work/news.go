@@ -99,20 +99,21 @@ func (l *ledger) unwatched(h holder, id identity) bool {
 }
 
 const (
-	// repairBurst is how often an object is put right at once.
+	// repairBurst is how often an object is put right, or read because it changed, without a pause.
 	repairBurst = 10
-	// repairPause is how long it takes to be allowed one more repair after that. Two writers that disagree for good
-	// so cost one write per pause, and a single disturbance is repaired immediately.
+	// repairPause is how long it takes to be allowed once more after that. So two writers that disagree for good cost
+	// one write per pause, an object that somebody writes all the time one read, and a single disturbance is repaired
+	// immediately.
 	repairPause = 15 * time.Second
 )
 
-// allowance is a bucket of repairs: it is full at first and refills with time.
+// allowance is a bucket of repairs or looks: it is full at first and refills with time.
 type allowance struct {
 	spent float64
 	at    time.Time
 }
 
-// at returns the allowance as it is at now.
+// refilled returns the allowance as it is at now.
 func (a allowance) refilled(now time.Time) allowance {
 	if !a.at.IsZero() {
 		a.spent = max(0, a.spent-float64(now.Sub(a.at))/float64(repairPause))
@@ -121,7 +122,7 @@ func (a allowance) refilled(now time.Time) allowance {
 	return a
 }
 
-// spend takes one repair, or returns false and the instant at which there is one again.
+// spend takes one, or returns false and the instant at which there is one again.
 func (a allowance) spend(now time.Time) (allowance, time.Time, bool) {
 	a = a.refilled(now)
 	if a.spent > repairBurst-1 {

@@ -1,13 +1,14 @@
 // Command hello is the agent of the sample add-on in manifests/samples/hello: about the smallest add-on agent that does
-// something. It copies the ConfigMaps with the label hello.spokelet.io/copy=true from the cluster's namespace on the hub
-// to its own namespace on the managed cluster, keeps the copies as the originals are, and removes them when their
+// something. It copies the ConfigMaps with the label hello.spokelet.io/copy=true from the cluster's namespace on the
+// hub to its own namespace on the managed cluster, keeps the copies as the originals are, and removes them when their
 // originals go. Copies carry the label hello.spokelet.io/copied=true; a ConfigMap without it is somebody else's and is
 // never touched. What it copied stays when the add-on goes.
 //
 // It shows the three things that any add-on agent has:
 //
-//   - a hub credential, which the Spokelet agent keeps in a Secret that the pod mounts. The kubeconfig names certificate
-//     and key as files beside it, and client-go reads them again when they change, so a rotation needs nothing here.
+//   - a hub credential, which the Spokelet agent keeps in a Secret that the pod mounts. The kubeconfig names
+//     certificate and key as files beside it, and client-go reads them again when they change, so a rotation needs
+//     nothing here.
 //   - a credential for its own cluster, the ServiceAccount of its pod.
 //   - a lease, renewed by package lease for as long as the copies can follow the originals. It is what the add-on's
 //     condition Available on the hub comes from.

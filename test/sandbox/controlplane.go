@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,7 +29,8 @@ const (
 type Options struct {
 	// Name stands in errors and in what Log receives.
 	Name string
-	// Dir is the directory of the control plane, made if missing and removed by Stop; empty means a temporary one.
+	// Dir is the directory of the control plane, made if missing and removed by Stop, so one that holds anything is
+	// refused; empty means a temporary one.
 	Dir string
 	// Assets is the directory with etcd, kube-apiserver and kube-controller-manager; empty means the environment
 	// variable KUBE_ASSETS, and bin/kube below the module root without it.
@@ -123,6 +123,14 @@ func (c *ControlPlane) makeDir() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making a directory: %w", err)
 	}
+	content, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("looking into directory %s: %w", dir, err)
+	}
+	if len(content) > 0 {
+		return fmt.Errorf("directory %s is not empty (it has %s), and a control plane removes its directory when it "+
+			"stops: name one that is new or empty", dir, content[0].Name())
+	}
 	return nil
 }
 
@@ -134,7 +142,7 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	if err := c.authority.writePKI(c.Dir, now); err != nil {
 		return fmt.Errorf("writing keys and certificates: %w", err)
 	}
-	ports, err := freePorts(4)
+	ports, err := freePorts(3)
 	if err != nil {
 		return err
 	}
@@ -147,7 +155,7 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	}
 	c.etcd = c.process("etcd", etcdArgs(c.Dir, ports[0], ports[1]))
 	c.apiserver = c.process("kube-apiserver", c.apiserverArgs(ports[2], ports[0]))
-	c.controller = c.process("kube-controller-manager", c.controllerArgs(ports[3]))
+	c.controller = c.process("kube-controller-manager", c.controllerArgs())
 	// The API server retries its connection to etcd, so both start at once; the controllers would exit without it.
 	for _, p := range []*Process{c.etcd, c.apiserver} {
 		if err := p.Start(); err != nil {
@@ -213,22 +221,4 @@ func (c *ControlPlane) exited() error {
 		}
 	}
 	return nil
-}
-
-// freePorts returns different ports of loopback that were free a moment ago.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
-		}
-		defer listener.Close()
-		addr, ok := listener.Addr().(*net.TCPAddr)
-		if !ok {
-			return nil, fmt.Errorf("looking for a free port: got the address %s", listener.Addr())
-		}
-		ports = append(ports, addr.Port)
-	}
-	return ports, nil
 }

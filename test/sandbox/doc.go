@@ -7,7 +7,8 @@
 // RBAC gives them, which is how tests run with the rules that we ship and nothing more.
 //
 // Nothing outlives the program: Stop ends the processes and removes the directory, Main does so for a test binary also
-// after a panic or a signal, and where neither gets to run (kill -9), the kernel ends the processes with their parent.
+// after a panic or a signal, and where neither gets to run (kill -9), Linux ends the processes with their
+// parent and a waiting shell removes the directory.
 //
 // The garbage collector learns of new CustomResourceDefinitions within 30 seconds; dependents of custom resources are
 // collected only after that.

@@ -45,7 +45,7 @@ func (p *Process) Start() error {
 	cmd := exec.Command(p.Path, p.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), p.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.SysProcAttr = childAttributes()
 	done, started := make(chan struct{}), make(chan error, 1)
 	go p.run(cmd, log, started, done)
 	if err := <-started; err != nil {

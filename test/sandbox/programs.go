@@ -92,11 +92,11 @@ func (c *ControlPlane) apiserverArgs(port, etcd int) []string {
 	return args
 }
 
-func (c *ControlPlane) controllerArgs(port int) []string {
+func (c *ControlPlane) controllerArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.path("controller-manager.kubeconfig"),
-		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(port),
+		// It needs no port: that it works shows in what it does.
+		"--secure-port=0",
 		"--leader-elect=false",
 		// Without credentials of their own, garbage collection and namespaces may not delete under RBAC.
 		"--use-service-account-credentials=true",

@@ -1,12 +1,11 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"bytes"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -38,6 +37,13 @@ func (c *ControlPlane) waitControllers(ctx context.Context) error {
 		_, err := clients.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return errors.New("ServiceAccount default/default does not exist yet")
+		}
+		if err != nil {
+			return err
+		}
+		_, err = clients.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return errors.New("ConfigMap default/kube-root-ca.crt does not exist yet")
 		}
 		return err
 	})

@@ -40,7 +40,11 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if way := os.Getenv(childRole); way != "" {
+	switch way := os.Getenv(childRole); way {
+	case "":
+	case "interrupt":
+		os.Exit(sandbox.Main(m, waitForInterrupt))
+	default:
 		beChild(way)
 		return
 	}
@@ -54,13 +58,29 @@ func beChild(way string) {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
-	fmt.Println("dir", plane.Dir)
-	fmt.Println("pids", strings.Trim(fmt.Sprint(plane.PIDs()), "[]"))
-	fmt.Println("up")
+	introduce(plane)
 	if way == "panic" {
 		go func() { panic("as the test wants") }()
 	}
 	select {}
+}
+
+// waitForInterrupt starts a sandbox for Main and is interrupted before it is done.
+func waitForInterrupt(ctx context.Context) (stop func(), err error) {
+	plane, err := sandbox.Start(ctx, sandbox.Options{Name: "child"})
+	if err != nil {
+		return nil, err
+	}
+	introduce(plane)
+	<-ctx.Done()
+	return plane.Stop, context.Cause(ctx)
+}
+
+// introduce tells the parent what must be gone later.
+func introduce(plane *sandbox.ControlPlane) {
+	fmt.Println("dir", plane.Dir)
+	fmt.Println("pids", strings.Trim(fmt.Sprint(plane.PIDs()), "[]"))
+	fmt.Println("up")
 }
 
 func TestTwoControlPlanesStandSideBySide(t *testing.T) {
@@ -178,9 +198,47 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, "etcd")
 }
 
+func TestADirectoryWithSomethingInItIsRefusedAndKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	precious := filepath.Join(dir, "precious")
+	require.NoError(t, os.WriteFile(precious, nil, 0o600))
+	_, err := sandbox.Start(t.Context(), sandbox.Options{Dir: dir})
+	require.ErrorContains(t, err, "precious")
+	assert.FileExists(t, precious)
+}
+
+func TestStopRemovesTheGivenDirectory(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new")
+	plane, err := sandbox.Start(t.Context(), sandbox.Options{Name: "given", Dir: dir, Audit: true})
+	require.NoError(t, err)
+	t.Cleanup(plane.Stop)
+	require.NoError(t, plane.Apply(t.Context(), []byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+---
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: one}
+`)), "a CRD and an object of its kind must be applied in one go")
+	log, err := os.ReadFile(plane.AuditLog())
+	require.NoError(t, err)
+	assert.Contains(t, string(log), "/apis/example.com/v1/things/one")
+	plane.Stop()
+	assertNothingLeft(t, dir, plane.PIDs())
+}
+
 func TestNothingOutlivesItsParent(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"panic", "kill -9"} {
+	for _, way := range []string{"panic", "kill -9", "interrupt"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
@@ -195,8 +253,11 @@ func TestNothingOutlivesItsParent(t *testing.T) {
 				require.NoError(t, err, out.String())
 				out.Write(buffer[:n])
 			}
-			if way == "kill -9" {
+			switch way {
+			case "kill -9":
 				require.NoError(t, child.Process.Kill())
+			case "interrupt":
+				require.NoError(t, child.Process.Signal(os.Interrupt))
 			}
 			require.Error(t, child.Wait(), "the child must not end well")
 			dir, pids := parseChild(t, out.String())

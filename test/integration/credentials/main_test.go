@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -78,12 +80,29 @@ func prepare(ctx context.Context, plane *sandbox.ControlPlane) error {
 	if shared.admin, err = client.New(plane.Admin(), client.Options{Scheme: shared.scheme}); err != nil {
 		return err
 	}
+	if err := withdrawWorkRights(ctx); err != nil {
+		return err
+	}
 	shared.spoke, err = plane.ServiceAccount(ctx, names.NamespaceAgent, names.ServiceAccountAgent)
 	if err != nil {
 		return err
 	}
 	shared.bootstrap, err = plane.ServiceAccount(ctx, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
 	return err
+}
+
+// withdrawWorkRights takes from the agent what it may do for ManifestWorks: those rights cover Secrets too, and an
+// operator may take them away, so that credentials must do with the rules that are there for them.
+func withdrawWorkRights(ctx context.Context) error {
+	for _, name := range []string{"agent", "aggregate", "execution-admin"} {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:klusterlet-work:" + name},
+		}
+		if err := shared.admin.Delete(ctx, binding); err != nil {
+			return fmt.Errorf("withdrawing rights of the agent: %w", err)
+		}
+	}
+	return nil
 }
 
 // clusterRoles is what a hub grants to all accepted clusters in their namespaces (contract, registration 1.9).

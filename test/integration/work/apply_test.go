@@ -187,8 +187,22 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
+// allowWidgets lets agents apply widgets of the test, in the way that users are told to.
+func (e *env) allowWidgets() {
+	e.Helper()
+	e.create(&rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: e.cluster, Labels: map[string]string{"open-cluster-management.io/aggregate-to-work": "true"},
+		},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{e.cluster + ".example"}, Resources: []string{"widgets"}, Verbs: []string{"*"},
+		}},
+	})
+}
+
 func TestDefinitionAndItsObjectInOneWork(t *testing.T) {
 	e := newEnv(t)
+	e.allowWidgets()
 	a := e.start()
 	widget := "{apiVersion: %[1]s.example/v1, kind: Widget, metadata: {name: x, namespace: %[1]s}, spec: {size: 1}}"
 	w := e.work("w", fmt.Sprintf(widget, e.cluster), fmt.Sprintf(widgets, e.cluster))
@@ -217,6 +231,7 @@ func TestDefinitionAndItsObjectInOneWork(t *testing.T) {
 
 func TestObjectWaitsForADefinitionFromElsewhere(t *testing.T) {
 	e := newEnv(t)
+	e.allowWidgets()
 	e.start()
 	w := e.work("w", fmt.Sprintf(
 		"{apiVersion: %[1]s.example/v1, kind: Widget, metadata: {name: x, namespace: %[1]s}}", e.cluster))
@@ -343,4 +358,42 @@ func TestConditionRulesAreAnsweredUnknown(t *testing.T) {
 	assert.Equal(t, metav1.ConditionUnknown, rule.Status)
 	assert.Equal(t, workv1.ConditionRuleInternalError, rule.Reason)
 	assert.Equal(t, "ConditionRulesAggregated", e.is(w, "Complete", metav1.ConditionUnknown).Reason)
+}
+
+// TestCompleteManifestIsNotRunAgain takes over a work of which another agent saw a manifest complete.
+func TestCompleteManifestIsNotRunAgain(t *testing.T) {
+	e := newEnv(t)
+	first := e.start()
+	w := e.work("w", e.configMap("a", nil))
+	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{{
+		ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Namespace: e.cluster, Name: "a"},
+		ConditionRules: []workv1.ConditionRule{{
+			Condition: "Complete", Type: workv1.CelConditionExpressionsType, CelExpressions: []string{"true"},
+		}},
+	}}
+	e.create(w)
+	e.settled(w)
+	first.stop()
+	for _, list := range []*[]metav1.Condition{
+		&w.Status.Conditions, &w.Status.ResourceStatus.Manifests[0].Conditions,
+	} {
+		for i := range *list {
+			if c := &(*list)[i]; c.Type == "Complete" {
+				c.Status, c.Reason = metav1.ConditionTrue, workv1.ConditionRuleEvaluated
+			}
+		}
+	}
+	require.NoError(t, e.Status().Update(t.Context(), w))
+	require.NoError(t, e.Delete(t.Context(), e.configMap("a", nil)))
+
+	second := e.start()
+	e.is(w, workv1.WorkAvailable, metav1.ConditionFalse)
+	e.quiet(second)
+	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
+	assert.Equal(t, metav1.ConditionTrue, manifestCondition(w, 0, "Complete").Status)
+
+	e.edit(w, func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = nil })
+	e.eventually("without the rule it is applied again", func() bool {
+		return e.get(&corev1.ConfigMap{}, e.cluster, "a")
+	})
 }

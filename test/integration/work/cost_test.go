@@ -2,6 +2,7 @@ package work_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,4 +116,26 @@ func TestForbidden(t *testing.T) {
 	require.NoError(t, e.Delete(t.Context(), w))
 	e.eventually("the work is gone", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, "w") })
 	assert.False(t, e.get(&corev1.Secret{}, e.cluster, "s"))
+}
+
+// TestBusyObject has an object that somebody else touches all the time without disturbing what its manifest says.
+func TestBusyObject(t *testing.T) {
+	e := newEnv(t)
+	a := e.start()
+	w := e.work("w", e.configMap("a", map[string]string{"k": "v"}))
+	e.create(w)
+	e.settled(w)
+	n, m := e.quiet(a)
+	var cm corev1.ConfigMap
+	require.True(t, e.get(&cm, e.cluster, "a"))
+	const touches = 60
+	for i := range touches {
+		cm.Annotations = map[string]string{"renewed": strconv.Itoa(i)}
+		require.NoError(t, e.Update(t.Context(), &cm))
+	}
+	e.quiet(a)
+	assert.NotEmpty(t, a.spoke.since(n))
+	assert.LessOrEqual(t, len(a.spoke.since(n)), touches/4, "the agent looks a few times and then now and then")
+	assert.Empty(t, writes(a.spoke.since(n)))
+	assert.Empty(t, a.hub.since(m))
 }

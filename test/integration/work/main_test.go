@@ -17,10 +17,12 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -74,7 +76,7 @@ func TestMain(m *testing.M) {
 				docs = append(docs, doc)
 			}
 		}
-		return started.Stop, started.Apply(ctx, docs...)
+		return started.Stop, started.Apply(ctx, append(docs, manifests.Klusterlet()...)...)
 	}))
 }
 
@@ -134,6 +136,7 @@ type agent struct {
 
 // settings are what a test may choose about its agent.
 type settings struct {
+	hub     *rest.Config
 	spoke   *rest.Config
 	hubHash string
 	agentID string
@@ -156,18 +159,49 @@ func newEnv(t *testing.T) *env {
 	admin, err := client.New(plane.Admin(), client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	name = strings.Trim(name[:min(len(name), 50)], "-")
+	name = strings.Trim(name[:min(len(name), 45)], "-") + "-" + utilrand.String(4)
 	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-	return &env{T: t, Client: admin, cluster: name, settings: settings{
-		spoke: plane.Admin(), hubHash: work.HubHash("https://hub.example/" + name), agentID: "agent-" + name,
-	}}
+	e := &env{T: t, Client: admin, cluster: name}
+	spoke, err := plane.ServiceAccount(t.Context(), "open-cluster-management-agent", "klusterlet-work-sa")
+	require.NoError(t, err)
+	spoke.QPS = -1
+	e.settings = settings{
+		hub: e.hubUser(), spoke: spoke,
+		hubHash: work.HubHash("https://hub.example/" + name), agentID: "agent-" + name,
+	}
+	return e
+}
+
+// hubUser is the agent of the cluster on the hub, with the rights that a hub gives it (work contract, section 5.1).
+func (e *env) hubUser() *rest.Config {
+	e.Helper()
+	group := "system:open-cluster-management:" + e.cluster
+	e.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: "work"}, Rules: []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks"},
+			Verbs: []string{"get", "list", "watch", "update", "patch"},
+		},
+		{
+			APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks/status"},
+			Verbs: []string{"patch", "update"},
+		},
+	}})
+	e.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: "work"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "work"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: group}},
+	})
+	user, err := plane.User(group+":agent", group)
+	require.NoError(e, err)
+	user.QPS = -1
+	return user
 }
 
 // start runs an agent until it is stopped or the test ends.
 func (e *env) start() *agent {
 	e.Helper()
 	a := &agent{hub: &requests{}, spoke: &requests{}}
-	hubConfig, spokeConfig := plane.Admin(), rest.CopyConfig(e.settings.spoke)
+	hubConfig, spokeConfig := rest.CopyConfig(e.settings.hub), rest.CopyConfig(e.settings.spoke)
 	hubConfig.Wrap(a.hub.wrap)
 	spokeConfig.Wrap(a.spoke.wrap)
 	if fault := e.settings.fault; fault != nil {

@@ -23,17 +23,22 @@ func NotYet(format string, args ...any) error {
 func Wait(ctx context.Context, what string, note func(string), holds func(ctx context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
+	var reason error
 	for {
 		err := holds(ctx)
 		if err == nil {
 			return nil
 		}
+		// What fails because ctx has just ended says nothing about what was waited for.
+		if ctx.Err() == nil || reason == nil {
+			reason = err
+		}
 		if note != nil {
-			note(err.Error())
+			note(reason.Error())
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w (%w)", what, err, context.Cause(ctx))
+			return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), reason)
 		case <-ticker.C:
 		}
 	}

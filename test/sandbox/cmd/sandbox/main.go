@@ -45,6 +45,9 @@ func run(ctx context.Context, names []string, dir string, once bool) error {
 		}()
 		dir = made
 	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
 	planes := make([]*sandbox.ControlPlane, len(names))
 	defer func() {
 		for _, plane := range planes {

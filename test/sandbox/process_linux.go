@@ -1,0 +1,9 @@
+package sandbox
+
+import "syscall"
+
+// childAttributes put a child into a process group of its own, out of reach of Ctrl-C, and let the kernel kill it when
+// its parent dies.
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
