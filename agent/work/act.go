@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -181,7 +182,7 @@ func (r *Reconciler) createApplied(ctx context.Context, f *facts, tasks []task) 
 	applied := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       appliedName(r.HubHash, f.work.Name),
-			Labels:     f.work.Labels,
+			Labels:     maps.Clone(f.work.Labels),
 			Finalizers: []string{names.FinalizerAppliedManifestWork},
 		},
 		Spec: r.appliedSpec(f),

@@ -25,6 +25,7 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -217,8 +218,10 @@ func (e *env) start() *agent {
 	newCluster := func(config *rest.Config, o client.Object, by cache.ByObject) cluster.Cluster {
 		c, err := cluster.New(config, func(options *cluster.Options) {
 			options.Scheme = scheme
-			by.Transform = work.Transform
+			// As in the agent: what a cache gives out is shared and must not be changed.
+			by.Transform, by.UnsafeDisableDeepCopy = work.Transform, ptr.To(true)
 			options.Cache.ByObject = map[client.Object]cache.ByObject{o: by}
+			options.Cache.ReaderFailOnMissingInformer = true
 		})
 		require.NoError(e, err)
 		return c
