@@ -45,6 +45,8 @@ type Renewer struct {
 	Create bool
 	// Holder is the holderIdentity of the Lease; empty means Name. It counts only with Create.
 	Holder string
+	// Owners are put on a Lease that is created, so that it goes when they go. They count only with Create.
+	Owners []metav1.OwnerReference
 	// Duration is the time between two beats; not positive means DefaultDuration. A hash of Namespace and Name lengthens
 	// it by up to a quarter, the same after every restart.
 	Duration time.Duration
@@ -159,7 +161,9 @@ func (b *beater) renew(ctx context.Context, now time.Time) error {
 }
 
 func (b *beater) create(ctx context.Context, now time.Time) error {
-	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name}}
+	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: b.Namespace, Name: b.Name, OwnerReferences: b.Owners,
+	}}
 	b.fill(&fresh.Spec, now)
 	stored, err := b.Leases.Create(ctx, fresh, metav1.CreateOptions{})
 	if err != nil {

@@ -35,7 +35,7 @@ func (c *console) step(ctx context.Context, title string, do func(ctx context.Co
 		fmt.Fprintf(c.out, "%s  %s  after %s\n", head, c.paint("31", "✗"), seconds(took))
 		return fmt.Errorf("%s: %w", title, err)
 	}
-	fmt.Fprintf(c.out, "%-74s %s %7s\n", head, c.paint("32", "✓"), seconds(took))
+	fmt.Fprintf(c.out, "%-80s %s %7s\n", head, c.paint("32", "✓"), seconds(took))
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/utils/clock"
+
+	"github.com/spokelet/spokelet/test/sandbox"
 )
 
 func main() {
@@ -16,6 +18,7 @@ func main() {
 	defer stop()
 	d := &demo{
 		console:     &console{out: os.Stdout, tty: term.IsTerminal(int(os.Stdout.Fd())), clock: clock.RealClock{}},
+		addons:      map[string]*sandbox.Process{},
 		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 	}
 	if err := d.run(ctx); err != nil {

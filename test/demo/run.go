@@ -20,7 +20,7 @@ type demo struct {
 	interactive bool
 	fleet       *fleet.Fleet
 	mu          sync.Mutex
-	addons      []*sandbox.Process
+	addons      map[string]*sandbox.Process
 }
 
 // run shows everything and cleans up; at a terminal it waits for Ctrl-C before it does.
@@ -32,7 +32,20 @@ func (d *demo) run(ctx context.Context) (err error) {
 			err = errors.Join(err, d.fleet.Close())
 		}
 	}()
-	for _, step := range d.steps() {
+	if err := d.show(ctx, d.steps()); err != nil {
+		return err
+	}
+	d.console.line("")
+	d.console.line("all of it took %s", seconds(d.console.clock.Since(started)))
+	if d.interactive {
+		return d.stay(ctx)
+	}
+	return nil
+}
+
+// show goes through steps.
+func (d *demo) show(ctx context.Context, steps []step) error {
+	for _, step := range steps {
 		stepCtx, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("gave up after %s", stepTimeout))
 		err := d.console.step(stepCtx, step.title, step.do)
 		cancel()
@@ -44,11 +57,6 @@ func (d *demo) run(ctx context.Context) (err error) {
 				return err
 			}
 		}
-	}
-	d.console.line("")
-	d.console.line("all of it took %s", seconds(d.console.clock.Since(started)))
-	if d.interactive {
-		return d.stay(ctx)
 	}
 	return nil
 }
@@ -75,8 +83,17 @@ func (d *demo) explain(err error) error {
 	return errors.Join(parts...)
 }
 
-// stay keeps the fleet up until Ctrl-C and says how to look around.
+// stay installs the add-on again, so that there is something to see, keeps the fleet up until Ctrl-C and says how to
+// look around.
 func (d *demo) stay(ctx context.Context) error {
+	again := []step{
+		{title: "Enabling the add-on again, to look at", do: d.enableAddon},
+		{title: "Starting its agent again", do: d.startAddonAgents},
+		{title: "Waiting until it is available", do: d.waitHealthy},
+	}
+	if err := d.show(ctx, again); err != nil {
+		return err
+	}
 	hub, err := d.fleet.Kubeconfig(d.fleet.Hub, d.fleet.Hub.Admin(), "admin-hub")
 	if err != nil {
 		return err

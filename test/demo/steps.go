@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +25,9 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
+
+// addonGrace is how long the agent of the add-on gets to end by itself.
+const addonGrace = 5 * time.Second
 
 const (
 	addonName    = "hello"
@@ -107,7 +114,7 @@ func (d *demo) startAddonAgents(ctx context.Context, note func(string)) error {
 			process, err := d.fleet.RunDeployment(ctx, cluster, deployment, agentName, "kubeconfig")
 			if err == nil {
 				d.mu.Lock()
-				d.addons = append(d.addons, process)
+				d.addons[cluster.Name] = process
 				d.mu.Unlock()
 			}
 			return err
@@ -235,10 +242,28 @@ func (d *demo) deleteAddon(ctx context.Context, note func(string)) error {
 		return fmt.Errorf("deleting the ClusterManagementAddOn: %w", err)
 	}
 	return d.each(ctx, func(ctx context.Context, cluster *fleet.Cluster) error {
+		err := fleet.Wait(ctx, "the Deployment to be gone from "+cluster.Name, note, func(ctx context.Context) error {
+			return isGone(ctx, cluster.Client, &appsv1.Deployment{}, names.NamespaceAgentAddon, agentName)
+		})
+		if err != nil {
+			return err
+		}
+		d.stopAddonAgent(cluster)
 		return fleet.Wait(ctx, "the add-on to be gone from "+cluster.Name, note, func(ctx context.Context) error {
 			return d.leftovers(ctx, cluster)
 		})
 	})
+}
+
+// stopAddonAgent ends the agent of the add-on, as a kubelet does when its pod goes with the Deployment.
+func (d *demo) stopAddonAgent(cluster *fleet.Cluster) {
+	d.mu.Lock()
+	process := d.addons[cluster.Name]
+	delete(d.addons, cluster.Name)
+	d.mu.Unlock()
+	if process != nil {
+		process.Stop(addonGrace)
+	}
 }
 
 // leftovers names what is left of the add-on on the hub and on a spoke; nil when nothing is.
@@ -255,30 +280,32 @@ func (d *demo) leftovers(ctx context.Context, cluster *fleet.Cluster) error {
 		return fleet.NotYet("%d ManifestWorks and %d AppliedManifestWorks are left", len(works.Items), len(applied.Items))
 	}
 	namespace := names.NamespaceAgentAddon
-	for what, object := range map[string]client.Object{
-		"ManagedClusterAddOn": &addonv1beta1.ManagedClusterAddOn{},
-		"Deployment":          &appsv1.Deployment{},
-		"Secret":              &corev1.Secret{},
-	} {
-		from, key := cluster.Client, client.ObjectKey{Namespace: namespace, Name: agentName}
-		switch what {
-		case "ManagedClusterAddOn":
-			from, key = d.fleet.HubClient, client.ObjectKey{Namespace: cluster.Name, Name: addonName}
-		case "Secret":
-			key.Name = addonName + "-hub-kubeconfig"
-		}
-		switch err := from.Get(ctx, key, object); {
-		case err == nil:
-			return fleet.NotYet("%s %s is left", what, key)
-		case !apierrors.IsNotFound(err):
-			return err
-		}
+	return errors.Join(
+		isGone(ctx, d.fleet.HubClient, &addonv1beta1.ManagedClusterAddOn{}, cluster.Name, addonName),
+		isGone(ctx, cluster.Client, &appsv1.Deployment{}, namespace, agentName),
+		isGone(ctx, cluster.Client, &corev1.ServiceAccount{}, namespace, agentName),
+		isGone(ctx, cluster.Client, &corev1.Secret{}, namespace, addonName+"-hub-kubeconfig"),
+		isGone(ctx, cluster.Client, &coordinationv1.Lease{}, namespace, addonName),
+		isGone(ctx, cluster.Client, &corev1.ConfigMap{}, namespace, greetingName),
+	)
+}
+
+// isGone returns nil when an object does not exist, and otherwise that it is left or why that is not known.
+func isGone(ctx context.Context, from client.Reader, object client.Object, namespace, name string) error {
+	switch err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); {
+	case err == nil:
+		return fleet.NotYet("%T %s/%s is left", object, namespace, name)
+	case !apierrors.IsNotFound(err):
+		return err
 	}
 	return nil
 }
 
 func (d *demo) showMemory(context.Context) error {
 	const budget = 48 << 20
+	d.console.line("(Most of the last step is the hub's own garbage collector: it looks for new kinds every 30")
+	d.console.line("seconds, and this hub is hardly older than that.)")
+	d.console.line("")
 	for _, process := range append([]*sandbox.Process{d.fleet.HubManager()}, d.agents()...) {
 		rss, err := process.RSS()
 		if err != nil {
@@ -316,5 +343,5 @@ func (d *demo) agents() []*sandbox.Process {
 func (d *demo) addonProcesses() []*sandbox.Process {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]*sandbox.Process(nil), d.addons...)
+	return slices.Collect(maps.Values(d.addons))
 }

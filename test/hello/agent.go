@@ -43,11 +43,15 @@ func run(ctx context.Context, o options) error {
 	if err := mgr.Add(hub); err != nil {
 		return fmt.Errorf("adding the hub: %w", err)
 	}
-	c := &copier{hub: hub, spoke: mgr, cluster: o.Cluster, namespace: o.AddonNamespace}
+	owners, err := ownAccount(ctx, mgr.GetAPIReader(), o)
+	if err != nil {
+		return err
+	}
+	c := &copier{hub: hub, spoke: mgr, cluster: o.Cluster, namespace: o.AddonNamespace, owners: owners}
 	if err := c.setup(mgr); err != nil {
 		return err
 	}
-	if err := addLease(mgr, o, c.healthy, logger); err != nil {
+	if err := addLease(mgr, o, c, logger); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -99,9 +103,19 @@ func holding(namespace, label string) cache.Options {
 	}
 }
 
+// ownAccount returns the owner of all that the agent makes: its ServiceAccount.
+func ownAccount(ctx context.Context, reader client.Reader, o options) ([]metav1.OwnerReference, error) {
+	var account corev1.ServiceAccount
+	key := client.ObjectKey{Namespace: o.AddonNamespace, Name: o.Account}
+	if err := reader.Get(ctx, key, &account); err != nil {
+		return nil, fmt.Errorf("reading ServiceAccount %s, to which the copies shall belong: %w", key, err)
+	}
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: account.Name, UID: account.UID}}, nil
+}
+
 // addLease keeps the lease of the add-on fresh for as long as healthy says so.
 func addLease(
-	mgr ctrl.Manager, o options, healthy func(context.Context) error, logger logr.Logger,
+	mgr ctrl.Manager, o options, c *copier, logger logr.Logger,
 ) error {
 	leases, err := coordinationv1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -110,7 +124,7 @@ func addLease(
 	failing := false
 	renewer := &lease.Renewer{
 		Leases: leases.Leases(o.AddonNamespace), Namespace: o.AddonNamespace, Name: o.AddonName, Create: true,
-		Duration: o.LeaseDuration, Healthy: []func(context.Context) error{healthy},
+		Duration: o.LeaseDuration, Healthy: []func(context.Context) error{c.healthy}, Owners: c.owners,
 		Report: func(_ time.Time, err error) {
 			if err != nil && !failing {
 				logger.Error(err, "the lease is not renewed, trying again")

@@ -30,6 +30,8 @@ type copier struct {
 	hub, spoke cluster.Cluster
 	// cluster is the namespace of the originals on the hub, namespace that of the copies.
 	cluster, namespace string
+	// owners own the copies.
+	owners []metav1.OwnerReference
 }
 
 // setup asks for a pass, by name, for each original and each copy that changes.
@@ -65,7 +67,7 @@ func (c *copier) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the copy: %w", err)
 	}
-	step, object := decide(original, copied, c.namespace)
+	step, object := decide(original, copied, c.namespace, c.owners)
 	switch step {
 	case nothing:
 		return ctrl.Result{}, nil
@@ -107,7 +109,9 @@ const (
 )
 
 // decide compares a copy with its original, each nil when it does not exist, and returns what to do with which object.
-func decide(original, copied *corev1.ConfigMap, namespace string) (step, *corev1.ConfigMap) {
+func decide(
+	original, copied *corev1.ConfigMap, namespace string, owners []metav1.OwnerReference,
+) (step, *corev1.ConfigMap) {
 	if original == nil || !original.DeletionTimestamp.IsZero() {
 		if copied == nil {
 			return nothing, nil
@@ -115,8 +119,10 @@ func decide(original, copied *corev1.ConfigMap, namespace string) (step, *corev1
 		return remove, copied
 	}
 	want := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: original.Name, Labels: maps.Clone(original.Labels)},
-		Data:       original.Data, BinaryData: original.BinaryData, Immutable: original.Immutable,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: original.Name, Labels: maps.Clone(original.Labels), OwnerReferences: owners,
+		},
+		Data: original.Data, BinaryData: original.BinaryData, Immutable: original.Immutable,
 	}
 	delete(want.Labels, copyLabel)
 	if want.Labels == nil {
@@ -127,7 +133,8 @@ func decide(original, copied *corev1.ConfigMap, namespace string) (step, *corev1
 		return create, want
 	}
 	if equality.Semantic.DeepEqual(want.Data, copied.Data) && maps.Equal(want.Labels, copied.Labels) &&
-		equality.Semantic.DeepEqual(want.BinaryData, copied.BinaryData) {
+		equality.Semantic.DeepEqual(want.BinaryData, copied.BinaryData) &&
+		equality.Semantic.DeepEqual(want.OwnerReferences, copied.OwnerReferences) {
 		return nothing, nil
 	}
 	if copied.Immutable != nil && *copied.Immutable {

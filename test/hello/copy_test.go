@@ -16,9 +16,13 @@ func original(data string) *corev1.ConfigMap {
 	}
 }
 
+func owners() []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: "hello-agent", UID: "1"}}
+}
+
 func copyOf(t *testing.T, o *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
-	step, made := decide(o, nil, "ns")
+	step, made := decide(o, nil, "ns", owners())
 	require.Equal(t, create, step)
 	made.ResourceVersion = "7"
 	return made
@@ -29,6 +33,8 @@ func TestDecide(t *testing.T) {
 	immutable.Immutable = new(true)
 	going := original("x")
 	going.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
+	orphaned := copyOf(t, original("x"))
+	orphaned.OwnerReferences = nil
 	relabelled := copyOf(t, original("x"))
 	relabelled.Labels["a"] = "drifted"
 	tests := map[string]struct {
@@ -40,6 +46,7 @@ func TestDecide(t *testing.T) {
 		"the copy is as the original":           {original("x"), copyOf(t, original("x")), nothing},
 		"the original changed":                  {original("y"), copyOf(t, original("x")), update},
 		"somebody changed the copy":             {original("x"), relabelled, update},
+		"the copy lost its owner":               {original("x"), orphaned, update},
 		"an immutable copy is out of date":      {original("new"), immutable, remove},
 		"the original is gone":                  {nil, copyOf(t, original("x")), remove},
 		"the original is going":                 {going, copyOf(t, original("x")), remove},
@@ -47,11 +54,12 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			step, object := decide(tc.original, tc.copied, "ns")
+			step, object := decide(tc.original, tc.copied, "ns", owners())
 			assert.Equal(t, tc.want, step)
 			if step == create || step == update {
 				assert.Equal(t, "ns", object.Namespace)
 				assert.Equal(t, tc.original.Data, object.Data)
+				assert.Equal(t, owners(), object.OwnerReferences)
 				assert.Equal(t, map[string]string{copiedLabel: "true", "a": "b"}, object.Labels)
 			}
 			if step == update {

@@ -2,7 +2,8 @@
 // something. It copies the ConfigMaps with the label hello.spokelet.io/copy=true from the cluster's namespace on the
 // hub to its own namespace on the managed cluster, keeps the copies as the originals are, and removes them when their
 // originals go. Copies carry the label hello.spokelet.io/copied=true; a ConfigMap without it is somebody else's and is
-// never touched. What it copied stays when the add-on goes.
+// never touched. All that it makes, its lease too, belongs to its ServiceAccount, which is part of the add-on, and so
+// goes when the add-on goes.
 //
 // It shows the three things that any add-on agent has:
 //
@@ -41,6 +42,7 @@ func main() {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the managed cluster; empty means the pod's own")
 	flags.StringVar(&o.AddonName, "addon-name", o.AddonName, "name of the add-on, and of its lease")
 	flags.StringVar(&o.AddonNamespace, "addon-namespace", o.AddonNamespace, "namespace of the copies and of the lease")
+	flags.StringVar(&o.Account, "service-account", "hello-agent", "ServiceAccount that owns the copies and the lease")
 	flags.DurationVar(&o.LeaseDuration, "lease-duration", o.LeaseDuration, "time between two renewals of the lease")
 	flags.IntVar(&o.Verbosity, "v", 0, "highest level of log lines that are written")
 	err := flags.Parse(os.Args[1:])
@@ -55,9 +57,9 @@ func main() {
 
 // options is what the command line says.
 type options struct {
-	Cluster, HubKubeconfig, Kubeconfig, AddonName, AddonNamespace string
-	LeaseDuration                                                 time.Duration
-	Verbosity                                                     int
+	Cluster, HubKubeconfig, Kubeconfig, AddonName, AddonNamespace, Account string
+	LeaseDuration                                                          time.Duration
+	Verbosity                                                              int
 }
 
 func (o options) validate() error {
