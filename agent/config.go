@@ -62,7 +62,7 @@ type Config struct {
 	// SpokeQPS and SpokeBurst limit requests to the spoke; zero leaves that to priority and fairness of the server.
 	SpokeQPS   float32
 	SpokeBurst int
-	// HubQPS and HubBurst limit requests to the hub.
+	// HubQPS and HubBurst limit requests to the hub; zero leaves that to priority and fairness of the server.
 	HubQPS   float32
 	HubBurst int
 
@@ -86,6 +86,13 @@ type ignored struct {
 	statusSyncInterval                                      time.Duration
 }
 
+// The rate at which one agent may ask the hub when nothing is said: a hub has thousands of agents, and 200 works that
+// arrive at once cost an agent 400 requests.
+const (
+	defaultHubQPS   = 200
+	defaultHubBurst = 500
+)
+
 // DefaultConfig returns the defaults, with the namespace of the pod if there is one.
 func DefaultConfig() Config {
 	return Config{
@@ -95,8 +102,8 @@ func DefaultConfig() Config {
 		Claims:              cluster.ClaimRules{MaxCustom: cluster.DefaultMaxCustomClaims},
 		EvictionGracePeriod: time.Hour,
 		Workers:             10,
-		HubQPS:              50,
-		HubBurst:            100,
+		HubQPS:              defaultHubQPS,
+		HubBurst:            defaultHubBurst,
 		LeaderElect:         true,
 		HealthAddress:       off,
 		MetricsAddress:      off,
@@ -156,7 +163,8 @@ func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	f.Float32Var(&c.SpokeQPS, "kube-api-qps", c.SpokeQPS,
 		"requests per second to the managed cluster; 0 leaves it to priority and fairness of the API server")
 	f.IntVar(&c.SpokeBurst, "kube-api-burst", c.SpokeBurst, "burst over --kube-api-qps")
-	f.Float32Var(&c.HubQPS, "hub-kube-api-qps", c.HubQPS, "requests per second to the hub")
+	f.Float32Var(&c.HubQPS, "hub-kube-api-qps", c.HubQPS,
+		"requests per second to the hub; 0 leaves it to priority and fairness of the API server")
 	f.IntVar(&c.HubBurst, "hub-kube-api-burst", c.HubBurst, "burst over --hub-kube-api-qps")
 	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before doing anything")
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,

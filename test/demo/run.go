@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
@@ -109,7 +110,7 @@ func (d *demo) stay(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.console.line("  kubectl --kubeconfig %s get deployments,secrets,leases -n open-cluster-management-agent-addon", path)
+		d.console.line("  kubectl --kubeconfig %s get deployments,secrets,leases -n %s", path, names.NamespaceAgentAddon)
 	}
 	d.console.line("Logs are in %s", d.fleet.Dir())
 	<-ctx.Done()
