@@ -50,7 +50,7 @@ test: kube ## Run all tests: unit tests, and integration tests on real control p
 .PHONY: lint
 lint: ## Check the code with golangci-lint and go vet
 	@cd tools && go build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	$(BIN)/golangci-lint run --timeout 30m ./...
+	GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
 
 .PHONY: demo

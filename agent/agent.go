@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -62,9 +62,7 @@ func Run(ctx context.Context, config Config) error {
 			return err
 		}
 	}
-	logger := newLogger(os.Stderr, config.Verbosity)
-	useLogger(logger)
-	ctx = ctrl.LoggerInto(ctx, logger)
+	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
 	a, err := newAgent(config)
 	if err != nil {
 		return err

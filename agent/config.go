@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -13,14 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 const (
 	// minCertSeconds is the shortest lifetime that may be asked for a certificate (contract, registration 0.3).
 	minCertSeconds = 3600
-	// namespaceFile is where a pod finds the name of its namespace.
-	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 	// off is the address of an endpoint that is not served.
 	off = "0"
 )
@@ -96,7 +94,7 @@ const (
 // DefaultConfig returns the defaults, with the namespace of the pod if there is one.
 func DefaultConfig() Config {
 	return Config{
-		Namespace:           podNamespace(),
+		Namespace:           command.Namespace(names.NamespaceAgent),
 		BootstrapSecret:     names.SecretBootstrap,
 		HubSecret:           names.SecretHub,
 		Claims:              cluster.ClaimRules{MaxCustom: cluster.DefaultMaxCustomClaims},
@@ -110,16 +108,6 @@ func DefaultConfig() Config {
 		PprofAddress:        off,
 		ignored:             ignored{workSource: "kube"},
 	}
-}
-
-func podNamespace() string {
-	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" { //nolint:forbidigo // this is a composition root
-		return namespace
-	}
-	if data, err := os.ReadFile(namespaceFile); err == nil && len(data) > 0 {
-		return strings.TrimSpace(string(data))
-	}
-	return names.NamespaceAgent
 }
 
 // AddFlags binds the flags to c; their defaults are the values in c.

@@ -1,40 +1,22 @@
 package agent
 
 import (
-	"fmt"
 	"io"
-	"strings"
 
-	"github.com/spf13/pflag"
-
-	"github.com/spokelet/spokelet/internal/version"
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 // ParseFlags turns the arguments of a command line into a Config. The first argument may be the word agent. It returns
 // pflag.ErrHelp when the arguments asked for help or for the version, which then stand in out.
 func ParseFlags(args []string, out io.Writer) (Config, error) {
 	config := DefaultConfig()
-	flags := pflag.NewFlagSet("spokelet", pflag.ContinueOnError)
-	flags.SetOutput(out)
-	flags.SortFlags = false
-	config.AddFlags(flags)
-	showVersion := flags.Bool("version", false, "print the version and exit")
-	flags.Usage = func() {
-		fmt.Fprintf(out, "spokelet joins a managed cluster to its hub and serves its add-ons and works.\n\n"+
-			"Usage:\n  spokelet [agent] [flags]\n\nFlags:\n%s", flags.FlagUsages())
+	program := command.Program{
+		Name:  "spokelet",
+		Story: "spokelet joins a managed cluster to its hub and serves its add-ons and works.",
+		Verbs: []string{"agent"},
 	}
-	if len(args) > 0 && args[0] == "agent" {
-		args = args[1:]
-	}
-	if err := flags.Parse(args); err != nil {
+	if err := program.Parse(args, out, config.AddFlags); err != nil {
 		return Config{}, err
-	}
-	if *showVersion {
-		fmt.Fprintln(out, "spokelet", version.String())
-		return Config{}, pflag.ErrHelp
-	}
-	if rest := flags.Args(); len(rest) > 0 {
-		return Config{}, fmt.Errorf("arguments that are no flags: %s", strings.Join(rest, " "))
 	}
 	return config, nil
 }

@@ -4,19 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 const (
-	// namespaceFile is where a pod finds the name of its namespace.
-	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 	// off is the address of an endpoint that is not served.
 	off = "0"
 	// defaultWebhookPort is the port of the conversion webhook in OCM.
@@ -67,7 +65,7 @@ type Config struct {
 // DefaultConfig returns the defaults, with the namespace of the pod if there is one.
 func DefaultConfig() Config {
 	return Config{
-		Namespace:      podNamespace(),
+		Namespace:      command.Namespace(names.NamespaceHub),
 		Placement:      true,
 		WebhookPort:    defaultWebhookPort,
 		LeaderElect:    true,
@@ -75,16 +73,6 @@ func DefaultConfig() Config {
 		HealthAddress:  ":8081",
 		Workers:        10,
 	}
-}
-
-func podNamespace() string {
-	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" { //nolint:forbidigo // this is a composition root
-		return namespace
-	}
-	if data, err := os.ReadFile(namespaceFile); err == nil && len(data) > 0 {
-		return strings.TrimSpace(string(data))
-	}
-	return names.NamespaceHub
 }
 
 // AddFlags binds the flags to c; their defaults are the values in c.

@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 const (
@@ -38,7 +39,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
 	}
-	ctx = withLogger(ctx, os.Stderr, c.Verbosity)
+	ctx = command.WithLogger(ctx, os.Stderr, c.Verbosity)
 	cfg, err := restConfig(c)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ var importRules = []rule{
 	},
 	{
 		name: "only composition roots and commands know flags",
-		from: production, except: []string{"cmd/...", "agent", "hub"},
+		from: production, except: []string{"cmd/...", "agent", "hub", "internal/command"},
 		never: []string{"flag", "github.com/spf13/pflag", "github.com/spf13/pflag/..."},
 	},
 	{

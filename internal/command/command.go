@@ -1,0 +1,92 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/spokelet/spokelet/internal/version"
+)
+
+// namespaceFile is where a pod finds the name of its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Program says what a program is called and what it is for.
+type Program struct {
+	// Name is the name of the program.
+	Name string
+	// Story is a sentence about it, for its help.
+	Story string
+	// Verbs are words of which one may stand before the flags; they change nothing.
+	Verbs []string
+}
+
+// Parse binds flags and parses the arguments with them. It returns pflag.ErrHelp when the arguments asked for help or
+// for the version, which then stand in out.
+func (p Program) Parse(args []string, out io.Writer, bind func(*pflag.FlagSet)) error {
+	flags := pflag.NewFlagSet(p.Name, pflag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.SortFlags = false
+	bind(flags)
+	showVersion := flags.Bool("version", false, "print the version and exit")
+	flags.Usage = func() {
+		fmt.Fprintf(out, "%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", p.Story, p.call(), flags.FlagUsages())
+	}
+	for _, verb := range p.Verbs {
+		if len(args) > 0 && args[0] == verb {
+			args = args[1:]
+			break
+		}
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *showVersion {
+		fmt.Fprintln(out, p.Name, version.String())
+		return pflag.ErrHelp
+	}
+	if rest := flags.Args(); len(rest) > 0 {
+		return fmt.Errorf("arguments that are no flags: %s", strings.Join(rest, " "))
+	}
+	return nil
+}
+
+// call is how the program is called, its flags aside.
+func (p Program) call() string {
+	if len(p.Verbs) == 0 {
+		return p.Name
+	}
+	return p.Name + " [" + strings.Join(p.Verbs, "|") + "]"
+}
+
+// Namespace returns the namespace that a program works in: POD_NAMESPACE, or that of its pod, or fallback.
+func Namespace(fallback string) string {
+	//nolint:forbidigo // read once, for the defaults of a composition root
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	if data, err := os.ReadFile(namespaceFile); err == nil && len(data) > 0 {
+		return strings.TrimSpace(string(data))
+	}
+	return fallback
+}
+
+// WithLogger returns a context with a logger: the one that ctx has, or a new one that writes one line of key=value
+// pairs per entry to out, up to a verbosity, and that the libraries with a logger of their own use too.
+func WithLogger(ctx context.Context, out io.Writer, verbosity int) context.Context {
+	if _, err := logr.FromContext(ctx); err == nil {
+		return ctx
+	}
+	logger := logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-verbosity)}))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger.WithName("client"))
+	return ctrl.LoggerInto(ctx, logger)
+}

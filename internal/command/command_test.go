@@ -1,0 +1,60 @@
+package command
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParse(t *testing.T) {
+	tests := map[string]struct {
+		args     []string
+		wantName string
+		wantHelp bool
+		wantErr  string
+		wantOut  string
+	}{
+		"nothing leaves the defaults":         {wantName: "default"},
+		"a flag is taken":                     {args: []string{"--name=x"}, wantName: "x"},
+		"the verb may stand first":            {args: []string{"agent", "--name=x"}, wantName: "x"},
+		"another word is refused":             {args: []string{"agnet"}, wantErr: "agnet"},
+		"a word behind the flags is refused":  {args: []string{"--name=x", "y"}, wantErr: "y"},
+		"an unknown flag is refused by name":  {args: []string{"--other=x"}, wantErr: "other"},
+		"help tells the story and the flags":  {args: []string{"--help"}, wantHelp: true, wantOut: "--name"},
+		"the version is printed for the name": {args: []string{"--version"}, wantHelp: true, wantOut: "program "},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			got := "default"
+			err := Program{Name: "program", Story: "It is tested.", Verbs: []string{"agent"}}.Parse(tc.args, &out,
+				func(flags *pflag.FlagSet) { flags.StringVar(&got, "name", got, "a name") })
+			switch {
+			case tc.wantHelp:
+				require.ErrorIs(t, err, pflag.ErrHelp)
+			case tc.wantErr != "":
+				require.ErrorContains(t, err, tc.wantErr)
+			default:
+				require.NoError(t, err)
+				assert.Equal(t, tc.wantName, got)
+			}
+			assert.Contains(t, out.String(), tc.wantOut)
+		})
+	}
+}
+
+func TestNamespaceIsThatOfThePod(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "mine")
+	assert.Equal(t, "mine", Namespace("fallback"))
+	t.Setenv("POD_NAMESPACE", "")
+	assert.Equal(t, "fallback", Namespace("fallback"))
+}
+
+func TestALoggerThatIsThereIsKept(t *testing.T) {
+	ctx := logr.NewContext(t.Context(), logr.Discard())
+	assert.Equal(t, ctx, WithLogger(ctx, nil, 0))
+}
