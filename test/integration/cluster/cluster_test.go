@@ -95,8 +95,10 @@ func newNode(t *testing.T, name string, list corev1.ResourceList) *corev1.Node {
 	t.Cleanup(func() {
 		_ = shared.admin.Delete(context.WithoutCancel(t.Context()), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	})
+	// A patch of these fields alone: the controllers write nodes too.
+	before := node.DeepCopy()
 	node.Status.Capacity, node.Status.Allocatable = list, list
-	require.NoError(t, shared.admin.Status().Update(t.Context(), node))
+	require.NoError(t, shared.admin.Status().Patch(t.Context(), node, client.MergeFrom(before)))
 	return node
 }
 
@@ -129,9 +131,9 @@ func TestNodesAddUp(t *testing.T) {
 	both := map[string]string{"cpu": "6", "memory": "12Gi", "nvidia.com/gpu": "1"}
 	status(t, sums(both, both))
 
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(second), second))
+	before := second.DeepCopy()
 	second.Spec.Unschedulable = true
-	require.NoError(t, shared.admin.Update(t.Context(), second))
+	require.NoError(t, shared.admin.Patch(t.Context(), second, client.MergeFrom(before)))
 	first := map[string]string{"cpu": "4", "memory": "8Gi"}
 	status(t, sums(both, first))
 

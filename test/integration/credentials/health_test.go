@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,12 +84,17 @@ func TestWhileTheHubHasLostSightOfTheClusterItSaysHowAddonsAre(t *testing.T) {
 
 func (m *member) setCluster(available metav1.ConditionStatus) {
 	m.t.Helper()
-	var mc clusterv1.ManagedCluster
-	require.NoError(m.t, shared.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc))
-	meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
-		Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test",
-	})
-	require.NoError(m.t, shared.admin.Status().Update(m.t.Context(), &mc))
+	// The agent writes this status too.
+	require.NoError(m.t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var mc clusterv1.ManagedCluster
+		if err := shared.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc); err != nil {
+			return err
+		}
+		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
+			Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test",
+		})
+		return shared.admin.Status().Update(m.t.Context(), &mc)
+	}))
 }
 
 func TestAnAgentAtRestSendsNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -200,14 +201,19 @@ func TestWhatAnAgentWritesGivesItNothing(t *testing.T) {
 	before := f.get(t.Context())
 
 	var wire addonv1alpha1.ManagedClusterAddOn
-	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: f.cluster, Name: f.addOn}, &wire))
-	wire.Status.Registrations[0].Subject = addonv1alpha1.Subject{User: "system:admin", Groups: []string{"system:masters"}}
-	for i := range wire.Status.ConfigReferences {
-		if reference := &wire.Status.ConfigReferences[i]; reference.Resource == "addontemplates" {
-			reference.Name, reference.DesiredConfig.Name = "victim", "victim"
+	// The hub writes this status too, so a forger tries until it is first.
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := admin.Get(t.Context(), client.ObjectKey{Namespace: f.cluster, Name: f.addOn}, &wire); err != nil {
+			return err
 		}
-	}
-	require.NoError(t, admin.Status().Update(t.Context(), &wire))
+		wire.Status.Registrations[0].Subject = addonv1alpha1.Subject{User: "system:admin", Groups: []string{"system:masters"}}
+		for i := range wire.Status.ConfigReferences {
+			if reference := &wire.Status.ConfigReferences[i]; reference.Resource == "addontemplates" {
+				reference.Name, reference.DesiredConfig.Name = "victim", "victim"
+			}
+		}
+		return admin.Status().Update(t.Context(), &wire)
+	}))
 	require.Eventually(t, func() bool {
 		addOn := f.get(t.Context())
 		return addOn != nil && addOn.Status.Registrations[0].KubeClient.Subject.User ==

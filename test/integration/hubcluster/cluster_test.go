@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -284,11 +285,14 @@ func TestAClusterThatRenewsItsLeaseStaysAvailable(t *testing.T) {
 	eventuallyCreate(t, shared.admin, cluster)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
 	agent := agentClient(t, name)
-	cluster = getCluster(t, name)
-	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
-		Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "ManagedClusterAvailable",
-	})
-	require.NoError(t, agent.Status().Update(t.Context(), cluster))
+	// The hub writes this status too.
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		cluster = getCluster(t, name)
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "ManagedClusterAvailable",
+		})
+		return agent.Status().Update(t.Context(), cluster)
+	}))
 	var last time.Time
 	steadily(t, 8*time.Second, func() error {
 		if time.Since(last) > time.Second {
