@@ -57,7 +57,7 @@ type ControlPlane struct {
 	etcd       *Process
 	apiserver  *Process
 	controller *Process
-	janitor    *janitor
+	janitor    *Janitor
 	stop       sync.Once
 }
 
@@ -94,7 +94,7 @@ func startOnce(ctx context.Context, opts Options, assets string) (*ControlPlane,
 		return nil, err
 	}
 	var err error
-	if c.janitor, err = startJanitor(c.Dir); err != nil {
+	if c.janitor, err = StartJanitor(c.Dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(c.Dir))
 	}
 	if err := c.startProcesses(ctx, started); err != nil {
@@ -188,7 +188,7 @@ func (c *ControlPlane) Stop() {
 			}
 		}
 		group.Wait()
-		if err := c.janitor.finish(); err != nil {
+		if err := c.janitor.Finish(); err != nil {
 			fmt.Fprintf(c.opts.Log, "control plane %s: removing its directory: %v\n", c.Name, err)
 		}
 	})

@@ -58,7 +58,8 @@ type Fleet struct {
 	opts     Options
 	binaries string
 	dir      string
-	ownDir   bool
+	// janitor removes the directory when it is the fleet's own; nil otherwise.
+	janitor  *sandbox.Janitor
 	clusters map[string]*Cluster
 	manager  *sandbox.Process
 	webhook  webhookServing
@@ -106,7 +107,10 @@ func New(ctx context.Context, opts Options) (*Fleet, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making a directory for the fleet: %w", err)
 		}
-		f.dir, f.ownDir = dir, true
+		f.dir = dir
+		if f.janitor, err = sandbox.StartJanitor(dir); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
 	}
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the fleet: %w", err)
@@ -194,8 +198,8 @@ func (f *Fleet) Close() error {
 		group.Go(func() error { cluster.ControlPlane.Stop(); return nil })
 	}
 	err = errors.Join(err, group.Wait())
-	if f.ownDir {
-		err = errors.Join(err, os.RemoveAll(f.dir))
+	if f.janitor != nil {
+		err = errors.Join(err, f.janitor.Finish())
 	}
 	return err
 }
