@@ -73,8 +73,6 @@ const (
 	FinalizerManifestWork = "cluster.open-cluster-management.io/manifest-work-cleanup"
 	// FinalizerAppliedManifestWork keeps an AppliedManifestWork until its objects are gone.
 	FinalizerAppliedManifestWork = "cluster.open-cluster-management.io/applied-manifest-work-cleanup"
-	// FinalizerAddonPreDelete keeps a ManagedClusterAddOn until its pre-delete hook is done.
-	FinalizerAddonPreDelete = "addon.open-cluster-management.io/addon-pre-delete"
 )
 
 // Well-known namespaces and objects.

@@ -142,7 +142,7 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	if err := c.authority.writePKI(c.Dir, now); err != nil {
 		return fmt.Errorf("writing keys and certificates: %w", err)
 	}
-	ports, err := freePorts(3)
+	ports, err := FreePorts(3)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ const (
 	portTries = 100
 )
 
-// freePorts returns different ports of loopback that were free a moment ago.
-func freePorts(n int) ([]int, error) {
+// FreePorts returns different ports of loopback that were free a moment ago.
+func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	var taken error
 	for range portTries {

@@ -47,10 +47,11 @@ func (f *Fleet) InstallHub(ctx context.Context, note func(string), extraArgs ...
 	if err != nil {
 		return err
 	}
-	health, err := freePort()
+	ports, err := sandbox.FreePorts(1)
 	if err != nil {
 		return err
 	}
+	health := ports[0]
 	f.manager = f.process("hub manager", "spokelet-hub", append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--install-crds",
@@ -67,7 +68,7 @@ func (f *Fleet) InstallHub(ctx context.Context, note func(string), extraArgs ...
 		return err
 	}
 	return Wait(ctx, "the hub manager to be ready", note, func(ctx context.Context) error {
-		if err := ready(ctx, "http", health, f.manager); err != nil {
+		if err := ready(ctx, health, f.manager); err != nil {
 			return err
 		}
 		return f.webhookAnswers(ctx)
@@ -160,10 +161,11 @@ func (f *Fleet) process(name, program string, args ...string) *sandbox.Process {
 
 // serveWebhook picks a port for the webhook and writes a serving certificate for it.
 func (f *Fleet) serveWebhook() error {
-	port, err := freePort()
+	ports, err := sandbox.FreePorts(1)
 	if err != nil {
 		return err
 	}
+	port := ports[0]
 	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
 		return fmt.Errorf("making a certificate for the webhook: %w", err)
@@ -178,13 +180,13 @@ func (f *Fleet) serveWebhook() error {
 }
 
 // ready asks the health port of a process whether it is ready, and says why when it ended instead.
-func ready(ctx context.Context, scheme string, port int, p *sandbox.Process) error {
+func ready(ctx context.Context, port int, p *sandbox.Process) error {
 	if err := p.Exited(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	url := fmt.Sprintf("%s://127.0.0.1:%d/readyz", scheme, port)
+	url := fmt.Sprintf("http://127.0.0.1:%d/readyz", port)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -203,18 +205,4 @@ func ready(ctx context.Context, scheme string, port int, p *sandbox.Process) err
 // bootstrapUser is the name under which the hub sees the bootstrap token.
 func bootstrapUser() string {
 	return "system:serviceaccount:" + names.NamespaceBootstrap + ":" + names.ServiceAccountBootstrap
-}
-
-// freePort returns a port of the loopback address that was free a moment ago.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer listener.Close()
-	addr, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, fmt.Errorf("looking for a free port: got the address %s", listener.Addr())
-	}
-	return addr.Port, nil
 }
