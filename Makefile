@@ -27,6 +27,8 @@ TEST_PARALLEL := 2
 TEST_FLAGS ?=
 # Packages to test.
 TEST_PACKAGES ?= ./...
+# Further flags for the soak.
+SOAK_FLAGS ?=
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1
 
@@ -58,6 +60,10 @@ demo: kube build ## Show a hub, two clusters and an add-on on this machine
 	@$(GOBUILD) -o $(BIN)/hello-agent ./test/hello
 	@$(GOBUILD) -o $(BIN)/demo ./test/demo
 	@$(BIN)/demo
+
+.PHONY: soak
+soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLAGS='-duration 10m -seed 7 -v')
+	go run ./test/soak/cmd/soak $(SOAK_FLAGS)
 
 .PHONY: sandbox
 sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -18,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -77,7 +81,7 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 	if !a.hosted {
 		return mgr, nil
 	}
-	return a.newCluster(mgr, a.spoke, map[client.Object]cache.ByObject{
+	return a.newCluster(mgr, a.spoke, apiutil.NewDynamicRESTMapper, map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Label: addon.SecretSelector(clusterName)},
 		&corev1.Node{}:   {Transform: agentcluster.StripNode},
 	})
@@ -86,7 +90,7 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 // newHub returns the hub as far as it concerns one managed cluster; mgr will start it.
 func (a *agent) newHub(mgr ctrl.Manager, config *rest.Config, clusterName string) (cluster.Cluster, error) {
 	own := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
-	return a.newCluster(mgr, config, map[client.Object]cache.ByObject{
+	return a.newCluster(mgr, config, a.hubMapper, map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", clusterName)},
 		&certificatesv1.CertificateSigningRequest{}: {
 			Label: labels.SelectorFromSet(labels.Set{names.LabelClusterName: clusterName}),
@@ -98,10 +102,10 @@ func (a *agent) newHub(mgr ctrl.Manager, config *rest.Config, clusterName string
 }
 
 func (a *agent) newCluster(
-	mgr ctrl.Manager, config *rest.Config, holds map[client.Object]cache.ByObject,
+	mgr ctrl.Manager, config *rest.Config, mapper mapperProvider, holds map[client.Object]cache.ByObject,
 ) (cluster.Cluster, error) {
 	c, err := cluster.New(config, func(o *cluster.Options) {
-		o.Scheme, o.Logger = a.scheme, mgr.GetLogger()
+		o.Scheme, o.Logger, o.MapperProvider = a.scheme, mgr.GetLogger(), mapper
 		o.Cache, o.NewCache = options(holds), independentCache
 	})
 	if err != nil {
@@ -111,6 +115,47 @@ func (a *agent) newCluster(
 		return nil, fmt.Errorf("adding the client of %s: %w", config.Host, err)
 	}
 	return c, nil
+}
+
+// mapperProvider makes the mapper of kinds to resources for a cluster.
+type mapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error)
+
+// hubMapper knows the kinds of the protocol without asking. So the clients of a hub that is away, or that refuses the
+// credential, can be built, and it is the phase that meets the hub, with all its ways out.
+func (a *agent) hubMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
+	dynamic, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	known := meta.NewDefaultRESTMapper(nil)
+	for object, scope := range map[client.Object]meta.RESTScope{
+		&clusterv1.ManagedCluster{}:                 meta.RESTScopeRoot,
+		&certificatesv1.CertificateSigningRequest{}: meta.RESTScopeRoot,
+		&addonv1alpha1.ManagedClusterAddOn{}:        meta.RESTScopeNamespace,
+		&addonv1beta1.ManagedClusterAddOn{}:         meta.RESTScopeNamespace,
+		&workv1.ManifestWork{}:                      meta.RESTScopeNamespace,
+	} {
+		kind, err := apiutil.GVKForObject(object, a.scheme)
+		if err != nil {
+			return nil, fmt.Errorf("finding the kind of an object: %w", err)
+		}
+		known.Add(kind, scope)
+	}
+	return knowing{RESTMapper: dynamic, known: known}, nil
+}
+
+// knowing answers for the kinds that it knows, and asks for all others.
+type knowing struct {
+	meta.RESTMapper
+	known meta.RESTMapper
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (k knowing) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if mapping, err := k.known.RESTMapping(kind, versions...); err == nil && len(versions) > 0 {
+		return mapping, nil
+	}
+	return k.RESTMapper.RESTMapping(kind, versions...)
 }
 
 // options are what all caches have in common: no managed fields, no reads that would start a watch unasked, and copies

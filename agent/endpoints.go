@@ -16,7 +16,11 @@ type state struct{ text atomic.Pointer[string] }
 // ready is the state in which the agent does its work.
 const ready = "serving"
 
-func (s *state) set(text string) { s.text.Store(&text) }
+// set tells what the agent is doing now, and returns whether that is news.
+func (s *state) set(text string) bool {
+	before := s.text.Swap(&text)
+	return before == nil || *before != text
+}
 
 func (s *state) get() string {
 	if text := s.text.Load(); text != nil {

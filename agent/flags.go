@@ -1,7 +1,13 @@
 package agent
 
 import (
+	"fmt"
 	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/spokelet/spokelet/internal/command"
 )
@@ -20,3 +26,149 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	}
 	return config, nil
 }
+
+// AddFlags binds the flags to c; their defaults are the values in c.
+func (c *Config) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.ClusterName, "spoke-cluster-name", c.ClusterName,
+		"name of the cluster on the hub; empty takes the one of a former agent, else a random one")
+	f.StringVar(&c.ClusterName, "cluster-name", c.ClusterName, "old name of --spoke-cluster-name")
+	f.StringVar(&c.AgentID, "agent-id", c.AgentID,
+		"name of the agent in its certificate and owner of what it applies; empty takes the one of a former agent, else a "+
+			"random one (and the hash of the hub as owner)")
+	f.StringVar(&c.Namespace, "namespace", c.Namespace,
+		"namespace of the agent, for its Secrets and its lease; by default POD_NAMESPACE or the namespace of the pod")
+	f.StringVar(&c.BootstrapKubeconfig, "bootstrap-kubeconfig", c.BootstrapKubeconfig,
+		"path of the bootstrap kubeconfig; empty reads --bootstrap-kubeconfig-secret")
+	f.StringVar(&c.BootstrapSecret, "bootstrap-kubeconfig-secret", c.BootstrapSecret,
+		"Secret in the agent's namespace whose key kubeconfig is the bootstrap kubeconfig")
+	f.StringVar(&c.HubSecret, "hub-kubeconfig-secret", c.HubSecret,
+		"Secret in the agent's namespace that keeps the hub credential")
+	f.StringVar(&c.HubKubeconfigDir, "hub-kubeconfig-dir", c.HubKubeconfigDir,
+		"directory that shows the content of --hub-kubeconfig-secret as files; empty means none")
+	f.StringVar(&c.HubKubeconfig, "hub-kubeconfig", c.HubKubeconfig,
+		"path of the hub kubeconfig: the file kubeconfig in --hub-kubeconfig-dir")
+	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig,
+		"path of a kubeconfig of the cluster that the agent runs on; empty means the pod's own service account")
+	f.StringVar(&c.SpokeKubeconfig, "spoke-kubeconfig", c.SpokeKubeconfig,
+		"path of a kubeconfig of the managed cluster where that is not the one that the agent runs on")
+	f.StringVar(&c.RegistrationAuth, "registration-auth", c.RegistrationAuth,
+		"how the cluster gets its credential; only csr is there")
+	f.Int32Var(&c.CertExpirationSeconds, "client-cert-expiration-seconds", c.CertExpirationSeconds,
+		"lifetime to ask for in certificate requests, 3600 or more; 0 leaves it to the signer")
+	f.StringToStringVar(&c.ClusterAnnotations, "cluster-annotations", c.ClusterAnnotations,
+		"annotations of a new ManagedCluster; only keys starting with agent.open-cluster-management.io are taken")
+	f.StringSliceVar(&c.ExternalServerURLs, "spoke-external-server-urls", c.ExternalServerURLs,
+		"https addresses of the cluster to tell the hub")
+	f.IntVar(&c.Claims.MaxCustom, "max-custom-cluster-claims", c.Claims.MaxCustom,
+		"number of claims that are reported besides the reserved ones")
+	f.StringSliceVar(&c.Claims.ReservedSuffixes, "reserved-cluster-claim-suffixes", c.Claims.ReservedSuffixes,
+		"endings of claim names that are reserved too")
+	f.DurationVar(&c.EvictionGracePeriod, "appliedmanifestwork-eviction-grace-period", c.EvictionGracePeriod,
+		"how long what was applied is kept when its ManifestWork is gone without a trace")
+	f.IntVar(&c.Workers, "workload-agent-workers", c.Workers, "number of ManifestWorks that are worked on at once")
+	c.addHubFlags(f)
+	c.addProcessFlags(f)
+	c.addIgnoredFlags(f)
+}
+
+// addHubFlags binds what is said about several hubs, a hub that refuses, add-ons and feature gates.
+func (c *Config) addHubFlags(f *pflag.FlagSet) {
+	f.StringArrayVar(&c.BootstrapKubeconfigs, "bootstrap-kubeconfigs", c.BootstrapKubeconfigs,
+		"path of a bootstrap kubeconfig, or secret: and the name of a Secret in the agent's namespace; repeated for two or "+
+			"more hubs in the order of preference, with --feature-gates=MultipleHubs=true")
+	f.Var(&seconds{&c.HubTimeout, minHubTimeout}, "hub-connection-timeout-seconds",
+		"how long a hub of --bootstrap-kubeconfigs may be silent before the hubs are chosen anew, 180 or more")
+	f.DurationVar(&c.UnauthorizedAfter, "hub-unauthorized-timeout", c.UnauthorizedAfter,
+		"how long the hub may answer nothing but 401 to the stored credential before the agent joins anew with the "+
+			"bootstrap kubeconfig")
+	f.StringVar(&c.AddonDriver, "addon-kubeclient-registration-auth", c.AddonDriver,
+		"how add-ons get credentials for the API server of the hub: csr (also when empty) or token")
+	f.Int64Var(&c.AddonTokenExpirationSeconds, "addon-token-expiration-seconds", c.AddonTokenExpirationSeconds,
+		"lifetime of the tokens of add-ons, 600 or more")
+	f.DurationVar(&c.Period, "cluster-healthcheck-period", c.Period,
+		"upper bound between two looks at the health of the cluster; it is watched, so nothing waits for it")
+	f.Var(&c.Gates, "feature-gates", "feature gates as name=true or name=false, separated by commas; known are "+
+		strings.Join(gateNames(), ", "))
+}
+
+func (c *Config) addProcessFlags(f *pflag.FlagSet) {
+	f.Float32Var(&c.SpokeQPS, "kube-api-qps", c.SpokeQPS,
+		"requests per second to the managed cluster; 0 leaves it to priority and fairness of the API server")
+	f.IntVar(&c.SpokeBurst, "kube-api-burst", c.SpokeBurst, "burst over --kube-api-qps")
+	f.Float32Var(&c.HubQPS, "hub-kube-api-qps", c.HubQPS,
+		"requests per second to the hub; 0 leaves it to priority and fairness of the API server")
+	f.IntVar(&c.HubBurst, "hub-kube-api-burst", c.HubBurst, "burst over --hub-kube-api-qps")
+	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before doing anything")
+	f.BoolFunc("disable-leader-election", "the same as --leader-elect=false", func(value string) error {
+		disabled, err := strconv.ParseBool(value)
+		c.LeaderElect = !disabled
+		return err
+	})
+	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
+		"address for /healthz and /readyz over http; 0 is off")
+	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
+	f.StringVar(&c.PprofAddress, "pprof-bind-address", c.PprofAddress, "address for /debug/pprof over http; 0 is off")
+	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
+}
+
+// addIgnoredFlags accepts flags that a Klusterlet passes and that have nothing to set here.
+func (c *Config) addIgnoredFlags(f *pflag.FlagSet) {
+	i := &c.ignored
+	none := func(why string, names ...string) {
+		for _, name := range names {
+			_ = f.MarkDeprecated(name, why)
+		}
+	}
+	f.StringArrayVar(&i.files, "terminate-on-files", nil, "")
+	none("a kubeconfig that changes is read again, the process goes on", "terminate-on-files")
+	f.DurationVar(&i.statusSyncInterval, "status-sync-interval", 0, "")
+	none("status follows watches, there is no interval", "status-sync-interval")
+	f.StringVar(&i.workSource, "workload-source-driver", i.workSource, "only kube is possible")
+	f.StringVar(&i.workConfig, "workload-source-config", "", "")
+	none("works are read with the agent's own hub credential", "workload-source-config")
+	for _, name := range []string{
+		"cloudevents-client-id", "hub-cluster-arn", "managed-cluster-arn", "managed-cluster-role-suffix",
+		"grpc-bootstrap-config", "grpc-config",
+	} {
+		f.StringVar(&i.text, name, "", "")
+		none("it is for other drivers than kube and csr", name)
+	}
+	f.StringVar(&i.text, "tls-min-version", "", "")
+	f.StringVar(&i.text, "tls-cipher-suites", "", "")
+	f.IntVar(&i.number, "health-port", 0, "")
+	none("nothing is served over TLS; see --health-probe-bind-address", "tls-min-version", "tls-cipher-suites", "health-port")
+	f.IntVar(&i.number, "max-json-raw-length", 0, "")
+	f.IntVar(&i.number, "max-feedback-watch", 0, "")
+	none("there is no such limit to set", "max-json-raw-length", "max-feedback-watch")
+}
+
+// seconds is a flag that is given in whole seconds, at least min.
+type seconds struct {
+	value *time.Duration
+	min   time.Duration
+}
+
+// String implements pflag.Value.
+func (s *seconds) String() string {
+	if s.value == nil {
+		return ""
+	}
+	return strconv.FormatInt(int64(*s.value/time.Second), 10)
+}
+
+// Set implements pflag.Value.
+func (s *seconds) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return fmt.Errorf("%q is no number of seconds", text)
+	}
+	value := time.Duration(n) * time.Second
+	if value < s.min {
+		return fmt.Errorf("must be at least %d, got %d", s.min/time.Second, n)
+	}
+	*s.value = value
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*seconds) Type() string { return "int" }

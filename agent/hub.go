@@ -22,16 +22,19 @@ import (
 // use a new certificate as soon as there is one.
 type hubConnection struct {
 	certificate atomic.Pointer[tls.Certificate]
-	dialer      *connrotation.Dialer
-	transport   http.RoundTripper
-	server      string
+	// answers watches what the hub says to the certificate.
+	answers   *answers
+	dialer    *connrotation.Dialer
+	transport http.RoundTripper
+	server    string
 }
 
 // connectHub prepares connections to the hub with a credential; it sends nothing.
-func connectHub(credential join.Credential) (*hubConnection, error) {
+func connectHub(credential join.Credential, watch *answers) (*hubConnection, error) {
 	h := &hubConnection{
-		dialer: connrotation.NewDialer((&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext),
-		server: credential.Server.Server,
+		answers: watch,
+		dialer:  connrotation.NewDialer((&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext),
+		server:  credential.Server.Server,
 	}
 	if err := h.use(credential.Pair); err != nil {
 		return nil, err
@@ -80,15 +83,18 @@ func (h *hubConnection) rotate(pair csr.Pair) error {
 		return err
 	}
 	h.dialer.CloseAll()
+	h.answers.reset()
 	return nil
 }
 
 // close cuts all connections.
 func (h *hubConnection) close() { h.dialer.CloseAll() }
 
-// config returns a client configuration over this connection.
-func (h *hubConnection) config(qps float32, burst int) *rest.Config {
+// config returns a client configuration over this connection, with wrap, unless nil, around its transport.
+func (h *hubConnection) config(qps float32, burst int, wrap transport.WrapperFunc) *rest.Config {
 	config := &rest.Config{Host: h.server, Transport: h.transport, UserAgent: userAgent}
+	wrapTransport(config, wrap)
+	config.Wrap(h.answers.wrap)
 	limit(config, qps, burst)
 	return config
 }

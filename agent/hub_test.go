@@ -61,10 +61,10 @@ func hubThatKnowsYou(t *testing.T) (*httptest.Server, csr.HubServer) {
 
 func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
 	server, hub := hubThatKnowsYou(t)
-	connection, err := connectHub(join.Credential{Server: hub, Pair: pairFor(t, "old")})
+	connection, err := connectHub(join.Credential{Server: hub, Pair: pairFor(t, "old")}, &answers{clock: clock.RealClock{}})
 	require.NoError(t, err)
 	defer connection.close()
-	client, err := rest.HTTPClientFor(connection.config(0, 0))
+	client, err := rest.HTTPClientFor(connection.config(0, 0, nil))
 	require.NoError(t, err)
 	ask := func() string {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
@@ -103,7 +103,7 @@ func TestTheKeeperEndsThePhaseWithItsGround(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			connection, err := connectHub(first)
+			connection, err := connectHub(first, &answers{clock: clock.RealClock{}})
 			require.NoError(t, err)
 			ctx, end := context.WithCancelCause(t.Context())
 			defer end(nil)
@@ -123,7 +123,7 @@ func TestTheKeeperEndsThePhaseWhenTheLastCertificateExpires(t *testing.T) {
 	_, hub := hubThatKnowsYou(t)
 	first := join.Credential{Server: hub, Pair: pairFor(t, "a")}
 	second := join.Credential{Server: hub, Pair: pairFor(t, "b")}
-	connection, err := connectHub(first)
+	connection, err := connectHub(first, &answers{clock: clock.RealClock{}})
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		first.NotAfter, second.NotAfter = time.Now().Add(time.Hour), time.Now().Add(3*time.Hour)

@@ -49,6 +49,13 @@ func (k *keeper) offer(c join.Credential) {
 	}
 }
 
+// latest returns the credential in use.
+func (k *keeper) latest() join.Credential {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.current
+}
+
 // Start implements manager.Runnable.
 func (k *keeper) Start(ctx context.Context) error {
 	for {

@@ -6,25 +6,30 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
 )
 
-const (
-	// firstPause and lastPause bound the pause after a phase that failed.
-	firstPause, lastPause = time.Second, time.Minute
-	// bootstrapPause is the pause between two looks for a bootstrap kubeconfig that is not there.
-	bootstrapPause = 5 * time.Second
-)
+// firstPause and lastPause bound the pause after a phase that failed.
+const firstPause, lastPause = time.Second, time.Minute
 
 // phaseOverError is the cause with which a phase ends by plan: the next choice follows at once.
 type phaseOverError string
 
 // Error says why the phase ended.
 func (p phaseOverError) Error() string { return string(p) }
+
+// againError is the cause with which a phase ends that did nothing but wait for its pause: the next choice follows at
+// once, and the next pause is longer.
+type againError string
+
+// Error says what was waited for.
+func (a againError) Error() string { return string(a) }
 
 // runPhases runs one phase after the other until ctx ends.
 func (a *agent) runPhases(ctx context.Context) error {
@@ -43,130 +48,178 @@ func (a *agent) runPhases(ctx context.Context) error {
 
 // runPhase runs one phase. After one that failed it waits for the pause and returns true.
 func (a *agent) runPhase(ctx context.Context, pause time.Duration) (failed bool) {
-	err := a.phase(ctx)
+	err := a.phase(ctx, pause)
 	logger := ctrl.LoggerFrom(ctx)
 	var over phaseOverError
+	var again againError
 	switch {
 	case ctx.Err() != nil:
 		return false
 	case errors.As(err, &over):
 		logger.Info("choosing anew", "reason", over.Error())
 		return false
+	case errors.As(err, &again):
+		return true
 	case err == nil:
 		err = errors.New("the phase ended by itself")
 	}
 	logger.Error(err, "trying again", "pause", pause.String())
 	a.state.set("trying again: " + err.Error())
-	sleep(ctx, pause)
+	a.sleep(ctx, pause)
 	return true
 }
 
-// phase chooses by the stored credential what to do, and does it.
-func (a *agent) phase(ctx context.Context) error {
-	id, err := join.Identify(ctx, a.live, a.config.Namespace, csr.Identity{
+// phase chooses by the bootstrap kubeconfigs and the stored credential what to do, and does it. A choice that may be
+// another one in a while waits for the pause.
+func (a *agent) phase(ctx context.Context, pause time.Duration) error {
+	found, err := lookAll(ctx, a.config.sources(), a.live)
+	if err != nil {
+		return err
+	}
+	stored, err := a.storedCredential(ctx)
+	if err != nil {
+		return err
+	}
+	v := view{found: found, stored: stored}
+	if err := a.connectSpoke(); err != nil {
+		return a.await(ctx, v, err.Error(), 0)
+	}
+	if !anyUsable(found) && v.storedServer() == nil {
+		return a.await(ctx, v, problems(found), 0)
+	}
+	id, err := join.Identify(ctx, a.live, a.hubSecret(), csr.Identity{
 		Cluster: a.config.ClusterName, Agent: a.config.AgentID,
 	})
 	if err != nil {
 		return fmt.Errorf("finding out who this agent is: %w", err)
 	}
-	boot, err := a.findHub(ctx)
-	if err != nil {
-		return err
+	boot, why := a.chooseHub(ctx, v, id.Cluster)
+	if boot.server.Server == "" {
+		return a.await(ctx, v, why, pause)
 	}
-	credential, verdict, err := join.Prepare(ctx, a.live, a.config.Namespace, boot.server, id, a.clock.Now())
+	return a.act(ctx, v, boot, id, why, pause)
+}
+
+// act serves with the stored credential of the chosen hub if it can be used, else joins if there is a bootstrap
+// kubeconfig, else waits.
+func (a *agent) act(
+	ctx context.Context, v view, boot bootstrap, id csr.Identity, why string, pause time.Duration,
+) error {
+	facts := join.Facts{Server: boot.server, Identity: id, Now: a.clock.Now()}
+	refused := a.refused.Load()
+	if refused != nil && boot.kubeconfig != nil {
+		facts.Refused = refused.Pair.Certificate
+	}
+	credential, verdict, err := join.Prepare(ctx, a.live, a.hubSecret(), facts)
 	if err != nil {
 		return fmt.Errorf("looking at the stored credential: %w", err)
 	}
 	logger := ctrl.LoggerFrom(ctx).WithValues("cluster", id.Cluster, "hub", boot.server.Server)
-	if verdict.Valid() {
+	ctx = ctrl.LoggerInto(ctx, logger)
+	switch {
+	case verdict.Valid():
 		logger.Info("serving", "agent", id.Agent, "certificateExpires", credential.NotAfter)
-		return a.serve(ctrl.LoggerInto(ctx, logger), boot, credential)
-	}
-	if boot.kubeconfig == nil {
-		logger.Info("waiting for a bootstrap kubeconfig "+a.bootstrap.String(), "reason", verdict.Message)
-		return a.awaitBootstrap(ctx)
+		return a.serve(ctx, v, boot, credential)
+	case boot.kubeconfig == nil:
+		if !a.config.Gates.MultipleHubs {
+			pause = 0 // nothing but a change helps
+		}
+		return a.await(ctx, v, why+"; the stored credential cannot be used: "+verdict.Message, pause)
 	}
 	logger.Info("joining", "agent", id.Agent, "reason", verdict.Message)
-	return a.join(ctrl.LoggerInto(ctx, logger), boot, id)
-}
-
-// awaitBootstrap returns when there is a bootstrap kubeconfig.
-func (a *agent) awaitBootstrap(ctx context.Context) error {
-	a.state.set("waiting for a bootstrap kubeconfig " + a.bootstrap.String())
-	for ctx.Err() == nil {
-		kubeconfig, err := a.bootstrap.read(ctx, a.live)
-		switch {
-		case err != nil:
-			return err
-		case kubeconfig != nil:
-			return phaseOverError("there is a bootstrap kubeconfig " + a.bootstrap.String())
-		}
-		sleep(ctx, bootstrapPause)
+	if verdict.Reason != join.ReasonRefused {
+		refused = nil
 	}
-	return nil
+	return a.join(ctx, v, boot, id, refused)
 }
 
-// findHub reads the bootstrap kubeconfig; where there is none, the stored credential tells which hub it is for.
-func (a *agent) findHub(ctx context.Context) (bootstrap, error) {
-	kubeconfig, err := a.bootstrap.read(ctx, a.live)
+// view is what a phase was chosen by.
+type view struct {
+	found []finding
+	// stored is the Secret of the stored credential; nil when there is none.
+	stored *corev1.Secret
+}
+
+// storedServer is the hub that the stored credential is for; nil when there is none or it cannot be read, so that only a
+// bootstrap kubeconfig can help.
+func (v view) storedServer() *csr.HubServer {
+	if v.stored == nil {
+		return nil
+	}
+	server, err := csr.ParseHubServer(v.stored.Data[csr.KeyKubeconfig])
 	if err != nil {
-		return bootstrap{}, err
+		return nil
 	}
-	if kubeconfig != nil {
-		return a.bootstrap.parse(kubeconfig)
-	}
-	stored := bootstrapSource{secret: a.bootstrap.secret}
-	stored.secret.Name = a.config.HubSecret
-	if kubeconfig, err = stored.readSecret(ctx, a.live); err != nil || kubeconfig == nil {
-		return bootstrap{}, err
-	}
-	server, err := csr.ParseHubServer(kubeconfig)
-	if err != nil {
-		// Without a bootstrap kubeconfig nothing can replace it, and with one it would be replaced: so it is waited for.
-		return bootstrap{}, nil //nolint:nilerr // told as the verdict on the stored credential
-	}
-	return bootstrap{server: server}, nil
+	return &server
 }
 
-// join asks the hub for a credential with the bootstrap kubeconfig; it ends when there is one.
-func (a *agent) join(ctx context.Context, boot bootstrap, id csr.Identity) error {
-	a.state.set("joining: waiting until the hub approves the certificate request of cluster " + id.Cluster)
+// changed tells that a bootstrap kubeconfig is not what it was; empty when all are.
+func (v view) changed(now []finding) string {
+	if sameFindings(v.found, now) {
+		return ""
+	}
+	return "the bootstrap kubeconfig changed"
+}
+
+// hubSecret names the Secret that keeps the agent's own credential.
+func (a *agent) hubSecret() types.NamespacedName {
+	return types.NamespacedName{Namespace: a.config.Namespace, Name: a.config.HubSecret}
+}
+
+func (a *agent) storedCredential(ctx context.Context) (*corev1.Secret, error) {
+	var secret corev1.Secret
+	switch err := a.live.Get(ctx, a.hubSecret(), &secret); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // no credential is a good answer
+	case err != nil:
+		return nil, fmt.Errorf("reading the stored credential %s: %w", a.hubSecret(), err)
+	}
+	return &secret, nil
+}
+
+// await waits until what the choice was made by changes, and where the pause is not zero no longer than that.
+func (a *agent) await(ctx context.Context, v view, why string, pause time.Duration) error {
+	if a.state.set("waiting: " + why) {
+		ctrl.LoggerFrom(ctx).Info("waiting", "reason", why)
+	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	config, err := clientcmd.RESTConfigFromKubeConfig(boot.kubeconfig)
-	if err != nil {
-		return fmt.Errorf("bootstrap kubeconfig %s: %w", a.bootstrap, err)
+	if pause > 0 {
+		defer a.clock.AfterFunc(pause, func() { end(againError(why)) }).Stop()
 	}
-	config.UserAgent = userAgent
-	limit(config, a.config.HubQPS, a.config.HubBurst)
 	mgr, err := a.newManager(ctx, "")
 	if err != nil {
 		return err
 	}
-	hub, err := a.newHub(mgr, config, id.Cluster)
-	if err != nil {
-		return err
-	}
-	reconciler := &join.Reconciler{
-		Hub: hub, Agent: mgr, Namespace: a.config.Namespace, Identity: id, Server: boot.server, Joining: true,
-		ExpirationSeconds: a.certExpiration(), Cluster: a.clusterOptions(), Clock: a.clock,
-		OnCredential: func(join.Credential) { end(phaseOverError("the hub issued a certificate")) },
-	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
-		return err
-	}
-	if err := a.bootstrap.watch(mgr, boot.kubeconfig, end); err != nil {
+	lookout := a.newLookout(v, v.changed, end)
+	lookout.credential = true
+	if err := a.setupPhase(mgr, lookout); err != nil {
 		return err
 	}
 	return finish(ctx, mgr)
+}
+
+// setupPhase adds to a manager what every phase has.
+func (a *agent) setupPhase(mgr ctrl.Manager, lookout *lookout) error {
+	if a.config.HubKubeconfigDir != "" {
+		m := &mirror{dir: a.config.HubKubeconfigDir, secret: a.hubSecret(), client: mgr.GetClient(), clock: a.clock}
+		if err := m.setup(mgr); err != nil {
+			return err
+		}
+	}
+	return lookout.setup(mgr)
 }
 
 // finish runs the manager of a phase and returns why the phase ended.
 func finish(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.Start(ctx)
 	var over phaseOverError
-	if cause := context.Cause(ctx); errors.As(cause, &over) {
+	var again againError
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &over):
 		return over
+	case errors.As(cause, &again):
+		return again
 	}
 	if err != nil {
 		return fmt.Errorf("running the phase: %w", err)
@@ -174,25 +227,12 @@ func finish(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-func (a *agent) certExpiration() *int32 {
-	if a.config.CertExpirationSeconds == 0 {
-		return nil
-	}
-	return &a.config.CertExpirationSeconds
-}
-
-func (a *agent) clusterOptions() join.ClusterOptions {
-	return join.ClusterOptions{
-		Annotations: a.config.ClusterAnnotations, ServerURLs: a.config.ExternalServerURLs, CABundle: a.spoke.CAData,
-	}
-}
-
 // sleep waits for the pause or the end of ctx.
-func sleep(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
+func (a *agent) sleep(ctx context.Context, pause time.Duration) {
+	timer := a.clock.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-timer.C():
 	}
 }

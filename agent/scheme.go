@@ -3,6 +3,9 @@ package agent
 import (
 	"errors"
 
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +24,9 @@ func newScheme() (*runtime.Scheme, error) {
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
 	var failed error
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, addonv1alpha1.Install,
-		addonv1beta1.Install, clusterv1.Install, clusterv1alpha1.Install, workv1.Install,
+		authorizationv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme, certificatesv1.AddToScheme,
+		coordinationv1.AddToScheme, addonv1alpha1.Install, addonv1beta1.Install, clusterv1.Install,
+		clusterv1alpha1.Install, workv1.Install,
 	} {
 		failed = errors.Join(failed, add(scheme))
 	}

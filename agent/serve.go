@@ -3,16 +3,17 @@ package agent
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/spokelet/spokelet/agent/addon"
 	agentcluster "github.com/spokelet/spokelet/agent/cluster"
@@ -29,16 +30,22 @@ const (
 	lookSpread = 0.5
 )
 
-// serving is what the reconcilers of one serving phase share.
+// serving is one serving phase and what its reconcilers share.
 type serving struct {
 	*agent
+	mgr              ctrl.Manager
 	host, spoke, hub cluster.Cluster
 	boot             bootstrap
 	credential       join.Credential
 	wire             addonapi.Wire
-	noClaims         bool
 	heartbeat        *agentcluster.Heartbeat
 	keeper           *keeper
+	lookout          *lookout
+	end              context.CancelCauseFunc
+	// quiet is set where there are several hubs.
+	quiet *silence
+	// admitted tells that the hub accepted the cluster and everything serves.
+	admitted atomic.Bool
 }
 
 // reconciler is what can be added to a manager.
@@ -48,128 +55,183 @@ type reconciler interface {
 
 // reconcilers returns everything that serves.
 func (s *serving) reconcilers() []reconciler {
-	id, namespace, now := s.credential.Identity, s.config.Namespace, s.clock
-	return []reconciler{
+	id, c, now := s.credential.Identity, &s.config, s.clock
+	list := []reconciler{
 		&join.Reconciler{
-			Hub: s.hub, Agent: s.host, Namespace: namespace, Identity: id, Server: s.boot.server,
+			Hub: s.hub, Agent: s.host, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.boot.server,
 			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now,
 		},
 		&agentcluster.Reconciler{
-			Hub: s.hub.GetClient(), HubCache: s.hub.GetCache(), Spoke: s.spoke.GetClient(), SpokeCache: s.spoke.GetCache(),
-			Cluster: id.Cluster, NoClaims: s.noClaims, Claims: s.config.Claims, Health: s.health, Heartbeat: s.heartbeat,
-			Clock: now,
-		},
-		&addon.Reconciler{
-			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: namespace, Cluster: id.Cluster,
-			Server: s.boot.server, ExpirationSeconds: s.certExpiration(), Clock: now,
+			Hub: s.hub, Spoke: s.spoke, Cluster: id.Cluster, HubURL: s.boot.server.Server, Claims: c.Claims,
+			NoClaims: !c.Gates.ClusterClaim, Properties: c.Gates.ClusterProperty, Period: c.Period,
+			Health: s.health, Heartbeat: s.heartbeat, Clock: now,
 		},
 		&work.Reconciler{
-			Cluster: id.Cluster, AgentID: s.config.AgentID, HubHash: work.HubHash(s.boot.server.Server), Hub: s.hub,
-			Spoke: s.spoke, EvictionGrace: s.config.EvictionGracePeriod, Workers: s.config.Workers, Clock: now,
+			Cluster: id.Cluster, AgentID: c.AgentID, HubHash: work.HubHash(s.boot.server.Server), Hub: s.hub,
+			Spoke: s.spoke, EvictionGrace: c.EvictionGracePeriod, Workers: c.Workers, Clock: now,
 		},
 	}
+	if c.Gates.AddonManagement {
+		list = append(list, &addon.Reconciler{
+			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, Cluster: id.Cluster,
+			Server: s.boot.server, ExpirationSeconds: s.certExpiration(), Driver: c.AddonDriver,
+			TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
+		})
+	}
+	if c.Gates.MultipleHubs {
+		list = append(list, &denial{hub: s.hub, cluster: id.Cluster, end: s.end})
+	}
+	return list
 }
 
-// serve does what a member of the hub does; it ends when the credential or the bootstrap kubeconfig leads elsewhere.
-func (a *agent) serve(ctx context.Context, boot bootstrap, credential join.Credential) error {
+// serve does what a member of the hub does. It ends when the credential or the bootstrap kubeconfig leads elsewhere,
+// when the hub does not take the credential any more, and where there are several hubs when this one denies the cluster
+// or falls silent.
+func (a *agent) serve(ctx context.Context, v view, boot bootstrap, credential join.Credential) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	connection, err := connectHub(credential)
+	a.state.set("waiting for hub " + boot.server.Server)
+	s := &serving{agent: a, boot: boot, credential: credential, end: end}
+	watch := &answers{clock: a.clock, patience: a.config.UnauthorizedAfter, refused: s.refusedSince, taken: s.takenAgain}
+	if a.config.Gates.MultipleHubs {
+		s.quiet = newSilence(a.clock, a.config.HubTimeout, a.leave(boot, end))
+		watch.heard = s.heard
+	}
+	connection, err := connectHub(credential, watch)
 	if err != nil {
 		return err
 	}
 	defer connection.close()
-	mgr, err := a.newManager(ctx, credential.Identity.Cluster)
-	if err != nil {
-		return err
-	}
-	s := &serving{agent: a, host: mgr, boot: boot, credential: credential}
 	s.keeper = a.newKeeper(connection, credential, end)
-	if s.spoke, err = a.newSpoke(mgr, credential.Identity.Cluster); err != nil {
+	s.lookout = a.newLookout(v, func(now []finding) string { return leadsElsewhere(boot.server, now) }, end)
+	if err := s.connect(ctx, connection); err != nil {
 		return err
 	}
-	config := connection.config(a.config.HubQPS, a.config.HubBurst)
-	if s.hub, err = a.newHub(mgr, config, credential.Identity.Cluster); err != nil {
+	for _, runnable := range s.runnables() {
+		if err := s.mgr.Add(runnable); err != nil {
+			return fmt.Errorf("preparing to serve: %w", err)
+		}
+	}
+	if err := a.setupPhase(s.mgr, s.lookout); err != nil {
+		return err
+	}
+	return finish(ctx, s.mgr)
+}
+
+// connect builds the clients of the phase.
+func (s *serving) connect(ctx context.Context, connection *hubConnection) error {
+	name := s.credential.Identity.Cluster
+	var err error
+	if s.mgr, err = s.newManager(ctx, name); err != nil {
+		return err
+	}
+	s.host = s.mgr
+	if s.spoke, err = s.newSpoke(s.mgr, name); err != nil {
+		return err
+	}
+	config := connection.config(s.config.HubQPS, s.config.HubBurst, s.config.WrapTransport)
+	if s.hub, err = s.newHub(s.mgr, config, name); err != nil {
 		return err
 	}
 	leases, err := coordinationv1client.NewForConfigAndClient(config, s.hub.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("building the client of the heartbeat: %w", err)
 	}
-	s.heartbeat = &agentcluster.Heartbeat{
-		Leases: leases.Leases(credential.Identity.Cluster), Cluster: credential.Identity.Cluster, Clock: a.clock,
+	s.heartbeat = &agentcluster.Heartbeat{Leases: leases.Leases(name), Cluster: name, Clock: s.clock}
+	if s.quiet != nil {
+		s.heartbeat.Leases = heardLeases{Leases: s.heartbeat.Leases, heard: s.quiet.heard}
 	}
-	if err := s.await(ctx, credential.NotAfter); err != nil {
-		return err
-	}
-	if err := s.setup(mgr, end); err != nil {
-		return err
-	}
-	a.state.set(ready)
-	return finish(ctx, mgr)
+	return nil
 }
 
-// setup adds everything that serves to the manager.
-func (s *serving) setup(mgr ctrl.Manager, end context.CancelCauseFunc) error {
-	if err := mgr.Add(s.keeper); err != nil {
-		return fmt.Errorf("adding the keeper of the credential: %w", err)
+// runnables returns what runs beside the reconcilers from the start of the phase.
+func (s *serving) runnables() []manager.Runnable {
+	list := []manager.Runnable{s.keeper, manager.RunnableFunc(s.admit)}
+	if s.quiet != nil {
+		list = append(list, s.quiet)
+	}
+	return list
+}
+
+// heard notes an answer of the hub while there are no heartbeats yet.
+func (s *serving) heard() {
+	if !s.admitted.Load() {
+		s.quiet.heard()
+	}
+}
+
+// refusedSince ends the phase when the hub does not take the credential any more and there is another way in. Without
+// one it is told, and the hub is asked on.
+func (s *serving) refusedSince(since time.Time) {
+	why := fmt.Sprintf("hub %s answers nothing but 401 Unauthorized to the certificate since %s", s.boot.server.Server,
+		since.UTC().Format(time.RFC3339))
+	if anyUsable(s.lookout.latest()) {
+		current := s.keeper.latest()
+		s.refused.Store(&current)
+		s.end(phaseOverError(why))
+		return
+	}
+	why += ", and there is no bootstrap kubeconfig to join again with: " + problems(s.lookout.latest())
+	if s.state.set(why) {
+		s.mgr.GetLogger().Info("the hub refuses the certificate", "reason", why)
+	}
+}
+
+// takenAgain tells that the hub takes the credential again.
+func (s *serving) takenAgain() {
+	if s.admitted.Load() {
+		s.state.set(ready)
+	}
+}
+
+// admit is a Runnable that looks until the hub has accepted the cluster, which the cluster cannot watch for before it is
+// accepted, finds out what the hub serves, and then adds everything that serves.
+func (s *serving) admit(ctx context.Context) error {
+	logger := ctrl.LoggerFrom(ctx)
+	pause := firstLook
+	for {
+		err := s.look(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			break
+		}
+		if s.state.set("waiting for the hub: " + err.Error()) {
+			logger.Info("not serving yet, looking again", "reason", err.Error())
+		}
+		s.sleep(ctx, kit.Spread(pause, lookSpread, s.credential.Identity.Cluster))
+		pause = min(2*pause, lastLook)
 	}
 	for _, r := range s.reconcilers() {
-		if err := r.SetupWithManager(mgr); err != nil {
+		if err := r.SetupWithManager(s.mgr); err != nil {
 			return err
 		}
 	}
-	return s.bootstrap.watch(mgr, s.boot.kubeconfig, end)
+	s.admitted.Store(true)
+	s.state.set(ready)
+	return nil
 }
 
-// await looks until the hub has accepted the cluster, which the cluster cannot watch for before it is accepted, and
-// finds out what both clusters serve. It ends a phase whose certificate expires meanwhile.
-func (s *serving) await(ctx context.Context, expires time.Time) error {
-	logger := ctrl.LoggerFrom(ctx)
-	ctx, cancel := context.WithDeadlineCause(ctx, expires, phaseOverError("the certificate for the hub expired"))
-	defer cancel()
-	pause, told := firstLook, ""
-	for {
-		err := s.look(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err.Error() != told {
-			told = err.Error()
-			logger.Info("not serving yet, looking again", "reason", told)
-			s.state.set("waiting for the hub: " + told)
-		}
-		sleep(ctx, kit.Spread(pause, lookSpread, s.credential.Identity.Cluster))
-		pause = min(2*pause, lastLook)
-	}
-}
-
-// look tells whether the phase can begin, and if not, why.
+// look tells whether everything can begin to serve, and if not, why.
 func (s *serving) look(ctx context.Context) error {
 	name := s.credential.Identity.Cluster
 	var own clusterv1.ManagedCluster
 	if err := s.hub.GetAPIReader().Get(ctx, types.NamespacedName{Name: name}, &own); err != nil {
 		return fmt.Errorf("reading ManagedCluster %s (has the hub accepted the cluster?): %w", name, err)
 	}
+	if s.config.Gates.MultipleHubs && denied(&own) {
+		s.end(phaseOverError("the hub denied the cluster"))
+	}
 	// The hub says that it accepted a cluster after it gave it all its rights, so nothing is refused from here on.
 	if !meta.IsStatusConditionTrue(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
 		return fmt.Errorf("ManagedCluster %s is not accepted: spec.hubAcceptsClient is %t on the hub", name,
 			own.Spec.HubAcceptsClient)
 	}
-	var err error
-	if s.wire, err = addonapi.Detect(s.hub.GetRESTMapper()); err != nil {
-		return err
+	served, err := apiutil.NewDynamicRESTMapper(s.hub.GetConfig(), s.hub.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("preparing to ask what the hub serves: %w", err)
 	}
-	kind := schema.GroupKind{Group: clusterv1alpha1.GroupName, Kind: "ClusterClaim"}
-	_, err = s.spoke.GetRESTMapper().RESTMapping(kind, clusterv1alpha1.GroupVersion.Version)
-	if s.noClaims = meta.IsNoMatchError(err); err != nil && !s.noClaims {
-		return fmt.Errorf("asking the managed cluster whether it serves %s: %w", kind, err)
-	}
-	if s.noClaims {
-		ctrl.LoggerFrom(ctx).Info("the managed cluster serves no ClusterClaims, so none are reported until the next start")
-	}
-	return nil
+	s.wire, err = addonapi.Detect(served)
+	return err
 }

@@ -3,11 +3,14 @@ package csr
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Condition type, reasons and messages of a rotation (contract, registration 1.7).
@@ -27,13 +30,19 @@ const (
 )
 
 const (
-	// MaxRequests is how many request objects of one owner may be on the hub, in whatever state, for another to be made.
+	// MaxRequests is how many request objects of one owner may wait on the hub for another to be made. Those that came to
+	// an end, good or bad, do not count: nobody has to clean up after them.
 	MaxRequests = 10
 
 	// firstRetry is how long a refused request keeps the next one waiting; it doubles with each refusal.
 	firstRetry = time.Minute
 	// lastRetry is the longest that it waits.
 	lastRetry = time.Hour
+
+	// hurry is the share of what is left of the pair in use after which an urgent step is tried again.
+	hurry = 8
+	// soonest, and latestLook and latestTry for what waits and what failed, bound that pause.
+	soonest, latestLook, latestTry = time.Second, time.Hour, time.Minute
 )
 
 // Standing is everything that the next step of getting a certificate depends on.
@@ -53,7 +62,7 @@ type Standing struct {
 	// Request is the request object made with the pending key. When the pending key says that the object existed, nil
 	// means that it is certainly gone.
 	Request *certificatesv1.CertificateSigningRequest
-	// Open counts the request objects of the same owner on the hub.
+	// Open counts the request objects of the same owner on the hub that nobody has decided about yet.
 	Open int
 }
 
@@ -89,6 +98,9 @@ type Plan struct {
 	Wake time.Time
 	// Condition is what to tell; nil leaves the condition as it is.
 	Condition *metav1.Condition
+	// Urgent means that the pair in use is being replaced: while the next one is not there, Wake says when to try again,
+	// ever sooner as the end of the old one comes closer. Who backs off from failures goes by Wake instead.
+	Urgent bool
 }
 
 // Decide returns the next step of getting a certificate. At most one request object is ever made with one key, a good
@@ -122,7 +134,7 @@ func (s Standing) usable(p Pending) bool {
 
 // takeKept decides about a certificate that was issued but could not be stored.
 func (s Standing) takeKept() Plan {
-	pair := Pair{Certificate: s.Pending.Certificate, Key: s.Pending.Key}
+	pair := Pair{Certificate: s.Pending.Certificate, Key: s.Pending.Key, IssuedAt: s.Pending.IssuedAt}
 	verdict := JudgePair(pair, s.Want, s.Now)
 	if !verdict.Fits {
 		return s.start(verdict.Why, 0)
@@ -152,12 +164,24 @@ func (s Standing) followRequest() Plan {
 	if p.RequestUID == "" {
 		return Plan{Step: StepRecord, Condition: s.earlierFailure()}
 	}
-	return Plan{Step: StepWait, Condition: s.earlierFailure()}
+	plan := Plan{Step: StepWait, Condition: s.earlierFailure()}
+	// An event says when the request is answered; but with the old pair running out, one that is missed would be dear.
+	plan.Wake, plan.Urgent = s.again(latestLook)
+	return plan
+}
+
+// again tells, when the pair in use is good and due, at what instant to try again what did not succeed now.
+func (s Standing) again(latest time.Duration) (time.Time, bool) {
+	v := JudgePair(s.Stored, s.Want, s.Now)
+	if !v.Fits || !v.Due(s.Now) {
+		return time.Time{}, false
+	}
+	return s.Now.Add(min(max(v.NotAfter.Sub(s.Now)/hurry, soonest), latest)), true
 }
 
 // takeIssued decides about the certificate in the request object.
 func (s Standing) takeIssued() Plan {
-	pair := Pair{Certificate: s.Request.Status.Certificate, Key: s.Pending.Key}
+	pair := Pair{Certificate: s.Request.Status.Certificate, Key: s.Pending.Key, IssuedAt: s.Now.Truncate(time.Second)}
 	verdict := JudgePair(pair, s.Want, s.Now)
 	if !verdict.Fits {
 		why := fmt.Sprintf("csr %q: signer %s issued something else than was asked for: %s",
@@ -221,6 +245,25 @@ func refusal(request *certificatesv1.CertificateSigningRequest) (why string, at 
 		return why, conditionTime(c, request), true
 	}
 	return "", time.Time{}, false
+}
+
+// undecided tells whether a request object still waits for somebody to approve or deny it.
+func undecided(request *certificatesv1.CertificateSigningRequest) bool {
+	return len(request.Status.Certificate) == 0 &&
+		!slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Status != corev1.ConditionFalse
+		})
+}
+
+// fromStranger tells whether a request object with the labels of the owner was made by an agent that is none of the
+// owner's cluster. Who made it the API server says, not its author.
+func fromStranger(request *certificatesv1.CertificateSigningRequest, want Request) bool {
+	cluster := want.Labels[names.LabelClusterName]
+	if id, ok := ParseClusterUser(request.Spec.Username); ok {
+		return id.Cluster != cluster
+	}
+	_, addon := ParseAddonUser(request.Spec.Username)
+	return addon
 }
 
 // approvedAt is when the request object was approved, or created when it does not say.

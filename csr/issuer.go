@@ -53,18 +53,35 @@ type Answer struct {
 func (i Issuer) Ask(ctx context.Context, t Task) (Answer, error) {
 	standing, pending, err := i.observe(ctx, t, false)
 	if err != nil {
-		return Answer{}, err
+		return failedAt(standing, Answer{}), err
 	}
 	plan := Decide(standing)
-	if plan.Step == StepStart {
-		// A cache may lag behind our own writes; a new key is only made on proof.
+	if plan.Step == StepStart || (plan.Step == StepWait && plan.Urgent) {
+		// A cache may lag behind our own writes, or behind the hub; a new key is only made on proof, and a certificate
+		// that is needed soon is not missed for a watch that hangs.
 		if standing, pending, err = i.observe(ctx, t, true); err != nil {
-			return Answer{}, err
+			return failedAt(standing, Answer{}), err
 		}
 		plan = Decide(standing)
 	}
-	answer := Answer{Plan: plan, pending: pending}
-	switch plan.Step {
+	answer, err := i.act(ctx, standing, Answer{Plan: plan, pending: pending})
+	if err != nil {
+		return failedAt(standing, answer), err
+	}
+	return answer, nil
+}
+
+// failedAt says in the answer when to try again what failed, where that cannot be left to a pause that grows.
+func failedAt(s Standing, a Answer) Answer {
+	if at, urgent := s.again(latestTry); urgent {
+		a.Wake, a.Urgent = at, true
+	}
+	return a
+}
+
+func (i Issuer) act(ctx context.Context, standing Standing, answer Answer) (Answer, error) {
+	var err error
+	switch answer.Step {
 	case StepStart:
 		err = i.start(ctx, standing, &answer)
 	case StepCreate:
@@ -97,7 +114,7 @@ func (i Issuer) Keep(ctx context.Context, a Answer) error {
 	if pending == nil || len(pending.Certificate) > 0 {
 		return nil
 	}
-	pending.Certificate = a.Pair.Certificate
+	pending.Certificate, pending.IssuedAt = a.Pair.Certificate, a.Pair.IssuedAt
 	if _, err := i.writePending(ctx, a.pending, *pending); err != nil {
 		return fmt.Errorf("keeping the certificate: %w", err)
 	}
@@ -153,7 +170,10 @@ func (i Issuer) requestOf(
 		return nil, nil //nolint:nilerr,nilnil // an unreadable key has no request, and is replaced
 	}
 	readers := []client.Reader{i.Hub, i.HubLive}
-	if p.RequestUID == "" && !live {
+	switch {
+	case live:
+		readers = readers[1:]
+	case p.RequestUID == "":
 		readers = readers[:1]
 	}
 	for _, reader := range readers {
@@ -168,7 +188,8 @@ func (i Issuer) requestOf(
 	return nil, nil //nolint:nilnil // gone is a good answer
 }
 
-// countOpen counts the request objects of the same owner: the same cluster label and the same add-on label or none.
+// countOpen counts the undecided request objects of the same owner: the same cluster label and the same add-on label or
+// none. Anybody may write these labels, so those that the agent of another cluster made do not count.
 func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 	selector := labels.SelectorFromSet(want.Labels)
 	if want.Labels[names.LabelAddonName] == "" {
@@ -182,7 +203,13 @@ func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 	if err := i.Hub.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return 0, fmt.Errorf("listing csrs: %w", err)
 	}
-	return len(list.Items), nil
+	open := 0
+	for n := range list.Items {
+		if undecided(&list.Items[n]) && !fromStranger(&list.Items[n], want) {
+			open++
+		}
+	}
+	return open, nil
 }
 
 // start stores a new key and only then asks for a certificate, so that no request is ever without its key.

@@ -169,7 +169,7 @@ func (w *world) pass() (Answer, error) {
 				return Pair{}, false, client.IgnoreNotFound(err)
 			}
 			seen = &secret
-			return PairOf(secret.Data), false, nil
+			return PairOf(&secret), false, nil
 		},
 	})
 	if err != nil || answer.Step != StepTake {
@@ -220,7 +220,7 @@ func (w *world) pendingSecret() *corev1.Secret {
 func (w *world) stored() Pair {
 	var secret corev1.Secret
 	require.NoError(w.t, w.api.Get(w.t.Context(), credentialKey, &secret))
-	return PairOf(secret.Data)
+	return PairOf(&secret)
 }
 
 // TestACrashAtAnyWriteLeadsToTheSameOneRequest lets an agent crash at each of its writes, before and after the write
@@ -333,6 +333,108 @@ func TestTheCapHolds(t *testing.T) {
 	answer, err = w.pass()
 	require.NoError(t, err)
 	assert.Equal(t, StepStart, answer.Step, "one less on the hub lets one more be made")
+}
+
+func TestOnlyRequestsThatWaitCountAgainstTheCap(t *testing.T) {
+	group := ClusterUser("c1", "former")
+	tests := map[string]struct {
+		change func(r *certificatesv1.CertificateSigningRequest)
+		step   Step
+	}{
+		"ten that wait are too many": {func(*certificatesv1.CertificateSigningRequest) {}, StepWait},
+		"ten that wait, made by a former agent of the cluster, are too many": {
+			func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Username = group }, StepWait,
+		},
+		"ten approved ones are none": {
+			func(r *certificatesv1.CertificateSigningRequest) {
+				r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+					{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue},
+				}
+			}, StepStart,
+		},
+		"ten denied ones are none": {
+			func(r *certificatesv1.CertificateSigningRequest) {
+				r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+					{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue},
+				}
+			}, StepStart,
+		},
+		"ten that the agent of another cluster made in our name are none": {
+			func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Username = ClusterUser("c10", "a1") }, StepStart,
+		},
+		"ten that an add-on made in our name are none": {
+			func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Username = AddonUser("c1", "hello", "x") }, StepStart,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for n := range MaxRequests {
+				request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprintf("c1-%d", n), Labels: wanted.Labels,
+				}}
+				tc.change(request)
+				require.NoError(t, w.api.Create(t.Context(), request))
+			}
+			w.refresh()
+			answer, err := w.pass()
+			require.NoError(t, err)
+			assert.Equal(t, tc.step, answer.Step)
+		})
+	}
+}
+
+func TestAWatchThatHangsCostsNoCertificate(t *testing.T) {
+	w := newWorld(t)
+	w.pass() //nolint:errcheck // the first request
+	w.approve()
+	w.refresh()
+	_, err := w.pass()
+	require.NoError(t, err)
+	first := w.stored()
+
+	w.now = w.now.Add(50 * time.Minute)
+	w.refresh()
+	answer, err := w.pass()
+	require.NoError(t, err)
+	require.Equal(t, StepStart, answer.Step, "after 50 of 60 minutes")
+	w.refresh()
+	answer, err = w.pass()
+	require.NoError(t, err)
+	assert.Equal(t, StepWait, answer.Step)
+	assert.True(t, answer.Urgent)
+	assert.Equal(t, w.now.Add(75*time.Second), answer.Wake, "an eighth of the ten minutes that are left")
+	w.approve() // and no cache hears of it
+	w.now = answer.Wake
+	answer, err = w.pass()
+	require.NoError(t, err)
+	assert.Equal(t, StepTake, answer.Step)
+	assert.NotEqual(t, first.Certificate, w.stored().Certificate)
+}
+
+func TestWhatFailsWhileTheCertificateRunsOutIsTriedAgainSoon(t *testing.T) {
+	w := newWorld(t)
+	w.pass() //nolint:errcheck // the first request
+	w.approve()
+	w.refresh()
+	_, err := w.pass()
+	require.NoError(t, err)
+	w.refresh()
+	for _, tc := range []struct{ at, pause time.Duration }{
+		{52 * time.Minute, time.Minute}, {58 * time.Minute, 15 * time.Second}, {60*time.Minute - time.Second, time.Second},
+	} {
+		w.now = noon.Add(tc.at)
+		w.crashAt, w.writes = 1, 0
+		answer, err := w.pass()
+		require.ErrorIs(t, err, errCrash)
+		assert.True(t, answer.Urgent)
+		assert.Equal(t, w.now.Add(tc.pause), answer.Wake)
+	}
+	w.now = noon.Add(time.Hour + time.Second)
+	w.crashAt, w.writes = 1, 0
+	answer, err := w.pass()
+	require.ErrorIs(t, err, errCrash)
+	assert.False(t, answer.Urgent, "there is nothing to lose any more")
 }
 
 func TestAVanishedRequestIsReplacedAndTheReasonKept(t *testing.T) {

@@ -20,6 +20,7 @@ const (
 	KeyAgentName = "agent-name"
 
 	kubeconfigUser      = "default-auth"
+	kubeconfigToken     = "token"
 	kubeconfigContext   = "default-context"
 	kubeconfigNamespace = "configuration"
 )
@@ -95,15 +96,34 @@ func (h HubServer) Name() string { return shortHash(h.Cluster, h.Server) }
 
 // Kubeconfig returns the kubeconfig of a credential Secret: the hub as given, and certificate and key as files beside
 // it. It depends on the hub alone, so a new certificate does not change it (contract, registration 1.6).
-func (h HubServer) Kubeconfig() ([]byte, error) {
+func (h HubServer) Kubeconfig() ([]byte, error) { return h.kubeconfig(certificateUser()) }
+
+// TokenKubeconfig is Kubeconfig for a Secret that holds a token, which is the file token beside it.
+func (h HubServer) TokenKubeconfig() ([]byte, error) { return h.kubeconfig(tokenUser()) }
+
+// Describes tells whether a stored kubeconfig says what Kubeconfig would, if in other words.
+func (h HubServer) Describes(kubeconfig []byte) bool {
+	return h.describes(kubeconfig, certificateUser())
+}
+
+// DescribesToken tells whether a stored kubeconfig says what TokenKubeconfig would, if in other words.
+func (h HubServer) DescribesToken(kubeconfig []byte) bool {
+	return h.describes(kubeconfig, tokenUser())
+}
+
+func certificateUser() clientcmdapi.AuthInfo {
+	return clientcmdapi.AuthInfo{ClientCertificate: KeyCertificate, ClientKey: KeyPrivateKey}
+}
+
+func tokenUser() clientcmdapi.AuthInfo { return clientcmdapi.AuthInfo{TokenFile: kubeconfigToken} }
+
+func (h HubServer) kubeconfig(user clientcmdapi.AuthInfo) ([]byte, error) {
 	raw, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{h.Cluster: {
 			Server: h.Server, ProxyURL: h.ProxyURL,
 			CertificateAuthority: h.CAFile, CertificateAuthorityData: h.CAData,
 		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{kubeconfigUser: {
-			ClientCertificate: KeyCertificate, ClientKey: KeyPrivateKey,
-		}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{kubeconfigUser: &user},
 		Contexts: map[string]*clientcmdapi.Context{kubeconfigContext: {
 			Cluster: h.Cluster, AuthInfo: kubeconfigUser, Namespace: kubeconfigNamespace,
 		}},
@@ -115,8 +135,7 @@ func (h HubServer) Kubeconfig() ([]byte, error) {
 	return raw, nil
 }
 
-// Describes tells whether a stored kubeconfig says what Kubeconfig would, if in other words.
-func (h HubServer) Describes(kubeconfig []byte) bool {
+func (h HubServer) describes(kubeconfig []byte, user clientcmdapi.AuthInfo) bool {
 	have, err := ParseHubServer(kubeconfig)
 	if err != nil || !have.Equal(h) {
 		return false
@@ -125,6 +144,7 @@ func (h HubServer) Describes(kubeconfig []byte) bool {
 	if err != nil {
 		return false
 	}
-	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
-	return user != nil && user.ClientCertificate == KeyCertificate && user.ClientKey == KeyPrivateKey
+	written := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+	return written != nil && written.ClientCertificate == user.ClientCertificate &&
+		written.ClientKey == user.ClientKey && written.TokenFile == user.TokenFile
 }

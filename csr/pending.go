@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ const (
 	keyFingerprint = "fingerprint"
 	// keyRequestUID is where a pending Secret names the request object once it is known to exist.
 	keyRequestUID = "csr-uid"
+	// keyIssuedAt is where a pending Secret says since when it keeps an issued certificate.
+	keyIssuedAt = "issued-at"
 	// keyAttempt is where a pending Secret counts the refusals so far.
 	keyAttempt = "attempt"
 	// keyFailure is where a pending Secret keeps why the request before this one came to nothing.
@@ -42,6 +45,8 @@ type Pending struct {
 	RequestUID types.UID
 	// Certificate is the issued chain while it cannot be stored where it belongs, PEM.
 	Certificate []byte
+	// IssuedAt is since when Certificate is kept; zero when there is none.
+	IssuedAt time.Time
 	// Attempt counts the refusals in a row before this key.
 	Attempt int
 	// Failure says why the request before this one came to nothing; empty for the first.
@@ -57,7 +62,12 @@ func ReadPending(secret *corev1.Secret) *Pending {
 	if err != nil || attempt < 0 {
 		attempt = 0
 	}
+	issued, err := time.Parse(time.RFC3339, string(secret.Data[keyIssuedAt]))
+	if err != nil {
+		issued = time.Time{}
+	}
 	return &Pending{
+		IssuedAt:    issued,
 		Key:         secret.Data[KeyPrivateKey],
 		Fingerprint: string(secret.Data[keyFingerprint]),
 		RequestUID:  types.UID(secret.Data[keyRequestUID]),
@@ -83,6 +93,11 @@ func (p Pending) write(secret *corev1.Secret) {
 	put(keyFingerprint, []byte(p.Fingerprint))
 	put(keyRequestUID, []byte(p.RequestUID))
 	put(KeyCertificate, p.Certificate)
+	if p.IssuedAt.IsZero() {
+		put(keyIssuedAt, nil)
+	} else {
+		put(keyIssuedAt, []byte(p.IssuedAt.UTC().Format(time.RFC3339)))
+	}
 	put(keyAttempt, []byte(strconv.Itoa(p.Attempt)))
 	put(keyFailure, []byte(p.Failure))
 }

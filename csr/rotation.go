@@ -14,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -35,11 +38,34 @@ type Pair struct {
 	Certificate []byte
 	// Key is the private key of the leaf.
 	Key []byte
+	// IssuedAt is when the agent got the certificate, by its own clock; zero when that is not known. A signer may date a
+	// certificate back, by minutes, so the start of its validity says too little about a short-lived one.
+	IssuedAt time.Time
 }
 
-// PairOf reads the pair out of the data of a credential Secret; what is missing stays empty.
-func PairOf(data map[string][]byte) Pair {
-	return Pair{Certificate: data[KeyCertificate], Key: data[KeyPrivateKey]}
+// PairOf reads the pair out of a credential Secret; what is missing, as everything is in nil, stays empty.
+func PairOf(secret *corev1.Secret) Pair {
+	if secret == nil {
+		return Pair{}
+	}
+	p := Pair{Certificate: secret.Data[KeyCertificate], Key: secret.Data[KeyPrivateKey]}
+	if at, err := time.Parse(time.RFC3339, secret.Annotations[names.AnnotationIssuedAt]); err == nil {
+		p.IssuedAt = at
+	}
+	return p
+}
+
+// Put writes the pair into a credential Secret; everything else there is left alone.
+func (p Pair) Put(secret *corev1.Secret) {
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[KeyCertificate], secret.Data[KeyPrivateKey] = p.Certificate, p.Key
+	if p.IssuedAt.IsZero() {
+		delete(secret.Annotations, names.AnnotationIssuedAt)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, names.AnnotationIssuedAt, p.IssuedAt.UTC().Format(time.RFC3339))
 }
 
 // PairVerdict is the judgement on a pair at one instant.
@@ -73,7 +99,8 @@ func JudgePair(pair Pair, want Request, now time.Time) PairVerdict {
 			v.NotAfter = c.NotAfter
 		}
 	}
-	v.RotateAt = rotateAt(chain[0], v, want)
+	v.RotateAt = RotateAt(began(pair, v), v.NotAfter,
+		chain[0].SerialNumber.String(), want.Labels[names.LabelClusterName], want.Labels[names.LabelAddonName])
 	v.Why = misfit(chain[0], pair.Key, want)
 	if v.Why == "" && now.After(v.NotAfter) {
 		v.Why = fmt.Sprintf("the certificate expired at %s", v.NotAfter.UTC().Format(time.RFC3339))
@@ -82,16 +109,24 @@ func JudgePair(pair Pair, want Request, now time.Time) PairVerdict {
 	return v
 }
 
-// rotateAt is an instant between 75 and 80 percent of the lifetime; the place in that band depends on the certificate
-// and its owner alone, so it is the same at every look, and a fleet whose certificates were issued together does not
-// come back together.
-func rotateAt(leaf *x509.Certificate, v PairVerdict, want Request) time.Time {
-	lifetime := v.NotAfter.Sub(v.NotBefore)
-	if lifetime <= 0 {
-		return v.NotBefore
+// began is the instant at which the life of a pair began: when it was issued, or, where that is not known or cannot be,
+// when it became valid.
+func began(pair Pair, v PairVerdict) time.Time {
+	if pair.IssuedAt.After(v.NotBefore) && pair.IssuedAt.Before(v.NotAfter) {
+		return pair.IssuedAt
 	}
-	place := fraction(leaf.SerialNumber.String(), want.Labels[names.LabelClusterName], want.Labels[names.LabelAddonName])
-	return v.NotBefore.Add(time.Duration(float64(lifetime) * (earliestRotation + rotationBand*place)))
+	return v.NotBefore
+}
+
+// RotateAt returns the instant between 75 and 80 percent of a lifetime at which a credential is to be replaced. The
+// place in that band depends on the seed alone, which names the credential and its owner: so it is the same at every
+// look, and a fleet whose credentials were issued together does not come back together.
+func RotateAt(from, to time.Time, seed ...string) time.Time {
+	lifetime := to.Sub(from)
+	if lifetime <= 0 {
+		return from
+	}
+	return from.Add(time.Duration(float64(lifetime) * (earliestRotation + rotationBand*fraction(seed...))))
 }
 
 // fraction maps its parts to a number in [0,1), always the same for the same parts.

@@ -2,7 +2,6 @@ package csr
 
 import (
 	"bytes"
-	"crypto/x509"
 	"fmt"
 	"math/big"
 	"testing"
@@ -10,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 func TestWhatIsBuiltFits(t *testing.T) {
@@ -101,14 +103,14 @@ func TestRotationStaysInItsBand(t *testing.T) {
 	for serial := range int64(400) {
 		for _, lifetime := range lifetimes {
 			want := ForCluster(fmt.Sprintf("c%d", serial%7), "a1")
-			v := PairVerdict{NotBefore: noon, NotAfter: noon.Add(lifetime)}
-			leaf := &x509.Certificate{SerialNumber: big.NewInt(serial)}
-			at := rotateAt(leaf, v, want)
+			to := noon.Add(lifetime)
+			at := RotateAt(noon, to, big.NewInt(serial).String(), want.Labels[names.LabelClusterName])
 			share := float64(at.Sub(noon)) / float64(lifetime)
 			if share < 0.75 || share > 0.80 {
 				t.Fatalf("serial %d, lifetime %s: rotates after %.3f of it", serial, lifetime, share)
 			}
-			assert.True(t, at.Equal(rotateAt(leaf, v, want)), "the same at every look")
+			again := RotateAt(noon, to, big.NewInt(serial).String(), want.Labels[names.LabelClusterName])
+			assert.True(t, at.Equal(again), "the same at every look")
 			lowest, highest = min(lowest, share), max(highest, share)
 		}
 	}
@@ -117,8 +119,48 @@ func TestRotationStaysInItsBand(t *testing.T) {
 }
 
 func TestACertificateWithoutALifetimeIsDue(t *testing.T) {
-	v := PairVerdict{NotBefore: noon, NotAfter: noon}
-	assert.Equal(t, noon, rotateAt(&x509.Certificate{SerialNumber: big.NewInt(1)}, v, ForCluster("c1", "a1")))
+	assert.Equal(t, noon, RotateAt(noon, noon, "1"))
+}
+
+func TestALifeBeginsWhenTheCertificateWasIssued(t *testing.T) {
+	ca := newSigner(t)
+	want := ForCluster("c1", "a1")
+	// Signers date certificates back: this one is good for a minute and says that it is good since five.
+	pair := ca.pair(t, want, noon.Add(-5*time.Minute), noon.Add(time.Minute))
+	tests := map[string]struct {
+		issued, from time.Time
+	}{
+		"at the instant of issue":                              {noon, noon},
+		"at the start of validity where that is not known":     {time.Time{}, noon.Add(-5 * time.Minute)},
+		"not before it was valid, whatever our clock says":     {noon.Add(-time.Hour), noon.Add(-5 * time.Minute)},
+		"not after it expired, whatever our clock says":        {noon.Add(time.Hour), noon.Add(-5 * time.Minute)},
+		"at any later instant at which the agent first got it": {noon.Add(30 * time.Second), noon.Add(30 * time.Second)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			pair.IssuedAt = tc.issued
+			v := JudgePair(pair, want, noon)
+			require.True(t, v.Fits, v.Why)
+			share := float64(v.RotateAt.Sub(tc.from)) / float64(v.NotAfter.Sub(tc.from))
+			assert.InDelta(t, 0.775, share, 0.0251)
+		})
+	}
+}
+
+func TestAPairSurvivesItsSecret(t *testing.T) {
+	ca := newSigner(t)
+	pair := ca.pair(t, ForCluster("c1", "a1"), noon, noon.Add(time.Hour))
+	pair.IssuedAt = noon
+	secret := &corev1.Secret{Data: map[string][]byte{"other": []byte("stays")}}
+	pair.Put(secret)
+	assert.Equal(t, pair, PairOf(secret))
+	assert.Equal(t, []byte("stays"), secret.Data["other"])
+	pair.IssuedAt = time.Time{}
+	pair.Put(secret)
+	assert.Equal(t, pair, PairOf(secret), "what is not known any more is not left standing")
+	secret.Annotations = map[string]string{names.AnnotationIssuedAt: "yesterday"}
+	assert.Equal(t, pair, PairOf(secret), "an instant that cannot be read is not known")
+	assert.Equal(t, Pair{}, PairOf(nil))
 }
 
 func FuzzJudgePair(f *testing.F) {

@@ -17,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/approval"
+	"github.com/spokelet/spokelet/hub/cluster"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/lease"
+	tokens "github.com/spokelet/spokelet/token"
 )
 
 // cacheOptions says what the cache of the manager holds of each kind.
@@ -32,16 +34,25 @@ func cacheOptions() (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
+	ofToken, err := requires(tokens.LabelInfrastructure, selection.Exists)
+	if err != nil {
+		return cache.Options{}, err
+	}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&workv1.ManifestWork{}:                      {Label: ofAddon},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector()},
 			// By name and not by label, so that a heartbeat without a label is seen as well.
-			&coordinationv1.Lease{}:             {Field: fields.OneTermEqualSelector("metadata.name", lease.ClusterLease)},
+			&coordinationv1.Lease{}: {
+				Field:     fields.OneTermEqualSelector("metadata.name", lease.ClusterLease),
+				Transform: cluster.TrimLease,
+			},
 			&rbacv1.ClusterRole{}:               {Label: ofCluster},
 			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
 			&clusterv1beta1.PlacementDecision{}: {Transform: install.TrimDecision},
+			&corev1.ServiceAccount{}:            {Label: ofToken},
+			&rbacv1.Role{}:                      {Label: ofToken},
 		},
 	}, nil
 }

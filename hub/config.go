@@ -33,6 +33,7 @@ type Config struct {
 	// Placement makes the hub manager decide Placements; off where another placement controller runs.
 	Placement bool
 	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster need no person; exact names.
+	// Such a request also lets a new cluster in, once.
 	AutoApprovedCSRUsers []string
 
 	// WebhookBindAddress and WebhookPort are where the conversion webhook listens.
@@ -46,6 +47,8 @@ type Config struct {
 	WebhookService string
 	// WebhookCAFile holds the certificate that the API server is to trust for the webhook.
 	WebhookCAFile string
+	// ClusterAdmission makes the webhook complete and check ManagedClusters, too; off where OCM's own webhook does.
+	ClusterAdmission bool
 
 	// LeaderElect makes the reconcilers wait for the leader lease.
 	LeaderElect bool
@@ -65,13 +68,14 @@ type Config struct {
 // DefaultConfig returns the defaults, with the namespace of the pod if there is one.
 func DefaultConfig() Config {
 	return Config{
-		Namespace:      command.Namespace(names.NamespaceHub),
-		Placement:      true,
-		WebhookPort:    defaultWebhookPort,
-		LeaderElect:    true,
-		MetricsAddress: off,
-		HealthAddress:  ":8081",
-		Workers:        10,
+		Namespace:        command.Namespace(names.NamespaceHub),
+		Placement:        true,
+		WebhookPort:      defaultWebhookPort,
+		ClusterAdmission: true,
+		LeaderElect:      true,
+		MetricsAddress:   off,
+		HealthAddress:    ":8081",
+		Workers:          10,
 	}
 }
 
@@ -85,7 +89,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.Placement, "placement", c.Placement,
 		"decide Placements; turn it off where another placement controller runs")
 	f.StringSliceVar(&c.AutoApprovedCSRUsers, "auto-approved-csr-users", c.AutoApprovedCSRUsers,
-		"users whose certificate requests for new clusters are approved; exact names, may be repeated")
+		"users whose certificate requests for new clusters are approved, which also accepts the cluster, once; "+
+			"exact names, may be repeated")
 	f.StringVar(&c.WebhookBindAddress, "webhook-bind-address", c.WebhookBindAddress,
 		"address on which the conversion webhook listens; empty means all")
 	f.IntVar(&c.WebhookPort, "webhook-port", c.WebhookPort, "port on which the conversion webhook listens")
@@ -97,6 +102,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"namespace/name of the service at which the API server finds the conversion webhook, for --install-crds")
 	f.StringVar(&c.WebhookCAFile, "webhook-ca-file", c.WebhookCAFile,
 		"certificate that the API server is to trust for the conversion webhook, for --install-crds")
+	f.BoolVar(&c.ClusterAdmission, "cluster-admission", c.ClusterAdmission,
+		"have the webhook complete and check ManagedClusters, too; turn it off where OCM's own webhook does")
 	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before reconciling")
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,

@@ -58,8 +58,8 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	if c.WebhookCertDir != "" {
-		if err := mgr.Add(&converter{config: c, rest: cfg}); err != nil {
-			return fmt.Errorf("registering the conversion webhook: %w", err)
+		if err := addWebhook(mgr, c, cfg); err != nil {
+			return err
 		}
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/approval"
@@ -18,6 +19,7 @@ import (
 	"github.com/spokelet/spokelet/hub/placement"
 	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/hub/template"
+	"github.com/spokelet/spokelet/hub/token"
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
@@ -39,24 +41,29 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	roller := &rollout.Reconciler{Client: mgr.GetClient(), AddOns: addOns, Clock: now, Workers: c.Workers}
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(
-		approval.Index(ctx, indexer), installer.Index(ctx, indexer), roller.Index(ctx, indexer),
+		approval.Index(ctx, indexer), cluster.Index(ctx, indexer), deploy.Index(ctx, indexer),
+		installer.Index(ctx, indexer), roller.Index(ctx, indexer),
 	); err != nil {
 		return err
 	}
 	reconcilers := []reconciler{
 		&cluster.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, ForeignWorks: foreignWorks,
-			Clock: now, Workers: c.Workers,
+			AutoAccepted: c.AutoApprovedCSRUsers, Recorder: mgr.GetEventRecorder(cluster.Name), Clock: now, Workers: c.Workers,
 		},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
 			AutoApproved: c.AutoApprovedCSRUsers, Clock: now, Random: rand.Reader, Workers: c.Workers,
+			Metrics: metrics.Registry,
 		},
 		installer,
 		roller,
 		&deploy.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
 			Clock: now, Workers: c.Workers,
+		},
+		&token.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,
 		},
 	}
 	if c.Placement {

@@ -9,7 +9,10 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/spokelet/spokelet/hub/webhook"
 )
@@ -44,6 +47,32 @@ func conversion(c Config) (*apiextensionsv1.WebhookClientConfig, error) {
 type converter struct {
 	config Config
 	rest   *rest.Config
+	server ctrlwebhook.Server
+}
+
+// addWebhook has the manager serve the webhook, and announce what it serves besides the conversion.
+func addWebhook(mgr ctrl.Manager, c Config, cfg *rest.Config) error {
+	server := webhook.NewServer(webhook.Options{
+		Host: c.WebhookBindAddress, Port: c.WebhookPort, CertDir: c.WebhookCertDir,
+	}, mgr.GetLogger().WithName("hub.webhook"))
+	serving := []manager.Runnable{&converter{config: c, rest: cfg, server: server}}
+	if c.ClusterAdmission {
+		live, err := newAnnouncerClient(mgr)
+		if err != nil {
+			return err
+		}
+		admission := &webhook.Admission{Client: mgr.GetClient(), Live: live, Clock: clock.RealClock{}}
+		admission.Register(server)
+		if c.InstallCRDs {
+			serving = append(serving, &announcer{config: c, client: live, started: server.StartedChecker()})
+		}
+	}
+	for _, runnable := range serving {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("registering the webhook: %w", err)
+		}
+	}
+	return nil
 }
 
 // NeedLeaderElection tells the manager that conversion is served in every replica.
@@ -62,10 +91,7 @@ func (w *converter) Start(ctx context.Context) error {
 			logger.Error(err, "telling the API server where the conversion is served")
 		}
 	}
-	server := webhook.NewServer(webhook.Options{
-		Host: w.config.WebhookBindAddress, Port: w.config.WebhookPort, CertDir: w.config.WebhookCertDir,
-	}, logger)
-	if err := server.Start(ctx); err != nil {
+	if err := w.server.Start(ctx); err != nil {
 		return fmt.Errorf("serving the conversion webhook: %w", err)
 	}
 	return nil

@@ -5,28 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/token"
 )
 
 // result is what came of one registration.
 type result struct {
+	// kind is the type of the condition that tells of it.
+	kind string
+	// signer is who issues the certificate; empty for a token.
 	signer string
+	// kubeconfig tells whether it is a credential for the hub.
+	kubeconfig bool
 	// condition is what to tell; nil when there is nothing yet.
 	condition *metav1.Condition
 	// served tells that a good credential is in its Secret.
 	served bool
 	// missing is the namespace that the Secret waits for; empty when it does not wait.
 	missing string
+	// hurry is the instant at which to try again what fails while the credential in use runs out; zero when it does not.
+	hurry   time.Time
 	outcome reconcile.Outcome
 }
 
@@ -34,15 +41,17 @@ type result struct {
 func (r *Reconciler) serve(ctx context.Context, f facts, p plan) []result {
 	results := make([]result, 0, len(p.serve))
 	for _, reg := range p.serve {
-		res := r.serveOne(ctx, f, p.place, reg)
-		res.signer = reg.request.Signer
-		results = append(results, res)
+		if reg.account != nil {
+			results = append(results, r.serveToken(ctx, f, p.place, reg))
+			continue
+		}
+		results = append(results, r.serveCertificate(ctx, f, p.place, reg))
 	}
 	return results
 }
 
-// serveOne does the next step for one registration.
-func (r *Reconciler) serveOne(ctx context.Context, f facts, p place, reg registration) result {
+// serveCertificate does the next step for one registration that gets a certificate.
+func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg registration) result {
 	var have stored
 	issuer := csr.Issuer{
 		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(),
@@ -56,12 +65,17 @@ func (r *Reconciler) serveOne(ctx context.Context, f facts, p place, reg registr
 			if have, err = r.load(ctx, f, p.side, reg, live); err != nil || have.secret == nil {
 				return csr.Pair{}, false, err
 			}
-			return csr.PairOf(have.secret.Data), have.renew, nil
+			return csr.PairOf(have.secret), have.renew, nil
 		},
 	})
-	res := result{condition: answer.Condition, outcome: reconcile.FromError(err).And(reconcile.DoneUntil(answer.Wake))}
+	res := newResult(reg)
+	res.condition = answer.Condition
+	if answer.Urgent {
+		res.hurry = answer.Wake
+	}
+	res.outcome = reconcile.RetryBy(ctx, err, res.hurry).And(reconcile.DoneUntil(answer.Wake))
 	if foreign := (foreignError{}); errors.As(err, &foreign) {
-		res.condition = csr.NotStored(foreign.Error())
+		return res.told(foreign.Error())
 	}
 	if err != nil {
 		return res
@@ -75,30 +89,29 @@ func (r *Reconciler) serveOne(ctx context.Context, f facts, p place, reg registr
 	if have.secret == nil || have.renew {
 		return res
 	}
-	pair := csr.PairOf(have.secret.Data)
+	pair := csr.PairOf(have.secret)
 	if !csr.JudgePair(pair, reg.request, f.now).Fits {
 		return res
 	}
 	res.served = true
-	return res.failed(r.store(ctx, f, p, reg, have.secret, pair))
+	return res.failed(r.store(ctx, f, p, reg, have.secret, credential{pair: pair}))
 }
 
 // take stores a new certificate, or keeps it aside while its namespace is missing.
 func (r *Reconciler) take(
 	ctx context.Context, issuer csr.Issuer, f facts, p place, reg registration, have stored, answer csr.Answer,
 ) result {
-	res := result{condition: answer.Condition, outcome: reconcile.DoneUntil(answer.Wake)}
-	namespace := target{side: p.side, name: p.namespace}
-	seen := r.watch.look(namespace)
-	absent := seen.known && seen.object == nil
+	res := newResult(reg)
+	res.condition, res.outcome = answer.Condition, reconcile.DoneUntil(answer.Wake)
+	absent := r.seenMissing(p)
 	var err error
 	if !absent {
-		err = r.store(ctx, f, p, reg, have.secret, answer.Pair)
+		err = r.store(ctx, f, p, reg, have.secret, credential{pair: answer.Pair})
 		absent = have.secret == nil && isNamespaceMissing(err)
 	}
 	if absent {
 		res.missing = p.namespace
-		res.condition = csr.NotStored(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
+		res = res.told(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
 			"the cluster: the certificate is kept and stored as soon as the namespace is there", p.namespace))
 		return res.failed(issuer.Keep(ctx, answer))
 	}
@@ -113,6 +126,20 @@ func (r *Reconciler) take(
 	return res
 }
 
+// newResult returns a result of which nothing is known but which registration it is for.
+func newResult(reg registration) result {
+	return result{kind: reg.kind(), signer: reg.request.Signer, kubeconfig: reg.kubeconfig}
+}
+
+// told returns the result with the condition that says why there is no credential.
+func (res result) told(why string) result {
+	res.condition = csr.NotStored(why)
+	if res.kind == token.ConditionRefreshed {
+		res.condition = token.CreationFailed(why)
+	}
+	return res
+}
+
 // failed returns the result with an error taken into account: what could not be stored is not called served.
 func (res result) failed(err error) result {
 	if err == nil {
@@ -122,86 +149,22 @@ func (res result) failed(err error) result {
 	if res.missing == "" {
 		res.condition = nil
 		if !reconcile.IsLostRace(err) {
-			res.condition = csr.NotStored(err.Error())
+			res = res.told(err.Error())
 		}
 	}
 	res.outcome = res.outcome.And(reconcile.FromError(err))
 	return res
 }
 
+// seenMissing tells whether the namespace of the add-on agent is watched and seen to be absent.
+func (r *Reconciler) seenMissing(p place) bool {
+	seen := r.watch.look(target{side: p.side, name: p.namespace})
+	return seen.known && seen.object == nil
+}
+
 // isNamespaceMissing tells whether a Secret could not be created because its namespace is not there or going away.
 func isNamespaceMissing(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-}
-
-// store writes the credential Secret unless it is as it should be. A Secret of that name which is not ours yet becomes
-// ours, as it does with every other agent.
-func (r *Reconciler) store(
-	ctx context.Context, f facts, p place, reg registration, seen *corev1.Secret, pair csr.Pair,
-) error {
-	c := r.sides[p.side].GetClient()
-	if seen == nil {
-		secret, err := r.fill(f, reg, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: reg.secret.Namespace, Name: reg.secret.Name},
-		}, pair)
-		if err != nil {
-			return err
-		}
-		err = c.Create(ctx, secret)
-		if !apierrors.IsAlreadyExists(err) {
-			return wrapStore(err, reg)
-		}
-		return r.adopt(ctx, f, p, reg, pair, err)
-	}
-	secret, err := r.fill(f, reg, seen, pair)
-	if err != nil || equality.Semantic.DeepEqual(secret, seen) {
-		return err
-	}
-	return wrapStore(c.Update(ctx, secret), reg)
-}
-
-// adopt takes over a Secret that stands where ours should be and that our cache does not show, because it has no labels
-// of ours. One that has them is only news that the cache does not know yet.
-func (r *Reconciler) adopt(
-	ctx context.Context, f facts, p place, reg registration, pair csr.Pair, exists error,
-) error {
-	have, err := r.load(ctx, f, p.side, reg, true)
-	if err != nil {
-		return err
-	}
-	if have.secret == nil || have.secret.Labels[names.LabelCredential] != "" {
-		return wrapStore(exists, reg)
-	}
-	return r.store(ctx, f, p, reg, have.secret, pair)
-}
-
-func wrapStore(err error, reg registration) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("storing the credential in secret %s: %w", reg.secret, err)
-}
-
-// fill returns a copy of a Secret with the credential and all that belongs beside it. Unknown keys stay.
-func (r *Reconciler) fill(f facts, reg registration, seen *corev1.Secret, pair csr.Pair) (*corev1.Secret, error) {
-	secret := seen.DeepCopy()
-	if secret.Data == nil {
-		secret.Data = map[string][]byte{}
-	}
-	secret.Data[csr.KeyClusterName] = []byte(f.cluster)
-	secret.Data[csr.KeyCertificate], secret.Data[csr.KeyPrivateKey] = pair.Certificate, pair.Key
-	if reg.kubeconfig && !r.Server.Describes(secret.Data[csr.KeyKubeconfig]) {
-		kubeconfig, err := r.Server.Kubeconfig()
-		if err != nil {
-			return nil, err
-		}
-		secret.Data[csr.KeyKubeconfig] = kubeconfig
-	}
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelCredential, names.CredentialAddon)
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelClusterName, f.cluster)
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelAddonName, f.name)
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, names.AnnotationHub, r.Server.Name())
-	return secret, nil
 }
 
 // remove deletes the Secrets that are to go. A Secret that only became unneeded goes when all that is needed is there.

@@ -34,7 +34,7 @@ func customSigner(name string) addonv1beta1.RegistrationConfig {
 
 func addonWith(registrations ...addonv1beta1.RegistrationConfig) facts {
 	return facts{
-		now: noon, name: "hello", cluster: "c1", grace: 5 * time.Minute,
+		now: noon, name: "hello", cluster: "c1", grace: 5 * time.Minute, driver: DriverCSR,
 		addon: &addonv1beta1.ManagedClusterAddOn{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello"},
 			Status: addonv1beta1.ManagedClusterAddOnStatus{
@@ -160,7 +160,7 @@ func TestPlanRegistrations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := decide(addonWith(tc.registrations...))
 			assert.Equal(t, tc.serve, secretsOf(p))
-			assert.Equal(t, tc.declare, p.declare)
+			assert.Equal(t, tc.declare, p.declare == DriverCSR)
 			assert.Equal(t, tc.waits, p.waits)
 			if tc.refused == "" {
 				assert.Empty(t, p.refused)

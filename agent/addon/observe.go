@@ -43,8 +43,13 @@ type facts struct {
 	secrets []held
 	// lease is what is known of the lease of the add-on agent.
 	lease sight
+	// scene is what was seen of the add-on agent that does not renew its lease, lookAgain when to look again.
+	scene     scene
+	lookAgain time.Time
 	// grace is how long the agent may stay silent.
 	grace time.Duration
+	// driver says how kubeClient registrations get their credentials.
+	driver string
 	// expirationSeconds is asked for in every request.
 	expirationSeconds *int32
 }
@@ -60,7 +65,7 @@ type held struct {
 func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
 		now: r.Clock.Now(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
-		expirationSeconds: r.ExpirationSeconds,
+		expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
 	}
 	var err error
 	if f.secrets, err = r.observeSecrets(ctx, addon); err != nil {

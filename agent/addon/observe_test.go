@@ -78,8 +78,8 @@ func TestFillKeepsWhatOthersPutThere(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"theirs": "x"}},
 		Data:       map[string][]byte{"theirs": []byte("x"), "kubeconfig": []byte("old")},
 	}
-	pair := csr.Pair{Certificate: []byte("crt"), Key: []byte("key")}
-	got, err := r.fill(addonWith(), registration{kubeconfig: true}, seen, pair)
+	reg, pair := registration{kubeconfig: true}, csr.Pair{Certificate: []byte("crt"), Key: []byte("key")}
+	got, err := r.fill(addonWith(), reg, seen, credential{pair: pair})
 	require.NoError(t, err)
 	assert.Equal(t, "x", string(got.Data["theirs"]))
 	assert.Equal(t, "x", got.Labels["theirs"])
@@ -91,10 +91,10 @@ func TestFillKeepsWhatOthersPutThere(t *testing.T) {
 	assert.False(t, SecretSelector("c2").Matches(labelsOf(got)))
 	assert.False(t, selector.Matches(labelsOf(seen)))
 
-	again, err := r.fill(addonWith(), registration{kubeconfig: true}, got, pair)
+	again, err := r.fill(addonWith(), reg, got, credential{pair: pair})
 	require.NoError(t, err)
 	assert.Equal(t, got, again, "filled once, nothing is left to write")
-	bare, err := r.fill(addonWith(), registration{}, &corev1.Secret{}, pair)
+	bare, err := r.fill(addonWith(), registration{}, &corev1.Secret{}, credential{pair: pair})
 	require.NoError(t, err)
 	assert.NotContains(t, bare.Data, "kubeconfig")
 }

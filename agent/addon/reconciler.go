@@ -28,6 +28,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
+	"github.com/spokelet/spokelet/token"
 )
 
 // workers is how many add-ons are looked after at once.
@@ -52,8 +53,14 @@ type Reconciler struct {
 	Cluster string
 	// Server is the hub that credentials are for.
 	Server csr.HubServer
+	// Driver says how kubeClient registrations get their credentials: DriverCSR or token.Driver; empty means DriverCSR.
+	// Those of custom signers are certificates with either.
+	Driver string
 	// ExpirationSeconds asks for a lifetime of the certificates; nil leaves it to the signers.
 	ExpirationSeconds *int32
+	// TokenExpirationSeconds asks for a lifetime of the tokens; zero means token.DefaultExpirationSeconds, and less than
+	// token.MinExpirationSeconds is an error.
+	TokenExpirationSeconds int64
 	// LeaseGrace is how long an add-on agent may stay silent; zero means lease.AddonGrace.
 	LeaseGrace time.Duration
 	// Clock tells the time; nil means the wall clock.
@@ -62,6 +69,7 @@ type Reconciler struct {
 	addons addonapi.Client
 	sides  map[side]cluster.Cluster
 	watch  *watcher
+	looks  looks
 }
 
 // SecretSelector selects the Secrets that a Reconciler for the cluster makes, and nothing else.
@@ -79,15 +87,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.FromError(err).Settle(facts.now)
 	}
+	r.observeScene(ctx, &facts)
 	plan := decide(facts)
 	results := r.serve(ctx, facts, plan)
 	removeErr := r.remove(ctx, facts, plan, results)
 	r.watch.want(req.Name, withNamespaces(plan, results)...)
 	publishErr := r.publish(ctx, facts, plan, results)
-	return settle(plan, results).
-		And(reconcile.FromError(removeErr)).
-		And(reconcile.FromError(publishErr)).
-		Settle(facts.now)
+	return settle(ctx, plan, results, removeErr, publishErr).Settle(facts.now)
 }
 
 // SetupWithManager adds the reconciler to mgr.
@@ -126,6 +132,9 @@ func (r *Reconciler) complete() error {
 	if r.LeaseGrace == 0 {
 		r.LeaseGrace = lease.AddonGrace
 	}
+	if err := r.completeDriver(); err != nil {
+		return err
+	}
 	r.addons = addonapi.Client{Client: r.Hub.GetClient(), Wire: r.Wire}
 	r.sides = map[side]cluster.Cluster{sideAgent: r.Agent}
 	if r.Spoke != nil && r.Spoke != r.Agent {
@@ -141,7 +150,25 @@ func (r *Reconciler) complete() error {
 		}
 		direct[name] = c
 	}
-	r.watch = newWatcher(direct, r.Cluster, r.leaseMatters)
+	r.watch = newWatcher(direct, r.Cluster, r.leaseMatters, r.Clock)
+	return nil
+}
+
+func (r *Reconciler) completeDriver() error {
+	switch r.Driver {
+	case "":
+		r.Driver = DriverCSR
+	case DriverCSR, token.Driver:
+	default:
+		return fmt.Errorf("driver %q is unknown: it must be %s or %s", r.Driver, DriverCSR, token.Driver)
+	}
+	if r.TokenExpirationSeconds == 0 {
+		r.TokenExpirationSeconds = token.DefaultExpirationSeconds
+	}
+	if r.TokenExpirationSeconds < token.MinExpirationSeconds {
+		return fmt.Errorf("tokens for %d seconds cannot be had: the least is %d",
+			r.TokenExpirationSeconds, token.MinExpirationSeconds)
+	}
 	return nil
 }
 

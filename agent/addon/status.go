@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/token"
 )
 
 // publish writes all that a pass found out in one patch.
@@ -23,40 +25,47 @@ func (r *Reconciler) publish(ctx context.Context, f facts, p plan, results []res
 	return err
 }
 
+// kinds are the types of the conditions that tell of credentials, one for each driver.
+func kinds() []string { return []string{csr.ConditionRotated, token.ConditionRefreshed} }
+
 // conclude returns the add-on with the status that is true after the pass.
 func conclude(f facts, p plan, results []result) *addonv1beta1.ManagedClusterAddOn {
 	after := f.addon.DeepCopy()
-	if p.declare {
-		declare(after.Status.Registrations)
+	conditions := &after.Status.Conditions
+	if p.declare != "" {
+		declare(after.Status.Registrations, p.declare, token.User(f.cluster, f.name))
 	}
-	if p.remove == removeAll {
-		meta.RemoveStatusCondition(&after.Status.Conditions, csr.ConditionRotated)
-	}
-	for _, c := range []*metav1.Condition{rotated(p, results), p.available} {
-		if c != nil {
-			reconcile.SetCondition(&after.Status.Conditions, *c, f.now)
+	for _, kind := range kinds() {
+		if isOver(kind, p, results) {
+			meta.RemoveStatusCondition(conditions, kind)
+		} else if c := told(kind, p, results); c != nil {
+			reconcile.SetCondition(conditions, *c, f.now)
 		}
+	}
+	if c := explained(f, p, results); c != nil {
+		reconcile.SetCondition(conditions, *c, f.now)
 	}
 	return after
 }
 
-// declare says in every registration for the hub how we get its credential.
-func declare(registrations []addonv1beta1.RegistrationConfig) {
-	for i := range registrations {
-		if registrations[i].Type != addonv1beta1.KubeClient {
-			continue
-		}
-		if registrations[i].KubeClient == nil {
-			registrations[i].KubeClient = &addonv1beta1.KubeClientConfig{}
-		}
-		registrations[i].KubeClient.Driver = driverCSR
+// isOver tells whether a condition speaks of credentials that are no more: those of the other driver once all that are
+// wanted now are there, or all when none is wanted.
+func isOver(kind string, p plan, results []result) bool {
+	if p.remove == removeAll {
+		return true
 	}
+	for _, res := range slices.Concat(results, p.refused) {
+		if res.kind == kind || !res.served {
+			return false
+		}
+	}
+	return p.remove == removeStale && !p.waits
 }
 
-// rotated joins what came of the registrations in the one condition that they share: trouble first, then nothing while
-// one of them waits, then the good news. Where there are several, it names the signer.
-func rotated(p plan, results []result) *metav1.Condition {
-	all := slices.Concat(results, p.refused)
+// told joins what came of the registrations in the one condition that those with the same driver share: trouble first,
+// then nothing while one of them waits, then the good news. Where there are several, it names the signer.
+func told(kind string, p plan, results []result) *metav1.Condition {
+	all := slices.DeleteFunc(slices.Concat(results, p.refused), func(res result) bool { return res.kind != kind })
 	if len(all) == 0 {
 		return nil
 	}
@@ -65,7 +74,6 @@ func rotated(p plan, results []result) *metav1.Condition {
 		return nil
 	}
 	c := *worst.condition
-	c.Type = csr.ConditionRotated
 	if len(all) > 1 && worst.signer != "" {
 		c.Message += fmt.Sprintf(" (signer %s)", worst.signer)
 	}
@@ -82,6 +90,18 @@ func rank(c *metav1.Condition) int {
 	return 0
 }
 
+// explained returns the health to tell, with the likely cause where the add-on agent is silent.
+func explained(f facts, p plan, results []result) *metav1.Condition {
+	if p.available == nil || !p.explain {
+		return p.available
+	}
+	c := *p.available
+	if cause := likelyCause(f, p, results); cause != "" {
+		c.Message += " " + cause
+	}
+	return &c
+}
+
 // withNamespaces returns what is to be watched, with the namespaces that Secrets wait for.
 func withNamespaces(p plan, results []result) []target {
 	watch := slices.Clone(p.watch)
@@ -96,11 +116,15 @@ func withNamespaces(p plan, results []result) []target {
 	return watch
 }
 
-// settle joins the ends of all registrations and of the health.
-func settle(p plan, results []result) reconcile.Outcome {
+// settle joins the ends of all registrations, of the health and of what failed besides.
+func settle(ctx context.Context, p plan, results []result, failures ...error) reconcile.Outcome {
 	outcome := reconcile.DoneUntil(p.wake)
+	var hurry time.Time
 	for _, res := range results {
-		outcome = outcome.And(res.outcome)
+		outcome, hurry = outcome.And(res.outcome), reconcile.Earliest(hurry, res.hurry)
+	}
+	for _, err := range failures {
+		outcome = outcome.And(reconcile.RetryBy(ctx, err, hurry))
 	}
 	return outcome
 }

@@ -17,29 +17,32 @@ import (
 func TestConclude(t *testing.T) {
 	good := csr.Rotated(csr.PairVerdict{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
 	bad := csr.NotStored("because")
+	const kind = csr.ConditionRotated
 	tests := map[string]struct {
 		results []result
 		change  func(p *plan)
 		want    metav1.ConditionStatus // empty: left alone
 		message string
 	}{
-		"one good": {results: []result{{condition: good}}, want: metav1.ConditionTrue, message: good.Message},
+		"one good": {results: []result{{kind: kind, condition: good}}, want: metav1.ConditionTrue, message: good.Message},
 		"one bad keeps the words of the contract": {
-			results: []result{{condition: bad, signer: "s"}}, want: metav1.ConditionFalse,
+			results: []result{{kind: kind, condition: bad, signer: "s"}}, want: metav1.ConditionFalse,
 			message: "Failed to rotated client certificate because",
 		},
-		"one that waits is not told": {results: []result{{}}},
+		"one that waits is not told": {results: []result{{kind: kind}}},
 		"the worst of several wins and is named": {
-			results: []result{{condition: good, signer: "a"}, {condition: bad, signer: "b"}, {signer: "c"}},
-			want:    metav1.ConditionFalse, message: "Failed to rotated client certificate because (signer b)",
+			results: []result{
+				{kind: kind, condition: good, signer: "a"}, {kind: kind, condition: bad, signer: "b"}, {kind: kind, signer: "c"},
+			},
+			want: metav1.ConditionFalse, message: "Failed to rotated client certificate because (signer b)",
 		},
-		"one that waits keeps the good news back": {results: []result{{condition: good}, {}}},
+		"one that waits keeps the good news back": {results: []result{{kind: kind, condition: good}, {kind: kind}}},
 		"so does one for which the hub must move": {
-			results: []result{{condition: good}}, change: func(p *plan) { p.waits = true },
+			results: []result{{kind: kind, condition: good}}, change: func(p *plan) { p.waits = true },
 		},
 		"one that cannot be served is told": {
-			results: []result{{condition: good, signer: "a"}},
-			change:  func(p *plan) { p.refused = []result{{condition: bad}} },
+			results: []result{{kind: kind, condition: good, signer: "a"}},
+			change:  func(p *plan) { p.refused = []result{{kind: kind, condition: bad}} },
 			want:    metav1.ConditionFalse, message: "Failed to rotated client certificate because",
 		},
 		"no registration, nothing to tell": {},
@@ -80,7 +83,7 @@ func TestConcludeDeclaresTheDriverAndClearsWhatIsOver(t *testing.T) {
 }
 
 func TestFailedResultsAreNotServed(t *testing.T) {
-	good := result{condition: csr.Rotated(csr.PairVerdict{}), served: true}
+	good := result{kind: csr.ConditionRotated, condition: csr.Rotated(csr.PairVerdict{}), served: true}
 	assert.Equal(t, good, good.failed(nil))
 	failed := good.failed(errors.New("disk full"))
 	assert.False(t, failed.served)

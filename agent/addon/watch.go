@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,6 +36,8 @@ type sight struct {
 	cause error
 	// object is the target; nil when it is absent.
 	object client.Object
+	// skew is the distance of the clock of who renews a Lease, where it can be told; else nil.
+	skew *skew
 }
 
 // watcher watches single objects for as long as an add-on wants them. It is a source of a controller: what happens to a
@@ -45,6 +48,8 @@ type watcher struct {
 	cluster string
 	// matters tells whether the change of a Lease is worth a pass.
 	matters func(before, after *coordinationv1.Lease) bool
+	// clock tells when something was seen.
+	clock clock.PassiveClock
 	// moved holds one signal when what is wanted changed.
 	moved chan struct{}
 
@@ -56,9 +61,10 @@ type watcher struct {
 
 func newWatcher(
 	clients map[side]client.WithWatch, cluster string, matters func(before, after *coordinationv1.Lease) bool,
+	now clock.PassiveClock,
 ) *watcher {
 	return &watcher{
-		clients: clients, cluster: cluster, matters: matters, moved: make(chan struct{}, 1),
+		clients: clients, cluster: cluster, matters: matters, clock: now, moved: make(chan struct{}, 1),
 		wanted: map[string][]target{}, glasses: map[target]*glass{},
 	}
 }
@@ -119,7 +125,7 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		for t := range wanted {
 			if stops[t] == nil {
-				g := &glass{changed: func(before, after client.Object) { w.wake(t, before, after) }}
+				g := &glass{clock: w.clock, changed: func(before, after client.Object) { w.wake(t, before, after) }}
 				stops[t], w.glasses[t] = w.keepOn(ctx, t, g), g
 			}
 		}
@@ -209,11 +215,15 @@ func (t target) String() string {
 type glass struct {
 	// changed is told what changed, without the lock.
 	changed func(before, after client.Object)
+	clock   clock.PassiveClock
 
 	mu     sync.Mutex
 	synced bool
 	cause  error
 	object client.Object
+	// renewed is the last renewal of a Lease that was seen to happen, skew what it and the one before it tell.
+	renewed renewal
+	skew    *skew
 }
 
 func (g *glass) look() sight {
@@ -222,7 +232,7 @@ func (g *glass) look() sight {
 	if !g.synced || g.cause != nil {
 		return sight{cause: g.cause}
 	}
-	return sight{known: true, object: g.object}
+	return sight{known: true, object: g.object, skew: g.skew}
 }
 
 // heard notes whether the API server answers. When it does so again, what it said meanwhile may have been missed.
@@ -259,8 +269,25 @@ func (g *glass) Update(object any) error {
 	if !ok {
 		return fmt.Errorf("watching one object: %T is none", object)
 	}
+	g.noteRenewal(seen)
 	g.see(seen)
 	return nil
+}
+
+// noteRenewal compares the clock of who renews a Lease with ours.
+func (g *glass) noteRenewal(object client.Object) {
+	after, ok := object.(*coordinationv1.Lease)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before, had := g.object.(*coordinationv1.Lease)
+	if !ok || !had || after.Spec.RenewTime.IsZero() || before.Spec.RenewTime.Equal(after.Spec.RenewTime) {
+		return
+	}
+	now := renewal{carried: after.Spec.RenewTime.Time, seen: g.clock.Now()}
+	if g.skew = nil; !g.renewed.seen.IsZero() {
+		g.skew = measure(g.renewed, now)
+	}
+	g.renewed = now
 }
 
 // Delete is part of the store of a reflector.
@@ -275,7 +302,12 @@ func (g *glass) Replace(objects []any, _ string) error {
 		g.see(nil)
 		return nil
 	}
-	return g.Update(objects[0])
+	seen, ok := objects[0].(client.Object)
+	if !ok {
+		return fmt.Errorf("watching one object: %T is none", objects[0])
+	}
+	g.see(seen) // when it was renewed, a list does not say
+	return nil
 }
 
 // Resync is part of the store of a reflector.

@@ -22,7 +22,7 @@ func labelsOf(o client.Object) labels.Set { return o.GetLabels() }
 
 // heardBy counts what a glass reports.
 func heardBy(changes *[][2]client.Object) *glass {
-	return &glass{changed: func(before, after client.Object) { *changes = append(*changes, [2]client.Object{before, after}) }}
+	return &glass{clock: clocktesting.NewFakePassiveClock(noon), changed: func(before, after client.Object) { *changes = append(*changes, [2]client.Object{before, after}) }}
 }
 
 func TestAGlassKnowsOnlyWhatItSaw(t *testing.T) {
@@ -86,7 +86,7 @@ func TestOnlyChangesThatMatterWakeAnAddon(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			q := &queue{}
-			w := newWatcher(nil, "c1", r.leaseMatters)
+			w := newWatcher(nil, "c1", r.leaseMatters, r.Clock)
 			w.queue = q
 			w.want("hello", watched)
 			w.want("other", target{lease: true, namespace: "ns", name: "other"})
@@ -97,7 +97,7 @@ func TestOnlyChangesThatMatterWakeAnAddon(t *testing.T) {
 }
 
 func TestWhatIsNotWantedAnyMoreIsNotKnown(t *testing.T) {
-	w := newWatcher(nil, "c1", nil)
+	w := newWatcher(nil, "c1", nil, nil)
 	w.want("hello", target{name: "ns"})
 	assert.Len(t, w.moved, 1)
 	<-w.moved

@@ -1,9 +1,59 @@
 package cluster
 
-// act starts, stops or retimes the heartbeat. It cannot fail: the heartbeat reports by itself.
-func (r *Reconciler) act(p plan) {
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// act starts, stops or retimes the heartbeat, which reports by itself, and marks namespaces. It returns how each marking
+// went, by the name of the namespace.
+func (r *Reconciler) act(ctx context.Context, p plan) map[string]error {
 	r.Heartbeat.Want(p.heartbeat)
 	if p.awaitBeat {
 		r.Heartbeat.Await()
 	}
+	results := make(map[string]error, len(p.markings))
+	for _, m := range p.markings {
+		results[m.name] = r.mark(ctx, m)
+	}
+	return results
+}
+
+// mark puts the label of the hub on a namespace. One that is managed is made if it is missing; one that is no longer
+// managed may be gone as well.
+func (r *Reconciler) mark(ctx context.Context, m marking) error {
+	var err error
+	if m.managed {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+				"name": m.name, "labels": map[string]any{r.label: managedTrue},
+			},
+		}}
+		_, err = r.spaces.Apply(ctx, m.name, object, metav1.ApplyOptions{FieldManager: reporter, Force: true})
+	} else {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, r.label, managedFalse)
+		_, err = r.spaces.Patch(ctx, m.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: reporter})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("marking namespace %s as managed=%t: %w", m.name, m.managed, err)
+	}
+	return nil
+}
+
+// failures joins what went wrong.
+func failures(results map[string]error) error {
+	failed := make([]error, 0, len(results))
+	for _, err := range results {
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
 }

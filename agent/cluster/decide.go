@@ -33,18 +33,37 @@ type plan struct {
 	publish bool
 	// availability is what goes into the condition.
 	availability availability
-	// refresh says whether version, resources and claims are written too.
+	// refresh says whether version, resources, claims and managed namespaces are written too.
 	refresh bool
+	// markings are the namespaces whose label is to be changed.
+	markings []marking
 	// wake is when to look again, zero when only an event asks for it.
 	wake time.Time
 }
 
 // decide turns facts into a plan.
 func decide(f facts) plan {
+	if f.cluster == nil || !f.cluster.DeletionTimestamp.IsZero() {
+		// The hub lets go of its namespaces; whether the cluster goes on beating until it is gone is another matter.
+		p := plan{markings: markings(nil, f.namespaces)}
+		if f.cluster == nil || !accepted(f.cluster) {
+			return p
+		}
+		return steady(f, p)
+	}
 	if !accepted(f.cluster) {
 		return plan{}
 	}
-	p := plan{heartbeat: lease.ClusterDuration(f.cluster.Spec.LeaseDurationSeconds), wake: f.nextProbe}
+	var p plan
+	if f.health.well() {
+		p.markings = markings(f.cluster.Status.ManagedNamespaces, f.namespaces)
+	}
+	return steady(f, p)
+}
+
+// steady adds to a plan what an accepted cluster does: heartbeat and status.
+func steady(f facts, p plan) plan {
+	p.heartbeat, p.wake = lease.ClusterDuration(f.cluster.Spec.LeaseDurationSeconds), f.nextLook
 	if meta.IsStatusConditionFalse(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
 		// The hub judges our heartbeats by a clock that disagrees with ours: every word about being available would be
 		// taken back by the other side. Heartbeats go on, so that the hub notices when the clocks agree again.
@@ -53,7 +72,7 @@ func decide(f facts) plan {
 	p.publish = true
 	switch {
 	case f.health.probedAt.IsZero():
-	case f.health.failingSince.IsZero():
+	case f.health.well():
 		p.refresh = true
 		if p.awaitBeat = silenced(f); !p.awaitBeat {
 			p.availability = available

@@ -41,6 +41,7 @@ func failingFor(d time.Duration) health {
 	return health{probedAt: noon, failingSince: noon.Add(-d), detail: "status code: 500, etcd failed", version: "v1.35.4"}
 }
 
+// Row: available_reconcile_test.go:194
 func TestDecide(t *testing.T) {
 	denied := acceptedCluster()
 	denied.Status.Conditions[0].Status = metav1.ConditionFalse
@@ -62,11 +63,11 @@ func TestDecide(t *testing.T) {
 			facts{cluster: acceptedCluster()}, plan{heartbeat: 30 * time.Second, publish: true},
 		},
 		"a short failure changes nothing and is probed again": {
-			facts{cluster: acceptedCluster(), health: failingFor(19 * time.Second), nextProbe: noon.Add(probeAgain)},
+			facts{cluster: acceptedCluster(), health: failingFor(19 * time.Second), nextLook: noon.Add(probeAgain)},
 			plan{heartbeat: 30 * time.Second, publish: true, wake: noon.Add(probeAgain)},
 		},
 		"twenty seconds of failure make it unavailable": {
-			facts{cluster: acceptedCluster(), health: failingFor(20 * time.Second), nextProbe: noon.Add(probeAgain)},
+			facts{cluster: acceptedCluster(), health: failingFor(20 * time.Second), nextLook: noon.Add(probeAgain)},
 			plan{heartbeat: 30 * time.Second, publish: true, availability: unavailable, wake: noon.Add(probeAgain)},
 		},
 		"with a clock out of step the heartbeat goes on and nothing is written": {
@@ -93,9 +94,10 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// Row: spoke/managedcluster/*_test.go
 func TestConcludeTellsInTheWordsOfTheContract(t *testing.T) {
 	f := facts{now: noon, cluster: acceptedCluster(), health: failingFor(time.Minute)}
-	after := conclude(f, plan{publish: true, availability: unavailable})
+	after := conclude(f, plan{publish: true, availability: unavailable}, nil)
 	joined := meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionJoined)
 	require.NotNil(t, joined)
 	assert.Equal(t, "ManagedClusterJoined", joined.Reason)
@@ -108,7 +110,7 @@ func TestConcludeTellsInTheWordsOfTheContract(t *testing.T) {
 	assert.Empty(t, after.Status.Version.Kubernetes, "what was read before the failure is not refreshed")
 
 	f.cluster, f.health = after, well()
-	after = conclude(f, decide(f))
+	after = conclude(f, decide(f), nil)
 	got = meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	assert.Equal(t, "ManagedClusterAvailable", got.Reason)
 	assert.Equal(t, "Managed cluster is available", got.Message)
@@ -121,14 +123,14 @@ func TestConcludeKeepsWhatIsUnknown(t *testing.T) {
 	cluster.Status.Capacity = clusterv1.ResourceList{"cpu": resource.MustParse("4")}
 	cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "id.k8s.io", Value: "x"}}
 	f := facts{now: noon, cluster: cluster, health: health{probedAt: noon}}
-	after := conclude(f, decide(f))
+	after := conclude(f, decide(f), nil)
 	assert.Equal(t, cluster.Status.Version, after.Status.Version)
 	assert.Equal(t, cluster.Status.Capacity, after.Status.Capacity)
 	assert.Equal(t, cluster.Status.ClusterClaims, after.Status.ClusterClaims)
 
 	f.claims = []clusterv1.ManagedClusterClaim{}
 	f.resources = &resources{capacity: clusterv1.ResourceList{}, allocatable: clusterv1.ResourceList{}}
-	after = conclude(f, decide(f))
+	after = conclude(f, decide(f), nil)
 	assert.Empty(t, after.Status.Capacity, "a key that no node reports goes")
 	assert.Empty(t, after.Status.ClusterClaims)
 }
@@ -138,8 +140,8 @@ func TestASecondPassChangesNothing(t *testing.T) {
 		now: noon, cluster: acceptedCluster(), health: well(), claims: []clusterv1.ManagedClusterClaim{{Name: "a"}},
 		resources: &resources{capacity: clusterv1.ResourceList{"cpu": resource.MustParse("4000m")}},
 	}
-	first := conclude(f, decide(f))
+	first := conclude(f, decide(f), nil)
 	f.cluster, f.now = first, noon.Add(time.Hour)
 	f.resources = &resources{capacity: clusterv1.ResourceList{"cpu": resource.MustParse("4")}}
-	assert.Equal(t, first, conclude(f, decide(f)))
+	assert.Equal(t, first, conclude(f, decide(f), nil))
 }

@@ -42,6 +42,9 @@ type health struct {
 	version string
 }
 
+// well tells whether the last probe succeeded.
+func (h health) well() bool { return !h.probedAt.IsZero() && h.failingSince.IsZero() }
+
 // due is the instant of the next probe, zero when nothing asks for one.
 func (h health) due(disturbed bool) time.Time {
 	switch {

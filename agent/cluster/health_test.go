@@ -82,6 +82,7 @@ func TestHealthAtRestProbesOnce(t *testing.T) {
 	assert.Equal(t, map[string]int{"/livez": 1, "/version": 1}, s.asked)
 }
 
+// Row: available_reconcile_test.go:126
 func TestHealthFallsBackToHealthz(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusForbidden} {
 		s := &apiServer{version: "v1.20.0"}
@@ -93,6 +94,7 @@ func TestHealthFallsBackToHealthz(t *testing.T) {
 	}
 }
 
+// Row: available_reconcile_test.go:249
 func TestHealthProbesAfterADisturbanceUntilItIsOver(t *testing.T) {
 	s := &apiServer{version: "v1.35.4"}
 	h, ask := probed(t, s)
@@ -121,6 +123,12 @@ func TestHealthProbesAfterADisturbanceUntilItIsOver(t *testing.T) {
 	got, next = h.observe(t.Context(), later.Add(probeAgain))
 	assert.True(t, got.failingSince.IsZero())
 	assert.True(t, next.IsZero(), "all is well again, nothing more to ask: %s", next)
+
+	s.set("/livez", http.StatusInternalServerError)
+	ask("/api/v1/nodes")
+	again := later.Add(time.Hour)
+	got, _ = h.observe(t.Context(), again)
+	assert.Equal(t, again, got.failingSince, "the former row of failures is over")
 }
 
 func TestTrafficKnowsADisturbance(t *testing.T) {

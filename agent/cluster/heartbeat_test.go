@@ -47,6 +47,8 @@ func (h *hubLeases) Update(
 	return l, nil
 }
 
+// Row: spoke/lease/lease_controller_test.go:19
+// Row: spoke/lease/lease_controller_test.go:133
 func TestHeartbeatFollowsWhatIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &hubLeases{}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
@@ -26,6 +25,7 @@ func node(name, cpu, memory string, unschedulable bool) corev1.Node {
 	}
 }
 
+// Row: spoke/managedcluster/*_test.go
 func TestSum(t *testing.T) {
 	gpu := node("c", "1", "1Gi", false)
 	gpu.Status.Capacity["nvidia.com/gpu"] = resource.MustParse("2")
@@ -83,50 +83,6 @@ func TestOnlyChangesOfTheSumAskForAPass(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
 			got := nodeChanged().Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: before.DeepCopy(), ObjectNew: after})
-			assert.Equal(t, tc.want, got)
-		})
-	}
-}
-
-func TestClaims(t *testing.T) {
-	claim := func(name string, labels map[string]string) clusterv1alpha1.ClusterClaim {
-		return clusterv1alpha1.ClusterClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-			Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "v-" + name},
-		}
-	}
-	all := []clusterv1alpha1.ClusterClaim{
-		claim("zeta", nil), claim("product.open-cluster-management.io", nil), claim("alpha", nil), claim("id.k8s.io", nil),
-		claim("secret", map[string]string{labelSpokeOnly: ""}), claim("x.reserved.example.com", nil), claim("beta", nil),
-	}
-	tests := map[string]struct {
-		rules ClaimRules
-		want  []string
-	}{
-		"reserved first, both parts ordered by name": {
-			ClaimRules{MaxCustom: 20},
-			[]string{
-				"id.k8s.io", "product.open-cluster-management.io", "alpha", "beta", "x.reserved.example.com", "zeta",
-			},
-		},
-		"only the others are limited": {
-			ClaimRules{MaxCustom: 1}, []string{"id.k8s.io", "product.open-cluster-management.io", "alpha"},
-		},
-		"a suffix reserves": {
-			ClaimRules{MaxCustom: 1, ReservedSuffixes: []string{".reserved.example.com"}},
-			[]string{"id.k8s.io", "product.open-cluster-management.io", "x.reserved.example.com", "alpha"},
-		},
-		"a negative limit is none": {
-			ClaimRules{MaxCustom: -1}, []string{"id.k8s.io", "product.open-cluster-management.io"},
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, c := range tc.rules.report(all) {
-				assert.Equal(t, "v-"+c.Name, c.Value)
-				got = append(got, c.Name)
-			}
 			assert.Equal(t, tc.want, got)
 		})
 	}

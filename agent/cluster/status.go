@@ -10,7 +10,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reasons of the conditions that the agent writes, and the one of the hub that it takes back.
+// Reasons of the conditions of the cluster that the agent writes, and the one of the hub that it takes back.
 const (
 	reasonJoined       = "ManagedClusterJoined"
 	reasonAvailable    = "ManagedClusterAvailable"
@@ -18,8 +18,16 @@ const (
 	reasonLeaseStopped = "ManagedClusterLeaseUpdateStopped"
 )
 
-// conclude returns the ManagedCluster with the status that the facts and the plan lead to. What is unknown stays.
-func conclude(f facts, p plan) *clusterv1.ManagedCluster {
+// The condition of a managed namespace and its reasons.
+const (
+	conditionNamespace     = "NamespaceAvailable"
+	reasonNamespaceApplied = "NamespaceApplied"
+	reasonNamespaceFailed  = "NamespaceApplyFailed"
+)
+
+// conclude returns the ManagedCluster with the status that the facts, the plan and what came of its markings lead to.
+// What is unknown stays.
+func conclude(f facts, p plan, results map[string]error) *clusterv1.ManagedCluster {
 	after := f.cluster.DeepCopy()
 	if !p.publish {
 		return after
@@ -44,8 +52,36 @@ func conclude(f facts, p plan) *clusterv1.ManagedCluster {
 	}
 	if p.refresh {
 		refresh(status, f)
+		concludeNamespaces(status, f, results)
 	}
 	return after
+}
+
+// concludeNamespaces says of each namespace that the hub manages whether it is there and marked. Of a cluster that is
+// being deleted nothing is said any more.
+func concludeNamespaces(status *clusterv1.ManagedClusterStatus, f facts, results map[string]error) {
+	if !f.cluster.DeletionTimestamp.IsZero() {
+		return
+	}
+	leaving := map[string]bool{}
+	for _, n := range f.namespaces {
+		leaving[n.name] = n.deleting
+	}
+	for i := range status.ManagedNamespaces {
+		entry := &status.ManagedNamespaces[i]
+		want := metav1.Condition{
+			Type: conditionNamespace, Status: metav1.ConditionTrue, Reason: reasonNamespaceApplied,
+			Message: "The namespace exists and carries the label of the hub.",
+		}
+		switch err := results[entry.Name]; {
+		case err != nil:
+			want.Status, want.Reason, want.Message = metav1.ConditionFalse, reasonNamespaceFailed, err.Error()
+		case leaving[entry.Name]:
+			want.Status, want.Reason = metav1.ConditionFalse, reasonNamespaceFailed
+			want.Message = "The namespace is being deleted on the managed cluster; it is made again as soon as it is gone."
+		}
+		reconcile.SetCondition(&entry.Conditions, want, f.now)
+	}
 }
 
 // refresh sets what is known of version, resources and claims. Lists that mean the same are left as they are written.

@@ -27,7 +27,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer csr.Ans
 	case stepKeep:
 		return r.issuer().Keep(ctx, answer)
 	case stepStore, stepRewrite:
-		if err := store(ctx, r.Agent.GetClient(), r.Namespace, p.secret, p.facts, plan.pair); err != nil {
+		if err := store(ctx, r.Agent.GetClient(), r.key(), p.secret, p.facts, plan.pair); err != nil {
 			return err
 		}
 		if plan.step == stepStore {

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Reason says in one word how a stored credential stands.
@@ -32,6 +31,8 @@ const (
 	ReasonHubChanged Reason = "HubChanged"
 	// ReasonCertificateUnfit means that the certificate is missing, expired, for another name or without its key.
 	ReasonCertificateUnfit Reason = "CertificateUnfit"
+	// ReasonRefused means that the hub answers 401 to the certificate, good as it looks.
+	ReasonRefused Reason = "Refused"
 )
 
 // Facts is what the judgement on a stored credential depends on.
@@ -42,8 +43,25 @@ type Facts struct {
 	Identity csr.Identity
 	// Data is the content of the credential Secret; nil when there is none.
 	Data map[string][]byte
+	// Pair is the certificate in that Secret with its key.
+	Pair csr.Pair
+	// Refused is a certificate, PEM, that the hub answers 401 to; nil when there is none.
+	Refused []byte
 	// Now is the instant of the judgement.
 	Now time.Time
+}
+
+// refused tells whether the stored certificate is the one that the hub does not take.
+func (f Facts) refused() bool {
+	return len(f.Refused) > 0 && bytes.Equal(f.Refused, f.Pair.Certificate)
+}
+
+// take notes what the credential Secret holds, nil for none.
+func (f *Facts) take(secret *corev1.Secret) {
+	f.Data, f.Pair = nil, csr.PairOf(secret)
+	if secret != nil {
+		f.Data = secret.Data
+	}
 }
 
 // Verdict is the judgement on a stored credential.
@@ -66,7 +84,7 @@ func Judge(f Facts) Verdict {
 		return Verdict{Reason: ReasonSecretMissing, Message: "there is no credential for the hub yet"}
 	}
 	v := Verdict{Certificate: csr.JudgePair(
-		csr.PairOf(f.Data), csr.ForCluster(f.Identity.Cluster, f.Identity.Agent), f.Now)}
+		f.Pair, csr.ForCluster(f.Identity.Cluster, f.Identity.Agent), f.Now)}
 	if have, changed := hubChanged(f.Server, f.Data); changed {
 		v.Reason = ReasonHubChanged
 		v.Message = fmt.Sprintf("the stored credential is for hub %s (%s), the bootstrap kubeconfig leads to %s (%s)",
@@ -75,6 +93,10 @@ func Judge(f Facts) Verdict {
 	}
 	if !v.Certificate.Fits {
 		v.Reason, v.Message = ReasonCertificateUnfit, v.Certificate.Why
+		return v
+	}
+	if f.refused() {
+		v.Reason, v.Message = ReasonRefused, "the hub answers 401 Unauthorized to the stored certificate"
 		return v
 	}
 	if drifted := drift(f); drifted != "" {
@@ -153,22 +175,20 @@ func (c Credential) RESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// Prepare tells whether the agent can serve with what is stored, and repairs what needs no new certificate. It is asked
-// before each phase. The Credential counts only when the Verdict is valid. c must not read from a cache.
+// Prepare tells whether the agent can serve with what the Secret called key holds, and repairs what needs no new
+// certificate. It is asked before each phase; of facts, what the Secret says is filled in. The Credential counts only
+// when the Verdict is valid. c must not read from a cache.
 func Prepare(
-	ctx context.Context, c client.Client, namespace string, server csr.HubServer, id csr.Identity, now time.Time,
+	ctx context.Context, c client.Client, key types.NamespacedName, facts Facts,
 ) (Credential, Verdict, error) {
-	secret, err := readSecret(ctx, c, types.NamespacedName{Namespace: namespace, Name: names.SecretHub})
+	secret, err := readSecret(ctx, c, key)
 	if err != nil {
 		return Credential{}, Verdict{}, err
 	}
-	facts := Facts{Server: server, Identity: id, Now: now}
-	if secret != nil {
-		facts.Data = secret.Data
-	}
+	facts.take(secret)
 	verdict := Judge(facts)
 	if verdict.Reason == ReasonRewrite {
-		if err := store(ctx, c, namespace, secret, facts, csr.PairOf(facts.Data)); err != nil {
+		if err := store(ctx, c, key, secret, facts, facts.Pair); err != nil {
 			return Credential{}, verdict, err
 		}
 		verdict.Reason = ReasonValid
@@ -176,7 +196,7 @@ func Prepare(
 	if !verdict.Valid() {
 		return Credential{}, verdict, nil
 	}
-	return credentialOf(facts, csr.PairOf(facts.Data), verdict.Certificate), verdict, nil
+	return credentialOf(facts, facts.Pair, verdict.Certificate), verdict, nil
 }
 
 func credentialOf(f Facts, pair csr.Pair, v csr.PairVerdict) Credential {
@@ -185,25 +205,22 @@ func credentialOf(f Facts, pair csr.Pair, v csr.PairVerdict) Credential {
 
 // store writes the credential Secret: the pair and what belongs beside it. Unknown keys stay.
 func store(
-	ctx context.Context, c client.Client, namespace string, seen *corev1.Secret, f Facts, pair csr.Pair,
+	ctx context.Context, c client.Client, key types.NamespacedName, seen *corev1.Secret, f Facts, pair csr.Pair,
 ) error {
 	kubeconfig, err := f.Server.Kubeconfig()
 	if err != nil {
 		return err
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.SecretHub}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if seen != nil {
 		secret = seen.DeepCopy()
 	}
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
 	}
-	for key, value := range map[string][]byte{
-		csr.KeyClusterName: []byte(f.Identity.Cluster), csr.KeyAgentName: []byte(f.Identity.Agent),
-		csr.KeyCertificate: pair.Certificate, csr.KeyPrivateKey: pair.Key,
-	} {
-		secret.Data[key] = value
-	}
+	secret.Data[csr.KeyClusterName] = []byte(f.Identity.Cluster)
+	secret.Data[csr.KeyAgentName] = []byte(f.Identity.Agent)
+	pair.Put(secret)
 	if facts := (Facts{Server: f.Server, Identity: f.Identity, Data: secret.Data}); drift(facts) == csr.KeyKubeconfig {
 		secret.Data[csr.KeyKubeconfig] = kubeconfig
 	}
@@ -213,7 +230,7 @@ func store(
 		err = c.Update(ctx, secret)
 	}
 	if err != nil {
-		return fmt.Errorf("storing the hub credential %s/%s: %w", namespace, names.SecretHub, err)
+		return fmt.Errorf("storing the hub credential %s: %w", key, err)
 	}
 	return nil
 }

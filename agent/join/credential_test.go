@@ -53,7 +53,7 @@ func TestJudge(t *testing.T) {
 			func(f *Facts) { delete(f.Data, "agent-name") }, ReasonRewrite, "agent-name is missing or not as",
 		},
 		"no key": {
-			func(f *Facts) { delete(f.Data, "tls.key") }, ReasonCertificateUnfit, "the private key holds no PEM block",
+			func(f *Facts) { f.Pair.Key = nil }, ReasonCertificateUnfit, "the private key holds no PEM block",
 		},
 		"another agent": {
 			func(f *Facts) { f.Identity.Agent = "a2" }, ReasonCertificateUnfit, "wanted is",
@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := Facts{Server: server, Identity: identity, Data: dataOf(t, server, identity, good), Now: noon}
+			f := factsOf(t, server, identity, good)
 			tc.change(&f)
 			got := Judge(f)
 			assert.Equal(t, tc.reason, got.Reason, got.Message)
@@ -89,7 +89,7 @@ func TestPrepareRewritesWithoutANewCertificate(t *testing.T) {
 	moved := server
 	moved.CAData, moved.ProxyURL = []byte("new ca"), "http://proxy:3128"
 
-	credential, verdict, err := Prepare(t.Context(), c, "agent", moved, identity, noon)
+	credential, verdict, err := Prepare(t.Context(), c, keyOf(secret), Facts{Server: moved, Identity: identity, Now: noon})
 	require.NoError(t, err)
 	assert.True(t, verdict.Valid())
 	assert.Equal(t, good, credential.Pair)
@@ -104,9 +104,9 @@ func TestPrepareRewritesWithoutANewCertificate(t *testing.T) {
 	require.NoError(t, c.Get(t.Context(), keyOf(secret), &after))
 	assert.True(t, moved.Describes(after.Data["kubeconfig"]))
 	assert.Equal(t, []byte("stays"), after.Data["other"])
-	assert.Equal(t, good, csr.PairOf(after.Data))
+	assert.Equal(t, good, csr.PairOf(&after))
 
-	again, verdict, err := Prepare(t.Context(), c, "agent", moved, identity, noon)
+	again, verdict, err := Prepare(t.Context(), c, keyOf(secret), Facts{Server: moved, Identity: identity, Now: noon})
 	require.NoError(t, err)
 	assert.True(t, verdict.Valid())
 	assert.True(t, again.Same(credential))
@@ -122,7 +122,7 @@ func TestPrepareNeverTouchesAnUnfitCredential(t *testing.T) {
 		Data:       dataOf(t, server, identity, expired),
 	}
 	c := fake.NewClientBuilder().WithObjects(secret).Build()
-	_, verdict, err := Prepare(t.Context(), c, "agent", server, identity, noon)
+	_, verdict, err := Prepare(t.Context(), c, keyOf(secret), Facts{Server: server, Identity: identity, Now: noon})
 	require.NoError(t, err)
 	assert.Equal(t, ReasonCertificateUnfit, verdict.Reason)
 	var after corev1.Secret
@@ -143,17 +143,17 @@ func TestANewCertificateLeavesTheKubeconfigBytesAlone(t *testing.T) {
 	f := Facts{Server: server, Identity: identity, Data: secret.Data, Now: noon}
 	seen, err := readSecret(t.Context(), c, keyOf(secret))
 	require.NoError(t, err)
-	require.NoError(t, store(t.Context(), c, "agent", seen, f, second))
+	require.NoError(t, store(t.Context(), c, keyOf(secret), seen, f, second))
 	var after corev1.Secret
 	require.NoError(t, c.Get(t.Context(), keyOf(secret), &after))
 	assert.Equal(t, secret.Data["kubeconfig"], after.Data["kubeconfig"])
-	assert.Equal(t, second, csr.PairOf(after.Data))
+	assert.Equal(t, second, csr.PairOf(&after))
 }
 
 func TestDecide(t *testing.T) {
 	good := pairFor(t, identity, noon.Add(time.Hour))
 	fresh := pairFor(t, identity, noon.Add(2*time.Hour))
-	valid := Facts{Server: server, Identity: identity, Data: dataOf(t, server, identity, good), Now: noon}
+	valid := factsOf(t, server, identity, good)
 	drifted := valid
 	drifted.Server.CAData = []byte("new")
 	moved := valid

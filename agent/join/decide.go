@@ -34,7 +34,7 @@ func decide(f Facts, ready bool, answer csr.Plan) plan {
 		return plan{step: stepStore, pair: answer.Pair}
 	}
 	verdict := Judge(f)
-	inUse := csr.PairOf(f.Data)
+	inUse := f.Pair
 	switch {
 	case !ready:
 		return plan{step: stepHold}

@@ -50,3 +50,9 @@ func dataOf(t *testing.T, s csr.HubServer, id csr.Identity, pair csr.Pair) map[s
 		"tls.crt": pair.Certificate, "tls.key": pair.Key,
 	}
 }
+
+// factsOf is what is known at noon of a credential Secret as the Reconciler writes it.
+func factsOf(t *testing.T, s csr.HubServer, id csr.Identity, pair csr.Pair) Facts {
+	t.Helper()
+	return Facts{Server: s, Identity: id, Data: dataOf(t, s, id, pair), Pair: pair, Now: noon}
+}

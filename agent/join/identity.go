@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 const (
@@ -24,6 +23,18 @@ const (
 	// reservedClusterName is the name whose group would be that of all clusters.
 	reservedClusterName = "managed-clusters"
 )
+
+// CheckClusterName says why a cluster cannot have the name, which the error begins with; nil when it can.
+func CheckClusterName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("%q cannot be the name of a namespace on the hub: %s",
+			name, strings.Join(problems, "; "))
+	}
+	if name == reservedClusterName {
+		return fmt.Errorf("%q is reserved: its group would be the group of all clusters", name)
+	}
+	return nil
+}
 
 // ResolveIdentity says who the agent is: each name comes from the flag, else from the first of the Secrets that has it,
 // else from draw. The error says which name is not acceptable and why.
@@ -50,12 +61,8 @@ func ResolveIdentity(flags, draw csr.Identity, secrets ...*corev1.Secret) (csr.I
 }
 
 func checkIdentity(id csr.Identity) error {
-	if problems := validation.IsDNS1123Label(id.Cluster); len(problems) > 0 {
-		return fmt.Errorf("cluster name %q cannot be the name of a namespace on the hub: %s",
-			id.Cluster, strings.Join(problems, "; "))
-	}
-	if id.Cluster == reservedClusterName {
-		return fmt.Errorf("cluster name %q is reserved: its group would be the group of all clusters", id.Cluster)
+	if err := CheckClusterName(id.Cluster); err != nil {
+		return fmt.Errorf("cluster name %w", err)
 	}
 	if id.Agent == "" || strings.Contains(id.Agent, ":") {
 		return fmt.Errorf("agent name %q must not be empty nor contain a colon: it is a part of a user name", id.Agent)
@@ -64,12 +71,15 @@ func checkIdentity(id csr.Identity) error {
 }
 
 // Identify resolves the identity of the agent and makes sure that it stays the same: a name that was drawn is written
-// down in the Secret of the pending key before it is used. c must not read from a cache.
-func Identify(ctx context.Context, c client.Client, namespace string, flags csr.Identity) (csr.Identity, error) {
+// down in the Secret of the pending key before it is used. key names the Secret that keeps the credential. c must not
+// read from a cache.
+func Identify(
+	ctx context.Context, c client.Client, key types.NamespacedName, flags csr.Identity,
+) (csr.Identity, error) {
 	var found []*corev1.Secret
 	pendingName := csr.PendingName(csr.ForCluster("", ""))
-	for _, name := range []string{names.SecretHub, pendingName} {
-		secret, err := readSecret(ctx, c, types.NamespacedName{Namespace: namespace, Name: name})
+	for _, name := range []string{key.Name, pendingName} {
+		secret, err := readSecret(ctx, c, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		if err != nil {
 			return csr.Identity{}, fmt.Errorf("looking for the names of a former agent: %w", err)
 		}
@@ -83,7 +93,7 @@ func Identify(ctx context.Context, c client.Client, namespace string, flags csr.
 	if id.Cluster != draw.Cluster && id.Agent != draw.Agent {
 		return id, nil
 	}
-	if err := remember(ctx, c, namespace, pendingName, found[1], id); err != nil {
+	if err := remember(ctx, c, key.Namespace, pendingName, found[1], id); err != nil {
 		return csr.Identity{}, fmt.Errorf("writing down the drawn names: %w", err)
 	}
 	return id, nil

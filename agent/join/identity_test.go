@@ -7,12 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// hubSecret is where the credential is kept.
+var hubSecret = types.NamespacedName{Namespace: "agent", Name: names.SecretHub}
+
+// Row: pkg/common/options/agent_test.go:135
 func TestResolveIdentity(t *testing.T) {
 	secret := func(cluster, agent string) *corev1.Secret {
 		data := map[string][]byte{}
@@ -69,15 +74,15 @@ func TestResolveIdentity(t *testing.T) {
 
 func TestADrawnIdentityStays(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	first, err := Identify(t.Context(), c, "agent", csr.Identity{})
+	first, err := Identify(t.Context(), c, hubSecret, csr.Identity{})
 	require.NoError(t, err)
 	assert.Len(t, first.Cluster, 36)
 	assert.Len(t, first.Agent, 5)
-	second, err := Identify(t.Context(), c, "agent", csr.Identity{})
+	second, err := Identify(t.Context(), c, hubSecret, csr.Identity{})
 	require.NoError(t, err)
 	assert.Equal(t, first, second)
 
-	other, err := Identify(t.Context(), c, "agent", csr.Identity{Cluster: "c1"})
+	other, err := Identify(t.Context(), c, hubSecret, csr.Identity{Cluster: "c1"})
 	require.NoError(t, err)
 	assert.Equal(t, csr.Identity{Cluster: "c1", Agent: first.Agent}, other)
 }
@@ -88,7 +93,7 @@ func TestADrawnNameJoinsAPendingKeyWithoutHarm(t *testing.T) {
 		Data:       map[string][]byte{"tls.key": []byte("key")},
 	}
 	c := fake.NewClientBuilder().WithObjects(pending).Build()
-	id, err := Identify(t.Context(), c, "agent", csr.Identity{Cluster: "c1"})
+	id, err := Identify(t.Context(), c, hubSecret, csr.Identity{Cluster: "c1"})
 	require.NoError(t, err)
 	secret, err := readSecret(t.Context(), c, keyOf(pending))
 	require.NoError(t, err)

@@ -4,11 +4,9 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // pass is what one pass knows.
@@ -20,7 +18,9 @@ type pass struct {
 }
 
 func (r *Reconciler) begin() *pass {
-	return &pass{r: r, facts: Facts{Server: r.Server, Identity: r.Identity, Now: r.Clock.Now()}}
+	return &pass{r: r, facts: Facts{
+		Server: r.Server, Identity: r.Identity, Refused: r.Refused, Now: r.Clock.Now(),
+	}}
 }
 
 // task is what the issuer is asked for.
@@ -34,14 +34,12 @@ func (p *pass) load(ctx context.Context, live bool) (csr.Pair, bool, error) {
 	if live {
 		reader = p.r.Agent.GetAPIReader()
 	}
-	secret, err := readSecret(ctx, reader, types.NamespacedName{Namespace: p.r.Namespace, Name: names.SecretHub})
+	secret, err := readSecret(ctx, reader, p.r.key())
 	if err != nil {
 		return csr.Pair{}, false, err
 	}
-	p.secret, p.facts.Data = secret, nil
-	if secret != nil {
-		p.facts.Data = secret.Data
-	}
-	_, renew := hubChanged(p.facts.Server, p.facts.Data)
-	return csr.PairOf(p.facts.Data), renew, nil
+	p.secret = secret
+	p.facts.take(secret)
+	_, changed := hubChanged(p.facts.Server, p.facts.Data)
+	return p.facts.Pair, changed || p.facts.refused(), nil
 }

@@ -1,9 +1,11 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +37,8 @@ type Reconciler struct {
 	Agent cluster.Cluster
 	// Namespace is the agent's namespace.
 	Namespace string
+	// SecretName is the Secret in Namespace that keeps the credential; empty means names.SecretHub.
+	SecretName string
 	// Identity is who the agent is, from Identify.
 	Identity csr.Identity
 	// Server is the hub that the bootstrap kubeconfig leads to, from ParseBootstrap.
@@ -45,6 +49,12 @@ type Reconciler struct {
 	Joining bool
 	// Cluster is what a new ManagedCluster says about the cluster; it counts only while joining.
 	Cluster ClusterOptions
+	// Refused is a certificate, PEM, that the hub answers 401 to: a stored credential with it is replaced, and kept until
+	// its successor is there. It counts only while joining; nil when there is none.
+	Refused []byte
+	// OnProgress is told at the end of every pass while joining what the joining waits for, in words for people. It must
+	// not block; nil tells nobody.
+	OnProgress func(text string)
 	// OnCredential is told the valid credential at the end of every pass that finds one, also when it is the same as
 	// before, and while joining only once the ManagedCluster exists. It must not block; nil tells nobody.
 	OnCredential func(Credential)
@@ -70,13 +80,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	plan := decide(pass.facts, ready, answer.Plan)
 	actErr := r.act(ctx, pass, plan, answer)
 	publishErr := r.publish(ctx, conclude(answer.Plan, actErr), pass.facts.Now)
-	outcome := reconcile.FromError(clusterErr).
-		And(reconcile.FromError(askErr)).
-		And(reconcile.FromError(actErr)).
-		And(reconcile.FromError(publishErr)).
-		And(reconcile.DoneUntil(answer.Wake))
+	outcome := reconcile.DoneUntil(answer.Wake)
+	for _, err := range []error{clusterErr, askErr, actErr, publishErr} {
+		outcome = outcome.And(reconcile.RetryBy(ctx, err, hurry(answer)))
+	}
 	r.tell(ctx, answer.Plan)
+	if r.Joining && r.OnProgress != nil {
+		r.OnProgress(progress(r.Identity.Cluster, answer.Plan, clusterErr, askErr, actErr))
+	}
 	return outcome.Settle(pass.facts.Now)
+}
+
+// hurry is the instant at which to try again what failed while the certificate in use runs out; zero when it does not.
+func hurry(answer csr.Answer) time.Time {
+	if answer.Urgent {
+		return answer.Wake
+	}
+	return time.Time{}
 }
 
 // SetupWithManager adds the reconciler to mgr.
@@ -90,7 +110,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	one := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: names.SecretHub}}
+	one := ctrl.Request{NamespacedName: r.key()}
 	always := func(context.Context, client.Object) []ctrl.Request { return []ctrl.Request{one} }
 	first := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		queue.Add(one)
@@ -115,7 +135,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // ownSecret tells whether a Secret is the credential or its pending key.
 func (r *Reconciler) ownSecret(o client.Object) bool {
 	return o.GetNamespace() == r.Namespace &&
-		(o.GetName() == names.SecretHub || o.GetName() == csr.PendingName(r.request()))
+		(o.GetName() == r.key().Name || o.GetName() == csr.PendingName(r.request()))
+}
+
+// key names the Secret that keeps the credential.
+func (r *Reconciler) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Namespace, Name: cmp.Or(r.SecretName, names.SecretHub)}
 }
 
 // ownRequest tells whether a request object asks for the credential of a cluster, not of an add-on.
@@ -163,8 +188,5 @@ func (r *Reconciler) tell(ctx context.Context, plan csr.Plan) {
 	case csr.StepTake:
 		logger.Info("received a certificate from the hub", "rotateAt", plan.Wake)
 	case csr.StepNone, csr.StepForget, csr.StepCreate, csr.StepRecord, csr.StepWait:
-	}
-	if r.Joining && plan.Condition != nil && plan.Condition.Reason == csr.ReasonUpdateFailed {
-		logger.Info("no certificate yet", "reason", plan.Condition.Message)
 	}
 }

@@ -2,7 +2,9 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,4 +45,19 @@ func (r *Reconciler) publish(ctx context.Context, condition *metav1.Condition, n
 	reconcile.SetCondition(&after.Status.Conditions, *condition, now)
 	_, err := reconcile.PatchStatus(ctx, r.Hub.GetClient(), &before, after)
 	return err
+}
+
+// progress says in words for people what the joining waits for: what went wrong, else why there is no certificate, else
+// whose turn it is.
+func progress(cluster string, plan csr.Plan, failures ...error) string {
+	if err := errors.Join(failures...); err != nil && !reconcile.IsLostRace(err) {
+		return strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	if plan.Condition != nil && plan.Condition.Status == metav1.ConditionFalse {
+		return plan.Condition.Message
+	}
+	if plan.Step == csr.StepTake {
+		return "the hub issued the certificate of cluster " + cluster
+	}
+	return "waiting until the hub approves the certificate request of cluster " + cluster
 }

@@ -82,6 +82,7 @@ func (r *Reconciler) approve(ctx context.Context, f facts, v csrs.Verdict) error
 	if err := r.Client.SubResource("approval").Update(ctx, csr); err != nil {
 		return &stepError{partApproving, err}
 	}
+	r.counters.countApproved(csr)
 	log.FromContext(ctx).Info("approved a certificate request", "requester", csr.Spec.Username,
 		"subject", v.Expected.User, "signer", csr.Spec.SignerName)
 	return nil
@@ -108,6 +109,7 @@ func (r *Reconciler) sign(ctx context.Context, f facts, p plan) error {
 	if err := r.Client.Status().Update(ctx, csr); err != nil {
 		return &stepError{partStoring, err}
 	}
+	r.counters.countSigned(csr)
 	log.FromContext(ctx).Info("signed a certificate", "subject", p.verdict.Expected.User, "signer", csr.Spec.SignerName)
 	return nil
 }

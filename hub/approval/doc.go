@@ -17,6 +17,11 @@
 // cluster or add-on appears, is accepted or changes is judged again at once; one that waits for rights or for a Secret,
 // which the hub may not watch, is looked at again after a time that grows with its age, up to some minutes.
 //
+// What became of requests is counted: spokelet_csr_approved_total and spokelet_csr_signed_total by kind, "cluster" or
+// "addon", and spokelet_csr_refused_total by kind and rule, which is the reason of the Event. A request counts once per
+// rule however often it is looked at. The rule AwaitingApproval is the ordinary course of a first join without trusted
+// bootstrap users; all others are worth a look.
+//
 // A person's approval stands for the requester, not for the content: a signer signs an approved request only when its
 // content is the expected one, and even then copies nothing from it but the public key.
 package approval

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,10 +32,13 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Random gives the serial numbers of certificates, crypto/rand.Reader outside tests.
 	Random io.Reader
+	// Metrics receives the counters, see the package documentation; nil keeps them to ourselves.
+	Metrics prometheus.Registerer
 	// Workers is how many requests are judged at the same time.
 	Workers int
 
-	told told
+	told     told
+	counters counters
 }
 
 // Reconcile judges one request.

@@ -4,13 +4,18 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -158,4 +163,89 @@ func TestAnApprovalChangesNoObjectOfTheCache(t *testing.T) {
 	_, err = r.Reconcile(t.Context(), requestOf(csr))
 	require.Error(t, err, "and is tried again")
 	assert.Equal(t, 2, w.sent["update approval"])
+}
+
+// counted reads a counter.
+func counted(t *testing.T, vector *prometheus.CounterVec, labels ...string) float64 {
+	t.Helper()
+	var m dto.Metric
+	require.NoError(t, vector.WithLabelValues(labels...).Write(&m))
+	return m.GetCounter().GetValue()
+}
+
+func TestARefusalIsCountedOncePerRequestAndRule(t *testing.T) {
+	csr := requestFor(t, csrs.ForCluster("c1", "a"), "jane")
+	r, w := newReconciler(t, csr)
+	registry := prometheus.NewRegistry()
+	require.NoError(t, r.counters.register(registry))
+	look := func(r *Reconciler) error {
+		_, err := r.Reconcile(t.Context(), requestOf(csr))
+		return err
+	}
+	w.failOn = "create event"
+	require.Error(t, look(r))
+	require.Error(t, look(r))
+	assert.InDelta(t, 1, counted(t, r.counters.refused, "cluster", "AwaitingApproval"), 0, "also without an Event")
+	w.failOn = ""
+	require.NoError(t, look(r))
+	require.NoError(t, look(r))
+	assert.InDelta(t, 1, counted(t, r.counters.refused, "cluster", "AwaitingApproval"), 0)
+
+	t.Run("also when the same rule is told in other words", func(t *testing.T) {
+		f, err := r.observe(t.Context(), csr.Name)
+		require.NoError(t, err)
+		r.tell(t.Context(), f, &note{reason: "AwaitingApproval", message: "in other words"})
+		assert.InDelta(t, 1, counted(t, r.counters.refused, "cluster", "AwaitingApproval"), 0)
+		r.tell(t.Context(), f, &note{reason: "Another", message: "in other words"})
+		assert.InDelta(t, 1, counted(t, r.counters.refused, "cluster", "Another"), 0)
+	})
+	t.Run("and not again by a hub that was restarted", func(t *testing.T) {
+		restarted := &Reconciler{
+			Client: r.Client, AddOns: r.AddOns, Agents: r.Agents, AutoApproved: r.AutoApproved, Clock: r.Clock,
+		}
+		require.NoError(t, restarted.counters.register(nil))
+		require.NoError(t, look(restarted))
+		assert.InDelta(t, 0, counted(t, restarted.counters.refused, "cluster", "AwaitingApproval"), 0)
+	})
+	t.Run("and a second hub manager of the same process counts with the first", func(t *testing.T) {
+		second := &Reconciler{}
+		require.NoError(t, second.counters.register(registry))
+		second.counters.countRefused(csr, "Another")
+		assert.InDelta(t, 2, counted(t, r.counters.refused, "cluster", "Another"), 0)
+	})
+	t.Run("and a name that is taken by something else is told", func(t *testing.T) {
+		taken := prometheus.NewRegistry()
+		require.NoError(t, taken.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "spokelet_csr_refused_total"})))
+		require.ErrorContains(t, (&counters{}).register(taken), "registering the counters of certificate requests")
+	})
+}
+
+func TestAnApprovalIsCountedWhenItIsWritten(t *testing.T) {
+	csr := requestFor(t, csrs.ForCluster("c1", "a"), bootstrap)
+	r, w := newReconciler(t, csr)
+	require.NoError(t, r.counters.register(nil))
+	w.failOn = "update approval"
+	_, err := r.Reconcile(t.Context(), requestOf(csr))
+	require.Error(t, err)
+	assert.InDelta(t, 0, counted(t, r.counters.approved, "cluster"), 0)
+	w.failOn = ""
+	_, err = r.Reconcile(t.Context(), requestOf(csr))
+	require.NoError(t, err)
+	assert.InDelta(t, 1, counted(t, r.counters.approved, "cluster"), 0)
+}
+
+func TestEventsHavePossibleNamesWhateverRequestsAreCalled(t *testing.T) {
+	for name, want := range map[string]string{
+		"addon-c1-hello-x":        "addon-c1-hello-x",
+		"In Capitals: ä/b":        "n--apitals----b",
+		"...":                     "request",
+		"":                        "request",
+		strings.Repeat("é", 1000): "request",
+		strings.Repeat("x", 1000): strings.Repeat("x", 200),
+	} {
+		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
+		got := eventName(csr, &note{reason: "R"})
+		assert.Empty(t, validation.IsDNS1123Subdomain(got), got)
+		assert.Equal(t, want, got[:strings.LastIndex(got, ".")])
+	}
 }

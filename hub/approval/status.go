@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,20 +104,34 @@ func nextLook(since, now time.Time) time.Time {
 	return now.Add(min(max(now.Sub(since)/2, firstLook), lastLook))
 }
 
-// tell writes the note as an Event on the request and into the log, once per request and note.
+// tell writes the note as an Event on the request and into the log, once per request and note, and counts the rule that
+// it names, once per request and rule. The Event is the memory of both: a hub that was restarted says nothing twice. The
+// count does not wait for an Event that cannot be written at the moment.
 func (r *Reconciler) tell(ctx context.Context, f facts, n *note) reconcile.Outcome {
-	if n == nil || r.told.has(f.csr, n) {
+	if n == nil || !r.told.isNew(noteHash(f.csr, n)) {
 		return reconcile.Done()
 	}
 	err := r.Client.Create(ctx, eventOf(f, n))
-	switch {
-	case err == nil:
-		log.FromContext(ctx).Info("left a certificate request alone", "reason", n.reason, "message", n.message)
-	case !apierrors.IsAlreadyExists(err):
-		return reconcile.Retry(fmt.Errorf("writing an event about certificate request %s: %w", f.csr.Name, err))
+	if !apierrors.IsAlreadyExists(err) {
+		r.count(f.csr, n)
+		if err != nil {
+			return reconcile.Retry(fmt.Errorf("writing an event about certificate request %s: %w", f.csr.Name, err))
+		}
+		log.FromContext(ctx).Info("left a certificate request alone", "rule", n.reason, "request", f.csr.Name,
+			"requester", f.csr.Spec.Username, "message", n.message)
 	}
-	r.told.add(f.csr, n)
+	r.told.add(noteHash(f.csr, n))
 	return reconcile.Done()
+}
+
+// count counts a request under the rule of a note, unless another note with the same rule was counted.
+func (r *Reconciler) count(csr *certificatesv1.CertificateSigningRequest, n *note) {
+	rule := noteHash(csr, &note{reason: n.reason})
+	if !r.told.isNew(rule) {
+		return
+	}
+	r.told.add(rule)
+	r.counters.countRefused(csr, n.reason)
 }
 
 // eventOf writes a note as an Event whose name depends on request and note alone, so that it exists once.
@@ -142,10 +157,16 @@ func eventOf(f facts, n *note) *corev1.Event {
 	}
 }
 
-// eventName begins with the name of the request, cut to what fits and to what may stand before a dot.
+// eventName begins with the name of the request, cut to what fits. Requests may be called anything, Events not.
 func eventName(csr *certificatesv1.CertificateSigningRequest, n *note) string {
-	name := csr.Name[:min(len(csr.Name), maxNameInEvent)]
-	return fmt.Sprintf("%s.%x", strings.TrimRight(name, ".-"), noteHash(csr, n))
+	name := strings.Map(func(r rune) rune {
+		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') || r == '-' {
+			return r
+		}
+		return '-'
+	}, csr.Name)
+	name = strings.Trim(name[:min(len(name), maxNameInEvent)], "-")
+	return fmt.Sprintf("%s.%x", cmp.Or(name, "request"), noteHash(csr, n))
 }
 
 // noteHash tells notes apart, and requests that follow one another under the same name.
@@ -162,14 +183,12 @@ type told struct {
 	notes *lru.Cache
 }
 
-func (t *told) has(csr *certificatesv1.CertificateSigningRequest, n *note) bool {
-	_, found := t.cache().Get(noteHash(csr, n))
-	return found
+func (t *told) isNew(hash uint64) bool {
+	_, found := t.cache().Get(hash)
+	return !found
 }
 
-func (t *told) add(csr *certificatesv1.CertificateSigningRequest, n *note) {
-	t.cache().Add(noteHash(csr, n), struct{}{})
-}
+func (t *told) add(hash uint64) { t.cache().Add(hash, struct{}{}) }
 
 func (t *told) cache() *lru.Cache {
 	t.once.Do(func() { t.notes = lru.New(maxTold) })

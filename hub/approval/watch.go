@@ -49,6 +49,9 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 
 // SetupWithManager adds the controller to the manager of the hub.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := r.counters.register(r.Metrics); err != nil {
+		return fmt.Errorf("setting up %s: %w", controllerName, err)
+	}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		csr, ok := o.(*certificatesv1.CertificateSigningRequest)
 		return ok && csr.Labels[names.LabelClusterName] != "" && unfinished(csr)

@@ -17,17 +17,40 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// act runs the plan up to the marks. A stage is only begun when all before it succeeded; in a stage, one step that
-// fails does not keep the others from running. It returns the cluster as it is now.
+// act runs the plan up to the marks. The cluster itself is written first, but its finalizers go last. It returns the
+// cluster as it is now.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) (*clusterv1.ManagedCluster, error) {
-	latest := f.cluster
-	if p.cluster != nil {
-		if _, err := reconcile.PatchMain(ctx, r.Client, f.cluster, p.cluster); err != nil {
-			return latest, err
+	if p.phase == phaseDeleting {
+		if err := r.runStages(ctx, p.stages); err != nil {
+			return f.cluster, err
 		}
-		latest = p.cluster
+		return r.writeCluster(ctx, f, p)
 	}
-	for _, stage := range p.stages {
+	latest, err := r.writeCluster(ctx, f, p)
+	if err != nil {
+		return latest, err
+	}
+	return latest, r.runStages(ctx, p.stages)
+}
+
+// writeCluster writes what the plan changes of the cluster outside its status.
+func (r *Reconciler) writeCluster(ctx context.Context, f facts, p plan) (*clusterv1.ManagedCluster, error) {
+	if p.cluster == nil {
+		return f.cluster, nil
+	}
+	if _, err := reconcile.PatchMain(ctx, r.Client, f.cluster, p.cluster); err != nil {
+		return f.cluster, err
+	}
+	if p.voucher != nil {
+		log.FromContext(ctx).Info("accepted a cluster", "request", p.voucher.Name, "requester", p.voucher.Spec.Username)
+	}
+	return p.cluster, nil
+}
+
+// runStages runs the stages. One is only begun when all before it succeeded; in a stage, one step that fails does not
+// keep the others from running.
+func (r *Reconciler) runStages(ctx context.Context, stages [][]step) error {
+	for _, stage := range stages {
 		var failed []error
 		for _, s := range stage {
 			if err := r.run(ctx, s); err != nil {
@@ -35,10 +58,10 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) (*clusterv1.Manag
 			}
 		}
 		if len(failed) > 0 {
-			return latest, errors.Join(failed...)
+			return errors.Join(failed...)
 		}
 	}
-	return latest, nil
+	return nil
 }
 
 // run does one step. To delete what is gone already is no error.

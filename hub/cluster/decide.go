@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -48,21 +49,30 @@ type facts struct {
 	addons    []*addonv1beta1.ManagedClusterAddOn
 	// works are the ManifestWorks of the namespace, metadata only; read only where needsWorks says so.
 	works []*workv1.ManifestWork
+	// requests are the certificate requests that carry the label of the cluster; read only where the decision looks at
+	// them.
+	requests []*certificatesv1.CertificateSigningRequest
+	// autoAccepted are the users whose certificate requests let a new cluster in; exact names.
+	autoAccepted []string
 	// unseen is what the server holds though the caches do not show it; nil when it was not asked.
 	unseen *unseen
 }
 
-// unseen is the answer of the server to the question whether a namespace is really empty.
+// unseen is the answer of the server to the question whether a namespace is really empty and, of a cluster that the
+// cache does not show, whether it really does not exist.
 type unseen struct {
-	addons, works bool
-	err           error
+	cluster, addons, works bool
+	err                    error
 }
 
 // plan is what is to be done about one cluster.
 type plan struct {
 	phase phase
-	// cluster is the ManagedCluster with its finalizers and labels as they shall be; nil to leave it alone.
+	// cluster is the ManagedCluster with its finalizers, labels, taints and acceptance as they shall be; nil to leave it
+	// alone. It is written before the stages, and after them when the cluster is deleted.
 	cluster *clusterv1.ManagedCluster
+	// voucher is the certificate request on whose word the cluster is accepted; nil when it is not.
+	voucher *certificatesv1.CertificateSigningRequest
 	// stages are run one after the other; a stage is only begun when all steps before it succeeded.
 	stages [][]step
 	// marks are add-ons to be shown as Unknown.
@@ -116,13 +126,16 @@ func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
 }
 
 // needsWorks tells whether the decision depends on the ManifestWorks of the namespace.
-func needsWorks(p phase, have grants) bool {
-	return p == phaseDeleting || (p != phaseAccepted && have.work != nil)
+func needsWorks(p phase, f facts) bool {
+	return p == phaseDeleting || vanished(f) || (p != phaseAccepted && f.have.work != nil)
 }
 
 // needsProof tells whether access is about to be taken away because the caches show nothing that still needs it.
 func needsProof(p phase, f facts) bool {
-	if len(f.works) > 0 || (p == phaseDeleting && len(f.addons) > 0) {
+	switch {
+	case vanished(f):
+		return true
+	case len(f.works) > 0 || (p == phaseDeleting && len(f.addons) > 0):
 		return false
 	}
 	return f.have.work != nil || (p == phaseDeleting && !concludedEmpty(f.cluster))
@@ -132,22 +145,42 @@ func needsProof(p phase, f facts) bool {
 func decide(f facts) plan {
 	p := plan{phase: phaseOf(f.name, f.cluster)}
 	switch p.phase {
-	case phaseGone, phaseNew:
-		p.stages = [][]step{removeGrants(f, true)}
+	case phaseGone:
+		decideGone(f, &p)
+		return p
+	case phaseNew:
+		decideNew(f, &p)
 		return p
 	case phaseRefused:
-		p.refused = checkName(f.name)
+		p.refused, p.cluster = checkName(f.name), wantedCluster(f)
 		return p
 	case phaseDeleting:
 		decideDeleting(f, &p)
 	case phaseAccepted:
 		decideAccepted(f, &p)
 	case phaseDenied:
-		p.stages = [][]step{shrinkGrants(f)}
+		p.cluster, p.stages = wantedCluster(f), [][]step{shrinkGrants(f)}
 	}
 	decideSilence(f, &p)
 	p.marks = decideMarks(f, &p)
 	return p
+}
+
+// decideNew takes away what is left of an earlier cluster of the same name, and lets the new one in if a certificate
+// request vouches for it.
+func decideNew(f facts, p *plan) {
+	p.stages = [][]step{removeGrants(f, true, worksGone(f))}
+	p.cluster = wantedCluster(f)
+	if !needsVoucher(f, p.phase) {
+		return
+	}
+	if p.voucher = voucher(f); p.voucher == nil {
+		return
+	}
+	if p.cluster == nil {
+		p.cluster = f.cluster.DeepCopy()
+	}
+	autoAccept(p.cluster, f.now)
 }
 
 // decideAccepted plans all that an accepted cluster gets.
@@ -169,11 +202,14 @@ func decideAccepted(f facts, p *plan) {
 	p.stages = [][]step{ensureNamespace(f), append(access, ensureLease(f)...)}
 }
 
-// wantedCluster returns the cluster with our finalizer and the labels that mirror its add-ons; nil when it has them.
+// wantedCluster returns the cluster with our finalizer, the labels that mirror its add-ons and the taint that tells its
+// health; nil when it has them. A cluster gets the finalizer before it is accepted, because it may have add-ons, works
+// and certificate requests by then; one whose name is unusable gets none, because nothing is ever done for it.
 func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	want := f.cluster.DeepCopy()
-	changed := addFinalizer(want, names.FinalizerCluster)
+	changed := checkName(f.name) == nil && addFinalizer(want, names.FinalizerCluster)
 	changed = mirrorAddons(want, f.addons) || changed
+	changed = taint(want, f.now) || changed
 	if !changed {
 		return nil
 	}
@@ -216,12 +252,17 @@ func shrinkGrants(f facts) []step {
 	want := renderGrants(f.name, false)
 	steps := ensureRole(f.have.role, want.role)
 	steps = append(steps, ensureClusterBinding(f.have.binding, want.binding)...)
-	return append(steps, removeGrants(f, false)...)
+	return append(steps, removeGrants(f, false, worksGone(f))...)
+}
+
+// worksGone tells whether the server itself said that no ManifestWork is left.
+func worksGone(f facts) bool {
+	return len(f.works) == 0 && f.unseen != nil && f.unseen.err == nil && !f.unseen.works
 }
 
 // removeGrants takes the access in the namespace away, and with all also that outside of it. The access to
-// ManifestWorks stays usable until none is left, so that the agent can clean up.
-func removeGrants(f facts, all bool) []step {
+// ManifestWorks stays usable, though deleted, until free, so that the agent can clean up.
+func removeGrants(f facts, all, free bool) []step {
 	var steps []step
 	if all && ours(f.have.binding, f.name) {
 		steps = append(steps, step{verb: remove, object: f.have.binding})
@@ -235,8 +276,7 @@ func removeGrants(f facts, all bool) []step {
 	if !ours(f.have.work, f.name) {
 		return steps
 	}
-	empty := len(f.works) == 0 && f.unseen != nil && f.unseen.err == nil && !f.unseen.works
-	if freed := f.have.work.DeepCopy(); empty && dropFinalizer(freed, names.FinalizerManifestWork) {
+	if freed := f.have.work.DeepCopy(); free && dropFinalizer(freed, names.FinalizerManifestWork) {
 		steps = append(steps, step{verb: patch, have: f.have.work, object: freed})
 	}
 	if f.have.work.DeletionTimestamp.IsZero() {

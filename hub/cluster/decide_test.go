@@ -74,6 +74,7 @@ func steps(p plan) [][]string {
 	return all
 }
 
+// Row: hub/managedcluster/controller_test.go:35
 func TestASettledClusterNeedsNothing(t *testing.T) {
 	p := decide(settledFacts())
 	assert.Empty(t, steps(p))
@@ -81,6 +82,7 @@ func TestASettledClusterNeedsNothing(t *testing.T) {
 	assert.Equal(t, noon().Add(5*time.Minute), p.wake, "the next look is at the expiry of the lease")
 }
 
+// Row: hub/managedcluster/controller_test.go:35
 func TestANewlyAcceptedClusterGetsAllInOrder(t *testing.T) {
 	f := settledFacts()
 	f.cluster.Finalizers, f.cluster.Status = nil, clusterv1.ManagedClusterStatus{}
@@ -177,6 +179,7 @@ func TestANamespaceThatIsGoingIsWaitedFor(t *testing.T) {
 	assert.Equal(t, reasonError, got[0].Reason)
 }
 
+// Row: hub/managedcluster/controller_test.go:35
 func TestADeniedCluster(t *testing.T) {
 	denied := func() facts {
 		f := settledFacts()
@@ -237,6 +240,8 @@ func TestTheSharedRolesAreNeverRemovedWithACluster(t *testing.T) {
 	}
 }
 
+// Row: hub/managedcluster/controller_test.go:35
+// Row: hub/gc/*_test.go
 func TestADeletedClusterIsTakenApartInOrder(t *testing.T) {
 	leaving := func(change func(*facts)) facts {
 		f := settledFacts()
@@ -362,6 +367,7 @@ func TestWhatTurnsAnAcceptedClusterIntoOneThatIsNot(t *testing.T) {
 	}
 }
 
+// Row: hub/clusterrole/controller_test.go:24
 func TestTheSharedRolesLiveAsLongAsThereIsACluster(t *testing.T) {
 	have := settledFacts().shared
 	assert.Empty(t, decideShared(have, true))

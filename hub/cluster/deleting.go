@@ -26,41 +26,79 @@ const (
 	lastPriority = 100
 )
 
-// decideDeleting plans the next step of removing a cluster: add-ons, then ManifestWorks, then access, then finalizers.
-// Inside a kind, objects of a lower clean-up priority are gone before the next are deleted.
+// decideDeleting plans the next step of removing a cluster: add-ons, then ManifestWorks, then certificate requests, then
+// access and lease, then finalizers. With these go the requests that an agent made while it still could.
 func decideDeleting(f facts, p *plan) {
-	addons, works := objects(f.addons), objects(f.works)
+	if checkName(f.name) != nil && !slices.ContainsFunc(f.cluster.Finalizers, isOurs) {
+		return // Nothing was ever done for a cluster of such a name.
+	}
+	var next []step
+	next, p.remaining = removeNext(f)
 	switch {
-	case len(addons) > 0:
-		p.stages = [][]step{removeFirst(addons)}
-		p.remaining = tell("ManagedClusterAddOn", addons)
-		if len(works) > 0 {
-			p.remaining += ", then " + tell("ManifestWork", works)
-		}
-	case f.unseen != nil && f.unseen.err == nil && f.unseen.addons:
-		p.remaining = "a ManagedClusterAddOn that was created a moment ago"
-	case len(works) > 0:
-		p.stages = [][]step{removeFirst(works)}
-		p.remaining = tell("ManifestWork", works)
-	case f.unseen != nil && f.unseen.err == nil && f.unseen.works:
-		p.remaining = "a ManifestWork that was created a moment ago"
+	case p.remaining != "":
+		p.stages = [][]step{next}
 	case concludedEmpty(f.cluster):
+		p.stages = [][]step{removeRequests(f)}
 		p.cluster = f.cluster.DeepCopy()
 		if !dropFinalizer(p.cluster, names.FinalizerCluster, finalizerGC) {
 			p.cluster = nil
 		}
-	case f.unseen == nil:
-		p.blocked = errors.New("the server was not asked whether anything is left")
-	case f.unseen.err != nil:
-		p.blocked = fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.unseen.err)
+	case f.unseen == nil || f.unseen.err != nil:
+		p.blocked = notAsked(f)
 	default:
-		steps := removeGrants(f, true)
-		if f.lease != nil {
-			steps = append(steps, step{verb: remove, object: f.lease})
-		}
-		p.stages = [][]step{steps}
+		p.stages = [][]step{removeRequests(f), append(removeGrants(f, true, worksGone(f)), removeLease(f)...)}
 	}
 }
+
+func isOurs(finalizer string) bool {
+	return finalizer == names.FinalizerCluster || finalizer == finalizerGC
+}
+
+// notAsked says why nothing is known about what the server still holds.
+func notAsked(f facts) error {
+	if f.unseen == nil {
+		return errors.New("the server was not asked whether anything is left")
+	}
+	return fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.unseen.err)
+}
+
+// removeNext deletes what goes next of add-ons and ManifestWorks, and says what is left of them; empty when nothing is.
+// Inside a kind, objects of a lower clean-up priority are gone before the next are deleted.
+func removeNext(f facts) ([]step, string) {
+	addons, works := objects(f.addons), objects(f.works)
+	asked := f.unseen != nil && f.unseen.err == nil
+	switch {
+	case len(addons) > 0 && len(works) > 0:
+		return removeFirst(addons), tell("ManagedClusterAddOn", addons) + ", then " + tell("ManifestWork", works)
+	case len(addons) > 0:
+		return removeFirst(addons), tell("ManagedClusterAddOn", addons)
+	case asked && f.unseen.addons:
+		return nil, "a ManagedClusterAddOn that was created a moment ago"
+	case len(works) > 0:
+		return removeFirst(works), tell("ManifestWork", works)
+	case asked && f.unseen.works:
+		return nil, "a ManifestWork that was created a moment ago"
+	}
+	return nil, ""
+}
+
+func removeLease(f facts) []step {
+	if f.lease == nil {
+		return nil
+	}
+	return []step{{verb: remove, object: f.lease}}
+}
+
+func removeRequests(f facts) []step {
+	var steps []step
+	for _, request := range ownRequests(f.name, f.requests) {
+		steps = append(steps, step{verb: remove, object: request})
+	}
+	return steps
+}
+
+// removeOwn deletes what else on the hub is the cluster's own.
+func removeOwn(f facts) []step { return append(removeLease(f), removeRequests(f)...) }
 
 // concludedEmpty tells whether an earlier pass found nothing left and said so.
 func concludedEmpty(cluster *clusterv1.ManagedCluster) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,12 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/lease"
 )
 
 // observe reads the facts about one cluster, from the caches but for what doc.go names.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{name: name, now: r.Clock.Now()}
+	f := facts{name: name, now: r.Clock.Now(), autoAccepted: r.AutoAccepted}
 	var err error
 	if f.cluster, err = get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
 		return f, err
@@ -31,20 +33,45 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 		return f, err
 	}
 	p := phaseOf(name, f.cluster)
-	if p != phaseGone {
+	if p != phaseGone || vanished(f) {
 		if err := r.observeOwn(ctx, &f, p); err != nil {
 			return f, err
 		}
 	}
-	if needsWorks(p, f.have) {
+	if needsWorks(p, f) {
 		if f.works, err = r.works(ctx, name); err != nil {
 			return f, err
 		}
 		if needsProof(p, f) {
-			f.unseen = r.prove(ctx, name)
+			f.unseen = r.prove(ctx, f)
 		}
 	}
-	return f, nil
+	f.requests, err = r.observeRequests(ctx, f, p)
+	return f, err
+}
+
+// observeRequests reads the certificate requests of a cluster, if it may be accepted on their word or is about to lose
+// them. Before nothing is left to know the cluster by, they are read from the server.
+func (r *Reconciler) observeRequests(
+	ctx context.Context, f facts, p phase,
+) ([]*certificatesv1.CertificateSigningRequest, error) {
+	var list certificatesv1.CertificateSigningRequestList
+	var err error
+	empty := len(f.addons) == 0 && len(f.works) == 0 && checkName(f.name) == nil
+	switch {
+	case empty && vanished(f), empty && p == phaseDeleting && concludedEmpty(f.cluster):
+		err = r.Live.List(ctx, &list, client.MatchingLabels{names.LabelClusterName: f.name})
+	case empty && p == phaseDeleting, p != phaseGone && needsVoucher(f, p):
+		err = r.Client.List(ctx, &list, client.MatchingFields{indexRequests: f.name})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", f.name, err)
+	}
+	requests := make([]*certificatesv1.CertificateSigningRequest, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, &list.Items[i])
+	}
+	return requests, nil
 }
 
 // observeGrants reads what access there is.
@@ -65,7 +92,7 @@ func (r *Reconciler) observeGrants(ctx context.Context, f *facts) error {
 	return err
 }
 
-// observeOwn reads the rest of what belongs to a cluster that exists.
+// observeOwn reads the rest of what belongs to a cluster.
 func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 	var err error
 	if f.shared, err = r.observeShared(ctx); err != nil {
@@ -90,8 +117,11 @@ func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error 
 	if f.lease, err = get(ctx, r.Client, key, &coordinationv1.Lease{}); err != nil || f.lease == nil {
 		return err
 	}
+	if p == phaseGone || p == phaseNew || p == phaseRefused {
+		return nil
+	}
 	known := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
-	if p == phaseNew || p == phaseRefused || (known != nil && known.Status == metav1.ConditionUnknown) {
+	if known != nil && known.Status == metav1.ConditionUnknown {
 		return nil
 	}
 	grace := lease.ClusterGrace(f.cluster.Spec.LeaseDurationSeconds)
@@ -138,19 +168,26 @@ func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.Man
 	return all, nil
 }
 
-// prove asks the server whether a namespace holds an add-on or a ManifestWork.
-func (r *Reconciler) prove(ctx context.Context, namespace string) *unseen {
+// prove asks the server whether the namespace of a cluster holds an add-on or a ManifestWork and, where the cache does
+// not show the cluster, whether there is one.
+func (r *Reconciler) prove(ctx context.Context, f facts) *unseen {
+	var found unseen
+	if f.cluster == nil {
+		cluster, err := get(ctx, r.Live, types.NamespacedName{Name: f.name}, &clusterv1.ManagedCluster{})
+		if found.cluster, found.err = cluster != nil, err; cluster != nil || err != nil {
+			return &found
+		}
+	}
 	addons := schema.GroupVersionKind{
 		Group: addonv1beta1.GroupName, Version: string(r.AddOns.Wire), Kind: "ManagedClusterAddOnList",
 	}
 	if r.AddOns.Wire == "" {
 		addons.Version = string(addonapi.WireAlpha)
 	}
-	var found unseen
-	if found.addons, found.err = r.any(ctx, namespace, addons); found.err != nil {
+	if found.addons, found.err = r.any(ctx, f.name, addons); found.err != nil {
 		return &found
 	}
-	found.works, found.err = r.any(ctx, namespace, workKind("ManifestWorkList"))
+	found.works, found.err = r.any(ctx, f.name, workKind("ManifestWorkList"))
 	return &found
 }
 

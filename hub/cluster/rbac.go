@@ -65,14 +65,16 @@ func renderGrants(cluster string, accepted bool) grants {
 	return g
 }
 
-// sharedRoles returns the two ClusterRoles that all clusters share, in fixed order.
+// sharedRoles returns the two ClusterRoles that all clusters share, in fixed order. Other than in the contract, an agent
+// may change no Lease of its namespace but its heartbeat.
 func sharedRoles() []*rbacv1.ClusterRole {
 	labels := map[string]string{names.LabelClusterName: ""}
 	return []*rbacv1.ClusterRole{
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: roleRegistration, Labels: labels},
 			Rules: []rbacv1.PolicyRule{
-				rule(coordinationv1.GroupName, "leases", "get", "list", "watch", "update"),
+				rule(coordinationv1.GroupName, "leases", "get", "list", "watch"),
+				named(rule(coordinationv1.GroupName, "leases", "update"), names.LeaseCluster),
 				rule(addonv1beta1.GroupName, "managedclusteraddons", "get", "list", "watch"),
 				rule(addonv1beta1.GroupName, "managedclusteraddons/status", "patch", "update"),
 				rule(eventsv1.GroupName, "events", "create"),

@@ -79,7 +79,8 @@ func TestTheSharedRolesAreThoseOfTheContract(t *testing.T) {
 	}
 	assert.Equal(t, roleRegistration, roles[0].Name)
 	assert.Equal(t, []rbacv1.PolicyRule{
-		rule("coordination.k8s.io", "leases", "get", "list", "watch", "update"),
+		rule("coordination.k8s.io", "leases", "get", "list", "watch"),
+		named(rule("coordination.k8s.io", "leases", "update"), "managed-cluster-lease"),
 		rule("addon.open-cluster-management.io", "managedclusteraddons", "get", "list", "watch"),
 		rule("addon.open-cluster-management.io", "managedclusteraddons/status", "patch", "update"),
 		rule("events.k8s.io", "events", "create"),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,7 +19,8 @@ import (
 
 // Reconciler is the hub's side of ManagedClusters.
 type Reconciler struct {
-	// Client reads from the cache of the manager, which shows ManifestWorks of add-ons only, and writes.
+	// Client reads from the cache of the manager, which shows ManifestWorks of add-ons only, and writes. Index was called
+	// on the cache, and its Leases went through TrimLease or nothing.
 	Client client.Client
 	// Live reads from the server.
 	Live client.Reader
@@ -25,6 +28,11 @@ type Reconciler struct {
 	AddOns addonapi.Client
 	// ForeignWorks shows the metadata of the ManifestWorks that the cache of Client does not show.
 	ForeignWorks cache.Cache
+	// AutoAccepted are the users whose certificate request for a new cluster lets that cluster in; exact names. They are
+	// those whose requests are approved without a person.
+	AutoAccepted []string
+	// Recorder tells in the namespace of a cluster that it fell silent; nil tells nobody.
+	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Workers is how many clusters have a pass running at the same time.
@@ -62,8 +70,25 @@ func (r *Reconciler) publish(
 	}
 	if changed && err == nil {
 		log.FromContext(ctx).Info("the cluster changed", "conditions", told(before, after))
+		if fellSilent(before, after) {
+			r.tellSilence(f)
+		}
 	}
 	return reconcile.Done()
+}
+
+// tellSilence tells in the namespace of the cluster, if there is one, that its agent fell silent.
+func (r *Reconciler) tellSilence(f facts) {
+	if r.Recorder == nil || f.namespace == nil || !f.namespace.DeletionTimestamp.IsZero() {
+		return
+	}
+	// Events on an object without a namespace would go to namespace "default".
+	about := &corev1.ObjectReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "ManagedCluster",
+		Namespace: f.name, Name: f.name, UID: f.cluster.UID,
+	}
+	r.Recorder.Eventf(about, nil, corev1.EventTypeWarning, "AvailableUnknown", "Expire",
+		"The cluster is Unknown: %s", messageSilent)
 }
 
 // settled says how a pass ends whose writes all succeeded.
@@ -71,7 +96,7 @@ func settled(p plan) reconcile.Outcome {
 	switch {
 	case p.refused != nil:
 		return reconcile.Stalled(p.refused)
-	case p.blocked != nil && p.phase == phaseDeleting:
+	case p.blocked != nil && (p.phase == phaseDeleting || p.phase == phaseGone):
 		return reconcile.Retry(p.blocked)
 	case p.blocked != nil || p.remaining != "":
 		return reconcile.Waiting(p.wake)

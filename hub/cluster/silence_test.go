@@ -10,11 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// Row: hub/lease/controller_test.go:30
+// Row: hub/lease/controller_test.go:237
 func TestWhenAClusterCountsAsSilent(t *testing.T) {
 	tests := map[string]struct {
 		change func(*facts)
@@ -65,6 +66,7 @@ func TestWhenAClusterCountsAsSilent(t *testing.T) {
 	}
 }
 
+// Row: hub/addon/healthcheck_controller_test.go:24
 func TestAddOnsOfASilentClusterAreMarked(t *testing.T) {
 	since := noon().Add(-time.Hour)
 	addon := func(conditions ...metav1.Condition) *addonv1beta1.ManagedClusterAddOn {
@@ -124,6 +126,8 @@ func TestAddOnsOfASilentClusterAreMarked(t *testing.T) {
 	}
 }
 
+// Row: discovery_controller_test.go:25
+// Row: discovery_controller_test.go:83
 func TestLabelsMirrorTheHealthOfAddOns(t *testing.T) {
 	addon := func(name string, status metav1.ConditionStatus) *addonv1beta1.ManagedClusterAddOn {
 		a := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -174,7 +178,8 @@ func TestARenewalWakesNobody(t *testing.T) {
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			assert.Equal(t, tc.want, leaseChanges().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}))
+			grace := func() time.Duration { t.Error("nobody has to look up the cluster"); return 0 }
+			assert.Equal(t, tc.want, leaseMatters(tc.before, tc.after, grace))
 		})
 	}
 }

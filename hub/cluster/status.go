@@ -36,6 +36,9 @@ func conditions(f facts, p plan, failed error) []metav1.Condition {
 	case phaseRefused, phaseAccepted, phaseDenied:
 		all = append(all, acceptance(f, p, failed)...)
 	}
+	if synced := clockCondition(f); synced != nil && p.phase == phaseAccepted {
+		all = append(all, *synced)
+	}
 	available := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if p.silent && (available == nil || available.Status != metav1.ConditionUnknown) {
 		all = append(all, metav1.Condition{
@@ -44,6 +47,15 @@ func conditions(f facts, p plan, failed error) []metav1.Condition {
 		})
 	}
 	return all
+}
+
+// fellSilent tells whether a status write is the one that said that the agent is silent.
+func fellSilent(before, after *clusterv1.ManagedCluster) bool {
+	unknown := func(c *clusterv1.ManagedCluster) bool {
+		return meta.IsStatusConditionPresentAndEqual(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable,
+			metav1.ConditionUnknown)
+	}
+	return !unknown(before) && unknown(after)
 }
 
 // acceptance says whether the cluster is in. A race that was lost says nothing, and what may pass by itself does not

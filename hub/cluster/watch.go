@@ -2,13 +2,17 @@ package cluster
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -24,10 +28,13 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/lease"
 )
 
 // Name is the name of the controller.
 const Name = "hub.cluster"
+
+type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
 // SetupWithManager registers the reconciler and what wakes it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -45,7 +52,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&rbacv1.ClusterRole{}, byLabel).
 		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
 		Watches(&rbacv1.RoleBinding{}, byLabel).
-		Watches(&coordinationv1.Lease{}, byNamespace, builder.WithPredicates(leaseChanges())).
+		Watches(&coordinationv1.Lease{}, r.ofLease()).
+		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel, builder.WithPredicates(r.vouching())).
 		Watches(r.AddOns.WatchedAddOn(), byNamespace, builder.WithPredicates(addonChanges())).
 		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(comings())).
 		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, comings())).
@@ -106,13 +114,44 @@ func leaving() predicate.Funcs {
 	}
 }
 
-// leaseChanges lets a Lease through unless it was just renewed: the pass at its old expiry sees the new one.
-func leaseChanges() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		older, ok1 := e.ObjectOld.(*coordinationv1.Lease)
-		newer, ok2 := e.ObjectNew.(*coordinationv1.Lease)
-		return ok1 && ok2 && !onlyRenewed(older, newer)
-	}}
+// ofLease wakes the cluster of a Lease unless that was just renewed: the pass at its old expiry sees the new one.
+func (r *Reconciler) ofLease() handler.EventHandler {
+	add := func(o client.Object, q queue) {
+		q.Add(ctrlreconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}})
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			older, ok1 := e.ObjectOld.(*coordinationv1.Lease)
+			newer, ok2 := e.ObjectNew.(*coordinationv1.Lease)
+			if ok1 && ok2 && leaseMatters(older, newer, func() time.Duration { return r.grace(ctx, newer.Namespace) }) {
+				add(newer, q)
+			}
+		},
+	}
+}
+
+// leaseMatters tells whether a change of a cluster's lease is more than a heartbeat like the one before.
+func leaseMatters(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
+	return !onlyRenewed(older, newer) || clockTurned(older, newer, grace)
+}
+
+// grace is how long a cluster may be silent, as far as the cache knows it.
+func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
+	var cluster clusterv1.ManagedCluster
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster); err != nil {
+		return lease.ClusterGrace(0)
+	}
+	return lease.ClusterGrace(cluster.Spec.LeaseDurationSeconds)
+}
+
+// vouching lets certificate requests through on whose word a cluster might be accepted.
+func (r *Reconciler) vouching() predicate.Predicate {
+	return predicate.And[client.Object](comings(), predicate.NewPredicateFuncs(func(o client.Object) bool {
+		request, ok := o.(*certificatesv1.CertificateSigningRequest)
+		return ok && request.DeletionTimestamp.IsZero() && slices.Contains(r.AutoAccepted, request.Spec.Username)
+	}))
 }
 
 // onlyRenewed tells whether nothing of a cluster's lease changed but that it was renewed.

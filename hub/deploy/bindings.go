@@ -17,16 +17,16 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// planBindings plans the RoleBindings that give the agent its roles on the hub, and removes those in the cluster's
-// namespace that are no longer wanted.
-func planBindings(f facts) []step[*rbacv1.RoleBinding] {
+// planBindings plans the RoleBindings that give the agent its roles on the hub, and removes those of this cluster that
+// are no longer wanted. account is who the agent is besides the groups of its certificates; nil for nobody.
+func planBindings(f facts, account *rbacv1.Subject) []step[*rbacv1.RoleBinding] {
 	existing := make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings))
 	for _, binding := range f.bindings {
 		existing[types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name}] = binding
 	}
 	var steps []step[*rbacv1.RoleBinding]
 	wanted := map[types.NamespacedName]bool{}
-	for _, permission := range distinct(f.setup.Permissions) {
+	for _, permission := range grants(f.cluster.Name, distinct(f.setup.Permissions), account) {
 		key := bindingKey(f, permission, existing, wanted)
 		wanted[key] = true
 		desired := desiredBinding(f, key, permission)
@@ -37,11 +37,45 @@ func planBindings(f facts) []step[*rbacv1.RoleBinding] {
 	for _, key := range slices.SortedFunc(maps.Keys(existing), func(a, b types.NamespacedName) int {
 		return strings.Compare(a.String(), b.String())
 	}) {
-		if binding := existing[key]; !wanted[key] && key.Namespace == f.cluster.Name && ours(binding, f.addOn) {
+		if binding := existing[key]; !wanted[key] && ofCluster(binding, f) {
 			steps = append(steps, step[*rbacv1.RoleBinding]{verb: remove, before: binding})
 		}
 	}
 	return steps
+}
+
+// grant is a role that is bound.
+type grant struct {
+	addon.Permission
+	// own is a binding for this one cluster outside of its namespace.
+	own bool
+}
+
+// grants returns what is to be bound. A ServiceAccount joins the groups in the namespace of its cluster; elsewhere, where
+// one binding serves all clusters, it gets a binding of its own, so that no cluster ever writes what another one needs.
+func grants(cluster string, permissions []addon.Permission, account *rbacv1.Subject) []grant {
+	all := make([]grant, 0, len(permissions))
+	for _, permission := range permissions {
+		if account != nil && permission.Namespace == cluster {
+			permission.Subjects = append(slices.Clone(permission.Subjects), *account)
+		}
+		all = append(all, grant{Permission: permission})
+		if account != nil && permission.Namespace != cluster {
+			permission.Subjects = []rbacv1.Subject{*account}
+			all = append(all, grant{Permission: permission, own: true})
+		}
+	}
+	return all
+}
+
+// ofCluster tells whether a binding is for this add-on on this cluster alone, and not for an earlier add-on of its name.
+func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
+	if binding.Namespace == f.cluster.Name {
+		return ours(binding, f.addOn)
+	}
+	_, template := binding.Labels[names.LabelAddonTemplate]
+	return template && binding.Labels[names.LabelAddonName] == f.addOn.Name &&
+		binding.Labels[names.LabelClusterName] == f.cluster.Name
 }
 
 // distinct drops permissions that stand there twice.
@@ -61,15 +95,18 @@ func distinct(permissions []addon.Permission) []addon.Permission {
 // name is taken by another role: by an earlier permission, or, in a namespace that the add-on shares over all clusters,
 // by what another cluster has bound. Then the role itself is hashed into the name.
 func bindingKey(
-	f facts, permission addon.Permission, existing map[types.NamespacedName]*rbacv1.RoleBinding,
+	f facts, permission grant, existing map[types.NamespacedName]*rbacv1.RoleBinding,
 	taken map[types.NamespacedName]bool,
 ) types.NamespacedName {
 	key := types.NamespacedName{
 		Namespace: permission.Namespace,
 		Name:      "open-cluster-management:" + f.addOn.Name + ":" + strings.ToLower(permission.RoleRef.Kind) + ":agent",
 	}
+	if permission.own {
+		key.Name += ":cluster:" + f.cluster.Name
+	}
 	there := existing[key]
-	shared := permission.Namespace != f.cluster.Name
+	shared := permission.Namespace != f.cluster.Name && !permission.own
 	if taken[key] || (shared && there != nil && there.RoleRef != permission.RoleRef) {
 		sum := sha256.Sum256([]byte(permission.RoleRef.Kind + "/" + permission.RoleRef.Name))
 		key.Name += ":" + hex.EncodeToString(sum[:4])
@@ -77,7 +114,7 @@ func bindingKey(
 	return key
 }
 
-func desiredBinding(f facts, key types.NamespacedName, permission addon.Permission) *rbacv1.RoleBinding {
+func desiredBinding(f facts, key types.NamespacedName, permission grant) *rbacv1.RoleBinding {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: key.Namespace, Name: key.Name,
@@ -90,7 +127,10 @@ func desiredBinding(f facts, key types.NamespacedName, permission addon.Permissi
 		binding.OwnerReferences = []metav1.OwnerReference{ownerReference(f.addOn, false)}
 		return binding
 	}
-	// A binding for all clusters goes with the add-on as a whole.
+	if permission.own {
+		binding.Labels[names.LabelClusterName] = f.cluster.Name
+	}
+	// A binding elsewhere goes with the add-on as a whole; one for a cluster alone is also removed by hub/token.
 	for _, owner := range f.addOn.OwnerReferences {
 		if owner.Kind == "ClusterManagementAddOn" && owner.Name == f.addOn.Name {
 			owner.Controller, owner.BlockOwnerDeletion = nil, nil

@@ -1,12 +1,14 @@
 package deploy
 
 import (
-	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/token"
 )
 
 // verb is what is done to an object.
@@ -52,7 +54,7 @@ func decide(f facts) plan {
 		p.pending = pendingPermissions(f, p.registrations)
 	}
 	if f.registrationsErr == nil && f.setupErr == nil && p.pending == "" {
-		p.bindings = planBindings(f)
+		p.bindings = planBindings(f, account(f, p.registrations))
 	}
 	if p.worksErr == nil {
 		p.works, p.kept, p.worksErr = planWorks(f)
@@ -63,16 +65,32 @@ func decide(f facts) plan {
 	return p
 }
 
-// pendingPermissions says why the agent cannot be given roles yet.
+// pendingPermissions says why the agent cannot be given roles yet, in the words of the contract (registration 4.4): with
+// the driver token it first says that it is the ServiceAccount of the add-on.
 func pendingPermissions(f facts, registrations []addonv1beta1.RegistrationConfig) string {
 	if len(f.setup.Permissions) == 0 {
 		return ""
 	}
 	for _, r := range registrations {
-		if r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver == driverToken {
-			return fmt.Sprintf("The agent of cluster %s takes tokens of ServiceAccount %s/%s%s, which this hub does not "+
-				"serve yet: run the agent with the csr driver.", f.cluster.Name, f.cluster.Name, f.addOn.Name, agentSuffix)
+		if byToken(r) && r.KubeClient.Subject.User == "" {
+			return "registration subject not ready"
 		}
 	}
 	return ""
+}
+
+// account returns who the agent is on the hub besides the groups of its certificates; nil unless it takes tokens. It is
+// computed here, never read from a status.
+func account(f facts, registrations []addonv1beta1.RegistrationConfig) *rbacv1.Subject {
+	if !slices.ContainsFunc(registrations, byToken) {
+		return nil
+	}
+	return &rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Namespace: f.cluster.Name, Name: token.ServiceAccountName(f.addOn.Name),
+	}
+}
+
+// byToken tells whether a registration is for a token of a ServiceAccount.
+func byToken(r addonv1beta1.RegistrationConfig) bool {
+	return r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver == token.Driver
 }

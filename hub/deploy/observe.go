@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -72,7 +73,12 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
 	}
-	f.bindings, err = r.listBindings(ctx, key, f.setup.Permissions)
+	if f.bindings, err = r.listBindings(ctx, key, f.setup.Permissions); err != nil {
+		return facts{}, err
+	}
+	if slices.ContainsFunc(f.addOn.Status.Registrations, byToken) {
+		f.bindings, err = r.addOwnBindings(ctx, key, f.bindings)
+	}
 	return f, err
 }
 
@@ -107,6 +113,27 @@ func (r *Reconciler) listBindings(
 			return nil, fmt.Errorf("listing the RoleBindings of add-on %s in namespace %s: %w", key, namespace, err)
 		}
 		for i := range list.Items {
+			bindings = append(bindings, &list.Items[i])
+		}
+	}
+	return bindings, nil
+}
+
+// addOwnBindings adds the bindings for this one cluster in namespaces that are not listed yet.
+func (r *Reconciler) addOwnBindings(
+	ctx context.Context, key types.NamespacedName, bindings []*rbacv1.RoleBinding,
+) ([]*rbacv1.RoleBinding, error) {
+	known := map[types.UID]bool{}
+	for _, binding := range bindings {
+		known[binding.UID] = true
+	}
+	var list rbacv1.RoleBindingList
+	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexOwn: key.String()})
+	if err != nil {
+		return nil, fmt.Errorf("listing the RoleBindings of the ServiceAccount of add-on %s: %w", key, err)
+	}
+	for i := range list.Items {
+		if !known[list.Items[i].UID] {
 			bindings = append(bindings, &list.Items[i])
 		}
 	}

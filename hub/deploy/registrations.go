@@ -4,13 +4,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
-)
-
-const (
-	// driverToken is the driver of an agent that takes tokens of a ServiceAccount.
-	driverToken = "token"
-	// agentSuffix ends the name of the ServiceAccount of an add-on on the hub.
-	agentSuffix = "-agent"
+	"github.com/spokelet/spokelet/token"
 )
 
 // mergeRegistrations returns what status.registrations is to say: what the hub wants, with the driver that the agent of
@@ -55,9 +49,9 @@ func mergeKubeClient(
 	subject := wanted.Subject.BaseSubject
 	switch wanted.Driver {
 	case "":
-	case driverToken:
+	case token.Driver:
 		subject = addonv1beta1.BaseSubject{}
-		if user := serviceAccountUser(cluster, addOn); stored.Subject.User == user && len(stored.Subject.Groups) == 0 {
+		if user := token.User(cluster, addOn); stored.Subject.User == user && len(stored.Subject.Groups) == 0 {
 			subject.User = user
 		}
 	default:
@@ -68,9 +62,4 @@ func mergeKubeClient(
 	}
 	wanted.Subject.BaseSubject = subject
 	return wanted
-}
-
-// serviceAccountUser is the user that an agent with the token driver is.
-func serviceAccountUser(cluster, addOn string) string {
-	return "system:serviceaccount:" + cluster + ":" + addOn + agentSuffix
 }

@@ -148,7 +148,7 @@ func TestPlanBindings(t *testing.T) {
 				Controller: new(true), BlockOwnerDeletion: new(true),
 			}}
 			f.setup.Permissions = test.existing
-			for _, s := range planBindings(f) {
+			for _, s := range planBindings(f, nil) {
 				f.bindings = append(f.bindings, s.after)
 			}
 			if test.change != nil {
@@ -156,7 +156,7 @@ func TestPlanBindings(t *testing.T) {
 			}
 			f.setup.Permissions = test.permissions
 			var got []string
-			for _, s := range planBindings(f) {
+			for _, s := range planBindings(f, nil) {
 				if s.verb == remove {
 					got = append(got, "remove "+s.before.Namespace+"/"+s.before.Name)
 					continue
@@ -404,7 +404,7 @@ func TestUnknownDeletesNothing(t *testing.T) {
 	f := factsOf(configMap("a", 1))
 	f.setup.Permissions = []addon.Permission{permission("c1", "ClusterRole", "admin")}
 	f, _ = simulate(t, f)
-	for _, s := range planBindings(f) {
+	for _, s := range planBindings(f, nil) {
 		f.bindings = append(f.bindings, s.after)
 	}
 	for name, err := range map[string]error{

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,6 +24,25 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
+
+// indexOwn finds the bindings of an add-on for one cluster outside of the cluster's namespace.
+const indexOwn = "spokelet.io/own-binding"
+
+// Index prepares the cache; it must be called once before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &rbacv1.RoleBinding{}, indexOwn, func(o client.Object) []string {
+		labels := o.GetLabels()
+		cluster, addOn := labels[names.LabelClusterName], labels[names.LabelAddonName]
+		if _, template := labels[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
+			return nil
+		}
+		return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing the bindings of add-ons: %w", err)
+	}
+	return nil
+}
 
 // SetupWithManager registers the reconciler and what wakes it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -68,6 +88,9 @@ func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctr
 		if owner.Kind == "ManagedClusterAddOn" {
 			return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: binding.GetNamespace(), Name: addOn}}}
 		}
+	}
+	if cluster := binding.GetLabels()[names.LabelClusterName]; cluster != "" {
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: addOn}}}
 	}
 	return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool { return a.Name == addOn })
 }

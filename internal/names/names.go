@@ -63,6 +63,8 @@ const (
 	CredentialPending = "pending"
 	// AnnotationHub on the Secret of an add-on says from which hub the credential is, in one short string.
 	AnnotationHub = "spokelet.io/hub"
+	// AnnotationIssuedAt on a credential Secret says when the agent got the certificate in it, RFC 3339.
+	AnnotationIssuedAt = "spokelet.io/issued-at"
 )
 
 // Finalizers of the Open Cluster Management APIs.

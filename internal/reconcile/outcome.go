@@ -1,12 +1,14 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -52,6 +54,15 @@ func Retry(err error) Outcome {
 		return Done()
 	}
 	return Outcome{class: ClassRetry, err: err}
+}
+
+// RetryBy is FromError for what may not be left to a back-off that grows: err is logged and the pass repeated at wake.
+func RetryBy(ctx context.Context, err error, wake time.Time) Outcome {
+	if err == nil || IsLostRace(err) || wake.IsZero() {
+		return FromError(err)
+	}
+	log.FromContext(ctx).Error(err, "failed, and is tried again", "at", wake)
+	return Waiting(wake)
 }
 
 // Stalled says that err needs a person; it is logged once and not retried until an input changes.

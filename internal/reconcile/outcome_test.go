@@ -53,6 +53,14 @@ func TestRetryOfNothingIsDone(t *testing.T) {
 	assert.Equal(t, Done(), DoneUntil(time.Time{}))
 }
 
+func TestRetryBy(t *testing.T) {
+	later := now.Add(time.Second)
+	assert.Equal(t, Done(), RetryBy(t.Context(), nil, later), "no error is done")
+	assert.Equal(t, FromError(errRace), RetryBy(t.Context(), errRace, later), "a lost race is repeated sooner than that")
+	assert.Equal(t, FromError(errDown), RetryBy(t.Context(), errDown, time.Time{}), "without an instant the queue backs off")
+	assert.Equal(t, Waiting(later), RetryBy(t.Context(), errDown, later))
+}
+
 func TestSettle(t *testing.T) {
 	later, earlier := now.Add(time.Minute), now.Add(-time.Minute)
 	for name, tc := range map[string]struct {

@@ -39,6 +39,9 @@ type Options struct {
 	Log io.Writer
 	// Audit lets the API server write an audit log, one JSON line per finished request, see AuditLog.
 	Audit bool
+	// SigningDuration is the lifetime of the certificates that the controllers sign; zero leaves it to them, a year.
+	// They date every certificate back by five minutes on top.
+	SigningDuration time.Duration
 }
 
 // ControlPlane is a running Kubernetes control plane.

@@ -93,7 +93,7 @@ func (c *ControlPlane) apiserverArgs(port, etcd int) []string {
 }
 
 func (c *ControlPlane) controllerArgs() []string {
-	return []string{
+	args := []string{
 		"--kubeconfig=" + c.path("controller-manager.kubeconfig"),
 		// It needs no port: that it works shows in what it does.
 		"--secure-port=0",
@@ -108,6 +108,10 @@ func (c *ControlPlane) controllerArgs() []string {
 		"--kube-api-burst=600",
 		"--profiling=false",
 	}
+	if c.opts.SigningDuration > 0 {
+		args = append(args, "--cluster-signing-duration="+c.opts.SigningDuration.String())
+	}
+	return args
 }
 
 // auditPolicy logs one line per finished request, without bodies.

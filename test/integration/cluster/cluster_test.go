@@ -4,21 +4,18 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/spokelet/spokelet/lease"
 )
 
 // eventually waits until holds returns nil, and fails with the last reason why it did not.
@@ -49,27 +46,6 @@ func isCondition(kind string, want metav1.ConditionStatus, reason, message strin
 	}
 }
 
-func heartbeat(ctx context.Context, t *testing.T) time.Time {
-	t.Helper()
-	var l coordinationv1.Lease
-	require.NoError(t, shared.admin.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: lease.ClusterLease}, &l))
-	if l.Spec.RenewTime == nil {
-		return time.Time{}
-	}
-	return l.Spec.RenewTime.Time
-}
-
-// beats waits for a heartbeat after an instant.
-func beats(t *testing.T, after time.Time) {
-	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		if last := heartbeat(ctx, t); !last.After(after) {
-			return fmt.Errorf("the last heartbeat was at %s", last)
-		}
-		return nil
-	})
-}
-
 func TestAnAcceptedClusterJoinsAndIsAvailable(t *testing.T) {
 	status(t, isCondition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue,
 		"ManagedClusterJoined", "Managed cluster joined"))
@@ -83,9 +59,60 @@ func TestAnAcceptedClusterJoinsAndIsAvailable(t *testing.T) {
 		}
 		return nil
 	})
-	now := time.Now()
-	beats(t, now)
+	expectEvent(t, corev1.EventTypeNormal, "Available")
+}
+
+// expectEvent waits for an Event of the agent about the cluster that was told after the test began.
+func expectEvent(t *testing.T, kind, reason string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		list, err := shared.kube.EventsV1().Events(clusterName).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range list.Items {
+			if e.ReportingController == "klusterlet-agent" && e.Reason == reason && e.Type == kind &&
+				e.Regarding.Kind == "ManagedCluster" && e.Regarding.Name == clusterName {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event %s %s among %d", kind, reason, len(list.Items))
+	})
+}
+
+// TestAnAPIServerThatIsNotWellMakesTheClusterUnavailable takes as long as the contract wants /livez to fail.
+func TestAnAPIServerThatIsNotWellMakesTheClusterUnavailable(t *testing.T) {
+	shared.sick.Store(true)
+	t.Cleanup(func() { shared.sick.Store(false) })
+	// Nobody probes a server that gives no reason to; a request that fails is one.
+	shared.disturb.Store(true)
+	manage(t, entry("set", unique("managed-probe")))
+	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionFalse,
+		"ManagedClusterKubeAPIServerUnavailable", "The kube-apiserver is not ok, status code: 500, etcd is not well"))
+	expectEvent(t, corev1.EventTypeWarning, "Unavailable")
 	beats(t, heartbeat(t.Context(), t))
+	shared.sick.Store(false)
+	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
+		"ManagedClusterAvailable", "Managed cluster is available"))
+}
+
+func TestWhileTheClocksDisagreeTheAgentBeatsAndSaysNothing(t *testing.T) {
+	set := func(kind string, status metav1.ConditionStatus, reason string) {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error { return setCondition(ctx, kind, status, reason) })
+	}
+	set(clusterv1.ManagedClusterConditionClockSynced, metav1.ConditionFalse, "ManagedClusterClockOutOfSync")
+	set(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped")
+	// A heartbeat takes the hub's Unknown back, at other times; two of them leave the agent time to err.
+	beats(t, time.Now())
+	beats(t, heartbeat(t.Context(), t))
+	var cluster clusterv1.ManagedCluster
+	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: clusterName}, &cluster))
+	assert.True(t, meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions,
+		clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown))
+	set(clusterv1.ManagedClusterConditionClockSynced, metav1.ConditionTrue, "ManagedClusterClockSynced")
+	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
+		"ManagedClusterAvailable", "Managed cluster is available"))
 }
 
 func newNode(t *testing.T, name string, list corev1.ResourceList) *corev1.Node {
@@ -120,6 +147,7 @@ func sums(capacity, allocatable map[string]string) func(clusterv1.ManagedCluster
 	}
 }
 
+// Row: spokecluster_status_test.go:22
 func TestNodesAddUp(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
@@ -141,71 +169,33 @@ func TestNodesAddUp(t *testing.T) {
 	status(t, sums(first, first))
 }
 
-func TestClaimsFollowTheClusterClaims(t *testing.T) {
-	for name, labels := range map[string]map[string]string{
-		"zone.example.com": nil, "id.k8s.io": nil, "secret.example.com": {"open-cluster-management.io/spoke-only": ""},
-	} {
-		claim := &clusterv1alpha1.ClusterClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-			Spec:       clusterv1alpha1.ClusterClaimSpec{Value: "v-" + name},
-		}
-		require.NoError(t, shared.admin.Create(t.Context(), claim))
-		t.Cleanup(func() { _ = shared.admin.Delete(context.WithoutCancel(t.Context()), claim) })
-	}
-	claims := func(names ...string) func(s clusterv1.ManagedClusterStatus) error {
-		return func(s clusterv1.ManagedClusterStatus) error {
-			var have []string
-			for _, claim := range s.ClusterClaims {
-				have = append(have, claim.Name)
-			}
-			if fmt.Sprint(have) != fmt.Sprint(names) {
-				return fmt.Errorf("claims are %v", have)
-			}
-			return nil
-		}
-	}
-	status(t, claims("id.k8s.io", "zone.example.com"))
-	require.NoError(t, shared.admin.Delete(t.Context(),
-		&clusterv1alpha1.ClusterClaim{ObjectMeta: metav1.ObjectMeta{Name: "zone.example.com"}}))
-	status(t, claims("id.k8s.io"))
+// restart runs the agent anew, with what happens while it is away and the switch of its view that is on from then.
+func restart(t *testing.T, view *atomic.Bool, away func()) {
+	t.Helper()
+	shared.stop()
+	away()
+	view.Store(true)
+	t.Cleanup(func() { view.Store(false) })
+	shared.stop = startAgent(shared.run)
 }
 
-func TestAHeartbeatTakesTheHubsUnknownBack(t *testing.T) {
-	eventually(t, func(ctx context.Context) error {
-		return setCondition(ctx, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
-			"ManagedClusterLeaseUpdateStopped")
+func TestAnAgentThatCannotReadItsClusterStillBeatsAndTakesNothingBack(t *testing.T) {
+	create(t, claim("first", "1"))
+	expectClaims(t, "first=1")
+	var last time.Time
+	restart(t, &shared.blind, func() {
+		create(t, claim("second", "2"))
+		last = heartbeat(t.Context(), t)
 	})
-	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
-		"ManagedClusterAvailable", "Managed cluster is available"))
+	beats(t, last)
+	beats(t, heartbeat(t.Context(), t))
+	expectClaims(t, "first=1")
+	shared.blind.Store(false)
+	expectClaims(t, "first=1", "second=2")
 }
 
-func TestADeniedClusterFallsSilentAndComesBack(t *testing.T) {
-	eventually(t, func(ctx context.Context) error {
-		return setCondition(ctx, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse,
-			"HubClusterAdminDenied")
-	})
-	// Silence is two periods without a heartbeat, the largest jitter included.
-	const silence = 2 * leaseSeconds * time.Second * 5 / 4
-	eventually(t, func(ctx context.Context) error {
-		if since := time.Since(heartbeat(ctx, t)); since < silence {
-			return fmt.Errorf("the last heartbeat is %s ago", since)
-		}
-		return nil
-	})
-	silent := heartbeat(t.Context(), t)
-	eventually(t, accept)
-	beats(t, silent)
-}
-
-func TestTheHeartbeatSurvivesItsLease(t *testing.T) {
-	before := heartbeat(t.Context(), t)
-	gone := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: lease.ClusterLease}}
-	require.NoError(t, shared.admin.Delete(t.Context(), gone))
-	fresh := &coordinationv1.Lease{ObjectMeta: gone.ObjectMeta}
-	fresh.ResourceVersion = ""
-	require.NoError(t, shared.admin.Create(t.Context(), fresh))
-	beats(t, before)
-	var renewed coordinationv1.Lease
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(gone), &renewed))
-	assert.Nil(t, renewed.Spec.HolderIdentity, "the agent renews, and writes nothing else")
+func TestClaimsAreReportedWithoutTheRightToReadDefinitions(t *testing.T) {
+	restart(t, &shared.refuse, func() {})
+	create(t, claim("first", "1"))
+	expectClaims(t, "first=1")
 }

@@ -7,8 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +44,8 @@ const (
 	clusterName = "c1"
 	// leaseSeconds makes heartbeats frequent enough to be waited for.
 	leaseSeconds = 2
+	// maxClaims is how many claims are reported besides the reserved ones, reservedSuffix reserves more of them.
+	maxClaims, reservedSuffix = 5, ".reserved.example.com"
 	// patience is how long anything may take, tick how often it is looked at.
 	patience, tick = 30 * time.Second, 50 * time.Millisecond
 )
@@ -49,8 +55,16 @@ var shared struct {
 	plane *sandbox.ControlPlane
 	admin client.Client
 	kube  kubernetes.Interface
+	// config is what the agent runs with.
+	config agent.Config
+	// run is the context of the agent, stop ends it and waits for its end.
+	run  context.Context //nolint:containedctx // the agent outlives each test
+	stop func()
 	// ended receives what agent.Run returned.
 	ended chan error
+	// The agent's view of its API server: sick makes /livez an error, disturb makes one request for a namespace fail, blind
+	// makes all fail that read what the cluster holds, and refuse forbids to read definitions.
+	sick, disturb, blind, refuse atomic.Bool
 }
 
 func TestMain(m *testing.M) { os.Exit(sandbox.Main(m, start)) }
@@ -64,12 +78,17 @@ func start(ctx context.Context) (func(), error) {
 	if err := prepare(ctx, plane); err != nil {
 		return plane.Stop, err
 	}
-	stopAgent, err := startAgent(ctx, plane)
+	dir, err := os.MkdirTemp("", "spokelet-cluster-")
 	if err != nil {
 		return plane.Stop, err
 	}
-	stop := func() { stopAgent(); plane.Stop() }
-	return stop, join(ctx)
+	stop := func() { plane.Stop(); _ = os.RemoveAll(dir) }
+	if err := configure(ctx, plane, dir); err != nil {
+		return stop, err
+	}
+	shared.run = ctx
+	shared.stop = startAgent(ctx)
+	return func() { shared.stop(); stop() }, join(ctx)
 }
 
 // prepare installs what is shipped, makes clients, and gives clusters their rights as the hub manager would.
@@ -95,38 +114,71 @@ func prepare(ctx context.Context, plane *sandbox.ControlPlane) error {
 	return err
 }
 
-// startAgent runs the agent in this process until the returned function is called.
-func startAgent(ctx context.Context, plane *sandbox.ControlPlane) (func(), error) {
-	dir, err := os.MkdirTemp("", "spokelet-cluster-")
-	if err != nil {
-		return nil, err
-	}
+// configure writes the kubeconfigs of the agent into dir, and sets what tests want of it.
+func configure(ctx context.Context, plane *sandbox.ControlPlane, dir string) error {
 	config := agent.DefaultConfig()
 	config.ClusterName, config.Namespace = clusterName, names.NamespaceAgent
+	config.Claims.MaxCustom, config.Claims.ReservedSuffixes = maxClaims, []string{reservedSuffix}
+	config.Gates.ClusterProperty = true
+	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return ailing{next} }
 	for path, identity := range map[*string][2]string{
 		&config.BootstrapKubeconfig: {names.NamespaceBootstrap, names.ServiceAccountBootstrap},
 		&config.Kubeconfig:          {names.NamespaceAgent, names.ServiceAccountAgent},
 	} {
 		cfg, err := plane.ServiceAccount(ctx, identity[0], identity[1])
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if *path, err = writeKubeconfig(plane, cfg, filepath.Join(dir, identity[1])); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	shared.config = config
+	return nil
+}
+
+// startAgent runs the agent in this process until the returned function is called.
+func startAgent(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	shared.ended = make(chan error, 1)
-	done := make(chan struct{})
+	ended, done := make(chan error, 1), make(chan struct{})
+	shared.ended = ended
 	go func() {
 		defer close(done)
-		shared.ended <- agent.Run(ctx, config)
+		ended <- agent.Run(ctx, shared.config)
 	}()
 	return func() {
 		cancel()
 		<-done
-		_ = os.RemoveAll(dir)
-	}, nil
+	}
+}
+
+// ailing is the transport of the agent, for tests that make its API server look sick.
+type ailing struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (a ailing) RoundTrip(request *http.Request) (*http.Response, error) {
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	path := request.URL.Path
+	switch {
+	case path == "/livez" && shared.sick.Load():
+		return answer(request, http.StatusInternalServerError, "etcd is not well"), nil
+	case path == definitions && shared.refuse.Load():
+		return answer(request, http.StatusForbidden,
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`), nil
+	case strings.HasPrefix(path, "/api/v1/namespaces/managed-") && shared.disturb.CompareAndSwap(true, false),
+		shared.blind.Load() && (path == "/api/v1/nodes" || path == "/api/v1/namespaces" || path == definitions ||
+			strings.HasSuffix(path, "/clusterclaims")):
+		return nil, errors.New("the test cut this connection")
+	}
+	return a.next.RoundTrip(request)
+}
+
+// answer is what an API server might have answered.
+func answer(request *http.Request, code int, body string) *http.Response {
+	return &http.Response{
+		StatusCode: code, Request: request, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)),
+	}
 }
 
 func writeKubeconfig(plane *sandbox.ControlPlane, cfg *rest.Config, path string) (string, error) {
@@ -210,6 +262,7 @@ func rights() []client.Object {
 			rule("coordination.k8s.io", "leases", "get", "list", "watch", "update"),
 			rule("addon.open-cluster-management.io", "managedclusteraddons", "get", "list", "watch"),
 			rule("work.open-cluster-management.io", "manifestworks", "get", "list", "watch", "update", "patch"),
+			rule("events.k8s.io", "events", "create"),
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: inside, Subjects: subject, RoleRef: rbacv1.RoleRef{
 			APIGroup: rbacv1.GroupName, Kind: "Role", Name: inside.Name,

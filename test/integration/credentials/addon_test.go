@@ -28,7 +28,7 @@ const (
 )
 
 // addons is how the hub manager, played by the tests, reads and writes add-ons.
-func addons() addonapi.Client { return addonapi.Client{Client: shared.admin} }
+func (m *member) addons() addonapi.Client { return addonapi.Client{Client: m.hub.admin, Wire: m.wire} }
 
 func kubeClient(user string) addonv1beta1.RegistrationConfig {
 	return addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
@@ -45,7 +45,7 @@ func customSigner(name string) addonv1beta1.RegistrationConfig {
 // enable creates the add-on as an installer does and fills its status as the hub manager does.
 func (m *member) enable(mode addonv1beta1.HealthCheckMode, namespace string, r ...addonv1beta1.RegistrationConfig) {
 	m.t.Helper()
-	require.NoError(m.t, addons().CreateAddOn(m.t.Context(), &addonv1beta1.ManagedClusterAddOn{
+	require.NoError(m.t, m.addons().CreateAddOn(m.t.Context(), &addonv1beta1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: hello},
 	}))
 	m.change(func(status *addonv1beta1.ManagedClusterAddOnStatus) {
@@ -63,7 +63,7 @@ func (m *member) change(change func(status *addonv1beta1.ManagedClusterAddOnStat
 		before := m.addon()
 		after := before.DeepCopy()
 		change(&after.Status)
-		_, err := addons().PatchAddOnStatus(m.t.Context(), before, after)
+		_, err := m.addons().PatchAddOnStatus(m.t.Context(), before, after)
 		if err != nil {
 			require.True(m.t, apierrors.IsConflict(err), "%v", err)
 		}
@@ -73,7 +73,7 @@ func (m *member) change(change func(status *addonv1beta1.ManagedClusterAddOnStat
 
 func (m *member) addon() *addonv1beta1.ManagedClusterAddOn {
 	m.t.Helper()
-	addon, err := addons().GetAddOn(m.t.Context(), types.NamespacedName{Namespace: m.name, Name: hello})
+	addon, err := m.addons().GetAddOn(m.t.Context(), types.NamespacedName{Namespace: m.name, Name: hello})
 	require.NoError(m.t, err)
 	return addon
 }
@@ -97,7 +97,7 @@ func (m *member) awaitGone(namespace, name string) {
 func (m *member) removeAddon() {
 	m.t.Helper()
 	addon := m.addon()
-	require.NoError(m.t, addons().DeleteAddOn(m.t.Context(), addon))
+	require.NoError(m.t, m.addons().DeleteAddOn(m.t.Context(), addon))
 }
 
 func TestAnAddonGetsItsCredentials(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAnAddonGetsItsCredentials(t *testing.T) {
 	assert.True(t, m.server.Describes(secret.Data["kubeconfig"]))
 	want, err := csr.ForAddon(m.name, hello, kubeClient("user"))
 	require.NoError(t, err)
-	verdict := csr.JudgePair(csr.PairOf(secret.Data), want, time.Now())
+	verdict := csr.JudgePair(csr.PairOf(secret), want, time.Now())
 	assert.True(t, verdict.Fits, verdict.Why)
 	secret = m.awaitSecret(m.addonNamespace, helloOwn)
 	assert.NotContains(t, secret.Data, "kubeconfig")
@@ -283,7 +283,7 @@ func TestACertificateIsReplacedBeforeItExpires(t *testing.T) {
 	}
 	want, err := csr.ForAddon(m.name, hello, customSigner(ownSigner))
 	require.NoError(t, err)
-	verdict := csr.JudgePair(csr.PairOf(first.Data), want, time.Now())
+	verdict := csr.JudgePair(csr.PairOf(first), want, time.Now())
 	assert.True(t, verdict.Fits, "asked for while the old one is good: %s", verdict.Why)
 	assert.True(t, verdict.Due(again.CreationTimestamp.Add(time.Second)), "not asked for before %s", verdict.RotateAt)
 	m.sign(again)

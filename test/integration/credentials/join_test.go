@@ -47,7 +47,7 @@ func TestAClusterJoins(t *testing.T) {
 	assert.Equal(t, m.name, string(secret.Data["cluster-name"]))
 	assert.Equal(t, "a1", string(secret.Data["agent-name"]))
 	assert.True(t, m.server.Describes(secret.Data["kubeconfig"]))
-	assert.Equal(t, credential.Pair, csr.PairOf(secret.Data))
+	assert.Equal(t, credential.Pair, csr.PairOf(secret))
 	assert.Empty(t, m.pending())
 	assert.Len(t, m.requests(""), 1)
 
@@ -76,7 +76,7 @@ func (m *member) serveOwnCredential(credential join.Credential) {
 	m.t.Helper()
 	config, err := credential.RESTConfig()
 	require.NoError(m.t, err)
-	m.run(config, func(mgr ctrl.Manager, hub cluster.Cluster) error {
+	m.run(config, func(mgr ctrl.Manager, hub, _ cluster.Cluster) error {
 		return (&join.Reconciler{
 			Hub: hub, Agent: mgr, Namespace: m.namespace, Identity: m.identity(), Server: m.server,
 		}).SetupWithManager(mgr)
@@ -175,7 +175,9 @@ func TestAStoredCredentialSurvivesADriftedKubeconfig(t *testing.T) {
 	require.NoError(t, err)
 	moved := m.server
 	moved.ProxyURL = "http://proxy.example.com:3128"
-	again, verdict, err := join.Prepare(t.Context(), direct, m.namespace, moved, m.identity(), first.RotateAt.Add(-1))
+	again, verdict, err := join.Prepare(t.Context(), direct,
+		types.NamespacedName{Namespace: m.namespace, Name: names.SecretHub},
+		join.Facts{Server: moved, Identity: m.identity(), Now: first.RotateAt.Add(-1)})
 	require.NoError(t, err)
 	assert.True(t, verdict.Valid())
 	assert.Equal(t, first.Pair, again.Pair)
@@ -188,7 +190,8 @@ func TestAnIdentityIsDrawnOnce(t *testing.T) {
 	direct, err := client.New(shared.spoke, client.Options{Scheme: shared.scheme})
 	require.NoError(t, err)
 	identify := func(ctx context.Context) csr.Identity {
-		id, err := join.Identify(ctx, direct, m.namespace, csr.Identity{})
+		id, err := join.Identify(ctx, direct,
+			types.NamespacedName{Namespace: m.namespace, Name: names.SecretHub}, csr.Identity{})
 		require.NoError(t, err)
 		return id
 	}

@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,13 +37,31 @@ const (
 	tick = 20 * time.Millisecond
 )
 
+// site is one control plane with all that we ship and the identity that agents have on it.
+type site struct {
+	plane *sandbox.ControlPlane
+	admin client.Client
+	// agent is the identity of agents on their own cluster.
+	agent *rest.Config
+}
+
 // shared is what all tests of the package use.
 var shared struct {
+	// site is hub and managed cluster of most tests; plane and admin are those of it.
+	site   *site
 	plane  *sandbox.ControlPlane
-	scheme *runtime.Scheme
 	admin  client.Client
+	scheme *runtime.Scheme
 	// spoke is the identity of agents on their own cluster, bootstrap the one with which they join.
 	spoke, bootstrap *rest.Config
+	// converter is the conversion webhook of the hub; so every test may speak either version of the add-on API.
+	converter *converter
+	// second is another control plane, started by the first test that needs it.
+	second struct {
+		once sync.Once
+		site *site
+		err  error
+	}
 }
 
 func TestMain(m *testing.M) {
@@ -54,51 +74,90 @@ func TestMain(m *testing.M) {
 }
 
 func start(ctx context.Context) (func(), error) {
-	plane, err := sandbox.Start(ctx, sandbox.Options{Name: "credentials"})
-	if err != nil {
-		return nil, err
-	}
-	return plane.Stop, prepare(ctx, plane)
-}
-
-func prepare(ctx context.Context, plane *sandbox.ControlPlane) error {
-	shared.plane = plane
 	shared.scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, clusterv1.Install, addonv1alpha1.Install, addonv1beta1.Install,
 	} {
 		if err := add(shared.scheme); err != nil {
-			return err
-		}
-	}
-	for _, docs := range [][][]byte{manifests.CRDs(), manifests.Hub(), manifests.Klusterlet(), clusterRoles()} {
-		if err := plane.Apply(ctx, docs...); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var err error
-	if shared.admin, err = client.New(plane.Admin(), client.Options{Scheme: shared.scheme}); err != nil {
-		return err
+	if shared.converter, err = startConverter(ctx); err != nil {
+		return nil, err
 	}
-	if err := withdrawWorkRights(ctx); err != nil {
-		return err
+	stop := func() {
+		for _, s := range []*site{shared.site, shared.second.site} {
+			if s != nil {
+				s.plane.Stop()
+			}
+		}
+		shared.converter.stop()
 	}
-	shared.spoke, err = plane.ServiceAccount(ctx, names.NamespaceAgent, names.ServiceAccountAgent)
+	shared.site, err = newSite(ctx, sandbox.Options{Name: "credentials"})
+	if err != nil {
+		return stop, err
+	}
+	shared.plane, shared.admin, shared.spoke = shared.site.plane, shared.site.admin, shared.site.agent
+	shared.bootstrap, err = shared.plane.ServiceAccount(ctx, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
+	return stop, err
+}
+
+// secondSite returns another cluster. Its controllers sign for half a minute only.
+func secondSite(t *testing.T) *site {
+	t.Helper()
+	second := &shared.second
+	second.once.Do(func() {
+		second.site, second.err = newSite(context.WithoutCancel(t.Context()), sandbox.Options{
+			Name: "second", SigningDuration: 30 * time.Second,
+		})
+	})
+	require.NoError(t, second.err)
+	return second.site
+}
+
+// newSite starts a control plane and prepares it.
+func newSite(ctx context.Context, options sandbox.Options) (*site, error) {
+	plane, err := sandbox.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	s := &site{plane: plane}
+	if err := s.prepare(ctx); err != nil {
+		plane.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *site) prepare(ctx context.Context) error {
+	crds, err := manifests.CRDsWithConversion(shared.converter.config())
 	if err != nil {
 		return err
 	}
-	shared.bootstrap, err = plane.ServiceAccount(ctx, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
+	for _, docs := range [][][]byte{crds, manifests.Hub(), manifests.Klusterlet(), clusterRoles()} {
+		if err := s.plane.Apply(ctx, docs...); err != nil {
+			return err
+		}
+	}
+	if s.admin, err = client.New(s.plane.Admin(), client.Options{Scheme: shared.scheme}); err != nil {
+		return err
+	}
+	if err := s.withdrawWorkRights(ctx); err != nil {
+		return err
+	}
+	s.agent, err = s.plane.ServiceAccount(ctx, names.NamespaceAgent, names.ServiceAccountAgent)
 	return err
 }
 
 // withdrawWorkRights takes from the agent what it may do for ManifestWorks: those rights cover Secrets too, and an
 // operator may take them away, so that credentials must do with the rules that are there for them.
-func withdrawWorkRights(ctx context.Context) error {
+func (s *site) withdrawWorkRights(ctx context.Context) error {
 	for _, name := range []string{"agent", "aggregate", "execution-admin"} {
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:klusterlet-work:" + name},
 		}
-		if err := shared.admin.Delete(ctx, binding); err != nil {
+		if err := s.admin.Delete(ctx, binding); err != nil {
 			return fmt.Errorf("withdrawing rights of the agent: %w", err)
 		}
 	}
@@ -122,7 +181,7 @@ func acceptance(cluster string) []byte {
 	return fmt.Appendf(nil, `
 apiVersion: v1
 kind: Namespace
-metadata: {name: %[1]s}
+metadata: {name: %[1]s, labels: {open-cluster-management.io/cluster-name: %[1]s}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

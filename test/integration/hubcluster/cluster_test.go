@@ -71,7 +71,8 @@ func TestAnAgentMayDoWhatTheContractListsAndNothingElse(t *testing.T) {
 		{register, "managedclusters/clientcertificates", "", "", "renew"},
 		{clusters, "managedclusters", "", name, "get list update watch"},
 		{clusters, "managedclusters/status", "", name, "patch update"},
-		{"coordination.k8s.io", "leases", name, "", "get list watch update"},
+		{"coordination.k8s.io", "leases", name, "", "get list watch"},
+		{"coordination.k8s.io", "leases", name, names.LeaseCluster, "update"},
 		{addons, "managedclusteraddons", name, "", "get list watch"},
 		{addons, "managedclusteraddons/status", name, "", "patch update"},
 		{"events.k8s.io", "events", name, "", "create patch update"},
@@ -87,6 +88,8 @@ func TestAnAgentMayDoWhatTheContractListsAndNothingElse(t *testing.T) {
 		{clusters, "managedclusters", "", name, "patch delete"},
 		{clusters, "managedclusters/status", "", other, "patch update"},
 		{"coordination.k8s.io", "leases", name, "", "create delete patch"},
+		{"coordination.k8s.io", "leases", name, "", "update"},
+		{"coordination.k8s.io", "leases", name, "another-lease", "update"},
 		{"coordination.k8s.io", "leases", other, "", "get list watch update"},
 		{"coordination.k8s.io", "leases", "kube-system", "", "get list update"},
 		{addons, "managedclusteraddons", name, "", "create update patch delete"},
@@ -179,6 +182,7 @@ func TestAccessThatIsTamperedWithIsRepaired(t *testing.T) {
 	})
 }
 
+// Row: managedcluster_accept_test.go:154
 func TestADeniedClusterKeepsItsWorksUntilNoneIsLeft(t *testing.T) {
 	const name = "denied"
 	createCluster(t, name, true)
@@ -193,6 +197,8 @@ func TestADeniedClusterKeepsItsWorksUntilNoneIsLeft(t *testing.T) {
 		key := client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name}
 		return errors.Join(shared.admin.Get(t.Context(), key, &role), equal(1, len(role.Rules)))
 	})
+	require.NoError(t, shared.admin.Get(t.Context(),
+		client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name}, &rbacv1.ClusterRoleBinding{}))
 	var work rbacv1.RoleBinding
 	require.NoError(t, shared.admin.Get(t.Context(), binding(name, "work"), &work))
 	assert.False(t, work.DeletionTimestamp.IsZero())
@@ -209,6 +215,7 @@ func TestADeniedClusterKeepsItsWorksUntilNoneIsLeft(t *testing.T) {
 	require.NoError(t, shared.admin.Get(t.Context(), binding(name, "work"), &work))
 }
 
+// Row: managedcluster_deletion_test.go:50
 func TestADeletedClusterGoesAddOnsFirstThenWorksThenAccess(t *testing.T) {
 	const name = "leaving"
 	createCluster(t, name, true)
@@ -251,6 +258,7 @@ func TestADeletedClusterGoesAddOnsFirstThenWorksThenAccess(t *testing.T) {
 		"the namespace is kept")
 }
 
+// Row: managedcluster_lease_test.go:147
 func TestASilentClusterAndItsAddOnsBecomeUnknown(t *testing.T) {
 	const name = "silent"
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -80,7 +80,7 @@ func TestManyClustersFillSeveralPages(t *testing.T) {
 		eventuallyCreate(t, shared.admin, cluster)
 		want = append(want, name)
 	}
-	createPlacement(t, "many", nil, predicate(map[string]string{"many": "yes"}))
+	createPlacement(t, "many", nil, predicate(map[string]string{"many": "yes"}), unreachableToo)
 	expectSelected(t, "many", want...)
 	require.Len(t, pages(t, "many"), 2)
 	patch(t, getPlacement(t, "many"), `{"spec":{"numberOfClusters":20}}`)
@@ -169,7 +169,7 @@ func TestDecisionsThatAreWrittenPageByPageUninstallNothingThatStays(t *testing.T
 func TestAnAddOnWaitsForTheClusterToBeAccepted(t *testing.T) {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "waits", Labels: map[string]string{"waits": "y"}}}
 	eventuallyCreate(t, shared.admin, cluster)
-	createPlacement(t, "waits", nil, predicate(map[string]string{"waits": "y"}))
+	createPlacement(t, "waits", nil, predicate(map[string]string{"waits": "y"}), unreachableToo)
 	createAddon(t, "waits", nil, "waits")
 	expectSelected(t, "waits", "waits")
 	accept(t, "waits", true)
@@ -177,6 +177,13 @@ func TestAnAddOnWaitsForTheClusterToBeAccepted(t *testing.T) {
 }
 
 type option = func(*clusterv1beta1.Placement)
+
+// unreachableToo lets a Placement select clusters that have no agent.
+func unreachableToo(p *clusterv1beta1.Placement) {
+	p.Spec.Tolerations = []clusterv1beta1.Toleration{{
+		Key: clusterv1.ManagedClusterTaintUnreachable, Operator: clusterv1beta1.TolerationOpExists,
+	}}
+}
 
 func predicate(labels map[string]string) []clusterv1beta1.ClusterPredicate {
 	return []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
@@ -192,6 +199,7 @@ func createLabelled(t *testing.T, name string, labels map[string]string) {
 	eventually(t, func() error {
 		return shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{})
 	})
+	setAvailable(t, shared.admin, name, metav1.ConditionTrue)
 }
 
 func createPlacement(

@@ -36,6 +36,8 @@ const (
 	patience = 30 * time.Second
 	// tick is how often a test looks.
 	tick = 50 * time.Millisecond
+	// trustedUser is the one user whose certificate requests need no person.
+	trustedUser = "trusted-bootstrap@example.com"
 )
 
 // shared is what all tests of the package use.
@@ -85,6 +87,7 @@ func startHub(ctx context.Context, plane *sandbox.ControlPlane) error {
 	config := hub.DefaultConfig()
 	config.Kubeconfig = filepath.Join(dir, "kubeconfig")
 	config.Namespace, config.InstallCRDs, config.HealthAddress = names.NamespaceHub, true, "0"
+	config.AutoApprovedCSRUsers = []string{trustedUser}
 	if err := os.WriteFile(config.Kubeconfig, kubeconfig, 0o600); err != nil {
 		return err
 	}

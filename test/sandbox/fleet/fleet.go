@@ -44,6 +44,10 @@ type Options struct {
 	Assets string
 	// Audit writes an audit log on each control plane, as in sandbox.Options.
 	Audit bool
+	// SigningDuration is the lifetime of the certificates that the hub signs, as in sandbox.Options.
+	SigningDuration time.Duration
+	// Link lets agents and add-ons reach the hub over a link that can be cut, see Fleet.Link.
+	Link bool
 	// Log receives what the fleet does; nil drops it.
 	Log io.Writer
 }
@@ -54,6 +58,8 @@ type Fleet struct {
 	Hub *sandbox.ControlPlane
 	// HubClient reads and writes the hub as an administrator.
 	HubClient client.Client
+	// Link is how agents reach the hub when the options ask for it; nil otherwise.
+	Link *sandbox.Link
 
 	opts     Options
 	binaries string
@@ -127,9 +133,13 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 	var group errgroup.Group
 	for i, name := range names {
 		group.Go(func() error {
-			plane, err := sandbox.Start(ctx, sandbox.Options{
+			options := sandbox.Options{
 				Name: name, Dir: filepath.Join(f.dir, name), Assets: f.opts.Assets, Audit: f.opts.Audit, Log: f.opts.Log,
-			})
+			}
+			if i == 0 {
+				options.SigningDuration = f.opts.SigningDuration
+			}
+			plane, err := sandbox.Start(ctx, options)
 			planes[i] = plane
 			return err
 		})
@@ -146,6 +156,9 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 			continue
 		}
 		f.clusters[names[i]] = &Cluster{Name: names[i], ControlPlane: plane, Client: admin}
+	}
+	if failed == nil && f.opts.Link {
+		f.Link, failed = sandbox.NewLink(f.Hub.Host)
 	}
 	return failed
 }
@@ -191,6 +204,9 @@ func (f *Fleet) Close() error {
 		group.Go(func() error { process.Stop(stopGrace); return nil })
 	}
 	err := group.Wait()
+	if f.Link != nil {
+		f.Link.Close()
+	}
 	if f.Hub != nil {
 		group.Go(func() error { f.Hub.Stop(); return nil })
 	}

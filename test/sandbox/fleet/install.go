@@ -103,11 +103,7 @@ func (f *Fleet) StartAgent(ctx context.Context, cluster *Cluster, extraArgs ...s
 	if err := cluster.ControlPlane.Apply(ctx, manifests.Klusterlet()...); err != nil {
 		return fmt.Errorf("applying the manifests of cluster %s: %w", cluster.Name, err)
 	}
-	bootstrap, err := f.Hub.ServiceAccount(ctx, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
-	if err != nil {
-		return fmt.Errorf("getting a bootstrap token: %w", err)
-	}
-	bootstrapPath, err := f.Kubeconfig(f.Hub, bootstrap, cluster.Name+"-bootstrap")
+	bootstrapPath, err := f.Bootstrap(ctx, cluster.Name)
 	if err != nil {
 		return err
 	}
@@ -127,6 +123,18 @@ func (f *Fleet) StartAgent(ctx context.Context, cluster *Cluster, extraArgs ...s
 		"--leader-elect=false",
 	}, extraArgs...)...)
 	return cluster.Agent.Start()
+}
+
+// Bootstrap writes a bootstrap kubeconfig for a cluster and returns its path.
+func (f *Fleet) Bootstrap(ctx context.Context, cluster string) (string, error) {
+	bootstrap, err := f.Hub.ServiceAccount(ctx, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
+	if err != nil {
+		return "", fmt.Errorf("getting a bootstrap token: %w", err)
+	}
+	if f.Link != nil {
+		bootstrap.Host = f.Link.Host
+	}
+	return f.Kubeconfig(f.Hub, bootstrap, cluster+"-bootstrap")
 }
 
 // Accept accepts a cluster as an administrator does, with labels for placements to select by.

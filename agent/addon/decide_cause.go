@@ -1,0 +1,276 @@
+package addon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// firstLook is how long an add-on may have no lease before the cause is looked for: most only just start.
+	firstLook = 2 * time.Second
+	// againFirst and againLast bound the pause between two looks; it doubles while nothing changes.
+	againFirst, againLast = 5 * time.Second, 5 * time.Minute
+	// maxQuote is how many characters of a foreign message are told.
+	maxQuote = 300
+	// maxNames is how many names are listed in one message.
+	maxNames = 5
+)
+
+// scene is what was seen of the add-on agent where it should run. What could not be read is not known.
+type scene struct {
+	// looked tells whether anybody looked.
+	looked bool
+	// namespace tells whether the namespace is there.
+	namespace presence
+	// workloads are its Deployments and DaemonSets, if workloadsKnown.
+	workloads      []workload
+	workloadsKnown bool
+	// pods are its pods, if podsKnown.
+	pods      []pod
+	podsKnown bool
+}
+
+// presence tells whether a namespace is there.
+type presence string
+
+const (
+	presenceUnknown presence = ""
+	presenceThere   presence = "there"
+	presenceEnding  presence = "ending"
+	presenceMissing presence = "missing"
+)
+
+// workload is a Deployment or DaemonSet.
+type workload struct {
+	// kind and name name it.
+	kind, name string
+	// own tells whether it bears the name of the add-on.
+	own bool
+	// wanted is how many pods it wants.
+	wanted int32
+	// failure says why it has no pods, where it says so.
+	failure string
+}
+
+// pod is a pod as far as its health goes.
+type pod struct {
+	name string
+	// own tells whether it bears the name of the add-on.
+	own bool
+	// trouble says what keeps it from running; empty when it runs.
+	trouble string
+	// ready tells whether all its containers are ready.
+	ready bool
+	// ended tells that it failed for good; such pods lie around after others have taken their place.
+	ended bool
+}
+
+// bears tells whether an object bears the name of the add-on, in its name or in a label.
+func bears(addon string, o metav1.ObjectMeta) bool {
+	if strings.Contains(o.Name, addon) {
+		return true
+	}
+	for _, value := range o.Labels {
+		if value == addon {
+			return true
+		}
+	}
+	return false
+}
+
+// sceneCause says what of the scene probably keeps the add-on agent from renewing its lease; empty when nothing does or
+// nothing is known.
+func sceneCause(s scene, namespace string) string {
+	switch s.namespace {
+	case presenceMissing:
+		return fmt.Sprintf("Namespace %s does not exist.", namespace)
+	case presenceEnding:
+		return fmt.Sprintf("Namespace %s is being deleted.", namespace)
+	case presenceThere, presenceUnknown:
+	}
+	if text := podCause(s, namespace); text != "" {
+		return text
+	}
+	return workloadCause(s, namespace)
+}
+
+// podCause speaks of a pod in trouble. Which pods are those of the add-on, nothing tells for sure; one that bears its
+// name comes first, and of another it is said that it may be somebody else's.
+func podCause(s scene, namespace string) string {
+	own := slices.ContainsFunc(s.pods, func(p pod) bool { return p.own })
+	alive := slices.ContainsFunc(s.pods, func(p pod) bool { return p.own == own && !p.ended })
+	for _, p := range s.pods {
+		if p.trouble == "" || p.own != own || (alive && p.ended) {
+			continue
+		}
+		if own {
+			return fmt.Sprintf("Pod %s/%s: %s.", namespace, p.name, p.trouble)
+		}
+		return fmt.Sprintf("No pod in namespace %s bears the name of the add-on. Pod %s, which may be another's: %s.",
+			namespace, p.name, p.trouble)
+	}
+	return ""
+}
+
+// workloadCause speaks of Deployments and DaemonSets, and of pods that run and still do not renew the lease.
+func workloadCause(s scene, namespace string) string {
+	if !s.workloadsKnown {
+		return runningCause(s, namespace)
+	}
+	if len(s.workloads) == 0 {
+		if len(s.pods) > 0 {
+			return runningCause(s, namespace)
+		}
+		return fmt.Sprintf("There is no Deployment or DaemonSet in namespace %s.", namespace)
+	}
+	var others []string
+	for _, w := range s.workloads {
+		if !w.own {
+			others = append(others, w.kind+" "+w.name)
+			continue
+		}
+		name := fmt.Sprintf("%s %s/%s", w.kind, namespace, w.name)
+		switch {
+		case w.failure != "":
+			return fmt.Sprintf("%s cannot make pods: %s.", name, w.failure)
+		case w.wanted == 0 && w.kind == kindDaemonSet:
+			return name + " finds no node to run on."
+		case w.wanted == 0:
+			return name + " is scaled to 0."
+		case s.podsKnown && len(s.pods) == 0:
+			return name + " has no pods."
+		}
+		return runningCause(s, namespace)
+	}
+	if len(others) > maxNames {
+		others = append(others[:maxNames], "...")
+	}
+	return fmt.Sprintf("No Deployment or DaemonSet in namespace %s bears the name of the add-on; there are %s.",
+		namespace, strings.Join(others, ", "))
+}
+
+func runningCause(s scene, namespace string) string {
+	for _, p := range s.pods {
+		switch {
+		case !p.own || p.ended:
+		case p.ready:
+			return fmt.Sprintf("Pod %s/%s runs: its log may say why it does not renew the lease.", namespace, p.name)
+		default:
+			return fmt.Sprintf("Pod %s/%s runs and is not ready: its log may say why.", namespace, p.name)
+		}
+	}
+	return ""
+}
+
+// podOf reads the health of a pod.
+func podOf(addon string, p *corev1.Pod) pod {
+	seen := pod{
+		name: p.Name, own: bears(addon, p.ObjectMeta), trouble: podTrouble(p), ended: p.Status.Phase == corev1.PodFailed,
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			seen.ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	return seen
+}
+
+// podTrouble says what keeps a pod from running, or nothing. It tells no number that grows with time, so that the
+// message stays the same as long as the trouble does.
+func podTrouble(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return "it is pending, no node takes it: " + quote(c.Reason, c.Message)
+		}
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if text := containerTrouble(c); text != "" {
+			return text
+		}
+	}
+	switch {
+	case p.Status.Phase == corev1.PodFailed:
+		return "it failed: " + quote(p.Status.Reason, p.Status.Message)
+	case p.Status.Phase == corev1.PodPending:
+		return "it is pending"
+	}
+	return ""
+}
+
+// containerTrouble says what keeps a container from running, or nothing.
+func containerTrouble(c corev1.ContainerStatus) string {
+	waiting := c.State.Waiting
+	if waiting == nil {
+		return ""
+	}
+	switch waiting.Reason {
+	case "", "ContainerCreating", "PodInitializing":
+		return ""
+	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
+		"RegistryUnavailable", "SignatureValidationFailed":
+		return fmt.Sprintf("image %s of container %s cannot be pulled: %s", c.Image, c.Name,
+			quote(waiting.Reason, waiting.Message))
+	case "CrashLoopBackOff":
+		last := c.LastTerminationState.Terminated
+		if last == nil {
+			return fmt.Sprintf("container %s crashes again and again", c.Name)
+		}
+		return fmt.Sprintf("container %s crashes again and again, the last time with exit code %d: %s", c.Name,
+			last.ExitCode, quote(last.Reason, last.Message))
+	}
+	return fmt.Sprintf("container %s does not start: %s", c.Name, quote(waiting.Reason, waiting.Message))
+}
+
+// quote joins a reason and a message of somebody else, the message cut to a bearable length and to one line.
+func quote(reason, message string) string {
+	message = strings.TrimRight(strings.Join(strings.Fields(message), " "), ".")
+	if runes := []rune(message); len(runes) > maxQuote {
+		message = string(runes[:maxQuote]) + "..."
+	}
+	switch {
+	case message == "":
+		return reason
+	case reason == "":
+		return message
+	}
+	return reason + ": " + message
+}
+
+// credentialCause says that the add-on agent waits for its credential for the hub, and why, as far as it is known.
+func credentialCause(p plan, results []result) string {
+	for _, res := range slices.Concat(p.refused, results) {
+		if !res.kubeconfig || res.served {
+			continue
+		}
+		switch {
+		case res.condition != nil && res.condition.Status == metav1.ConditionFalse:
+			return fmt.Sprintf("Its credential for the hub is not there: %s.", strings.TrimRight(res.condition.Message, "."))
+		default:
+			return "Its credential for the hub is not there yet: its certificate request waits on the hub to be approved " +
+				"and signed."
+		}
+	}
+	if p.waits {
+		return "Its credential for the hub is not there yet: the hub has not said for whom it is to be " +
+			"(status.registrations[].kubeClient.subject)."
+	}
+	return ""
+}
+
+// likelyCause says in one or two sentences what probably keeps the add-on agent from renewing its lease.
+func likelyCause(f facts, p plan, results []result) string {
+	onCluster := sceneCause(f.scene, p.place.namespace)
+	if gone := f.scene.namespace == presenceMissing || f.scene.namespace == presenceEnding; gone {
+		return onCluster
+	}
+	credential := credentialCause(p, results)
+	if credential != "" && onCluster != "" {
+		return credential + " " + onCluster
+	}
+	return credential + onCluster
+}

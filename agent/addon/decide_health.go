@@ -1,0 +1,118 @@
+package addon
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/lease"
+)
+
+// planHealth turns the lease into the condition Available (contract, registration 3.1). While the hub has lost sight of
+// the cluster, it says how the add-ons are.
+func (p *plan) planHealth(f facts) {
+	if !leaseTells(f) {
+		return
+	}
+	p.watch = []target{p.place.lease(f.name)}
+	if !f.lease.known {
+		return
+	}
+	verdict := lease.Judge(leaseOf(f.lease), f.now, f.grace)
+	if verdict.State == lease.Fresh {
+		p.wake = verdict.ExpiresAt
+	}
+	if f.clusterUnknown {
+		return
+	}
+	p.available = health(f.name, p.place, verdict)
+	if verdict.State == lease.Fresh {
+		return
+	}
+	if off, ok := clockOff(f, verdict); ok {
+		p.available.Message = fmt.Sprintf("%s add-on is not available. Its lease %s/%s is being renewed, but with times that "+
+			"lie %s in the past, and after %s a lease counts as not renewed: the clocks of the add-on agent and of the agent "+
+			"that reads the lease differ by that much, set them right.", f.name, p.place.namespace, f.name, off, f.grace)
+		return
+	}
+	p.explain = true
+	p.wake = reconcile.Earliest(p.wake, f.lookAgain)
+}
+
+// leaseTells tells whether the health of the add-on is read from its lease.
+func leaseTells(f facts) bool {
+	return f.addon != nil && f.addon.Status.HealthCheck.Mode != addonv1beta1.HealthCheckModeCustomized
+}
+
+// lookMatters tells whether the cause is worth looking for on the cluster: only while the add-on is not healthy, and
+// not while it is on its way out.
+func lookMatters(f facts) bool {
+	if !leaseTells(f) || !f.lease.known || f.clusterUnknown || !f.addon.DeletionTimestamp.IsZero() {
+		return false
+	}
+	verdict := lease.Judge(leaseOf(f.lease), f.now, f.grace)
+	_, off := clockOff(f, verdict)
+	return verdict.State != lease.Fresh && !off
+}
+
+// health returns the condition Available for a judgement on the lease. Reasons and the starts of the messages are those
+// of the contract; what follows says why.
+func health(addon string, p place, v lease.Verdict) *metav1.Condition {
+	c := &metav1.Condition{Type: addonv1beta1.ManagedClusterAddOnConditionAvailable}
+	switch v.State {
+	case lease.Fresh:
+		c.Status, c.Reason = metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated"
+		c.Message = addon + " add-on is available."
+	case lease.Stale:
+		c.Status, c.Reason = metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped"
+		c.Message = fmt.Sprintf("%s add-on is not available. Its %s.", addon, v.Message)
+	case lease.Missing:
+		c.Status, c.Reason = metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound"
+		c.Message = fmt.Sprintf("The status of %s add-on is unknown. ", addon)
+		if p.hosting != "" {
+			c.Message += fmt.Sprintf("No lease found on hosting cluster %q; "+
+				"verify it matches the cluster where this managed cluster's klusterlet actually runs.", p.hosting)
+			break
+		}
+		c.Message += fmt.Sprintf("There is no lease %s/%s: no agent of the add-on has renewed it yet.", p.namespace, addon)
+	}
+	return c
+}
+
+// clockOff tells by how much the clock of the add-on agent is behind ours, when that is why its lease is stale: the
+// lease is renewed as time goes by, but always with times of long ago. The answer is rounded, so that it does not
+// change with each renewal.
+func clockOff(f facts, v lease.Verdict) (time.Duration, bool) {
+	s := f.lease.skew
+	if v.State != lease.Stale || s == nil || s.behind < f.grace || !f.now.Before(s.seen.Add(f.grace)) {
+		return 0, false
+	}
+	if s.behind < 10*time.Minute {
+		return s.behind.Round(10 * time.Second), true
+	}
+	return s.behind.Round(time.Minute), true
+}
+
+// renewal is one renewal of a lease: the time that it carries, and when we saw it by our clock.
+type renewal struct{ carried, seen time.Time }
+
+// skew is the distance between two clocks that run.
+type skew struct {
+	// seen is when it was measured, by our clock.
+	seen time.Time
+	// behind is by how much the other clock is behind ours; negative when it is ahead.
+	behind time.Duration
+}
+
+// measure compares two renewals in a row. Where as much time passed between them by the one clock as by the other, the
+// clocks run alike and their distance can be told; where not, the news came late, and nothing can be told.
+func measure(before, after renewal) *skew {
+	ours, theirs := after.seen.Sub(before.seen), after.carried.Sub(before.carried)
+	if ours <= 0 || theirs <= 0 || (ours-theirs).Abs() > max(ours, theirs)/2+time.Second {
+		return nil
+	}
+	return &skew{seen: after.seen, behind: after.seen.Sub(after.carried)}
+}

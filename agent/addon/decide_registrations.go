@@ -1,0 +1,165 @@
+package addon
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/token"
+)
+
+const (
+	// DriverCSR gets the credentials of kubeClient registrations by certificate request. The other driver is
+	// token.Driver.
+	DriverCSR = "csr"
+	// serviceAccountPrefix starts the user names that only agents with the token driver write into a subject.
+	serviceAccountPrefix = "system:serviceaccount:"
+)
+
+// registration is one credential to be had.
+type registration struct {
+	// request is the certificate to be had; of no meaning where account is set.
+	request csr.Request
+	// account is whose token is to be had; nil for a certificate.
+	account *account
+	secret  types.NamespacedName
+	// kubeconfig tells whether the Secret holds a kubeconfig for the hub.
+	kubeconfig bool
+}
+
+// kind is the type of the condition that tells how the credential is.
+func (reg registration) kind() string {
+	if reg.account != nil {
+		return token.ConditionRefreshed
+	}
+	return csr.ConditionRotated
+}
+
+// account is the ServiceAccount of an add-on on the hub.
+type account struct {
+	// user is its user name.
+	user string
+	// uid is the UID that the hub told; empty while it does not tell.
+	uid types.UID
+	// missing says why there is no uid, for people.
+	missing string
+}
+
+// planRegistrations sorts the registrations into those to serve, those that cannot be and those that wait for the hub.
+// They do not depend on each other: whatever is wrong with one, the others are served.
+func (p *plan) planRegistrations(f facts) {
+	taken := map[string]registration{}
+	for i, r := range f.addon.Status.Registrations {
+		if r.Type == addonv1beta1.KubeClient && !isDeclared(f, r) {
+			p.declare = f.driver
+		}
+		reg, settled, err := planRegistration(f, r)
+		if err != nil {
+			p.refuse(i, reg, err.Error())
+			continue
+		}
+		if !settled {
+			p.waits = true
+			continue
+		}
+		name := csr.AddonSecretName(f.name, r)
+		reg.secret = types.NamespacedName{Namespace: p.place.namespace, Name: name}
+		if first, ok := taken[name]; ok {
+			if !equality.Semantic.DeepEqual(first.request, reg.request) {
+				p.refuse(i, reg, fmt.Sprintf(
+					"another registration before it has the same secret %s and another subject: only that is served", name))
+			}
+			continue
+		}
+		taken[name] = reg
+		p.serve = append(p.serve, reg)
+	}
+}
+
+// planRegistration returns what is to be had for one registration, and whether the hub has said for whom.
+func planRegistration(f facts, r addonv1beta1.RegistrationConfig) (reg registration, settled bool, err error) {
+	reg.kubeconfig = r.Type == addonv1beta1.KubeClient
+	if reg.kubeconfig && f.driver == token.Driver {
+		reg.account = accountOf(f, r)
+		_, err = csr.ForAddon(f.cluster, f.name, addonv1beta1.RegistrationConfig{Type: r.Type})
+		return reg, true, err
+	}
+	reg.request, err = csr.ForAddon(f.cluster, f.name, r)
+	reg.request.ExpirationSeconds = f.expirationSeconds
+	return reg, subjectSettled(r, isDeclared(f, r)), err
+}
+
+// accountOf returns the ServiceAccount whose token a registration gets. Until the hub has seen that the driver is
+// declared, what it says about the ServiceAccount is of an earlier time.
+func accountOf(f facts, r addonv1beta1.RegistrationConfig) *account {
+	a := &account{user: token.User(f.cluster, f.name)}
+	conditions := f.addon.Status.Conditions
+	name := f.cluster + "/" + token.ServiceAccountName(f.name)
+	said := meta.FindStatusCondition(conditions, token.ConditionInfrastructure)
+	uid, ready := token.ReadReady(conditions, f.cluster, f.name)
+	switch {
+	case !isDeclared(f, r) || said == nil:
+		a.missing = fmt.Sprintf("the hub has not said yet, in condition %s, that ServiceAccount %s is there",
+			token.ConditionInfrastructure, name)
+	case said.Status != metav1.ConditionTrue:
+		a.missing = fmt.Sprintf("the hub has no ServiceAccount %s ready: %s", name, said.Message)
+	case !ready:
+		a.missing = fmt.Sprintf("condition %s of the hub does not name the UID of ServiceAccount %s: it says %q",
+			token.ConditionInfrastructure, name, said.Message)
+	default:
+		a.uid = uid
+	}
+	return a
+}
+
+func (p *plan) refuse(index int, reg registration, why string) {
+	res := result{kind: reg.kind(), signer: reg.request.Signer}
+	p.refused = append(p.refused, res.told(fmt.Sprintf("registrations[%d]: %s", index, why)))
+}
+
+// isDeclared tells whether a kubeClient registration says how we get its credential, and with tokens also for whom.
+func isDeclared(f facts, r addonv1beta1.RegistrationConfig) bool {
+	if r.KubeClient == nil || r.KubeClient.Driver != f.driver {
+		return false
+	}
+	return f.driver != token.Driver ||
+		(r.KubeClient.Subject.User == token.User(f.cluster, f.name) && len(r.KubeClient.Subject.Groups) == 0)
+}
+
+// declare says in every registration for the hub how we get its credential, and with tokens also for whom.
+func declare(registrations []addonv1beta1.RegistrationConfig, driver, user string) {
+	for i := range registrations {
+		if registrations[i].Type != addonv1beta1.KubeClient {
+			continue
+		}
+		if registrations[i].KubeClient == nil {
+			registrations[i].KubeClient = &addonv1beta1.KubeClientConfig{}
+		}
+		registrations[i].KubeClient.Driver = driver
+		if driver == token.Driver {
+			registrations[i].KubeClient.Subject.BaseSubject = addonv1beta1.BaseSubject{User: user}
+		}
+	}
+}
+
+// subjectSettled tells whether the hub has said for whom the certificate is. Once the driver is declared, the hub may
+// fill in a subject that is empty, or replace one that an agent with another driver wrote.
+func subjectSettled(r addonv1beta1.RegistrationConfig, declared bool) bool {
+	if r.Type != addonv1beta1.KubeClient {
+		return true
+	}
+	var subject addonv1beta1.BaseSubject
+	if r.KubeClient != nil {
+		subject = r.KubeClient.Subject.BaseSubject
+	}
+	if strings.HasPrefix(subject.User, serviceAccountPrefix) {
+		return false
+	}
+	return declared || (subject.User != "" && len(subject.Groups) > 0)
+}

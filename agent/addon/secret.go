@@ -1,0 +1,122 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/token"
+)
+
+// credential is what a Secret is filled with: a certificate with its key, or a token.
+type credential struct {
+	pair csr.Pair
+	// token is the token; of no meaning for a registration that gets a certificate.
+	token []byte
+	// issuedAt is when the agent got the token, by its own clock; zero when that is not known.
+	issuedAt time.Time
+}
+
+// tokenOf reads the token out of a Secret; what is missing, as everything is in nil, stays empty.
+func tokenOf(secret *corev1.Secret) credential {
+	if secret == nil {
+		return credential{}
+	}
+	// A Secret has one such annotation, whatever it holds.
+	return credential{token: secret.Data[token.KeyToken], issuedAt: csr.PairOf(secret).IssuedAt}
+}
+
+// putToken writes the token into a Secret and removes a certificate that it replaces.
+func (c credential) putToken(secret *corev1.Secret) {
+	csr.Pair{IssuedAt: c.issuedAt}.Put(secret)
+	delete(secret.Data, csr.KeyCertificate)
+	delete(secret.Data, csr.KeyPrivateKey)
+	secret.Data[token.KeyToken] = c.token
+}
+
+// store writes the credential Secret unless it is as it should be. A Secret of that name which is not ours yet becomes
+// ours, as it does with every other agent.
+func (r *Reconciler) store(
+	ctx context.Context, f facts, p place, reg registration, seen *corev1.Secret, fresh credential,
+) error {
+	c := r.sides[p.side].GetClient()
+	if seen == nil {
+		secret, err := r.fill(f, reg, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: reg.secret.Namespace, Name: reg.secret.Name},
+		}, fresh)
+		if err != nil {
+			return err
+		}
+		err = c.Create(ctx, secret)
+		if !apierrors.IsAlreadyExists(err) {
+			return wrapStore(err, reg)
+		}
+		return r.adopt(ctx, f, p, reg, fresh, err)
+	}
+	secret, err := r.fill(f, reg, seen, fresh)
+	if err != nil || equality.Semantic.DeepEqual(secret, seen) {
+		return err
+	}
+	return wrapStore(c.Update(ctx, secret), reg)
+}
+
+// adopt takes over a Secret that stands where ours should be and that our cache does not show, because it has no labels
+// of ours. One that has them is only news that the cache does not know yet.
+func (r *Reconciler) adopt(
+	ctx context.Context, f facts, p place, reg registration, fresh credential, exists error,
+) error {
+	have, err := r.load(ctx, f, p.side, reg, true)
+	if err != nil {
+		return err
+	}
+	if have.secret == nil || have.secret.Labels[names.LabelCredential] != "" {
+		return wrapStore(exists, reg)
+	}
+	return r.store(ctx, f, p, reg, have.secret, fresh)
+}
+
+func wrapStore(err error, reg registration) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("storing the credential in secret %s: %w", reg.secret, err)
+}
+
+// fill returns a copy of a Secret with the credential and all that belongs beside it. Unknown keys stay; those of the
+// other driver go with the very write that brings the successor.
+func (r *Reconciler) fill(f facts, reg registration, seen *corev1.Secret, fresh credential) (*corev1.Secret, error) {
+	secret := seen.DeepCopy()
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[csr.KeyClusterName] = []byte(f.cluster)
+	describes, write := r.Server.Describes, r.Server.Kubeconfig
+	if reg.account != nil {
+		describes, write = r.Server.DescribesToken, r.Server.TokenKubeconfig
+		fresh.putToken(secret)
+	} else {
+		fresh.pair.Put(secret)
+		if reg.kubeconfig {
+			delete(secret.Data, token.KeyToken)
+		}
+	}
+	if reg.kubeconfig && !describes(secret.Data[csr.KeyKubeconfig]) {
+		kubeconfig, err := write()
+		if err != nil {
+			return nil, err
+		}
+		secret.Data[csr.KeyKubeconfig] = kubeconfig
+	}
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelCredential, names.CredentialAddon)
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelClusterName, f.cluster)
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelAddonName, f.name)
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, names.AnnotationHub, r.Server.Name())
+	return secret, nil
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
+
+	"github.com/spokelet/spokelet/agent/cluster"
+)
+
+// clientConfig reads a kubeconfig, or the service account of the pod when there is no path.
+func clientConfig(path string, wrap transport.WrapperFunc) (*rest.Config, error) {
+	var config *rest.Config
+	var err error
+	if path == "" {
+		config, err = rest.InClusterConfig()
+	} else {
+		config, err = clientcmd.BuildConfigFromFlags("", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = userAgent
+	wrapTransport(config, wrap)
+	return config, nil
+}
+
+// kubeconfigOf reads a kubeconfig that stood in a file.
+func kubeconfigOf(raw []byte, file string) (*rest.Config, error) {
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return nil, err
+	}
+	locate(config, file)
+	if err := clientcmd.ResolveLocalPaths(config); err != nil {
+		return nil, err
+	}
+	return clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+}
+
+// wrapTransport puts wrap, unless nil, around the transport of a configuration.
+func wrapTransport(config *rest.Config, wrap transport.WrapperFunc) {
+	if wrap != nil {
+		config.Wrap(wrap)
+	}
+}
+
+// connectSpoke makes sure that there is a way to the managed cluster, in hosted mode by the file as it is now: a new one
+// is put to use at the start of a phase, and one that cannot be used does not replace one that could.
+func (a *agent) connectSpoke() error {
+	if !a.hosted {
+		return nil
+	}
+	raw, err := os.ReadFile(a.config.SpokeKubeconfig)
+	if err == nil && a.spoke != nil && bytes.Equal(raw, a.spokeRaw) {
+		return nil
+	}
+	var config *rest.Config
+	if err == nil {
+		config, err = kubeconfigOf(raw, a.config.SpokeKubeconfig)
+	}
+	if err == nil {
+		config.UserAgent = userAgent
+		wrapTransport(config, a.config.WrapTransport)
+		limit(config, a.config.SpokeQPS, a.config.SpokeBurst)
+		err = a.useSpoke(config)
+	}
+	switch {
+	case err == nil:
+		a.spokeRaw = raw
+	case a.spoke == nil:
+		return fmt.Errorf("--spoke-kubeconfig %s: %w", a.config.SpokeKubeconfig, err)
+	}
+	return nil
+}
+
+// useSpoke takes a configuration for the managed cluster, wrapped so that all of the agent's traffic with it is watched,
+// and prepares what probes it.
+func (a *agent) useSpoke(config *rest.Config) error {
+	traffic := &cluster.Traffic{}
+	config.Wrap(traffic.Wrap)
+	var err error
+	var httpClient *http.Client
+	if httpClient, err = rest.HTTPClientFor(config); err != nil {
+		return fmt.Errorf("building the client that probes the managed cluster: %w", err)
+	}
+	var address *url.URL
+	if address, _, err = rest.DefaultServerURL(config.Host, "", schema.GroupVersion{}, true); err != nil {
+		return fmt.Errorf("reading the address of the managed cluster: %w", err)
+	}
+	a.spoke, a.health = config, &cluster.Health{Client: httpClient, Server: address, Traffic: traffic}
+	return nil
+}

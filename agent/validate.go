@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/spokelet/spokelet/agent/join"
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/token"
+)
+
+// Bounds of the contract (registration 0.3).
+const (
+	// minCertSeconds is the shortest lifetime that may be asked for a certificate.
+	minCertSeconds = 3600
+	// minHubTimeout is the shortest silence after which a hub of several is left.
+	minHubTimeout = 180 * time.Second
+	// minHubs is the least number of hubs to choose from.
+	minHubs = 2
+)
+
+// driverCSR is the driver that gets credentials by certificate request.
+const driverCSR = "csr"
+
+// Validate checks the configuration without any request; it returns everything that is wrong at once.
+func (c *Config) Validate() error {
+	var wrong []error
+	complain := func(flag, format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
+	}
+	if c.ClusterName != "" {
+		if err := join.CheckClusterName(c.ClusterName); err != nil {
+			complain("spoke-cluster-name", "%s", err)
+		}
+	}
+	if strings.Contains(c.AgentID, ":") {
+		complain("agent-id", "%q contains a colon, but is a part of a user name that is separated by colons", c.AgentID)
+	}
+	for _, problem := range validation.IsDNS1123Label(c.Namespace) {
+		complain("namespace", "%q is no name of a namespace: %s", c.Namespace, problem)
+	}
+	c.validateHubs(complain)
+	for _, problem := range validation.IsDNS1123Subdomain(c.HubSecret) {
+		complain("hub-kubeconfig-secret", "%q is no name of a Secret: %s", c.HubSecret, problem)
+	}
+	if c.HubKubeconfig != "" && filepath.Clean(c.HubKubeconfig) != filepath.Join(c.HubKubeconfigDir, csr.KeyKubeconfig) {
+		complain("hub-kubeconfig", "%q is not the file %s in --hub-kubeconfig-dir", c.HubKubeconfig, csr.KeyKubeconfig)
+	}
+	if s := c.CertExpirationSeconds; s != 0 && s < minCertSeconds {
+		complain("client-cert-expiration-seconds", "must be 0 or at least %d, got %d", minCertSeconds, s)
+	}
+	if a := c.RegistrationAuth; a != "" && a != driverCSR {
+		complain("registration-auth", "only %s is there, got %q", driverCSR, a)
+	}
+	if d := c.AddonDriver; d != "" && d != driverCSR && d != token.Driver {
+		complain("addon-kubeclient-registration-auth", "must be %s or %s, got %q", driverCSR, token.Driver, d)
+	}
+	if s := c.AddonTokenExpirationSeconds; s != 0 && s < token.MinExpirationSeconds {
+		complain("addon-token-expiration-seconds", "must be at least %d, got %d", token.MinExpirationSeconds, s)
+	}
+	for _, address := range c.ExternalServerURLs {
+		if u, err := url.Parse(address); err != nil || u.Scheme != "https" || u.Host == "" {
+			complain("spoke-external-server-urls", "%q is no https address", address)
+		}
+	}
+	if c.ignored.workSource != "kube" {
+		complain("workload-source-driver", "only kube is possible, got %q", c.ignored.workSource)
+	}
+	return errors.Join(append(wrong, c.validateNumbers()...)...)
+}
+
+// validateHubs checks what is said about the way to one hub or several.
+func (c *Config) validateHubs(complain func(flag, format string, args ...any)) {
+	switch given := len(c.BootstrapKubeconfigs); {
+	case c.Gates.MultipleHubs && given < minHubs:
+		complain("bootstrap-kubeconfigs", "the gate MultipleHubs needs at least %d, got %d", minHubs, given)
+	case !c.Gates.MultipleHubs && given > 0:
+		complain("bootstrap-kubeconfigs", "it is for several hubs, which --feature-gates=MultipleHubs=true turns on")
+	case !c.Gates.MultipleHubs && c.BootstrapKubeconfig == "" && c.BootstrapSecret == "":
+		complain("bootstrap-kubeconfig", "is empty, as --bootstrap-kubeconfig-secret is: one of them must lead to the hub")
+	}
+	for _, entry := range c.BootstrapKubeconfigs {
+		if entry == "" || entry == secretEntry {
+			complain("bootstrap-kubeconfigs", "%q names neither a file nor a Secret", entry)
+		}
+	}
+	for flag, value := range map[string]time.Duration{
+		"hub-connection-timeout-seconds": c.HubTimeout, "hub-unauthorized-timeout": c.UnauthorizedAfter,
+		"cluster-healthcheck-period": c.Period,
+	} {
+		if value <= 0 {
+			complain(flag, "must be more than 0, got %s", value)
+		}
+	}
+}
+
+func (c *Config) validateNumbers() []error {
+	var wrong []error
+	for _, number := range []struct {
+		flag       string
+		value, min float64
+	}{
+		{"max-custom-cluster-claims", float64(c.Claims.MaxCustom), 0},
+		{"appliedmanifestwork-eviction-grace-period", float64(c.EvictionGracePeriod), 0},
+		{"workload-agent-workers", float64(c.Workers), 1},
+		{"kube-api-qps", float64(c.SpokeQPS), 0},
+		{"kube-api-burst", float64(c.SpokeBurst), 0},
+		{"hub-kube-api-qps", float64(c.HubQPS), 0},
+		{"hub-kube-api-burst", float64(c.HubBurst), 0},
+	} {
+		if math.IsNaN(number.value) || number.value < number.min {
+			wrong = append(wrong, fmt.Errorf("--%s: must not be below %v", number.flag, number.min))
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,146 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/spokelet/spokelet/hub/webhook"
+)
+
+// admissionBackoff is how long the configuration of the admission waits for what it needs.
+var admissionBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: math.MaxInt, Cap: time.Minute}
+
+// announcer tells the API server to have ManagedClusters completed and checked by us, once we answer: not earlier, since
+// nobody could create a cluster in between.
+type announcer struct {
+	config  Config
+	client  client.Client
+	started healthz.Checker
+}
+
+// NeedLeaderElection tells the manager that every replica may announce the webhook: they all write the same.
+func (*announcer) NeedLeaderElection() bool { return false }
+
+// Start announces the admission and returns then, or when ctx ends.
+func (a *announcer) Start(ctx context.Context) error {
+	logger := ctrl.LoggerFrom(ctx).WithName("hub.admission")
+	told := ""
+	err := admissionBackoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if a.started(nil) != nil {
+			return false, nil // The certificate is missing, which the log says already.
+		}
+		err := a.announce(ctx)
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			logger.Error(err, "telling the API server where ManagedClusters are checked; this is tried again")
+		}
+		return err == nil, nil
+	})
+	if err == nil {
+		logger.Info("ManagedClusters are completed and checked when they are written")
+	}
+	return nil
+}
+
+// announce applies both webhook configurations.
+func (a *announcer) announce(ctx context.Context) error {
+	conv, err := conversion(a.config)
+	if err != nil || conv == nil {
+		return err
+	}
+	serving, err := a.serving(ctx, conv)
+	if err != nil {
+		return err
+	}
+	for _, configuration := range []client.Object{webhook.Mutating(serving), webhook.Validating(serving)} {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+		if err != nil {
+			return fmt.Errorf("encoding a webhook configuration: %w", err)
+		}
+		u := &unstructured.Unstructured{Object: object}
+		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+		err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldManager))
+		switch {
+		case apierrors.IsConflict(err):
+			ctrl.LoggerFrom(ctx).Info("somebody else keeps this webhook configuration, so it is left as it is",
+				"kind", u.GetKind(), "difference", err.Error())
+		case err != nil:
+			return fmt.Errorf("applying the %s of ManagedClusters: %w", u.GetKind(), err)
+		}
+	}
+	return nil
+}
+
+// serving says where we are found and who we are. The configurations belong to the namespace of the hub manager, so that
+// they go with it: what nobody answers for would keep clusters from being created.
+func (a *announcer) serving(ctx context.Context, conv *apiextensionsv1.WebhookClientConfig) (webhook.Serving, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := a.client.Create(ctx, review); err != nil {
+		return webhook.Serving{}, fmt.Errorf("asking the API server who we are: %w", err)
+	}
+	s := webhook.Serving{User: review.Status.UserInfo.Username}
+	var namespace corev1.Namespace
+	err := a.client.Get(ctx, types.NamespacedName{Name: a.config.Namespace}, &namespace)
+	switch {
+	case err == nil:
+		s.Owners = []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID,
+		}}
+	case !apierrors.IsNotFound(err):
+		return webhook.Serving{}, fmt.Errorf("reading namespace %s: %w", a.config.Namespace, err)
+	}
+	s.At = func(path string) admissionregistrationv1.WebhookClientConfig { return admissionAt(conv, path) }
+	return s, nil
+}
+
+// admissionAt returns where the API server finds a path of ours, given where it finds the conversion.
+func admissionAt(conv *apiextensionsv1.WebhookClientConfig, path string) admissionregistrationv1.WebhookClientConfig {
+	at := admissionregistrationv1.WebhookClientConfig{CABundle: conv.CABundle}
+	if conv.Service != nil {
+		at.Service = &admissionregistrationv1.ServiceReference{
+			Namespace: conv.Service.Namespace, Name: conv.Service.Name, Path: &path,
+		}
+		return at
+	}
+	if conv.URL != nil {
+		address := *conv.URL
+		if parsed, err := url.Parse(address); err == nil {
+			parsed.Path, parsed.RawPath = path, ""
+			address = parsed.String()
+		}
+		at.URL = &address
+	}
+	return at
+}
+
+// newAnnouncerClient returns a client without a cache for what an announcer reads and writes.
+func newAnnouncerClient(mgr ctrl.Manager) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	c, err := client.New(mgr.GetConfig(), client.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return nil, fmt.Errorf("building the client for webhook configurations: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,84 @@
+package approval
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	csrs "github.com/spokelet/spokelet/csr"
+)
+
+const (
+	labelKind = "kind"
+	labelRule = "rule"
+
+	// kindCluster and kindAddon are whose credential a request asks for.
+	kindCluster = "cluster"
+	kindAddon   = "addon"
+)
+
+// counters count what became of requests. The zero value counts for nobody until register was called.
+type counters struct {
+	once                      sync.Once
+	refused, approved, signed *prometheus.CounterVec
+}
+
+// register makes the counters known to registerer; nil keeps them to ourselves. Where another hub manager of the same
+// process has registered them already, both count together.
+func (c *counters) register(registerer prometheus.Registerer) error {
+	c.make()
+	if registerer == nil {
+		return nil
+	}
+	for _, vector := range []**prometheus.CounterVec{&c.refused, &c.approved, &c.signed} {
+		err := registerer.Register(*vector)
+		var taken prometheus.AlreadyRegisteredError
+		if errors.As(err, &taken) {
+			if existing, ok := taken.ExistingCollector.(*prometheus.CounterVec); ok {
+				*vector, err = existing, nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("registering the counters of certificate requests: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *counters) make() {
+	c.once.Do(func() {
+		vector := func(name, help string, labels ...string) *prometheus.CounterVec {
+			return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		}
+		c.refused = vector("spokelet_csr_refused_total", "Certificate requests that were left alone, by the rule that they "+
+			"break or wait for: the reason of the Event on the request. Once per request and rule.", labelKind, labelRule)
+		c.approved = vector("spokelet_csr_approved_total", "Certificate requests that were approved.", labelKind)
+		c.signed = vector("spokelet_csr_signed_total", "Certificate requests that were signed for a custom signer.", labelKind)
+	})
+}
+
+func (c *counters) countRefused(csr *certificatesv1.CertificateSigningRequest, rule string) {
+	c.make()
+	c.refused.WithLabelValues(kindOf(csr), rule).Inc()
+}
+
+func (c *counters) countApproved(csr *certificatesv1.CertificateSigningRequest) {
+	c.make()
+	c.approved.WithLabelValues(kindOf(csr)).Inc()
+}
+
+func (c *counters) countSigned(csr *certificatesv1.CertificateSigningRequest) {
+	c.make()
+	c.signed.WithLabelValues(kindOf(csr)).Inc()
+}
+
+// kindOf tells whose credential a request asks for.
+func kindOf(csr *certificatesv1.CertificateSigningRequest) string {
+	if _, _, addonLabel := csrs.Subject(csr); addonLabel {
+		return kindAddon
+	}
+	return kindCluster
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// annotationAccepted says when the hub accepted a cluster without a person. It is never taken off, so that a cluster
+	// is accepted so only once and a later denial by a person stands.
+	annotationAccepted = "open-cluster-management.io/automatically-accepted-on"
+	// indexRequests finds the certificate requests that carry the label of a cluster.
+	indexRequests = "cluster.requests"
+)
+
+// Index prepares the cache; it must be called once before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, indexRequests,
+		func(o client.Object) []string {
+			cluster := o.GetLabels()[names.LabelClusterName]
+			if cluster == "" {
+				return nil
+			}
+			return []string{cluster}
+		})
+	if err != nil {
+		return fmt.Errorf("indexing certificate requests by cluster: %w", err)
+	}
+	return nil
+}
+
+// needsVoucher tells whether a certificate request may decide that a cluster is accepted: never a second time, and
+// never after a person had a say.
+func needsVoucher(f facts, p phase) bool {
+	_, once := f.cluster.Annotations[annotationAccepted]
+	return p == phaseNew && !once && len(f.autoAccepted) > 0 && checkName(f.name) == nil
+}
+
+// voucher returns the certificate request on whose word a new cluster is accepted, nil when there is none: one for
+// exactly this cluster, whose content is what an agent of it would ask for, by a user whom the hub trusts with that, and
+// that nobody denied. Who merely created the ManagedCluster proves nothing.
+func voucher(f facts) *certificatesv1.CertificateSigningRequest {
+	for _, request := range f.requests {
+		if cluster, _, addon := csrs.Subject(request); cluster != f.name || addon || rejected(request) {
+			continue
+		}
+		if !slices.Contains(f.autoAccepted, request.Spec.Username) {
+			continue
+		}
+		if csrs.JudgeCluster(request, f.autoAccepted).Decision == csrs.DecisionApprove {
+			return request
+		}
+	}
+	return nil
+}
+
+// autoAccept accepts a cluster and marks it.
+func autoAccept(cluster *clusterv1.ManagedCluster, now time.Time) {
+	cluster.Spec.HubAcceptsClient = true
+	if cluster.Annotations == nil {
+		cluster.Annotations = map[string]string{}
+	}
+	cluster.Annotations[annotationAccepted] = now.UTC().Format(time.RFC3339)
+}
+
+// ownRequests returns the certificate requests that go with the cluster: what its own agents asked for, what says
+// exactly what an agent of it would ask for, and whatever else claims to be its and is not finished. A label proves
+// nothing, so what an agent of another cluster asked for stays, and so does what was finished for somebody else.
+func ownRequests(cluster string, all []*certificatesv1.CertificateSigningRequest) []client.Object {
+	var own []client.Object
+	for _, request := range all {
+		if request.Labels[names.LabelClusterName] != cluster {
+			continue
+		}
+		if requester, agent := csrs.ParseClusterUser(request.Spec.Username); agent {
+			if requester.Cluster == cluster {
+				own = append(own, request)
+			}
+			continue
+		}
+		if !finished(request) || csrs.JudgeCluster(request, nil).Expected.User != "" {
+			own = append(own, request)
+		}
+	}
+	return own
+}
+
+// finished tells whether nothing more will become of a request.
+func finished(request *certificatesv1.CertificateSigningRequest) bool {
+	return len(request.Status.Certificate) > 0 || rejected(request)
+}
+
+// rejected tells whether a request was denied or failed.
+func rejected(request *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(request.Status.Conditions,
+		func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Status != corev1.ConditionFalse &&
+				(c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed)
+		})
+}

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// Row: hub/taint/controller_test.go:22
+func TestTaintsFollowTheHealthOfACluster(t *testing.T) {
+	old, now := metav1.NewTime(noon().Add(-time.Hour)), metav1.NewTime(noon())
+	noSelect := clusterv1.TaintEffectNoSelect
+	const unavailable, unreachable = "cluster.open-cluster-management.io/unavailable",
+		"cluster.open-cluster-management.io/unreachable"
+	mine := clusterv1.Taint{Key: "example.com/mine", Value: "v", Effect: clusterv1.TaintEffectPreferNoSelect, TimeAdded: old}
+	similar := clusterv1.Taint{Key: unreachable, Effect: clusterv1.TaintEffectNoSelectIfNew, TimeAdded: old}
+	tests := map[string]struct {
+		available metav1.ConditionStatus
+		have      []clusterv1.Taint
+		want      []clusterv1.Taint
+	}{
+		"a cluster whose health nobody knows cannot be reached": {
+			have: []clusterv1.Taint{mine}, want: []clusterv1.Taint{mine, {Key: unreachable, Effect: noSelect, TimeAdded: now}},
+		},
+		"a silent cluster cannot be reached": {
+			available: metav1.ConditionUnknown, want: []clusterv1.Taint{{Key: unreachable, Effect: noSelect, TimeAdded: now}},
+		},
+		"a taint that is there keeps its time": {
+			available: metav1.ConditionUnknown, have: []clusterv1.Taint{{Key: unreachable, Effect: noSelect, TimeAdded: old}},
+			want: []clusterv1.Taint{{Key: unreachable, Effect: noSelect, TimeAdded: old}},
+		},
+		"a cluster whose API server is down is unavailable": {
+			available: metav1.ConditionFalse, have: []clusterv1.Taint{{Key: unreachable, Effect: noSelect, TimeAdded: old}, mine},
+			want: []clusterv1.Taint{mine, {Key: unavailable, Effect: noSelect, TimeAdded: now}},
+		},
+		"a cluster that falls silent while it is unavailable": {
+			available: metav1.ConditionUnknown, have: []clusterv1.Taint{{Key: unavailable, Effect: noSelect, TimeAdded: old}},
+			want: []clusterv1.Taint{{Key: unreachable, Effect: noSelect, TimeAdded: now}},
+		},
+		"a healthy cluster has neither, but keeps those of others": {
+			available: metav1.ConditionTrue,
+			have: []clusterv1.Taint{
+				{Key: unreachable, Effect: noSelect, TimeAdded: old}, mine, similar,
+				{Key: unavailable, Effect: noSelect, TimeAdded: old},
+			},
+			want: []clusterv1.Taint{mine, similar},
+		},
+		"a healthy cluster without taints needs nothing": {available: metav1.ConditionTrue},
+	}
+	for sentence, tc := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{Taints: tc.have}}
+			if tc.available != "" {
+				cluster.Status.Conditions = []metav1.Condition{
+					condition(clusterv1.ManagedClusterConditionAvailable, tc.available, "x", noon()),
+				}
+			}
+			before := cluster.DeepCopy()
+			changed := taint(cluster, noon())
+			assert.Equal(t, tc.want, cluster.Spec.Taints)
+			assert.Equal(t, !assert.ObjectsAreEqual(before, cluster), changed)
+			assert.False(t, taint(cluster, noon().Add(time.Hour)), "the second time nothing changes")
+		})
+	}
+}
+
+func TestEveryClusterThatIsNotLeavingIsTainted(t *testing.T) {
+	tests := map[string]struct {
+		change func(*facts)
+		want   bool
+	}{
+		"an accepted one": {func(*facts) {}, true},
+		"a denied one":    {func(f *facts) { f.cluster.Spec.HubAcceptsClient = false }, true},
+		"one that was never accepted": {func(f *facts) {
+			f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, nil
+		}, true},
+		"one that is refused": {func(f *facts) { f.name = "work" }, true},
+		"a leaving one":       {func(f *facts) { f.cluster.DeletionTimestamp = deletedAt() }, false},
+	}
+	for sentence, tc := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			f := settledFacts()
+			f.cluster.Status.Conditions = f.cluster.Status.Conditions[:1]
+			tc.change(&f)
+			p := decide(f)
+			if !tc.want {
+				assert.Nil(t, p.cluster)
+				return
+			}
+			require.NotNil(t, p.cluster)
+			require.Len(t, p.cluster.Spec.Taints, 1)
+			assert.Equal(t, clusterv1.ManagedClusterTaintUnreachable, p.cluster.Spec.Taints[0].Key)
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package token
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// facts is all that a pass depends on. The objects belong to the cache and must not be changed.
+type facts struct {
+	now time.Time
+	// key is the namespace of the cluster and the name of the add-on.
+	key types.NamespacedName
+	// addOn is nil when it is gone.
+	addOn *addonv1beta1.ManagedClusterAddOn
+	// accepted tells whether the hub accepts the cluster; false without a ManagedCluster.
+	accepted bool
+	// have is what is there with our label, in the order of wanted; nil where there is nothing.
+	have []client.Object
+	// granted are the RoleBindings that give the ServiceAccount roles in other namespaces; listed only when it is to go.
+	granted []client.Object
+}
+
+// observe reads the facts. Anything that cannot be read ends the pass: nothing is ever removed on a guess.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
+	f := facts{now: r.Clock.Now(), key: key}
+	var err error
+	f.addOn, err = r.AddOns.GetAddOn(ctx, key)
+	if client.IgnoreNotFound(err) != nil {
+		return facts{}, err
+	}
+	var cluster clusterv1.ManagedCluster
+	err = r.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, &cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return facts{}, fmt.Errorf("reading ManagedCluster %s: %w", key.Namespace, err)
+	}
+	f.accepted = err == nil && cluster.Spec.HubAcceptsClient
+	for _, object := range wanted(key, nil) {
+		there, err := read(ctx, r.Client, object)
+		if err != nil {
+			return facts{}, err
+		}
+		if there != nil && !labelled(there, key.Name) {
+			there = nil
+		}
+		f.have = append(f.have, there)
+	}
+	if f.addOn == nil || !usesToken(f.addOn) {
+		f.granted, err = r.listGranted(ctx, key)
+	}
+	return f, err
+}
+
+// listGranted lists the bindings for this add-on on this cluster outside of the cluster's namespace. Package deploy makes
+// them, and cannot have them owned by the add-on, which is in another namespace.
+func (r *Reconciler) listGranted(ctx context.Context, key types.NamespacedName) ([]client.Object, error) {
+	var list rbacv1.RoleBindingList
+	err := r.Client.List(ctx, &list, client.MatchingLabels{
+		names.LabelClusterName: key.Namespace, names.LabelAddonName: key.Name, names.LabelAddonTemplate: "",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the RoleBindings of the ServiceAccount of add-on %s: %w", key, err)
+	}
+	var granted []client.Object
+	for i := range list.Items {
+		if list.Items[i].Namespace != key.Namespace {
+			granted = append(granted, &list.Items[i])
+		}
+	}
+	return granted, nil
+}
+
+// read reads the object with the kind and the name of another one; nil when it does not exist.
+func read(ctx context.Context, from client.Reader, like client.Object) (client.Object, error) {
+	into := emptyLike(like)
+	err := from.Get(ctx, client.ObjectKeyFromObject(like), into)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // absence is an ordinary fact
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", nameOf(like), err)
+	}
+	return into, nil
+}

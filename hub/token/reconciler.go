@@ -1,0 +1,40 @@
+package token
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+)
+
+// defaultWorkers is how many add-ons are worked on at the same time unless stated.
+const defaultWorkers = 4
+
+// Reconciler keeps the token infrastructure of add-ons.
+type Reconciler struct {
+	// Client reads clusters, ServiceAccounts, Roles and RoleBindings of the hub from a cache, and writes them. The cache
+	// needs to show only those with the label of the infrastructure.
+	Client client.Client
+	// Live reads the hub without a cache, which happens only when a name turned out to be taken.
+	Live client.Reader
+	// AddOns reads and writes add-ons.
+	AddOns addonapi.Client
+	// Clock tells the instant of a pass.
+	Clock clock.PassiveClock
+	// Workers is how many add-ons are worked on at the same time; zero means 4.
+	Workers int
+}
+
+// Reconcile brings the infrastructure of one add-on on one cluster to what it shall be.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	f, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := decide(f)
+	done := r.act(ctx, f, p)
+	return r.publish(ctx, f, p, done).And(settle(f, done)).Settle(f.now)
+}

@@ -1,0 +1,140 @@
+package token
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+	tokens "github.com/spokelet/spokelet/token"
+)
+
+// Name is the name of the controller.
+const Name = "hub.token"
+
+// SetupWithManager registers the reconciler and what wakes it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	workers := r.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	byLabel := handler.EnqueueRequestsFromMapFunc(ofInfrastructure)
+	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(workers)).
+		For(r.AddOns.WatchedAddOn(), builder.WithPredicates(addOnChanges())).
+		Watches(&corev1.ServiceAccount{}, byLabel).
+		Watches(&rbacv1.Role{}, byLabel).
+		Watches(&rbacv1.RoleBinding{}, byLabel).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(ofGranted)).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+			builder.WithPredicates(acceptanceChanges())).
+		Complete(r)
+}
+
+// ofInfrastructure finds the add-on that an object is infrastructure of. An object that lost its labels still finds it
+// once more, because a change is mapped as it was before, too.
+func ofInfrastructure(_ context.Context, object client.Object) []ctrl.Request {
+	have := object.GetLabels()
+	addOn := have[tokens.LabelName]
+	if addOn == "" || !labelled(object, addOn) {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: addOn}}}
+}
+
+// ofGranted finds the add-on whose ServiceAccount has a role in a namespace that is not the one of its cluster, so that
+// the role goes with the ServiceAccount whatever happened meanwhile.
+func ofGranted(_ context.Context, binding client.Object) []ctrl.Request {
+	have := binding.GetLabels()
+	cluster, addOn := have[names.LabelClusterName], have[names.LabelAddonName]
+	if _, template := have[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: addOn}}}
+}
+
+// ofCluster finds the add-ons of a cluster for which we have something to do.
+func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
+	all, err := r.AddOns.ListAddOns(ctx, client.InNamespace(cluster.GetName()))
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the add-ons of a cluster whose acceptance changed")
+		return nil
+	}
+	var requests []ctrl.Request
+	for _, addOn := range all {
+		if concerns(addOn) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addOn)})
+		}
+	}
+	return requests
+}
+
+// concerns tells whether an add-on has infrastructure, or is to have it.
+func concerns(addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	return usesToken(addOn) || meta.FindStatusCondition(addOn.Status.Conditions, tokens.ConditionInfrastructure) != nil
+}
+
+// view is what of an add-on has a part in our decisions.
+type view struct {
+	uid              types.UID
+	token, deleting  bool
+	status           metav1.ConditionStatus
+	reason, message  string
+	conditionPresent bool
+}
+
+func viewOf(object client.Object) (view, bool) {
+	addOn, err := addonapi.AddOn(object)
+	if err != nil {
+		return view{}, false
+	}
+	v := view{uid: addOn.UID, token: usesToken(addOn), deleting: addOn.DeletionTimestamp != nil}
+	if c := meta.FindStatusCondition(addOn.Status.Conditions, tokens.ConditionInfrastructure); c != nil {
+		v.conditionPresent, v.status, v.reason, v.message = true, c.Status, c.Reason, c.Message
+	}
+	return v, v.token || v.conditionPresent
+}
+
+// addOnChanges lets add-ons through whose infrastructure may have to change: almost no add-on at all.
+func addOnChanges() predicate.Predicate {
+	relevant := func(object client.Object) bool {
+		_, ok := viewOf(object)
+		return ok
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return relevant(e.Object) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return relevant(e.Object) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, wasRelevant := viewOf(e.ObjectOld)
+			after, isRelevant := viewOf(e.ObjectNew)
+			return (wasRelevant || isRelevant) && before != after
+		},
+	}
+}
+
+// acceptanceChanges lets clusters through that come, go, or are accepted or denied.
+func acceptanceChanges() predicate.Predicate {
+	return predicate.Funcs{
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isCluster := e.ObjectOld.(*clusterv1.ManagedCluster)
+			after, alsoCluster := e.ObjectNew.(*clusterv1.ManagedCluster)
+			return isCluster && alsoCluster && before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient
+		},
+	}
+}

@@ -1,0 +1,109 @@
+// Package abuse_test attacks a hub: the hub manager runs in this process with the rights that we ship, on a real API
+// server, and those who attack hold real identities, most of all the agent of another cluster that the hub accepted, with
+// a certificate that the hub approved and Kubernetes signed.
+//
+// The tables of requests are in the files cases_*_test.go: each case is one request that must not pass, keyed by a
+// sentence, with the rule that the hub must name or the words with which the API server already refuses it. What can be
+// tried without a certificate request is in rights_test.go.
+package abuse_test
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/spokelet/spokelet/hub"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+//go:embed testdata/addons.yaml
+var addons []byte
+
+//go:embed testdata/rights.yaml
+var rights []byte
+
+// shared is what all tests of the package use.
+var shared struct {
+	*world
+	// metrics is the address of the metrics of the hub manager.
+	metrics string
+	// log is what the hub manager wrote.
+	log *logFile
+}
+
+func TestMain(m *testing.M) { os.Exit(sandbox.Main(m, start)) }
+
+func start(ctx context.Context) (func(), error) {
+	plane, err := sandbox.Start(ctx, sandbox.Options{Name: "abuse"})
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := slices.Concat(manifests.CRDs(), manifests.Hub()), [][]byte{addons, rights}
+	if err := plane.Apply(ctx, append(ours, theirs...)...); err != nil {
+		return plane.Stop, err
+	}
+	stopHub, err := startHub(ctx, plane)
+	if err != nil {
+		return plane.Stop, err
+	}
+	stop := func() { stopHub(); plane.Stop() }
+	shared.world, err = newWorld(ctx, plane)
+	return stop, err
+}
+
+// startHub runs the hub manager in this process.
+func startHub(ctx context.Context, plane *sandbox.ControlPlane) (stop func(), err error) {
+	identity, err := plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := plane.Kubeconfig(identity)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := sandbox.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	shared.metrics = fmt.Sprintf("127.0.0.1:%d", ports[0])
+	config := hub.DefaultConfig()
+	config.Kubeconfig = filepath.Join(plane.Dir, "hub.kubeconfig")
+	config.Namespace, config.HealthAddress = names.NamespaceHub, "0"
+	config.MetricsAddress, config.AutoApprovedCSRUsers = shared.metrics, []string{trustedUser}
+	if err := os.WriteFile(config.Kubeconfig, kubeconfig, 0o600); err != nil {
+		return nil, err
+	}
+	shared.log = &logFile{}
+	l := logr.FromSlogHandler(slog.NewJSONHandler(io.MultiWriter(logOutput(), shared.log), nil))
+	ctrl.SetLogger(l)
+	run, cancel := context.WithCancel(ctrl.LoggerInto(ctx, l))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := hub.Run(run, config); err != nil {
+			fmt.Fprintln(os.Stderr, "the hub manager ended:", err)
+		}
+	}()
+	return func() { cancel(); <-done }, nil
+}
+
+// logOutput is the file that HUB_LOG names.
+func logOutput() io.Writer {
+	if path := os.Getenv("HUB_LOG"); path != "" {
+		if file, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+			return file
+		}
+	}
+	return io.Discard
+}

@@ -1,0 +1,104 @@
+package abuse_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// counters reads what the hub manager counted of certificate requests from its metrics: "refused <kind> <rule>",
+// "approved" and "signed".
+func counters(t *testing.T) map[string]float64 {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+shared.metrics+"/metrics", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	require.NoError(t, err)
+	counts := map[string]float64{}
+	for name, family := range families {
+		what, ours := strings.CutPrefix(name, "spokelet_csr_")
+		if !ours {
+			continue
+		}
+		what = strings.TrimSuffix(what, "_total")
+		for _, metric := range family.Metric {
+			key := what
+			if what == "refused" {
+				key = what + " " + label(metric, "kind") + " " + label(metric, "rule")
+			}
+			counts[key] += metric.GetCounter().GetValue()
+		}
+	}
+	return counts
+}
+
+func label(metric *dto.Metric, name string) string {
+	for _, pair := range metric.Label {
+		if pair.GetName() == name {
+			return pair.GetValue()
+		}
+	}
+	return ""
+}
+
+// since returns what was counted between two looks.
+func since(now, before map[string]float64) map[string]float64 {
+	counts := map[string]float64{}
+	for key, value := range now {
+		if value -= before[key]; value != 0 {
+			counts[key] = value
+		}
+	}
+	return counts
+}
+
+// logFile keeps what is logged, one JSON object per line.
+type logFile struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *logFile) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+// refusal is what the log says of a request that was left alone.
+type refusal struct{ Rule, Request, Requester string }
+
+// refusals counts the lines about requests that were left alone.
+func (l *logFile) refusals(t *testing.T) map[refusal]int {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts := map[refusal]int{}
+	for line := range bytes.Lines(l.lines.Bytes()) {
+		var entry struct {
+			Msg string
+			refusal
+		}
+		require.NoError(t, json.Unmarshal(line, &entry), "%s", line)
+		if entry.Msg == "left a certificate request alone" {
+			counts[entry.refusal]++
+		}
+	}
+	return counts
+}
+
+// unique is a value that never was before.
+func unique() string { return string(uuid.NewUUID()) }

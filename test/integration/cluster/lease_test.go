@@ -1,0 +1,163 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/lease"
+)
+
+func heartbeat(ctx context.Context, t *testing.T) time.Time {
+	t.Helper()
+	var l coordinationv1.Lease
+	require.NoError(t, shared.admin.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: lease.ClusterLease}, &l))
+	if l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Time
+}
+
+// beats waits for a heartbeat after an instant.
+func beats(t *testing.T, after time.Time) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if last := heartbeat(ctx, t); !last.After(after) {
+			return fmt.Errorf("the last heartbeat was at %s", last)
+		}
+		return nil
+	})
+}
+
+// silent waits until there was no heartbeat for two periods, the largest jitter included.
+func silent(t *testing.T) {
+	t.Helper()
+	const silence = 2 * leaseSeconds * time.Second * 5 / 4
+	eventually(t, func(ctx context.Context) error {
+		if since := time.Since(heartbeat(ctx, t)); since < silence {
+			return fmt.Errorf("the last heartbeat is %s ago", since)
+		}
+		return nil
+	})
+}
+
+// Row: managedcluster_lease_test.go:35
+func TestTheHeartbeatGoesOn(t *testing.T) {
+	for range 3 {
+		beats(t, heartbeat(t.Context(), t))
+	}
+}
+
+func TestAHeartbeatTakesTheHubsUnknownBack(t *testing.T) {
+	eventually(t, func(ctx context.Context) error {
+		return setCondition(ctx, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
+			"ManagedClusterLeaseUpdateStopped")
+	})
+	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
+		"ManagedClusterAvailable", "Managed cluster is available"))
+}
+
+func TestADeniedClusterFallsSilentAndComesBack(t *testing.T) {
+	eventually(t, func(ctx context.Context) error {
+		return setCondition(ctx, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse,
+			"HubClusterAdminDenied")
+	})
+	silent(t)
+	last := heartbeat(t.Context(), t)
+	eventually(t, accept)
+	beats(t, last)
+}
+
+func TestTheHeartbeatSurvivesItsLease(t *testing.T) {
+	before := heartbeat(t.Context(), t)
+	gone := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: lease.ClusterLease}}
+	require.NoError(t, shared.admin.Delete(t.Context(), gone))
+	fresh := &coordinationv1.Lease{ObjectMeta: gone.ObjectMeta}
+	fresh.ResourceVersion = ""
+	require.NoError(t, shared.admin.Create(t.Context(), fresh))
+	beats(t, before)
+	var renewed coordinationv1.Lease
+	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(gone), &renewed))
+	assert.Nil(t, renewed.Spec.HolderIdentity, "the agent renews, and writes nothing else")
+}
+
+// Row: managedcluster_lease_test.go:55
+func TestAnAgentThatComesBackTakesTheHubsUnknownBack(t *testing.T) {
+	shared.stop()
+	last := heartbeat(t.Context(), t)
+	require.NoError(t, setCondition(t.Context(), clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
+		"ManagedClusterLeaseUpdateStopped"))
+	shared.stop = startAgent(shared.run)
+	beats(t, last)
+	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
+		"ManagedClusterAvailable", "Managed cluster is available"))
+}
+
+// Row: managedcluster_lease_test.go:95
+func TestAClusterThatIsDeletedAndMadeAnewGetsItsHeartbeatBack(t *testing.T) {
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
+	require.NoError(t, shared.admin.Delete(t.Context(), cluster))
+	for _, object := range rights() {
+		if _, keep := object.(*coordinationv1.Lease); keep || object.GetName() == clusterName {
+			continue
+		}
+		require.NoError(t, shared.admin.Delete(t.Context(), object))
+	}
+	silent(t)
+	last := heartbeat(t.Context(), t)
+	require.NoError(t, shared.admin.Create(t.Context(),
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}))
+	eventually(t, accept)
+	beats(t, last)
+	status(t, isCondition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue,
+		"ManagedClusterJoined", "Managed cluster joined"))
+	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
+		"ManagedClusterAvailable", "Managed cluster is available"))
+}
+
+// Row: managedcluster_lease_test.go:147
+func TestAnotherLeaseDurationCountsAtOnce(t *testing.T) {
+	setDuration := func(seconds int32) {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error {
+			var cluster clusterv1.ManagedCluster
+			if err := shared.admin.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
+				return err
+			}
+			cluster.Spec.LeaseDurationSeconds = seconds
+			return shared.admin.Update(ctx, &cluster)
+		})
+	}
+	t.Cleanup(func() {
+		require.NoError(t, waitFor(context.WithoutCancel(t.Context()), accept), "back to what the other tests want")
+	})
+	// Longer than anything in this test may take, so what comes after is due to the shorter duration.
+	setDuration(600)
+	silent(t)
+	setDuration(1)
+	for range 3 {
+		beats(t, heartbeat(t.Context(), t))
+	}
+}
+
+// A lease that was never renewed, and one that somebody else renews, are nothing special.
+func TestALeaseWithoutRenewTimeIsRenewed(t *testing.T) {
+	eventually(t, func(ctx context.Context) error {
+		var l coordinationv1.Lease
+		if err := shared.admin.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: lease.ClusterLease}, &l); err != nil {
+			return err
+		}
+		l.Spec.RenewTime = nil
+		return shared.admin.Update(ctx, &l)
+	})
+	beats(t, time.Time{})
+	beats(t, heartbeat(t.Context(), t))
+}

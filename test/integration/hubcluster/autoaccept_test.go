@@ -1,0 +1,139 @@
+package hubcluster_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const acceptedOn = "open-cluster-management.io/automatically-accepted-on"
+
+// Row: spokecluster_autoapproval_test.go:26
+func TestAClusterOfATrustedUserNeedsNoPerson(t *testing.T) {
+	bootstrap := userClient(t, trustedUser, "system:bootstrappers:managedcluster")
+	orders := map[string]func(string) *certificatesv1.CertificateSigningRequest{
+		"trusted-cluster-first": func(name string) *certificatesv1.CertificateSigningRequest {
+			join(t, bootstrap, name)
+			return request(t, bootstrap, name, nil)
+		},
+		"trusted-request-first": func(name string) *certificatesv1.CertificateSigningRequest {
+			r := request(t, bootstrap, name, nil)
+			join(t, bootstrap, name)
+			return r
+		},
+	}
+	for name, in := range orders {
+		t.Run(name, func(t *testing.T) {
+			asked := in(name)
+			expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue,
+				"HubClusterAdminAccepted")
+			cluster := getCluster(t, name)
+			assert.True(t, cluster.Spec.HubAcceptsClient)
+			at, err := time.Parse(time.RFC3339, cluster.Annotations[acceptedOn])
+			require.NoError(t, err)
+			assert.WithinDuration(t, time.Now(), at, patience)
+			eventually(t, func() error {
+				require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(asked), asked))
+				return equal(true, len(asked.Status.Certificate) > 0)
+			})
+		})
+	}
+}
+
+// Row: spokecluster_autoapproval_test.go:102
+func TestAPersonMayDenyWhatWasAcceptedAutomatically(t *testing.T) {
+	const name = "trusted-denied"
+	bootstrap := userClient(t, trustedUser, "system:bootstrappers:managedcluster")
+	join(t, bootstrap, name)
+	request(t, bootstrap, name, nil)
+	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
+	accept(t, name, false)
+	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "HubClusterAdminDenied")
+	request(t, bootstrap, name, nil)
+	stays(t, func() error { return equal(false, getCluster(t, name).Spec.HubAcceptsClient) })
+}
+
+func TestNoClusterIsAcceptedWithoutARequestThatVouchesForIt(t *testing.T) {
+	trusted := userClient(t, trustedUser, "system:bootstrappers:managedcluster")
+	other := userClient(t, trustedUser+"x", "system:bootstrappers:managedcluster")
+	serve := func(r *certificatesv1.CertificateSigningRequest) {
+		r.Spec.Usages = append(r.Spec.Usages, certificatesv1.UsageServerAuth)
+	}
+	relabel := func(r *certificatesv1.CertificateSigningRequest) {
+		r.Labels[names.LabelClusterName] = "unvouched-forged"
+	}
+	cases := map[string]func(name string){
+		"unvouched-alone":  func(name string) { join(t, trusted, name) },
+		"unvouched-other":  func(name string) { join(t, other, name); request(t, other, name, nil) },
+		"unvouched-forged": func(name string) { join(t, trusted, name); request(t, trusted, "unvouched-real", relabel) },
+		"unvouched-usages": func(name string) { join(t, trusted, name); request(t, trusted, name, serve) },
+		"unvouched-1":      func(name string) { join(t, trusted, name); request(t, trusted, "unvouched-10", nil) },
+	}
+	for name, in := range cases {
+		in(name)
+	}
+	// What comes last is accepted, so all before it was looked at.
+	join(t, trusted, "unvouched-last")
+	request(t, trusted, "unvouched-last", nil)
+	expectCondition(t, "unvouched-last", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue,
+		"HubClusterAdminAccepted")
+	stays(t, func() error {
+		for name := range cases {
+			if cluster := getCluster(t, name); cluster.Spec.HubAcceptsClient || cluster.Annotations[acceptedOn] != "" {
+				return equal("not accepted", name+" is accepted")
+			}
+		}
+		return nil
+	})
+}
+
+// userClient is a client of some user.
+func userClient(t *testing.T, user string, groups ...string) client.Client {
+	t.Helper()
+	cfg, err := shared.plane.User(user, groups...)
+	require.NoError(t, err)
+	c, err := newClient(cfg)
+	require.NoError(t, err)
+	return c
+}
+
+// join creates a ManagedCluster as an agent does that wants to join.
+func join(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	eventuallyCreate(t, c, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+// request asks for the credential of a cluster.
+func request(
+	t *testing.T, c client.Client, cluster string, change func(*certificatesv1.CertificateSigningRequest),
+) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	key, err := csr.NewKey()
+	require.NoError(t, err)
+	asked, err := csr.ForCluster(cluster, "agent").Build(key)
+	require.NoError(t, err)
+	if change != nil {
+		change(asked)
+	}
+	require.NoError(t, c.Create(t.Context(), asked))
+	return asked
+}
+
+// approve approves a certificate request by hand.
+func approve(t *testing.T, asked *certificatesv1.CertificateSigningRequest) {
+	t.Helper()
+	asked.Status.Conditions = append(asked.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByHand", Message: "By hand.",
+	})
+	require.NoError(t, shared.admin.SubResource("approval").Update(t.Context(), asked))
+}

@@ -1,0 +1,258 @@
+package hubcluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/lease"
+)
+
+// Row: managedcluster_lease_test.go:35
+func TestAHeartbeatCostsTheHubNoWrite(t *testing.T) {
+	const name = "renewed"
+	createQuick(t, name, 1)
+	setAvailable(t, agentClient(t, name), name, metav1.ConditionTrue)
+	stop := renew(t, name)
+	defer stop()
+	expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
+	eventually(t, func() error { return equal(0, len(getCluster(t, name).Spec.Taints)) })
+
+	version, first := getCluster(t, name).ResourceVersion, getLease(t, name).Spec.RenewTime.Time
+	eventually(t, func() error {
+		return equal(true, getLease(t, name).Spec.RenewTime.After(first.Add(6*time.Second)))
+	})
+	have := getCluster(t, name)
+	assert.Equal(t, version, have.ResourceVersion, "nobody wrote the cluster while it was renewed past its grace")
+	assert.True(t, meta.IsStatusConditionTrue(have.Status.Conditions, clusterv1.ManagedClusterConditionAvailable))
+}
+
+// Row: managedcluster_lease_test.go:55
+// Row: managedcluster_lease_test.go:147
+// Row: taint_add_test.go:37
+func TestASilentClusterIsUnknownAndTaintedUntilItsAgentIsBack(t *testing.T) {
+	const name = "restarted"
+	createQuick(t, name, 60)
+	expectTaint(t, name, clusterv1.ManagedClusterTaintUnreachable)
+	agent := agentClient(t, name)
+	stop := renew(t, name)
+	setAvailable(t, agent, name, metav1.ConditionTrue)
+	expectTaint(t, name, "")
+	setAvailable(t, agent, name, metav1.ConditionFalse)
+	expectTaint(t, name, clusterv1.ManagedClusterTaintUnavailable)
+	setAvailable(t, agent, name, metav1.ConditionTrue)
+	expectTaint(t, name, "")
+
+	patch(t, getCluster(t, name), `{"spec":{"taints":[{"key":"example.com/mine","value":"v","effect":"PreferNoSelect"}]}}`)
+	stop()
+	patch(t, getCluster(t, name), `{"spec":{"leaseDurationSeconds":1}}`)
+	expectCondition(t, name, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
+		"ManagedClusterLeaseUpdateStopped")
+	expectTaint(t, name, clusterv1.ManagedClusterTaintUnreachable)
+	taints := getCluster(t, name).Spec.Taints
+	require.Len(t, taints, 2)
+	assert.Equal(t, "example.com/mine", taints[0].Key)
+	assert.WithinDuration(t, time.Now(), taints[1].TimeAdded.Time, patience)
+	expectSilenceTold(t, name, 1)
+
+	stop = renew(t, name)
+	defer stop()
+	setAvailable(t, agent, name, metav1.ConditionTrue)
+	expectTaint(t, name, "")
+	assert.Len(t, getCluster(t, name).Spec.Taints, 1, "the taint of somebody else stays")
+	steadily(t, 6*time.Second, func() error {
+		return equal(true, meta.IsStatusConditionTrue(getCluster(t, name).Status.Conditions,
+			clusterv1.ManagedClusterConditionAvailable))
+	})
+	expectSilenceTold(t, name, 1)
+}
+
+// Row: managedcluster_lease_test.go:95
+func TestAClusterThatIsCreatedAgainStartsAnew(t *testing.T) {
+	const name = "again"
+	createQuick(t, name, 1)
+	agent := agentClient(t, name)
+	stop := renew(t, name)
+	defer stop()
+	setAvailable(t, agent, name, metav1.ConditionTrue)
+	before, heartbeat := getCluster(t, name).UID, getLease(t, name).UID
+
+	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
+	gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
+	gone(t, &coordinationv1.Lease{}, leaseKey(name))
+	createQuick(t, name, 1)
+	have := getCluster(t, name)
+	assert.NotEqual(t, before, have.UID)
+	assert.NotEqual(t, heartbeat, getLease(t, name).UID)
+
+	// The agent that ran on goes on as soon as it may again.
+	setAvailable(t, agent, name, metav1.ConditionTrue)
+	expectTaint(t, name, "")
+	steadily(t, 6*time.Second, func() error {
+		return equal(true, meta.IsStatusConditionTrue(getCluster(t, name).Status.Conditions,
+			clusterv1.ManagedClusterConditionAvailable))
+	})
+}
+
+// Row: managedcluster_lease_test.go:175
+func TestTheClockOfAnAgentIsCompared(t *testing.T) {
+	const name = "clock"
+	createQuick(t, name, 60)
+	beat(t, name, 0)
+	expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
+	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
+		beat(t, name, skew)
+		expectClock(t, name, metav1.ConditionFalse, "ManagedClusterClockOutOfSync")
+		version := getCluster(t, name).ResourceVersion
+		if skew > 0 {
+			beat(t, name, skew+time.Minute)
+			stays(t, func() error { return equal(version, getCluster(t, name).ResourceVersion) })
+		}
+		beat(t, name, 0)
+		expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
+	}
+
+	beat(t, name, time.Hour)
+	expectClock(t, name, metav1.ConditionFalse, "ManagedClusterClockOutOfSync")
+	patch(t, getCluster(t, name),
+		`{"metadata":{"annotations":{"registration.open-cluster-management.io/skip-clock-sync-check":"true"}}}`)
+	expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
+	patch(t, getCluster(t, name),
+		`{"metadata":{"annotations":{"registration.open-cluster-management.io/skip-clock-sync-check":null}}}`)
+	expectClock(t, name, metav1.ConditionFalse, "ManagedClusterClockOutOfSync")
+}
+
+func TestAnAgentThatStoppedHasNoWrongClock(t *testing.T) {
+	const name = "stopped"
+	createQuick(t, name, 1)
+	beat(t, name, 0)
+	expectCondition(t, name, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
+		"ManagedClusterLeaseUpdateStopped")
+	stays(t, func() error {
+		return equal(true, meta.IsStatusConditionTrue(getCluster(t, name).Status.Conditions,
+			clusterv1.ManagedClusterConditionClockSynced))
+	})
+}
+
+func TestALeaseThatLosesItsRenewTimeHarmsNobodyElse(t *testing.T) {
+	const name, other = "wiped", "wiped-other"
+	createQuick(t, name, 60)
+	beat(t, name, 0)
+	expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
+	wiped := getLease(t, name)
+	wiped.Spec.RenewTime = nil
+	require.NoError(t, agentClient(t, name).Update(t.Context(), wiped))
+	expectCondition(t, name, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
+		"ManagedClusterLeaseUpdateStopped")
+	createQuick(t, other, 60)
+	beat(t, other, 0)
+	expectClock(t, other, metav1.ConditionTrue, "ManagedClusterClockSynced")
+}
+
+// createQuick creates an accepted cluster with a lease duration and waits until its agent may work.
+func createQuick(t *testing.T, name string, seconds int32) {
+	t.Helper()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, seconds
+	eventuallyCreate(t, shared.admin, cluster)
+	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
+	eventually(t, func() error { return shared.admin.Get(t.Context(), leaseKey(name), &coordinationv1.Lease{}) })
+}
+
+// setAvailable writes the health of a cluster as its agent does.
+func setAvailable(t *testing.T, c client.Client, name string, status metav1.ConditionStatus) {
+	t.Helper()
+	eventually(t, func() error {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			cluster := getCluster(t, name)
+			meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+				Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "ManagedClusterAvailable",
+			})
+			return c.Status().Update(t.Context(), cluster)
+		})
+	})
+}
+
+// renew keeps the heartbeat of a cluster fresh, as its agent does, until the returned function is called.
+func renew(t *testing.T, cluster string) func() {
+	t.Helper()
+	cfg, err := shared.plane.User(csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
+	require.NoError(t, err)
+	clients, err := kubernetes.NewForConfig(cfg)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	renewer := lease.Renewer{
+		Leases: clients.CoordinationV1().Leases(cluster), Namespace: cluster, Name: lease.ClusterLease, Duration: time.Second,
+	}
+	go func() {
+		defer close(done)
+		_ = renewer.Run(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// beat renews the heartbeat of a cluster once, by a clock that is wrong.
+func beat(t *testing.T, cluster string, skew time.Duration) {
+	t.Helper()
+	agent := agentClient(t, cluster)
+	eventually(t, func() error {
+		heartbeat := getLease(t, cluster)
+		at := metav1.NewMicroTime(time.Now().Add(skew))
+		heartbeat.Spec.RenewTime = &at
+		return agent.Update(t.Context(), heartbeat)
+	})
+}
+
+func expectClock(t *testing.T, cluster string, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	expectCondition(t, cluster, clusterv1.ManagedClusterConditionClockSynced, status, reason)
+}
+
+// expectTaint waits until a cluster has exactly this one of the taints that follow its health; none if it is empty.
+func expectTaint(t *testing.T, cluster, key string) {
+	t.Helper()
+	eventually(t, func() error {
+		var have []string
+		for _, taint := range getCluster(t, cluster).Spec.Taints {
+			switch taint.Key {
+			case clusterv1.ManagedClusterTaintUnavailable, clusterv1.ManagedClusterTaintUnreachable:
+				have = append(have, taint.Key+":"+string(taint.Effect))
+			}
+		}
+		if key == "" {
+			return equal(0, len(have))
+		}
+		return equal(fmt.Sprint([]string{key + ":NoSelect"}), fmt.Sprint(have))
+	})
+}
+
+// expectSilenceTold waits for the Events that say that a cluster fell silent, each for another time.
+func expectSilenceTold(t *testing.T, cluster string, times int) {
+	t.Helper()
+	eventually(t, func() error {
+		var list eventsv1.EventList
+		err := shared.admin.List(t.Context(), &list, client.InNamespace(cluster))
+		told := 0
+		for _, e := range list.Items {
+			if e.Reason == "AvailableUnknown" && e.Type == "Warning" && e.Regarding.Name == cluster {
+				told++
+			}
+		}
+		return errors.Join(err, equal(times, told))
+	})
+}

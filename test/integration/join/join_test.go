@@ -1,0 +1,139 @@
+package join_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Row: spokecluster_joining_test.go:38
+// Row: spokecluster_joining_test.go:135
+// Row: spokecluster_joining_test.go:143
+// Row: spokecluster_joining_test.go:151
+func TestAClusterJoins(t *testing.T) {
+	tests := map[string]func(t *testing.T) (way, *proxy){
+		"straight": func(*testing.T) (way, *proxy) { return way{hub: shared.hub}, nil },
+		"through an http proxy": func(t *testing.T) (way, *proxy) {
+			p := startProxy(t, false)
+			return way{hub: shared.hub, proxy: p.url}, p
+		},
+		"through an https proxy": func(t *testing.T) (way, *proxy) {
+			p := startProxy(t, true)
+			return way{hub: shared.hub, proxy: p.url, ca: p.ca}, p
+		},
+	}
+	for name, prepare := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := newMember(t, "joins")
+			w, through := prepare(t)
+			m.bootstrapSecret(w.kubeconfig(t))
+			m.start()
+			m.eventually(func() bool { return m.cluster(shared.hub) != nil && len(m.requests(shared.hub)) == 1 },
+				"the ManagedCluster and a request")
+			assert.False(t, m.cluster(shared.hub).Spec.HubAcceptsClient)
+			assert.Nil(t, m.secret())
+			m.admit(shared.hub)
+
+			stored := m.secret()
+			assert.Equal(t, m.name, string(stored.Data["cluster-name"]))
+			server, err := csr.ParseHubServer(stored.Data["kubeconfig"])
+			require.NoError(t, err)
+			assert.Equal(t, w.proxy, server.ProxyURL)
+			assert.Equal(t, "hub", server.Cluster)
+			var namespace corev1.Namespace
+			require.NoError(t, shared.hub.admin.Get(t.Context(), types.NamespacedName{Name: m.name}, &namespace))
+			m.awaitCondition(shared.hub, csr.ConditionRotated)
+			assert.Len(t, m.requests(shared.hub), 1)
+			if through != nil {
+				assert.Positive(t, through.connects.Load(), "the proxy was used")
+				assert.Equal(t, through.foreign.Load(), int64(0), "and for the hub alone")
+			}
+		})
+	}
+}
+
+// Row: clusterannotations_test.go:21
+func TestOnlyAnnotationsOfTheAgentAppearAtCreation(t *testing.T) {
+	m := newMember(t, "annotated")
+	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.config.ClusterAnnotations = map[string]string{"agent.open-cluster-management.io/foo": "bar", "foo": "bar"}
+	m.config.ExternalServerURLs = []string{"https://spoke.example.com:6443"}
+	m.start()
+	m.eventually(func() bool { return m.cluster(shared.hub) != nil }, "the ManagedCluster")
+	created := m.cluster(shared.hub)
+	assert.Equal(t, "bar", created.Annotations["agent.open-cluster-management.io/foo"])
+	assert.NotContains(t, created.Annotations, "foo")
+	assert.Equal(t, []clusterv1.ClientConfig{
+		{URL: "https://spoke.example.com:6443", CABundle: shared.hub.plane.CA()},
+	}, created.Spec.ManagedClusterClientConfigs)
+}
+
+func TestTheCredentialCanHaveAnotherNameAndIsShownAsFiles(t *testing.T) {
+	m := newMember(t, "files")
+	m.bootstrapSecret(way{hub: shared.brief}.kubeconfig(t))
+	m.config.HubSecret, m.config.ClusterName = "my-hub", ""
+	m.config.HubKubeconfigDir = filepath.Join(m.dir, "hub-kubeconfig")
+	m.start()
+	m.eventually(func() bool { m.adoptName(); return m.config.ClusterName != "" }, "a cluster with a drawn name")
+	m.admit(shared.brief)
+	assert.Nil(t, m.secretNamed(names.SecretHub))
+	first := m.secret()
+	shown := func(key string) string {
+		data, err := os.ReadFile(filepath.Join(m.config.HubKubeconfigDir, key))
+		if err != nil {
+			return err.Error()
+		}
+		return string(data)
+	}
+	m.eventually(func() bool { return shown("tls.crt") == string(first.Data["tls.crt"]) }, "the certificate is a file")
+	assert.Equal(t, string(first.Data["cluster-name"]), shown("cluster-name"))
+
+	// A client that knows nothing but the directory reads the hub.
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(m.config.HubKubeconfigDir, "kubeconfig"))
+	require.NoError(t, err)
+	reader, err := client.New(config, client.Options{Scheme: shared.hub.admin.Scheme()})
+	require.NoError(t, err)
+	require.NoError(t, reader.Get(t.Context(), types.NamespacedName{Name: m.name}, &clusterv1.ManagedCluster{}))
+
+	kubeconfig := shown("kubeconfig")
+	m.awaitNewCertificate(first.Data["tls.crt"])
+	m.eventually(func() bool { return shown("tls.crt") != string(first.Data["tls.crt"]) }, "the new certificate is the file")
+	assert.Equal(t, kubeconfig, shown("kubeconfig"), "a rotation leaves the kubeconfig alone")
+
+	// The names are kept under the other name, too.
+	m.config.ClusterName = ""
+	m.restart()
+	m.awaitServing()
+	assert.Equal(t, m.name, string(m.secret().Data["cluster-name"]))
+}
+
+func TestADeniedRequestIsToldAtOnce(t *testing.T) {
+	m := newMember(t, "denied")
+	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.start()
+	m.awaitState("waiting until the hub approves the certificate request of cluster " + m.name)
+	m.decide(shared.hub, certificatesv1.CertificateDenied)
+	m.awaitState("was denied: ByTest: by a person")
+	assert.Nil(t, m.secret())
+	assert.Len(t, m.requests(shared.hub), 1, "the next request comes after a pause")
+}
+
+func TestABootstrapCredentialThatMayNothingIsTold(t *testing.T) {
+	m := newMember(t, "nobody")
+	m.bootstrapSecret(way{hub: shared.hub, token: "nobody"}.kubeconfig(t))
+	m.start()
+	m.awaitState("with the bootstrap credential: Unauthorized")
+	assert.Nil(t, m.cluster(shared.hub))
+}

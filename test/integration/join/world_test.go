@@ -1,0 +1,376 @@
+package join_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/agent"
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+// member is one cluster with its agent, which has a namespace of its own on the first hub's control plane.
+type member struct {
+	t *testing.T
+	// name is the name of the cluster and, with a suffix, of the namespace.
+	name, namespace, dir string
+	config               agent.Config
+	log                  *logBook
+	stop                 func()
+	ended                chan error
+}
+
+// newMember prepares a cluster whose name starts as given and was never used before. Its bootstrap kubeconfig is the
+// Secret; nothing is there yet.
+func newMember(t *testing.T, prefix string) *member {
+	t.Helper()
+	name := prefix + "-" + utilrand.String(5)
+	m := &member{t: t, name: name, namespace: name + "-agent", dir: t.TempDir(), log: &logBook{}, stop: func() {}}
+	require.NoError(t, shared.hub.admin.Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: m.namespace},
+	}))
+	own, err := shared.hub.plane.Kubeconfig(shared.own)
+	require.NoError(t, err)
+	m.config = agent.DefaultConfig()
+	m.config.ClusterName, m.config.Namespace, m.config.LeaderElect = name, m.namespace, false
+	m.config.Kubeconfig = m.write("own.kubeconfig", own)
+	m.config.HealthAddress = "127.0.0.1:" + strconv.Itoa(freePort(t))
+	t.Cleanup(func() {
+		m.stop()
+		if t.Failed() {
+			t.Logf("log of the agent:\n%s", m.log.text())
+		}
+	})
+	return m
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ports, err := sandbox.FreePorts(1)
+	require.NoError(t, err)
+	return ports[0]
+}
+
+// write writes a file into the directory of the member and returns its path.
+func (m *member) write(name string, data []byte) string {
+	m.t.Helper()
+	path := filepath.Join(m.dir, name)
+	require.NoError(m.t, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+// start runs the agent until stop is called, which waits for its end.
+func (m *member) start() {
+	m.t.Helper()
+	ctx, cancel := context.WithCancel(ctrl.LoggerInto(context.WithoutCancel(m.t.Context()), m.log.logger()))
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Run(ctx, m.config) }()
+	var once sync.Once
+	m.ended = ended
+	m.stop = func() {
+		once.Do(func() {
+			cancel()
+			require.NoError(m.t, <-ended)
+		})
+	}
+}
+
+// restart stops the agent and starts it again.
+func (m *member) restart() {
+	m.t.Helper()
+	m.stop()
+	m.start()
+}
+
+// state is what the agent says that it is doing, and whether it says that it is ready.
+func (m *member) state() (text string, ready bool) {
+	m.t.Helper()
+	request, err := http.NewRequestWithContext(m.t.Context(), http.MethodGet, "http://"+m.config.HealthAddress+"/readyz", nil)
+	require.NoError(m.t, err)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error(), false
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(m.t, err)
+	return strings.TrimSpace(string(body)), answer.StatusCode == http.StatusOK
+}
+
+// awaitState waits until the agent says something with the text in it.
+func (m *member) awaitState(text string) {
+	m.t.Helper()
+	var said string
+	require.Eventuallyf(m.t, func() bool {
+		said, _ = m.state()
+		return strings.Contains(said, text)
+	}, patience, tick, "the agent must say %q", text)
+}
+
+func (m *member) awaitServing() {
+	m.t.Helper()
+	m.eventually(func() bool { _, ready := m.state(); return ready }, "the agent serves")
+}
+
+// way is a bootstrap kubeconfig that leads to a hub.
+type way struct {
+	hub *hubSide
+	// entry is the name of the cluster entry, server and proxy are how the hub is reached; empty for the usual.
+	entry, server, proxy string
+	// ca are further authorities to trust.
+	ca []byte
+	// token replaces the token of the bootstrap identity.
+	token string
+}
+
+// kubeconfig writes the way down.
+func (w way) kubeconfig(t *testing.T) []byte {
+	t.Helper()
+	entry, server, token := "hub", w.hub.plane.Host, w.hub.bootstrap.BearerToken
+	if w.entry != "" {
+		entry = w.entry
+	}
+	if w.server != "" {
+		server = w.server
+	}
+	if w.token != "" {
+		token = w.token
+	}
+	data, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{entry: {
+			Server: server, ProxyURL: w.proxy, CertificateAuthorityData: append(w.hub.plane.CA(), w.ca...),
+		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"bootstrap": {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{"bootstrap": {Cluster: entry, AuthInfo: "bootstrap"}},
+		CurrentContext: "bootstrap",
+	})
+	require.NoError(t, err)
+	return data
+}
+
+// bootstrapSecret puts a bootstrap kubeconfig into a Secret of the agent's namespace, the usual one or another.
+func (m *member) bootstrapSecret(kubeconfig []byte, name ...string) {
+	m.t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: append(name, names.SecretBootstrap)[0]},
+		Data:       map[string][]byte{csr.KeyKubeconfig: kubeconfig},
+	}
+	err := shared.hub.admin.Create(m.t.Context(), secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = shared.hub.admin.Update(m.t.Context(), secret)
+	}
+	require.NoError(m.t, err)
+}
+
+// secret returns the stored credential; nil when there is none.
+func (m *member) secret() *corev1.Secret {
+	m.t.Helper()
+	return m.secretNamed(m.config.HubSecret)
+}
+
+// secretNamed returns a Secret in the agent's namespace; nil when there is none.
+func (m *member) secretNamed(name string) *corev1.Secret {
+	m.t.Helper()
+	var secret corev1.Secret
+	err := shared.hub.admin.Get(m.t.Context(), types.NamespacedName{Namespace: m.namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(m.t, err)
+	return &secret
+}
+
+// adoptName takes over the name that the agent drew for its cluster, once it is known.
+func (m *member) adoptName() {
+	m.t.Helper()
+	if pending := m.secretNamed(names.SecretHub + "-pending"); pending != nil {
+		m.name = string(pending.Data[csr.KeyClusterName])
+		m.config.ClusterName = m.name
+	}
+}
+
+// certificate is the stored certificate; nil when there is none.
+func (m *member) certificate() []byte {
+	m.t.Helper()
+	if secret := m.secret(); secret != nil {
+		return secret.Data[csr.KeyCertificate]
+	}
+	return nil
+}
+
+// awaitNewCertificate waits until the stored certificate is another one.
+func (m *member) awaitNewCertificate(former []byte) {
+	m.t.Helper()
+	m.eventually(func() bool {
+		now := m.certificate()
+		return len(now) > 0 && !bytes.Equal(now, former)
+	}, "another certificate is stored")
+}
+
+// cluster returns the ManagedCluster on a hub; nil when there is none.
+func (m *member) cluster(h *hubSide) *clusterv1.ManagedCluster {
+	m.t.Helper()
+	var found clusterv1.ManagedCluster
+	err := h.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(m.t, err)
+	return &found
+}
+
+// requests returns the request objects of the cluster itself on a hub.
+func (m *member) requests(h *hubSide) []certificatesv1.CertificateSigningRequest {
+	m.t.Helper()
+	var list certificatesv1.CertificateSigningRequestList
+	require.NoError(m.t, h.admin.List(m.t.Context(), &list, client.MatchingLabels{names.LabelClusterName: m.name}))
+	var own []certificatesv1.CertificateSigningRequest
+	for _, request := range list.Items {
+		if request.Labels[names.LabelAddonName] == "" {
+			own = append(own, request)
+		}
+	}
+	return own
+}
+
+// undecided returns those that nobody decided about.
+func (m *member) undecided(h *hubSide) []certificatesv1.CertificateSigningRequest {
+	m.t.Helper()
+	var open []certificatesv1.CertificateSigningRequest
+	for _, request := range m.requests(h) {
+		if len(request.Status.Conditions) == 0 {
+			open = append(open, request)
+		}
+	}
+	return open
+}
+
+// approve waits for a request and approves it, as a person does.
+func (m *member) approve(h *hubSide) {
+	m.t.Helper()
+	m.decide(h, certificatesv1.CertificateApproved)
+}
+
+func (m *member) decide(h *hubSide, kind certificatesv1.RequestConditionType) {
+	m.t.Helper()
+	m.eventually(func() bool { return len(m.undecided(h)) > 0 }, "a request to decide about")
+	for _, request := range m.undecided(h) {
+		request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: "ByTest", Message: "by a person",
+		})
+		require.NoError(m.t, h.admin.SubResource("approval").Update(m.t.Context(), &request))
+	}
+}
+
+// accept waits for the ManagedCluster and says whether the hub accepts it, as a person does.
+func (m *member) accept(h *hubSide, accepted bool) {
+	m.t.Helper()
+	m.eventually(func() bool { return m.cluster(h) != nil }, "the ManagedCluster")
+	patch := fmt.Appendf(nil, `{"spec":{"hubAcceptsClient":%t,"leaseDurationSeconds":2}}`, accepted)
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
+	require.NoError(m.t, h.admin.Patch(m.t.Context(), cluster, client.RawPatch(types.MergePatchType, patch)))
+}
+
+// admit does all that people do for a cluster that joins, and waits until it did.
+func (m *member) admit(h *hubSide) {
+	m.t.Helper()
+	m.approve(h)
+	m.accept(h, true)
+	m.awaitJoined(h)
+}
+
+func (m *member) awaitJoined(h *hubSide) {
+	m.t.Helper()
+	m.awaitServing()
+	for _, kind := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
+		m.awaitCondition(h, kind)
+	}
+}
+
+// awaitCondition waits until a condition of the ManagedCluster is true.
+func (m *member) awaitCondition(h *hubSide, kind string) {
+	m.t.Helper()
+	m.eventually(func() bool {
+		found := m.cluster(h)
+		return found != nil && meta.IsStatusConditionTrue(found.Status.Conditions, kind)
+	}, "condition %s of the ManagedCluster", kind)
+}
+
+func (m *member) eventually(done func() bool, message string, args ...any) {
+	m.t.Helper()
+	require.Eventuallyf(m.t, done, patience, tick, message, args...)
+}
+
+// link is a way to a hub that can be cut and led elsewhere.
+func link(t *testing.T, h *hubSide) *sandbox.Link {
+	t.Helper()
+	l, err := sandbox.NewLink(h.plane.Host)
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	return l
+}
+
+// logBook keeps the log of an agent.
+type logBook struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *logBook) logger() logr.Logger { return logTo(l, "") }
+
+// Write implements io.Writer.
+func (l *logBook) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+func (l *logBook) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
+}
+
+// count returns how many lines have the text in them.
+func (l *logBook) count(text string) int { return strings.Count(l.text(), text) }
+
+// choices is how often the agent chose what to do anew.
+func (m *member) choices() int { return m.log.count("choosing anew") }
+
+// atRest waits until the log has not grown for a moment.
+func (m *member) atRest() {
+	m.t.Helper()
+	last, since := "", time.Now()
+	m.eventually(func() bool {
+		if now := m.log.text(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > time.Second
+	}, "the agent comes to rest")
+}

@@ -1,0 +1,46 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Rows returns the report as pairs of what and how much.
+func (r RotationReport) Rows() [][2]string {
+	return [][2]string{
+		{"reads of the add-on's client", fmt.Sprint(r.Reads)},
+		{"reads that failed while the hub was away", fmt.Sprint(r.ReadsInOutage)},
+		{"reads that failed otherwise, or found an expired certificate", fmt.Sprint(len(r.Violations))},
+		{"certificates of the add-on, and requests for them", fmt.Sprintf("%d, %d", r.AddonCertificates, r.AddonRequests)},
+		{"certificates of the cluster, and requests for them", fmt.Sprintf("%d, %d", r.ClusterCertificates, r.ClusterRequests)},
+		{"least lifetime left of a certificate in use", r.Least.Round(100 * time.Millisecond).String()},
+		{"agents killed", fmt.Sprint(r.Kills)},
+		{"outages of the hub, of six seconds every thirty", fmt.Sprint(r.Outages)},
+	}
+}
+
+// Check says what in the report must not be: a read that failed for another reason than an outage, an expired
+// certificate, a request too many. One certificate may have been issued that no read has seen yet.
+func (r RotationReport) Check() error {
+	var wrong []error
+	if len(r.Violations) > 0 {
+		wrong = append(wrong, fmt.Errorf("%d violations:\n%s", len(r.Violations), strings.Join(r.Violations, "\n")))
+	}
+	for _, kind := range []struct {
+		name                   string
+		certificates, requests int
+	}{
+		{"add-on", r.AddonCertificates, r.AddonRequests}, {"cluster", r.ClusterCertificates, r.ClusterRequests},
+	} {
+		if kind.certificates < 2 {
+			wrong = append(wrong, fmt.Errorf("the certificate of the %s was never replaced", kind.name))
+		}
+		if extra := kind.requests - kind.certificates; extra < 0 || extra > 1 {
+			wrong = append(wrong, fmt.Errorf("%d requests led to %d certificates of the %s",
+				kind.requests, kind.certificates, kind.name))
+		}
+	}
+	return errors.Join(wrong...)
+}
