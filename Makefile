@@ -69,6 +69,10 @@ soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLA
 sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)
 	go run ./test/sandbox/cmd/sandbox --clusters $(CLUSTERS)
 
+.PHONY: rows
+rows: ## Write the tests into the tables of docs/scenarios
+	go run ./test/rows/cmd/rows
+
 .PHONY: crds
 crds: ## Take the CRDs from the API module again
 	go run ./manifests/gen

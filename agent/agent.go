@@ -47,8 +47,9 @@ type agent struct {
 	refused atomic.Pointer[join.Credential]
 }
 
-// Run runs the agent until ctx ends, which is no error. An error is a configuration that can never work, and says what is
-// wrong with it: everything else, a bootstrap kubeconfig that is missing or broken among it, is told, and tried again. It turns the garbage collector up unless GOGC is set.
+// Run runs the agent until ctx ends, which is no error. An error is a configuration that can never work, and says what
+// is wrong with it. Everything else, a bootstrap kubeconfig that is missing or broken too, is told and tried again.
+// It turns the garbage collector up unless GOGC is set.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)

@@ -10,7 +10,7 @@ import (
 
 // answers watches what the hub answers on one connection. A hub that answers nothing but 401 Unauthorized for a while
 // does not know the certificate any more, good as it looks: its CA was replaced, or it is another hub at the same
-// address. One 401 among other answers is nothing, and 403 Forbidden is none: who is forbidden something was recognized.
+// address. One 401 among other answers is nothing, and 403 Forbidden is none: who is forbidden something is known.
 type answers struct {
 	clock clock.PassiveClock
 	// patience is how long there may be nothing but 401.
@@ -51,6 +51,9 @@ func (a *answers) note(status int) {
 func (a *answers) judge(status int, now time.Time) func() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
+		return nil // it may not have looked at who asks
+	}
 	if status != http.StatusUnauthorized {
 		told := a.told
 		a.since, a.told = time.Time{}, false

@@ -122,9 +122,12 @@ func (s bootstrapSource) readFile(found *finding) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return []byte{}, nil // which says so when it is parsed
+	}
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it is no kubeconfig: %w", err)
 	}
 	locate(config, s.file)
 	if err := clientcmd.ResolveLocalPaths(config); err != nil {

@@ -18,6 +18,8 @@ func TestDefaultsAreValid(t *testing.T) {
 	require.NoError(t, config.Validate())
 }
 
+// Row: spokeagent_test.go:48
+// Row: options_test.go:16, options_test.go:147
 func TestValidateSaysWhatIsWrongAndWhere(t *testing.T) {
 	tests := map[string]struct {
 		change func(c *Config)
@@ -81,6 +83,7 @@ func TestParseFlags(t *testing.T) {
 
 // A Klusterlet passes these to the registration agent, the work agent or the one that is both (contract, registration
 // 0.3 and work 9.1).
+// Row: options_test.go:16
 func TestTheFlagsOfAKlusterletAreAccepted(t *testing.T) {
 	tests := map[string][]string{
 		"one that is both": {

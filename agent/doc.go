@@ -6,15 +6,28 @@
 //	start -> lead -> choose -> join  -> choose -> serve -> choose -> ...
 //
 // Config is everything that can be set, checked before any client exists. Of several agents for one cluster only the
-// one that holds the lease LeaderLease does anything. It chooses its phase by looking at its credential: with a valid
-// one it serves, else it joins with the bootstrap kubeconfig. A phase is one manager with its own clients; it ends when
-// its ground is gone (a credential arrived, expired, or the bootstrap kubeconfig leads elsewhere), and the next choice
-// follows in the same process. What goes wrong in a phase is logged and tried again, after a second at first and a
-// minute at last. Only a configuration that cannot work ends the process, with the reason.
+// one that holds the lease LeaderLease does anything. It chooses its phase by looking at its bootstrap kubeconfigs and
+// at its stored credential: with a valid one it serves, else it joins with the bootstrap kubeconfig, with neither it
+// waits. A phase is one manager with its own clients; it ends when its ground is gone, and the next choice follows in
+// the same process. What goes wrong in a phase is told and tried again, after a second at first and a minute at last.
+// Only flags that can never work end the process, with the reason.
 //
-// While serving, a new certificate is put to use without a restart: the connections to the hub are cut and made anew
-// (hub.go). A hub that is away stops nothing that does not need it; caches keep what they last saw and watches come
-// back by themselves.
+// What ends a phase:
+//
+//   - lookout.go: a bootstrap kubeconfig that leads elsewhere, or the kubeconfig of a hosted cluster that changed. Both
+//     are watched, as Secrets or as files (files.go). New credentials in a bootstrap kubeconfig do not end serving, nor
+//     does one that is gone or broken: what is not known takes nothing away.
+//   - keeper.go: the certificate expired. A new one is put to use without a restart: the connections to the hub are cut
+//     and made anew (hub.go).
+//   - answers.go: the hub answers nothing but 401 for a while. The agent joins anew, the stored credential stays until
+//     its successor is there, and is tried now and then meanwhile (joining.go).
+//   - hubs.go, silence.go: of several hubs (feature gate MultipleHubs) this one denied the cluster or fell silent.
+//
+// A hub that is away stops nothing that does not need it; caches keep what they last saw and watches come back by
+// themselves. Before the hub has accepted the cluster the serving phase looks at it now and then, and watches the rest.
+//
+// What the agent is doing stands in words in /healthz, /readyz and the log, also what a joining waits for, which nobody
+// may write into the ManagedCluster yet (report.go). mirror.go shows the stored credential as files for others.
 //
 // Memory is part of the promise. Caches hold only what the reconcilers read, without managed fields; the work
 // reconciler watches metadata alone; and the garbage collector runs at twice its usual pace unless GOGC says otherwise.

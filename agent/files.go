@@ -56,13 +56,13 @@ func (w *fileWatch) Start(ctx context.Context) error {
 	}
 }
 
-// arm watches the directories of the files, and where one does not exist the nearest one above it. A file that is a link
-// is watched at both ends.
+// arm watches the directories of the files, and where one does not exist the nearest one above it. A file that is a
+// link is watched at both ends.
 func (w *fileWatch) arm(ctx context.Context, watcher *fsnotify.Watcher) {
 	for _, path := range w.paths() {
 		ends := []string{path}
-		if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
-			ends = append(ends, real)
+		if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+			ends = append(ends, target)
 		}
 		for _, end := range ends {
 			dir := nearest(filepath.Dir(end))

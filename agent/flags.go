@@ -136,7 +136,8 @@ func (c *Config) addIgnoredFlags(f *pflag.FlagSet) {
 	f.StringVar(&i.text, "tls-min-version", "", "")
 	f.StringVar(&i.text, "tls-cipher-suites", "", "")
 	f.IntVar(&i.number, "health-port", 0, "")
-	none("nothing is served over TLS; see --health-probe-bind-address", "tls-min-version", "tls-cipher-suites", "health-port")
+	none("nothing is served over TLS; see --health-probe-bind-address",
+		"tls-min-version", "tls-cipher-suites", "health-port")
 	f.IntVar(&i.number, "max-json-raw-length", 0, "")
 	f.IntVar(&i.number, "max-feedback-watch", 0, "")
 	none("there is no such limit to set", "max-json-raw-length", "max-feedback-watch")

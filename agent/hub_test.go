@@ -119,6 +119,7 @@ func TestTheKeeperEndsThePhaseWithItsGround(t *testing.T) {
 	}
 }
 
+// Row: spoke/health_checker_test.go:14
 func TestTheKeeperEndsThePhaseWhenTheLastCertificateExpires(t *testing.T) {
 	_, hub := hubThatKnowsYou(t)
 	first := join.Credential{Server: hub, Pair: pairFor(t, "a")}

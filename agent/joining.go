@@ -30,7 +30,8 @@ const tryTimeout = 10 * time.Second
 func (a *agent) join(
 	ctx context.Context, v view, boot bootstrap, id csr.Identity, refused *join.Credential,
 ) error {
-	a.state.set("joining: asking hub " + boot.server.Server + " for the certificate of cluster " + id.Cluster)
+	r := &report{state: &a.state, logger: ctrl.LoggerFrom(ctx), hub: boot.server.Server}
+	r.progress("asking hub " + boot.server.Server + " for the certificate of cluster " + id.Cluster)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	config, err := clientcmd.RESTConfigFromKubeConfig(boot.kubeconfig)
@@ -39,6 +40,7 @@ func (a *agent) join(
 	}
 	config.UserAgent = userAgent
 	wrapTransport(config, a.config.WrapTransport)
+	config.Wrap(r.wrap)
 	limit(config, a.config.HubQPS, a.config.HubBurst)
 	mgr, err := a.newManager(ctx, "")
 	if err != nil {
@@ -58,7 +60,7 @@ func (a *agent) join(
 	reconciler := &join.Reconciler{
 		Hub: hub, Agent: mgr, Namespace: a.config.Namespace, SecretName: a.config.HubSecret, Identity: id,
 		Server: boot.server, Joining: true, ExpirationSeconds: a.certExpiration(), Cluster: a.clusterOptions(),
-		Clock: a.clock, OnProgress: a.progress(ctx),
+		Clock: a.clock, OnProgress: r.progress,
 		OnCredential: func(join.Credential) { end(phaseOverError("the hub issued a certificate")) },
 	}
 	if refused != nil {
@@ -74,16 +76,6 @@ func (a *agent) join(
 		return err
 	}
 	return finish(ctx, mgr)
-}
-
-// progress tells what the joining waits for: nobody may write that into the ManagedCluster yet.
-func (a *agent) progress(ctx context.Context) func(text string) {
-	logger := ctrl.LoggerFrom(ctx)
-	return func(text string) {
-		if a.state.set("joining: " + text) {
-			logger.Info("joining", "status", text)
-		}
-	}
 }
 
 // leave ends the phase at a hub of several that fell silent.

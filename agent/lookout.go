@@ -173,7 +173,7 @@ func (l *lookout) lookAtSpoke(ctx context.Context) error {
 		if l.spokeBegan != nil {
 			log.FromContext(ctx).Error(err, "the kubeconfig of the managed cluster cannot be used, going on with the former one")
 		}
-		return nil //nolint:nilerr // told, and looked at again when it changes
+		return nil
 	}
 	l.end(phaseOverError("the kubeconfig of the managed cluster changed: " + l.spokeFile))
 	return nil

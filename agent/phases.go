@@ -118,6 +118,9 @@ func (a *agent) act(
 	ctx = ctrl.LoggerInto(ctx, logger)
 	switch {
 	case verdict.Valid():
+		if why != "" {
+			logger.Info("serving with the stored credential, but there is no way to join again", "reason", why)
+		}
 		logger.Info("serving", "agent", id.Agent, "certificateExpires", credential.NotAfter)
 		return a.serve(ctx, v, boot, credential)
 	case boot.kubeconfig == nil:
@@ -140,8 +143,8 @@ type view struct {
 	stored *corev1.Secret
 }
 
-// storedServer is the hub that the stored credential is for; nil when there is none or it cannot be read, so that only a
-// bootstrap kubeconfig can help.
+// storedServer is the hub that the stored credential is for; nil when there is none or it cannot be read, so that only
+// a bootstrap kubeconfig can help.
 func (v view) storedServer() *csr.HubServer {
 	if v.stored == nil {
 		return nil

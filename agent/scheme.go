@@ -14,7 +14,6 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -24,9 +23,10 @@ func newScheme() (*runtime.Scheme, error) {
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
 	var failed error
 	for _, add := range []func(*runtime.Scheme) error{
-		authorizationv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme, certificatesv1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
+		certificatesv1.AddToScheme,
 		coordinationv1.AddToScheme, addonv1alpha1.Install, addonv1beta1.Install, clusterv1.Install,
-		clusterv1alpha1.Install, workv1.Install,
+		workv1.Install,
 	} {
 		failed = errors.Join(failed, add(scheme))
 	}

@@ -28,6 +28,8 @@ const (
 	firstLook, lastLook = 200 * time.Millisecond, 15 * time.Second
 	// lookSpread lengthens the pauses by up to this share, differently for each cluster.
 	lookSpread = 0.5
+	// hurry is the share of what is left of the certificate that a pause may take.
+	hurry = 8
 )
 
 // serving is one serving phase and what its reconcilers share.
@@ -184,24 +186,24 @@ func (s *serving) takenAgain() {
 	}
 }
 
-// admit is a Runnable that looks until the hub has accepted the cluster, which the cluster cannot watch for before it is
-// accepted, finds out what the hub serves, and then adds everything that serves.
+// admit is a Runnable that looks until the hub has accepted the cluster, which the cluster cannot watch for before,
+// finds out what the hub serves, and then adds everything that serves.
 func (s *serving) admit(ctx context.Context) error {
 	logger := ctrl.LoggerFrom(ctx)
 	pause := firstLook
 	for {
 		err := s.look(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err == nil {
 			break
+		}
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the phase is over, and knows why
 		}
 		if s.state.set("waiting for the hub: " + err.Error()) {
 			logger.Info("not serving yet, looking again", "reason", err.Error())
 		}
 		s.sleep(ctx, kit.Spread(pause, lookSpread, s.credential.Identity.Cluster))
-		pause = min(2*pause, lastLook)
+		pause = min(2*pause, s.longestPause())
 	}
 	for _, r := range s.reconcilers() {
 		if err := r.SetupWithManager(s.mgr); err != nil {
@@ -211,6 +213,13 @@ func (s *serving) admit(ctx context.Context) error {
 	s.admitted.Store(true)
 	s.state.set(ready)
 	return nil
+}
+
+// longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because whoever
+// waits does not renew it.
+func (s *serving) longestPause() time.Duration {
+	left := s.credential.NotAfter.Sub(s.clock.Now())
+	return min(lastLook, max(left/hurry, time.Second))
 }
 
 // look tells whether everything can begin to serve, and if not, why.

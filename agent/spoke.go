@@ -52,8 +52,8 @@ func wrapTransport(config *rest.Config, wrap transport.WrapperFunc) {
 	}
 }
 
-// connectSpoke makes sure that there is a way to the managed cluster, in hosted mode by the file as it is now: a new one
-// is put to use at the start of a phase, and one that cannot be used does not replace one that could.
+// connectSpoke makes sure that there is a way to the managed cluster, in hosted mode by the file as it is now: a new
+// one is put to use at the start of a phase, and one that cannot be used does not replace one that could.
 func (a *agent) connectSpoke() error {
 	if !a.hosted {
 		return nil
@@ -81,7 +81,7 @@ func (a *agent) connectSpoke() error {
 	return nil
 }
 
-// useSpoke takes a configuration for the managed cluster, wrapped so that all of the agent's traffic with it is watched,
+// useSpoke takes a configuration for the managed cluster, wrapped so that all of the agent's traffic with it is seen,
 // and prepares what probes it.
 func (a *agent) useSpoke(config *rest.Config) error {
 	traffic := &cluster.Traffic{}

@@ -18,6 +18,7 @@ import (
 )
 
 // The abuse cases of the registration contract, section 7.1, by their names.
+// Row: approver_test.go:427
 func TestAbuse(t *testing.T) {
 	registrations := []addonv1beta1.RegistrationConfig{kubeClient("cluster1", "hello")}
 	agent1, agent10 := csr.ClusterUser("cluster1", "a"), csr.ClusterUser("cluster10", "a")
@@ -118,6 +119,7 @@ func TestAbuse(t *testing.T) {
 	})
 }
 
+// Row: approver_test.go:45
 func TestLeniencesTowardsOldAgents(t *testing.T) {
 	t.Run("a cluster may leave out the group of all clusters", func(t *testing.T) {
 		asked := csr.ForCluster("c1", "a")

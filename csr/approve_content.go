@@ -29,6 +29,8 @@ const (
 	minRSABits, maxRSABits = 2048, 8192
 	// minECDSABits is the smallest ECDSA key that is accepted.
 	minECDSABits = 256
+	// maxAgentName is the longest name of an agent: that of a Kubernetes object.
+	maxAgentName = 253
 	// maxMessage is the most bytes of a verdict's message, what an Event can carry.
 	maxMessage = 1000
 	// maxQuoted is the most bytes of one value of the request in a message, and maxListed the most values of a list.
@@ -221,7 +223,8 @@ func expectedOrganizations(have []string, expected Request) bool {
 // tells no agent of the cluster, what is returned stands for any and equals no request.
 func expectCluster(cluster string, ask asked) Request {
 	if len(ask.commonNames) == 1 {
-		if id, ok := ParseClusterUser(ask.commonNames[0]); ok && id.Cluster == cluster {
+		id, ok := ParseClusterUser(ask.commonNames[0])
+		if ok && id.Cluster == cluster && len(id.Agent) <= maxAgentName {
 			return ForCluster(cluster, id.Agent)
 		}
 	}

@@ -190,6 +190,7 @@ func assertNotApproved(t *testing.T, v csr.Verdict, reason string) {
 	}
 }
 
+// Row: approver_test.go:234
 func TestTheHubApprovesWhatAnAgentBuildsForItsCluster(t *testing.T) {
 	for _, cluster := range []string{"c1", "cluster10", "a", strings.Repeat("x", 63), "cluster", "addon"} {
 		for _, agent := range []string{"a1b2c", "8a3f1d5e-0b5e-4b1f-9d2b-4f1d5e0b5e4b", "Agent_1"} {
@@ -213,6 +214,7 @@ func TestTheHubApprovesWhatAnAgentBuildsForItsCluster(t *testing.T) {
 	}
 }
 
+// Row: AF:pkg/utils/csr_helper_test.go:90
 func TestTheHubApprovesWhatAnAgentBuildsForAnAddon(t *testing.T) {
 	for _, cluster := range []string{"c1", "cluster10", strings.Repeat("x", 63)} {
 		for _, addon := range []string{"hello", "a.b", strings.Repeat("y", 63)} {
@@ -237,6 +239,8 @@ func TestTheHubApprovesWhatAnAgentBuildsForAnAddon(t *testing.T) {
 	}
 }
 
+// Row: approver_test.go:234
+// Row: approver_test.go:427
 func TestNothingElseIsApprovedForACluster(t *testing.T) {
 	user := csr.ClusterUser("c1", "agent1")
 	changes := commonChanges()
@@ -276,6 +280,13 @@ func TestAnEmptyUserIsNeverTrusted(t *testing.T) {
 	assertNotApproved(t, csr.JudgeCluster(request, []string{"", bootstrapUser}), csr.ReasonAwaitingApproval)
 }
 
+func TestAnAgentNameOfAnyLengthIsNotTrusted(t *testing.T) {
+	for length, want := range map[int]csr.Decision{1: csr.DecisionReview, 253: csr.DecisionReview, 254: csr.DecisionRefuse} {
+		own := csr.ForCluster("c1", strings.Repeat("a", length))
+		assert.Equal(t, want, csr.JudgeCluster(newRequest(t, own, own.User), nil).Decision, "%d characters", length)
+	}
+}
+
 func TestALabelThatNamesNoClusterIsRefused(t *testing.T) {
 	for _, cluster := range []string{"C1", "c_1", "c.1", "-c", "c1:a"} {
 		own := csr.ForCluster(cluster, "a")
@@ -284,6 +295,7 @@ func TestALabelThatNamesNoClusterIsRefused(t *testing.T) {
 	}
 }
 
+// Row: AF:pkg/utils/csr_helper_test.go:90
 func TestNothingElseIsApprovedForAnAddon(t *testing.T) {
 	requester := csr.ClusterUser("c1", "agent1")
 	for kind, registration := range map[string]addonv1beta1.RegistrationConfig{

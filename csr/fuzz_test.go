@@ -63,7 +63,7 @@ func FuzzJudgeAndSign(f *testing.F) {
 	require.NoError(f, err)
 	registration := customRegistration("user-test", []string{"g1", "g2"}, []string{"unit"})
 	asked := newRequest(f, forAddon(f, "c1", "hello", registration), "")
-	good := []byte(asked.Spec.Request)
+	good := asked.Spec.Request
 	agent := csr.ClusterUser("c1", "a")
 	f.Add(good, agent, customSigner, "c1", "hello", "client auth,digital signature,key encipherment", int32(3600))
 	f.Add(append([]byte("x"), good...), agent, customSigner, "c1", "hello", "client auth,server auth", int32(0))

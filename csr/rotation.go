@@ -50,7 +50,7 @@ func PairOf(secret *corev1.Secret) Pair {
 	}
 	p := Pair{Certificate: secret.Data[KeyCertificate], Key: secret.Data[KeyPrivateKey]}
 	if at, err := time.Parse(time.RFC3339, secret.Annotations[names.AnnotationIssuedAt]); err == nil {
-		p.IssuedAt = at
+		p.IssuedAt = at.UTC()
 	}
 	return p
 }

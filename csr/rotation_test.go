@@ -45,6 +45,8 @@ func TestWhatIsBuiltFits(t *testing.T) {
 	}
 }
 
+// Row: certificate_test.go:66
+// Row: certificate_test.go:158
 func TestJudgePair(t *testing.T) {
 	ca := newSigner(t)
 	want := ForCluster("c1", "a1")

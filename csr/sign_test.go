@@ -80,6 +80,8 @@ func parse(t *testing.T, certPEM []byte) *x509.Certificate {
 	return certificate
 }
 
+// Row: csrsign_test.go:45
+// Row: pkg/addon/templateagent/registration_test.go:259
 func TestEveryKindOfCASignsWhatItsCertificateVerifies(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -198,6 +200,7 @@ func TestSerialNumbersComeFromTheGivenReader(t *testing.T) {
 	require.ErrorContains(t, err, "drawing a serial number: out of luck")
 }
 
+// Row: pkg/addon/templateagent/registration_test.go:259
 func TestABadCASaysWhatIsWrong(t *testing.T) {
 	key := ecdsaKey(t)
 	good, goodKey := newCA(t, key, nil), pkcs8(t, key)

@@ -24,10 +24,10 @@ import (
 	"github.com/spokelet/spokelet/hub/webhook"
 )
 
-// admissionBackoff is how long the configuration of the admission waits for what it needs.
-var admissionBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: math.MaxInt, Cap: time.Minute}
+// firstAnnouncement and lastAnnouncement bound the time between two tries to announce the admission.
+const firstAnnouncement, lastAnnouncement = 50 * time.Millisecond, time.Minute
 
-// announcer tells the API server to have ManagedClusters completed and checked by us, once we answer: not earlier, since
+// announcer tells the API server to have ManagedClusters completed and checked by us, once we answer: not earlier, as
 // nobody could create a cluster in between.
 type announcer struct {
 	config  Config
@@ -42,8 +42,9 @@ func (*announcer) NeedLeaderElection() bool { return false }
 func (a *announcer) Start(ctx context.Context) error {
 	logger := ctrl.LoggerFrom(ctx).WithName("hub.admission")
 	told := ""
-	err := admissionBackoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		if a.started(nil) != nil {
+	backoff := wait.Backoff{Duration: firstAnnouncement, Factor: 2, Steps: math.MaxInt, Cap: lastAnnouncement}
+	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if serves := a.started(nil) == nil; !serves {
 			return false, nil // The certificate is missing, which the log says already.
 		}
 		err := a.announce(ctx)
@@ -88,8 +89,8 @@ func (a *announcer) announce(ctx context.Context) error {
 	return nil
 }
 
-// serving says where we are found and who we are. The configurations belong to the namespace of the hub manager, so that
-// they go with it: what nobody answers for would keep clusters from being created.
+// serving says where we are found and who we are. The configurations belong to the namespace of the hub manager, and
+// so go with it: what nobody answers for would keep clusters from being created.
 func (a *announcer) serving(ctx context.Context, conv *apiextensionsv1.WebhookClientConfig) (webhook.Serving, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := a.client.Create(ctx, review); err != nil {

@@ -1,10 +1,13 @@
 package addon
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -28,6 +31,8 @@ type place struct {
 	namespace string
 	// hosting is the cluster that the add-on names as its host; empty for none.
 	hosting string
+	// problem says why namespace cannot be one, for people; empty when it can.
+	problem string
 }
 
 // lease is the target that is the lease of the add-on agent.
@@ -78,6 +83,11 @@ func placeOf(f facts) place {
 	}
 	if p.namespace == "" {
 		p.namespace = names.NamespaceAgentAddon
+	}
+	if problems := validation.IsDNS1123Label(p.namespace); len(problems) > 0 {
+		p.problem = fmt.Sprintf("namespace %q of the add-on agent can be no namespace: %s; it comes from status.namespace "+
+			"or, where that is empty, from annotation %s", p.namespace, strings.Join(problems, "; "),
+			names.AnnotationInstallNamespace)
 	}
 	p.hosting = f.addon.Annotations[names.AnnotationHostingCluster]
 	if f.split && p.hosting == "" {

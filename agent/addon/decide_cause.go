@@ -47,7 +47,7 @@ const (
 
 // workload is a Deployment or DaemonSet.
 type workload struct {
-	// kind and name name it.
+	// kind and name say which.
 	kind, name string
 	// own tells whether it bears the name of the add-on.
 	own bool
@@ -193,11 +193,12 @@ func podTrouble(p *corev1.Pod) string {
 			return text
 		}
 	}
-	switch {
-	case p.Status.Phase == corev1.PodFailed:
+	switch p.Status.Phase {
+	case corev1.PodFailed:
 		return "it failed: " + quote(p.Status.Reason, p.Status.Message)
-	case p.Status.Phase == corev1.PodPending:
+	case corev1.PodPending:
 		return "it is pending"
+	case corev1.PodRunning, corev1.PodSucceeded, corev1.PodUnknown:
 	}
 	return ""
 }

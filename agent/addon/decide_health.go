@@ -17,6 +17,10 @@ func (p *plan) planHealth(f facts) {
 	if !leaseTells(f) {
 		return
 	}
+	if p.place.problem != "" {
+		p.planUnknownPlace(f)
+		return
+	}
 	p.watch = []target{p.place.lease(f.name)}
 	if !f.lease.known {
 		return
@@ -33,13 +37,24 @@ func (p *plan) planHealth(f facts) {
 		return
 	}
 	if off, ok := clockOff(f, verdict); ok {
-		p.available.Message = fmt.Sprintf("%s add-on is not available. Its lease %s/%s is being renewed, but with times that "+
-			"lie %s in the past, and after %s a lease counts as not renewed: the clocks of the add-on agent and of the agent "+
-			"that reads the lease differ by that much, set them right.", f.name, p.place.namespace, f.name, off, f.grace)
+		p.available.Message = fmt.Sprintf("%s add-on is not available. Its lease %s/%s is being renewed, but with times "+
+			"that lie %s in the past, and after %s a lease counts as not renewed: the clocks of the add-on agent and of the "+
+			"agent that reads the lease differ by that much, set them right.",
+			f.name, p.place.namespace, f.name, off, f.grace)
 		return
 	}
 	p.explain = true
 	p.wake = reconcile.Earliest(p.wake, f.lookAgain)
+}
+
+// planUnknownPlace tells that there is no namespace in which the lease could be.
+func (p *plan) planUnknownPlace(f facts) {
+	if f.clusterUnknown {
+		return
+	}
+	p.available = health(f.name, p.place, lease.Judge(nil, f.now, f.grace))
+	p.available.Message = fmt.Sprintf("The status of %s add-on is unknown. There is no lease to be found: %s.",
+		f.name, p.place.problem)
 }
 
 // leaseTells tells whether the health of the add-on is read from its lease.

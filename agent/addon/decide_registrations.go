@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
@@ -60,6 +62,10 @@ func (p *plan) planRegistrations(f facts) {
 			p.declare = f.driver
 		}
 		reg, settled, err := planRegistration(f, r)
+		name := csr.AddonSecretName(f.name, r)
+		if err == nil {
+			err = p.checkSecretName(name, reg)
+		}
 		if err != nil {
 			p.refuse(i, reg, err.Error())
 			continue
@@ -68,7 +74,6 @@ func (p *plan) planRegistrations(f facts) {
 			p.waits = true
 			continue
 		}
-		name := csr.AddonSecretName(f.name, r)
 		reg.secret = types.NamespacedName{Namespace: p.place.namespace, Name: name}
 		if first, ok := taken[name]; ok {
 			if !equality.Semantic.DeepEqual(first.request, reg.request) {
@@ -80,6 +85,18 @@ func (p *plan) planRegistrations(f facts) {
 		taken[name] = reg
 		p.serve = append(p.serve, reg)
 	}
+}
+
+// checkSecretName tells why there can be no Secret of that name where the add-on agent runs.
+func (p *plan) checkSecretName(name string, reg registration) error {
+	if p.place.problem != "" {
+		return errors.New(p.place.problem)
+	}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return fmt.Errorf("signer %s makes the Secret name %q, which Kubernetes does not allow: %s",
+			reg.request.Signer, name, strings.Join(problems, "; "))
+	}
+	return nil
 }
 
 // planRegistration returns what is to be had for one registration, and whether the hub has said for whom.

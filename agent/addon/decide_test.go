@@ -100,6 +100,7 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
+// Row: spoke/addon/configuration_test.go:22
 func TestPlanRegistrations(t *testing.T) {
 	const kube, custom = "ns/hello-hub-kubeconfig", "ns/hello-example.com-s-client-cert"
 	tests := map[string]struct {
@@ -149,6 +150,12 @@ func TestPlanRegistrations(t *testing.T) {
 			serve:         []string{kube},
 			refused: "Failed to rotated client certificate registrations[1]: another registration before it has the same " +
 				"secret hello-hub-kubeconfig and another subject: only that is served",
+		},
+		"a signer whose name cannot be in that of a Secret is told": {
+			registrations: []addonv1beta1.RegistrationConfig{customSigner("example.com/s."), hubClient("csr", "u", "g")},
+			serve:         []string{kube},
+			refused: "registrations[0]: signer example.com/s. makes the Secret name \"hello-example.com-s.-client-cert\", " +
+				"which Kubernetes does not allow: ",
 		},
 		"a broken one does not stop its sibling": {
 			registrations: []addonv1beta1.RegistrationConfig{customSigner(""), hubClient("csr", "u", "g")},
@@ -255,6 +262,7 @@ func TestGoes(t *testing.T) {
 	}
 }
 
+// Row: spoke/addon/lease_controller_test.go:105
 func TestPlanHealth(t *testing.T) {
 	lease := func(at time.Time) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(at)

@@ -93,11 +93,16 @@ func (r *Reconciler) observeScene(ctx context.Context, f *facts) {
 
 // lookAgain looks, and returns the look with the pause until the next one.
 func (r *Reconciler) lookAgain(ctx context.Context, addon string, last look, now time.Time) look {
-	next := look{place: last.place, at: now, pause: againFirst, scene: r.lookAt(ctx, addon, last.place)}
-	if last.scene.looked && reflect.DeepEqual(last.scene, next.scene) {
-		next.pause = min(2*last.pause, againLast)
+	seen := r.lookAt(ctx, addon, last.place)
+	return look{place: last.place, at: now, pause: pauseAfter(last, seen), scene: seen}
+}
+
+// pauseAfter is how long the look after one that saw this is put off: longer and longer while nothing changes.
+func pauseAfter(last look, seen scene) time.Duration {
+	if !last.scene.looked || !reflect.DeepEqual(last.scene, seen) {
+		return againFirst
 	}
-	return next
+	return min(2*last.pause, againLast)
 }
 
 // lookAt reads the scene.

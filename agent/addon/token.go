@@ -119,8 +119,8 @@ func (r *Reconciler) loadToken(
 // judgeToken judges a token. Where the hub does not say which ServiceAccount is the one of now, that of the token is
 // taken for it: what is not known is no reason to give up a credential.
 //
-// The instants in a token are by the clock of the hub. When we got it tells how far the two clocks are apart; so a clock
-// that is wrong neither lets a token expire nor asks for one after the other.
+// The instants in a token are by the clock of the hub. When we got it tells how far the two clocks are apart; so a
+// clock that is wrong neither lets a token expire nor asks for one after the other.
 func judgeToken(c credential, f facts, reg registration) tokenState {
 	claims, err := token.Parse(c.token)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// act starts, stops or retimes the heartbeat, which reports by itself, and marks namespaces. It returns how each marking
-// went, by the name of the namespace.
+// act starts, stops or retimes the heartbeat, which reports by itself, and marks namespaces. It returns how each
+// marking went, by the name of the namespace.
 func (r *Reconciler) act(ctx context.Context, p plan) map[string]error {
 	r.Heartbeat.Want(p.heartbeat)
 	if p.awaitBeat {
@@ -35,10 +35,10 @@ func (r *Reconciler) mark(ctx context.Context, m marking) error {
 				"name": m.name, "labels": map[string]any{r.label: managedTrue},
 			},
 		}}
-		_, err = r.spaces.Apply(ctx, m.name, object, metav1.ApplyOptions{FieldManager: reporter, Force: true})
+		_, err = r.spaces.Apply(ctx, m.name, object, metav1.ApplyOptions{FieldManager: r.manager(), Force: true})
 	} else {
 		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, r.label, managedFalse)
-		_, err = r.spaces.Patch(ctx, m.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: reporter})
+		_, err = r.spaces.Patch(ctx, m.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: r.manager()})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -48,6 +48,10 @@ func (r *Reconciler) mark(ctx context.Context, m marking) error {
 	}
 	return nil
 }
+
+// manager is the field manager of the label. It is another one for each hub, because a manager takes away what it
+// applied before and does not apply any more, which for two agents of two hubs would be the label of the other.
+func (r *Reconciler) manager() string { return reporter + "-" + r.label[len(r.label)-8:] }
 
 // failures joins what went wrong.
 func failures(results map[string]error) error {

@@ -23,11 +23,15 @@ const (
 	maxClaimValue = 1024
 )
 
-// clusterClaims and clusterProperties are the kinds that claims come from.
-var (
-	clusterClaims     = schema.GroupResource{Group: clusterv1alpha1.GroupName, Resource: "clusterclaims"}
-	clusterProperties = schema.GroupResource{Group: "about.k8s.io", Resource: "clusterproperties"}
-)
+// clusterClaims is the kind of our own API that claims come from.
+func clusterClaims() schema.GroupResource {
+	return schema.GroupResource{Group: clusterv1alpha1.GroupName, Resource: "clusterclaims"}
+}
+
+// clusterProperties is the kind of Kubernetes' own multi-cluster API that claims come from.
+func clusterProperties() schema.GroupResource {
+	return schema.GroupResource{Group: "about.k8s.io", Resource: "clusterproperties"}
+}
 
 // claim is what is kept of a ClusterClaim or a ClusterProperty.
 type claim struct {
@@ -36,8 +40,8 @@ type claim struct {
 	hidden bool
 }
 
-// claimOf reads a ClusterClaim or ClusterProperty. One that the hub would refuse is an error: the whole status, with the
-// health of the cluster in it, would be refused along with it.
+// claimOf reads a ClusterClaim or ClusterProperty. One that the hub would refuse is an error: the whole status, with
+// the health of the cluster in it, would be refused along with it.
 func claimOf(object *unstructured.Unstructured) (claim, error) {
 	if _, hidden := object.GetLabels()[labelSpokeOnly]; hidden {
 		return claim{name: object.GetName(), hidden: true}, nil

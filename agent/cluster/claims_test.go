@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -110,7 +109,7 @@ func TestAClaimThatTheHubWouldRefuseIsLeftOut(t *testing.T) {
 	}
 }
 
-func object(t testing.TB, raw string) *unstructured.Unstructured {
+func object(t *testing.T, raw string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}
 	require.NoError(t, json.Unmarshal([]byte(raw), &o.Object))
@@ -142,7 +141,7 @@ func FuzzClaims(f *testing.F) {
 		for _, reported := range (ClaimRules{MaxCustom: 20}).report([]claim{c}, []claim{c}) {
 			require.Equal(t, clusterv1.ManagedClusterClaim{Name: c.name, Value: c.value}, reported)
 			require.NotEmpty(t, reported.Value)
-			require.LessOrEqual(t, utf8.RuneCountInString(reported.Value), 1024, fmt.Sprintf("%q", raw))
+			require.LessOrEqual(t, utf8.RuneCountInString(reported.Value), 1024, "%q", raw)
 		}
 	})
 }

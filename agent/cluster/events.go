@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// reporter is the name under which the agent tells events on the hub and owns labels on the spoke (contract,
-// registration 1.10).
+// reporter is the name under which the agent tells events on the hub (contract, registration 1.10), and the beginning
+// of the one under which it owns labels on the spoke.
 const reporter = "klusterlet-agent"
 
 // Reasons of the events on the hub.

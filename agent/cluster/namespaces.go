@@ -19,7 +19,9 @@ const (
 )
 
 // namespaces is the resource of Namespaces.
-var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+func namespaces() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+}
 
 // managedLabel is the key of the label by which a hub marks the namespaces that it manages on the spoke (contract,
 // registration 0.1). A label has room for 63 of the 64 characters of the hash.

@@ -14,8 +14,8 @@ import (
 )
 
 // definitions is the resource of CustomResourceDefinitions.
-var definitions = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+func definitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
 // optional knows the claims of a kind whose CustomResourceDefinition may come and go while the agent runs. It watches
@@ -57,7 +57,7 @@ func (k *optional) signal() {
 func (k *optional) run(ctx context.Context, client dynamic.Interface) {
 	var watches sync.WaitGroup
 	defer watches.Wait()
-	watches.Go(func() { k.definition.follow(ctx, client, client.Resource(definitions)) })
+	watches.Go(func() { k.definition.follow(ctx, client, client.Resource(definitions())) })
 	began, running, stop := false, "", func() {}
 	defer func() { stop() }()
 	for {

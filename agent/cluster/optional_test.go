@@ -61,7 +61,7 @@ func TestTheVersionToWatchFollowsTheDefinition(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			k := newOptional(clusterClaims, func() {}, "v1alpha1")
+			k := newOptional(clusterClaims(), func() {}, "v1alpha1")
 			k.definition.set(tc.items, tc.known, tc.refused)
 			version, known := k.version()
 			assert.Equal(t, tc.want, version)

@@ -44,9 +44,9 @@ type Reconciler struct {
 	NoClaims, Properties bool
 	// Claims says which claims are reported.
 	Claims ClaimRules
-	// Period is the longest time between two passes; zero needs none but those that something asks for. It is a safety net:
-	// a pass at rest looks at caches and sends nothing, and the API server of the spoke is probed when there is reason to,
-	// whatever the period (docs/adr/0010).
+	// Period is the longest time between two passes; zero needs none but those that something asks for. It is a safety
+	// net: a pass at rest looks at caches and sends nothing, and the API server of the spoke is probed when there is
+	// reason to, whatever the period (docs/adr/0010).
 	Period time.Duration
 	// Health tells how the API server of the spoke is.
 	Health *Health
@@ -97,13 +97,13 @@ func (r *Reconciler) watchSpoke(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("building the client of the managed cluster: %w", err)
 	}
-	r.label, r.spaces = managedLabel(r.HubURL), objects.Resource(namespaces)
+	r.label, r.spaces = managedLabel(r.HubURL), objects.Resource(namespaces())
 	r.namespaces = newNamespaces(r.label, r.bell.Ring)
 	if !r.NoClaims {
-		r.claims = newOptional(clusterClaims, r.bell.Ring, clusterv1alpha1.GroupVersion.Version)
+		r.claims = newOptional(clusterClaims(), r.bell.Ring, clusterv1alpha1.GroupVersion.Version)
 	}
 	if r.Properties {
-		r.properties = newOptional(clusterProperties, r.bell.Ring, "v1alpha1", "v1beta1")
+		r.properties = newOptional(clusterProperties(), r.bell.Ring, "v1alpha1", "v1beta1")
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		var watches sync.WaitGroup

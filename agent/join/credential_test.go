@@ -22,6 +22,8 @@ import (
 
 func keyOf(o client.Object) types.NamespacedName { return client.ObjectKeyFromObject(o) }
 
+// Row: csr_test.go:297
+// Row: common_test.go:170
 func TestJudge(t *testing.T) {
 	good := pairFor(t, identity, noon.Add(time.Hour))
 	tests := map[string]struct {
@@ -78,6 +80,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// Row: secret_controller_test.go:29
 func TestPrepareRewritesWithoutANewCertificate(t *testing.T) {
 	good := pairFor(t, identity, noon.Add(time.Hour))
 	secret := &corev1.Secret{
@@ -158,6 +161,8 @@ func TestDecide(t *testing.T) {
 	drifted.Server.CAData = []byte("new")
 	moved := valid
 	moved.Server.Server = "https://new"
+	refused := valid
+	refused.Refused = good.Certificate
 	take := csr.Plan{Step: csr.StepTake, Pair: fresh}
 	wait := csr.Plan{Step: csr.StepWait}
 	tests := map[string]struct {
@@ -166,14 +171,16 @@ func TestDecide(t *testing.T) {
 		answer csr.Plan
 		want   plan
 	}{
-		"a new certificate is stored":                      {valid, true, take, plan{stepStore, fresh}},
-		"without a ManagedCluster it is kept aside":        {Facts{}, false, take, plan{stepKeep, fresh}},
-		"a valid credential is reported":                   {valid, true, wait, plan{stepReport, good}},
-		"without a ManagedCluster none is reported":        {valid, false, wait, plan{step: stepHold}},
-		"what stands beside the certificate is rewritten":  {drifted, true, wait, plan{stepRewrite, good}},
-		"a credential for another hub is left as it is":    {moved, true, wait, plan{step: stepHold}},
-		"while there is none, nothing is done":             {Facts{Server: server, Identity: identity}, true, wait, plan{step: stepHold}},
-		"an answer that failed changes nothing that works": {valid, true, csr.Plan{}, plan{stepReport, good}},
+		"a new certificate is stored":                        {valid, true, take, plan{stepStore, fresh}},
+		"without a ManagedCluster it is kept aside":          {Facts{}, false, take, plan{stepKeep, fresh}},
+		"a valid credential is reported":                     {valid, true, wait, plan{stepReport, good}},
+		"without a ManagedCluster none is reported":          {valid, false, wait, plan{step: stepHold}},
+		"what stands beside the certificate is rewritten":    {drifted, true, wait, plan{stepRewrite, good}},
+		"a credential for another hub is left as it is":      {moved, true, wait, plan{step: stepHold}},
+		"while there is none, nothing is done":               {Facts{Server: server, Identity: identity}, true, wait, plan{step: stepHold}},
+		"a credential that the hub refuses is left as it is": {refused, true, wait, plan{step: stepHold}},
+		"and replaced when its successor is there":           {refused, true, take, plan{stepStore, fresh}},
+		"an answer that failed changes nothing that works":   {valid, true, csr.Plan{}, plan{stepReport, good}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +199,7 @@ func TestConclude(t *testing.T) {
 	assert.Contains(t, told.Message, "disk full")
 }
 
+// Row: spoke/registration/creating_controller_test.go:19
 func TestNewCluster(t *testing.T) {
 	got := newCluster("c1", ClusterOptions{
 		Annotations: map[string]string{"agent.open-cluster-management.io/x": "1", "other": "2"},
@@ -201,4 +209,35 @@ func TestNewCluster(t *testing.T) {
 	assert.Equal(t, clusterv1.ManagedClusterSpec{ManagedClusterClientConfigs: []clusterv1.ClientConfig{
 		{URL: "https://a", CABundle: []byte("ca")}, {URL: "https://b", CABundle: []byte("ca")},
 	}}, got.Spec, "the agent never accepts itself")
+}
+
+func TestARefusedCertificateIsNotServedWith(t *testing.T) {
+	facts := factsOf(t, server, identity, pairFor(t, identity, noon.Add(time.Hour)))
+	facts.Refused = pairFor(t, identity, noon.Add(time.Hour)).Certificate
+	assert.True(t, Judge(facts).Valid(), "another one was refused")
+	facts.Refused = facts.Pair.Certificate
+	verdict := Judge(facts)
+	assert.Equal(t, ReasonRefused, verdict.Reason)
+	assert.Contains(t, verdict.Message, "401")
+}
+
+func TestProgressSaysWhoseTurnItIs(t *testing.T) {
+	refusal := &metav1.Condition{Status: metav1.ConditionFalse, Message: "csr was denied"}
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("moved"))
+	tests := map[string]struct {
+		plan     csr.Plan
+		failures []error
+		want     string
+	}{
+		"a person's":                  {csr.Plan{Step: csr.StepWait}, nil, "waiting until the hub approves the certificate request of cluster c1"},
+		"a failure comes first":       {csr.Plan{Condition: refusal}, []error{nil, errors.New("a"), errors.New("b")}, "a; b"},
+		"a lost race is no failure":   {csr.Plan{Condition: refusal}, []error{conflict}, "csr was denied"},
+		"a refusal is told":           {csr.Plan{Step: csr.StepWait, Condition: refusal}, nil, "csr was denied"},
+		"the certificate has arrived": {csr.Plan{Step: csr.StepTake}, nil, "the hub issued the certificate of cluster c1"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, progress("c1", tc.plan, tc.failures...))
+		})
+	}
 }

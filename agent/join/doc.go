@@ -14,5 +14,6 @@
 //     good. While serving it holds the hub client, replaces the certificate in the last quarter of its lifetime and
 //     tells so in the condition ClusterCertificateRotated.
 //
-// A credential that the hub refuses although it looks good (401) is not noticed yet.
+// A credential that the hub refuses although it looks good (401) is noticed by the composition root, which sees the
+// answers; told of it, the Reconciler that joins asks for a successor and leaves the stored one alone until then.
 package join

@@ -99,6 +99,7 @@ func addonsFacts(csr *certificatesv1.CertificateSigningRequest) facts {
 	}}
 }
 
+// Row: approver_test.go:45
 func TestStages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(*certificatesv1.CertificateSigningRequest)
@@ -141,6 +142,10 @@ func TestStages(t *testing.T) {
 	assert.Empty(t, indexKeys(&corev1.Secret{}))
 }
 
+// Row: approver_test.go:45
+// Row: AF:pkg/addonmanager/controllers/certificate/csrapprove_test.go:43
+// Row: csrsign_test.go:45
+// Row: pkg/addon/templateagent/registration_test.go:154
 func TestDecide(t *testing.T) {
 	agent := csrs.ClusterUser("c1", "a")
 	spoilt := func(change func(*addonFacts)) facts {

@@ -56,7 +56,8 @@ func (c *counters) make() {
 		c.refused = vector("spokelet_csr_refused_total", "Certificate requests that were left alone, by the rule that they "+
 			"break or wait for: the reason of the Event on the request. Once per request and rule.", labelKind, labelRule)
 		c.approved = vector("spokelet_csr_approved_total", "Certificate requests that were approved.", labelKind)
-		c.signed = vector("spokelet_csr_signed_total", "Certificate requests that were signed for a custom signer.", labelKind)
+		c.signed = vector("spokelet_csr_signed_total", "Certificate requests that were signed for a custom signer.",
+			labelKind)
 	})
 }
 

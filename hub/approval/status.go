@@ -104,9 +104,9 @@ func nextLook(since, now time.Time) time.Time {
 	return now.Add(min(max(now.Sub(since)/2, firstLook), lastLook))
 }
 
-// tell writes the note as an Event on the request and into the log, once per request and note, and counts the rule that
-// it names, once per request and rule. The Event is the memory of both: a hub that was restarted says nothing twice. The
-// count does not wait for an Event that cannot be written at the moment.
+// tell writes the note as an Event on the request and into the log, once per request and note, and counts the rule
+// that it names, once per request and rule. The Event is the memory of both: a hub that was restarted says nothing
+// twice. The count does not wait for an Event that cannot be written at the moment.
 func (r *Reconciler) tell(ctx context.Context, f facts, n *note) reconcile.Outcome {
 	if n == nil || !r.told.isNew(noteHash(f.csr, n)) {
 		return reconcile.Done()

@@ -64,7 +64,7 @@ func (r *Reconciler) runStages(ctx context.Context, stages [][]step) error {
 	return nil
 }
 
-// run does one step. To delete what is gone already is no error.
+// run does one step. To delete or let go what is gone already is no error.
 func (r *Reconciler) run(ctx context.Context, s step) error {
 	what := fmt.Sprintf("%T %s", s.object, client.ObjectKeyFromObject(s.object))
 	log.FromContext(ctx).V(1).Info("changing an object of the cluster", "verb", s.verb, "object", what)
@@ -79,6 +79,9 @@ func (r *Reconciler) run(ctx context.Context, s step) error {
 		}
 	case patch:
 		_, err := reconcile.PatchMain(ctx, r.Client, s.have, s.object)
+		if apierrors.IsNotFound(err) && !s.have.GetDeletionTimestamp().IsZero() {
+			return nil // It was going, and went.
+		}
 		return err
 	case remove:
 		if err := r.remove(ctx, s.object); client.IgnoreNotFound(err) != nil {

@@ -26,8 +26,8 @@ const (
 	lastPriority = 100
 )
 
-// decideDeleting plans the next step of removing a cluster: add-ons, then ManifestWorks, then certificate requests, then
-// access and lease, then finalizers. With these go the requests that an agent made while it still could.
+// decideDeleting plans the next step of removing a cluster: add-ons, then ManifestWorks, then certificate requests,
+// then access and lease, then finalizers. With these go the requests that an agent made while it still could.
 func decideDeleting(f facts, p *plan) {
 	if checkName(f.name) != nil && !slices.ContainsFunc(f.cluster.Finalizers, isOurs) {
 		return // Nothing was ever done for a cluster of such a name.

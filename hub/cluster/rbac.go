@@ -65,8 +65,8 @@ func renderGrants(cluster string, accepted bool) grants {
 	return g
 }
 
-// sharedRoles returns the two ClusterRoles that all clusters share, in fixed order. Other than in the contract, an agent
-// may change no Lease of its namespace but its heartbeat.
+// sharedRoles returns the two ClusterRoles that all clusters share, in fixed order. Other than in the contract, an
+// agent may change no Lease of its namespace but its heartbeat.
 func sharedRoles() []*rbacv1.ClusterRole {
 	labels := map[string]string{names.LabelClusterName: ""}
 	return []*rbacv1.ClusterRole{

@@ -47,8 +47,8 @@ func needsVoucher(f facts, p phase) bool {
 }
 
 // voucher returns the certificate request on whose word a new cluster is accepted, nil when there is none: one for
-// exactly this cluster, whose content is what an agent of it would ask for, by a user whom the hub trusts with that, and
-// that nobody denied. Who merely created the ManagedCluster proves nothing.
+// exactly this cluster, whose content is what an agent of it would ask for, by a user whom the hub trusts with that,
+// and that nobody denied. Who merely created the ManagedCluster proves nothing.
 func voucher(f facts) *certificatesv1.CertificateSigningRequest {
 	for _, request := range f.requests {
 		if cluster, _, addon := csrs.Subject(request); cluster != f.name || addon || rejected(request) {

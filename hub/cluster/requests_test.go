@@ -42,8 +42,9 @@ func ended(kind certificatesv1.RequestConditionType) func(*certificatesv1.Certif
 
 func issued(r *certificatesv1.CertificateSigningRequest) { r.Status.Certificate = []byte("x") }
 
-func labelledAs(cluster string) func(*certificatesv1.CertificateSigningRequest) {
-	return func(r *certificatesv1.CertificateSigningRequest) { r.Labels[names.LabelClusterName] = cluster }
+// labelledOurs gives a request the label of the cluster under test.
+func labelledOurs(r *certificatesv1.CertificateSigningRequest) {
+	r.Labels[names.LabelClusterName] = "c1"
 }
 
 func ofAddon(r *certificatesv1.CertificateSigningRequest) { r.Labels[names.LabelAddonName] = "hello" }
@@ -62,7 +63,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 		"not of any other user":                       {request: requestFor(t, "c1", "bootstrap@example.org")},
 		"not of an agent that renews":                 {request: requestFor(t, "c1", csrs.ClusterUser("c1", "agent"))},
 		"not for another cluster":                     {request: requestFor(t, "c10", trusted)},
-		"not for another cluster with a forged label": {request: requestFor(t, "c10", trusted, labelledAs("c1"))},
+		"not for another cluster with a forged label": {request: requestFor(t, "c10", trusted, labelledOurs)},
 		"not one of an add-on":                        {request: requestFor(t, "c1", trusted, ofAddon)},
 		"not one that a person denied": {
 			request: requestFor(t, "c1", trusted, ended(certificatesv1.CertificateDenied)),
@@ -132,13 +133,13 @@ func TestWhichCertificateRequestsGoWithACluster(t *testing.T) {
 		"a first request with its certificate":                   {requestFor(t, "c1", trusted, issued), true},
 		"a renewal":                                              {requestFor(t, "c1", agent, issued), true},
 		"a request of an add-on":                                 {requestFor(t, "c1", agent, ofAddon, issued), true},
-		"a pending request that says nonsense":                   {requestFor(t, "c9", "somebody", labelledAs("c1")), true},
-		"not a finished one that says nonsense":                  {requestFor(t, "c9", "somebody", labelledAs("c1"), issued), false},
+		"a pending request that says nonsense":                   {requestFor(t, "c9", "somebody", labelledOurs), true},
+		"not a finished one that says nonsense":                  {requestFor(t, "c9", "somebody", labelledOurs, issued), false},
 		"not one of another cluster":                             {requestFor(t, "c10", other), false},
-		"not one of another cluster's agent, whatever its label": {requestFor(t, "c1", other, labelledAs("c1")), false},
+		"not one of another cluster's agent, whatever its label": {requestFor(t, "c1", other, labelledOurs), false},
 		"a denied one of our agent":                              {requestFor(t, "c1", agent, ended(certificatesv1.CertificateDenied)), true},
 		"one that failed for somebody else stays": {
-			requestFor(t, "c9", "x", labelledAs("c1"), ended(certificatesv1.CertificateFailed)), false,
+			requestFor(t, "c9", "x", labelledOurs, ended(certificatesv1.CertificateFailed)), false,
 		},
 	}
 	for sentence, tc := range tests {

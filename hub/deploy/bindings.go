@@ -51,8 +51,8 @@ type grant struct {
 	own bool
 }
 
-// grants returns what is to be bound. A ServiceAccount joins the groups in the namespace of its cluster; elsewhere, where
-// one binding serves all clusters, it gets a binding of its own, so that no cluster ever writes what another one needs.
+// grants returns what is to be bound. A ServiceAccount joins the groups in the namespace of its cluster. Elsewhere one
+// binding serves all clusters; there it gets one of its own, so that no cluster ever writes what another one needs.
 func grants(cluster string, permissions []addon.Permission, account *rbacv1.Subject) []grant {
 	all := make([]grant, 0, len(permissions))
 	for _, permission := range permissions {
@@ -68,7 +68,7 @@ func grants(cluster string, permissions []addon.Permission, account *rbacv1.Subj
 	return all
 }
 
-// ofCluster tells whether a binding is for this add-on on this cluster alone, and not for an earlier add-on of its name.
+// ofCluster tells whether a binding is for this add-on on this cluster alone, not for an earlier one of its name.
 func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
 	if binding.Namespace == f.cluster.Name {
 		return ours(binding, f.addOn)

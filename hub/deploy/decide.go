@@ -65,8 +65,8 @@ func decide(f facts) plan {
 	return p
 }
 
-// pendingPermissions says why the agent cannot be given roles yet, in the words of the contract (registration 4.4): with
-// the driver token it first says that it is the ServiceAccount of the add-on.
+// pendingPermissions says why the agent cannot be given roles yet, in the words of the contract (registration 4.4):
+// with the driver token it first says that it is the ServiceAccount of the add-on.
 func pendingPermissions(f facts, registrations []addonv1beta1.RegistrationConfig) string {
 	if len(f.setup.Permissions) == 0 {
 		return ""

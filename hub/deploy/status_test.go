@@ -31,6 +31,7 @@ func kube(driver, user string, groups ...string) addonv1beta1.RegistrationConfig
 	}
 }
 
+// Row: registration/controller_test.go:517
 func TestMergeRegistrations(t *testing.T) {
 	const account = "system:serviceaccount:c1:a-agent"
 	custom := addonv1beta1.RegistrationConfig{
@@ -335,6 +336,7 @@ func TestManifestApplied(t *testing.T) {
 	}
 }
 
+// Row: registration/controller_test.go:63
 func TestRegistrationApplied(t *testing.T) {
 	clusterRole := step[*rbacv1.RoleBinding]{verb: create, after: &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cm-admin"},

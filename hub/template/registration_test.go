@@ -188,6 +188,7 @@ func TestPermissionsThatAreWrong(t *testing.T) {
 	}
 }
 
+// Row: pkg/addon/templateagent/registration_test.go:259
 func TestSigningCA(t *testing.T) {
 	elsewhere := signer("s.io/two", nil)
 	elsewhere.CustomSigner.SigningCA.Namespace = "own"

@@ -49,8 +49,8 @@ type takenError struct{ object client.Object }
 
 // Error says which object it is and what to do.
 func (e *takenError) Error() string {
-	return fmt.Sprintf("%s exists already and is not ours, so it is left alone; delete it, or hand it over by labelling it "+
-		"%s=<name of the add-on> and %s=true", nameOf(e.object), tokens.LabelName, tokens.LabelInfrastructure)
+	return fmt.Sprintf("%s exists already and is not ours, so it is left alone; delete it, or hand it over by labelling "+
+		"it %s=<name of the add-on> and %s=true", nameOf(e.object), tokens.LabelName, tokens.LabelInfrastructure)
 }
 
 // act does the steps of a plan; one that fails does not keep the others from being done.

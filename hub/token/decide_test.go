@@ -63,6 +63,7 @@ func verbs(p plan) []verb {
 	return all
 }
 
+// Row: pkg/addon/controllers/addontokeninfra/controller_test.go:377
 func TestDecide(t *testing.T) {
 	nothing := []client.Object{nil, nil, nil}
 	leaving := addOn(kube(tokens.Driver))
@@ -155,6 +156,7 @@ func TestTowards(t *testing.T) {
 			o.SetLabels(tokens.Labels("b"))
 		}), foreign, nil},
 		"what has labels and no owner is taken over": {0, built(nil)[0], patch, func(t *testing.T, after client.Object) {
+			t.Helper()
 			assert.Equal(t, types.UID("now"), after.GetOwnerReferences()[0].UID)
 			assert.Equal(t, types.UID("sa"), after.GetUID())
 		}},
@@ -167,6 +169,7 @@ func TestTowards(t *testing.T) {
 			o.GetLabels()["x"] = "y"
 			o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Other", Name: "o", UID: "o"}})
 		}), patch, func(t *testing.T, after client.Object) {
+			t.Helper()
 			assert.Equal(t, "y", after.GetLabels()["x"])
 			assert.Len(t, after.GetOwnerReferences(), 2)
 		}},
@@ -174,6 +177,7 @@ func TestTowards(t *testing.T) {
 			role, _ := as(t, o)
 			role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{"*"}})
 		}), patch, func(t *testing.T, after client.Object) {
+			t.Helper()
 			role, _ := as(t, after)
 			assert.Equal(t, tokens.Render("c1", "a").Role.Rules, role.Rules)
 		}},
@@ -181,6 +185,7 @@ func TestTowards(t *testing.T) {
 			_, binding := as(t, o)
 			binding.Subjects = nil
 		}), patch, func(t *testing.T, after client.Object) {
+			t.Helper()
 			_, binding := as(t, after)
 			assert.Equal(t, tokens.Render("c1", "a").Binding.Subjects, binding.Subjects)
 		}},

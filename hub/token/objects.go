@@ -19,7 +19,7 @@ import (
 // ownerKind is the kind of the owner of the infrastructure.
 const ownerKind = "ManagedClusterAddOn"
 
-// wanted returns the infrastructure as it shall be: ServiceAccount, Role, RoleBinding. With an add-on it is owned by it.
+// wanted returns the infrastructure as it shall be: ServiceAccount, Role, RoleBinding. An add-on, if given, owns it.
 func wanted(key types.NamespacedName, addOn *addonv1beta1.ManagedClusterAddOn) []client.Object {
 	infrastructure := tokens.Render(key.Namespace, key.Name)
 	all := []client.Object{infrastructure.ServiceAccount, infrastructure.Role, infrastructure.Binding}

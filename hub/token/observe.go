@@ -60,8 +60,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	return f, err
 }
 
-// listGranted lists the bindings for this add-on on this cluster outside of the cluster's namespace. Package deploy makes
-// them, and cannot have them owned by the add-on, which is in another namespace.
+// listGranted lists the bindings for this add-on on this cluster outside of the cluster's namespace. Package deploy
+// makes them, and cannot have them owned by the add-on, which is in another namespace.
 func (r *Reconciler) listGranted(ctx context.Context, key types.NamespacedName) ([]client.Object, error) {
 	var list rbacv1.RoleBindingList
 	err := r.Client.List(ctx, &list, client.MatchingLabels{

@@ -9,10 +9,10 @@
 // A review is answered whole or refused whole, and a refusal names every object that could not be converted and why.
 // An object with a field that we do not know is refused rather than converted without it: it loses nothing.
 //
-// And it completes and checks ManagedClusters when they are written (contract, registration 4.5). Whoever joins no
-// cluster set joins the one named "default", and a taint is stamped with the time at which it was added. A cluster whose
-// name can never work is refused at once, with all else that is wrong. To accept a cluster and to put it into a set one
-// needs rights of their own, which are asked of the API server in the name of whoever writes.
+// And it completes and checks ManagedClusters when they are written (contract, registration 4.5). A cluster in no set
+// joins the one named "default", and a taint is stamped with the time at which it was added. A cluster whose name can
+// never work is refused at once, with all else that is wrong. To accept a cluster and to put it into a set takes rights
+// of their own, which are asked of the API server in the name of whoever writes.
 //
 //	API server --AdmissionReview--> Admission --> completion (pure) --> patch
 //	                                          --> check (pure) --> access reviews --> yes, or everything that is wrong

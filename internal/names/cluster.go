@@ -12,7 +12,7 @@ import (
 const RolePrefixCluster = "open-cluster-management:managedcluster:"
 
 // CheckCluster says why no cluster of this name can be part of the fleet, in words for its author; nil when it can. The
-// name must do as that of a namespace, and must not make the access of this cluster that of all clusters, or of the hub.
+// name must do as that of a namespace, and must not make the access of this cluster that of all clusters or of the hub.
 func CheckCluster(name string) error {
 	switch name {
 	case "managed-clusters":

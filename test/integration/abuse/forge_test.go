@@ -60,11 +60,11 @@ func (a abuse) build(t *testing.T) *certificatesv1.CertificateSigningRequest {
 	if a.content != nil {
 		a.content(template)
 	}
-	make := a.key
-	if make == nil {
-		make = ecdsaKey(elliptic.P256())
+	newKey := a.key
+	if newKey == nil {
+		newKey = ecdsaKey(elliptic.P256())
 	}
-	key, err := make()
+	key, err := newKey()
 	require.NoError(t, err)
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	require.NoError(t, err)

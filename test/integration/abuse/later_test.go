@@ -50,6 +50,7 @@ func TestARequestThatWasThereBeforeItsClusterGainsNothing(t *testing.T) {
 
 // removeCluster deletes a cluster and waits until it is gone, so that the test can run again.
 func removeCluster(t *testing.T, name string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	cluster := newCluster(name)

@@ -108,7 +108,7 @@ func read(t *testing.T, name string) *clusterv1.ManagedCluster {
 	return &cluster
 }
 
-// Row: registration_webhook_test.go:44-616
+// Row: test/e2e/registration_webhook_test.go:44-616
 func TestAClusterInNoSetJoinsTheDefaultOne(t *testing.T) {
 	fresh, elsewhere, emptied := named("set-none"), inSet("set-other", "other"), inSet("set-empty", "")
 	for _, cluster := range []*clusterv1.ManagedCluster{fresh, elsewhere, emptied} {
@@ -123,7 +123,7 @@ func TestAClusterInNoSetJoinsTheDefaultOne(t *testing.T) {
 	assert.Equal(t, "default", read(t, "set-other").Labels[setLabel], "whoever leaves a set joins the default one")
 }
 
-// Row: registration_webhook_test.go:44-616
+// Row: test/e2e/registration_webhook_test.go:44-616
 func TestTaintsAreStamped(t *testing.T) {
 	start := time.Now().Add(-time.Second)
 	tainted := named("stamped")
@@ -170,7 +170,7 @@ func TestTaintsAreStamped(t *testing.T) {
 	}
 }
 
-// Row: registration_webhook_test.go:44-616
+// Row: test/e2e/registration_webhook_test.go:44-616
 func TestClustersThatCannotBeAreRefused(t *testing.T) {
 	config := func(urls ...string) (configs []clusterv1.ClientConfig) {
 		for _, url := range urls {
@@ -212,7 +212,7 @@ func TestClustersThatCannotBeAreRefused(t *testing.T) {
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 }
 
-// Row: registration_webhook_test.go:44-616
+// Row: test/e2e/registration_webhook_test.go:44-616
 func TestToAcceptAClusterTakesARight(t *testing.T) {
 	known(t)
 	plain := user(t, "plain", join("default"))
@@ -240,7 +240,7 @@ func TestToAcceptAClusterTakesARight(t *testing.T) {
 		"to deny takes no right")
 }
 
-// Row: registration_webhook_test.go:44-616
+// Row: test/e2e/registration_webhook_test.go:44-616
 func TestAClusterIsNotAcceptedIntoANamespaceThatIsGoing(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going"}}
 	require.NoError(t, shared.admin.Create(t.Context(), namespace))
@@ -263,7 +263,7 @@ func TestAClusterIsNotAcceptedIntoANamespaceThatIsGoing(t *testing.T) {
 	eventually(t, func() error { return change(t, shared.admin, "going", acceptIt) })
 }
 
-// Row: registration_webhook_test.go:44-616
+// Row: test/e2e/registration_webhook_test.go:44-616
 func TestToMoveAClusterTakesTheRightToBothSets(t *testing.T) {
 	known(t)
 	one := user(t, "joins-one", join("one"))

@@ -111,6 +111,7 @@ func configure(ctx context.Context, plane *sandbox.ControlPlane, dir string) (hu
 
 // startHub runs the hub manager in this process until shared.stopHub is called.
 func startHub(ctx context.Context) {
+	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := context.WithCancel(ctrl.LoggerInto(context.WithoutCancel(ctx), logr.Discard()))
 	done := make(chan struct{})
 	go func() {

@@ -33,6 +33,7 @@ const (
 	step     = 50 * time.Millisecond
 )
 
+// Row: approver_test.go:45
 func TestAnAcceptedClusterRenewsItsCredential(t *testing.T) {
 	createCluster(t, "renewing")
 	grantRenewal(t, "renewing")
@@ -47,6 +48,7 @@ func TestAnAcceptedClusterRenewsItsCredential(t *testing.T) {
 	assert.Empty(t, eventsOf(t, request))
 }
 
+// Row: approver_test.go:45
 func TestAClusterThatIsNotAcceptedRenewsOnceItIs(t *testing.T) {
 	cluster := createCluster(t, "denied")
 	request := ask(t, agentOf(t, "denied"), csr.ForCluster("denied", "agent1"))
@@ -63,6 +65,7 @@ func TestAClusterThatIsNotAcceptedRenewsOnceItIs(t *testing.T) {
 	issued(t, request)
 }
 
+// Row: approver_test.go:45
 func TestAFirstCredentialIsApprovedForTrustedUsersOnly(t *testing.T) {
 	trusted := ask(t, user(t, bootstrapUser, "test:joining"), csr.ForCluster("joining", "agent1"))
 	issued(t, trusted)
@@ -76,6 +79,7 @@ func TestAFirstCredentialIsApprovedForTrustedUsersOnly(t *testing.T) {
 	assertOpen(t, other)
 }
 
+// Row: AF:test/integration/kube/csr_test.go:86
 func TestAWrongRequesterIsToldSo(t *testing.T) {
 	createCluster(t, "cluster1")
 	createCluster(t, "cluster10")
@@ -161,6 +165,8 @@ func TestRequestsOfOtherManagersAreLeftAlone(t *testing.T) {
 	assert.Empty(t, eventsOf(t, theirs))
 }
 
+// Row: AF:test/integration/kube/csr_test.go:113
+// Row: pkg/addon/templateagent/registration_test.go:259
 func TestACustomSignerSigns(t *testing.T) {
 	ca := createCA(t, "good", nil)
 	createCluster(t, "signed")

@@ -49,6 +49,8 @@ const (
 	bootstrapUser = "bootstrap@example.com"
 	addonName     = "hello"
 	signerName    = "example.com/signer-test"
+	// tokenAddon is an add-on whose agents take a token of a ServiceAccount and never a certificate.
+	tokenAddon = "by-token"
 	// caNamespace is where the CA Secrets are.
 	caNamespace = "signing"
 )
@@ -95,7 +97,7 @@ func startHub(ctx context.Context) (func(), error) {
 	if err := approval.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	agents, err := addon.NewFixed(agent{})
+	agents, err := addon.NewFixed(agent{}, byToken{})
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +160,19 @@ func (agent) Render(
 	context.Context, *clusterv1.ManagedCluster, *addonv1beta1.ManagedClusterAddOn,
 ) (addon.Rendering, error) {
 	return addon.Rendering{}, nil
+}
+
+// byToken is an add-on that registers with a token.
+type byToken struct{ agent }
+
+func (byToken) About() addon.About { return addon.About{Name: tokenAddon} }
+
+func (byToken) Registrations(
+	context.Context, *clusterv1.ManagedCluster, *addonv1beta1.ManagedClusterAddOn,
+) ([]addonv1beta1.RegistrationConfig, error) {
+	return []addonv1beta1.RegistrationConfig{{
+		Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{Driver: "token"},
+	}}, nil
 }
 
 // registrations are the kubeClient and the customSigner registration of the add-on on a cluster.

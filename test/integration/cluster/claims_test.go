@@ -72,14 +72,14 @@ func undefine(ctx context.Context, t *testing.T, name string) {
 }
 
 // claim returns a ClusterClaim.
-func claim(name, value string) client.Object {
+func claim(name, value string) *clusterv1alpha1.ClusterClaim {
 	return &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: value},
 	}
 }
 
 // property returns a ClusterProperty.
-func property(version, name, value string) client.Object {
+func property(version, name, value string) *unstructured.Unstructured {
 	p := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": value}}}
 	p.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: version, Kind: "ClusterProperty"})
 	p.SetName(name)
@@ -122,8 +122,8 @@ func TestClaimsFollowTheClusterClaims(t *testing.T) {
 	zone := claim("zone.example.com", "z")
 	create(t, zone, claim("id.k8s.io", "i"), spokeOnly(claim("secret.example.com", "s")))
 	expectClaims(t, "id.k8s.io=i", "zone.example.com=z")
-	before := zone.DeepCopyObject().(client.Object)
-	zone.(*clusterv1alpha1.ClusterClaim).Spec.Value = "y"
+	before := zone.DeepCopy()
+	zone.Spec.Value = "y"
 	require.NoError(t, shared.admin.Patch(t.Context(), zone, client.MergeFrom(before)))
 	expectClaims(t, "id.k8s.io=i", "zone.example.com=y")
 	require.NoError(t, shared.admin.Delete(t.Context(), zone))
@@ -140,8 +140,8 @@ func TestClaimsFollowTheClusterProperties(t *testing.T) {
 			create(t, zone, spokeOnly(property(version, "secret.example.com", "s")),
 				property(version, "long.example.com", strings.Repeat("x", 1025)))
 			expectClaims(t, "zone.example.com=z")
-			before := zone.DeepCopyObject().(client.Object)
-			require.NoError(t, unstructured.SetNestedField(zone.(*unstructured.Unstructured).Object, "y", "spec", "value"))
+			before := zone.DeepCopy()
+			require.NoError(t, unstructured.SetNestedField(zone.Object, "y", "spec", "value"))
 			require.NoError(t, shared.admin.Patch(t.Context(), zone, client.MergeFrom(before)))
 			expectClaims(t, "zone.example.com=y")
 			require.NoError(t, shared.admin.Delete(t.Context(), zone))

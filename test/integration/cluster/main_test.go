@@ -86,7 +86,7 @@ func start(ctx context.Context) (func(), error) {
 	if err := configure(ctx, plane, dir); err != nil {
 		return stop, err
 	}
-	shared.run = ctx
+	shared.run = ctx //nolint:fatcontext // once, for all tests
 	shared.stop = startAgent(ctx)
 	return func() { shared.stop(); stop() }, join(ctx)
 }
@@ -108,6 +108,11 @@ func prepare(ctx context.Context, plane *sandbox.ControlPlane) error {
 	}
 	var err error
 	if shared.admin, err = client.New(plane.Admin(), client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	// What works may apply by default would hide what the agent itself lacks.
+	work := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:klusterlet-work:execution"}}
+	if err := shared.admin.Delete(ctx, work); err != nil {
 		return err
 	}
 	shared.kube, err = kubernetes.NewForConfig(plane.Admin())

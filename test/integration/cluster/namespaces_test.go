@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,4 +177,21 @@ func TestAClusterOnItsWayOutLetsItsNamespacesGo(t *testing.T) {
 	eventually(t, accept)
 	status(t, isCondition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue,
 		"ManagedClusterJoined", "Managed cluster joined"))
+}
+
+// Two hubs may manage one namespace; here the other hub is played by its label, put there as its agent would.
+func TestTwoHubsShareANamespace(t *testing.T) {
+	name, other := unique("managed-shared"), "clusterset.open-cluster-management.io/other"
+	manage(t, entry("set", name))
+	marked(t, name, "true")
+	theirs := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": name, "labels": map[string]any{other: "true"}},
+	}}
+	require.NoError(t, shared.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs),
+		client.FieldOwner("klusterlet-agent-other"), client.ForceOwnership))
+	manage(t)
+	assert.Equal(t, "true", marked(t, name, "false").Labels[other])
+	manage(t, entry("set", name))
+	assert.Equal(t, "true", marked(t, name, "true").Labels[other])
 }

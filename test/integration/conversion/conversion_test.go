@@ -22,6 +22,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// Row: addon_conversion_webhook_test.go:17, addon_conversion_webhook_test.go:207
 func TestAddOnIsTheSameInBothVersions(t *testing.T) {
 	ctx, namespace := t.Context(), newNamespace(t)
 	alpha := &addonv1alpha1.ManagedClusterAddOn{
@@ -82,6 +83,7 @@ func TestAddOnIsTheSameInBothVersions(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(alpha), alpha)))
 }
 
+// Row: addon_conversion_webhook_test.go:17, addon_conversion_webhook_test.go:83
 func TestAddOnCreatedInBeta(t *testing.T) {
 	ctx, namespace := t.Context(), newNamespace(t)
 	tests := map[string]struct {
@@ -107,6 +109,7 @@ func TestAddOnCreatedInBeta(t *testing.T) {
 	}
 }
 
+// Row: addon_conversion_webhook_test.go:762
 func TestManagementIsTheSameInBothVersions(t *testing.T) {
 	ctx := t.Context()
 	alpha := &addonv1alpha1.ClusterManagementAddOn{
@@ -155,6 +158,7 @@ func TestManagementIsTheSameInBothVersions(t *testing.T) {
 	assert.Equal(t, "h2", beta.Status.DefaultConfigReferences[0].DesiredConfig.SpecHash)
 }
 
+// Row: addon_conversion_webhook_test.go:264
 func TestManagementCreatedInBeta(t *testing.T) {
 	ctx := t.Context()
 	beta := &addonv1beta1.ClusterManagementAddOn{

@@ -21,6 +21,7 @@ const parallel = 4
 // that are lost. The last of them must find the agent at rest: then there was no write left to die after.
 const spare = 4
 
+// Row: helloworld_test.go:437 (an add-on in a namespace of its choice)
 func TestAnAgentKilledAfterAnyWriteOfJoiningAndRegisteringEndsTheSame(t *testing.T) {
 	serveRequests(t)
 	undisturbed := newSoul(t, "join-0")

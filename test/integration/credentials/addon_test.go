@@ -46,7 +46,7 @@ func customSigner(name string) addonv1beta1.RegistrationConfig {
 func (m *member) enable(mode addonv1beta1.HealthCheckMode, namespace string, r ...addonv1beta1.RegistrationConfig) {
 	m.t.Helper()
 	require.NoError(m.t, m.addons().CreateAddOn(m.t.Context(), &addonv1beta1.ManagedClusterAddOn{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: hello},
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: hello, Annotations: m.annotations},
 	}))
 	m.change(func(status *addonv1beta1.ManagedClusterAddOnStatus) {
 		status.HealthCheck.Mode, status.Namespace, status.Registrations = mode, namespace, r
@@ -100,10 +100,24 @@ func (m *member) removeAddon() {
 	require.NoError(m.t, m.addons().DeleteAddOn(m.t.Context(), addon))
 }
 
+// Row: addon_registration_test.go:308
+// Row: addon_registration_test.go:504
+// Row: addon_registration_test.go:512
+// Row: addon_registration_test.go:392
 func TestAnAddonGetsItsCredentials(t *testing.T) {
+	eachWay(t, testAnAddonGetsItsCredentials)
+}
+
+func testAnAddonGetsItsCredentials(t *testing.T, wire addonapi.Wire, scheme string) {
+	t.Helper()
 	m := newMember(t, "addon")
+	m.wire = wire
 	m.createNamespace(m.addonNamespace)
-	m.serve(m.accepted())
+	config := m.accepted()
+	if scheme != "" {
+		config = m.through(newProxy(t, scheme), config)
+	}
+	m.serve(config)
 	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"), customSigner(ownSigner))
 
 	byS := map[string]certificatesv1.CertificateSigningRequest{}
@@ -124,6 +138,9 @@ func TestAnAddonGetsItsCredentials(t *testing.T) {
 	require.NoError(t, err)
 	verdict := csr.JudgePair(csr.PairOf(secret), want, time.Now())
 	assert.True(t, verdict.Fits, verdict.Why)
+	user := m.who(secret)
+	assert.Equal(t, "user", user.Username)
+	assert.Subset(t, user.Groups, []string{"g1", "g2"})
 	secret = m.awaitSecret(m.addonNamespace, helloOwn)
 	assert.NotContains(t, secret.Data, "kubeconfig")
 	assert.Equal(t, m.name, string(secret.Data["cluster-name"]))
@@ -174,8 +191,15 @@ func TestAMissingNamespaceCostsNoSecondRequest(t *testing.T) {
 	m.eventually(func() bool { return len(m.pending()) == 0 }, "the pending key is gone")
 }
 
+// Row: addon_registration_test.go:328
 func TestAWaitingSecretAppearsWithItsNamespaceWithoutARestart(t *testing.T) {
+	eachWire(t, testAWaitingSecretAppearsWithItsNamespace)
+}
+
+func testAWaitingSecretAppearsWithItsNamespace(t *testing.T, wire addonapi.Wire) {
+	t.Helper()
 	m := newMember(t, "addon-soon")
+	m.wire = wire
 	m.serve(m.accepted())
 	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	m.approve(m.awaitRequests(hello, 1)[0])
@@ -186,6 +210,7 @@ func TestAWaitingSecretAppearsWithItsNamespaceWithoutARestart(t *testing.T) {
 	assert.Len(t, m.requests(hello), 1)
 }
 
+// Row: spoke/addon/registration_controller_test.go:30
 func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 	m := newMember(t, "addon-changes")
 	m.createNamespace(m.addonNamespace)
@@ -214,7 +239,7 @@ func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 			Type: "RegistrationApplied", Status: metav1.ConditionFalse, Reason: "SetPermissionFailed",
 		})
 	})
-	assert.Never(t, func() bool { return m.secret(m.addonNamespace, helloKube) == nil }, 20*tick, tick)
+	m.never(func() bool { return m.secret(m.addonNamespace, helloKube) == nil }, "the credential stays")
 
 	// Another namespace: the old Secret goes when the new one is there.
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
@@ -248,8 +273,15 @@ func (m *member) approveAll(requests []certificatesv1.CertificateSigningRequest)
 	}
 }
 
+// Row: addon_registration_test.go:398
 func TestAnotherSignerRemovesTheOldSecretWhenTheNewOneIsThere(t *testing.T) {
+	eachWire(t, testAnotherSignerRemovesTheOldSecret)
+}
+
+func testAnotherSignerRemovesTheOldSecret(t *testing.T, wire addonapi.Wire) {
+	t.Helper()
 	m := newMember(t, "addon-signer")
+	m.wire = wire
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
 	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, customSigner(ownSigner))
@@ -312,7 +344,7 @@ func TestSecretsOfAnAddonThatWentWhileTheAgentWasDownAreRemoved(t *testing.T) {
 		Namespace: m.addonNamespace, Name: "bystander",
 		Labels: map[string]string{names.LabelClusterName: m.name, names.LabelAddonName: hello},
 	}}
-	require.NoError(t, shared.admin.Create(t.Context(), bystander))
+	require.NoError(t, m.spoke.admin.Create(t.Context(), bystander))
 
 	m.serve(config)
 	m.awaitGone(m.addonNamespace, helloKube)
@@ -332,7 +364,7 @@ func TestASecretOfAFormerAgentIsTakenOver(t *testing.T) {
 	// As an agent leaves it that marks nothing.
 	secret.Labels, secret.Annotations = nil, nil
 	secret.Data["theirs"] = []byte("stays")
-	require.NoError(t, shared.admin.Update(t.Context(), secret))
+	require.NoError(t, m.spoke.admin.Update(t.Context(), secret))
 
 	m.serve(config)
 	m.eventually(func() bool { return m.secret(m.addonNamespace, helloKube).Labels[names.LabelCredential] != "" }, "our mark")

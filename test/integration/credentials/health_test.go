@@ -22,16 +22,20 @@ func (m *member) renew(at time.Time) {
 	m.t.Helper()
 	renewed := metav1.NewMicroTime(at)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.addonNamespace, Name: hello}}
-	err := shared.admin.Get(m.t.Context(), client.ObjectKeyFromObject(lease), lease)
+	err := m.spoke.admin.Get(m.t.Context(), client.ObjectKeyFromObject(lease), lease)
 	lease.Spec.RenewTime = &renewed
 	if apierrors.IsNotFound(err) {
-		require.NoError(m.t, shared.admin.Create(m.t.Context(), lease))
+		require.NoError(m.t, m.spoke.admin.Create(m.t.Context(), lease))
 		return
 	}
 	require.NoError(m.t, err)
-	require.NoError(m.t, shared.admin.Update(m.t.Context(), lease))
+	require.NoError(m.t, m.spoke.admin.Update(m.t.Context(), lease))
 }
 
+// Row: addon_lease_test.go:193
+// Row: test/e2e/addon_lease_test.go:52
+// Row: test/e2e/addon_lease_test.go:90
+// Row: test/e2e/addon_lease_test.go:159
 func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
 	m := newMember(t, "addon-health")
 	m.createNamespace(m.addonNamespace)
@@ -50,10 +54,11 @@ func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
 	m.renew(time.Now().Add(time.Hour))
 	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.addonNamespace, Name: hello}}
-	require.NoError(t, shared.admin.Delete(t.Context(), lease))
+	require.NoError(t, m.spoke.admin.Delete(t.Context(), lease))
 	m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
 }
 
+// Row: test/e2e/addon_lease_test.go:258
 func TestWhileTheHubHasLostSightOfTheClusterItSaysHowAddonsAre(t *testing.T) {
 	m := newMember(t, "addon-unknown")
 	m.createNamespace(m.addonNamespace)
@@ -76,7 +81,7 @@ func TestWhileTheHubHasLostSightOfTheClusterItSaysHowAddonsAre(t *testing.T) {
 		return lost() && m.addonRests()
 	}, "the word of the hub stands")
 	m.renew(time.Now())
-	assert.Never(t, func() bool { return !lost() }, 20*tick, tick)
+	m.never(func() bool { return !lost() }, "the word of the hub stays")
 
 	m.setCluster(metav1.ConditionTrue)
 	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
@@ -87,13 +92,13 @@ func (m *member) setCluster(available metav1.ConditionStatus) {
 	// The agent writes this status too.
 	require.NoError(m.t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var mc clusterv1.ManagedCluster
-		if err := shared.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc); err != nil {
+		if err := m.spoke.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc); err != nil {
 			return err
 		}
 		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
 			Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test",
 		})
-		return shared.admin.Status().Update(m.t.Context(), &mc)
+		return m.spoke.admin.Status().Update(m.t.Context(), &mc)
 	}))
 }
 
@@ -119,9 +124,9 @@ func TestAnAgentAtRestSendsNothing(t *testing.T) {
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: "Progressing", Status: "True", Reason: "Theirs"})
 	})
-	assert.Never(t, func() bool {
+	m.never(func() bool {
 		return m.hubRequests.Load() != hub || m.spokeRequests.Load() != spoke
-	}, 50*tick, tick, "leases are renewed and others write, and the agent sends nothing")
+	}, "leases are renewed and others write, and the agent sends nothing")
 }
 
 // awaitQuiet waits until the agent has sent nothing for a while.

@@ -54,6 +54,8 @@ type member struct {
 	driver       string
 	tokenSeconds int64
 	leaseGrace   time.Duration
+	// annotations are those with which the add-on is created.
+	annotations map[string]string
 	// hubRequests and spokeRequests count what the agent sends, watches aside.
 	hubRequests, spokeRequests atomic.Int64
 	credentials                chan join.Credential
@@ -307,4 +309,16 @@ func (m *member) pending() []corev1.Secret {
 func (m *member) eventually(done func() bool, message string, args ...any) {
 	m.t.Helper()
 	require.Eventuallyf(m.t, done, patience, tick, message, args...)
+}
+
+// never looks for a while that something does not happen. It looks in the test itself, so that no look is under way when
+// the test ends.
+func (m *member) never(happened func() bool, message string) {
+	m.t.Helper()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for range 50 {
+		require.False(m.t, happened(), message)
+		<-ticker.C
+	}
 }

@@ -131,10 +131,21 @@ func eachWire(t *testing.T, test func(t *testing.T, wire addonapi.Wire)) {
 	}
 }
 
+// eachWireAtOnce is eachWire for tests that mostly wait.
+func eachWireAtOnce(t *testing.T, test func(t *testing.T, wire addonapi.Wire)) {
+	t.Helper()
+	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
+		t.Helper()
+		t.Parallel()
+		test(t, wire)
+	})
+}
+
 // Row: addon_token_registration_test.go:347
 func TestAnAddonGetsAToken(t *testing.T) {
 	runHubTokens(t, shared.site)
 	eachWay(t, func(t *testing.T, wire addonapi.Wire, scheme string) {
+		t.Helper()
 		m := newTokenMember(t, "token")
 		m.wire = wire
 		m.createNamespace(m.addonNamespace)
@@ -176,6 +187,7 @@ func TestAnAddonGetsAToken(t *testing.T) {
 func TestATokenWaitsForItsNamespace(t *testing.T) {
 	runHubTokens(t, shared.site)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
+		t.Helper()
 		m := newTokenMember(t, "token-late")
 		m.wire = wire
 		m.serve(m.accepted())
@@ -195,6 +207,7 @@ func TestATokenWaitsForItsNamespace(t *testing.T) {
 func TestADeletedServiceAccountLeadsToAnotherTokenAtOnce(t *testing.T) {
 	runHubTokens(t, shared.site)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
+		t.Helper()
 		m := newTokenMember(t, "token-again")
 		m.wire = wire
 		m.createNamespace(m.addonNamespace)
@@ -217,6 +230,7 @@ func TestADeletedServiceAccountLeadsToAnotherTokenAtOnce(t *testing.T) {
 // Row: addon_token_registration_test.go:461
 func TestAnAgentThatTakesTokensFromNowOnKeepsTheCertificateUntilThen(t *testing.T) {
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
+		t.Helper()
 		m := newMember(t, "to-token")
 		m.wire = wire
 		m.createNamespace(m.addonNamespace)
@@ -260,6 +274,7 @@ func TestAnAgentThatTakesTokensFromNowOnKeepsTheCertificateUntilThen(t *testing.
 func TestAnAgentThatTakesCertificatesFromNowOnKeepsTheTokenUntilThen(t *testing.T) {
 	runHubTokens(t, shared.site)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
+		t.Helper()
 		m := newTokenMember(t, "to-csr")
 		m.wire = wire
 		m.createNamespace(m.addonNamespace)

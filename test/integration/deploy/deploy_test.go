@@ -22,6 +22,7 @@ func group(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: name}}
 }
 
+// Row: registration_test.go:68
 func TestATemplateIsDeployed(t *testing.T) {
 	t.Parallel()
 	f := install(t, "whole")
@@ -72,6 +73,7 @@ func TestATemplateIsDeployed(t *testing.T) {
 	assert.Equal(t, writes, f.writes(t), "a pass that finds everything in order writes nothing")
 }
 
+// Row: registration_test.go:115
 func TestAChangedConfigurationReachesTheWork(t *testing.T) {
 	t.Parallel()
 	f := install(t, "changed")

@@ -45,7 +45,8 @@ func TestABadBootstrapKubeconfigIsNamed(t *testing.T) {
 				Name: "agent", Path: filepath.Join(shared.binaries, "spokelet"), LogPath: filepath.Join(dir, "log"),
 				Args: []string{
 					"--spoke-cluster-name=" + cluster.Name, "--bootstrap-kubeconfig=" + bootstrap, "--kubeconfig=" + own,
-					"--namespace=" + names.NamespaceAgent, "--leader-elect=false",
+					// Not where the agent of this cluster keeps its credential: with one it would serve.
+					"--namespace=default", "--leader-elect=false",
 				},
 			}
 			require.NoError(t, agent.Start())

@@ -36,6 +36,7 @@ const guideAddon = "hello-template"
 
 // TestTheExampleOfTheDeveloperGuide installs the hello-template example as it stands in the developer guide, in
 // v1alpha1, with only the image changed, on both clusters.
+// Row: helloworld_test.go:109
 func TestTheExampleOfTheDeveloperGuide(t *testing.T) {
 	f := shared.fleet
 	ca := createWhatTheGuideRefersTo(t, f)

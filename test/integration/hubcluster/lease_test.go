@@ -30,7 +30,13 @@ func TestAHeartbeatCostsTheHubNoWrite(t *testing.T) {
 	stop := renew(t, name)
 	defer stop()
 	expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
-	eventually(t, func() error { return equal(0, len(getCluster(t, name).Spec.Taints)) })
+	expectTaint(t, name, "")
+	// Taking the taint off made a new generation, which the hub has to say that it saw.
+	eventually(t, func() error {
+		cluster := getCluster(t, name)
+		accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+		return equal(cluster.Generation, accepted.ObservedGeneration)
+	})
 
 	version, first := getCluster(t, name).ResourceVersion, getLease(t, name).Spec.RenewTime.Time
 	eventually(t, func() error {
@@ -44,6 +50,7 @@ func TestAHeartbeatCostsTheHubNoWrite(t *testing.T) {
 // Row: managedcluster_lease_test.go:55
 // Row: managedcluster_lease_test.go:147
 // Row: taint_add_test.go:37
+// Row: registration_taint_update_test.go:45
 func TestASilentClusterIsUnknownAndTaintedUntilItsAgentIsBack(t *testing.T) {
 	const name = "restarted"
 	createQuick(t, name, 60)
@@ -187,7 +194,8 @@ func setAvailable(t *testing.T, c client.Client, name string, status metav1.Cond
 	})
 }
 
-// renew keeps the heartbeat of a cluster fresh, as its agent does, until the returned function is called.
+// renew keeps the heartbeat of a cluster fresh, as its agent does, until the returned function is called. It returns
+// after the first beat: an agent whose lease is stale is not believed when it says that all is well.
 func renew(t *testing.T, cluster string) func() {
 	t.Helper()
 	cfg, err := shared.plane.User(csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
@@ -199,10 +207,12 @@ func renew(t *testing.T, cluster string) func() {
 	renewer := lease.Renewer{
 		Leases: clients.CoordinationV1().Leases(cluster), Namespace: cluster, Name: lease.ClusterLease, Duration: time.Second,
 	}
+	before := getLease(t, cluster).ResourceVersion
 	go func() {
 		defer close(done)
 		_ = renewer.Run(ctx)
 	}()
+	eventually(t, func() error { return equal(true, getLease(t, cluster).ResourceVersion != before) })
 	return func() { cancel(); <-done }
 }
 

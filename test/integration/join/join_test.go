@@ -23,21 +23,19 @@ import (
 // Row: spokecluster_joining_test.go:143
 // Row: spokecluster_joining_test.go:151
 func TestAClusterJoins(t *testing.T) {
-	tests := map[string]func(t *testing.T) (way, *proxy){
-		"straight": func(*testing.T) (way, *proxy) { return way{hub: shared.hub}, nil },
-		"through an http proxy": func(t *testing.T) (way, *proxy) {
-			p := startProxy(t, false)
-			return way{hub: shared.hub, proxy: p.url}, p
-		},
-		"through an https proxy": func(t *testing.T) (way, *proxy) {
-			p := startProxy(t, true)
-			return way{hub: shared.hub, proxy: p.url, ca: p.ca}, p
-		},
+	tests := map[string]struct{ proxy, secure bool }{
+		"straight":               {},
+		"through an http proxy":  {proxy: true},
+		"through an https proxy": {proxy: true, secure: true},
 	}
-	for name, prepare := range tests {
+	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := newMember(t, "joins")
-			w, through := prepare(t)
+			w, through := way{hub: shared.hub}, (*proxy)(nil)
+			if tc.proxy {
+				through = startProxy(t, tc.secure)
+				w.proxy, w.ca = through.url, through.ca
+			}
 			m.bootstrapSecret(w.kubeconfig(t))
 			m.start()
 			m.eventually(func() bool { return m.cluster(shared.hub) != nil && len(m.requests(shared.hub)) == 1 },
@@ -58,7 +56,7 @@ func TestAClusterJoins(t *testing.T) {
 			assert.Len(t, m.requests(shared.hub), 1)
 			if through != nil {
 				assert.Positive(t, through.connects.Load(), "the proxy was used")
-				assert.Equal(t, through.foreign.Load(), int64(0), "and for the hub alone")
+				assert.Zero(t, through.foreign.Load(), "and for the hub alone")
 			}
 		})
 	}
@@ -134,6 +132,6 @@ func TestABootstrapCredentialThatMayNothingIsTold(t *testing.T) {
 	m := newMember(t, "nobody")
 	m.bootstrapSecret(way{hub: shared.hub, token: "nobody"}.kubeconfig(t))
 	m.start()
-	m.awaitState("with the bootstrap credential: Unauthorized")
+	m.awaitState("answers 401 Unauthorized to the bootstrap credential")
 	assert.Nil(t, m.cluster(shared.hub))
 }

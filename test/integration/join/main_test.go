@@ -33,7 +33,7 @@ const (
 	// patience is how long anything may take before a test fails, tick how often a test looks.
 	patience, tick = time.Minute, 50 * time.Millisecond
 	// shortLife is the lifetime of the certificates of the second hub.
-	shortLife = 15 * time.Second
+	shortLife = 20 * time.Second
 )
 
 // hubSide is one hub with its hub manager.

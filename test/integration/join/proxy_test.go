@@ -59,7 +59,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer far.Close()
+	defer func() { _ = far.Close() }()
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
 		return
@@ -68,7 +68,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	defer near.Close()
+	defer func() { _ = near.Close() }()
 	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}

@@ -3,6 +3,8 @@ package join_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -47,9 +49,10 @@ type member struct {
 }
 
 // newMember prepares a cluster whose name starts as given and was never used before. Its bootstrap kubeconfig is the
-// Secret; nothing is there yet.
+// Secret; nothing is there yet. From here on the test runs beside others: most of them wait for certificates to expire.
 func newMember(t *testing.T, prefix string) *member {
 	t.Helper()
+	t.Parallel()
 	name := prefix + "-" + utilrand.String(5)
 	m := &member{t: t, name: name, namespace: name + "-agent", dir: t.TempDir(), log: &logBook{}, stop: func() {}}
 	require.NoError(t, shared.hub.admin.Create(t.Context(), &corev1.Namespace{
@@ -192,6 +195,16 @@ func (m *member) bootstrapSecret(kubeconfig []byte, name ...string) {
 func (m *member) secret() *corev1.Secret {
 	m.t.Helper()
 	return m.secretNamed(m.config.HubSecret)
+}
+
+// awaitExpiry waits until a certificate has expired.
+func (m *member) awaitExpiry(certificate []byte) {
+	m.t.Helper()
+	block, _ := pem.Decode(certificate)
+	require.NotNil(m.t, block)
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	require.NoError(m.t, err)
+	m.eventually(func() bool { return time.Now().After(parsed.NotAfter) }, "the certificate expires")
 }
 
 // secretNamed returns a Secret in the agent's namespace; nil when there is none.

@@ -34,8 +34,6 @@ import (
 const (
 	// patience is how long anything may take before a test fails.
 	patience = 30 * time.Second
-	// collection is how long a test waits for what also the garbage collector of Kubernetes has a part in.
-	collection = 2 * time.Minute
 	// tick is how often a test looks.
 	tick = 50 * time.Millisecond
 )
@@ -111,7 +109,9 @@ func logger() logr.Logger {
 			out = file
 		}
 	}
-	return logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-1)}))
+	l := logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-1)}))
+	ctrl.SetLogger(l)
+	return l
 }
 
 func newClient(cfg *rest.Config) (client.Client, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/spokelet/spokelet/token"
 )
 
-// Row: token_infrastructure_test.go:152
+// Row: test/integration/addon/token_infrastructure_test.go:152
 func TestTheDriverTokenGetsItsInfrastructure(t *testing.T) {
 	accepted(t, "t-create")
 	a := install(t, "t-create", "a", kubeClient("token"))
@@ -47,7 +47,7 @@ func TestTheDriverTokenGetsItsInfrastructure(t *testing.T) {
 	}
 }
 
-// Row: token_infrastructure_test.go:186
+// Row: test/integration/addon/token_infrastructure_test.go:186
 func TestAnotherDriverEndsTheInfrastructure(t *testing.T) {
 	accepted(t, "t-switch")
 	a := install(t, "t-switch", "a", kubeClient("token"))
@@ -62,7 +62,7 @@ func TestAnotherDriverEndsTheInfrastructure(t *testing.T) {
 	a.unconditional(t)
 }
 
-// Row: token_infrastructure_test.go:252
+// Row: test/integration/addon/token_infrastructure_test.go:252
 func TestTheInfrastructureStaysUntilTheAddOnIsGone(t *testing.T) {
 	accepted(t, "t-delete")
 	a := install(t, "t-delete", "a", kubeClient("token"))
@@ -98,7 +98,7 @@ func hold(t *testing.T, a addOn, finalizers ...string) {
 	})
 }
 
-// Row: token_infrastructure_test.go:291
+// Row: test/integration/addon/token_infrastructure_test.go:291
 func TestOneRegistrationByTokenAmongOthersIsEnough(t *testing.T) {
 	accepted(t, "t-mixed")
 	a := install(t, "t-mixed", "a", customSigner("example.com/signer"), kubeClient("token"))
@@ -127,6 +127,7 @@ func TestANewServiceAccountVoidsTheToken(t *testing.T) {
 	})
 }
 
+// Row: pkg/addon/controllers/addontokeninfra/controller_test.go:240
 func TestWhatIsEditedIsRepaired(t *testing.T) {
 	accepted(t, "t-repair")
 	a := install(t, "t-repair", "a", kubeClient("token"))

@@ -172,6 +172,11 @@ func (f *Fleet) Cluster(name string) *Cluster {
 	return cluster
 }
 
+// Loopback returns the hub as a managed cluster of that name, for a hub that manages itself.
+func (f *Fleet) Loopback(name string) *Cluster {
+	return &Cluster{Name: name, ControlPlane: f.Hub, Client: f.HubClient}
+}
+
 // Clusters returns the managed clusters in the order of the options.
 func (f *Fleet) Clusters() []*Cluster {
 	all := make([]*Cluster, 0, len(f.clusters))

@@ -1,0 +1,269 @@
+package addon
+
+import (
+	"encoding/base64"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/token"
+)
+
+const helloAccount = "system:serviceaccount:c1:hello-agent"
+
+// jwt returns an unsigned token.
+func jwt(user, uid string, issued, expires time.Time) []byte {
+	claims := fmt.Sprintf(`{"sub":%q,"iat":%d,"exp":%d,"kubernetes.io":{"serviceaccount":{"uid":%q}}}`,
+		user, issued.Unix(), expires.Unix(), uid)
+	return []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x")
+}
+
+// withTokens returns facts of an agent that takes tokens, with the add-on's registrations and conditions.
+func withTokens(registrations []addonv1beta1.RegistrationConfig, conditions ...metav1.Condition) facts {
+	f := addonWith(registrations...)
+	f.driver = token.Driver
+	f.addon.Status.Conditions = conditions
+	return f
+}
+
+// Row: register/token/token_test.go:344
+func TestPlanRegistrationsWithTokens(t *testing.T) {
+	ready := *token.Ready("c1", "hello", "u1")
+	silent := "the hub has not said yet, in condition TokenInfrastructureReady, that ServiceAccount c1/hello-agent is there"
+	declared := hubClient("token", helloAccount)
+	tests := map[string]struct {
+		registrations []addonv1beta1.RegistrationConfig
+		conditions    []metav1.Condition
+		declare       bool
+		uid           types.UID
+		missing       string
+	}{
+		"a declared registration whose ServiceAccount is there gets a token": {
+			registrations: []addonv1beta1.RegistrationConfig{declared}, conditions: []metav1.Condition{ready}, uid: "u1",
+		},
+		"what is not declared waits, whatever the hub said of an earlier time": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("csr", "u", "g")},
+			conditions:    []metav1.Condition{ready}, declare: true, missing: silent,
+		},
+		"a subject that the hub changed is declared again": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("token", "")},
+			conditions:    []metav1.Condition{ready}, declare: true, missing: silent,
+		},
+		"groups are cleared": {
+			registrations: []addonv1beta1.RegistrationConfig{hubClient("token", helloAccount, "g")},
+			conditions:    []metav1.Condition{ready}, declare: true, missing: silent,
+		},
+		"a registration without kubeClient is declared": {
+			registrations: []addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient}}, declare: true, missing: silent,
+		},
+		"a silent hub is waited for": {
+			registrations: []addonv1beta1.RegistrationConfig{declared}, missing: silent,
+		},
+		"a hub that failed is quoted": {
+			registrations: []addonv1beta1.RegistrationConfig{declared},
+			conditions:    []metav1.Condition{*token.NotReady("no quota")},
+			missing:       "the hub has no ServiceAccount c1/hello-agent ready: Failed to apply token infrastructure: no quota",
+		},
+		"a hub that cannot be understood is quoted": {
+			registrations: []addonv1beta1.RegistrationConfig{declared},
+			conditions:    []metav1.Condition{{Type: "TokenInfrastructureReady", Status: "True", Message: "all well"}},
+			missing: "condition TokenInfrastructureReady of the hub does not name the UID of ServiceAccount " +
+				`c1/hello-agent: it says "all well"`,
+		},
+		"the ServiceAccount of another add-on does not count": {
+			registrations: []addonv1beta1.RegistrationConfig{declared},
+			conditions:    []metav1.Condition{*token.Ready("c1", "other", "u1")},
+			missing: "condition TokenInfrastructureReady of the hub does not name the UID of ServiceAccount " +
+				`c1/hello-agent: it says "ServiceAccount c1/other-agent (UID: u1) is ready"`,
+		},
+		"two entries are one credential": {
+			registrations: []addonv1beta1.RegistrationConfig{declared, declared},
+			conditions:    []metav1.Condition{ready}, uid: "u1",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := decide(withTokens(tc.registrations, tc.conditions...))
+			require.Len(t, p.serve, 1)
+			assert.Equal(t, "ns/hello-hub-kubeconfig", p.serve[0].secret.String())
+			assert.Equal(t, &account{user: helloAccount, uid: tc.uid, missing: tc.missing}, p.serve[0].account)
+			assert.Equal(t, tc.declare, p.declare == token.Driver)
+			assert.False(t, p.waits)
+			assert.Empty(t, p.refused)
+		})
+	}
+}
+
+func TestCustomSignersAndBadNamesWithTokens(t *testing.T) {
+	p := decide(withTokens([]addonv1beta1.RegistrationConfig{customSigner("example.com/s"), customSigner("")}))
+	require.Len(t, p.serve, 1)
+	assert.Nil(t, p.serve[0].account)
+	assert.Equal(t, csr.ConditionRotated, p.refused[0].condition.Type)
+
+	f := withTokens([]addonv1beta1.RegistrationConfig{hubClient("token", helloAccount)})
+	for range 64 {
+		f.name += "a"
+	}
+	p = decide(f)
+	assert.Empty(t, p.serve)
+	assert.Equal(t, token.ConditionRefreshed, p.refused[0].condition.Type)
+	assert.Contains(t, p.refused[0].condition.Message, "Failed to create token: registrations[0]: add-on name")
+}
+
+func TestConcludeDeclaresTokensInOnePatch(t *testing.T) {
+	f := withTokens([]addonv1beta1.RegistrationConfig{
+		customSigner("example.com/s"), hubClient("csr", "u", "g"), {Type: addonv1beta1.KubeClient},
+	})
+	after := conclude(f, decide(f), nil)
+	assert.Equal(t, f.addon.Status.Registrations[0], after.Status.Registrations[0])
+	for _, i := range []int{1, 2} {
+		assert.Equal(t, hubClient("token", helloAccount), after.Status.Registrations[i])
+	}
+	assert.Equal(t, "csr", f.addon.Status.Registrations[1].KubeClient.Driver, "the cached object is left alone")
+}
+
+// Row: register/token/token_test.go:161
+func TestJudgeToken(t *testing.T) {
+	day := 24 * time.Hour
+	reg := registration{account: &account{user: helloAccount, uid: "u1"}}
+	tests := map[string]struct {
+		token    []byte
+		uid      types.UID
+		issuedAt time.Time
+		good     bool
+		fits     bool
+	}{
+		"a token of now is good":              {token: jwt(helloAccount, "u1", noon, noon.Add(day)), uid: "u1", good: true, fits: true},
+		"no token is none":                    {uid: "u1"},
+		"what cannot be read is none":         {token: []byte("a.b.c"), uid: "u1"},
+		"one of an earlier ServiceAccount":    {token: jwt(helloAccount, "u0", noon, noon.Add(day)), uid: "u1"},
+		"one of another user":                 {token: jwt("other", "u1", noon, noon.Add(day)), uid: "u1"},
+		"an expired one":                      {token: jwt(helloAccount, "u1", noon.Add(-2*day), noon.Add(-day)), uid: "u1"},
+		"one before the band":                 {token: jwt(helloAccount, "u1", noon.Add(-74*time.Hour), noon.Add(26*time.Hour)), uid: "u1", good: true, fits: true},
+		"one behind the band":                 {token: jwt(helloAccount, "u1", noon.Add(-80*time.Hour), noon.Add(20*time.Hour)), uid: "u1", fits: true},
+		"while the hub names none, any is it": {token: jwt(helloAccount, "u0", noon, noon.Add(day)), good: true, fits: true},
+		"a clock of the hub that is two days behind does not let it expire": {
+			token: jwt(helloAccount, "u1", noon.Add(-2*day), noon.Add(-day)), uid: "u1", issuedAt: noon, good: true, fits: true,
+		},
+		"nor does one that is ahead keep it for ever": {
+			token: jwt(helloAccount, "u1", noon.Add(9*day), noon.Add(10*day)), uid: "u1", issuedAt: noon.Add(-2 * day),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			reg.account.uid = tc.uid
+			state := judgeToken(credential{token: tc.token, issuedAt: tc.issuedAt}, addonWith(), reg)
+			assert.Equal(t, tc.fits, state.verdict.Fits, state.verdict.Why)
+			assert.Equal(t, tc.good, state.good(noon))
+		})
+	}
+}
+
+// Row: register/token/token_test.go:110
+func TestATokenIsReplacedInTheBandByOurClock(t *testing.T) {
+	reg := registration{account: &account{user: helloAccount, uid: "u1"}}
+	for apart := range 5 {
+		hub := noon.Add(time.Duration(apart-2) * time.Hour)
+		raw := jwt(helloAccount, "u1", hub, hub.Add(100*time.Hour))
+		state := judgeToken(credential{token: raw, issuedAt: noon}, addonWith(), reg)
+		assert.False(t, state.rotateAt.Before(noon.Add(75*time.Hour)), "%s", state.rotateAt)
+		assert.False(t, state.rotateAt.After(noon.Add(80*time.Hour)), "%s", state.rotateAt)
+		again := judgeToken(credential{token: raw, issuedAt: noon}, addonWith(), reg)
+		assert.Equal(t, state.rotateAt, again.rotateAt, "it is not drawn again at each look")
+	}
+}
+
+func TestFillChangesTheDriverInOneWrite(t *testing.T) {
+	r := &Reconciler{Server: csr.HubServer{Cluster: "hub", Server: "https://hub"}}
+	pair := csr.Pair{Certificate: []byte("crt"), Key: []byte("key"), IssuedAt: noon}
+	byCSR, byToken := registration{kubeconfig: true}, registration{kubeconfig: true, account: &account{}}
+	first, err := r.fill(addonWith(), byCSR, &corev1.Secret{Data: map[string][]byte{"theirs": []byte("x")}},
+		credential{pair: pair})
+	require.NoError(t, err)
+	second, err := r.fill(addonWith(), byToken, first, credential{token: []byte("jwt"), issuedAt: noon.Add(time.Hour)})
+	require.NoError(t, err)
+	assert.Equal(t, "jwt", string(second.Data["token"]))
+	assert.NotContains(t, second.Data, "tls.crt")
+	assert.NotContains(t, second.Data, "tls.key")
+	assert.True(t, r.Server.DescribesToken(second.Data["kubeconfig"]))
+	assert.True(t, noon.Add(time.Hour).Equal(tokenOf(second).issuedAt))
+	assert.Equal(t, "x", string(second.Data["theirs"]))
+	again, err := r.fill(addonWith(), byToken, second, tokenOf(second))
+	require.NoError(t, err)
+	assert.Equal(t, second, again, "filled once, nothing is left to write")
+	third, err := r.fill(addonWith(), byCSR, second, credential{pair: pair})
+	require.NoError(t, err)
+	assert.NotContains(t, third.Data, "token")
+	assert.True(t, r.Server.Describes(third.Data["kubeconfig"]))
+
+	// The key "token" in the Secret of a custom signer is somebody else's.
+	own, err := r.fill(addonWith(), registration{}, &corev1.Secret{Data: map[string][]byte{"token": []byte("x")}},
+		credential{pair: pair})
+	require.NoError(t, err)
+	assert.Contains(t, own.Data, "token")
+}
+
+func TestConditionsOfBothDrivers(t *testing.T) {
+	good := result{kind: csr.ConditionRotated, served: true, condition: csr.Rotated(csr.PairVerdict{})}
+	bad := result{kind: token.ConditionRefreshed, condition: token.CreationFailed("no")}
+	fresh := result{kind: token.ConditionRefreshed, served: true, condition: token.Refreshed(noon)}
+	both := []metav1.Condition{
+		{Type: csr.ConditionRotated, Status: "True", Reason: "Old"}, {Type: token.ConditionRefreshed, Status: "True", Reason: "Old"},
+	}
+	reasons := func(p plan, results ...result) map[string]string {
+		f := addonWith()
+		f.addon.Status.Conditions = both
+		found := map[string]string{}
+		for _, c := range conclude(f, p, results).Status.Conditions {
+			found[c.Type] = c.Reason
+		}
+		return found
+	}
+	tests := map[string]struct {
+		plan    plan
+		results []result
+		want    map[string]string
+	}{
+		"each tells of its own": {
+			plan{remove: removeStale}, []result{good, bad},
+			map[string]string{csr.ConditionRotated: csr.ReasonUpdated, token.ConditionRefreshed: token.ReasonCreationFailed},
+		},
+		"that of the other driver goes when its successor is there": {
+			plan{remove: removeStale}, []result{fresh}, map[string]string{token.ConditionRefreshed: token.ReasonRefreshed},
+		},
+		"and not before": {
+			plan{remove: removeStale}, []result{bad},
+			map[string]string{csr.ConditionRotated: "Old", token.ConditionRefreshed: token.ReasonCreationFailed},
+		},
+		"nor while the hub must move": {
+			plan{remove: removeStale, waits: true}, nil, map[string]string{csr.ConditionRotated: "Old", token.ConditionRefreshed: "Old"},
+		},
+		"nor while the add-on is being deleted": {
+			plan{remove: removeNone}, []result{good},
+			map[string]string{csr.ConditionRotated: csr.ReasonUpdated, token.ConditionRefreshed: "Old"},
+		},
+		"without registrations both go": {plan{remove: removeAll}, nil, map[string]string{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, reasons(tc.plan, tc.results...)) })
+	}
+}
+
+func TestCompleteDriver(t *testing.T) {
+	r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(noon)}
+	require.NoError(t, r.completeDriver())
+	assert.Equal(t, DriverCSR, r.Driver)
+	assert.Equal(t, token.DefaultExpirationSeconds, r.TokenExpirationSeconds)
+	require.ErrorContains(t, (&Reconciler{Driver: "awsirsa"}).completeDriver(), `driver "awsirsa" is unknown: it must be csr or token`)
+	require.ErrorContains(t, (&Reconciler{Driver: "token", TokenExpirationSeconds: 599}).completeDriver(),
+		"tokens for 599 seconds cannot be had: the least is 600")
+}

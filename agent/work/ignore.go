@@ -1,0 +1,286 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/itchyny/gojq"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/jsonpath"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// jqLimit is how long one jq expression may run (work contract, section 1.6).
+const jqLimit = time.Second
+
+// ignore returns a copy of an object without the fields of those entries that have the condition. An entry without a
+// condition has OnSpokePresent. Nothing is compiled ahead or kept: a field is only looked at when something changed.
+func ignore(ctx context.Context, object map[string]any, entries []workv1.IgnoreField,
+	when workv1.IgnoreFieldsCondition,
+) (map[string]any, error) {
+	rest := runtime.DeepCopyJSON(object)
+	for i := range entries {
+		entry := &entries[i]
+		switch entry.Condition {
+		case when:
+		case "":
+			if when != workv1.IgnoreFieldsConditionOnSpokePresent {
+				continue
+			}
+		case workv1.IgnoreFieldsConditionOnSpokePresent, workv1.IgnoreFieldsConditionOnSpokeChange:
+			continue
+		default:
+			return nil, fmt.Errorf("the condition %q is unknown; use OnSpokePresent or OnSpokeChange", entry.Condition)
+		}
+		var err error
+		if rest, err = ignoreEntry(ctx, rest, entry); err != nil {
+			return nil, err
+		}
+	}
+	if err := sameIdentity(object, rest); err != nil {
+		return nil, err
+	}
+	return rest, nil
+}
+
+// ignoreEntry removes the fields of one entry from an object.
+func ignoreEntry(ctx context.Context, object map[string]any, entry *workv1.IgnoreField) (map[string]any, error) {
+	for _, path := range entry.JSONPaths {
+		if err := ignorePath(object, path); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if len(entry.JSONPointers) > 0 {
+		if object, err = ignorePointers(object, entry.JSONPointers); err != nil {
+			return nil, err
+		}
+	}
+	for _, expression := range entry.JQPathExpressions {
+		if object, err = ignoreJQ(ctx, object, expression); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
+}
+
+// sameIdentity refuses to ignore what says which object is meant.
+func sameIdentity(full, rest map[string]any) error {
+	name := func(object map[string]any, key string) any {
+		meta, _ := object["metadata"].(map[string]any)
+		return meta[key]
+	}
+	if full["apiVersion"] != rest["apiVersion"] || full["kind"] != rest["kind"] ||
+		name(full, "name") != name(rest, "name") || name(full, "namespace") != name(rest, "namespace") {
+		return errors.New("apiVersion, kind, metadata.name and metadata.namespace cannot be ignored")
+	}
+	return nil
+}
+
+// ignorePath removes the field that a JSON path ends in from every map that the rest of the path finds. A path that
+// finds nothing is no error; one that cannot be read, or whose end is no field of a map, is.
+func ignorePath(object map[string]any, path string) error {
+	parent, field, err := splitPath(path)
+	if err != nil {
+		return err
+	}
+	parents := []any{object}
+	if parent != "" {
+		finder := jsonpath.New("ignoreFields").AllowMissingKeys(true)
+		if err := finder.Parse("{" + parent + "}"); err != nil {
+			return fmt.Errorf("the JSON path %q cannot be parsed: %w", path, err)
+		}
+		results, err := finder.FindResults(object)
+		if err != nil {
+			return fmt.Errorf("the JSON path %q cannot be evaluated: %w", path, err)
+		}
+		parents = nil
+		for _, result := range results {
+			for _, value := range result {
+				if value.IsValid() && value.CanInterface() {
+					parents = append(parents, value.Interface())
+				}
+			}
+		}
+	}
+	for _, found := range parents {
+		switch found := found.(type) {
+		case nil:
+		case map[string]any:
+			delete(found, field)
+		default:
+			return fmt.Errorf("the JSON path %q means a field of something that has none; only fields of maps can be ignored", path)
+		}
+	}
+	return nil
+}
+
+// splitPath splits a JSON path into the path of the parent, empty for the object itself, and the name of a field.
+func splitPath(path string) (parent, field string, err error) {
+	bare := strings.TrimPrefix(strings.TrimSpace(path), "$")
+	if inner, ok := strings.CutSuffix(bare, "']"); ok {
+		at := strings.LastIndex(inner, "['")
+		if at < 0 {
+			return "", "", fmt.Errorf("the JSON path %q cannot be parsed: the bracket is not opened", path)
+		}
+		bare = inner[:at] + "." + inner[at+len("['"):]
+	}
+	at := -1
+	depth := 0
+	for i := 0; i < len(bare); i++ {
+		switch bare[i] {
+		case '\\':
+			i++
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case '.':
+			if depth == 0 {
+				at = i
+			}
+		}
+	}
+	if at < 0 || (bare[0] != '.' && bare[0] != '[') {
+		return "", "", fmt.Errorf("the JSON path %q cannot be parsed: it must begin with a dot", path)
+	}
+	parent, field = bare[:at], strings.ReplaceAll(bare[at+1:], `\`, "")
+	switch {
+	case field == "":
+		return "", "", fmt.Errorf("the JSON path %q cannot be parsed: it ends in a dot", path)
+	case field == "*" || strings.ContainsAny(field, "[]"):
+		return "", "", fmt.Errorf("the JSON path %q does not end in the name of a field; "+
+			"use a JSON pointer or a jq expression for elements of lists", path)
+	}
+	return parent, field, nil
+}
+
+// ignorePointers removes what JSON pointers (RFC 6901) mean; what is not there is no error.
+func ignorePointers(object map[string]any, pointers []string) (map[string]any, error) {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the manifest: %w", err)
+	}
+	options := jsonpatch.NewApplyOptions()
+	options.AllowMissingPathOnRemove = true
+	for _, pointer := range pointers {
+		if !strings.HasPrefix(pointer, "/") {
+			return nil, fmt.Errorf("the JSON pointer %q must begin with a slash", pointer)
+		}
+		text, err := json.Marshal([]map[string]string{{"op": "remove", "path": pointer}})
+		if err != nil {
+			return nil, fmt.Errorf("encoding the JSON pointer %q: %w", pointer, err)
+		}
+		patch, err := jsonpatch.DecodePatch(text)
+		if err == nil {
+			raw, err = patch.ApplyWithOptions(raw, options)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the JSON pointer %q cannot be removed: %w", pointer, err)
+		}
+	}
+	rest := map[string]any{}
+	if err := utiljson.Unmarshal(raw, &rest); err != nil {
+		return nil, fmt.Errorf("decoding what the JSON pointers left: %w", err)
+	}
+	return rest, nil
+}
+
+// ignoreJQ removes what a jq path expression means. It may run for jqLimit and must leave exactly one object. The
+// environment of the agent is not visible to it.
+func ignoreJQ(ctx context.Context, object map[string]any, expression string) (map[string]any, error) {
+	query, err := gojq.Parse("del(" + expression + ")")
+	if err != nil {
+		return nil, fmt.Errorf("the jq expression %q cannot be parsed: %w", expression, err)
+	}
+	code, err := gojq.Compile(query)
+	if err != nil {
+		return nil, fmt.Errorf("the jq expression %q cannot be compiled: %w", expression, err)
+	}
+	limited, cancel := context.WithTimeout(ctx, jqLimit)
+	defer cancel()
+	results := code.RunWithContext(limited, toJQ(object))
+	result, ok := results.Next()
+	if !ok {
+		return nil, fmt.Errorf("the jq expression %q leaves nothing", expression)
+	}
+	failed, bad := result.(error)
+	if !bad {
+		if more, again := results.Next(); again {
+			if failed, bad = more.(error); !bad {
+				return nil, fmt.Errorf("the jq expression %q leaves more than one object", expression)
+			}
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, stoppedError{ctx.Err()}
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("the jq expression %q runs longer than %s", expression, jqLimit)
+	case bad:
+		return nil, fmt.Errorf("the jq expression %q fails: %w", expression, failed)
+	}
+	rest, isMap := fromJQ(result).(map[string]any)
+	if !isMap {
+		return nil, fmt.Errorf("the jq expression %q does not leave an object", expression)
+	}
+	return rest, nil
+}
+
+// stoppedError says that the agent was stopped meanwhile, which is no fault of a manifest.
+type stoppedError struct{ error }
+
+// Unwrap returns the cause.
+func (e stoppedError) Unwrap() error { return e.error }
+
+// toJQ copies a JSON value into the types that jq takes.
+func toJQ(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		next := make(map[string]any, len(value))
+		for key, inner := range value {
+			next[key] = toJQ(inner)
+		}
+		return next
+	case []any:
+		next := make([]any, len(value))
+		for i, inner := range value {
+			next[i] = toJQ(inner)
+		}
+		return next
+	case int64:
+		return int(value)
+	}
+	return value
+}
+
+// fromJQ copies a value of jq into the types of an unstructured object.
+func fromJQ(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		next := make(map[string]any, len(value))
+		for key, inner := range value {
+			next[key] = fromJQ(inner)
+		}
+		return next
+	case []any:
+		next := make([]any, len(value))
+		for i, inner := range value {
+			next[i] = fromJQ(inner)
+		}
+		return next
+	case int:
+		return int64(value)
+	case *big.Int:
+		float, _ := new(big.Float).SetInt(value).Float64()
+		return float
+	}
+	return value
+}

@@ -1,0 +1,114 @@
+package deploy
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// tokenFacts are those of an add-on whose agent takes tokens, with a role in its cluster's namespace and one elsewhere.
+func tokenFacts() (facts, *rbacv1.Subject) {
+	f := factsOf()
+	f.setup.Permissions = []addon.Permission{permission("c1", "ClusterRole", "admin"), permission("shared", "Role", "reader")}
+	by := addonv1beta1.RegistrationConfig{
+		Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{Driver: "token"},
+	}
+	// Whatever subject stands there has no part in it.
+	by.KubeClient.Subject.User = "system:serviceaccount:kube-system:forged"
+	return f, account(f, []addonv1beta1.RegistrationConfig{by})
+}
+
+func TestAServiceAccountIsBoundBesideTheGroups(t *testing.T) {
+	f, of := tokenFacts()
+	require.Equal(t, &rbacv1.Subject{Kind: "ServiceAccount", Namespace: "c1", Name: "a-agent"}, of)
+	steps := planBindings(f, of)
+	require.Len(t, steps, 3)
+	here, everywhere, own := steps[0].after, steps[1].after, steps[2].after
+	assert.Len(t, here.Subjects, 2)
+	assert.Equal(t, *of, here.Subjects[1])
+	assert.NotContains(t, everywhere.Subjects, *of, "the binding of all clusters is the same for all")
+	assert.Equal(t, []rbacv1.Subject{*of}, own.Subjects)
+	assert.Equal(t, "shared", own.Namespace)
+	assert.Equal(t, "open-cluster-management:a:role:agent:cluster:c1", own.Name)
+	assert.Equal(t, map[string]string{
+		names.LabelAddonName: "a", names.LabelAddonTemplate: "", names.LabelClusterName: "c1",
+	}, own.Labels)
+
+	for _, s := range steps {
+		f.bindings = append(f.bindings, s.after)
+	}
+	assert.Empty(t, planBindings(f, of), "what is there is kept")
+
+	// Without tokens, only what is of this cluster alone goes; that of another cluster is not touched.
+	other := own.DeepCopy()
+	other.Name, other.Labels[names.LabelClusterName] = "open-cluster-management:a:role:agent:cluster:c2", "c2"
+	f.bindings = append(f.bindings, other)
+	steps = planBindings(f, nil)
+	require.Len(t, steps, 2)
+	assert.Equal(t, patch, steps[0].verb)
+	assert.NotContains(t, steps[0].after.Subjects, *of)
+	assert.Equal(t, remove, steps[1].verb)
+	assert.Equal(t, own.Name, steps[1].before.Name)
+}
+
+func TestSeveralRolesOfOneKindHaveBindingsOfTheirOwn(t *testing.T) {
+	f, of := tokenFacts()
+	f.setup.Permissions = []addon.Permission{permission("shared", "Role", "reader"), permission("shared", "Role", "writer")}
+	steps := planBindings(f, of)
+	seen := map[string]bool{}
+	for _, s := range steps {
+		assert.Equal(t, create, s.verb)
+		seen[s.after.Name] = true
+		f.bindings = append(f.bindings, s.after)
+	}
+	assert.Len(t, seen, 4)
+	assert.Empty(t, planBindings(f, of))
+	f.setup.Permissions = nil
+	for _, s := range planBindings(f, of) {
+		assert.Equal(t, remove, s.verb)
+		assert.Equal(t, "c1", s.before.Labels[names.LabelClusterName], "the bindings of all clusters stay")
+	}
+}
+
+func TestPermissionsWaitUntilTheAgentIsItsServiceAccount(t *testing.T) {
+	kube := func(driver, user string) []addonv1beta1.RegistrationConfig {
+		r := addonv1beta1.RegistrationConfig{
+			Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{Driver: driver},
+		}
+		r.KubeClient.Subject.User = user
+		return []addonv1beta1.RegistrationConfig{r}
+	}
+	f, _ := tokenFacts()
+	assert.Equal(t, "registration subject not ready", pendingPermissions(f, kube("token", "")))
+	assert.Empty(t, pendingPermissions(f, kube("token", "system:serviceaccount:c1:a-agent")))
+	assert.Empty(t, pendingPermissions(f, kube("", "")), "without tokens the subject is the hub's own")
+	assert.Nil(t, account(f, kube("csr", "u")))
+	f.setup.Permissions = nil
+	assert.Empty(t, pendingPermissions(f, kube("token", "")), "without permissions nothing waits")
+}
+
+func TestABindingElsewhereIsOfOneClusterByItsLabels(t *testing.T) {
+	f := factsOf()
+	binding := func(namespace string, labels map[string]string) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "b", Labels: labels}}
+	}
+	own := map[string]string{names.LabelAddonName: "a", names.LabelAddonTemplate: "", names.LabelClusterName: "c1"}
+	assert.True(t, ofCluster(binding("shared", own), f))
+	for label := range own {
+		less := map[string]string{}
+		for key, value := range own {
+			if key != label {
+				less[key] = value
+			}
+		}
+		assert.False(t, ofCluster(binding("shared", less), f), "without %s", label)
+	}
+	assert.False(t, ofCluster(binding("c1", own), f), "in the cluster's namespace the owner decides")
+}
