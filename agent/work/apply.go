@@ -38,6 +38,8 @@ type task struct {
 	// recheck is when an object that cannot be watched is looked at again.
 	recheck time.Time
 	now     time.Time
+	// configuration is what is applied, once the strategy ServerSideApply has read the manifest.
+	configuration *configuration
 }
 
 // presence says what is known of the existence of an object.
@@ -81,11 +83,8 @@ func (t *task) granted() bool { return t.prior.wish == t.wish && t.prior.owner =
 // writes tells whether applying the manifest may make an object.
 func (t *task) writes() bool {
 	switch t.option.strategy.Type {
-	case workv1.UpdateStrategyTypeUpdate, workv1.UpdateStrategyTypeCreateOnly:
+	case workv1.UpdateStrategyTypeUpdate, workv1.UpdateStrategyTypeCreateOnly, workv1.UpdateStrategyTypeServerSideApply:
 		return !t.frozen
-	case workv1.UpdateStrategyTypeServerSideApply:
-		config := t.option.strategy.ServerSideApply
-		return !t.frozen && (config == nil || len(config.IgnoreFields) == 0)
 	case workv1.UpdateStrategyTypeReadOnly:
 	}
 	return false
@@ -159,7 +158,7 @@ func (a *applier) record(t *task, live *unstructured.Unstructured, err error) re
 	rec.exists = true
 	rec.version, rec.uid, rec.generation = live.GetResourceVersion(), live.GetUID(), live.GetGeneration()
 	rec.meta = fingerprint(live)
-	rec.content = digestOf(contentOf(live))
+	rec.content = t.contentDigest(live)
 	ours, others := owners(live, t.owner.UID)
 	rec.sole = ours && !others
 	if len(t.option.feedback) > 0 {
@@ -202,7 +201,7 @@ func (a *applier) settle(ctx context.Context, t *task) (*unstructured.Unstructur
 	case workv1.UpdateStrategyTypeServerSideApply:
 		return a.serverSideApply(ctx, t, desired)
 	case workv1.UpdateStrategyTypeReadOnly:
-		return a.read(ctx, t, nil)
+		return a.readOnly(ctx, t)
 	}
 	return a.read(ctx, t, &failure{reason: workv1.AppliedManifestFailed, message: fmt.Sprintf(
 		"the update strategy %q is unknown; use Update, CreateOnly, ServerSideApply or ReadOnly",

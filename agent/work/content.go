@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -88,4 +89,16 @@ func foreignContent(object metav1.Object) bool {
 		}
 	}
 	return len(object.GetManagedFields()) == 0
+}
+
+// contentDigest digests what of a live object would be missed if it changed. Under ServerSideApply that is what was
+// applied; a look that found no more than a new status leaves what was known.
+func (t *task) contentDigest(live *unstructured.Unstructured) digest {
+	switch {
+	case t.configuration != nil:
+		return t.configuration.digest(live)
+	case t.option.strategy.Type == workv1.UpdateStrategyTypeServerSideApply:
+		return t.prior.content
+	}
+	return digestOf(contentOf(live))
 }

@@ -2,10 +2,12 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
@@ -20,37 +22,153 @@ func (a *applier) createOnly(ctx context.Context, t *task, desired *unstructured
 	return a.own(ctx, t, live)
 }
 
-// serverSideApply sends the manifest as an applied configuration (strategy ServerSideApply). A conflict with another
-// manager is for a person to solve and is not tried again before something changes.
+// serverSideApply sends the manifest as an applied configuration (strategy ServerSideApply), unless it is in force
+// already. A conflict with another manager is for a person to solve and is not tried again before something changes.
 func (a *applier) serverSideApply(ctx context.Context, t *task, desired *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	config := t.option.strategy.ServerSideApply
-	if config == nil {
-		config = &workv1.ServerSideApplyConfig{}
-	}
-	if len(config.IgnoreFields) > 0 {
-		return a.read(ctx, t, &failure{
-			reason: workv1.AppliedManifestSSAIgnoreFieldError,
-			message: "this agent does not support ignoreFields yet; remove them from the strategy of " +
-				t.id().String(),
-		})
-	}
-	manager := config.FieldManager
-	if manager == "" {
-		manager = workv1.DefaultFieldManager
-	}
-	dropNullTimestamps(desired.Object)
-	if err := t.allowRepair(); err != nil {
-		return nil, err
-	}
-	live, err := a.spoke.serverSideApply(ctx, t.resource, t.id(), desired, manager, config.Force)
+	c, err := configurationOf(ctx, desired, t.option.strategy.ServerSideApply)
+	var stopped stoppedError
 	switch {
-	case err == nil:
-		return a.own(ctx, t, live)
-	case apierrors.IsConflict(err):
-		return a.read(ctx, t, &failure{reason: workv1.AppliedManifestFailed, message: err.Error()})
+	case errors.As(err, &stopped):
+		return nil, unreadableError{read: err}
+	case err != nil:
+		return a.read(ctx, t, &failure{reason: workv1.AppliedManifestSSAIgnoreFieldError, message: err.Error()})
 	}
-	return a.read(ctx, t, fmt.Errorf("applying %s: %w", t.id(), err))
+	t.configuration = c
+	var live *unstructured.Unstructured
+	if t.looksFirst() {
+		live, err = a.spoke.get(ctx, t.resource, t.id())
+		if err != nil {
+			return nil, unreadableError{read: err}
+		}
+		if live != nil && t.inForce(live) {
+			return a.own(ctx, t, live)
+		}
+	}
+	if err := t.allowRepair(); err != nil {
+		return live, err
+	}
+	return a.applyConfiguration(ctx, t, live)
+}
+
+// looksFirst tells whether an object is read before it is applied: when it may be in force already, and when it
+// matters whether it exists.
+func (t *task) looksFirst() bool {
+	if t.configuration.ignores {
+		return true
+	}
+	undisturbed := t.granted() && t.prior.failure == nil && t.heard != newsGone
+	restarted := t.prior.wish == (digest{}) && t.expected && t.current
+	return undisturbed || restarted
+}
+
+// inForce tells whether the configuration of the task is in force in a live object. What this process found so stays
+// so until somebody touches what was applied; after a restart the managed fields tell.
+func (t *task) inForce(live *unstructured.Unstructured) bool {
+	if t.granted() && t.prior.failure == nil && t.prior.uid == live.GetUID() && t.prior.content != (digest{}) &&
+		t.prior.content == t.configuration.digest(live) {
+		return true
+	}
+	return t.configuration.inForce(live, t.trusted(live))
+}
+
+// trusted tells whether it is known that this very manifest was applied to the live object, whatever its mark says.
+func (t *task) trusted(live *unstructured.Unstructured) bool {
+	return t.current || (t.granted() && t.prior.failure == nil && t.prior.uid == live.GetUID())
+}
+
+// applyConfiguration applies until it is done or refused; live is the object as it was read, nil when it was not read
+// or does not exist.
+func (a *applier) applyConfiguration(ctx context.Context, t *task, live *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	c := t.configuration
+	for round := 1; ; round++ {
+		next, exact := c.plan(live, live != nil && t.trusted(live))
+		if live == nil && t.owned {
+			// From its first moment the object has its owner, without whom nothing would delete it if the agent died now.
+			next.SetOwnerReferences(withOwner(next.GetOwnerReferences(), t.owner, true))
+		}
+		written, err := a.spoke.serverSideApply(ctx, t.resource, t.id(), next, c.manager, c.force)
+		if err == nil {
+			return a.applied(ctx, t, live, written)
+		}
+		refusal := fmt.Errorf("applying %s: %w", t.id(), err)
+		if !apierrors.IsConflict(err) {
+			return a.read(ctx, t, refusal)
+		}
+		live, err = a.spoke.get(ctx, t.resource, t.id())
+		switch {
+		case err != nil:
+			return nil, unreadableError{because: refusal, read: err}
+		case round == conflictRounds:
+			return live, refusal
+		case live == nil, exact && !managerConflict(refusal):
+			continue
+		}
+		entries, moved := handOver(live, c.manager, t.owner.UID, true)
+		if !moved {
+			return live, &failure{reason: workv1.AppliedManifestFailed, message: refusal.Error()}
+		}
+		if live, err = a.setManagers(ctx, t, live, entries); err != nil {
+			return live, err
+		}
+	}
+}
+
+// applied puts managers and owners of an object right that was just applied; before is how it was.
+func (a *applier) applied(ctx context.Context, t *task, before, written *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	if before == nil || before.GetResourceVersion() != written.GetResourceVersion() {
+		t.tell(ctx, "applied")
+	}
+	c := t.configuration
+	entries, moved := handOver(written, c.manager, t.owner.UID, true)
+	if !moved {
+		return a.own(ctx, t, written)
+	}
+	handed, err := a.setManagers(ctx, t, written, entries)
+	if err != nil {
+		return written, err
+	}
+	if !c.inForce(handed, true) {
+		// What the agent wrote under another strategy and the manifest does not say any more goes now.
+		next, _ := c.plan(handed, true)
+		last, err := a.spoke.serverSideApply(ctx, t.resource, t.id(), next, c.manager, c.force)
+		if err != nil {
+			return handed, fmt.Errorf("applying %s: %w", t.id(), err)
+		}
+		handed = last
+	}
+	return a.own(ctx, t, handed)
+}
+
+// managerConflict tells whether a conflict is one with another manager, and not only with a newer version.
+func managerConflict(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+// readOnly only looks at the object (strategy ReadOnly), except that an object which the work once owned does not
+// belong to it any more and must not go with it.
+func (a *applier) readOnly(ctx context.Context, t *task) (*unstructured.Unstructured, error) {
+	live, err := a.read(ctx, t, nil)
+	if err != nil || live == nil {
+		return live, err
+	}
+	return a.disown(ctx, t, live)
+}
+
+// disown takes the work out of the owners of a live object.
+func (a *applier) disown(ctx context.Context, t *task, live *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	refs := withOwner(live.GetOwnerReferences(), t.owner, false)
+	if len(refs) == len(live.GetOwnerReferences()) {
+		return live, nil
+	}
+	freed, err := a.spoke.setOwners(ctx, t.resource, t.id(), live, refs)
+	if err != nil {
+		return live, fmt.Errorf("giving up %s: %w", t.id(), err)
+	}
+	return freed, nil
 }
 
 // own makes the owner references of a live object those that the work wants.
