@@ -126,7 +126,7 @@ func strengths() map[string]abuse {
 		"a lifetime of a leap year and a second":      {as: agent10, asks: own, fields: long(366*86400 + 1), rules: rules(csr.ReasonLifetimeTooLong)},
 		"the longest lifetime that can be written":    {as: agent10, asks: own, fields: long(1<<31 - 1), rules: rules(csr.ReasonLifetimeTooLong)},
 		"ten thousand organizations":                  {as: agent10, asks: own, fields: manyGroups(10_000), rules: unexpected},
-		"an agent whose name is half a megabyte long": {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 500_000)), rules: rules(csr.ReasonRequesterNotTrusted)},
+		"an agent whose name is half a megabyte long": {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 500_000)), rules: unexpected},
 		"a common name of half a megabyte":            {as: agent10, asks: own, fields: user(strings.Repeat("x", 500_000)), rules: unexpected},
 		"a thousand DNS names for an add-on":          {as: agent10, asks: addon, content: manyNames(1000), rules: rules(csr.ReasonNamesNotExpected)},
 		"an annotation of 200 kilobytes":              {as: agent10, asks: victim, object: bigAnnotation, rules: rules(csr.ReasonRequesterNotTrusted)},
