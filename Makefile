@@ -27,6 +27,8 @@ TEST_PARALLEL := 2
 TEST_FLAGS ?=
 # Packages to test.
 TEST_PACKAGES ?= ./...
+# Further flags for the benchmark.
+BENCH_FLAGS ?=
 # Further flags for the soak.
 SOAK_FLAGS ?=
 # Control planes that "make sandbox" starts.
@@ -60,6 +62,10 @@ demo: kube build ## Show a hub, two clusters and an add-on on this machine
 	@$(GOBUILD) -o $(BIN)/hello-agent ./test/hello
 	@$(GOBUILD) -o $(BIN)/demo ./test/demo
 	@$(BIN)/demo
+
+.PHONY: bench
+bench: kube build ## Measure the agent against the budgets of the design (BENCH_FLAGS='-works 200 -v')
+	go run ./test/bench/cmd/bench $(BENCH_FLAGS)
 
 .PHONY: soak
 soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLAGS='-duration 10m -seed 7 -v')

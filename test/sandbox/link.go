@@ -94,7 +94,7 @@ func (l *Link) accept() {
 
 // pass carries the bytes of one connection until one of its ends goes away.
 func (l *Link) pass(near net.Conn) {
-	defer near.Close()
+	defer func() { _ = near.Close() }()
 	if !l.keep(near) {
 		return
 	}
@@ -106,7 +106,7 @@ func (l *Link) pass(near net.Conn) {
 	if err != nil {
 		return // the near end notices
 	}
-	defer far.Close()
+	defer func() { _ = far.Close() }()
 	if !l.keep(far) {
 		return
 	}

@@ -191,7 +191,7 @@ func useCredential(ctx context.Context, secret *corev1.Secret, namespace string)
 	if err != nil {
 		return fmt.Errorf("mounting the credential: %w", err)
 	}
-	defer os.RemoveAll(mount)
+	defer func() { _ = os.RemoveAll(mount) }()
 	for key, value := range secret.Data {
 		if err := os.WriteFile(filepath.Join(mount, key), value, 0o600); err != nil {
 			return fmt.Errorf("mounting the credential: %w", err)

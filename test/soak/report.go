@@ -9,12 +9,13 @@ import (
 
 // Rows returns the report as pairs of what and how much.
 func (r RotationReport) Rows() [][2]string {
+	pair := func(certificates, requests int) string { return fmt.Sprintf("%d, %d", certificates, requests) }
 	return [][2]string{
 		{"reads of the add-on's client", fmt.Sprint(r.Reads)},
 		{"reads that failed while the hub was away", fmt.Sprint(r.ReadsInOutage)},
 		{"reads that failed otherwise, or found an expired certificate", fmt.Sprint(len(r.Violations))},
-		{"certificates of the add-on, and requests for them", fmt.Sprintf("%d, %d", r.AddonCertificates, r.AddonRequests)},
-		{"certificates of the cluster, and requests for them", fmt.Sprintf("%d, %d", r.ClusterCertificates, r.ClusterRequests)},
+		{"certificates of the add-on, and requests for them", pair(r.AddonCertificates, r.AddonRequests)},
+		{"certificates of the cluster, and requests for them", pair(r.ClusterCertificates, r.ClusterRequests)},
 		{"least lifetime left of a certificate in use", r.Least.Round(100 * time.Millisecond).String()},
 		{"agents killed", fmt.Sprint(r.Kills)},
 		{"outages of the hub, of six seconds every thirty", fmt.Sprint(r.Outages)},

@@ -2,6 +2,8 @@ package credentials_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,7 +45,8 @@ func TestAClusterJoins(t *testing.T) {
 	secret := m.awaitSecret(m.namespace, names.SecretHub)
 	stop()
 	assert.Empty(t, secret.Labels)
-	assert.Empty(t, secret.Annotations)
+	assert.Equal(t, []string{names.AnnotationIssuedAt}, slices.Collect(maps.Keys(secret.Annotations)),
+		"nothing but our own note of when it was issued (docs/adr/0013)")
 	assert.Equal(t, m.name, string(secret.Data["cluster-name"]))
 	assert.Equal(t, "a1", string(secret.Data["agent-name"]))
 	assert.True(t, m.server.Describes(secret.Data["kubeconfig"]))

@@ -15,19 +15,23 @@ import (
 )
 
 func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
 	duration := flag.Duration("duration", 10*time.Minute, "how long each soak runs")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "decides the disturbances; the table names it")
 	verbose := flag.Bool("v", false, "tell what happens")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *duration, *seed, *verbose); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	return rotate(ctx, *duration, *seed, *verbose)
 }
 
-func run(ctx context.Context, duration time.Duration, seed uint64, verbose bool) error {
+func rotate(ctx context.Context, duration time.Duration, seed uint64, verbose bool) error {
 	options := soak.RotationOptions{Duration: duration, Seed: seed}
 	if verbose {
 		options.Log = os.Stderr

@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
+)
+
+// Options says how large a benchmark is.
+type Options struct {
+	// Works and Objects are how many works there are and how many objects each has.
+	Works, Objects int
+	// Changes is how often one work is changed, and one object disturbed in each of two ways.
+	Changes int
+	// Idle is how long the agent is left alone.
+	Idle time.Duration
+	// Binaries is the directory with our programs, as in fleet.Options.
+	Binaries string
+	// Log receives what happens; nil drops it.
+	Log io.Writer
+}
+
+// DefaultOptions are those of the budgets of the design.
+func DefaultOptions() Options {
+	return Options{Works: 200, Objects: 10, Changes: 100, Idle: time.Minute}
+}
+
+// Figure is one measurement.
+type Figure struct {
+	// Name says what was measured, Value how much, Budget how much it may be; no budget is empty.
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Budget string `json:"budget,omitempty"`
+	// Held tells whether the budget holds; true without one.
+	Held bool `json:"held"`
+}
+
+const (
+	clusterName = "bench"
+	// patience bounds each step.
+	patience = 5 * time.Minute
+	mebibyte = 1 << 20
+)
+
+// run is a benchmark that runs.
+type run struct {
+	Options
+	fleet   *fleet.Fleet
+	cluster *fleet.Cluster
+	// spoke and hub are administrators without a limit.
+	spoke, hub client.WithWatch
+	figures    []Figure
+}
+
+// Run measures; the figures come in the order of the life of the works.
+func Run(ctx context.Context, o Options) ([]Figure, error) {
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	f, err := fleet.New(ctx, fleet.Options{
+		Clusters: []string{clusterName}, Binaries: o.Binaries, Audit: true, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Options: o, fleet: f, cluster: f.Cluster(clusterName)}
+	err = r.all(ctx)
+	return r.figures, errors.Join(err, f.Close())
+}
+
+func (r *run) all(ctx context.Context) error {
+	var err error
+	options := client.Options{Scheme: fleet.Scheme()}
+	if r.spoke, err = client.NewWithWatch(r.cluster.ControlPlane.Admin(), options); err != nil {
+		return fmt.Errorf("building the client of the cluster: %w", err)
+	}
+	if r.hub, err = client.NewWithWatch(r.fleet.Hub.Admin(), options); err != nil {
+		return fmt.Errorf("building the client of the hub: %w", err)
+	}
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"joining", r.join}, {"at rest", r.rest}, {"applying", r.apply}, {"changing", r.change}, {"disturbing", r.disturb},
+		{"idle", r.idle}, {"strangers", r.strangers}, {"deleting", r.remove},
+	} {
+		fmt.Fprintf(r.Log, "%s %s\n", time.Now().UTC().Format(time.TimeOnly), step.name)
+		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
+		err := step.do(ctx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+// join brings hub, agent and cluster up.
+func (r *run) join(ctx context.Context) error {
+	if err := r.fleet.InstallHub(ctx, nil); err != nil {
+		return err
+	}
+	if err := r.fleet.StartAgent(ctx, r.cluster); err != nil {
+		return err
+	}
+	if err := r.fleet.Accept(ctx, clusterName, nil); err != nil {
+		return err
+	}
+	return r.fleet.WaitAvailable(ctx, r.cluster, nil)
+}
+
+// note adds a figure; held is whether the budget holds.
+func (r *run) note(name, value, budget string, held bool) {
+	r.figures = append(r.figures, Figure{Name: name, Value: value, Budget: budget, Held: held})
+	fmt.Fprintf(r.Log, "  %s: %s (budget %s)\n", name, value, budget)
+}
+
+// noteTime adds a figure that is a time.
+func (r *run) noteTime(name string, value, budget time.Duration) {
+	r.note(name, value.Round(time.Millisecond).String(), budget.String(), value <= budget)
+}
+
+// noteRatio adds a time beside what the same took without an agent.
+func (r *run) noteRatio(name string, value, bare time.Duration, budget float64) {
+	ratio := float64(value) / float64(bare)
+	r.note(name, fmt.Sprintf("%s, %.2fx of %s bare", value.Round(time.Millisecond), ratio, bare.Round(time.Millisecond)),
+		fmt.Sprintf("%.1fx", budget), ratio <= budget)
+}
+
+// wait waits for a pause.
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

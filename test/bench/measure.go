@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
+)
+
+// ticksPerSecond is the unit of processor time in /proc on Linux.
+const ticksPerSecond = 100
+
+// request is what is needed of a line of an audit log.
+type request struct {
+	Verb  string    `json:"verb"`
+	Stage time.Time `json:"requestReceivedTimestamp"`
+	User  struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		Resource string `json:"resource"`
+	} `json:"objectRef"`
+}
+
+// requests counts what the agent asked of its cluster since an instant, leases and watches aside.
+func (r *run) requests(since time.Time) (int, error) {
+	log, err := os.Open(r.cluster.ControlPlane.AuditLog())
+	if err != nil {
+		return 0, fmt.Errorf("reading the audit log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	agent := "system:serviceaccount:" + names.NamespaceAgent + ":" + names.ServiceAccountAgent
+	n := 0
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, mebibyte)
+	for lines.Scan() {
+		var one request
+		if json.Unmarshal(lines.Bytes(), &one) != nil {
+			continue // the last line may still be on its way
+		}
+		if one.User.Username == agent && one.Verb != "watch" && one.Object.Resource != "leases" && !one.Stage.Before(since) {
+			n++
+		}
+	}
+	return n, lines.Err()
+}
+
+// quiet waits until the agent has asked nothing of its cluster for a while.
+func (r *run) quiet(ctx context.Context) error {
+	began, last, since := time.Now(), -1, time.Now()
+	return fleet.Wait(ctx, "the agent to be at rest", nil, func(context.Context) error {
+		n, err := r.requests(began)
+		if err != nil {
+			return err
+		}
+		if n != last {
+			last, since = n, time.Now()
+		}
+		if time.Since(since) < settled {
+			return fleet.NotYet("%d requests", n)
+		}
+		return nil
+	})
+}
+
+// memory returns the resident memory of the agent, and the part of it that is no mapped file, in bytes.
+func (r *run) memory() (resident, anonymous float64, err error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cluster.Agent.PID()))
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the memory of the agent: %w", err)
+	}
+	for line := range strings.SplitSeq(string(raw), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		kilobytes, err := strconv.ParseFloat(fields[1], 64)
+		if err != nil {
+			continue
+		}
+		switch fields[0] {
+		case "VmRSS:":
+			resident = kilobytes * 1024
+		case "RssAnon:":
+			anonymous = kilobytes * 1024
+		}
+	}
+	return resident, anonymous, nil
+}
+
+func (r *run) noteMemory(name string, budget float64) error {
+	resident, anonymous, err := r.memory()
+	if err != nil {
+		return err
+	}
+	resident, anonymous = resident/mebibyte, anonymous/mebibyte
+	r.note(name, fmt.Sprintf("%.1f MiB, of which %.1f are no mapped program", resident, anonymous),
+		fmt.Sprintf("%.0f MiB", budget), resident <= budget)
+	return nil
+}
+
+// cpu returns the processor time that the agent has used.
+func (r *run) cpu() (time.Duration, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cluster.Agent.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("reading the processor time of the agent: %w", err)
+	}
+	// The name of the program, in parentheses, may hold blanks; user and system time are fields 14 and 15.
+	_, rest, _ := strings.Cut(string(raw), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("reading the processor time of the agent: %q", raw)
+	}
+	var ticks int64
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the processor time of the agent: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
+}
+
+// notePercentiles adds the middle and the worst but one of a hundred; a budget of zero is none.
+func (r *run) notePercentiles(name string, took []time.Duration, middle, worst time.Duration) {
+	slices.Sort(took)
+	at := func(share float64) time.Duration { return took[min(int(share*float64(len(took))), len(took)-1)] }
+	if middle > 0 {
+		r.noteTime(name+", p50", at(0.50), middle)
+	} else {
+		r.note(name+", p50", at(0.50).Round(time.Millisecond).String(), "", true)
+	}
+	r.noteTime(name+", p99", at(0.99), worst)
+}
