@@ -181,7 +181,9 @@ func (s Standing) again(latest time.Duration) (time.Time, bool) {
 
 // takeIssued decides about the certificate in the request object.
 func (s Standing) takeIssued() Plan {
-	pair := Pair{Certificate: s.Request.Status.Certificate, Key: s.Pending.Key, IssuedAt: s.Now.UTC().Truncate(time.Second)}
+	pair := Pair{
+		Certificate: s.Request.Status.Certificate, Key: s.Pending.Key, IssuedAt: s.Now.UTC().Truncate(time.Second),
+	}
 	verdict := JudgePair(pair, s.Want, s.Now)
 	if !verdict.Fits {
 		why := fmt.Sprintf("csr %q: signer %s issued something else than was asked for: %s",

@@ -5,7 +5,8 @@
 //   - names.go: who is who. The ServiceAccount of an add-on, its user name, the Role that lets the cluster's agent ask
 //     for tokens of it, and nothing else.
 //   - conditions.go: what the two sides tell each other on the ManagedClusterAddOn. The hub says in
-//     TokenInfrastructureReady that the ServiceAccount is there, and its UID stands in the message: that is the protocol.
+//     TokenInfrastructureReady that the ServiceAccount is there, and its UID stands in the message: that is the
+//     protocol.
 //   - judge.go: whether a stored token is still good, and when it is to be replaced. Like a certificate, it is replaced
 //     between 75 and 80 percent of its lifetime, at a place that a hash of the token chooses once.
 //

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/spokelet/spokelet/csr"
@@ -201,7 +202,11 @@ func useCredential(ctx context.Context, secret *corev1.Secret, namespace string)
 	if err != nil {
 		return err
 	}
-	config.Timeout = readTimeout
+	// The files are read once: this client lives for one request.
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return err
+	}
+	config.CertFile, config.KeyFile, config.CAFile, config.Timeout = "", "", "", readTimeout
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err

@@ -143,7 +143,8 @@ func credentialOf(ctx context.Context, cluster *fleet.Cluster, namespace, name s
 // countRequests counts what the agents asked for over all.
 func (r *rotation) countRequests(ctx context.Context) error {
 	var all certificatesv1.CertificateSigningRequestList
-	if err := r.fleet.HubClient.List(ctx, &all, client.MatchingLabels{names.LabelClusterName: r.cluster.Name}); err != nil {
+	own := client.MatchingLabels{names.LabelClusterName: r.cluster.Name}
+	if err := r.fleet.HubClient.List(ctx, &all, own); err != nil {
 		return fmt.Errorf("counting the certificate requests: %w", err)
 	}
 	for _, request := range all.Items {

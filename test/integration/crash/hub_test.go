@@ -54,6 +54,7 @@ func installAddon(ctx context.Context, hub client.Client, cluster, namespace str
 // serveRequests approves the requests of add-ons and signs those of the custom signer, until the test ends: the part of
 // the hub that these tests are not about.
 func serveRequests(t *testing.T) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
