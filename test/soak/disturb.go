@@ -140,11 +140,10 @@ func (r *rotation) readOnce(ctx context.Context, addons, clusters map[string]boo
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.Reads++
-	switch {
-	case err == nil:
-	case away || r.turns != turns:
+	switch disturbed := away || r.turns != turns; {
+	case disturbed:
 		r.report.ReadsInOutage++
-	default:
+	case err != nil:
 		r.violate("the add-on could not read from the hub: %v", err)
 	}
 	return nil

@@ -12,7 +12,7 @@ func (r RotationReport) Rows() [][2]string {
 	pair := func(certificates, requests int) string { return fmt.Sprintf("%d, %d", certificates, requests) }
 	return [][2]string{
 		{"reads of the add-on's client", fmt.Sprint(r.Reads)},
-		{"reads that failed while the hub was away", fmt.Sprint(r.ReadsInOutage)},
+		{"reads that fell into an outage of the hub", fmt.Sprint(r.ReadsInOutage)},
 		{"reads that failed otherwise, or found an expired certificate", fmt.Sprint(len(r.Violations))},
 		{"certificates of the add-on, and requests for them", pair(r.AddonCertificates, r.AddonRequests)},
 		{"certificates of the cluster, and requests for them", pair(r.ClusterCertificates, r.ClusterRequests)},

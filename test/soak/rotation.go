@@ -44,7 +44,7 @@ type RotationOptions struct {
 
 // RotationReport is what a soak of rotations measured.
 type RotationReport struct {
-	// Reads counts the reads of the client: all, and those that fell into an outage and failed for it.
+	// Reads counts the reads of the client: all, and those that fell into an outage, which hold on or fail.
 	Reads, ReadsInOutage int
 	// Violations are reads that failed though the hub was there, and certificates that had expired; none is expected.
 	Violations []string
