@@ -27,8 +27,8 @@ import (
 // firstAnnouncement and lastAnnouncement bound the time between two tries to announce the admission.
 const firstAnnouncement, lastAnnouncement = 50 * time.Millisecond, time.Minute
 
-// announcer tells the API server to have ManagedClusters completed and checked by us, once we answer: not earlier, as
-// nobody could create a cluster in between.
+// announcer tells the API server to have ManagedClusters and ManifestWorks completed and checked by us, once we answer:
+// not earlier, as nobody could create any in between.
 type announcer struct {
 	config  Config
 	client  client.Client
@@ -50,17 +50,18 @@ func (a *announcer) Start(ctx context.Context) error {
 		err := a.announce(ctx)
 		if err != nil && err.Error() != told {
 			told = err.Error()
-			logger.Error(err, "telling the API server where ManagedClusters are checked; this is tried again")
+			logger.Error(err, "telling the API server where ManagedClusters and ManifestWorks are checked; this is tried again")
 		}
 		return err == nil, nil
 	})
 	if err == nil {
-		logger.Info("ManagedClusters are completed and checked when they are written")
+		logger.Info("what is written is completed and checked",
+			"ManagedClusters", a.config.ClusterAdmission, "ManifestWorks", a.config.WorkAdmission)
 	}
 	return nil
 }
 
-// announce applies both webhook configurations.
+// announce applies the webhook configurations.
 func (a *announcer) announce(ctx context.Context) error {
 	conv, err := conversion(a.config)
 	if err != nil || conv == nil {
@@ -70,8 +71,22 @@ func (a *announcer) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, configuration := range []client.Object{webhook.Mutating(serving), webhook.Validating(serving)} {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration)
+	for _, configuration := range []struct {
+		client.Object
+		wanted bool
+	}{
+		{webhook.Mutating(serving), a.config.ClusterAdmission},
+		{webhook.Validating(serving), a.config.ClusterAdmission},
+		{webhook.ValidatingWorks(serving), a.config.WorkAdmission},
+	} {
+		if !configuration.wanted {
+			// One that is left from before would have the API server wait for nobody.
+			if err := a.client.Delete(ctx, configuration.Object); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("removing the webhook configuration %s: %w", configuration.GetName(), err)
+			}
+			continue
+		}
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration.Object)
 		if err != nil {
 			return fmt.Errorf("encoding a webhook configuration: %w", err)
 		}
@@ -83,7 +98,7 @@ func (a *announcer) announce(ctx context.Context) error {
 			ctrl.LoggerFrom(ctx).Info("somebody else keeps this webhook configuration, so it is left as it is",
 				"kind", u.GetKind(), "difference", err.Error())
 		case err != nil:
-			return fmt.Errorf("applying the %s of ManagedClusters: %w", u.GetKind(), err)
+			return fmt.Errorf("applying the %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
 	return nil
@@ -134,7 +149,9 @@ func admissionAt(conv *apiextensionsv1.WebhookClientConfig, path string) admissi
 // newAnnouncerClient returns a client without a cache for what an announcer reads and writes.
 func newAnnouncerClient(mgr ctrl.Manager) (client.Client, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, authenticationv1.AddToScheme, admissionregistrationv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("building the scheme: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/spokelet/spokelet/hub/webhook"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -32,6 +33,8 @@ type Config struct {
 	InstallCRDs bool
 	// Placement makes the hub manager decide Placements; off where another placement controller runs.
 	Placement bool
+	// WorkTTL makes the hub manager delete ManifestWorks that are complete when their ttlSecondsAfterFinished is over.
+	WorkTTL bool
 	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster need no person; exact names.
 	// Such a request also lets a new cluster in, once.
 	AutoApprovedCSRUsers []string
@@ -49,6 +52,13 @@ type Config struct {
 	WebhookCAFile string
 	// ClusterAdmission makes the webhook complete and check ManagedClusters, too; off where OCM's own webhook does.
 	ClusterAdmission bool
+	// WorkAdmission makes the webhook check ManifestWorks, too; off where OCM's own webhook does.
+	WorkAdmission bool
+	// ManifestLimit is how many bytes the manifests of one ManifestWork may have together.
+	ManifestLimit int
+	// NilExecutorValidating asks for the right to have works applied with the rights of agents, where they have no
+	// executor (the gate of OCM with this name).
+	NilExecutorValidating bool
 
 	// LeaderElect makes the reconcilers wait for the leader lease.
 	LeaderElect bool
@@ -70,8 +80,11 @@ func DefaultConfig() Config {
 	return Config{
 		Namespace:        command.Namespace(names.NamespaceHub),
 		Placement:        true,
+		WorkTTL:          true,
 		WebhookPort:      defaultWebhookPort,
 		ClusterAdmission: true,
+		WorkAdmission:    true,
+		ManifestLimit:    webhook.DefaultManifestLimit,
 		LeaderElect:      true,
 		MetricsAddress:   off,
 		HealthAddress:    ":8081",
@@ -88,6 +101,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.InstallCRDs, "install-crds", c.InstallCRDs, "apply the CustomResourceDefinitions at the start")
 	f.BoolVar(&c.Placement, "placement", c.Placement,
 		"decide Placements; turn it off where another placement controller runs")
+	f.BoolVar(&c.WorkTTL, "work-ttl", c.WorkTTL,
+		"delete ManifestWorks that are complete when their ttlSecondsAfterFinished is over")
 	f.StringSliceVar(&c.AutoApprovedCSRUsers, "auto-approved-csr-users", c.AutoApprovedCSRUsers,
 		"users whose certificate requests for new clusters are approved, which also accepts the cluster, once; "+
 			"exact names, may be repeated")
@@ -104,6 +119,12 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"certificate that the API server is to trust for the conversion webhook, for --install-crds")
 	f.BoolVar(&c.ClusterAdmission, "cluster-admission", c.ClusterAdmission,
 		"have the webhook complete and check ManagedClusters, too; turn it off where OCM's own webhook does")
+	f.BoolVar(&c.WorkAdmission, "work-admission", c.WorkAdmission,
+		"have the webhook check ManifestWorks, too; turn it off where OCM's own webhook does")
+	f.IntVar(&c.ManifestLimit, "manifest-limit", c.ManifestLimit,
+		"bytes that the manifests of one ManifestWork may have together, for --work-admission")
+	f.BoolVar(&c.NilExecutorValidating, "nil-executor-validating", c.NilExecutorValidating,
+		"ask for the verb execute-as on the ServiceAccount klusterlet-work-sa for works without an executor, too")
 	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before reconciling")
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
@@ -149,6 +170,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Burst < 0 {
 		complain("kube-api-burst", "must not be below 0")
+	}
+	if c.ManifestLimit < 1 {
+		complain("manifest-limit", "must not be below 1")
 	}
 	if c.Workers < 1 {
 		complain("workers", "must not be below 1")

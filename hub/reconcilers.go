@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -20,6 +21,7 @@ import (
 	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/hub/token"
+	"github.com/spokelet/spokelet/hub/work"
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
@@ -68,6 +70,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	}
 	if c.Placement {
 		reconcilers = append(reconcilers, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: 1})
+	}
+	if c.WorkTTL {
+		works, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		})
+		if err != nil {
+			return fmt.Errorf("building the client of ManifestWorks: %w", err)
+		}
+		reconcilers = append(reconcilers, &work.Reconciler{Works: works, Clock: now, Workers: c.Workers})
 	}
 	for _, r := range reconcilers {
 		if err := r.SetupWithManager(mgr); err != nil {

@@ -56,16 +56,20 @@ func addWebhook(mgr ctrl.Manager, c Config, cfg *rest.Config) error {
 		Host: c.WebhookBindAddress, Port: c.WebhookPort, CertDir: c.WebhookCertDir,
 	}, mgr.GetLogger().WithName("hub.webhook"))
 	serving := []manager.Runnable{&converter{config: c, rest: cfg, server: server}}
+	live, err := newAnnouncerClient(mgr)
+	if err != nil {
+		return err
+	}
 	if c.ClusterAdmission {
-		live, err := newAnnouncerClient(mgr)
-		if err != nil {
-			return err
-		}
 		admission := &webhook.Admission{Client: mgr.GetClient(), Live: live, Clock: clock.RealClock{}}
 		admission.Register(server)
-		if c.InstallCRDs {
-			serving = append(serving, &announcer{config: c, client: live, started: server.StartedChecker()})
-		}
+	}
+	if c.WorkAdmission {
+		works := &webhook.Works{Client: mgr.GetClient(), Limit: c.ManifestLimit, NilExecutor: c.NilExecutorValidating}
+		works.Register(server)
+	}
+	if c.InstallCRDs {
+		serving = append(serving, &announcer{config: c, client: live, started: server.StartedChecker()})
 	}
 	for _, runnable := range serving {
 		if err := mgr.Add(runnable); err != nil {

@@ -1,4 +1,4 @@
-// Package webhook answers the API server, in two matters.
+// Package webhook answers the API server, in three matters.
 //
 // It converts ClusterManagementAddOns and ManagedClusterAddOns between v1alpha1, in which they are stored, and v1beta1,
 // for everybody who asks the API server for v1beta1. Spokelet itself does not need it: hub and agent read and write the
@@ -16,6 +16,9 @@
 //
 //	API server --AdmissionReview--> Admission --> completion (pure) --> patch
 //	                                          --> check (pure) --> access reviews --> yes, or everything that is wrong
+//
+// And it checks ManifestWorks when their spec is written (contract, work 5.2): that an agent can apply them at all, and
+// that the author may have them applied as the executor that they name.
 //
 // As nothing can be written that the webhook must see while it is away, it asks to see as little as possible: Rules and
 // MatchConditions leave out the hub manager itself, the status, and every change of something else.

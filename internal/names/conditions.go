@@ -39,6 +39,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManifestWork", "Available", "agent.work"},
 		{"ManifestWork", "Deleting", "agent.work"},
 		{"ManifestWork", "StatusFeedbackSynced", "agent.work"},
+		{"ManifestWork", "work.spokelet.io/ConditionRulesValid", "agent.work"},
 		{"Placement", "PlacementMisconfigured", "hub.placement"},
 		{"Placement", "PlacementSatisfied", "hub.placement"},
 	}

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -374,4 +375,32 @@ func TestTheConfigurationsGoWithTheHubManager(t *testing.T) {
 		require.Len(t, configuration.GetOwnerReferences(), 1)
 		assert.Equal(t, namespace.UID, configuration.GetOwnerReferences()[0].UID)
 	}
+}
+
+// TestAdmissionThatIsTurnedOffKeepsNobodyWaiting starts the hub manager again without its admission: what it had told
+// the API server is taken back, so nothing waits for an answer that does not come.
+func TestAdmissionThatIsTurnedOffKeepsNobodyWaiting(t *testing.T) {
+	shared.stopHub()
+	on := shared.config
+	shared.config.ClusterAdmission, shared.config.WorkAdmission = false, false
+	startHub(t.Context())
+	t.Cleanup(func() {
+		shared.stopHub()
+		shared.config = on
+		startHub(t.Context())
+		require.NoError(t, untilServed(context.WithoutCancel(t.Context())))
+	})
+	eventually(t, func() error {
+		for name, configuration := range map[string]client.Object{
+			webhook.AdmissionName:     &admissionregistrationv1.MutatingWebhookConfiguration{},
+			webhook.WorkAdmissionName: &admissionregistrationv1.ValidatingWebhookConfiguration{},
+		} {
+			err := shared.admin.Get(t.Context(), types.NamespacedName{Name: name}, configuration)
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("configuration %s is there: %w", name, err)
+			}
+		}
+		return nil
+	})
+	require.NoError(t, shared.admin.Create(t.Context(), named("unchecked"), client.DryRunAll))
 }

@@ -1,0 +1,129 @@
+package works_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// filled is a work of manifests that is not written yet.
+func (w *world) filled(name string, manifests ...string) *workv1.ManifestWork {
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster, Name: name}}
+	for _, one := range manifests {
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
+			workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(one)}})
+	}
+	return work
+}
+
+// checked waits until what is written is checked, which begins when the hub manager has told the API server.
+func (w *world) checked() {
+	w.Helper()
+	require.Eventually(w, func() bool {
+		return shared.admin.Create(w.Context(), w.filled("empty"), client.DryRunAll) != nil
+	}, patience, tick)
+}
+
+// author is a user who may write works of the cluster, and has the rights besides.
+func (w *world) author(name string, rules ...rbacv1.PolicyRule) client.Client {
+	w.Helper()
+	w.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster, Name: name}, Rules: append(rules, rbacv1.PolicyRule{
+		APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"},
+		Verbs: []string{"get", "create", "update", "delete"},
+	})})
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	})
+	config, err := shared.plane.User(name)
+	require.NoError(w, err)
+	c, err := client.New(config, client.Options{Scheme: shared.scheme})
+	require.NoError(w, err)
+	// The authorizer of the API server learns of new roles by a watch.
+	require.Eventually(w, func() bool {
+		err := c.Get(w.Context(), client.ObjectKey{Namespace: w.cluster, Name: "none"}, &workv1.ManifestWork{})
+		return apierrors.IsNotFound(err)
+	}, patience, tick)
+	return c
+}
+
+const goodManifest = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"good"}}`
+
+// Row: work 6.3 webhook: empty, nameless, duplicate, oversize, invalid update
+func TestAWorkThatCannotBeIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.checked()
+	large := strings.Replace(goodManifest, `"metadata"`, fmt.Sprintf(`"data":{"a":%q},"metadata"`, strings.Repeat("x", 512000)), 1)
+	for name, c := range map[string]struct {
+		manifests []string
+		says      string
+	}{
+		"empty":    {nil, "manifests should not be empty"},
+		"nameless": {[]string{strings.Replace(goodManifest, `,"name":"good"`, "", 1)}, "spec.workload.manifests[0] has no metadata.name"},
+		"duplicate": {[]string{goodManifest, goodManifest},
+			"duplicate manifest for resource default/good with resource type v1.ConfigMap"},
+		"oversize": {[]string{large}, "bytes which exceeds the 512000 limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := shared.admin.Create(t.Context(), w.filled(name, c.manifests...))
+			require.True(t, apierrors.IsBadRequest(err), "%v", err)
+			assert.Contains(t, err.Error(), c.says)
+		})
+	}
+	good := w.filled("good", goodManifest)
+	w.create(good)
+	good.Spec.Workload.Manifests = append(good.Spec.Workload.Manifests, good.Spec.Workload.Manifests[0])
+	err := shared.admin.Update(t.Context(), good)
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+}
+
+// Row: work 6.3 webhook: nil executor without permission
+func TestAnExecutorTakesTheRightToExecuteAsIt(t *testing.T) {
+	w := newWorld(t)
+	w.checked()
+	with := func(name, account string) *workv1.ManifestWork {
+		work := w.filled(name, goodManifest)
+		work.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
+			Type:           workv1.ExecutorSubjectTypeServiceAccount,
+			ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "apps", Name: account},
+		}}
+		return work
+	}
+	ann := w.author(w.cluster+"-ann", rbacv1.PolicyRule{
+		APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"execute-as"},
+		ResourceNames: []string{"system:serviceaccount:apps:deployer"},
+	})
+	work := with("hers", "deployer")
+	require.NoError(t, ann.Create(t.Context(), work))
+	err := ann.Create(t.Context(), with("not-hers", "admin"))
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	assert.Contains(t, err.Error(), "takes the verb execute-as")
+
+	bob := w.author(w.cluster + "-bob")
+	err = bob.Create(t.Context(), with("not-his", "deployer"))
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	err = bob.Create(t.Context(), w.filled("plain", goodManifest))
+	require.True(t, apierrors.IsBadRequest(err), "a work without an executor has the rights of the agent: %v", err)
+	assert.Contains(t, err.Error(), "system:serviceaccount::klusterlet-work-sa")
+	eve := w.author(w.cluster+"-eve", rbacv1.PolicyRule{
+		APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"execute-as"},
+		ResourceNames: []string{"system:serviceaccount::klusterlet-work-sa"},
+	})
+	require.NoError(t, eve.Create(t.Context(), w.filled("plain", goodManifest)))
+	require.NoError(t, bob.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	work.Labels = map[string]string{"by": "bob"}
+	require.NoError(t, bob.Update(t.Context(), work), "the executor stays")
+	work.Spec.Executor.Subject.ServiceAccount.Name = "admin"
+	err = bob.Update(t.Context(), work)
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+}
