@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -67,6 +68,8 @@ type Config struct {
 	EvictionGracePeriod time.Duration
 	// Workers is the number of ManifestWorks that are worked on at once.
 	Workers int
+	// MaxJSONRawLength is the longest raw JSON value of feedback, in bytes, where the gate for them is on.
+	MaxJSONRawLength int
 
 	// SpokeQPS and SpokeBurst limit requests to the spoke; zero leaves that to priority and fairness of the server.
 	SpokeQPS   float32
@@ -126,6 +129,7 @@ func DefaultConfig() Config {
 		Claims:              cluster.ClaimRules{MaxCustom: cluster.DefaultMaxCustomClaims},
 		EvictionGracePeriod: time.Hour,
 		Workers:             10,
+		MaxJSONRawLength:    work.DefaultMaxJSONRawLength,
 		HubQPS:              defaultHubQPS,
 		HubBurst:            defaultHubBurst,
 		LeaderElect:         true,

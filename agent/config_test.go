@@ -44,6 +44,7 @@ func TestValidateSaysWhatIsWrongAndWhere(t *testing.T) {
 		"a lifetime below an hour":             {func(c *Config) { c.CertExpirationSeconds = 600 }, "--client-cert-expiration-seconds"},
 		"an address without https":             {func(c *Config) { c.ExternalServerURLs = []string{"http://x"} }, "https"},
 		"no workers":                           {func(c *Config) { c.Workers = 0 }, "--workload-agent-workers"},
+		"no room for raw JSON":                 {func(c *Config) { c.MaxJSONRawLength = 0 }, "--max-json-raw-length"},
 		"a negative grace period":              {func(c *Config) { c.EvictionGracePeriod = -1 }, "--appliedmanifestwork-eviction"},
 		"a rate that is no number":             {func(c *Config) { c.HubQPS = float32(math.NaN()) }, "--hub-kube-api-qps"},
 		"works from somewhere else than a hub": {func(c *Config) { c.ignored.workSource = "grpc" }, "--workload-source-driver"},
@@ -137,9 +138,15 @@ func TestFeatureGates(t *testing.T) {
 		want    Gates
 		problem string
 	}{
-		"nothing leaves the defaults":      {"", Gates{ClusterClaim: true, AddonManagement: true}, ""},
-		"one is turned off":                {"ClusterClaim=false", Gates{AddonManagement: true}, ""},
-		"two are turned on":                {"ClusterProperty=true, MultipleHubs=true", Gates{true, true, true, true}, ""},
+		"nothing leaves the defaults": {"", Gates{ClusterClaim: true, AddonManagement: true}, ""},
+		"one is turned off":           {"ClusterClaim=false", Gates{AddonManagement: true}, ""},
+		"two are turned on": {
+			"ClusterProperty=true, RawFeedbackJsonString=true",
+			Gates{ClusterClaim: true, ClusterProperty: true, AddonManagement: true, RawFeedback: true}, "",
+		},
+		"another one is": {
+			"MultipleHubs=true", Gates{ClusterClaim: true, AddonManagement: true, MultipleHubs: true}, "",
+		},
 		"one with nothing to turn is fine": {"V1beta1CSRAPICompatibility=true", DefaultGates(), ""},
 		"an unknown one is named":          {"Claims=true", Gates{}, `unknown feature gate "Claims", known are AddonManagement, ClusterClaim, ClusterProperty`},
 		"a value that is none":             {"ClusterClaim=on", Gates{}, `"ClusterClaim=on" is not of the form`},
@@ -158,5 +165,5 @@ func TestFeatureGates(t *testing.T) {
 		})
 	}
 	defaults := DefaultGates()
-	assert.Equal(t, "AddonManagement=true,ClusterClaim=true,ClusterProperty=false,MultipleHubs=false", defaults.String())
+	assert.Equal(t, "AddonManagement=true,ClusterClaim=true,ClusterProperty=false,MultipleHubs=false,RawFeedbackJsonString=false", defaults.String())
 }

@@ -66,6 +66,9 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&c.EvictionGracePeriod, "appliedmanifestwork-eviction-grace-period", c.EvictionGracePeriod,
 		"how long what was applied is kept when its ManifestWork is gone without a trace")
 	f.IntVar(&c.Workers, "workload-agent-workers", c.Workers, "number of ManifestWorks that are worked on at once")
+	f.IntVar(&c.MaxJSONRawLength, "max-json-raw-length", c.MaxJSONRawLength,
+		"longest raw JSON value of feedback, in bytes, with --feature-gates=RawFeedbackJsonString=true; the API takes no "+
+			"more than 1024 characters")
 	c.addHubFlags(f)
 	c.addProcessFlags(f)
 	c.addIgnoredFlags(f)
@@ -138,9 +141,8 @@ func (c *Config) addIgnoredFlags(f *pflag.FlagSet) {
 	f.IntVar(&i.number, "health-port", 0, "")
 	none("nothing is served over TLS; see --health-probe-bind-address",
 		"tls-min-version", "tls-cipher-suites", "health-port")
-	f.IntVar(&i.number, "max-json-raw-length", 0, "")
 	f.IntVar(&i.number, "max-feedback-watch", 0, "")
-	none("there is no such limit to set", "max-json-raw-length", "max-feedback-watch")
+	none("every applied object is watched, whatever feedbackScrapeType says", "max-feedback-watch")
 }
 
 // seconds is a flag that is given in whole seconds, at least min.

@@ -18,6 +18,8 @@ type Gates struct {
 	AddonManagement bool
 	// MultipleHubs chooses among several hubs; off by default.
 	MultipleHubs bool
+	// RawFeedback lets feedback rules of works report lists, maps and fractions as JSON; off by default.
+	RawFeedback bool
 }
 
 // DefaultGates returns the defaults of the contract.
@@ -37,8 +39,7 @@ func (g *Gates) all() []gate {
 		// Access reviews of executors: the work reconciler decides by itself whether it keeps them.
 		{"ExecutorValidatingCaches", nil},
 		{"MultipleHubs", &g.MultipleHubs},
-		// Whether feedback may carry more than scalars; the work reconciler reports scalars.
-		{"RawFeedbackJsonString", nil},
+		{"RawFeedbackJsonString", &g.RawFeedback},
 		// No server that we support lacks certificates.k8s.io/v1.
 		{"V1beta1CSRAPICompatibility", nil},
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spokelet/spokelet/agent/addon"
 	agentcluster "github.com/spokelet/spokelet/agent/cluster"
@@ -71,6 +72,8 @@ func (s *serving) reconcilers() []reconciler {
 		&work.Reconciler{
 			Cluster: id.Cluster, AgentID: c.AgentID, HubHash: work.HubHash(s.boot.server.Server), Hub: s.hub,
 			Spoke: s.spoke, EvictionGrace: c.EvictionGracePeriod, Workers: c.Workers, Clock: now,
+			RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength,
+			TellEvents: true, Metrics: metrics.Registry,
 		},
 	}
 	if c.Gates.AddonManagement {

@@ -110,6 +110,7 @@ func (c *Config) validateNumbers() []error {
 		{"max-custom-cluster-claims", float64(c.Claims.MaxCustom), 0},
 		{"appliedmanifestwork-eviction-grace-period", float64(c.EvictionGracePeriod), 0},
 		{"workload-agent-workers", float64(c.Workers), 1},
+		{"max-json-raw-length", float64(c.MaxJSONRawLength), 1},
 		{"kube-api-qps", float64(c.SpokeQPS), 0},
 		{"kube-api-burst", float64(c.SpokeBurst), 0},
 		{"hub-kube-api-qps", float64(c.HubQPS), 0},

@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -33,17 +32,24 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	}
 	r.claim(f)
 	tasks := r.tasks(f)
+	asked := r.guard.authorize(ctx, f, tasks)
 	if err := r.ensureApplied(ctx, f, tasks); err != nil {
 		return reconcile.FromError(err)
 	}
-	results, outcome := r.applyAll(ctx, f, tasks)
-	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, stale(f.manifests, tracked(f.applied)))
+	results, outcome := r.applyAll(ctx, f, tasks, asked)
+	unwanted := stale(f.manifests, tracked(f.applied))
+	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, unwanted)
 	outcome = outcome.And(reconcile.FromError(left.err)).And(reconcile.DoneUntil(left.wake))
+	r.announce(f, tasks, &left)
 	list := track(f.manifests, results, f.applied.Status.AppliedResources, left.pending)
 	outcome = outcome.And(reconcile.FromError(r.publishApplied(ctx, f, list)))
 	outcome = outcome.And(reconcile.FromError(r.narrowIntent(ctx, f, left.pending)))
+	if len(unwanted) > len(left.pending) {
+		r.claim(f) // what went needs no watch any more
+	}
 	status := conclude(f.work, f.manifests, results, f.now)
-	outcome = outcome.And(reconcile.FromError(client.IgnoreNotFound(r.publishStatus(ctx, f, status))))
+	outcome = outcome.And(thawing(f.work, tasks, status, f.now))
+	outcome = outcome.And(r.publishStatus(ctx, f, status))
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
 }
 
@@ -54,7 +60,9 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, f *facts) error {
 	}
 	before, after := lightWork(f.work), lightWork(f.work)
 	after.Finalizers = append(slices.Clone(after.Finalizers), names.FinalizerManifestWork)
-	if _, err := reconcile.PatchMain(ctx, r.Hub.GetClient(), before, after); err != nil {
+	within, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	if _, err := reconcile.PatchMain(within, r.Hub.GetClient(), before, after); err != nil {
 		return fmt.Errorf("adding the finalizer: %w", err)
 	}
 	r.wroteWork(f, after)
@@ -125,27 +133,24 @@ func (r *Reconciler) tasks(f *facts) []task {
 		t.expected = listed[m.id()] != ""
 		status := before.of(m.meta())
 		t.current = appliedAt(status, f.work.Generation)
-		t.frozen = completed(status) && slices.ContainsFunc(m.option.rules, func(rule workv1.ConditionRule) bool {
-			return rule.Condition == workv1.ManifestComplete
-		})
-		if t.frozen {
-			// Another wish than the same manifest has when it thaws, so that it is applied then.
-			cold := *m
-			cold.wish[0] ^= 0xff
-			t.manifest = &cold
-		}
+		t.frozen = frozen(f.work, m, status)
 		if f.applied != nil {
 			t.owner = ownerReference(f.applied.Name, f.applied.UID)
 		}
 		if t.recheck = r.recheck(f, t); !t.recheck.IsZero() && !f.now.Before(t.recheck) {
 			t.heard, t.recheck = max(t.heard, newsChanged), time.Time{}
 		}
+		t.freeze()
 	}
 	return tasks
 }
 
-// recheck is when an object that no watch speaks of is looked at again; zero for all others.
+// recheck is when an object that no watch speaks of, or whose manifest was refused, is looked at again; zero for all
+// others.
 func (r *Reconciler) recheck(f *facts, t *task) time.Time {
+	if again := t.retryAt(); !again.IsZero() {
+		return again
+	}
 	if t.prior.checked.IsZero() || !r.ledger.unwatched(f.holder, t.id()) {
 		return time.Time{}
 	}
@@ -182,11 +187,11 @@ func (r *Reconciler) createApplied(ctx context.Context, f *facts, tasks []task) 
 	applied := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       appliedName(r.HubHash, f.work.Name),
-			Labels:     maps.Clone(f.work.Labels),
 			Finalizers: []string{names.FinalizerAppliedManifestWork},
 		},
 		Spec: r.appliedSpec(f),
 	}
+	copyLabels(applied, f.work.Labels)
 	intent, _ := widen(tasks, applied)
 	setIntent(applied, intent)
 	err := r.Spoke.GetClient().Create(ctx, applied)
@@ -215,10 +220,11 @@ func (r *Reconciler) appliedSpec(f *facts) workv1.AppliedManifestWorkSpec {
 	}
 }
 
-// repairApplied puts back the spec and the finalizer of the AppliedManifestWork and adds to its intent.
+// repairApplied puts back the spec, the labels and the finalizer of the AppliedManifestWork and adds to its intent.
 func (r *Reconciler) repairApplied(ctx context.Context, f *facts, tasks []task) error {
 	after := f.applied.DeepCopy()
 	after.Spec = r.appliedSpec(f)
+	copyLabels(after, f.work.Labels)
 	if !slices.Contains(after.Finalizers, names.FinalizerAppliedManifestWork) {
 		after.Finalizers = append(after.Finalizers, names.FinalizerAppliedManifestWork)
 	}
@@ -236,7 +242,8 @@ func (r *Reconciler) repairApplied(ctx context.Context, f *facts, tasks []task) 
 }
 
 // applyAll applies the manifests rank by rank, several of a rank at a time, and returns what became of each.
-func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task) ([]result, reconcile.Outcome) {
+func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task, asked *inquiry,
+) ([]result, reconcile.Outcome) {
 	results := make([]result, len(tasks))
 	order := make([]int, len(tasks))
 	for i := range order {
@@ -253,6 +260,7 @@ func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task) ([]re
 		group.SetLimit(width)
 		for _, i := range order[:end] {
 			group.Go(func() error {
+				r.guard.dare(ctx, asked, &tasks[i])
 				results[i] = r.applyOne(ctx, f.holder, &tasks[i])
 				return nil
 			})
@@ -278,9 +286,16 @@ func (r *Reconciler) applyOne(ctx context.Context, h holder, t *task) result {
 			lasting: !t.retriable() || t.unserved(),
 		}
 	}
+	if t.denied != nil && t.denied.unread != nil {
+		return t.refused()
+	}
 	res, rec, learned := r.applier.apply(ctx, t)
 	if learned {
+		r.counts.apply(res.err)
 		r.ledger.note(h, t.id(), rec)
+	}
+	if t.denied != nil {
+		res.err, res.lasting = t.denied.err, res.readErr == nil
 	}
 	return res
 }
@@ -336,20 +351,46 @@ func (r *Reconciler) narrowIntent(ctx context.Context, f *facts, pending []workv
 	return nil
 }
 
-// publishStatus writes the status of the work, if it differs.
-func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) error {
+// publishStatus writes the status of the work, if it differs, and tells of it. A hub that does not answer holds up the
+// pass only so long, and the passes after that not at all for a while: the spoke comes first.
+func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) reconcile.Outcome {
 	before, after := lightWork(f.work), lightWork(f.work)
 	before.Status, after.Status = f.work.Status, status
 	if equality.Semantic.DeepEqual(before.Status, after.Status) {
-		return nil
+		return reconcile.Done()
 	}
-	written, err := reconcile.PatchStatus(ctx, r.Hub.GetClient(), before, after)
-	if err != nil {
-		return err
+	if silent := r.memory.of(f.holder).silent; f.now.Before(silent) {
+		return reconcile.DoneUntil(silent)
 	}
-	if written {
+	within, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	written, err := reconcile.PatchStatus(within, r.Hub.GetClient(), before, after)
+	switch {
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		silent := r.Clock.Now().Add(hubPause)
+		r.memory.change(f.holder, func(k *recall) { k.silent = silent })
+		return reconcile.RetryBy(ctx, fmt.Errorf("the hub did not answer: %w", err), silent)
+	case err != nil:
+		return reconcile.FromError(client.IgnoreNotFound(err))
+	case written:
 		r.wroteWork(f, after)
+		if m, news := appliedTidings(&before.Status, &status); news {
+			r.herald.tell(f.work.ObjectMeta, m)
+		}
 		f.work = after
 	}
-	return nil
+	return reconcile.Done()
+}
+
+// announce tells what a pass put right on the spoke, and what does not go.
+func (r *Reconciler) announce(f *facts, tasks []task, left *drained) {
+	for i := range tasks {
+		if tasks[i].repaired != "" {
+			r.counts.repair(tasks[i].repaired)
+		}
+	}
+	if m, news := repairTidings(tasks); news {
+		r.herald.tell(f.work.ObjectMeta, m)
+	}
+	r.report(f, f.work.ObjectMeta, left)
 }

@@ -35,7 +35,14 @@ type task struct {
 	current bool
 	// frozen tells that the manifest is complete and must not be applied again.
 	frozen bool
-	// recheck is when an object that cannot be watched is looked at again.
+	// repaired says what was done to an object that was right before and had been changed; empty when nothing was.
+	repaired string
+	// denied says that the executor of the work lacks rights; asked is the wish that it is asked about, and dared tells
+	// that it may hand out what the manifest does.
+	denied *denial
+	asked  digest
+	dared  bool
+	// recheck is when an object that cannot be watched, or the rights of the executor, are looked at again.
 	recheck time.Time
 	now     time.Time
 	// configuration is what is applied, once the strategy ServerSideApply has read the manifest.
@@ -61,9 +68,12 @@ type result struct {
 	presence presence
 	uid      string
 	readErr  error
-	// values and valuesErr are the feedback.
+	// values and valuesErr are the feedback, rulings the answers to condition rules.
 	values    []workv1.FeedbackValue
 	valuesErr string
+	rulings   []ruling
+	// behind tells that the object was frozen before this generation of the manifest could be applied.
+	behind bool
 	// wake is when the manifest wants another look; zero when it does not.
 	wake time.Time
 }
@@ -72,6 +82,7 @@ type result struct {
 type applier struct {
 	spoke spoke
 	paths *paths
+	cel   celSource
 }
 
 // holds tells whether the record of the task holds without any request.
@@ -82,6 +93,9 @@ func (t *task) granted() bool { return t.prior.wish == t.wish && t.prior.owner =
 
 // writes tells whether applying the manifest may make an object.
 func (t *task) writes() bool {
+	if t.denied != nil {
+		return false
+	}
 	switch t.option.strategy.Type {
 	case workv1.UpdateStrategyTypeUpdate, workv1.UpdateStrategyTypeCreateOnly, workv1.UpdateStrategyTypeServerSideApply:
 		return !t.frozen
@@ -97,7 +111,7 @@ func (a *applier) apply(ctx context.Context, t *task) (result, record, bool) {
 		return recorded(t), record{}, false
 	}
 	if t.heard == newsStatus && t.granted() {
-		if ready := t.prior.checked.Add(feedbackPause); t.now.Before(ready) {
+		if ready := t.prior.checked.Add(t.prior.pause()); t.now.Before(ready) {
 			res := recorded(t)
 			res.wake = ready
 			return res, record{}, false
@@ -123,7 +137,7 @@ func (a *applier) apply(ctx context.Context, t *task) (result, record, bool) {
 	if errors.As(err, &unreadable) {
 		return result{err: err, presence: presenceUnknown, readErr: unreadable.read}, record{}, false
 	}
-	t.prior, t.heard = a.record(t, live, err), newsNone
+	t.prior, t.heard = a.record(ctx, t, live, err), newsNone
 	res := recorded(t)
 	if err != nil && res.err == nil {
 		res.err = err
@@ -137,18 +151,20 @@ func recorded(t *task) result {
 	if t.prior.exists && t.heard != newsGone {
 		res = result{
 			presence: presencePresent, uid: string(t.prior.uid),
-			values: t.prior.values, valuesErr: t.prior.valuesErr,
+			values: t.prior.values, valuesErr: t.prior.valuesErr, rulings: t.prior.rulings,
 		}
 	}
+	res.behind = t.frozen && t.prior.behind
 	if t.prior.failure != nil {
-		res.err, res.lasting = t.prior.failure, true
+		res.err, res.lasting, res.wake = t.prior.failure, true, t.retryAt()
 	}
 	return res
 }
 
 // record is what is remembered of an object after a request. live is nil when the object does not exist.
-func (a *applier) record(t *task, live *unstructured.Unstructured, err error) record {
+func (a *applier) record(ctx context.Context, t *task, live *unstructured.Unstructured, err error) record {
 	rec := record{base: t.prior.base, checked: t.now, repairs: t.prior.repairs, looks: t.prior.looks}
+	rec.behind = t.frozen && t.fallenBehind(live)
 	if errors.As(err, &rec.failure) || err == nil {
 		rec.wish, rec.owner, rec.reads = t.wish, t.owner.UID, t.reads
 	}
@@ -161,13 +177,7 @@ func (a *applier) record(t *task, live *unstructured.Unstructured, err error) re
 	rec.content = t.contentDigest(live)
 	ours, others := owners(live, t.owner.UID)
 	rec.sole = ours && !others
-	if len(t.option.feedback) > 0 {
-		values, err := a.paths.readFeedback(live, t.option.feedback)
-		rec.values = values
-		if err != nil {
-			rec.valuesErr = err.Error()
-		}
-	}
+	a.readForHub(ctx, t, live, &rec)
 	return rec
 }
 
@@ -189,6 +199,9 @@ func (a *applier) settle(ctx context.Context, t *task) (*unstructured.Unstructur
 				return live, nil
 			}
 		}
+	}
+	if t.denied != nil {
+		return a.read(ctx, t, t.denied.err)
 	}
 	if t.frozen {
 		return a.read(ctx, t, nil)
@@ -275,6 +288,7 @@ func (a *applier) find(ctx context.Context, t *task, desired *unstructured.Unstr
 func (t *task) tell(ctx context.Context, what string) {
 	logger := log.FromContext(ctx)
 	if t.granted() {
+		t.repaired = what
 		logger.Info("repaired what was changed on the spoke", "object", t.id().String(), "action", what)
 		return
 	}
@@ -298,6 +312,7 @@ func (t *task) allowRepair() error {
 // update keeps the object as the manifest says (strategy Update).
 func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
+	markSpec(desired)
 	for round := 1; ; round++ {
 		live, made, err := a.find(ctx, t, desired)
 		if err != nil || made {
@@ -333,21 +348,22 @@ func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Uns
 }
 
 // settled tells whether what the live object says beyond the manifest is known to be the work of the API server: it
-// said the same right after the last write, or, after a restart, the status says that this generation was applied and
+// said the same right after the last write, or this manifest is known to be applied, after a restart by the status, and
 // nobody else set any content since.
 func (t *task) settled(live *unstructured.Unstructured) bool {
-	if t.prior.wish == t.wish && t.prior.content != (digest{}) {
-		return t.prior.content == digestOf(contentOf(live))
+	known := t.prior.wish == t.wish && t.prior.content != (digest{})
+	if known && t.prior.content == digestOf(contentOf(live)) {
+		return true
 	}
-	return t.current && !foreignContent(live)
+	return (t.current || known) && !foreignContent(live)
 }
 
-// afterRefusal deals with an update that the API server finds invalid. A Secret that is immutable is made anew. When
+// afterRefusal deals with an update that the API server finds invalid. What can be made anew is. When
 // only fields that the manifest does not mention stand in the way, such as the selector of a Job or the volume of a
 // claim, the manifest is in force already and no more than the metadata is written.
 func (a *applier) afterRefusal(ctx context.Context, t *task, live, desired *unstructured.Unstructured, refusal error,
 ) (*unstructured.Unstructured, error) {
-	if t.gvk.Group == "" && t.gvk.Kind == "Secret" && immutable(refusal) {
+	if recreatable(t.gvk.GroupKind()) && immutable(refusal) {
 		return a.recreate(ctx, t, live, desired)
 	}
 	refusal = fmt.Errorf("updating %s: %w", t.id(), refusal)
@@ -376,8 +392,11 @@ func (a *applier) recreate(ctx context.Context, t *task, live, desired *unstruct
 		return live, fmt.Errorf("deleting %s to make it anew: %w", t.id(), err)
 	}
 	log.FromContext(ctx).Info("made anew, for it cannot be changed in place", "object", t.id().String())
-	made, err := a.spoke.create(ctx, t.resource, t.id(), forCreate(desired, t.owner, t.owned))
-	if err != nil {
+	made, err := a.spoke.create(ctx, t.resource, t.id(), forRecreate(live, desired, t.owner, t.owned))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, fmt.Errorf("making %s anew: waiting for the original object to be deleted", t.id())
+	case err != nil:
 		return nil, fmt.Errorf("making %s anew: %w", t.id(), err)
 	}
 	return made, nil

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 
@@ -39,9 +40,10 @@ func configurationOf(ctx context.Context, desired *unstructured.Unstructured, co
 	}
 	object := desired.DeepCopy()
 	dropNullTimestamps(object.Object)
+	object.SetResourceVersion("")
 	c.full, c.changed, c.kept = object.Object, object.Object, object.Object
 	if !c.ignores {
-		return c, nil
+		return c, foldText(c.full)
 	}
 	changed, err := ignore(ctx, c.full, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokePresent)
 	if err != nil {
@@ -58,8 +60,31 @@ func configurationOf(ctx context.Context, desired *unstructured.Unstructured, co
 		if err := unstructured.SetNestedField(part, c.hash, "metadata", "annotations", annotationHash); err != nil {
 			return nil, fmt.Errorf("annotating the manifest: %w", err)
 		}
+		if err := foldText(part); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
+}
+
+// foldText writes the stringData of a Secret as data, which is how the API server keeps it: what is never kept could
+// not be seen to be changed.
+func foldText(object map[string]any) error {
+	if object["apiVersion"] != "v1" || object["kind"] != "Secret" {
+		return nil
+	}
+	text, set, err := unstructured.NestedStringMap(object, "stringData")
+	if err != nil || !set {
+		return nil //nolint:nilerr // the API server says what is wrong with it
+	}
+	for key, value := range text {
+		encoded := base64.StdEncoding.EncodeToString([]byte(value))
+		if err := unstructured.SetNestedField(object, encoded, "data", key); err != nil {
+			return fmt.Errorf("writing the stringData of the Secret as data: %w", err)
+		}
+	}
+	delete(object, "stringData")
+	return nil
 }
 
 // applied tells whether the manifest was applied to a live object since it last changed. trusted tells that this is
@@ -73,27 +98,25 @@ func (c *configuration) applied(live *unstructured.Unstructured, trusted bool) b
 }
 
 // plan returns what to apply to a live object, nil when it does not exist. A field that is ignored is left out unless
-// only this manager holds it: then it is applied as it is, for to give it up would remove it. exact tells that there is
-// such a field, so that the request must fail when the object changed meanwhile.
-func (c *configuration) plan(live *unstructured.Unstructured, trusted bool,
-) (next *unstructured.Unstructured, exact bool) {
+// only this manager holds it: then it is applied as it is, for to give it up would remove it, and the request is to
+// fail when the object changed meanwhile.
+func (c *configuration) plan(live *unstructured.Unstructured, trusted bool) *unstructured.Unstructured {
 	if live == nil {
-		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.full)}, false
+		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.full)}
 	}
 	base := c.changed
 	if c.applied(live, trusted) {
 		base = c.kept
 	}
-	next = &unstructured.Unstructured{Object: runtime.DeepCopyJSON(base)}
+	next := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(base)}
 	if !c.ignores {
-		return next, false
+		return next
 	}
 	mine, others := managers(live, c.manager)
-	_, exact = retain(live.Object, next.Object, c.full, mine, others)
-	if exact {
+	if _, exact := retain(live.Object, next.Object, c.full, mine, others); exact {
 		next.SetResourceVersion(live.GetResourceVersion())
 	}
-	return next, exact
+	return next
 }
 
 // inForce tells whether a live object is as the manifest wants and whether the manager holds all that it should.

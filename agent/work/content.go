@@ -2,9 +2,11 @@ package work
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -34,7 +36,38 @@ func sameContent(a, b map[string]any) bool { return equality.Semantic.DeepEqual(
 
 // contains tells whether live says everything that wanted says; what only live says is not looked at. Lists must have
 // the same length, their elements are compared in order.
-func contains(live, wanted any) bool {
+func contains(live, wanted any) bool { return covers(live, wanted, equality.Semantic.DeepEqual) }
+
+// resembles is contains for an object of which is known that nobody else wrote it: quantities may be written in another
+// way, as the API server does.
+func resembles(live, wanted any) bool { return covers(live, wanted, sameQuantity) }
+
+// sameQuantity tells whether two scalars are equal or mean the same quantity, as 1000m and 1 do.
+func sameQuantity(a, b any) bool {
+	if equality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	one, first := quantityOf(a)
+	two, second := quantityOf(b)
+	return first && second && one.Cmp(two) == 0
+}
+
+// quantityOf reads a scalar as a quantity.
+func quantityOf(value any) (resource.Quantity, bool) {
+	const longest = 40 // A longer text is no quantity that the API server would have written.
+	text, ok := value.(string)
+	if number, isNumber := value.(int64); isNumber {
+		text, ok = strconv.FormatInt(number, 10), true
+	}
+	if !ok || text == "" || len(text) > longest {
+		return resource.Quantity{}, false
+	}
+	quantity, err := resource.ParseQuantity(text)
+	return quantity, err == nil
+}
+
+// covers tells whether live says everything that wanted says, with scalars compared by same.
+func covers(live, wanted any, same func(a, b any) bool) bool {
 	switch wanted := wanted.(type) {
 	case nil:
 		return true
@@ -44,7 +77,7 @@ func contains(live, wanted any) bool {
 			return live == nil && len(wanted) == 0
 		}
 		for key, value := range wanted {
-			if !contains(have[key], value) {
+			if !covers(have[key], value, same) {
 				return false
 			}
 		}
@@ -58,21 +91,21 @@ func contains(live, wanted any) bool {
 			return false
 		}
 		for i := range wanted {
-			if !contains(have[i], wanted[i]) {
+			if !covers(have[i], wanted[i], same) {
 				return false
 			}
 		}
 		return true
 	default:
-		return equality.Semantic.DeepEqual(live, wanted)
+		return same(live, wanted)
 	}
 }
 
-// foreignContent tells whether, by the managed fields, anybody but this agent set any content of the object. When in
-// doubt it says so.
+// foreignContent tells whether, by the managed fields, anybody but this agent set any content of the object, except by
+// scaling it. When in doubt it says so.
 func foreignContent(object metav1.Object) bool {
 	for _, entry := range object.GetManagedFields() {
-		if entry.Subresource == "status" || entry.FieldsV1 == nil {
+		if entry.Subresource == "status" || entry.Subresource == scaleSubresource || entry.FieldsV1 == nil {
 			continue
 		}
 		if entry.Manager == names.FieldManagerWork && entry.Operation == metav1.ManagedFieldsOperationUpdate {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -19,6 +20,9 @@ import (
 )
 
 const (
+	// DefaultOrderPatience is how long an object that does not go holds up the deletion of those that are deleted after
+	// it.
+	DefaultOrderPatience = 5 * time.Minute
 	// width is how many objects of one work are worked on at the same time.
 	width = 8
 	// firstLook is when an object that was told to go is looked at if no watch said that it went; each further look
@@ -26,6 +30,8 @@ const (
 	firstLook  = time.Second
 	lookGrowth = 2
 	lastLook   = 5 * time.Minute
+	// blockedAfter is how long an object may take to go before its work counts as held up.
+	blockedAfter = 5 * time.Second
 )
 
 // verdict is what the decision table says about one tracked object that is to go (work contract, section 4.4).
@@ -66,52 +72,127 @@ func judge(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav
 type drainer struct {
 	spoke  spoke
 	ledger *ledger
+	counts *counters
+	// patience is how long an object that does not go holds up the ranks after its own.
+	patience time.Duration
 }
 
 // drained says what is left after deleting.
 type drained struct {
-	// pending are the entries that must stay listed, as they were.
+	// pending are the entries that must stay listed, as they were: those of held and next.
 	pending []workv1.AppliedManifestResourceMeta
-	// blockers say for a person what is known to hold them.
-	blockers []string
+	// held are the objects that were told to go and did not yet, or could not be told.
+	held []hold
+	// next are the objects whose turn has not come.
+	next []workv1.AppliedManifestResourceMeta
 	// wake is when to look again, should no event come.
 	wake time.Time
 	// err joins what failed; the entries concerned are pending.
 	err error
 }
 
+// hold is one object that is still there although it was told to go.
+type hold struct {
+	entry workv1.AppliedManifestResourceMeta
+	// since is when it was told to go, or could first not be told.
+	since time.Time
+	// finalizers are those that were seen to hold it.
+	finalizers []string
+	// because is what else is known about why it is still there.
+	because string
+}
+
+// holdsUntil is when what is left stops to hold up the ranks after it: patience after the last of it was told to go.
+// It is zero when nothing is left.
+func (l *drained) holdsUntil(patience time.Duration) time.Time {
+	var until time.Time
+	for _, h := range l.held {
+		if end := h.since.Add(patience); end.After(until) {
+			until = end
+		}
+	}
+	return until
+}
+
 // drain tells the objects of the entries to go, as far as they belong to the AppliedManifestWork with the UID owner,
-// and returns what is not gone yet. The holder must have claimed them.
+// and returns what is not gone yet. The holder must have claimed them. They go rank by rank in the reverse of the order
+// in which they were applied, those of one rank at once. A rank begins when the one before it is gone; one that does
+// not go holds up the others for the patience, so that an object with a finalizer that nobody removes does not keep
+// what has nothing to do with it for ever.
 func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time.Time,
 	entries []workv1.AppliedManifestResourceMeta,
 ) drained {
-	var mu sync.Mutex
 	var left drained
+	queue := deletionOrder(entries)
+	for len(queue) > 0 {
+		if until := left.holdsUntil(d.patience); now.Before(until) {
+			left.next = queue
+			left.wake = reconcile.Earliest(left.wake, until)
+			break
+		}
+		end := rankEnd(queue)
+		d.drainRank(ctx, h, owner, now, queue[:end], &left)
+		queue = queue[end:]
+	}
+	for _, held := range left.held {
+		left.pending = append(left.pending, held.entry)
+		if due := held.since.Add(blockedAfter); now.Before(due) {
+			left.wake = reconcile.Earliest(left.wake, due)
+		}
+	}
+	left.pending = append(left.pending, left.next...)
+	slices.SortFunc(left.pending, compareEntries)
+	return left
+}
+
+// drainRank tells the objects of one rank to go, several at a time, and adds what is not gone to left.
+func (d *drainer) drainRank(ctx context.Context, h holder, owner types.UID, now time.Time,
+	rank []workv1.AppliedManifestResourceMeta, left *drained,
+) {
+	var mu sync.Mutex
 	group := errgroup.Group{}
 	group.SetLimit(width)
-	for _, entry := range entries {
+	for _, entry := range rank {
 		group.Go(func() error {
 			rec, pending, err := d.dismiss(ctx, h, owner, now, entry)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
+			switch {
+			case err != nil:
 				left.err = errors.Join(left.err, err)
-			}
-			if !pending && err == nil {
+				rec = d.failed(h, entryIdentity(entry), rec, now, err)
+			case !pending:
 				return nil
 			}
-			left.pending = append(left.pending, entry)
 			left.wake = reconcile.Earliest(left.wake, rec.look)
-			if len(rec.blockers) > 0 {
-				left.blockers = append(left.blockers, blocker(entry, rec.blockers))
-			}
+			left.held = append(left.held, hold{
+				entry: entry, since: rec.since, finalizers: rec.blockers, because: rec.because,
+			})
 			return nil
 		})
 	}
 	_ = group.Wait()
-	slices.SortFunc(left.pending, compareEntries)
-	slices.Sort(left.blockers)
-	return left
+	slices.SortFunc(left.held, func(a, b hold) int { return compareEntries(a.entry, b.entry) })
+}
+
+// failed notes that an object could not be told to go, and since when.
+func (d *drainer) failed(h holder, id identity, rec record, now time.Time, err error) record {
+	if rec.because == "" || rec.since.IsZero() {
+		rec.since = now
+	}
+	rec.because = "cannot be deleted: " + tellable(err)
+	d.ledger.note(h, id, rec)
+	return rec
+}
+
+// tellable is an error as a condition tells it: what the API server said, but not how the wire broke, for that reads
+// differently each time.
+func tellable(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Message != "" {
+		return status.Status().Message
+	}
+	return "the API server did not answer"
 }
 
 // dismiss makes one object go, with as few requests as its record allows, and tells whether its entry must stay.
@@ -128,9 +209,9 @@ func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now ti
 	}
 	if heard == newsNone && !rec.deleting && rec.sole && rec.exists &&
 		(entry.UID == "" || entry.UID == string(rec.uid)) {
-		err := d.spoke.remove(ctx, resource, id, rec.uid, rec.version)
+		gone, err := d.spoke.retire(ctx, resource, id, rec.uid, rec.version)
 		if !apierrors.IsConflict(err) {
-			return d.dismissed(h, id, rec, now, err)
+			return d.dismissed(h, id, rec, now, gone, err)
 		}
 	}
 	live, err := d.spoke.get(ctx, resource, id)
@@ -140,45 +221,93 @@ func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now ti
 	if live == nil {
 		return rec, false, nil
 	}
-	base := rec.base
 	rec = record{
-		base: base, checked: now, exists: true, version: live.GetResourceVersion(), uid: live.GetUID(),
-		generation: live.GetGeneration(), meta: fingerprint(live),
+		base: rec.base, checked: now, exists: true, version: live.GetResourceVersion(), uid: live.GetUID(),
+		generation: live.GetGeneration(), meta: fingerprint(live), since: rec.since, because: rec.because,
 	}
 	switch judge(entry, owner, live) {
 	case verdictDisown:
-		mine := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-			return ref.UID == owner
-		})
-		_, err := d.spoke.setOwners(ctx, resource, id, live, mine)
-		if apierrors.IsNotFound(err) {
-			err = nil
-		}
-		return rec, false, err
+		return rec, false, d.disown(ctx, entry, owner, live)
 	case verdictWait:
-		rec.deleting, rec.blockers = true, live.GetFinalizers()
-		rec.look = nextLook(live.GetDeletionTimestamp().Time, now)
+		rec.deleting, rec.blockers, rec.because = true, live.GetFinalizers(), remaining(live)
+		rec.since = live.GetDeletionTimestamp().Time
+		rec.look = nextLook(rec.since, now)
 		d.ledger.note(h, id, rec)
 		return rec, true, nil
 	case verdictDelete:
 		log.FromContext(ctx).V(1).Info("deleting", "object", id.String())
-		return d.dismissed(h, id, rec, now, d.spoke.remove(ctx, resource, id, live.GetUID(), ""))
+		gone, err := d.spoke.retire(ctx, resource, id, live.GetUID(), "")
+		return d.dismissed(h, id, rec, now, gone, err)
 	case verdictForget:
 	}
 	return rec, false, nil
 }
 
+// disown takes our owner reference from an object that others own too.
+func (d *drainer) disown(ctx context.Context, entry workv1.AppliedManifestResourceMeta, owner types.UID,
+	live *unstructured.Unstructured,
+) error {
+	others := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner
+	})
+	_, err := d.spoke.setOwners(ctx, entryResource(entry), entryIdentity(entry), live, others)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("leaving %s to its other owners: %w", entryIdentity(entry), err)
+	}
+	return nil
+}
+
 // dismissed notes the answer to a delete request.
-func (d *drainer) dismissed(h holder, id identity, rec record, now time.Time, err error) (record, bool, error) {
+func (d *drainer) dismissed(h holder, id identity, rec record, now time.Time, answer departure, err error,
+) (record, bool, error) {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return rec, false, nil
 	case err != nil:
+		d.counts.deletion(deletionFailed)
 		return rec, true, fmt.Errorf("deleting %s: %w", id, err)
+	case answer.gone:
+		d.counts.deletion(deletionGone)
+		// The watch will say so, too, which is then no news.
+		d.ledger.note(h, id, record{base: rec.base, checked: now})
+		return rec, false, nil
 	}
-	rec.deleting, rec.wish, rec.look = true, digest{}, now.Add(firstLook)
+	d.counts.deletion(deletionHeld)
+	rec.deleting, rec.wish, rec.because = true, digest{}, ""
+	rec.since, rec.blockers = now, answer.finalizers
+	if !answer.since.IsZero() {
+		rec.since = answer.since
+	}
+	rec.look = now.Add(firstLook)
 	d.ledger.note(h, id, rec)
 	return rec, true, nil
+}
+
+// remaining is what an object that is going says about what it waits for, beyond its finalizers: a namespace names what
+// is left in it.
+func remaining(live *unstructured.Unstructured) string {
+	if live.GetKind() != "Namespace" || live.GetAPIVersion() != "v1" {
+		return ""
+	}
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	said := map[string]string{}
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		name, _ := condition["type"].(string)
+		message, _ := condition["message"].(string)
+		if condition["status"] == string(metav1.ConditionTrue) {
+			said[name] = message
+		}
+	}
+	for _, name := range []string{
+		"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure",
+		"NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionDiscoveryFailure",
+	} {
+		if said[name] != "" {
+			return said[name]
+		}
+	}
+	return ""
 }
 
 // nextLook is when an object that has been going since the given instant is looked at again without an event.

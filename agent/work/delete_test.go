@@ -57,15 +57,3 @@ func TestNextLook(t *testing.T) {
 	assert.Equal(t, epoch.Add(24*time.Hour+lastLook), nextLook(epoch, epoch.Add(24*time.Hour)))
 	assert.Equal(t, epoch.Add(firstLook), nextLook(epoch.Add(time.Hour), epoch), "clocks may differ")
 }
-
-func TestBlocker(t *testing.T) {
-	entry := workv1.AppliedManifestResourceMeta{ResourceIdentifier: workv1.ResourceIdentifier{
-		Resource: "configmaps", Namespace: "default", Name: "x",
-	}}
-	assert.Equal(t, "configmaps default/x", blocker(entry, nil))
-	assert.Equal(t, "configmaps default/x (finalizer f)", blocker(entry, []string{"f"}))
-	assert.Equal(t, "configmaps default/x (finalizers f, g)", blocker(entry, []string{"f", "g"}))
-	assert.Equal(t, "ManifestWork is being deleted", deletingCondition(nil).Message)
-	assert.Equal(t, "ManifestWork is being deleted: waiting for 2 objects: a, b",
-		deletingCondition([]string{"a", "b"}).Message)
-}

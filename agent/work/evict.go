@@ -53,7 +53,7 @@ func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, now
 	case e.EvictionGrace >= EvictionDisabled:
 		return stageKept, time.Time{}
 	case start == nil:
-		return stageStart, now.Add(e.EvictionGrace)
+		return stageStart, graceStart(now).Add(e.EvictionGrace)
 	}
 	if expiry := start.Add(e.EvictionGrace); now.Before(expiry) {
 		return stageWait, expiry
@@ -123,10 +123,9 @@ func (e *evictor) proceed(ctx context.Context, f *facts, managed bool) reconcile
 		e.ledger.claim(f.holder, nil, nil)
 		return reconcile.FromError(e.markEviction(ctx, f, nil))
 	case stageDrain:
-		outcome, _ := e.takeDown(ctx, f)
-		return outcome
+		return e.leave(ctx, f)
 	case stageStart:
-		start := metav1.NewTime(f.now)
+		start := graceStart(f.now)
 		return reconcile.FromError(e.markEviction(ctx, f, &start)).And(reconcile.Waiting(wake))
 	case stageWait:
 		return reconcile.Waiting(wake)
@@ -147,19 +146,59 @@ func (e *evictor) markEviction(ctx context.Context, f *facts, start *metav1.Time
 		return fmt.Errorf("marking the eviction: %w", err)
 	}
 	e.wroteApplied(f, after)
+	switch {
+	case start != nil:
+		e.tell(f, eventEviction, start.Add(e.EvictionGrace))
+	case e.EvictionGrace < EvictionDisabled:
+		e.tell(f, eventStayed, f.now)
+	}
 	return nil
 }
 
-// evict deletes the AppliedManifestWork with its objects, after the hub itself has said that the work is gone: a cache
-// that is behind must not cost a workload.
+// graceStart is when a grace begins that is told in whole seconds: rounded up, so that it is never cut short.
+func graceStart(now time.Time) metav1.Time {
+	return metav1.NewTime(now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
+}
+
+// tell counts what happens to the AppliedManifestWork and tells the hub, if it is of that.
+func (e *evictor) tell(f *facts, reason string, at time.Time) {
+	e.counts.eviction(map[string]string{eventEviction: "started", eventStayed: "stopped", eventEvicted: "done"}[reason])
+	if f.applied.Name == appliedName(e.HubHash, f.applied.Spec.ManifestWorkName) {
+		e.herald.tell(e.lostWork(f.applied), evictionTidings(reason, at))
+	}
+}
+
+// lostWork names the work of an AppliedManifestWork, which is not on the hub.
+func (e *evictor) lostWork(applied *workv1.AppliedManifestWork) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: e.Cluster, Name: applied.Spec.ManifestWorkName}
+}
+
+// leave takes down an AppliedManifestWork without work, and reports what does not go.
+func (e *evictor) leave(ctx context.Context, f *facts) reconcile.Outcome {
+	work := e.lostWork(f.applied)
+	outcome, left := e.takeDown(ctx, f)
+	e.report(f, work, &left)
+	return outcome
+}
+
+// evict deletes the AppliedManifestWork with its objects. An empty hub costs workloads only when it is surely empty:
+// the grace began after the hub had listed its works, for no controller starts before its caches are filled, and it
+// ends only when the hub itself, asked again under the rights that the agent has there, says that the work does not
+// exist. A hub that does not answer, or does not know the agent, takes nothing down.
 func (e *evictor) evict(ctx context.Context, f *facts) reconcile.Outcome {
-	managed, err := e.hasWork(ctx, e.Hub.GetAPIReader(), f.applied)
+	within, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	managed, err := e.hasWork(within, e.Hub.GetAPIReader(), f.applied)
 	if err != nil {
 		return reconcile.FromError(err)
 	}
 	if managed {
 		return reconcile.FromError(e.markEviction(ctx, f, nil))
 	}
-	outcome, _ := e.takeDown(ctx, f)
+	was := *f
+	outcome := e.leave(ctx, f)
+	if f.applied == nil || !f.applied.DeletionTimestamp.IsZero() {
+		e.tell(&was, eventEvicted, f.now)
+	}
 	return outcome
 }

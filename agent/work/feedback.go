@@ -1,13 +1,14 @@
 package work
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/client-go/util/jsonpath"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -43,43 +44,68 @@ func wellKnownStatus(gvk schema.GroupVersionKind) ([]wellKnown, bool) {
 	return nil, false
 }
 
-// paths compiles JSON paths once. It is safe for several passes at a time.
+// DefaultMaxJSONRawLength is the longest raw JSON value of feedback, in bytes, unless another length is given.
+const DefaultMaxJSONRawLength = 1024
+
+// maxJSONRaw is the longest raw JSON value that the API takes, in characters.
+const maxJSONRaw = 1024
+
+// paths evaluates the JSON paths of feedback rules and compiles each of them once. It is safe for several passes at a
+// time.
 type paths struct {
+	// raw makes lists, maps, fractions and several results raw JSON instead of errors and the first result, up to maxRaw
+	// bytes (gate RawFeedbackJsonString).
+	raw    bool
+	maxRaw int
+
 	mu       sync.Mutex
-	compiled map[string]*jsonpath.JSONPath
+	compiled map[string]compiledPath
 }
 
-// maxPaths bounds what paths remembers; a spec that changes forever must not fill the memory.
-const maxPaths = 1024
-
-// find returns the first result of a path in an object, and false when there is none.
-func (p *paths) find(path string, object map[string]any) (any, bool, error) {
+// find returns the results of a path in an object, in an order that does not change by itself.
+func (p *paths) find(path string, object map[string]any) (found []any, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	compiled := p.compiled[path]
-	if compiled == nil {
-		compiled = jsonpath.New("feedback").AllowMissingKeys(true)
-		if err := compiled.Parse("{" + path + "}"); err != nil {
-			return nil, false, fmt.Errorf("the JSON path %q cannot be parsed: %w", path, err)
+	// The evaluator is not ours, the path is anybody's: one bad rule must not take the agent down.
+	defer func() {
+		if fault := recover(); fault != nil {
+			found, err = nil, fmt.Errorf("the JSON path %q cannot be evaluated: %v", path, fault)
+		}
+	}()
+	compiled, known := p.compiled[path]
+	if !known {
+		if compiled, err = compilePath(path); err != nil {
+			return nil, err
 		}
 		if p.compiled == nil || len(p.compiled) >= maxPaths {
-			p.compiled = map[string]*jsonpath.JSONPath{}
+			p.compiled = map[string]compiledPath{}
 		}
 		p.compiled[path] = compiled
 	}
-	results, err := compiled.FindResults(object)
+	results, err := compiled.program.FindResults(object)
 	if err != nil {
-		return nil, false, fmt.Errorf("the JSON path %q cannot be evaluated: %w", path, err)
+		return nil, fmt.Errorf("the JSON path %q cannot be evaluated: %w", path, err)
 	}
-	if len(results) == 0 || len(results[0]) == 0 || !results[0][0].IsValid() || !results[0][0].CanInterface() {
-		return nil, false, nil
+	if len(results) == 0 {
+		return nil, nil
 	}
-	value := results[0][0].Interface()
-	return value, value != nil, nil
+	for _, result := range results[0] {
+		if !result.IsValid() || !result.CanInterface() {
+			found = append(found, nil)
+			continue
+		}
+		found = append(found, result.Interface())
+	}
+	if len(found) > 1 && meetsMap(compiled.root, object) {
+		sortByText(found)
+	}
+	return found, nil
 }
 
 // readFeedback evaluates the feedback rules on a live object. Values that could be read are returned along with the
-// error about those that could not.
+// error about those that could not. A value of a name that came already is an error: the API takes each name once and
+// would refuse the whole status. How objects are watched is not up to a rule: whatever feedbackScrapeType says, every
+// object is.
 func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.FeedbackRule,
 ) ([]workv1.FeedbackValue, error) {
 	var values []workv1.FeedbackValue
@@ -98,10 +124,10 @@ func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.F
 			values = append(values, workv1.FeedbackValue{Name: name, Value: *value})
 		}
 	}
+	gvk := object.GroupVersionKind()
 	for _, rule := range rules {
 		switch rule.Type {
 		case workv1.WellKnownStatusType:
-			gvk := object.GroupVersionKind()
 			known, ok := wellKnownStatus(gvk)
 			if !ok {
 				errs = append(errs, fmt.Errorf("cannot find the wellknown statuses for resource with gvk %s", gvk))
@@ -111,9 +137,9 @@ func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.F
 			}
 		case workv1.JSONPathsType:
 			for _, path := range rule.JsonPaths {
-				if version := object.GroupVersionKind().Version; path.Version != "" && path.Version != version {
+				if path.Version != "" && path.Version != gvk.Version {
 					errs = append(errs, fmt.Errorf("value %q: the rule wants version %s, but the manifest has %s",
-						path.Name, path.Version, version))
+						path.Name, path.Version, gvk.Version))
 					continue
 				}
 				add(path.Name, path.Path)
@@ -127,11 +153,16 @@ func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.F
 
 // value reads one value; nil when the object has none there.
 func (p *paths) value(object *unstructured.Unstructured, path string) (*workv1.FieldValue, error) {
-	found, ok, err := p.find(path, object.Object)
-	if err != nil || !ok {
+	found, err := p.find(path, object.Object)
+	switch {
+	case err != nil || len(found) == 0:
 		return nil, err
+	case p.raw && len(found) > 1:
+		return p.rawValue(found)
 	}
-	switch found := found.(type) {
+	switch found := found[0].(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // absence is an answer here
 	case int64:
 		return &workv1.FieldValue{Type: workv1.Integer, Integer: &found}, nil
 	case string:
@@ -139,7 +170,27 @@ func (p *paths) value(object *unstructured.Unstructured, path string) (*workv1.F
 	case bool:
 		return &workv1.FieldValue{Type: workv1.Boolean, Boolean: &found}, nil
 	}
-	return nil, fmt.Errorf("the path %q gives %s, not an integer, string or boolean", path, shapeOf(found))
+	if p.raw {
+		return p.rawValue(found[0])
+	}
+	return nil, fmt.Errorf("the path %q gives %s, not an integer, string or boolean", path, shapeOf(found[0]))
+}
+
+// rawValue is a value as compact JSON with sorted keys.
+func (p *paths) rawValue(found any) (*workv1.FieldValue, error) {
+	text, err := json.Marshal(found)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", shapeOf(found), err)
+	}
+	raw := string(text)
+	switch {
+	case len(raw) > p.maxRaw:
+		return nil, fmt.Errorf("the raw JSON has %d bytes, more than the limit of %d", len(raw), p.maxRaw)
+	case utf8.RuneCountInString(raw) > maxJSONRaw:
+		return nil, fmt.Errorf("the raw JSON has %d characters, more than the %d that the API takes",
+			utf8.RuneCountInString(raw), maxJSONRaw)
+	}
+	return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &raw}, nil
 }
 
 // shapeOf names the kind of a JSON value for a person.

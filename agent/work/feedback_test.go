@@ -1,14 +1,17 @@
 package work
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
+// Row: work 6.1 SF TestStatusReader
 func TestReadFeedback(t *testing.T) {
 	deployment := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, status: {replicas: 2, readyReplicas: 1,
 		conditions: [{type: A, status: "True"}, {type: B, status: "False"}]}, spec: {paused: true, half: 0.5}}`
@@ -42,6 +45,48 @@ func TestReadFeedback(t *testing.T) {
 		"the well-known status of a Job": {
 			job, []workv1.FeedbackRule{wellKnown},
 			[]workv1.FeedbackValue{text("JobComplete", "True"), integer("JobSucceeded", 1)}, "",
+		},
+		"the well-known status of a DaemonSet": {
+			`{apiVersion: apps/v1, kind: DaemonSet, status: {numberReady: 1, desiredNumberScheduled: 3, numberAvailable: 2}}`,
+			[]workv1.FeedbackRule{wellKnown},
+			[]workv1.FeedbackValue{
+				integer("NumberReady", 1), integer("DesiredNumberScheduled", 3), integer("NumberAvailable", 2),
+			}, "",
+		},
+		"the well-known status of a Pod": {
+			`{apiVersion: v1, kind: Pod, status: {phase: Running, conditions: [{type: Ready, status: "False"}]}}`,
+			[]workv1.FeedbackRule{wellKnown},
+			[]workv1.FeedbackValue{text("PodReady", "False"), text("PodPhase", "Running")}, "",
+		},
+		"the well-known status of a Job that began": {
+			"{apiVersion: batch/v1, kind: Job}", []workv1.FeedbackRule{wellKnown}, nil, "",
+		},
+		"another version of the kind": {
+			"{apiVersion: apps/v1beta1, kind: Deployment}", []workv1.FeedbackRule{wellKnown}, nil,
+			"cannot find the wellknown statuses for resource with gvk apps/v1beta1, Kind=Deployment",
+		},
+		"a null is left out": {
+			"{apiVersion: v1, kind: X, a: null}", []workv1.FeedbackRule{path("a", ".a")}, nil, "",
+		},
+		"a path that could find too much": {
+			deployment, []workv1.FeedbackRule{path("a", "..a..b..c", "b", "..status.replicas")},
+			[]workv1.FeedbackValue{integer("b", 2)}, "too many '..'",
+		},
+		"a loop": {
+			deployment, []workv1.FeedbackRule{path("a", "range .status.conditions[*]")}, nil, "has a range or an end",
+		},
+		"the first of a map has the least text": {
+			`{apiVersion: v1, kind: X, data: {e: zz, d: mm, c: kk, b: aa, a: zzz}}`,
+			[]workv1.FeedbackRule{path("a", ".data.*", "b", "..d")},
+			[]workv1.FeedbackValue{text("a", "aa"), text("b", "mm")}, "",
+		},
+		"the first of a list is the first of the list": {
+			`{apiVersion: v1, kind: X, items: [{n: 1}, {list: [{v: z}, {v: b}]}, {list: [{v: a}]}]}`,
+			[]workv1.FeedbackRule{path("a", ".items[*].list[*].v", "b", `.items[1].list[?(@.v!="x")].v`)},
+			[]workv1.FeedbackValue{text("a", "z"), text("b", "z")}, "",
+		},
+		"a union of unions": {
+			deployment, []workv1.FeedbackRule{path("a", strings.Repeat("['status','status']", 7))}, nil, "too long unions",
 		},
 		"a kind without one": {
 			`{apiVersion: v1, kind: ConfigMap}`, []workv1.FeedbackRule{wellKnown}, nil,
@@ -84,4 +129,80 @@ func TestReadFeedback(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Weakness: W27
+func TestRawFeedback(t *testing.T) {
+	deployment := `{apiVersion: apps/v1, kind: Deployment, status: {replicas: 2, half: 0.5, none: null, z: {b: 1, a: "<x>"},
+		conditions: [{type: A, status: "True"}, {type: B, status: "False"}], single: [7]}, text: ` + strings.Repeat("x", 2000) + `,
+		wide: [` + strings.Repeat("é", 600) + `], long: [` + strings.Repeat("x", 1100) + `]}`
+	raw := func(text string) *workv1.FieldValue { return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &text} }
+	for name, c := range map[string]struct {
+		path  string
+		limit int
+		want  *workv1.FieldValue
+		fails string
+	}{
+		"a scalar is a scalar":            {path: ".status.replicas", want: &workv1.FieldValue{Type: workv1.Integer, Integer: ptr.To(int64(2))}},
+		"a map has sorted keys":           {path: ".status.z", want: raw(`{"a":"\u003cx\u003e","b":1}`)},
+		"a list":                          {path: ".status.conditions", want: raw(`[{"status":"True","type":"A"},{"status":"False","type":"B"}]`)},
+		"a fraction":                      {path: ".status.half", want: raw("0.5")},
+		"several results":                 {path: ".status.conditions[*].type", want: raw(`["A","B"]`)},
+		"a filter with one result":        {path: `.status.conditions[?(@.type=="B")]`, want: raw(`{"status":"False","type":"B"}`)},
+		"a filter with one value":         {path: `.status.conditions[?(@.type=="B")].status`, want: &workv1.FieldValue{Type: workv1.String, String: ptr.To("False")}},
+		"one item":                        {path: ".status.single[*]", want: &workv1.FieldValue{Type: workv1.Integer, Integer: ptr.To(int64(7))}},
+		"nothing":                         {path: ".status.nothing[*].x"},
+		"a null":                          {path: ".status.none"},
+		"a string has no limit":           {path: ".text", want: &workv1.FieldValue{Type: workv1.String, String: ptr.To(strings.Repeat("x", 2000))}},
+		"more than the limit":             {path: ".status.conditions", limit: 20, fails: "more than the limit of 20"},
+		"more than the default":           {path: ".long", fails: "more than the limit of 1024"},
+		"more than the API takes":         {path: ".long", limit: 4096, fails: "more than the 1024 that the API takes"},
+		"the API counts characters":       {path: ".wide", limit: 4096, want: raw(`["` + strings.Repeat("é", 600) + `"]`)},
+		"the limit of the agent is bytes": {path: ".wide", fails: "more than the limit of 1024"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := paths{raw: true, maxRaw: DefaultMaxJSONRawLength}
+			if c.limit > 0 {
+				p.maxRaw = c.limit
+			}
+			got, err := p.value(object(t, deployment), c.path)
+			assert.Equal(t, c.want, got)
+			if c.fails == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.fails)
+			}
+		})
+	}
+}
+
+func FuzzJSONPath(f *testing.F) {
+	for _, seed := range []string{
+		"", ".status.replicas", ".status[", "..a", "[*]", "[0:1]", `.status.conditions[?(@.type=="A")].status`, "}{.a", "['a','b']",
+		"[-1]", "[?(@)]", "range .a[*]", "end", "[0:0:0]", "[?(@.a<1)]", "$.a", "@", "[?(1==1)]", ".status.conditions[5]", "[::-1]",
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	live := map[string]any{
+		"status": map[string]any{
+			"replicas": int64(2), "half": 0.5, "none": nil, "empty": []any{},
+			"conditions": []any{map[string]any{"type": "A", "status": "True"}, map[string]any{"type": "B"}},
+		},
+		"list": []any{[]any{int64(1), "a"}, []any{}, nil, true},
+	}
+	f.Fuzz(func(t *testing.T, path string, raw bool) {
+		p := paths{raw: raw, maxRaw: DefaultMaxJSONRawLength}
+		first, err := p.value(&unstructured.Unstructured{Object: live}, path)
+		if err != nil {
+			assert.NotEmpty(t, err.Error())
+			return
+		}
+		again, err := p.value(&unstructured.Unstructured{Object: live}, path)
+		require.NoError(t, err)
+		assert.Equal(t, first, again, "the same again")
+		if first != nil && first.JsonRaw != nil {
+			assert.LessOrEqual(t, len(*first.JsonRaw), DefaultMaxJSONRawLength)
+		}
+	})
 }

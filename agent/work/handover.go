@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,20 +24,22 @@ const (
 // that leaves the manifest would stay (work contract, section 9.2).
 func handOver(object *unstructured.Unstructured, manager string, owner types.UID, adopt bool,
 ) ([]metav1.ManagedFieldsEntry, bool) {
-	entries := object.GetManagedFields()
-	version := object.GetAPIVersion()
-	applied := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
-		return isApplied(&e, manager) && e.APIVersion == version
-	})
-	written := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
-		return isWritten(&e) && e.APIVersion == version
-	})
-	mine, ours := fieldSet{}, fieldSet{}
-	if applied >= 0 {
-		mine = fieldsOf(&entries[applied])
+	var rest []metav1.ManagedFieldsEntry
+	applied := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply}
+	written := metav1.ManagedFieldsEntry{
+		Manager: names.FieldManagerWork, Operation: metav1.ManagedFieldsOperationUpdate,
 	}
-	if written >= 0 {
-		ours = fieldsOf(&entries[written])
+	mine, ours := fieldSet{}, fieldSet{}
+	entries := object.GetManagedFields()
+	for i := range entries {
+		switch e := entries[i]; {
+		case e.APIVersion == object.GetAPIVersion() && isApplied(&e, manager):
+			applied, mine = e, fieldsOf(&e)
+		case e.APIVersion == object.GetAPIVersion() && isWritten(&e):
+			written, ours = e, fieldsOf(&e)
+		default:
+			rest = append(rest, e)
+		}
 	}
 	if mine == nil || ours == nil {
 		return nil, false
@@ -56,50 +57,40 @@ func handOver(object *unstructured.Unstructured, manager string, owner types.UID
 	}
 	if adopt {
 		mine = mine.union(content)
-		ours = fieldSet{keyMetadata: {keyOwners: ours[keyMetadata][keyOwners]}}
-		if len(ours[keyMetadata][keyOwners]) == 0 {
-			ours = nil
+		owners := ours[keyMetadata][keyOwners]
+		ours = nil
+		if len(owners) > 0 {
+			ours = fieldSet{keyMetadata: {keyOwners: owners}}
 		}
 	}
-	if applied < 0 {
-		applied = len(entries)
-		entries = append(entries, entryLike(entries[written], manager, metav1.ManagedFieldsOperationApply))
-	}
-	if written < 0 {
-		written = len(entries)
-		entries = append(entries, entryLike(entries[applied], names.FieldManagerWork, metav1.ManagedFieldsOperationUpdate))
-	}
-	entries[applied].FieldsV1, entries[written].FieldsV1 = mine.encode(), ours.encode()
-	return slices.DeleteFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.FieldsV1 == nil }), true
+	return appendFields(appendFields(rest, object, applied, mine), object, written, ours), true
 }
 
-// entryLike is an entry without fields of another manager, of the version and time of a given one.
-func entryLike(like metav1.ManagedFieldsEntry, manager string, operation metav1.ManagedFieldsOperationType,
-) metav1.ManagedFieldsEntry {
-	like.Manager, like.Operation, like.FieldsV1 = manager, operation, nil
-	return like
-}
-
-// encode returns the set as an entry has it, nil when it is empty.
-func (s fieldSet) encode() *metav1.FieldsV1 {
-	if len(s) == 0 {
-		return nil
+// appendFields appends an entry with the fields, if there are any.
+func appendFields(list []metav1.ManagedFieldsEntry, object *unstructured.Unstructured, entry metav1.ManagedFieldsEntry,
+	fields fieldSet,
+) []metav1.ManagedFieldsEntry {
+	if len(fields) == 0 {
+		return list
 	}
-	raw, _ := json.Marshal(s)
-	return &metav1.FieldsV1{Raw: raw}
+	raw, _ := json.Marshal(fields)
+	entry.APIVersion, entry.FieldsType = object.GetAPIVersion(), "FieldsV1"
+	entry.FieldsV1 = &metav1.FieldsV1{Raw: raw}
+	return append(list, entry)
 }
 
-// without returns a copy of the set that lacks the field with the path, and what is empty without it.
-func (s fieldSet) without(path ...string) fieldSet {
+// without returns a copy of the set that lacks the field at the end of the keys from first on, and what is empty
+// without it.
+func (s fieldSet) without(first string, more ...string) fieldSet {
 	rest := make(fieldSet, len(s))
 	for key, inner := range s {
-		if key != path[0] {
+		if key != first {
 			rest[key] = inner
 		}
 	}
-	if inner, has := s[path[0]]; has && len(path) > 1 {
-		if inner = inner.without(path[1:]...); len(inner.members()) > 0 {
-			rest[path[0]] = inner
+	if len(more) > 0 {
+		if inner := s[first].without(more[0], more[1:]...); len(inner.members()) > 0 {
+			rest[first] = inner
 		}
 	}
 	return rest

@@ -116,7 +116,8 @@ func ignorePath(object map[string]any, path string) error {
 		case map[string]any:
 			delete(found, field)
 		default:
-			return fmt.Errorf("the JSON path %q means a field of something that has none; only fields of maps can be ignored", path)
+			return fmt.Errorf("the JSON path %q means a field of something that has none; "+
+				"only fields of maps can be ignored", path)
 		}
 	}
 	return nil

@@ -51,10 +51,15 @@ type record struct {
 	content digest
 	// sole tells that our AppliedManifestWork owns the object and no other one does.
 	sole bool
-	// reads, values and valuesErr are the feedback.
+	// reads, values, valuesErr and rulings are what was read for the hub: feedback, and answers to condition rules.
 	reads     digest
 	values    []workv1.FeedbackValue
 	valuesErr string
+	rulings   []ruling
+	// cost is what the rules cost, in the units of CEL.
+	cost int64
+	// behind tells that the object was frozen while it did not say what the manifest says.
+	behind bool
 	// base is the sighting that was known before the request; whatever it says is older.
 	base *sighting
 	// checked is the instant of the request.
@@ -64,6 +69,9 @@ type record struct {
 	// deleting tells that the object was told to go; blockers are the finalizers that were seen to hold it.
 	deleting bool
 	blockers []string
+	// since is when it was told to go or could first not be told, because is what else is known of why it is there.
+	since   time.Time
+	because string
 	// look is when a deleted object is looked at again, should no watch speak.
 	look time.Time
 }

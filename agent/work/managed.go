@@ -12,8 +12,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// fieldSet is a set of fields as metadata.managedFields writes it: f:<name> is a member of a map, k:<keys> and v:<value>
-// are elements of a list, a dot is the thing itself. A set without members is a whole value.
+// fieldSet is a set of fields as metadata.managedFields writes it: f:<name> is a member of a map, k:<keys> and
+// v:<value> are elements of a list, a dot is the thing itself. A set without members is a whole value.
 type fieldSet map[string]fieldSet
 
 // scaleSubresource is where a HorizontalPodAutoscaler or kubectl scale sets the number of replicas.
@@ -170,7 +170,7 @@ func held(live, wanted any, set fieldSet) any {
 // least be in full, otherwise it is still to be given up.
 func inForce(live, wanted, full any, set fieldSet) bool {
 	if set.whole() {
-		return contains(live, wanted) && (live != nil || wanted == nil)
+		return resembles(live, wanted) && (live != nil || wanted == nil)
 	}
 	switch wanted := wanted.(type) {
 	case map[string]any:

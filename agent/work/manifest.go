@@ -31,7 +31,9 @@ type manifest struct {
 	owned  bool
 	// wish identifies all that decides how the object is to look.
 	wish digest
-	// reads identifies the feedback rules.
+	// refused says which condition rules cannot be evaluated, and why; they are not among those of the option.
+	refused []string
+	// reads identifies what is read for the hub: feedback rules and condition rules.
 	reads digest
 }
 
@@ -147,7 +149,8 @@ func (m *manifest) resolve(mapper meta.RESTMapper, spec *workv1.ManifestWorkSpec
 	m.option = optionFor(spec.ManifestConfigs, m.id())
 	m.owned = ownedBy(spec.DeleteOption, m.id())
 	m.wish = wishOf(m, spec.Workload.Manifests[m.ordinal].Raw)
-	m.reads = digestOf(m.option.feedback)
+	m.option.rules, m.refused = usableRules(m.gvk, m.option.rules)
+	m.reads = readsOf(&m.option)
 }
 
 // unservedError says that the spoke serves no such kind, at least not yet.

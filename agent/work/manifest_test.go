@@ -96,6 +96,7 @@ func TestReadManifest(t *testing.T) {
 	}
 }
 
+// Weakness: W31
 func TestMapperErrorsAreTold(t *testing.T) {
 	m := parseManifest(0, []byte(configMap("x")))
 	spec := &workv1.ManifestWorkSpec{}

@@ -34,6 +34,11 @@ func (w written) lag(uid types.UID, version string, deleting bool, now time.Time
 	return olderVersion(version, w.version) || (w.deleting && !deleting)
 }
 
+// left tells whether the object went by the last write although a cache still has it.
+func (w written) left(uid types.UID, now time.Time) bool {
+	return w.gone && w.uid == uid && now.Sub(w.at) <= staleLimit
+}
+
 // recall is what the process remembers of one holder besides its objects. Like the ledger it is a pure cache.
 type recall struct {
 	work, applied written
@@ -44,6 +49,12 @@ type recall struct {
 	uid        types.UID
 	generation int64
 	manifests  []manifest
+	// blocked is how many objects were told to go and are still there after a while.
+	blocked int
+	// blockers is what was last told of them.
+	blockers string
+	// silent is until when the hub is not asked to take a status, because it did not answer.
+	silent time.Time
 	// unserved is since when kinds are missing, definitions how many definitions were seen by then.
 	unserved    time.Time
 	definitions int

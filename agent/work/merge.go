@@ -37,6 +37,7 @@ type merger func(next, desired *unstructured.Unstructured) (delta, error)
 // merge computes what a live object is to become under the strategy Update (work contract, sections 2.7, 2.8 and 8).
 func merge(live, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool,
 ) (*unstructured.Unstructured, delta, error) {
+	desired = yield(live, desired)
 	next := live.DeepCopy()
 	next.SetManagedFields(nil)
 	changed := mergeMeta(next, desired, owner, owned)
@@ -73,6 +74,8 @@ func mergerFor(gvk schema.GroupVersionKind) merger {
 	case schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
 		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:
 		return mergeWebhooks
+	case schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}:
+		return mergeStorageClass
 	}
 	return replaceContent
 }
@@ -88,7 +91,7 @@ func replaceContent(next, desired *unstructured.Unstructured) (delta, error) {
 	switch {
 	case sameContent(have, want):
 		return deltaNone, nil
-	case contains(have, want):
+	case resembles(have, want):
 		found = deltaExtra
 	}
 	for key := range have {

@@ -255,7 +255,7 @@ func TestForeignContent(t *testing.T) {
 		"a status of somebody else":    {[]metav1.ManagedFieldsEntry{ours, entry("kcm", "Update", "status", `{"f:spec":{}}`)}, false},
 		"metadata of somebody else":    {[]metav1.ManagedFieldsEntry{ours, entry("kcm", "Update", "", `{"f:metadata":{}}`)}, false},
 		"content of somebody else":     {[]metav1.ManagedFieldsEntry{ours, entry("kubectl", "Update", "", `{"f:spec":{}}`)}, true},
-		"scaled by somebody else":      {[]metav1.ManagedFieldsEntry{ours, entry("hpa", "Update", "scale", `{"f:spec":{}}`)}, true},
+		"scaled by somebody else":      {[]metav1.ManagedFieldsEntry{ours, entry("hpa", "Update", "scale", `{"f:spec":{}}`)}, false},
 		"our own earlier server apply": {[]metav1.ManagedFieldsEntry{entry("work-agent", "Apply", "", `{"f:spec":{}}`)}, true},
 		"no managed fields at all":     {nil, true},
 		"fields that cannot be read":   {[]metav1.ManagedFieldsEntry{entry("x", "Update", "", `[`)}, true},

@@ -1,11 +1,6 @@
 package work
 
-import (
-	"strings"
-	"time"
-
-	workv1 "open-cluster-management.io/api/work/v1"
-)
+import "time"
 
 // newsOf tells what a sighting adds to a record. A move of the object that touched neither content nor metadata, and
 // that nobody reads feedback from, is put into the record at once and is no news.
@@ -131,16 +126,4 @@ func (a allowance) spend(now time.Time) (allowance, time.Time, bool) {
 	}
 	a.spent++
 	return a, time.Time{}, true
-}
-
-// blocker describes for a person what still holds an entry that is being deleted.
-func blocker(entry workv1.AppliedManifestResourceMeta, finalizers []string) string {
-	text := entryIdentity(entry).String()
-	switch len(finalizers) {
-	case 0:
-		return text
-	case 1:
-		return text + " (finalizer " + finalizers[0] + ")"
-	}
-	return text + " (finalizers " + strings.Join(finalizers, ", ") + ")"
 }

@@ -125,7 +125,7 @@ func (r *Reconciler) checkLag(f *facts) {
 		deleting = !f.applied.DeletionTimestamp.IsZero()
 	}
 	f.stale = known.work.lag(f.work.UID, f.work.ResourceVersion, true, f.now) ||
-		known.applied.lag(uid, version, deleting, f.now)
+		known.applied.lag(uid, version, deleting, f.now) || known.work.left(f.work.UID, f.now)
 }
 
 // readManifests reads the spec: what each manifest means and where its kind is served. A spec is read once; only what
@@ -147,9 +147,6 @@ func (r *Reconciler) readManifests(f *facts) []manifest {
 			continue
 		}
 		m.resolve(r.mapper, spec)
-		if m.mapped() && m.err == nil && spec.Executor != nil {
-			m.err = errExecutor
-		}
 		changed = true
 	}
 	if changed {
@@ -159,11 +156,6 @@ func (r *Reconciler) readManifests(f *facts) []manifest {
 	}
 	return manifests
 }
-
-// errExecutor refuses a work whose executor this agent cannot honour: applying with its own rights instead would give
-// the author of the work rights that the executor lacks.
-var errExecutor = errors.New("spec.executor is not supported by this agent yet; nothing was applied, " +
-	"for the agent would have to use its own rights")
 
 // retriable tells whether the error of a manifest may go away without the spec changing.
 func (m *manifest) retriable() bool { return m.decoded() && !m.mapped() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -53,14 +54,29 @@ type Reconciler struct {
 	EvictionGrace time.Duration
 	// Workers is how many works are worked on at the same time; 0 means DefaultWorkers.
 	Workers int
+	// OrderPatience is how long an object that does not go holds up those that are deleted after it; 0 means
+	// DefaultOrderPatience.
+	OrderPatience time.Duration
+	// TellEvents makes Events on the hub tell what happens to works; the agent must be allowed to create and patch them.
+	TellEvents bool
+	// Metrics receives what is counted, see metrics.go; nil keeps it to ourselves.
+	Metrics prometheus.Registerer
+	// RawFeedback lets feedback rules report lists, maps and fractions as JSON (gate RawFeedbackJsonString).
+	RawFeedback bool
+	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means DefaultMaxJSONRawLength. The API takes no more than
+	// 1024 characters whatever stands here.
+	MaxJSONRawLength int
 
 	mapper  meta.RESTMapper
 	ledger  *ledger
 	watcher *watcher
 	applier applier
 	drainer drainer
+	guard   *guard
 	memory  *memory
 	queues  queues
+	herald  *herald
+	counts  *counters
 }
 
 // queues are the queues of the two controllers, for the events of the spoke.
@@ -84,6 +100,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up agent.work: %w", err)
 	}
 	e := &evictor{Reconciler: r}
+	if err := r.addReporters(mgr); err != nil {
+		return err
+	}
 	err = ctrl.NewControllerManagedBy(mgr).Named("agent.work.eviction").WithOptions(reconcile.Options(evictionWorkers)).
 		WatchesRawSource(source.Func(e.start)).
 		WatchesRawSource(e.worksSource()).
@@ -109,27 +128,45 @@ func (r *Reconciler) complete() error {
 	if r.Workers == 0 {
 		r.Workers = DefaultWorkers
 	}
+	if r.OrderPatience == 0 {
+		r.OrderPatience = DefaultOrderPatience
+	}
+	if r.MaxJSONRawLength == 0 {
+		r.MaxJSONRawLength = DefaultMaxJSONRawLength
+	}
 	config := rest.CopyConfig(r.Spoke.GetConfig())
 	config.UserAgent = names.FieldManagerWork
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("building the client of the spoke: %w", err)
 	}
-	objects, err := dynamic.NewForConfigAndClient(config, client)
+	requests, err := requestsTo(config, client)
 	if err != nil {
-		return fmt.Errorf("building the client of the spoke: %w", err)
+		return err
 	}
+	objects := dynamic.New(requests)
 	metas, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), client)
 	if err != nil {
 		return fmt.Errorf("building the metadata client of the spoke: %w", err)
+	}
+	if r.counts, err = newCounters(r.Metrics); err != nil {
+		return err
 	}
 	r.mapper = r.Spoke.GetRESTMapper()
 	r.watcher = newWatcher(metas)
 	r.ledger = newLedger(r.wake, r.watcher.signal)
 	r.watcher.ledger = r.ledger
-	r.applier = applier{spoke: spoke{client: objects}, paths: &paths{}}
-	r.drainer = drainer{spoke: spoke{client: objects}, ledger: r.ledger}
+	r.applier = applier{
+		spoke: spoke{client: objects}, cel: newCEL(),
+		paths: &paths{raw: r.RawFeedback, maxRaw: r.MaxJSONRawLength},
+	}
+	r.drainer = drainer{
+		spoke: spoke{client: objects, requests: requests}, ledger: r.ledger, counts: r.counts, patience: r.OrderPatience,
+	}
 	r.memory = newMemory()
+	if r.guard, err = newGuard(config, client, metas, r.Clock, r.wake); err != nil {
+		return err
+	}
 	return nil
 }
 
@@ -137,6 +174,7 @@ func (r *Reconciler) complete() error {
 func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	r.queues.works = queue
 	go r.watcher.run(ctx)
+	go r.guard.watcher.run(ctx)
 	return nil
 }
 
@@ -160,8 +198,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
+	phase := f.phase()
+	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()
 	var outcome reconcile.Outcome
-	switch f.phase() {
+	switch phase {
 	case phaseGone:
 		r.forget(f)
 	case phaseAbandon:
@@ -184,5 +224,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // forget drops what the process remembers of a work.
 func (r *Reconciler) forget(f *facts) {
 	r.ledger.claim(f.holder, nil, nil)
+	r.guard.grants.release(f.holder)
 	r.memory.forget(f.holder)
 }

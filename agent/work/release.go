@@ -2,20 +2,32 @@ package work
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
+const (
+	// hubPatience is how long one request to the hub may take before the pass goes on without its answer.
+	hubPatience = 3 * time.Second
+	// hubPause is how long a hub that did not answer is not asked to take the status of the same work.
+	hubPause = 10 * time.Second
+	// tellPause is the least time between two statuses that differ only in what a deletion waits for.
+	tellPause = time.Second
+)
+
 // release takes down a work that is being deleted: first its objects, then its AppliedManifestWork, then its finalizer.
-// Neither waits for the hub to take a status.
+// None of that waits for the hub to take a status.
 func (r *Reconciler) release(ctx context.Context, f *facts) reconcile.Outcome {
 	if f.applied == nil {
 		// The cache may not know yet what was made a moment ago, so the API server has the last word.
@@ -26,33 +38,44 @@ func (r *Reconciler) release(ctx context.Context, f *facts) reconcile.Outcome {
 		f.applied = live
 	}
 	outcome := reconcile.Done()
-	var blockers []string
+	var left drained
 	if f.applied != nil {
-		outcome, blockers = r.takeDown(ctx, f)
+		outcome, left = r.takeDown(ctx, f)
+		r.report(f, f.work.ObjectMeta, &left)
 	}
-	if f.applied == nil {
-		return outcome.And(reconcile.FromError(r.releaseWork(ctx, f)))
+	if f.applied != nil {
+		return outcome.And(r.publishDeleting(ctx, f, &left, ""))
 	}
-	return outcome.And(reconcile.FromError(client.IgnoreNotFound(r.publishDeleting(ctx, f, blockers))))
+	err := r.releaseWork(ctx, f)
+	if err == nil {
+		return outcome
+	}
+	outcome = outcome.And(reconcile.FromError(err))
+	var refusal apierrors.APIStatus
+	if reconcile.IsLostRace(err) || !errors.As(err, &refusal) {
+		return outcome
+	}
+	return outcome.And(r.publishDeleting(ctx, f, &left,
+		"nothing is left on the spoke, but the hub refuses to let the work go: "+cut(tellable(err), maxBecause)))
 }
 
 // takeDown deletes the AppliedManifestWork and its objects; when it is gone the facts have none any more.
-func (r *Reconciler) takeDown(ctx context.Context, f *facts) (reconcile.Outcome, []string) {
+func (r *Reconciler) takeDown(ctx context.Context, f *facts) (reconcile.Outcome, drained) {
 	if f.applied.DeletionTimestamp.IsZero() {
 		if err := r.deleteApplied(ctx, f); err != nil {
-			return reconcile.FromError(err), nil
+			return reconcile.FromError(err), drained{}
 		}
 	}
 	if f.applied == nil || !slices.Contains(f.applied.Finalizers, names.FinalizerAppliedManifestWork) {
-		return reconcile.Waiting(f.now.Add(staleLimit)), nil
+		return reconcile.Waiting(f.now.Add(staleLimit)), drained{}
 	}
 	r.claimTracked(f)
 	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, tracked(f.applied))
 	outcome := reconcile.FromError(left.err).And(reconcile.DoneUntil(left.wake))
 	if len(left.pending) > 0 {
-		return outcome.And(reconcile.FromError(r.shrinkApplied(ctx, f, left.pending))), left.blockers
+		return outcome.And(reconcile.FromError(r.shrinkApplied(ctx, f, left.pending))), left
 	}
-	return outcome.And(reconcile.FromError(r.releaseApplied(ctx, f))), nil
+	return outcome.And(reconcile.FromError(r.releaseApplied(ctx, f))), left
 }
 
 // deleteApplied tells the AppliedManifestWork to go, with the finalizer that makes it wait for its objects.
@@ -65,19 +88,31 @@ func (r *Reconciler) deleteApplied(ctx context.Context, f *facts) error {
 		}
 		r.wroteApplied(f, after)
 	}
-	err := r.Spoke.GetClient().Delete(ctx, f.applied,
-		client.Preconditions{UID: &f.applied.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if apierrors.IsNotFound(err) {
+	answer, err := r.drainer.spoke.retire(ctx, appliedResource(), identity{Name: f.applied.Name}, f.applied.UID, "")
+	if apierrors.IsNotFound(err) || (err == nil && answer.gone) {
 		r.appliedGone(f)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("deleting the AppliedManifestWork %s: %w", f.applied.Name, err)
 	}
+	// The answer is the AppliedManifestWork as it is now; without it the cache will tell.
+	live := &workv1.AppliedManifestWork{}
+	if json.Unmarshal(answer.answer, live) == nil && live.UID == f.applied.UID && !live.DeletionTimestamp.IsZero() {
+		r.wroteApplied(f, live)
+		return nil
+	}
 	r.memory.change(f.holder, func(k *recall) {
 		k.applied = written{uid: f.applied.UID, version: f.applied.ResourceVersion, at: f.now, deleting: true}
 	})
 	return nil
+}
+
+// appliedResource is where AppliedManifestWorks are served.
+func appliedResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{
+		Group: workv1.GroupVersion.Group, Version: workv1.GroupVersion.Version, Resource: "appliedmanifestworks",
+	}
 }
 
 // claimTracked tells the ledger that nothing but the tracked objects matters any more.
@@ -149,27 +184,39 @@ func (r *Reconciler) releaseWork(ctx context.Context, f *facts) error {
 	if len(after.Finalizers) == 0 {
 		after.Finalizers = nil
 	}
-	_, err := reconcile.PatchMain(ctx, r.Hub.GetClient(), before, after)
+	within, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	_, err := reconcile.PatchMain(within, r.Hub.GetClient(), before, after)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("releasing the ManifestWork: %w", err)
 	}
+	if len(after.Finalizers) == 0 {
+		r.memory.change(f.holder, func(k *recall) { k.work = written{uid: f.work.UID, at: f.now, gone: true} })
+	}
 	return nil
 }
 
-// publishDeleting says on the hub that the work is going and what holds it.
-func (r *Reconciler) publishDeleting(ctx context.Context, f *facts, blockers []string) error {
+// publishDeleting says on the hub that the work is going and what it waits for; with obstacle it says that instead. What
+// is waited for may change often, so it is told at most once in a while.
+func (r *Reconciler) publishDeleting(ctx context.Context, f *facts, left *drained, obstacle string) reconcile.Outcome {
 	status := *f.work.Status.DeepCopy()
-	setAt(&status.Conditions, deletingCondition(blockers), f.work.Generation, f.now)
+	setAt(&status.Conditions, deletingCondition(left, obstacle), f.work.Generation, f.now)
+	told := meta.FindStatusCondition(f.work.Status.Conditions, workv1.WorkDeleting)
+	last := r.memory.of(f.holder).work
+	if next := last.at.Add(tellPause); told != nil && last.uid == f.work.UID && f.now.Before(next) {
+		return reconcile.DoneUntil(next)
+	}
 	return r.publishStatus(ctx, f, status)
 }
 
 // drainApplied takes down an AppliedManifestWork that somebody deleted although its work lives. The next pass makes
 // everything anew.
 func (r *Reconciler) drainApplied(ctx context.Context, f *facts) reconcile.Outcome {
-	outcome, _ := r.takeDown(ctx, f)
+	outcome, left := r.takeDown(ctx, f)
+	r.report(f, f.work.ObjectMeta, &left)
 	if f.applied == nil {
 		return outcome.And(reconcile.Waiting(f.now.Add(staleDelay)))
 	}

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -37,8 +36,8 @@ const (
 // errBudget says that an expression, or all of a manifest together, are too expensive.
 var errBudget = errors.New("CEL evaluation budget exceeded")
 
-// verdict is what one condition rule says of an object.
-type verdict struct {
+// ruling is what one condition rule says of an object.
+type ruling struct {
 	condition string
 	status    metav1.ConditionStatus
 	reason    string
@@ -49,8 +48,8 @@ type verdict struct {
 type celSource interface {
 	// test evaluates an expression of a rule. An error is an internalError or one of the expression.
 	test(ctx context.Context, expression string, object map[string]any, budget *int64) (bool, error)
-	// text evaluates a message expression.
-	text(ctx context.Context, expression string, object map[string]any, result bool, budget *int64) (string, error)
+	// word evaluates a message expression.
+	word(ctx context.Context, expression string, object map[string]any, result bool, budget *int64) (string, error)
 }
 
 // internalError says that it is not the expression's fault.
@@ -154,21 +153,22 @@ func podComplete(pod map[string]any) finding {
 	return finding{phase == "Succeeded" || phase == "Failed", "Pod is in phase " + phase}
 }
 
-// judge evaluates the condition rules of a manifest on its object. What all of them may cost is bounded; a rule that
-// fails fails alone.
-func judge(ctx context.Context, cel celSource, object *unstructured.Unstructured, rules []workv1.ConditionRule) []verdict {
+// ruleAll evaluates the condition rules of a manifest on its object, and tells what that cost. What all of them may
+// cost is bounded, and one that fails does not spoil the others.
+func ruleAll(ctx context.Context, cel celSource, object *unstructured.Unstructured, rules []workv1.ConditionRule,
+) ([]ruling, int64) {
 	budget := int64(maxManifestCost)
-	verdicts := make([]verdict, 0, len(rules))
+	rulings := make([]ruling, 0, len(rules))
 	for _, rule := range rules {
-		verdicts = append(verdicts, judgeRule(ctx, cel, object, rule, &budget))
+		rulings = append(rulings, ruleOn(ctx, cel, object, rule, &budget))
 	}
-	return verdicts
+	return rulings, maxManifestCost - budget
 }
 
-// judgeRule evaluates one rule.
-func judgeRule(ctx context.Context, cel celSource, object *unstructured.Unstructured, rule workv1.ConditionRule,
+// ruleOn evaluates one rule.
+func ruleOn(ctx context.Context, cel celSource, object *unstructured.Unstructured, rule workv1.ConditionRule,
 	budget *int64,
-) verdict {
+) ruling {
 	var found finding
 	switch rule.Type {
 	case workv1.WellKnownConditionsType:
@@ -193,7 +193,7 @@ func judgeRule(ctx context.Context, cel celSource, object *unstructured.Unstruct
 		found.message = rule.Message
 	}
 	if rule.MessageExpression != "" {
-		text, err := cel.text(ctx, rule.MessageExpression, object.Object, found.holds, budget)
+		text, err := cel.word(ctx, rule.MessageExpression, object.Object, found.holds, budget)
 		switch {
 		case err != nil:
 			// The answer stands, only its wording failed.
@@ -206,7 +206,7 @@ func judgeRule(ctx context.Context, cel celSource, object *unstructured.Unstruct
 	if found.holds {
 		status = metav1.ConditionTrue
 	}
-	return verdict{rule.Condition, status, workv1.ConditionRuleEvaluated, found.message}
+	return ruling{rule.Condition, status, workv1.ConditionRuleEvaluated, found.message}
 }
 
 // testAll tells whether all expressions are true; it stops at the first that is not.
@@ -221,32 +221,16 @@ func testAll(ctx context.Context, cel celSource, object map[string]any, expressi
 	return true, nil
 }
 
-// invalidRule is the verdict of a rule that cannot be evaluated at all.
-func invalidRule(rule workv1.ConditionRule, why string) verdict {
-	return verdict{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInvalid, why}
+// invalidRule is the ruling of a rule that cannot be evaluated at all.
+func invalidRule(rule workv1.ConditionRule, why string) ruling {
+	return ruling{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInvalid, why}
 }
 
-// failedRule is the verdict of a rule whose evaluation failed.
-func failedRule(rule workv1.ConditionRule, err error) verdict {
+// failedRule is the ruling of a rule whose evaluation failed.
+func failedRule(rule workv1.ConditionRule, err error) ruling {
 	var internal internalError
 	if errors.As(err, &internal) {
-		return verdict{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInternalError, err.Error()}
+		return ruling{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInternalError, err.Error()}
 	}
-	return verdict{rule.Condition, metav1.ConditionFalse, workv1.ConditionRuleExpressionError, err.Error()}
-}
-
-// readsOf identifies all that is read from an object for the hub: the feedback rules and the condition rules. It is
-// zero when nothing is, so that changes of the object's status are no news then.
-func readsOf(o *option) digest {
-	if len(o.feedback) == 0 && len(o.rules) == 0 {
-		return digest{}
-	}
-	return digestOf([]any{o.feedback, o.rules})
-}
-
-// completable tells whether a rule may find the manifest complete.
-func (m *manifest) completable() bool {
-	return slices.ContainsFunc(m.option.rules, func(rule workv1.ConditionRule) bool {
-		return rule.Condition == workv1.ManifestComplete
-	})
+	return ruling{rule.Condition, metav1.ConditionFalse, workv1.ConditionRuleExpressionError, err.Error()}
 }

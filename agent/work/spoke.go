@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -18,6 +19,8 @@ import (
 // spoke speaks to the API server of the spoke about one object at a time, always as the field manager of the agent.
 type spoke struct {
 	client dynamic.Interface
+	// requests is the client below, for deletions, whose answers the other one throws away.
+	requests rest.Interface
 }
 
 // at is the client of the namespace of an object, or of the cluster.

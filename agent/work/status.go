@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -36,8 +34,6 @@ const (
 	reasonRulesAggregated = "ConditionRulesAggregated"
 	reasonDeleting        = "WorkDeleting"
 
-	rulePrefix   = "ConditionRule"
-	ruleMissing  = "condition rules are not supported by this agent yet"
 	deletingText = "ManifestWork is being deleted"
 )
 
@@ -48,6 +44,7 @@ const maxMessage = 32768
 func conclude(work *workv1.ManifestWork, manifests []manifest, results []result, now time.Time,
 ) workv1.ManifestWorkStatus {
 	status := workv1.ManifestWorkStatus{Conditions: slices.Clone(work.Status.Conditions)}
+	results = withinBounds(results)
 	former := formerConditions(work.Status.ResourceStatus.Manifests)
 	for i := range manifests {
 		before := former.of(manifests[i].meta())
@@ -104,8 +101,12 @@ func concludeManifest(generation int64, m *manifest, r *result, before *workv1.M
 		state.StatusFeedbacks = before.StatusFeedbacks
 	}
 	applied := appliedCondition(r, generation)
+	if r.behind && appliedBefore(&state) {
+		// What is in force is the manifest of an earlier generation, and so the condition stays as it was then.
+		applied = *meta.FindStatusCondition(state.Conditions, workv1.ManifestApplied)
+	}
 	if have := meta.FindStatusCondition(state.Conditions, applied.Type); have != nil &&
-		have.ObservedGeneration != generation {
+		have.ObservedGeneration != applied.ObservedGeneration {
 		meta.RemoveStatusCondition(&state.Conditions, applied.Type)
 	}
 	set(&state.Conditions, applied, now)
@@ -171,47 +172,6 @@ func concludeFeedback(state *workv1.ManifestCondition, m *manifest, r *result, n
 		meta.RemoveStatusCondition(&state.Conditions, conditionFeedback)
 	}
 	set(&state.Conditions, synced, now)
-}
-
-// concludeRules answers the condition rules of a manifest, which are not evaluated yet, and drops the answers to rules
-// of earlier generations.
-func concludeRules(state *workv1.ManifestCondition, generation int64, m *manifest, r *result, now time.Time) {
-	wanted := map[string]bool{}
-	for _, rule := range m.option.rules {
-		if ruleName(rule.Condition) {
-			wanted[rule.Condition] = true
-		}
-	}
-	if r.presence != presenceUnknown {
-		state.Conditions = slices.DeleteFunc(state.Conditions, func(c metav1.Condition) bool {
-			return strings.HasPrefix(c.Reason, rulePrefix) && !wanted[c.Type]
-		})
-	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if name == workv1.ManifestComplete && completed(state) {
-			continue
-		}
-		set(&state.Conditions, metav1.Condition{
-			Type: name, Status: metav1.ConditionUnknown, ObservedGeneration: generation,
-			Reason: workv1.ConditionRuleInternalError, Message: ruleMissing,
-		}, now)
-	}
-}
-
-// completed tells whether a condition rule once found a manifest complete, as other agents do: it is then never applied
-// again, for that would run a finished Job anew.
-func completed(state *workv1.ManifestCondition) bool {
-	if state == nil {
-		return false
-	}
-	complete := meta.FindStatusCondition(state.Conditions, workv1.ManifestComplete)
-	return complete != nil && complete.Status == metav1.ConditionTrue && strings.HasPrefix(complete.Reason, rulePrefix)
-}
-
-// ruleName tells whether a rule may set a condition of this type: one that the API takes and that is not one of ours.
-func ruleName(name string) bool {
-	return name != workv1.ManifestApplied && name != workv1.ManifestAvailable && name != conditionFeedback &&
-		len(validation.IsQualifiedName(name)) == 0
 }
 
 // concludeWork sets the conditions of the work from those of its manifests.
@@ -323,15 +283,21 @@ func aggregateRule(list []workv1.ManifestCondition, name string) metav1.Conditio
 	return rule
 }
 
-// deletingCondition says that the work is going and what is known to hold it.
-func deletingCondition(blockers []string) metav1.Condition {
+// deletingCondition says that the work is going and what it waits for. With obstacle it says that instead.
+func deletingCondition(left *drained, obstacle string) metav1.Condition {
 	text := deletingText
-	switch len(blockers) {
-	case 0:
-	case 1:
-		text += ": waiting for 1 object: " + blockers[0]
-	default:
-		text += fmt.Sprintf(": waiting for %d objects: %s", len(blockers), strings.Join(blockers, ", "))
+	switch {
+	case obstacle != "":
+		text += ": " + obstacle
+	case len(left.held) > 0:
+		text += ": waiting for " + describeHolds(left.held)
+	}
+	if len(left.next) > 0 {
+		names := make([]string, len(left.next))
+		for i := range left.next {
+			names[i] = entryIdentity(left.next[i]).String()
+		}
+		text += "; deleted after that: " + enumerate(names, maxNext, ", ")
 	}
 	return metav1.Condition{
 		Type: workv1.WorkDeleting, Status: metav1.ConditionTrue, Reason: reasonDeleting, Message: text,
@@ -351,14 +317,4 @@ func setAt(conditions *[]metav1.Condition, c metav1.Condition, generation int64,
 }
 
 // shorten cuts a message to what the API takes.
-func shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	const more = "..."
-	cut := maxMessage - len(more)
-	for cut > 0 && !utf8.RuneStart(message[cut]) {
-		cut--
-	}
-	return message[:cut] + more
-}
+func shorten(message string) string { return cut(message, maxMessage) }

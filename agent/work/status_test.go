@@ -103,6 +103,7 @@ func TestConcludeManifest(t *testing.T) {
 	}
 }
 
+// Row: work 6.2 observedGeneration/lastTransitionTime
 func TestTransitionTimes(t *testing.T) {
 	m := read(t, configMap("a"))[0]
 	m.option.feedback = []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
@@ -139,6 +140,7 @@ func TestTransitionTimes(t *testing.T) {
 	assert.Empty(t, gone.StatusFeedbacks.Values, "what is gone has none")
 }
 
+// Weakness: W6
 func TestConcludeWork(t *testing.T) {
 	absent, unknown := result{presence: presenceAbsent}, result{err: errors.New("x"), readErr: errors.New("x")}
 	for name, c := range map[string]struct {
@@ -193,40 +195,6 @@ func TestFormerStatusIsFound(t *testing.T) {
 	assert.Equal(t, int32(0), f.of(entry(5, "a").ResourceMeta).ResourceMeta.Ordinal, "moved")
 	assert.Nil(t, f.of(entry(5, "b").ResourceMeta), "ambiguous")
 	assert.Nil(t, f.of(entry(0, "c").ResourceMeta), "new")
-}
-
-func TestConditionRules(t *testing.T) {
-	m := read(t, configMap("a"))[0]
-	rule := func(names ...string) {
-		m.option.rules = nil
-		for _, name := range names {
-			m.option.rules = append(m.option.rules, workv1.ConditionRule{Condition: name})
-		}
-	}
-	r := here()
-	rule("Healthy", "Applied", "not a type!")
-	got := concludeManifest(2, &m, &r, nil, epoch)
-	healthy := find(t, got.Conditions, "Healthy")
-	assert.Equal(t, metav1.ConditionUnknown, healthy.Status)
-	assert.Equal(t, workv1.ConditionRuleInternalError, healthy.Reason)
-	assert.Equal(t, metav1.ConditionTrue, find(t, got.Conditions, "Applied").Status, "ours are not overwritten")
-	assert.Nil(t, meta.FindStatusCondition(got.Conditions, "not a type!"), "the API would refuse the whole status")
-
-	work := &workv1.ManifestWork{}
-	work.Status = conclude(work, []manifest{m}, []result{r}, epoch)
-	assert.Equal(t, "ConditionRulesAggregated", find(t, work.Status.Conditions, "Healthy").Reason)
-	rule()
-	status := conclude(work, []manifest{m}, []result{r}, epoch)
-	assert.Nil(t, meta.FindStatusCondition(status.Conditions, "Healthy"))
-	assert.Nil(t, meta.FindStatusCondition(status.ResourceStatus.Manifests[0].Conditions, "Healthy"))
-
-	rule("Complete")
-	done := workv1.ManifestCondition{Conditions: []metav1.Condition{{
-		Type: "Complete", Status: metav1.ConditionTrue, Reason: workv1.ConditionRuleEvaluated,
-	}}}
-	assert.True(t, completed(&done))
-	kept := concludeManifest(2, &m, &r, &done, epoch)
-	assert.Equal(t, metav1.ConditionTrue, find(t, kept.Conditions, "Complete").Status, "what another agent saw complete stays so")
 }
 
 func TestAggregateRule(t *testing.T) {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // createOnly makes the object when it does not exist, and otherwise only sees to its owner (strategy CreateOnly).
@@ -83,8 +86,8 @@ func (a *applier) applyConfiguration(ctx context.Context, t *task, live *unstruc
 ) (*unstructured.Unstructured, error) {
 	c := t.configuration
 	for round := 1; ; round++ {
-		next, exact := c.plan(live, live != nil && t.trusted(live))
-		if live == nil && t.owned {
+		next := c.plan(live, live != nil && t.trusted(live))
+		if live == nil && t.owned && (t.looksFirst() || t.createFirst() || round > 1) {
 			// From its first moment the object has its owner, without whom nothing would delete it if the agent died now.
 			next.SetOwnerReferences(withOwner(next.GetOwnerReferences(), t.owner, true))
 		}
@@ -100,9 +103,10 @@ func (a *applier) applyConfiguration(ctx context.Context, t *task, live *unstruc
 		switch {
 		case err != nil:
 			return nil, unreadableError{because: refusal, read: err}
-		case round == conflictRounds:
+		case managerConflict(refusal) && live != nil:
+		case round >= conflictRounds:
 			return live, refusal
-		case live == nil, exact && !managerConflict(refusal):
+		default:
 			continue
 		}
 		entries, moved := handOver(live, c.manager, t.owner.UID, true)
@@ -132,7 +136,7 @@ func (a *applier) applied(ctx context.Context, t *task, before, written *unstruc
 	}
 	if !c.inForce(handed, true) {
 		// What the agent wrote under another strategy and the manifest does not say any more goes now.
-		next, _ := c.plan(handed, true)
+		next := c.plan(handed, true)
 		last, err := a.spoke.serverSideApply(ctx, t.resource, t.id(), next, c.manager, c.force)
 		if err != nil {
 			return handed, fmt.Errorf("applying %s: %w", t.id(), err)
@@ -140,6 +144,15 @@ func (a *applier) applied(ctx context.Context, t *task, before, written *unstruc
 		handed = last
 	}
 	return a.own(ctx, t, handed)
+}
+
+// retryAt is when a manifest that was refused for good is tried again although nothing was heard, as a net below the
+// watches; zero when it was not refused.
+func (t *task) retryAt() time.Time {
+	if t.prior.failure == nil {
+		return time.Time{}
+	}
+	return t.prior.checked.Add(reconcile.Spread(recheckPause, recheckSpread, t.id().String()))
 }
 
 // managerConflict tells whether a conflict is one with another manager, and not only with a newer version.

@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	// mark starts the comment lines that name scenarios.
-	mark = "Row: "
+	// mark starts the comment lines that name scenarios, weakness those that name weaknesses of the reference that a test
+	// would fail with.
+	mark, weakness = "Row: ", "Weakness: "
+	// phrase starts an id that is not a file and line but a phrase, which is kept as it is.
+	phrase = "work "
 	// Tables is where the tables are, below the module root.
 	Tables = "docs/scenarios"
 )
@@ -59,9 +62,12 @@ func (t Tests) scan(file, folder string) error {
 			continue
 		}
 		for _, comment := range function.Doc.List {
-			ids, ok := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(comment.Text, "//")), mark)
+			text := strings.TrimSpace(strings.TrimPrefix(comment.Text, "//"))
+			ids, ok := strings.CutPrefix(text, mark)
 			if !ok {
-				continue
+				if ids, ok = strings.CutPrefix(text, weakness); !ok {
+					continue
+				}
 			}
 			for _, id := range Split(ids) {
 				test := filepath.ToSlash(folder) + ": " + function.Name.Name
@@ -77,6 +83,9 @@ func (t Tests) scan(file, folder string) error {
 // Split returns the ids that a comment names: separated by commas, each without the folder of its file, since the file
 // and line tell it apart. What stands in parentheses behind an id is said to people.
 func Split(ids string) []string {
+	if strings.HasPrefix(ids, phrase) {
+		return []string{ids}
+	}
 	var all []string
 	for _, id := range strings.Split(ids, ",") {
 		id, _, _ = strings.Cut(id, "(")

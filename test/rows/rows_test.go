@@ -47,6 +47,7 @@ func TestSplit(t *testing.T) {
 		"a_test.go:1 (through a proxy)":              {"a_test.go:1"},
 		"spoke/x/*_test.go":                          {"spoke/x/*_test.go"},
 		"":                                           nil,
+		"work 6.2 a: b, c / d (x)":                   {"work 6.2 a: b, c / d (x)"},
 	} {
 		assert.Equal(t, want, rows.Split(comment), comment)
 	}

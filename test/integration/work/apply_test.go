@@ -47,6 +47,7 @@ func TestCreateOnly(t *testing.T) {
 	})
 }
 
+// Row: work 6.2 updatestrategy: ReadOnly
 func TestReadOnly(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()
@@ -109,21 +110,6 @@ func TestServerSideApply(t *testing.T) {
 func TestWhatIsNotSupportedIsRefusedAlone(t *testing.T) {
 	e := newEnv(t)
 	e.start()
-	ignore := workv1.UpdateStrategy{
-		Type: workv1.UpdateStrategyTypeServerSideApply,
-		ServerSideApply: &workv1.ServerSideApplyConfig{IgnoreFields: []workv1.IgnoreField{{
-			Condition: workv1.IgnoreFieldsConditionOnSpokePresent, JSONPaths: []string{".data.k"},
-		}}},
-	}
-	w := e.work("w", e.configMap("a", nil), e.configMap("b", nil))
-	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{e.strategy("a", ignore)}
-	e.create(w)
-	e.is(w, workv1.WorkApplied, metav1.ConditionFalse)
-	failed := manifestCondition(w, 0, workv1.ManifestApplied)
-	assert.Equal(t, workv1.AppliedManifestSSAIgnoreFieldError, failed.Reason)
-	assert.Equal(t, metav1.ConditionTrue, manifestCondition(w, 1, workv1.ManifestApplied).Status)
-	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
-
 	other := e.work("executor", e.configMap("c", nil))
 	other.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
 		Type:           workv1.ExecutorSubjectTypeServiceAccount,
@@ -135,6 +121,7 @@ func TestWhatIsNotSupportedIsRefusedAlone(t *testing.T) {
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "c"))
 }
 
+// Weakness: W2, W4
 func TestBadManifestsDoNotStopTheOthers(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()
@@ -200,6 +187,8 @@ func (e *env) allowWidgets() {
 	})
 }
 
+// Row: work 6.2 CRD+CR: create
+// Weakness: W32
 func TestDefinitionAndItsObjectInOneWork(t *testing.T) {
 	e := newEnv(t)
 	e.allowWidgets()
@@ -253,6 +242,7 @@ spec:
     spec: {containers: [{name: web, image: "example.com/web:1"}]}
 `
 
+// Weakness: W13, W14
 func TestServerDefaultsAreNotRewritten(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()

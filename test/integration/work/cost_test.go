@@ -16,6 +16,7 @@ import (
 
 // TestCost counts the requests of a whole life of works. Per work the spoke costs one request for each object, one to
 // make the AppliedManifestWork with what is intended, and one to list what was made.
+// Weakness: W3, W8
 func TestCost(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()
@@ -69,6 +70,7 @@ func TestCost(t *testing.T) {
 }
 
 // TestForbidden gives the agent few rights: what it may not do is told where it can be seen and costs the rest nothing.
+// Weakness: W4
 func TestForbidden(t *testing.T) {
 	e := newEnv(t)
 	user, err := plane.User("agent-" + e.cluster)

@@ -15,6 +15,7 @@ import (
 )
 
 // TestNothingIsOrphanedByACrash lets an agent make objects but never list them, and then drops one from the spec.
+// Weakness: W10
 func TestNothingIsOrphanedByACrash(t *testing.T) {
 	e := newEnv(t)
 	e.settings.fault = func(req *http.Request) bool {
@@ -42,6 +43,7 @@ func TestNothingIsOrphanedByACrash(t *testing.T) {
 }
 
 // TestFailedDeletionKeepsTheWork refuses the deletion of one object for a while.
+// Weakness: W5
 func TestFailedDeletionKeepsTheWork(t *testing.T) {
 	e := newEnv(t)
 	until := time.Now().Add(3 * time.Second)
@@ -64,6 +66,7 @@ func TestFailedDeletionKeepsTheWork(t *testing.T) {
 }
 
 // TestDeletedRightAfterItsCreation races the deletion of works with their creation.
+// Weakness: W9
 func TestDeletedRightAfterItsCreation(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()

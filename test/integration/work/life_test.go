@@ -15,6 +15,8 @@ import (
 	"github.com/spokelet/spokelet/agent/work"
 )
 
+// Row: work 6.2 single manifest: create / update / delete
+// Row: work 6.2 multiple manifests: create / update / delete
 func TestCreateUpdateRemoveDelete(t *testing.T) {
 	e := newEnv(t)
 	e.start()
@@ -57,6 +59,7 @@ func TestCreateUpdateRemoveDelete(t *testing.T) {
 	assert.False(t, e.get(&workv1.AppliedManifestWork{}, "", a.Name))
 }
 
+// Weakness: W1
 func TestDriftIsRepaired(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()
@@ -112,6 +115,7 @@ func TestLabelsAreAdded(t *testing.T) {
 	assert.Equal(t, map[string]string{"one": "1", "two": "two", "three": "3"}, live.Labels)
 }
 
+// Row: work 6.2 deleteoption: shared resource kept on MW delete / on manifest removal
 func TestSharedObjectLivesUntilItsLastWorkGoes(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()
@@ -151,8 +155,10 @@ func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 	assert.Equal(t, "WorkDeleting", deleting.Reason)
 	e.eventually("the message names what holds the work", func() bool {
 		deleting = e.is(w, workv1.WorkDeleting, metav1.ConditionTrue)
-		return deleting.Message == "ManifestWork is being deleted: waiting for 1 object: configmaps "+
-			e.cluster+"/held (finalizer example.com/wait)"
+		var cm corev1.ConfigMap
+		return e.get(&cm, e.cluster, "held") && !cm.DeletionTimestamp.IsZero() &&
+			deleting.Message == "ManifestWork is being deleted: waiting for 1 object: configmaps "+
+				e.cluster+"/held (finalizer example.com/wait, since "+cm.DeletionTimestamp.UTC().Format(time.RFC3339)+")"
 	})
 	assert.Equal(t, []string{"configmaps/held"}, names(e.applied()), "only what is left stays listed")
 
@@ -185,6 +191,7 @@ func TestStaleObjectStaysListedUntilGone(t *testing.T) {
 	e.eventually("it is no longer listed", func() bool { return len(names(e.applied())) == 1 })
 }
 
+// Row: work 6.2 deleteoption: Orphan whole / selective / keep on manifest removal
 func TestOrphansStay(t *testing.T) {
 	e := newEnv(t)
 	e.start()
@@ -243,6 +250,7 @@ func TestWorkThatVanishesIsEvictedAfterItsGrace(t *testing.T) {
 	})
 }
 
+// Row: work 6.2 unmanaged: same agent removed on new hub
 func TestHubSwitchKeepsTheObjects(t *testing.T) {
 	e := newEnv(t)
 	first := e.start()
@@ -269,6 +277,7 @@ func TestHubSwitchKeepsTheObjects(t *testing.T) {
 	assert.Len(t, cm.OwnerReferences, 1)
 }
 
+// Row: work 6.2 unmanaged: different agent id kept
 func TestForeignAgentIsLeftAlone(t *testing.T) {
 	e := newEnv(t)
 	e.settings.grace = time.Second

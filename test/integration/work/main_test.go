@@ -142,8 +142,15 @@ type settings struct {
 	hubHash string
 	agentID string
 	grace   time.Duration
+	// rawFeedback is RawFeedback of the agent.
+	rawFeedback bool
 	// fault answers a request to the spoke with an error when it returns true.
 	fault func(*http.Request) bool
+	// hubFault answers a request to the hub with an error unless it returns nil.
+	hubFault func(*http.Request) error
+	// patience is OrderPatience of the agent, events its TellEvents.
+	patience time.Duration
+	events   bool
 }
 
 // env is what one test works with: a cluster of its own and an administrator of both sides.
@@ -186,6 +193,7 @@ func (e *env) hubUser() *rest.Config {
 			APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks/status"},
 			Verbs: []string{"patch", "update"},
 		},
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 	}})
 	e.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: "work"},
@@ -215,6 +223,16 @@ func (e *env) start() *agent {
 			})
 		})
 	}
+	if fault := e.settings.hubFault; fault != nil {
+		hubConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(req *http.Request) (*http.Response, error) {
+				if err := fault(req); err != nil {
+					return nil, err
+				}
+				return next.RoundTrip(req)
+			})
+		})
+	}
 	newCluster := func(config *rest.Config, o client.Object, by cache.ByObject) cluster.Cluster {
 		c, err := cluster.New(config, func(options *cluster.Options) {
 			options.Scheme = scheme
@@ -238,7 +256,8 @@ func (e *env) start() *agent {
 	require.NoError(e, mgr.Add(spoke))
 	require.NoError(e, (&work.Reconciler{
 		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
-		EvictionGrace: e.settings.grace,
+		EvictionGrace: e.settings.grace, OrderPatience: e.settings.patience, TellEvents: e.settings.events,
+		RawFeedback: e.settings.rawFeedback,
 	}).SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

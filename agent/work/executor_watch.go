@@ -1,0 +1,250 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// rbacWatcher watches RBAC of the spoke, but only while a work has an executor: bindings for whom they bind to what,
+// roles for no more than that they changed. Nothing else of them is kept.
+type rbacWatcher struct {
+	metas    metadata.Interface
+	rbac     rbacclient.RbacV1Interface
+	bindings *bindings
+	// wanted tells whether anybody asks; moved holds one signal when that may have changed.
+	wanted func() bool
+	moved  chan struct{}
+}
+
+// signal says that the answer of wanted may have changed; it never blocks.
+func (w *rbacWatcher) signal() {
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+// run watches while anybody asks, until the context ends; it returns when all watches have ended.
+func (w *rbacWatcher) run(ctx context.Context) {
+	for {
+		if w.wanted() {
+			w.watch(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.moved:
+		}
+	}
+}
+
+// watch runs the watches until nobody asks any more or the context ends.
+func (w *rbacWatcher) watch(ctx context.Context) {
+	var watches sync.WaitGroup
+	follow, stop := context.WithCancel(ctx)
+	defer func() {
+		stop()
+		watches.Wait()
+		w.bindings.clear()
+	}()
+	for _, one := range w.sources() {
+		watches.Go(func() { w.follow(follow, one) })
+	}
+	for w.wanted() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.moved:
+		}
+	}
+}
+
+// rbacWatch is how one kind is listed and watched, and where its objects go.
+type rbacWatch struct {
+	from  rbacSource
+	kind  runtime.Object
+	lists *cache.ListWatch
+	// client tells the reflector whether lists can be streamed.
+	client any
+	store  cache.ReflectorStore
+}
+
+// sources are the four watches.
+func (w *rbacWatcher) sources() []rbacWatch {
+	bindings, clusterBindings := w.rbac.RoleBindings(""), w.rbac.ClusterRoleBindings()
+	return []rbacWatch{
+		{
+			from: fromRoleBindings, kind: &rbacv1.RoleBinding{}, client: w.rbac,
+			lists: listWatch(bindings.List, bindings.Watch), store: &bindingStore{bindings: w.bindings, from: fromRoleBindings},
+		},
+		{
+			from: fromClusterRoleBindings, kind: &rbacv1.ClusterRoleBinding{}, client: w.rbac,
+			lists: listWatch(clusterBindings.List, clusterBindings.Watch),
+			store: &bindingStore{bindings: w.bindings, from: fromClusterRoleBindings},
+		},
+		w.roles(fromRoles), w.roles(fromClusterRoles),
+	}
+}
+
+// roles is the watch of the metadata of one kind of role.
+func (w *rbacWatcher) roles(from rbacSource) rbacWatch {
+	resource := w.metas.Resource(rbacv1.SchemeGroupVersion.WithResource(string(from)))
+	return rbacWatch{
+		from: from, kind: &metav1.PartialObjectMetadata{}, client: w.metas,
+		lists: listWatch(resource.List, resource.Watch), store: &roleStore{bindings: w.bindings, from: from},
+	}
+}
+
+// listWatch makes a ListWatch of the two methods of a client.
+func listWatch[L runtime.Object](
+	list func(context.Context, metav1.ListOptions) (L, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return list(ctx, options)
+		},
+		WatchFuncWithContext: follow,
+	}
+}
+
+// follow lists and watches one kind until the context ends.
+func (w *rbacWatcher) follow(ctx context.Context, one rbacWatch) {
+	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(one.lists, one.client),
+		one.kind, one.store, cache.ReflectorOptions{Name: "agent.work", TypeDescription: string(one.from)})
+	pause, told := firstPause, false
+	for ctx.Err() == nil {
+		err := reflector.ListAndWatchWithContext(ctx)
+		w.bindings.lost(one.from)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			pause, told = firstPause, false
+			pauseFor(ctx, endedPause)
+		case refused(err):
+			if !told {
+				log.FromContext(ctx).Info("the API server refuses a watch of RBAC, so what executors may do is only asked again"+
+					" every few minutes; grant list and watch to have it asked at once", "watch", one.from, "error", err.Error())
+			}
+			told = true
+			pauseFor(ctx, pause)
+			pause = min(2*pause, refusedPause)
+		default:
+			log.FromContext(ctx).V(1).Info("a watch of RBAC failed", "watch", one.from, "error", err.Error())
+			pauseFor(ctx, pause)
+			pause = min(2*pause, lastPause)
+		}
+	}
+}
+
+// bindingStore is the store of a watch of bindings: it hands on what matters and keeps nothing.
+type bindingStore struct {
+	bindings *bindings
+	from     rbacSource
+}
+
+var _ cache.TransformingStore = (*bindingStore)(nil)
+
+// Add takes in a binding.
+func (s *bindingStore) Add(obj any) error { return s.see(obj, false) }
+
+// Update takes in a binding.
+func (s *bindingStore) Update(obj any) error { return s.see(obj, false) }
+
+// Delete takes in that a binding is gone.
+func (s *bindingStore) Delete(obj any) error { return s.see(obj, true) }
+
+// Resync has nothing to do.
+func (s *bindingStore) Resync() error { return nil }
+
+// Replace takes in the complete state of the watch.
+func (s *bindingStore) Replace(items []any, _ string) error {
+	now := make(map[bindingKey]binding, len(items))
+	for _, item := range items {
+		key, one, err := readBinding(item)
+		if err != nil {
+			return err
+		}
+		now[key] = one
+	}
+	s.bindings.listed(s.from, now)
+	return nil
+}
+
+// Transformer drops what nobody needs before the reflector collects a first list.
+func (s *bindingStore) Transformer() cache.TransformFunc { return stripManagedFields }
+
+// see takes in one binding.
+func (s *bindingStore) see(obj any, gone bool) error {
+	key, one, err := readBinding(obj)
+	switch {
+	case err != nil:
+		return err
+	case gone:
+		s.bindings.changed(key, nil)
+	default:
+		s.bindings.changed(key, &one)
+	}
+	return nil
+}
+
+// readBinding reads what matters of a binding.
+func readBinding(obj any) (bindingKey, binding, error) {
+	switch o := obj.(type) {
+	case *rbacv1.RoleBinding:
+		return bindingKey{namespace: o.Namespace, name: o.Name}, bindingOf(o.RoleRef, o.Subjects, o.Namespace), nil
+	case *rbacv1.ClusterRoleBinding:
+		return bindingKey{name: o.Name}, bindingOf(o.RoleRef, o.Subjects, ""), nil
+	}
+	return bindingKey{}, binding{}, fmt.Errorf("watching bindings: got a %T", obj)
+}
+
+// roleStore is the store of a watch of roles: it tells which of them changed and keeps nothing.
+type roleStore struct {
+	bindings *bindings
+	from     rbacSource
+}
+
+var _ cache.TransformingStore = (*roleStore)(nil)
+
+// Add tells of a role.
+func (s *roleStore) Add(obj any) error { return s.see(obj) }
+
+// Update tells of a role.
+func (s *roleStore) Update(obj any) error { return s.see(obj) }
+
+// Delete tells of a role.
+func (s *roleStore) Delete(obj any) error { return s.see(obj) }
+
+// Resync has nothing to do.
+func (s *roleStore) Resync() error { return nil }
+
+// Replace says that the watch is complete.
+func (s *roleStore) Replace([]any, string) error {
+	s.bindings.listed(s.from, nil)
+	return nil
+}
+
+// Transformer drops what nobody needs before the reflector collects a first list.
+func (s *roleStore) Transformer() cache.TransformFunc { return stripManagedFields }
+
+// see tells of one role.
+func (s *roleStore) see(obj any) error {
+	object, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return fmt.Errorf("watching %s: got a %T", s.from, obj)
+	}
+	s.bindings.roleChanged(roleKey{namespace: object.Namespace, name: object.Name})
+	return nil
+}

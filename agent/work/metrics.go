@@ -1,0 +1,243 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Labels of the metrics. Their values are few and fixed: no name of any object is ever one.
+const (
+	labelPhase  = "phase"
+	labelResult = "result"
+	labelAction = "action"
+	labelReason = "reason"
+	labelState  = "state"
+)
+
+// Values of labelResult.
+const (
+	applySucceeded = "applied"
+	applyFailed    = "failed"
+
+	deletionGone   = "gone"
+	deletionHeld   = "held"
+	deletionFailed = "failed"
+
+	eventSent    = "sent"
+	eventDropped = "dropped"
+	eventRefused = "refused"
+)
+
+// counters count what this package does. The same counters go on where another agent of the process has registered
+// them, for a phase of the agent that ends is followed by the next one.
+type counters struct {
+	applies, repairs, deletions, events *prometheus.CounterVec
+	evictions                           *prometheus.CounterVec
+	seconds                             *prometheus.HistogramVec
+}
+
+// newCounters makes the counters known to registerer; nil keeps them to ourselves.
+func newCounters(registerer prometheus.Registerer) (*counters, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	c := &counters{
+		applies: counter("spokelet_work_applies_total", "Manifests that were compared with the spoke by a request and are "+
+			"then applied, or could not be.", labelResult),
+		repairs: counter("spokelet_work_repairs_total", "Objects that were put right after somebody had changed or deleted "+
+			"them on the spoke, by what was done.", labelAction),
+		deletions: counter("spokelet_work_deletions_total", "Requests to delete an object of a work: it was gone at once, "+
+			"is held by a finalizer or its grace, or the request failed.", labelResult),
+		evictions: counter("spokelet_work_evictions_total", "AppliedManifestWorks without a work whose grace began or "+
+			"ended, or whose work came back.", labelState),
+		events: counter("spokelet_work_events_total", "Events for the hub, by their reason: sent, dropped because there "+
+			"were too many, or refused by the hub.", labelReason, labelResult),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "spokelet_work_pass_seconds", Help: "How long one look at one work took, by what it was about.",
+			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 15},
+		}, []string{labelPhase}),
+	}
+	if registerer == nil {
+		return c, nil
+	}
+	var err error
+	for _, vector := range []**prometheus.CounterVec{&c.applies, &c.repairs, &c.deletions, &c.evictions, &c.events} {
+		if *vector, err = registered(registerer, *vector); err != nil {
+			return nil, err
+		}
+	}
+	if c.seconds, err = registered(registerer, c.seconds); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// registered registers a collector, or returns the same one of before.
+func registered[C prometheus.Collector](registerer prometheus.Registerer, collector C) (C, error) {
+	err := registerer.Register(collector)
+	var taken prometheus.AlreadyRegisteredError
+	if errors.As(err, &taken) {
+		if existing, ok := taken.ExistingCollector.(C); ok {
+			return existing, nil
+		}
+	}
+	if err != nil {
+		return collector, fmt.Errorf("registering the metrics of works: %w", err)
+	}
+	return collector, nil
+}
+
+// The methods below count one thing each; without counters, as in unit tests, they do nothing.
+
+func (c *counters) apply(err error) {
+	switch {
+	case c == nil:
+	case err != nil:
+		c.applies.WithLabelValues(applyFailed).Inc()
+	default:
+		c.applies.WithLabelValues(applySucceeded).Inc()
+	}
+}
+
+func (c *counters) repair(action string) {
+	if c != nil {
+		c.repairs.WithLabelValues(action).Inc()
+	}
+}
+
+func (c *counters) deletion(result string) {
+	if c != nil {
+		c.deletions.WithLabelValues(result).Inc()
+	}
+}
+
+func (c *counters) eviction(state string) {
+	if c != nil {
+		c.evictions.WithLabelValues(state).Inc()
+	}
+}
+
+func (c *counters) event(reason, result string) {
+	if c != nil {
+		c.events.WithLabelValues(reason, result).Inc()
+	}
+}
+
+func (c *counters) pass(p phase, took time.Duration) {
+	if c != nil {
+		c.seconds.WithLabelValues(p.String()).Observe(took.Seconds())
+	}
+}
+
+// String names the phase in metrics.
+func (p phase) String() string {
+	switch p {
+	case phaseGone:
+		return "gone"
+	case phaseAbandon:
+		return "abandon"
+	case phaseStale:
+		return "stale"
+	case phaseRelease:
+		return "release"
+	case phaseDrain:
+		return "drain"
+	case phaseApply:
+		return "apply"
+	}
+	return "unknown"
+}
+
+// gauges tells, when it is asked, how much there is: works, objects, watches, and objects that do not go. It is known
+// to the registerer for as long as the agent serves.
+type gauges struct {
+	registerer                       prometheus.Registerer
+	ledger                           *ledger
+	memory                           *memory
+	works, objects, watches, blocked *prometheus.Desc
+}
+
+// newGauges returns the gauges of what ledger and memory hold.
+func newGauges(registerer prometheus.Registerer, l *ledger, m *memory) *gauges {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return &gauges{
+		registerer: registerer, ledger: l, memory: m,
+		works: desc("spokelet_work_works", "Works with objects on the spoke, and AppliedManifestWorks that are being "+
+			"taken down without one.", labelState),
+		objects: desc("spokelet_work_objects", "Objects on the spoke that some work holds."),
+		watches: desc("spokelet_work_watches", "Watches of a resource in a namespace: wanted, and of these refused by "+
+			"the API server.", labelState),
+		blocked: desc("spokelet_work_deletion_blocked", "Objects that were told to go and are still there after a while."),
+	}
+}
+
+// Start keeps the gauges registered until the context ends.
+func (g *gauges) Start(ctx context.Context) error {
+	if err := g.registerer.Register(g); err != nil {
+		var taken prometheus.AlreadyRegisteredError
+		if !errors.As(err, &taken) {
+			return fmt.Errorf("registering the metrics of works: %w", err)
+		}
+		// Another agent of this process tells of its own works.
+		return nil
+	}
+	<-ctx.Done()
+	g.registerer.Unregister(g)
+	return nil
+}
+
+// Describe lists the gauges.
+func (g *gauges) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{g.works, g.objects, g.watches, g.blocked} {
+		to <- desc
+	}
+}
+
+// Collect tells their values.
+func (g *gauges) Collect(to chan<- prometheus.Metric) {
+	tell := func(desc *prometheus.Desc, value int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
+	}
+	size := g.ledger.size()
+	tell(g.works, size.works, "live")
+	tell(g.works, size.applied, "leaving")
+	tell(g.objects, size.objects)
+	tell(g.watches, size.wanted, "wanted")
+	tell(g.watches, size.refused, "refused")
+	tell(g.blocked, g.memory.blocked())
+}
+
+// sizes is how much the ledger holds.
+type sizes struct{ works, applied, objects, wanted, refused int }
+
+// size counts what the ledger holds.
+func (l *ledger) size() sizes {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := sizes{objects: len(l.objects), wanted: len(l.watched), refused: len(l.broken)}
+	for h := range l.holders {
+		if h.applied {
+			s.applied++
+		} else {
+			s.works++
+		}
+	}
+	return s
+}
+
+// blocked counts the objects that do not go.
+func (m *memory) blocked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, known := range m.holders {
+		n += known.blocked
+	}
+	return n
+}

@@ -1,0 +1,118 @@
+package work
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// readsOf identifies all that is read from an object for the hub: the feedback rules and the condition rules. It is
+// zero when nothing is, so that changes of the object's status are no news then.
+func readsOf(o *option) digest {
+	if len(o.feedback) == 0 && len(o.rules) == 0 {
+		return digest{}
+	}
+	return digestOf([]any{o.feedback, o.rules})
+}
+
+// readForHub reads what the rules want to know of an object into its record, unless the object is the same as before.
+func (a *applier) readForHub(ctx context.Context, t *task, live *unstructured.Unstructured, rec *record) {
+	if t.reads == (digest{}) {
+		return
+	}
+	if was := &t.prior; was.reads == t.reads && was.exists && was.uid == rec.uid && was.version == rec.version {
+		rec.values, rec.valuesErr, rec.rulings, rec.cost = was.values, was.valuesErr, was.rulings, was.cost
+		return
+	}
+	if len(t.option.feedback) > 0 {
+		values, err := a.paths.readFeedback(live, t.option.feedback)
+		rec.values = values
+		if err != nil {
+			rec.valuesErr = err.Error()
+		}
+	}
+	rec.rulings, rec.cost = ruleAll(ctx, a.cel, live, t.option.rules)
+}
+
+// pause is how long after its last read an object that only changed its status is not read again: a moment, and as much
+// longer as its rules are expensive, so that no rule keeps a processor busy for good.
+func (r *record) pause() time.Duration {
+	const perCost = 10 * time.Microsecond // evaluating takes about a tenth of it
+	return feedbackPause + time.Duration(r.cost)*perCost
+}
+
+// concludeRules sets the conditions that come from rules. What could not be read leaves them as they were; an object
+// that is gone has none but that it was complete: a Job that is cleared away when it is done stays done.
+func concludeRules(state *workv1.ManifestCondition, generation int64, m *manifest, r *result, now time.Time) {
+	answered := map[string]bool{conditionRules: true}
+	for _, v := range r.rulings {
+		answered[v.condition] = true
+	}
+	if r.presence == presenceAbsent && completed(state) && m.completable() {
+		answered[workv1.ManifestComplete] = true
+	}
+	if r.presence != presenceUnknown {
+		state.Conditions = slices.DeleteFunc(state.Conditions, func(c metav1.Condition) bool {
+			return strings.HasPrefix(c.Reason, rulePrefix) && !answered[c.Type]
+		})
+	}
+	for _, v := range r.rulings {
+		set(&state.Conditions, metav1.Condition{
+			Type: v.condition, Status: v.status, ObservedGeneration: generation, Reason: v.reason, Message: v.message,
+		}, now)
+	}
+	if len(m.refused) == 0 {
+		meta.RemoveStatusCondition(&state.Conditions, conditionRules)
+		return
+	}
+	set(&state.Conditions, metav1.Condition{
+		Type: conditionRules, Status: metav1.ConditionFalse, ObservedGeneration: generation,
+		Reason: workv1.ConditionRuleInvalid, Message: strings.Join(m.refused, "; "),
+	}, now)
+}
+
+// maxForHub is how much one work reports of its objects, in bytes: the API server takes no object above 1.5 MiB, and
+// refuses the whole status with one value too many.
+const maxForHub = 512 << 10
+
+// withinBounds drops the values and shortens the messages for which there is no room any more, each with a word about
+// it in its place.
+func withinBounds(results []result) []result {
+	const (
+		entry   = 100 // what a value or a condition takes besides its text
+		tooMuch = "the values of this work are too many or too long for its status"
+	)
+	room, out := maxForHub, slices.Clone(results)
+	for i := range out {
+		r := &out[i]
+		values, rulings := slices.Clone(r.values), slices.Clone(r.rulings)
+		r.values = slices.DeleteFunc(values, func(v workv1.FeedbackValue) bool {
+			size := entry + len(v.Name) + len(ptr.Deref(v.Value.String, "")) + len(ptr.Deref(v.Value.JsonRaw, ""))
+			if size > room {
+				return true
+			}
+			room -= size
+			return false
+		})
+		if len(r.values) < len(values) {
+			r.valuesErr = strings.TrimPrefix(r.valuesErr+", "+tooMuch, ", ")
+		}
+		for j := range rulings {
+			v := &rulings[j]
+			if size := entry + len(v.condition) + len(v.message); size > room {
+				v.message = "the message is left out: " + tooMuch
+			} else {
+				room -= size
+			}
+		}
+		r.rulings = rulings
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+package work
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// Weakness: W39
+func TestUnknownStrategyIsTold(t *testing.T) {
+	m := &manifest{
+		gvk:      schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace: "n", name: "a",
+		option: option{strategy: workv1.UpdateStrategy{Type: "Sometimes"}}, wish: digest{1},
+	}
+	a := &applier{spoke: spoke{client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}, paths: &paths{}}
+	raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"}}`)
+	live, err := a.settle(t.Context(), &task{manifest: m, raw: raw, owner: metav1.OwnerReference{UID: "u"}})
+	assert.Nil(t, live)
+	var refused *failure
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, workv1.AppliedManifestFailed, refused.reason)
+	assert.Contains(t, err.Error(), `the update strategy "Sometimes" is unknown`)
+}
+
+func TestLooksFirst(t *testing.T) {
+	wish := digest{1}
+	for name, c := range map[string]struct {
+		task task
+		want bool
+	}{
+		"a new object is applied at once":       {task{}, false},
+		"a new manifest is, too":                {task{expected: true, prior: record{wish: digest{2}}}, false},
+		"an object that was disturbed is read":  {task{heard: newsChanged, prior: record{wish: wish}}, true},
+		"one that is gone is applied at once":   {task{heard: newsGone, prior: record{wish: wish}}, false},
+		"so is one that was refused":            {task{heard: newsChanged, prior: record{wish: wish, failure: &failure{}}}, false},
+		"after a restart it is read":            {task{expected: true, current: true}, true},
+		"unless the hub does not say applied":   {task{expected: true}, false},
+		"when fields are ignored, it is always": {task{configuration: &configuration{ignores: true}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.task.manifest = &manifest{wish: wish}
+			if c.task.configuration == nil {
+				c.task.configuration = &configuration{}
+			}
+			assert.Equal(t, c.want, c.task.looksFirst())
+		})
+	}
+}
