@@ -218,7 +218,7 @@ func (s *serving) admit(ctx context.Context) error {
 	return nil
 }
 
-// longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because whoever
+// longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because who
 // waits does not renew it.
 func (s *serving) longestPause() time.Duration {
 	left := s.credential.NotAfter.Sub(s.clock.Now())

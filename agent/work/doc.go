@@ -27,15 +27,15 @@
 // A work with an executor gets no more than that ServiceAccount may have: the guard asks about each manifest before
 // anything is written or read, and remembers the answers until RBAC changes.
 //
-// What the hub wants to know of an object, by feedback rules and condition rules, is read when the object moves and kept
-// in its record; a new status is news only where such a rule reads it. Everything is watched, so feedbackScrapeType and
-// --max-feedback-watch have nothing to choose. Expressions and paths are anybody's: they are compiled once, what they
-// may cost and find is bounded, an expensive rule is evaluated more rarely, and one bad rule or value degrades alone:
-// what the API would refuse is told in StatusFeedbackSynced or in work.spokelet.io/ConditionRulesValid and left out. A
-// manifest that a rule found Complete is frozen: it is read but never written, also when its object is cleared away, and
-// its condition Applied keeps the generation that is in force. A complete work freezes as a whole; a new generation of
-// it still reaches the manifests that are not complete themselves. What thaws, because a rule went or its answer
-// turned, is applied at once.
+// What the hub wants to know of an object, by feedback rules and condition rules, is read when the object moves and
+// kept in its record; a new status is news only where such a rule reads it. Everything is watched, so
+// feedbackScrapeType and --max-feedback-watch have nothing to choose. Expressions and paths are anybody's: they are
+// compiled once, what they may cost and find is bounded, an expensive rule is evaluated more rarely, and one bad rule
+// or value degrades alone: what the API would refuse is told in StatusFeedbackSynced or in
+// work.spokelet.io/ConditionRulesValid and left out. A manifest that a rule found Complete is frozen: it is read but
+// never written, also when its object is cleared away, and its condition Applied keeps the generation that is in
+// force. A complete work freezes as a whole; a new generation of it still reaches the manifests that are not complete
+// themselves. What thaws, because a rule went or its answer turned, is applied at once.
 //
 // What must survive lives in the cluster: the list in AppliedManifestWork.status.appliedResources, and before it the
 // annotation AnnotationIntent, name every object before it is made. What is not known is never deleted: a manifest

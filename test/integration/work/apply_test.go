@@ -332,7 +332,7 @@ func TestSecretTypeIsChangedByMakingItAnew(t *testing.T) {
 	assert.Equal(t, "v", string(live.Data["k"]))
 }
 
-func TestConditionRulesAreAnsweredUnknown(t *testing.T) {
+func TestAWorkMayBeCompleteAtOnce(t *testing.T) {
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a", nil))
@@ -345,9 +345,9 @@ func TestConditionRulesAreAnsweredUnknown(t *testing.T) {
 	e.create(w)
 	e.settled(w)
 	rule := manifestCondition(w, 0, "Complete")
-	assert.Equal(t, metav1.ConditionUnknown, rule.Status)
-	assert.Equal(t, workv1.ConditionRuleInternalError, rule.Reason)
-	assert.Equal(t, "ConditionRulesAggregated", e.is(w, "Complete", metav1.ConditionUnknown).Reason)
+	assert.Equal(t, metav1.ConditionTrue, rule.Status)
+	assert.Equal(t, workv1.ConditionRuleEvaluated, rule.Reason)
+	assert.Equal(t, "ConditionRulesAggregated", e.is(w, "Complete", metav1.ConditionTrue).Reason)
 }
 
 // TestCompleteManifestIsNotRunAgain takes over a work of which another agent saw a manifest complete.
