@@ -107,7 +107,7 @@ func TestServerSideApply(t *testing.T) {
 	assert.Len(t, cm.OwnerReferences, 1)
 }
 
-func TestWhatIsNotSupportedIsRefusedAlone(t *testing.T) {
+func TestAnExecutorWithoutAnyRightIsRefused(t *testing.T) {
 	e := newEnv(t)
 	e.start()
 	other := e.work("executor", e.configMap("c", nil))
@@ -117,7 +117,7 @@ func TestWhatIsNotSupportedIsRefusedAlone(t *testing.T) {
 	}}
 	e.create(other)
 	e.is(other, workv1.WorkApplied, metav1.ConditionFalse)
-	assert.Contains(t, manifestCondition(other, 0, workv1.ManifestApplied).Message, "spec.executor is not supported")
+	assert.Contains(t, manifestCondition(other, 0, workv1.ManifestApplied).Message, "not allowed to apply the resource")
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "c"))
 }
 
