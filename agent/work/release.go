@@ -199,8 +199,8 @@ func (r *Reconciler) releaseWork(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// publishDeleting says on the hub that the work is going and what it waits for; with obstacle it says that instead. What
-// is waited for may change often, so it is told at most once in a while.
+// publishDeleting says on the hub that the work is going and what it waits for; with obstacle it says that instead.
+// What is waited for may change often, so it is told at most once in a while.
 func (r *Reconciler) publishDeleting(ctx context.Context, f *facts, left *drained, obstacle string) reconcile.Outcome {
 	status := *f.work.Status.DeepCopy()
 	setAt(&status.Conditions, deletingCondition(left, obstacle), f.work.Generation, f.now)
