@@ -122,30 +122,19 @@ func listWatch[L runtime.Object](
 func (w *rbacWatcher) follow(ctx context.Context, one rbacWatch) {
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(one.lists, one.client),
 		one.kind, one.store, cache.ReflectorOptions{Name: "agent.work", TypeDescription: string(one.from)})
-	pause, told := firstPause, false
-	for ctx.Err() == nil {
-		err := reflector.ListAndWatchWithContext(ctx)
+	told := false
+	keepWatching(ctx, reflector, string(one.from), func(err error) {
 		w.bindings.lost(one.from)
 		switch {
 		case ctx.Err() != nil:
-			return
 		case err == nil:
-			pause, told = firstPause, false
-			pauseFor(ctx, endedPause)
-		case refused(err):
-			if !told {
-				log.FromContext(ctx).Info("the API server refuses a watch of RBAC, so what executors may do is only asked again"+
-					" every few minutes; grant list and watch to have it asked at once", "watch", one.from, "error", err.Error())
-			}
+			told = false
+		case refused(err) && !told:
 			told = true
-			pauseFor(ctx, pause)
-			pause = min(2*pause, refusedPause)
-		default:
-			log.FromContext(ctx).V(1).Info("a watch of RBAC failed", "watch", one.from, "error", err.Error())
-			pauseFor(ctx, pause)
-			pause = min(2*pause, lastPause)
+			log.FromContext(ctx).Info("the API server refuses a watch of RBAC, so what executors may do is only asked again"+
+				" every few minutes; grant list and watch to have it asked at once", "watch", one.from, "error", err.Error())
 		}
-	}
+	})
 }
 
 // bindingStore is the store of a watch of bindings: it hands on what matters and keeps nothing.

@@ -95,9 +95,20 @@ func (w *watcher) follow(ctx context.Context, key watchKey) {
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, w.client),
 		&metav1.PartialObjectMetadata{}, &sightings{ledger: w.ledger, key: key},
 		cache.ReflectorOptions{Name: "agent.work", TypeDescription: key.String()})
+	keepWatching(ctx, reflector, key.String(), func(err error) {
+		if ctx.Err() == nil && refused(err) {
+			w.refuse(ctx, key, err)
+		}
+	})
+}
+
+// keepWatching lists and watches until ctx ends, again after a pause whenever it stops; ended hears each time how it
+// stopped, before the pause.
+func keepWatching(ctx context.Context, reflector *cache.Reflector, what string, ended func(err error)) {
 	pause := firstPause
 	for ctx.Err() == nil {
 		err := reflector.ListAndWatchWithContext(ctx)
+		ended(err)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -105,11 +116,10 @@ func (w *watcher) follow(ctx context.Context, key watchKey) {
 			pause = firstPause
 			pauseFor(ctx, endedPause)
 		case refused(err):
-			w.refuse(ctx, key, err)
 			pauseFor(ctx, pause)
 			pause = min(2*pause, refusedPause)
 		default:
-			log.FromContext(ctx).V(1).Info("a watch failed", "watch", key.String(), "error", err.Error())
+			log.FromContext(ctx).V(1).Info("a watch failed", "watch", what, "error", err.Error())
 			pauseFor(ctx, pause)
 			pause = min(2*pause, lastPause)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -52,14 +51,8 @@ func report(err error) {
 }
 
 func build(ctx context.Context, dir string) error {
-	root, err := sandbox.ModuleRoot()
-	if err != nil {
+	if err := fleet.Build(ctx, dir, map[string]string{"spokelet-hub": "./cmd/spokelet-hub"}); err != nil {
 		return err
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "spokelet-hub"), "./cmd/spokelet-hub")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the hub manager: %w\n%s", err, out)
 	}
 	// The fleet asks for all its programs, and the agent runs inside the test.
 	return os.WriteFile(filepath.Join(dir, "spokelet"), nil, 0o700)

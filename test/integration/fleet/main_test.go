@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -56,21 +55,9 @@ func report(err error) {
 
 // build builds our programs into dir.
 func build(ctx context.Context, dir string) error {
-	root, err := sandbox.ModuleRoot()
-	if err != nil {
-		return err
-	}
-	for program, path := range map[string]string{
+	return fleet.Build(ctx, dir, map[string]string{
 		"spokelet": "./cmd/spokelet", "spokelet-hub": "./cmd/spokelet-hub", "hello-agent": "./test/hello",
-	} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, program), path)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", program, err, out)
-		}
-	}
-	return nil
+	})
 }
 
 // startFleet brings hub and agents up and accepts the clusters.

@@ -3,15 +3,13 @@ package soak_test
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
 	"github.com/spokelet/spokelet/test/soak"
 )
 
@@ -34,14 +32,9 @@ func TestAnAddonNeverSeesAnExpiredCertificate(t *testing.T) {
 
 func binaries(t *testing.T) string {
 	t.Helper()
-	root, err := sandbox.ModuleRoot()
-	require.NoError(t, err)
 	dir := t.TempDir()
-	for _, program := range []string{"spokelet", "spokelet-hub"} {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, program), "./cmd/"+program)
-		cmd.Dir = root
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
+	require.NoError(t, fleet.Build(t.Context(), dir, map[string]string{
+		"spokelet": "./cmd/spokelet", "spokelet-hub": "./cmd/spokelet-hub",
+	}))
 	return dir
 }

@@ -1,7 +1,10 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -18,6 +21,23 @@ func findBinaries(dir string) (string, error) {
 		return "", fmt.Errorf("looking for our programs: %w", err)
 	}
 	return filepath.Join(root, "bin"), nil
+}
+
+// Build builds programs of this module into a directory: the name of each, and its package below the module root.
+func Build(ctx context.Context, dir string, programs map[string]string) error {
+	root, err := sandbox.ModuleRoot()
+	if err != nil {
+		return fmt.Errorf("looking for our programs: %w", err)
+	}
+	for program, path := range programs {
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, program), path)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", program, err, out)
+		}
+	}
+	return nil
 }
 
 // logName is the file name for the log of a process.
