@@ -317,7 +317,7 @@ func (m *member) never(happened func() bool, message string) {
 	m.t.Helper()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	for range 50 {
+	for range 100 {
 		require.False(m.t, happened(), message)
 		<-ticker.C
 	}

@@ -30,6 +30,7 @@ func run() error {
 	flag.IntVar(&options.Changes, "changes", options.Changes, "number of changes and disturbances")
 	flag.DurationVar(&options.Idle, "idle", options.Idle, "how long the agent is left alone")
 	file := flag.String("json", "bin/bench.json", "file for the figures; empty for none")
+	flag.StringVar(&options.Binaries, "binaries", "", "directory with spokelet and spokelet-hub; empty is bin")
 	verbose := flag.Bool("v", false, "tell what happens")
 	flag.Parse()
 	if *verbose {
