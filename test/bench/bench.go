@@ -22,6 +22,9 @@ type Options struct {
 	Idle time.Duration
 	// Binaries is the directory with our programs, as in fleet.Options.
 	Binaries string
+	// Profiles is a directory that receives what both API servers did in each step; empty asks for none. That costs time
+	// of its own: the other figures of such a run are not to be used.
+	Profiles string
 	// Log receives what happens; nil drops it.
 	Log io.Writer
 }
@@ -92,8 +95,10 @@ func (r *run) all(ctx context.Context) error {
 	} {
 		fmt.Fprintf(r.Log, "%s %s\n", time.Now().UTC().Format(time.TimeOnly), step.name)
 		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
+		profiled := r.profile(ctx, step.name)
 		err := step.do(ctx)
 		cancel()
+		profiled.Wait()
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}

@@ -83,7 +83,8 @@ func (c *ControlPlane) apiserverArgs(port, etcd int) []string {
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--endpoint-reconciler-type=none",
-		"--profiling=false",
+		// Who measures may ask what it does.
+		"--profiling=true",
 	}
 	if c.opts.Audit {
 		args = append(args, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.AuditLog(),

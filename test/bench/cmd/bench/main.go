@@ -31,6 +31,7 @@ func run() error {
 	flag.DurationVar(&options.Idle, "idle", options.Idle, "how long the agent is left alone")
 	file := flag.String("json", "bin/bench.json", "file for the figures; empty for none")
 	flag.StringVar(&options.Binaries, "binaries", "", "directory with spokelet and spokelet-hub; empty is bin")
+	flag.StringVar(&options.Profiles, "profiles", "", "directory for profiles of the API servers; empty for none")
 	verbose := flag.Bool("v", false, "tell what happens")
 	flag.Parse()
 	if *verbose {
