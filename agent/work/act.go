@@ -326,13 +326,10 @@ func (r *Reconciler) publishApplied(ctx context.Context, f *facts, list []workv1
 	}
 	after := f.applied.DeepCopy()
 	after.Status.AppliedResources = list
-	written, err := reconcile.PatchStatus(ctx, r.Spoke.GetClient(), f.applied, after)
-	if err != nil {
+	if err := reconcile.PutStatus(ctx, r.Spoke.GetClient(), after); err != nil {
 		return fmt.Errorf("recording the applied resources: %w", err)
 	}
-	if written {
-		r.wroteApplied(f, after)
-	}
+	r.wroteApplied(f, after)
 	return nil
 }
 
@@ -354,9 +351,7 @@ func (r *Reconciler) narrowIntent(ctx context.Context, f *facts, pending []workv
 // publishStatus writes the status of the work, if it differs, and tells of it. A hub that does not answer holds up the
 // pass only so long, and the passes after that not at all for a while: the spoke comes first.
 func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) reconcile.Outcome {
-	before, after := lightWork(f.work), lightWork(f.work)
-	before.Status, after.Status = f.work.Status, status
-	if equality.Semantic.DeepEqual(before.Status, after.Status) {
+	if equality.Semantic.DeepEqual(f.work.Status, status) {
 		return reconcile.Done()
 	}
 	if silent := r.memory.of(f.holder).silent; f.now.Before(silent) {
@@ -364,7 +359,9 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	}
 	within, cancel := context.WithTimeout(ctx, hubPatience)
 	defer cancel()
-	written, err := reconcile.PatchStatus(within, r.Hub.GetClient(), before, after)
+	after := lightWork(f.work)
+	after.Status = status
+	err := reconcile.PutStatus(within, r.Hub.GetClient(), after)
 	switch {
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
 		silent := r.Clock.Now().Add(hubPause)
@@ -372,13 +369,12 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 		return reconcile.RetryBy(ctx, fmt.Errorf("the hub did not answer: %w", err), silent)
 	case err != nil:
 		return reconcile.FromError(client.IgnoreNotFound(err))
-	case written:
-		r.wroteWork(f, after)
-		if m, news := appliedTidings(&before.Status, &status); news {
-			r.herald.tell(f.work.ObjectMeta, m)
-		}
-		f.work = after
 	}
+	r.wroteWork(f, after)
+	if m, news := appliedTidings(&f.work.Status, &status); news {
+		r.herald.tell(f.work.ObjectMeta, m)
+	}
+	f.work = after
 	return reconcile.Done()
 }
 

@@ -142,7 +142,7 @@ func (e *evictor) markEviction(ctx context.Context, f *facts, start *metav1.Time
 	}
 	after := f.applied.DeepCopy()
 	after.Status.EvictionStartTime = start
-	if _, err := reconcile.PatchStatus(ctx, e.Spoke.GetClient(), f.applied, after); err != nil {
+	if err := reconcile.PutStatus(ctx, e.Spoke.GetClient(), after); err != nil {
 		return fmt.Errorf("marking the eviction: %w", err)
 	}
 	e.wroteApplied(f, after)

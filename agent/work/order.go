@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -18,28 +20,12 @@ const (
 // rank returns the place of a kind in the order of applying, by its name only (work contract, section 2.5): what others
 // build on comes first.
 func rank(kind string) int {
-	switch kind {
-	case "":
+	if kind == "" {
 		return rankBroken
-	case "PriorityClass", "Namespace", "CustomResourceDefinition", "StorageClass", "PersistentVolume",
-		"PodSecurityPolicy":
-		return 0
-	case "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
-		return 1
-	case "NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "ServiceAccount":
-		return 2
-	case "Secret", "ConfigMap", "PersistentVolumeClaim":
-		return 3
-	case "Service":
-		return 4
-	case "DaemonSet", "Pod", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler",
-		"StatefulSet", "Job", "CronJob":
-		return 5
-	case "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
-		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
-		return 6
 	}
-	return rankOther
+	// The plain plural is right for all kinds that have a place, and for others it does not matter.
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+	return place(resource.Resource)
 }
 
 // resourceRank is the rank of a resource as rank gives it for its kind: of what was made no more is known than that.
@@ -48,6 +34,11 @@ func resourceRank(group, resource string) int {
 	if strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") {
 		return rankOther
 	}
+	return place(resource)
+}
+
+// place is the table of both.
+func place(resource string) int {
 	switch resource {
 	case "priorityclasses", "namespaces", "customresourcedefinitions", "storageclasses", "persistentvolumes",
 		"podsecuritypolicies":

@@ -59,6 +59,9 @@ type run struct {
 	// spoke and hub are administrators without a limit.
 	spoke, hub client.WithWatch
 	figures    []Figure
+	// applied and removed are how long the agent took for all works, template what it left of one.
+	applied, removed time.Duration
+	template         template
 }
 
 // Run measures; the figures come in the order of the life of the works.
@@ -92,6 +95,7 @@ func (r *run) all(ctx context.Context) error {
 	}{
 		{"joining", r.join}, {"at rest", r.rest}, {"applying", r.apply}, {"changing", r.change}, {"disturbing", r.disturb},
 		{"idle", r.idle}, {"strangers", r.strangers}, {"deleting", r.remove},
+		{"the floor", r.floor},
 	} {
 		fmt.Fprintf(r.Log, "%s %s\n", time.Now().UTC().Format(time.TimeOnly), step.name)
 		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
@@ -131,11 +135,15 @@ func (r *run) noteTime(name string, value, budget time.Duration) {
 	r.note(name, value.Round(time.Millisecond).String(), budget.String(), value <= budget)
 }
 
-// noteRatio adds a time beside what the same took without an agent.
+// noteRatio adds a time beside what the same took without an agent; a budget of zero is none.
 func (r *run) noteRatio(name string, value, bare time.Duration, budget float64) {
 	ratio := float64(value) / float64(bare)
-	r.note(name, fmt.Sprintf("%s, %.2fx of %s bare", value.Round(time.Millisecond), ratio, bare.Round(time.Millisecond)),
-		fmt.Sprintf("%.1fx", budget), ratio <= budget)
+	measured := fmt.Sprintf("%s, %.2fx of %s bare", value.Round(time.Millisecond), ratio, bare.Round(time.Millisecond))
+	if budget == 0 {
+		r.note(name, measured, "", true)
+		return
+	}
+	r.note(name, measured, fmt.Sprintf("%.1fx", budget), ratio <= budget)
 }
 
 // wait waits for a pause.

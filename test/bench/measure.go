@@ -139,5 +139,9 @@ func (r *run) notePercentiles(name string, took []time.Duration, middle, worst t
 	} else {
 		r.note(name+", p50", at(0.50).Round(time.Millisecond).String(), "", true)
 	}
-	r.noteTime(name+", p99", at(0.99), worst)
+	if worst > 0 {
+		r.noteTime(name+", p99", at(0.99), worst)
+	} else {
+		r.note(name+", p99", at(0.99).Round(time.Millisecond).String(), "", true)
+	}
 }

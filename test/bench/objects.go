@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,12 +79,20 @@ func (r *run) bareDelete(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// availableWorks waits until all works are available, by a watch, and returns when the last one was.
-func (r *run) awaitAvailable(ctx context.Context) (time.Time, error) {
-	var list workv1.ManifestWorkList
-	events, err := r.hub.Watch(ctx, &list, client.InNamespace(clusterName))
+// watchWorks watches the works of the cluster.
+func (r *run) watchWorks(ctx context.Context) (watch.Interface, error) {
+	events, err := r.hub.Watch(ctx, &workv1.ManifestWorkList{}, client.InNamespace(clusterName))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("watching the works: %w", err)
+		return nil, fmt.Errorf("watching the works: %w", err)
+	}
+	return events, nil
+}
+
+// awaitAvailable waits until all works are available, by a watch, and returns when the last one was.
+func (r *run) awaitAvailable(ctx context.Context) (time.Time, error) {
+	events, err := r.watchWorks(ctx)
+	if err != nil {
+		return time.Time{}, err
 	}
 	defer events.Stop()
 	done := map[string]bool{}

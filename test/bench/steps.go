@@ -58,7 +58,11 @@ func (r *run) apply(ctx context.Context) error {
 		return fmt.Errorf("creating the works: %w", err)
 	}
 	name := fmt.Sprintf("%d works x %d objects until all are available", r.Works, r.Objects)
-	r.noteRatio(name, ended.Sub(began), bare, 1.5)
+	r.applied = ended.Sub(began)
+	r.noteRatio(name, r.applied, bare, 1.5)
+	if err := r.take(ctx); err != nil {
+		return err
+	}
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
@@ -79,7 +83,7 @@ func (r *run) change(ctx context.Context) error {
 		return err
 	}
 	defer events.Stop()
-	var took []time.Duration
+	var took, wrote []time.Duration
 	for n := range r.Changes {
 		value := fmt.Sprintf("change-%d", n)
 		next, err := r.work(r.Works/2, "0")
@@ -101,6 +105,7 @@ func (r *run) change(ctx context.Context) error {
 		if err := r.hub.Patch(ctx, after, client.MergeFrom(&have)); err != nil {
 			return fmt.Errorf("changing the work: %w", err)
 		}
+		wrote = append(wrote, time.Since(began))
 		applied := func(e watch.Event) bool { return e.Type != watch.Deleted && valueOf(e) == value }
 		if err := awaitEvent(ctx, events, applied); err != nil {
 			return err
@@ -108,6 +113,7 @@ func (r *run) change(ctx context.Context) error {
 		took = append(took, time.Since(began))
 	}
 	r.notePercentiles("one change to applied", took, 50*time.Millisecond, 100*time.Millisecond)
+	r.notePercentiles("of that, until the hub has taken the change", wrote, 0, 0)
 	return r.quiet(ctx)
 }
 
@@ -267,29 +273,29 @@ func (r *run) remove(ctx context.Context) error {
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
-	began := time.Now()
-	err = spread(ctx, r.Works, func(ctx context.Context, i int) error {
-		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: workName(i)}}
-		return r.hub.Delete(ctx, work)
-	})
-	if err != nil {
-		return fmt.Errorf("deleting the works: %w", err)
-	}
-	err = fleet.Wait(ctx, "everything to be gone", nil, func(ctx context.Context) error {
-		var works workv1.ManifestWorkList
-		if err := r.hub.List(ctx, &works, client.InNamespace(clusterName), client.Limit(1)); err != nil {
-			return err
-		}
-		if len(works.Items) > 0 {
-			return fleet.NotYet("works are left, such as %s", works.Items[0].Name)
-		}
-		return nil
-	})
-	took := time.Since(began)
+	events, err := r.watchWorks(ctx)
 	if err != nil {
 		return err
 	}
-	r.noteRatio("everything deleted until nothing is left", took, bare, 2)
+	defer events.Stop()
+	began := time.Now()
+	deleted := make(chan error, 1)
+	go func() {
+		deleted <- spread(ctx, r.Works, func(ctx context.Context, i int) error {
+			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: workName(i)}}
+			return r.hub.Delete(ctx, work)
+		})
+	}()
+	for range r.Works {
+		if err := awaitEvent(ctx, events, func(e watch.Event) bool { return e.Type == watch.Deleted }); err != nil {
+			return fmt.Errorf("waiting for everything to be gone: %w", err)
+		}
+	}
+	r.removed = time.Since(began)
+	if err := <-deleted; err != nil {
+		return fmt.Errorf("deleting the works: %w", err)
+	}
+	r.noteRatio("everything deleted until nothing is left", r.removed, bare, 2)
 	var left corev1.ConfigMapList
 	if err := r.spoke.List(ctx, &left, client.InNamespace(namespaceWorks)); err != nil {
 		return fmt.Errorf("looking for what is left: %w", err)

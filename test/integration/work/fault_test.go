@@ -19,7 +19,7 @@ import (
 func TestNothingIsOrphanedByACrash(t *testing.T) {
 	e := newEnv(t)
 	e.settings.fault = func(req *http.Request) bool {
-		return req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/status")
+		return req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/status")
 	}
 	broken := e.start()
 	w := e.work("w", e.configMap("kept", nil), e.configMap("dropped", nil))

@@ -20,7 +20,7 @@ import (
 func TestDeletionDoesNotWaitForTheHubToTakeAStatus(t *testing.T) {
 	e := newEnv(t)
 	e.settings.hubFault = func(req *http.Request) error {
-		if req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/status") {
+		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/status") {
 			return errors.New("the hub takes no status")
 		}
 		return nil
@@ -46,7 +46,7 @@ func TestASilentHubDoesNotHoldUpTheSpoke(t *testing.T) {
 	e := newEnv(t)
 	var asked atomic.Int32
 	e.settings.hubFault = func(req *http.Request) error {
-		if req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/status") {
+		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/status") {
 			asked.Add(1)
 			<-req.Context().Done()
 			return req.Context().Err()

@@ -1,0 +1,104 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// update keeps the object as the manifest says (strategy Update).
+func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	markSpec(desired)
+	for round := 1; ; round++ {
+		live, made, err := a.find(ctx, t, desired)
+		if err != nil || made {
+			return live, err
+		}
+		next, difference, mergeErr := merge(live, desired, t.owner, t.owned)
+		switch {
+		case errors.Is(mergeErr, errRecreate):
+			return a.recreate(ctx, t, live, desired)
+		case mergeErr != nil:
+			return live, fmt.Errorf("merging %s: %w", t.id(), mergeErr)
+		case difference == deltaNone, difference == deltaExtra && t.settled(live):
+			return live, nil
+		}
+		if err := t.allowRepair(); err != nil {
+			return live, err
+		}
+		written, err := a.spoke.update(ctx, t.resource, t.id(), next)
+		switch {
+		case err == nil:
+			if written.GetResourceVersion() != live.GetResourceVersion() {
+				t.tell(ctx, "updated")
+			}
+			return written, nil
+		case apierrors.IsConflict(err) && round < conflictRounds:
+			t.expected, t.heard = true, newsChanged
+		case apierrors.IsInvalid(err):
+			return a.afterRefusal(ctx, t, live, desired, err)
+		default:
+			return live, fmt.Errorf("updating %s: %w", t.id(), err)
+		}
+	}
+}
+
+// settled tells whether what the live object says beyond the manifest is known to be the work of the API server: it
+// said the same right after the last write, or this manifest is known to be applied, after a restart by the status, and
+// nobody else set any content since.
+func (t *task) settled(live *unstructured.Unstructured) bool {
+	known := t.prior.wish == t.wish && t.prior.content != (digest{})
+	if known && t.prior.content == digestOf(contentOf(live)) {
+		return true
+	}
+	return (t.current || known) && !foreignContent(live)
+}
+
+// afterRefusal deals with an update that the API server finds invalid. What can be made anew is. When
+// only fields that the manifest does not mention stand in the way, such as the selector of a Job or the volume of a
+// claim, the manifest is in force already and no more than the metadata is written.
+func (a *applier) afterRefusal(ctx context.Context, t *task, live, desired *unstructured.Unstructured, refusal error,
+) (*unstructured.Unstructured, error) {
+	if recreatable(t.gvk.GroupKind()) && immutable(refusal) {
+		return a.recreate(ctx, t, live, desired)
+	}
+	refusal = fmt.Errorf("updating %s: %w", t.id(), refusal)
+	if !contains(contentOf(live), contentOf(desired)) {
+		return live, refusal
+	}
+	next := live.DeepCopy()
+	next.SetManagedFields(nil)
+	if !mergeMeta(next, desired, t.owner, t.owned) {
+		return live, nil
+	}
+	written, err := a.spoke.update(ctx, t.resource, t.id(), next)
+	if err != nil {
+		return live, fmt.Errorf("updating the metadata of %s: %w", t.id(), err)
+	}
+	return written, nil
+}
+
+// recreate deletes an object that cannot be changed in place and makes it anew.
+func (a *applier) recreate(ctx context.Context, t *task, live, desired *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	if err := t.allowRepair(); err != nil {
+		return live, err
+	}
+	if err := a.spoke.remove(ctx, t.resource, t.id(), live.GetUID(), ""); err != nil && !apierrors.IsNotFound(err) {
+		return live, fmt.Errorf("deleting %s to make it anew: %w", t.id(), err)
+	}
+	log.FromContext(ctx).Info("made anew, for it cannot be changed in place", "object", t.id().String())
+	made, err := a.spoke.create(ctx, t.resource, t.id(), forRecreate(live, desired, t.owner, t.owned))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, fmt.Errorf("making %s anew: waiting for the original object to be deleted", t.id())
+	case err != nil:
+		return nil, fmt.Errorf("making %s anew: %w", t.id(), err)
+	}
+	return made, nil
+}
