@@ -11,20 +11,13 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/spokelet/spokelet/hub"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/manager"
 )
 
 //go:embed testdata/addons.yaml
@@ -64,46 +57,17 @@ func start(ctx context.Context) (func(), error) {
 
 // startHub runs the hub manager in this process.
 func startHub(ctx context.Context, plane *sandbox.ControlPlane) (stop func(), err error) {
-	identity, err := plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
-	if err != nil {
-		return nil, err
-	}
-	kubeconfig, err := plane.Kubeconfig(identity)
-	if err != nil {
-		return nil, err
-	}
 	ports, err := sandbox.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	shared.metrics = fmt.Sprintf("127.0.0.1:%d", ports[0])
-	config := hub.DefaultConfig()
-	config.Kubeconfig = filepath.Join(plane.Dir, "hub.kubeconfig")
-	config.Namespace, config.HealthAddress = names.NamespaceHub, "0"
-	config.MetricsAddress, config.AutoApprovedCSRUsers = shared.metrics, []string{trustedUser}
-	if err := os.WriteFile(config.Kubeconfig, kubeconfig, 0o600); err != nil {
+	config, err := manager.Configure(ctx, plane)
+	if err != nil {
 		return nil, err
 	}
+	shared.metrics = fmt.Sprintf("127.0.0.1:%d", ports[0])
+	config.LeaderElect = true
+	config.MetricsAddress, config.AutoApprovedCSRUsers = shared.metrics, []string{trustedUser}
 	shared.log = &logFile{}
-	l := logr.FromSlogHandler(slog.NewJSONHandler(io.MultiWriter(logOutput(), shared.log), nil))
-	ctrl.SetLogger(l)
-	run, cancel := context.WithCancel(ctrl.LoggerInto(ctx, l))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := hub.Run(run, config); err != nil {
-			fmt.Fprintln(os.Stderr, "the hub manager ended:", err)
-		}
-	}()
-	return func() { cancel(); <-done }, nil
-}
-
-// logOutput is the file that HUB_LOG names.
-func logOutput() io.Writer {
-	if path := os.Getenv("HUB_LOG"); path != "" {
-		if file, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
-			return file
-		}
-	}
-	return io.Discard
+	return manager.Start(ctx, config, shared.log), nil
 }

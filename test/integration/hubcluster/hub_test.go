@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,7 +48,7 @@ func TestDefinitionsAreInstalledAgainWithoutHarm(t *testing.T) {
 	require.NoError(t, err)
 	key := client.ObjectKey{Name: "managedclustersets.cluster.open-cluster-management.io"}
 	var before, after apiextensionsv1.CustomResourceDefinition
-	ctx := ctrl.LoggerInto(t.Context(), logger())
+	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())
 	identity, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountHub)
 	require.NoError(t, err)
 

@@ -4,15 +4,10 @@ package hubcluster_test
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -22,13 +17,11 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/hub"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/manager"
 )
 
 const (
@@ -72,48 +65,14 @@ func start(ctx context.Context) (func(), error) {
 
 // startHub runs the hub manager in this process until shared.stopHub is called.
 func startHub(ctx context.Context, plane *sandbox.ControlPlane) error {
-	identity, err := plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	config, err := manager.Configure(ctx, plane)
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := plane.Kubeconfig(identity)
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "hubcluster-")
-	if err != nil {
-		return err
-	}
-	config := hub.DefaultConfig()
-	config.Kubeconfig = filepath.Join(dir, "kubeconfig")
-	config.Namespace, config.InstallCRDs, config.HealthAddress = names.NamespaceHub, true, "0"
+	config.InstallCRDs, config.LeaderElect = true, true
 	config.AutoApprovedCSRUsers = []string{trustedUser}
-	if err := os.WriteFile(config.Kubeconfig, kubeconfig, 0o600); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctrl.LoggerInto(ctx, logger()))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := hub.Run(ctx, config); err != nil {
-			fmt.Fprintln(os.Stderr, "the hub manager ended:", err)
-		}
-	}()
-	shared.stopHub = func() { cancel(); <-done; _ = os.RemoveAll(dir) }
+	shared.stopHub = manager.Start(ctx, config)
 	return nil
-}
-
-// logger writes to the file that HUB_LOG names.
-func logger() logr.Logger {
-	out := io.Discard
-	if path := os.Getenv("HUB_LOG"); path != "" {
-		if file, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
-			out = file
-		}
-	}
-	l := logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-1)}))
-	ctrl.SetLogger(l)
-	return l
 }
 
 func newClient(cfg *rest.Config) (client.Client, error) {

@@ -4,26 +4,20 @@ package works_test
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os"
-	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/cert"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/hub"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/manager"
 )
 
 const (
@@ -75,46 +69,14 @@ func start(ctx context.Context) (func(), error) {
 
 // startHub runs the hub manager in this process until shared.stopHub is called.
 func startHub(ctx context.Context, plane *sandbox.ControlPlane) error {
-	identity, err := plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	config, err := manager.Configure(ctx, plane)
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := plane.Kubeconfig(identity)
-	if err != nil {
+	config.InstallCRDs, config.LeaderElect, config.NilExecutorValidating = true, true, true
+	if err := manager.ServeWebhook(plane, &config); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "works-")
-	if err != nil {
-		return err
-	}
-	config := hub.DefaultConfig()
-	config.Kubeconfig = filepath.Join(dir, "kubeconfig")
-	config.Namespace, config.HealthAddress, config.InstallCRDs = names.NamespaceHub, "0", true
-	ports, err := sandbox.FreePorts(1)
-	if err != nil {
-		return err
-	}
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-	if err != nil {
-		return err
-	}
-	config.NilExecutorValidating = true
-	config.WebhookBindAddress, config.WebhookPort, config.WebhookCertDir = "127.0.0.1", ports[0], dir
-	config.WebhookURL = "https://127.0.0.1:" + strconv.Itoa(ports[0]) + "/convert"
-	config.WebhookCAFile = filepath.Join(dir, "tls.crt")
-	for name, content := range map[string][]byte{"kubeconfig": kubeconfig, "tls.crt": certificate, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := hub.Run(ctx, config); err != nil {
-			fmt.Fprintln(os.Stderr, "the hub manager ended:", err)
-		}
-	}()
-	shared.stopHub = func() { cancel(); <-ended; _ = os.RemoveAll(dir) }
+	shared.stopHub = manager.Start(ctx, config)
 	return nil
 }

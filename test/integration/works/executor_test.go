@@ -1,0 +1,54 @@
+package works_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// TestTheShippedRoleGivesTheRightsOfTheAgent binds the ClusterRole that the installation brings for authors of works
+// without an executor, where such works take a right: it holds in the namespaces in which it is bound.
+// Row: work 6.3 webhook: nil executor without permission
+func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
+	w := newWorld(t)
+	w.checked()
+	author := w.author(w.cluster + "-ann")
+	err := author.Create(t.Context(), w.filled("plain", goodManifest))
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster, Name: "ann-without-executor"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.ClusterRoleWorkExecutor},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.cluster + "-ann"}},
+	})
+	// The authorizer of the API server learns of new bindings by a watch.
+	require.Eventually(t, func() bool {
+		return author.Create(t.Context(), w.filled("plain", goodManifest)) == nil
+	}, patience, tick)
+	other := w.filled("other", goodManifest)
+	other.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
+		Type:           workv1.ExecutorSubjectTypeServiceAccount,
+		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "apps", Name: "deployer"},
+	}}
+	err = author.Create(t.Context(), other)
+	require.True(t, apierrors.IsBadRequest(err), "the rights of others are not in it: %v", err)
+}
+
+// TestTheHubManagerMayWriteTheWorksOfAddOns: they have no executor, and must come through where that takes a right.
+func TestTheHubManagerMayWriteTheWorksOfAddOns(t *testing.T) {
+	w := newWorld(t)
+	w.checked()
+	config, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountHub)
+	require.NoError(t, err)
+	manager, err := client.New(config, client.Options{Scheme: shared.scheme})
+	require.NoError(t, err)
+	work := w.filled("addon-hello-deploy-0", goodManifest)
+	require.NoError(t, manager.Create(t.Context(), work))
+	require.NoError(t, manager.Delete(t.Context(), work))
+}
