@@ -31,6 +31,8 @@ TEST_PACKAGES ?= ./...
 BENCH_FLAGS ?=
 # Further flags for the soak.
 SOAK_FLAGS ?=
+# Further flags for the storm.
+STORM_FLAGS ?=
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1
 
@@ -70,6 +72,10 @@ bench: kube build ## Measure the agent against the budgets of the design (BENCH_
 .PHONY: soak
 soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLAGS='-duration 10m -seed 7 -v')
 	go run ./test/soak/cmd/soak $(SOAK_FLAGS)
+
+.PHONY: storm
+storm: kube build ## Edit a hub and a cluster at random, then compare everything (STORM_FLAGS='-seed 7 -edits 2000 -v')
+	go run ./test/storm/cmd/storm $(STORM_FLAGS)
 
 .PHONY: sandbox
 sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)

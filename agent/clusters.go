@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -72,7 +73,8 @@ func (a *agent) hostCache(clusterName string) cache.Options {
 			a.config.Namespace:  {},
 			cache.AllNamespaces: {LabelSelector: addon.SecretSelector(clusterName)},
 		}},
-		&corev1.Node{}: {Transform: agentcluster.StripNode},
+		&corev1.Node{}:                {Transform: agentcluster.StripNode},
+		&workv1.AppliedManifestWork{}: {UnsafeDisableDeepCopy: ptr.To(true)},
 	})
 }
 
@@ -82,23 +84,32 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 		return mgr, nil
 	}
 	return a.newCluster(mgr, a.spoke, apiutil.NewDynamicRESTMapper, map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Label: addon.SecretSelector(clusterName)},
-		&corev1.Node{}:   {Transform: agentcluster.StripNode},
+		&corev1.Secret{}:              {Label: addon.SecretSelector(clusterName)},
+		&corev1.Node{}:                {Transform: agentcluster.StripNode},
+		&workv1.AppliedManifestWork{}: {UnsafeDisableDeepCopy: ptr.To(true)},
 	})
 }
 
 // newHub returns the hub as far as it concerns one managed cluster; mgr will start it.
 func (a *agent) newHub(mgr ctrl.Manager, config *rest.Config, clusterName string) (cluster.Cluster, error) {
+	return a.newCluster(mgr, config, a.hubMapper, hubHolds(clusterName))
+}
+
+// hubHolds says what the agent keeps of the hub. Works are large and looked at often, so they, like the records of them
+// on the spoke, are read where they are kept and not copied: nobody but agent/work reads them, and it changes none.
+func hubHolds(clusterName string) map[client.Object]cache.ByObject {
 	own := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
-	return a.newCluster(mgr, config, a.hubMapper, map[client.Object]cache.ByObject{
+	works := own
+	works.UnsafeDisableDeepCopy = ptr.To(true)
+	return map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", clusterName)},
 		&certificatesv1.CertificateSigningRequest{}: {
 			Label: labels.SelectorFromSet(labels.Set{names.LabelClusterName: clusterName}),
 		},
 		&addonv1alpha1.ManagedClusterAddOn{}: own,
 		&addonv1beta1.ManagedClusterAddOn{}:  own,
-		&workv1.ManifestWork{}:               own,
-	})
+		&workv1.ManifestWork{}:               works,
+	}
 }
 
 func (a *agent) newCluster(

@@ -68,8 +68,18 @@ type Config struct {
 	EvictionGracePeriod time.Duration
 	// Workers is the number of ManifestWorks that are worked on at once.
 	Workers int
+	// MaxWatches is how many watches of the objects of works there are at most, WorkRelist how long one is trusted before
+	// it lists anew.
+	MaxWatches int
+	WorkRelist time.Duration
 	// MaxJSONRawLength is the longest raw JSON value of feedback, in bytes, where the gate for them is on.
 	MaxJSONRawLength int
+
+	// WorkCacheDir is the directory for copies of the ManifestWorks, by which the agent looks after them when it starts
+	// while the hub is away; empty keeps none.
+	WorkCacheDir string
+	// WorkCacheMiB is how much the copies may take there, in MiB.
+	WorkCacheMiB int
 
 	// SpokeQPS and SpokeBurst limit requests to the spoke; zero leaves that to priority and fairness of the server.
 	SpokeQPS   float32
@@ -129,7 +139,10 @@ func DefaultConfig() Config {
 		Claims:              cluster.ClaimRules{MaxCustom: cluster.DefaultMaxCustomClaims},
 		EvictionGracePeriod: time.Hour,
 		Workers:             10,
+		MaxWatches:          work.DefaultMaxWatches,
+		WorkRelist:          work.DefaultRelist,
 		MaxJSONRawLength:    work.DefaultMaxJSONRawLength,
+		WorkCacheMiB:        work.DefaultCacheBytes >> mebi,
 		HubQPS:              defaultHubQPS,
 		HubBurst:            defaultHubBurst,
 		LeaderElect:         true,

@@ -24,7 +24,8 @@
 //   - hubs.go, silence.go: of several hubs (feature gate MultipleHubs) this one denied the cluster or fell silent.
 //
 // A hub that is away stops nothing that does not need it; caches keep what they last saw and watches come back by
-// themselves. Before the hub has accepted the cluster the serving phase looks at it now and then, and watches the rest.
+// themselves. An agent that starts meanwhile looks after its works by the copies in its directory, in whatever phase
+// (works.go). Before the hub has accepted the cluster the serving phase looks at it now and then, and watches the rest.
 //
 // What the agent is doing stands in words in /healthz, /readyz and the log, also what a joining waits for, which nobody
 // may write into the ManagedCluster yet (report.go). mirror.go shows the stored credential as files for others.

@@ -66,9 +66,18 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&c.EvictionGracePeriod, "appliedmanifestwork-eviction-grace-period", c.EvictionGracePeriod,
 		"how long what was applied is kept when its ManifestWork is gone without a trace")
 	f.IntVar(&c.Workers, "workload-agent-workers", c.Workers, "number of ManifestWorks that are worked on at once")
+	f.IntVar(&c.MaxWatches, "work-max-watches", c.MaxWatches,
+		"number of watches of objects of ManifestWorks, each of a resource in a namespace; objects beyond are looked at every "+
+			"few minutes")
+	f.DurationVar(&c.WorkRelist, "work-relist-period", c.WorkRelist,
+		"how long a watch of objects of ManifestWorks is trusted before it lists anew, lengthened by up to a half")
 	f.IntVar(&c.MaxJSONRawLength, "max-json-raw-length", c.MaxJSONRawLength,
 		"longest raw JSON value of feedback, in bytes, with --feature-gates=RawFeedbackJsonString=true; the API takes no "+
 			"more than 1024 characters")
+	f.StringVar(&c.WorkCacheDir, "work-cache-dir", c.WorkCacheDir,
+		"directory for encrypted copies of the ManifestWorks, by which the agent looks after them when it starts while the "+
+			"hub is away; it must survive a restart; empty keeps none")
+	f.IntVar(&c.WorkCacheMiB, "work-cache-size", c.WorkCacheMiB, "how much --work-cache-dir may take, in MiB")
 	c.addHubFlags(f)
 	c.addProcessFlags(f)
 	c.addIgnoredFlags(f)

@@ -72,6 +72,9 @@ func (a *agent) join(
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	if err := a.worksWithoutHub(ctx, mgr, boot.server.Server, id.Cluster); err != nil {
+		return err
+	}
 	if err := a.setupPhase(mgr, a.newLookout(v, v.changed, end)); err != nil {
 		return err
 	}

@@ -82,10 +82,10 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 	}
 	v := view{found: found, stored: stored}
 	if err := a.connectSpoke(); err != nil {
-		return a.await(ctx, v, err.Error(), 0)
+		return a.await(ctx, v, err.Error(), 0, nil)
 	}
 	if !anyUsable(found) && v.storedServer() == nil {
-		return a.await(ctx, v, problems(found), 0)
+		return a.await(ctx, v, problems(found), 0, nil)
 	}
 	id, err := join.Identify(ctx, a.live, a.hubSecret(), csr.Identity{
 		Cluster: a.config.ClusterName, Agent: a.config.AgentID,
@@ -95,7 +95,7 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 	}
 	boot, why := a.chooseHub(ctx, v, id.Cluster)
 	if boot.server.Server == "" {
-		return a.await(ctx, v, why, pause)
+		return a.await(ctx, v, why, pause, nil)
 	}
 	return a.act(ctx, v, boot, id, why, pause)
 }
@@ -127,7 +127,7 @@ func (a *agent) act(
 		if !a.config.Gates.MultipleHubs {
 			pause = 0 // nothing but a change helps
 		}
-		return a.await(ctx, v, why+"; the stored credential cannot be used: "+verdict.Message, pause)
+		return a.await(ctx, v, why+"; the stored credential cannot be used: "+verdict.Message, pause, &id)
 	}
 	logger.Info("joining", "agent", id.Agent, "reason", verdict.Message)
 	if verdict.Reason != join.ReasonRefused {
@@ -180,8 +180,9 @@ func (a *agent) storedCredential(ctx context.Context) (*corev1.Secret, error) {
 	return &secret, nil
 }
 
-// await waits until what the choice was made by changes, and where the pause is not zero no longer than that.
-func (a *agent) await(ctx context.Context, v view, why string, pause time.Duration) error {
+// await waits until what the choice was made by changes, and where the pause is not zero no longer than that. With the
+// identity of a former credential it looks after the works of its hub meanwhile.
+func (a *agent) await(ctx context.Context, v view, why string, pause time.Duration, former *csr.Identity) error {
 	if a.state.set("waiting: " + why) {
 		ctrl.LoggerFrom(ctx).Info("waiting", "reason", why)
 	}
@@ -196,6 +197,11 @@ func (a *agent) await(ctx context.Context, v view, why string, pause time.Durati
 	}
 	lookout := a.newLookout(v, v.changed, end)
 	lookout.credential = true
+	if server := v.storedServer(); former != nil && server != nil {
+		if err := a.worksWithoutHub(ctx, mgr, server.Server, former.Cluster); err != nil {
+			return err
+		}
+	}
 	if err := a.setupPhase(mgr, lookout); err != nil {
 		return err
 	}

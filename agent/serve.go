@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spokelet/spokelet/agent/addon"
 	agentcluster "github.com/spokelet/spokelet/agent/cluster"
@@ -41,6 +40,7 @@ type serving struct {
 	boot             bootstrap
 	credential       join.Credential
 	wire             addonapi.Wire
+	applier          *work.Reconciler
 	heartbeat        *agentcluster.Heartbeat
 	keeper           *keeper
 	lookout          *lookout
@@ -69,12 +69,7 @@ func (s *serving) reconcilers() []reconciler {
 			NoClaims: !c.Gates.ClusterClaim, Properties: c.Gates.ClusterProperty, Period: c.Period,
 			Health: s.health, Heartbeat: s.heartbeat, Clock: now,
 		},
-		&work.Reconciler{
-			Cluster: id.Cluster, AgentID: c.AgentID, HubHash: work.HubHash(s.boot.server.Server), Hub: s.hub,
-			Spoke: s.spoke, EvictionGrace: c.EvictionGracePeriod, Workers: c.Workers, Clock: now,
-			RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength,
-			TellEvents: true, Metrics: metrics.Registry,
-		},
+		s.applier,
 	}
 	if c.Gates.AddonManagement {
 		list = append(list, &addon.Reconciler{
@@ -110,6 +105,12 @@ func (a *agent) serve(ctx context.Context, v view, boot bootstrap, credential jo
 	s.keeper = a.newKeeper(connection, credential, end)
 	s.lookout = a.newLookout(v, func(now []finding) string { return leadsElsewhere(boot.server, now) }, end)
 	if err := s.connect(ctx, connection); err != nil {
+		return err
+	}
+	if s.applier, err = a.works(ctx, s.spoke, s.hub, boot.server.Server, credential.Identity.Cluster); err != nil {
+		return err
+	}
+	if err := s.applier.SetupOffline(s.mgr); err != nil {
 		return err
 	}
 	for _, runnable := range s.runnables() {

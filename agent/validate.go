@@ -110,7 +110,9 @@ func (c *Config) validateNumbers() []error {
 		{"max-custom-cluster-claims", float64(c.Claims.MaxCustom), 0},
 		{"appliedmanifestwork-eviction-grace-period", float64(c.EvictionGracePeriod), 0},
 		{"workload-agent-workers", float64(c.Workers), 1},
+		{"work-max-watches", float64(c.MaxWatches), 1},
 		{"max-json-raw-length", float64(c.MaxJSONRawLength), 1},
+		{"work-cache-size", float64(c.WorkCacheMiB), 1},
 		{"kube-api-qps", float64(c.SpokeQPS), 0},
 		{"kube-api-burst", float64(c.SpokeBurst), 0},
 		{"hub-kube-api-qps", float64(c.HubQPS), 0},
@@ -119,6 +121,9 @@ func (c *Config) validateNumbers() []error {
 		if math.IsNaN(number.value) || number.value < number.min {
 			wrong = append(wrong, fmt.Errorf("--%s: must not be below %v", number.flag, number.min))
 		}
+	}
+	if c.WorkRelist < time.Minute {
+		wrong = append(wrong, fmt.Errorf("--work-relist-period: must not be below %s", time.Minute))
 	}
 	return wrong
 }

@@ -9,9 +9,11 @@ import (
 var hub embed.FS
 
 // Hub returns what the hub manager needs to run and clusters need to join, one YAML file each, in the order in which
-// it can be applied: namespaces, the service account of the hub manager and its rights, the bootstrap identity.
+// it can be applied: namespaces, the service account of the hub manager and its rights, the bootstrap identity, and a
+// role for those who write works without an executor.
 func Hub() [][]byte {
-	return hubFiles("namespaces.yaml", "service-account.yaml", "token-policy.yaml", "clusterrole.yaml", "bootstrap.yaml")
+	return hubFiles("namespaces.yaml", "service-account.yaml", "token-policy.yaml", "clusterrole.yaml", "bootstrap.yaml",
+		"work-executor.yaml")
 }
 
 // HubDeployment returns the Deployment of the hub manager and the Service of its webhook, one YAML file.

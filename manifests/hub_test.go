@@ -76,6 +76,19 @@ func TestTheHubManagerHoldsNoMoreThanItMust(t *testing.T) {
 	}
 }
 
+func TestTheRoleForWorksWithoutAnExecutorGivesNothingElse(t *testing.T) {
+	var rules []rbacv1.PolicyRule
+	for _, u := range hubObjects(t, manifests.Hub()) {
+		if u.GetKind() == "ClusterRole" && u.GetName() == "open-cluster-management:cluster-manager-work-executor-admin:webhook" {
+			rules = append(rules, typed[rbacv1.ClusterRole](t, u).Rules...)
+		}
+	}
+	assert.Equal(t, []rbacv1.PolicyRule{{
+		APIGroups: []string{"work.open-cluster-management.io"}, Resources: []string{"manifestworks"},
+		ResourceNames: []string{"system:serviceaccount::" + names.ServiceAccountAgent}, Verbs: []string{"execute-as"},
+	}}, rules)
+}
+
 func TestTheHubManagerMayChangeExactlyTheDefinitionsThatAreShipped(t *testing.T) {
 	var shipped, allowed []string
 	for _, u := range hubObjects(t, manifests.CRDs()) {

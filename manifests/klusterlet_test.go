@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"path"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -84,6 +85,15 @@ func TestKlusterletDeploymentIsHardened(t *testing.T) {
 	assert.True(t, *pod.Containers[0].SecurityContext.ReadOnlyRootFilesystem)
 	assert.NotNil(t, pod.Containers[0].LivenessProbe)
 	assert.NotEmpty(t, pod.Containers[0].Resources.Limits)
+
+	require.Len(t, pod.Volumes, 1)
+	require.NotNil(t, pod.Volumes[0].EmptyDir)
+	assert.Empty(t, pod.Volumes[0].EmptyDir.Medium, "memory does not outlive a reboot")
+	assert.Equal(t, pod.Volumes[0].Name, pod.Containers[0].VolumeMounts[0].Name)
+	args := strings.Join(pod.Containers[0].Args, " ")
+	assert.Contains(t, args, "--work-cache-dir="+pod.Containers[0].VolumeMounts[0].MountPath)
+	assert.Contains(t, args, "--work-cache-size=64")
+	assert.Greater(t, pod.Volumes[0].EmptyDir.SizeLimit.Value(), int64(64<<20), "a pod that passes the limit is evicted")
 }
 
 func TestKustomizationsNameEveryFile(t *testing.T) {

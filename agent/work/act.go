@@ -37,6 +37,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 		return reconcile.FromError(err)
 	}
 	results, outcome := r.applyAll(ctx, f, tasks, asked)
+	r.forgetUnserved(f, tasks)
 	unwanted := stale(f.manifests, tracked(f.applied))
 	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, unwanted)
 	outcome = outcome.And(reconcile.FromError(left.err)).And(reconcile.DoneUntil(left.wake))
@@ -81,7 +82,7 @@ func lightWork(work *workv1.ManifestWork) *workv1.ManifestWork {
 // wroteWork remembers the last write to the work.
 func (r *Reconciler) wroteWork(f *facts, work *workv1.ManifestWork) {
 	r.memory.change(f.holder, func(k *recall) {
-		k.work = written{uid: work.UID, version: work.ResourceVersion, at: f.now}
+		k.work = written{uid: work.UID, version: work.ResourceVersion, at: r.Clock.Now()}
 		k.fresh = ""
 	})
 }
@@ -90,7 +91,7 @@ func (r *Reconciler) wroteWork(f *facts, work *workv1.ManifestWork) {
 func (r *Reconciler) wroteApplied(f *facts, applied *workv1.AppliedManifestWork) {
 	r.memory.change(f.holder, func(k *recall) {
 		k.applied = written{
-			uid: applied.UID, version: applied.ResourceVersion, at: f.now,
+			uid: applied.UID, version: applied.ResourceVersion, at: r.Clock.Now(),
 			deleting: !applied.DeletionTimestamp.IsZero(),
 		}
 	})
@@ -101,7 +102,9 @@ func (r *Reconciler) wroteApplied(f *facts, applied *workv1.AppliedManifestWork)
 func (r *Reconciler) claim(f *facts) {
 	objects := map[identity]watchKey{}
 	for _, entry := range tracked(f.applied) {
-		objects[entryIdentity(entry)] = watchKey{resource: entryResource(entry), namespace: entry.Namespace}
+		if !awaits(f.manifests, entry) {
+			objects[entryIdentity(entry)] = watchKey{resource: entryResource(entry), namespace: entry.Namespace}
+		}
 	}
 	var groups []string
 	for i := range f.manifests {
@@ -124,7 +127,9 @@ func (r *Reconciler) tasks(f *facts) []task {
 	tasks := make([]task, len(f.manifests))
 	for i := range tasks {
 		m := &f.manifests[i]
-		tasks[i] = task{manifest: m, raw: f.work.Spec.Workload.Manifests[i].Raw, now: f.now}
+		tasks[i] = task{
+			manifest: m, raw: f.work.Spec.Workload.Manifests[i].Raw, now: f.now, offline: f.offline,
+		}
 		if m.err != nil {
 			continue
 		}
@@ -290,6 +295,11 @@ func (r *Reconciler) applyOne(ctx context.Context, h holder, t *task) result {
 		return t.refused()
 	}
 	res, rec, learned := r.applier.apply(ctx, t)
+	if kindGone(res.err) {
+		t.unserve()
+		t.vanished = true
+		return result{err: t.err, presence: presenceUnknown, readErr: t.err, lasting: true}
+	}
 	if learned {
 		r.counts.apply(res.err)
 		r.ledger.note(h, t.id(), rec)

@@ -35,6 +35,10 @@ type task struct {
 	current bool
 	// frozen tells that the manifest is complete and must not be applied again.
 	frozen bool
+	// offline tells that the manifest is that of a copy, by which nothing may be deleted.
+	offline bool
+	// vanished tells that the API server turned out not to serve the kind any more.
+	vanished bool
 	// repaired says what was done to an object that was right before and had been changed; empty when nothing was.
 	repaired string
 	// denied says that the executor of the work lacks rights; asked is the wish that it is asked about, and dared tells

@@ -41,6 +41,7 @@ const (
 		"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}}}}}}`
 )
 
+// Row: work 6.1 AP update/createonly/readonly/SSA tests
 func TestConfigurationIsInForce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(live *unstructured.Unstructured)

@@ -13,6 +13,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// Row: work 6.1 FC TestSyncManifestWorkController
 func TestPhase(t *testing.T) {
 	live, dying := metav1.ObjectMeta{}, metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: epoch}}
 	work := func(m metav1.ObjectMeta) *workv1.ManifestWork { return &workv1.ManifestWork{ObjectMeta: m} }
@@ -35,6 +36,7 @@ func TestPhase(t *testing.T) {
 	}
 }
 
+// Row: work 6.1 FC TestSyncUnamanagedAppliedWork
 func TestStageOfEviction(t *testing.T) {
 	start := metav1.NewTime(epoch)
 	for name, c := range map[string]struct {
@@ -74,6 +76,7 @@ func TestStageOfEviction(t *testing.T) {
 	}
 }
 
+// Row: work 6.1 MC TestOnAddFunc, TestOnUpdateFunc
 func TestWhatWakesAWork(t *testing.T) {
 	before := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Generation: 1, Labels: map[string]string{"a": "1"}, Finalizers: []string{names.FinalizerManifestWork},

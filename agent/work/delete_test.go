@@ -9,6 +9,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
+// Row: work 6.1 FC TestFinalize
+// Row: work 6.1 HP tests
 func TestJudge(t *testing.T) {
 	mine, other := ownerReference("w", "mine"), ownerReference("v", "other")
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "x"}

@@ -89,6 +89,7 @@ func TestWhatAnExecutorNeeds(t *testing.T) {
 	}
 }
 
+// Row: work 6.1 AU basic, cache, store tests: escalation
 func TestOnlyWhatHandsOutRightsIsTried(t *testing.T) {
 	assert.True(t, taskOn("", "x", rbacTask).grantsRights())
 	assert.False(t, taskOn("", "x", rbacTask, readOnlyTask).grantsRights())

@@ -123,7 +123,7 @@ func (w *rbacWatcher) follow(ctx context.Context, one rbacWatch) {
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(one.lists, one.client),
 		one.kind, one.store, cache.ReflectorOptions{Name: "agent.work", TypeDescription: string(one.from)})
 	told := false
-	keepWatching(ctx, reflector, string(one.from), func(err error) {
+	keepWatching(ctx, reflector, string(one.from), 0, func(err error) {
 		w.bindings.lost(one.from)
 		switch {
 		case ctx.Err() != nil:

@@ -9,6 +9,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
+// Row: work 6.1 HP tests
 func TestHubHash(t *testing.T) {
 	hash := HubHash("https://hub.example:6443")
 	assert.Len(t, hash, 64)
@@ -66,6 +67,7 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
+// Row: work 6.1 MC TestKindOrder, TestParseAndSortManifests, TestApplyManifestsInDependencyOrder
 func TestRank(t *testing.T) {
 	kinds := []string{"Namespace", "ClusterRole", "ServiceAccount", "ConfigMap", "Service", "Deployment", "APIService", "X", ""}
 	for i := 1; i < len(kinds); i++ {
@@ -75,6 +77,7 @@ func TestRank(t *testing.T) {
 	assert.Equal(t, rankOther, rank("Ingress"))
 }
 
+// Row: work 6.1 HP tests
 func TestOptionFor(t *testing.T) {
 	update := &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeServerSideApply}
 	read := &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeReadOnly}
@@ -122,6 +125,7 @@ func TestOptionFor(t *testing.T) {
 	}
 }
 
+// Row: work 6.1 MC TestManageOwner
 func TestOwnedBy(t *testing.T) {
 	id := identity{Resource: "configmaps", Namespace: "default", Name: "x"}
 	rule := workv1.OrphaningRule{Resource: "configmaps", Namespace: "default", Name: "x"}

@@ -139,6 +139,8 @@ func TestNewsAboutAbsence(t *testing.T) {
 	assert.Equal(t, newsNone, newsOf(&there, nil))
 }
 
+// Row: work 6.1 AP TestCache, TestCurrentReadWriteCache
+// Weakness: W14
 func TestLedgerHoldsObjectsOfSeveralWorks(t *testing.T) {
 	l, one, two := newWoken(), holder{name: "one"}, holder{name: "two"}
 	l.claim(one, claims("a", "b"), nil)

@@ -44,6 +44,7 @@ func configMap(name string) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"ns"}}`
 }
 
+// Row: work 6.1 MC TestBuildResourceMeta, TestBuildManifestResourceMeta
 func TestReadManifest(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw     string

@@ -24,6 +24,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 
 func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
+// Row: work 6.1 AP update/createonly/readonly/SSA tests
 func TestMergeContent(t *testing.T) {
 	for name, c := range map[string]struct {
 		live, desired string
@@ -167,6 +168,7 @@ func TestMergeContent(t *testing.T) {
 	}
 }
 
+// Row: work 6.1 AP update/createonly/readonly/SSA tests
 func TestMergeMeta(t *testing.T) {
 	owner := ownerReference("hash-w", "uid")
 	other := ownerReference("hash-other", "uid2")
@@ -197,6 +199,7 @@ func TestMergeMeta(t *testing.T) {
 	assert.Empty(t, forCreate(desired, owner, false).GetOwnerReferences())
 }
 
+// Row: work 6.1 HP tests
 func TestWithOwner(t *testing.T) {
 	mine := ownerReference("w", "new")
 	old := mine

@@ -148,6 +148,9 @@ func (p phase) String() string {
 		return "drain"
 	case phaseApply:
 		return "apply"
+	case phaseOffline:
+		return "offline"
+	case phaseUnknown:
 	}
 	return "unknown"
 }
@@ -172,7 +175,7 @@ func newGauges(registerer prometheus.Registerer, l *ledger, m *memory) *gauges {
 			"taken down without one.", labelState),
 		objects: desc("spokelet_work_objects", "Objects on the spoke that some work holds."),
 		watches: desc("spokelet_work_watches", "Watches of a resource in a namespace: wanted, and of these refused by "+
-			"the API server.", labelState),
+			"the API server, or beyond as many as the agent may have.", labelState),
 		blocked: desc("spokelet_work_deletion_blocked", "Objects that were told to go and are still there after a while."),
 	}
 }
@@ -210,17 +213,25 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	tell(g.objects, size.objects)
 	tell(g.watches, size.wanted, "wanted")
 	tell(g.watches, size.refused, "refused")
+	tell(g.watches, size.beyond, "beyond")
 	tell(g.blocked, g.memory.blocked())
 }
 
 // sizes is how much the ledger holds.
-type sizes struct{ works, applied, objects, wanted, refused int }
+type sizes struct{ works, applied, objects, wanted, refused, beyond int }
 
 // size counts what the ledger holds.
 func (l *ledger) size() sizes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := sizes{objects: len(l.objects), wanted: len(l.watched), refused: len(l.broken)}
+	s := sizes{objects: len(l.objects), wanted: len(l.watched)}
+	for _, why := range l.broken {
+		if why == beyondBound {
+			s.beyond++
+		} else {
+			s.refused++
+		}
+	}
 	for h := range l.holders {
 		if h.applied {
 			s.applied++

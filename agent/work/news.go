@@ -1,6 +1,9 @@
 package work
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // newsOf tells what a sighting adds to a record. A move of the object that touched neither content nor metadata, and
 // that nobody reads feedback from, is put into the record at once and is no news.
@@ -47,14 +50,10 @@ func (l *ledger) definitions(h holder) int {
 }
 
 // watches returns the watches that are wanted.
-func (l *ledger) watches() map[watchKey]struct{} {
+func (l *ledger) watches() map[watchKey]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	wanted := make(map[watchKey]struct{}, len(l.watched))
-	for key := range l.watched {
-		wanted[key] = struct{}{}
-	}
-	return wanted
+	return maps.Clone(l.watched)
 }
 
 // refuse marks a watch that the API server does not allow, and wakes its holders once so that they look for

@@ -24,6 +24,10 @@ type facts struct {
 	stale bool
 	// manifests is the reading of the spec.
 	manifests []manifest
+	// offline tells that the hub has not listed its works yet, and that work is its copy of before, with the label; nil
+	// then says nothing.
+	offline bool
+	label   copyLabel
 }
 
 // phase is what a pass is about.
@@ -42,11 +46,19 @@ const (
 	phaseDrain
 	// phaseApply: the objects are to be as the work says.
 	phaseApply
+	// phaseUnknown: the hub is away and there is no copy of the work that can be used.
+	phaseUnknown
+	// phaseOffline: the hub is away; the objects are to stay as the copy of the work says.
+	phaseOffline
 )
 
 // phase decides what the pass is about.
 func (f *facts) phase() phase {
 	switch {
+	case f.offline && f.work == nil:
+		return phaseUnknown
+	case f.offline && !f.stale:
+		return phaseOffline
 	case f.work == nil && f.applied != nil:
 		return phaseAbandon
 	case f.work == nil:
@@ -64,6 +76,9 @@ func (f *facts) phase() phase {
 // observe collects the facts about a work.
 func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	f := &facts{now: r.Clock.Now(), holder: holder{name: name}}
+	if r.offline() {
+		return r.observeOffline(ctx, f)
+	}
 	work := &workv1.ManifestWork{}
 	err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Namespace: r.Cluster, Name: name}, work)
 	switch {
@@ -126,6 +141,9 @@ func (r *Reconciler) checkLag(f *facts) {
 	}
 	f.stale = known.work.lag(f.work.UID, f.work.ResourceVersion, true, f.now) ||
 		known.applied.lag(uid, version, deleting, f.now) || known.work.left(f.work.UID, f.now)
+	if !f.stale {
+		r.believe(f, known)
+	}
 }
 
 // readManifests reads the spec: what each manifest means and where its kind is served. A spec is read once; only what

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -57,6 +59,12 @@ type Reconciler struct {
 	// OrderPatience is how long an object that does not go holds up those that are deleted after it; 0 means
 	// DefaultOrderPatience.
 	OrderPatience time.Duration
+	// MaxWatches is how many watches of objects there are at most; objects beyond are looked at every five to seven minutes.
+	// 0 means DefaultMaxWatches.
+	MaxWatches int
+	// Relist is how long a watch of objects is trusted before it lists anew, lengthened by up to a half; 0 means
+	// DefaultRelist.
+	Relist time.Duration
 	// TellEvents makes Events on the hub tell what happens to works; the agent must be allowed to create and patch them.
 	TellEvents bool
 	// Metrics receives what is counted, see metrics.go; nil keeps it to ourselves.
@@ -66,6 +74,8 @@ type Reconciler struct {
 	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means DefaultMaxJSONRawLength. The API takes no more than
 	// 1024 characters whatever stands here.
 	MaxJSONRawLength int
+	// Cache has copies of the works, for a restart while the hub is away; nil keeps none.
+	Cache *Cache
 
 	mapper  meta.RESTMapper
 	ledger  *ledger
@@ -77,33 +87,41 @@ type Reconciler struct {
 	queues  queues
 	herald  *herald
 	counts  *counters
+	// absence is nil when nothing is done before the hub has listed its works.
+	absence *absence
 }
 
-// queues are the queues of the two controllers, for the events of the spoke.
+// queues are the queues of the controllers, for the events of the spoke and for copies.
 type queues struct {
-	works, applied workqueue.TypedRateLimitingInterface[ctrl.Request]
+	works, applied, copies workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
 // SetupWithManager registers the two controllers of the package: one for works and one for AppliedManifestWorks that
 // have no work any more. The manager, or whoever starts it, must also start Hub and Spoke.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.absence == nil {
+		if err := r.SetupOffline(mgr); err != nil {
+			return err
+		}
+	}
 	if err := r.complete(); err != nil {
 		return err
 	}
-	options := reconcile.Options(r.Workers)
-	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work").WithOptions(options).
-		WatchesRawSource(source.Func(r.start)).
-		WatchesRawSource(r.worksSource()).
-		WatchesRawSource(r.appliedSource()).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up agent.work: %w", err)
-	}
-	e := &evictor{Reconciler: r}
 	if err := r.addReporters(mgr); err != nil {
 		return err
 	}
-	err = ctrl.NewControllerManagedBy(mgr).Named("agent.work.eviction").WithOptions(reconcile.Options(evictionWorkers)).
+	if r.Cache != nil {
+		if err := r.setupCopier(mgr); err != nil {
+			return err
+		}
+	}
+	if r.absence != nil {
+		close(r.absence.admitted)
+	} else if err := r.setupWorks(mgr, r.worksSource()); err != nil {
+		return err
+	}
+	e := &evictor{Reconciler: r}
+	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work.eviction").WithOptions(reconcile.Options(evictionWorkers)).
 		WatchesRawSource(source.Func(e.start)).
 		WatchesRawSource(e.worksSource()).
 		WatchesRawSource(e.appliedSource()).
@@ -114,8 +132,29 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// complete fills in what was left out and builds the parts.
+// setupWorks registers the controller of works, whose works come from a source.
+func (r *Reconciler) setupWorks(mgr ctrl.Manager, works source.Source) error {
+	if r.Metrics != nil && r.Cache != nil {
+		if err := mgr.Add(newCopyGauges(r)); err != nil {
+			return fmt.Errorf("adding the metrics of the copies of works: %w", err)
+		}
+	}
+	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work").WithOptions(reconcile.Options(r.Workers)).
+		WatchesRawSource(source.Func(r.start)).
+		WatchesRawSource(works).
+		WatchesRawSource(r.appliedSource()).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up agent.work: %w", err)
+	}
+	return nil
+}
+
+// complete fills in what was left out and builds the parts, once.
 func (r *Reconciler) complete() error {
+	if r.ledger != nil {
+		return nil
+	}
 	if r.AgentID == "" {
 		r.AgentID = r.HubHash
 	}
@@ -152,8 +191,11 @@ func (r *Reconciler) complete() error {
 	if r.counts, err = newCounters(r.Metrics); err != nil {
 		return err
 	}
-	r.mapper = r.Spoke.GetRESTMapper()
-	r.watcher = newWatcher(metas)
+	kinds := r.Spoke.GetRESTMapper()
+	r.mapper = &kindMapper{RESTMapper: kinds, known: kinds, fresh: func() (meta.RESTMapper, error) {
+		return apiutil.NewDynamicRESTMapper(r.Spoke.GetConfig(), r.Spoke.GetHTTPClient())
+	}}
+	r.watcher = newWatcher(metas, cmp.Or(r.MaxWatches, DefaultMaxWatches), cmp.Or(r.Relist, DefaultRelist))
 	r.ledger = newLedger(r.wake, r.watcher.signal)
 	r.watcher.ledger = r.ledger
 	r.applier = applier{
@@ -200,8 +242,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	phase := f.phase()
 	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()
+	if phase == phaseApply {
+		if err := r.tellLearned(ctx, f); err != nil {
+			return reconcile.FromError(err).Settle(f.now)
+		}
+	}
+	r.outdate(f, phase)
+	defer r.keep(f, phase)
 	var outcome reconcile.Outcome
 	switch phase {
+	case phaseUnknown:
+	case phaseOffline:
+		outcome = r.applyOffline(ctx, f)
 	case phaseGone:
 		r.forget(f)
 	case phaseAbandon:

@@ -103,7 +103,7 @@ func (r *Reconciler) deleteApplied(ctx context.Context, f *facts) error {
 		return nil
 	}
 	r.memory.change(f.holder, func(k *recall) {
-		k.applied = written{uid: f.applied.UID, version: f.applied.ResourceVersion, at: f.now, deleting: true}
+		k.applied = written{uid: f.applied.UID, version: f.applied.ResourceVersion, at: r.Clock.Now(), deleting: true}
 	})
 	return nil
 }
@@ -167,7 +167,7 @@ func (r *Reconciler) releaseApplied(ctx context.Context, f *facts) error {
 // appliedGone remembers that the AppliedManifestWork is gone, whatever a cache may say for a moment.
 func (r *Reconciler) appliedGone(f *facts) {
 	uid := f.applied.UID
-	r.memory.change(f.holder, func(k *recall) { k.applied = written{uid: uid, at: f.now, gone: true} })
+	r.memory.change(f.holder, func(k *recall) { k.applied = written{uid: uid, at: r.Clock.Now(), gone: true} })
 	r.ledger.claim(f.holder, nil, nil)
 	f.applied = nil
 }
@@ -194,7 +194,7 @@ func (r *Reconciler) releaseWork(ctx context.Context, f *facts) error {
 		return fmt.Errorf("releasing the ManifestWork: %w", err)
 	}
 	if len(after.Finalizers) == 0 {
-		r.memory.change(f.holder, func(k *recall) { k.work = written{uid: f.work.UID, at: f.now, gone: true} })
+		r.memory.change(f.holder, func(k *recall) { k.work = written{uid: f.work.UID, at: r.Clock.Now(), gone: true} })
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// worksSource wakes a work when it comes, goes, or changes in anything but its status and annotations.
-func (r *Reconciler) worksSource() source.Source {
+// worksSource wakes a work when it comes, goes, or changes in anything but its annotations and what we write ourselves.
+func (r *Reconciler) worksSource() source.SyncingSource {
 	return source.Kind(r.Hub.GetCache(), &workv1.ManifestWork{},
 		&handler.TypedEnqueueRequestForObject[*workv1.ManifestWork]{},
 		predicate.TypedFuncs[*workv1.ManifestWork]{
@@ -26,7 +26,8 @@ func (r *Reconciler) worksSource() source.Source {
 				return e.Object.Namespace == r.Cluster
 			},
 			UpdateFunc: func(e event.TypedUpdateEvent[*workv1.ManifestWork]) bool {
-				return e.ObjectNew.Namespace == r.Cluster && workChanged(e.ObjectOld, e.ObjectNew)
+				return e.ObjectNew.Namespace == r.Cluster &&
+					(workChanged(e.ObjectOld, e.ObjectNew) || r.workTouched(e.ObjectOld, e.ObjectNew))
 			},
 			DeleteFunc: func(e event.TypedDeleteEvent[*workv1.ManifestWork]) bool {
 				return e.Object.Namespace == r.Cluster
@@ -60,7 +61,7 @@ func (r *Reconciler) appliedSource() source.Source {
 		predicate.TypedFuncs[*workv1.AppliedManifestWork]{
 			CreateFunc: func(event.TypedCreateEvent[*workv1.AppliedManifestWork]) bool { return false },
 			UpdateFunc: func(e event.TypedUpdateEvent[*workv1.AppliedManifestWork]) bool {
-				return appliedChanged(e.ObjectOld, e.ObjectNew)
+				return appliedChanged(e.ObjectOld, e.ObjectNew) || r.appliedTouched(e.ObjectOld, e.ObjectNew)
 			},
 		})
 }

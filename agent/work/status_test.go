@@ -24,6 +24,7 @@ func find(t *testing.T, conditions []metav1.Condition, name string) metav1.Condi
 	return *c
 }
 
+// Row: work 6.1 SC TestSyncManifestWork
 func TestConcludeManifest(t *testing.T) {
 	rules := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 	values := []workv1.FeedbackValue{{Name: "v"}}
@@ -104,6 +105,7 @@ func TestConcludeManifest(t *testing.T) {
 }
 
 // Row: work 6.2 observedGeneration/lastTransitionTime
+// Row: work 6.1 SC TestStatusFeedback
 func TestTransitionTimes(t *testing.T) {
 	m := read(t, configMap("a"))[0]
 	m.option.feedback = []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
@@ -141,6 +143,7 @@ func TestTransitionTimes(t *testing.T) {
 }
 
 // Weakness: W6
+// Row: work 6.1 MC TestAllInCondition
 func TestConcludeWork(t *testing.T) {
 	absent, unknown := result{presence: presenceAbsent}, result{err: errors.New("x"), readErr: errors.New("x")}
 	for name, c := range map[string]struct {

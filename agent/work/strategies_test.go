@@ -13,6 +13,7 @@ import (
 )
 
 // Weakness: W39
+// Row: work 6.1 MC TestUpdateStrategy, TestServerSideApplyConflict
 func TestUnknownStrategyIsTold(t *testing.T) {
 	m := &manifest{
 		gvk:      schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},

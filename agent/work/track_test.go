@@ -24,6 +24,7 @@ func namesOf(list []workv1.AppliedManifestResourceMeta) []string {
 	return out
 }
 
+// Row: work 6.1 MC appliedmanifestwork TestSyncManifestWork
 func TestStale(t *testing.T) {
 	list := []workv1.AppliedManifestResourceMeta{entryOf("a", "1"), entryOf("b", "2"), entryOf("c", "3")}
 	for name, c := range map[string]struct {
@@ -49,6 +50,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
+// Row: work 6.1 MC appliedmanifestwork TestSyncManifestWork
 func TestTrack(t *testing.T) {
 	manifests := read(t, configMap("here"), configMap("absent"), configMap("unknown"), `{"kind":"ConfigMap"}`)
 	results := []result{

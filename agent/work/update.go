@@ -86,6 +86,9 @@ func (a *applier) afterRefusal(ctx context.Context, t *task, live, desired *unst
 // recreate deletes an object that cannot be changed in place and makes it anew.
 func (a *applier) recreate(ctx context.Context, t *task, live, desired *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
+	if t.offline {
+		return live, fmt.Errorf("%s cannot be changed in place; it is made anew when the hub is back", t.id())
+	}
 	if err := t.allowRepair(); err != nil {
 		return live, err
 	}

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 const (
@@ -24,19 +27,22 @@ const (
 	endedPause = 100 * time.Millisecond
 )
 
-// watcher keeps one metadata-only watch for each resource and namespace that the ledger wants, and tells the ledger
-// what it sees. It stores nothing but what the ledger keeps, and it never holds up a pass: before a watch has started,
+// watcher keeps one metadata-only watch for each resource and namespace that the ledger wants, up to a limit, and tells
+// the ledger what it sees. It stores nothing but what the ledger keeps, and it never holds up a pass: before a watch has started,
 // the requests of the pass itself are the truth.
 type watcher struct {
 	client metadata.Interface
 	ledger *ledger
+	// limit is how many watches there are at most, relist how long one is trusted before it lists anew.
+	limit  int
+	relist time.Duration
 	// moved holds one signal when the set of wanted watches changed.
 	moved chan struct{}
 }
 
 // newWatcher returns a watcher that does nothing until run.
-func newWatcher(client metadata.Interface) *watcher {
-	return &watcher{client: client, moved: make(chan struct{}, 1)}
+func newWatcher(client metadata.Interface, limit int, relist time.Duration) *watcher {
+	return &watcher{client: client, limit: limit, relist: relist, moved: make(chan struct{}, 1)}
 }
 
 // signal says that the set of wanted watches changed; it never blocks.
@@ -57,15 +63,17 @@ func (w *watcher) run(ctx context.Context) {
 			stop()
 		}
 	}()
+	told := false
 	for {
-		wanted := w.ledger.watches()
+		chosen, beyond := choose(w.ledger.watches(), func(key watchKey) bool { return running[key] != nil }, w.limit)
 		for key, stop := range running {
-			if _, keep := wanted[key]; !keep {
+			if !slices.Contains(chosen, key) {
 				stop()
 				delete(running, key)
 			}
 		}
-		for key := range wanted {
+		w.leave(ctx, beyond, &told)
+		for _, key := range chosen {
 			if running[key] != nil {
 				continue
 			}
@@ -79,6 +87,18 @@ func (w *watcher) run(ctx context.Context) {
 		case <-w.moved:
 		}
 	}
+}
+
+// leave has the objects of watches beyond the limit looked at every few minutes instead, and says so once.
+func (w *watcher) leave(ctx context.Context, beyond []watchKey, told *bool) {
+	for _, key := range beyond {
+		w.ledger.refuse(key, beyondBound)
+	}
+	if len(beyond) > 0 && !*told {
+		log.FromContext(ctx).Info(beyondBound+", so the objects of some are only looked at every few minutes; allow more"+
+			" to have them repaired at once", "allowed", w.limit, "beyond", len(beyond), "such as", beyond[0].String())
+	}
+	*told = len(beyond) > 0
 }
 
 // follow lists and watches one resource in one namespace until the context ends.
@@ -95,7 +115,11 @@ func (w *watcher) follow(ctx context.Context, key watchKey) {
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, w.client),
 		&metav1.PartialObjectMetadata{}, &sightings{ledger: w.ledger, key: key},
 		cache.ReflectorOptions{Name: "agent.work", TypeDescription: key.String()})
-	keepWatching(ctx, reflector, key.String(), func(err error) {
+	relist := reconcile.Spread(w.relist, relistSpread, key.String())
+	keepWatching(ctx, reflector, key.String(), relist, func(err error) {
+		if ctx.Err() == nil && kindGone(err) {
+			w.ledger.listed(key, nil, "") // what was of that kind is gone with it
+		}
 		if ctx.Err() == nil && refused(err) {
 			w.refuse(ctx, key, err)
 		}
@@ -103,11 +127,13 @@ func (w *watcher) follow(ctx context.Context, key watchKey) {
 }
 
 // keepWatching lists and watches until ctx ends, again after a pause whenever it stops; ended hears each time how it
-// stopped, before the pause.
-func keepWatching(ctx context.Context, reflector *cache.Reflector, what string, ended func(err error)) {
+// stopped, before the pause. After relist it lists anew, which shows what a watch may have missed; zero is never.
+func keepWatching(
+	ctx context.Context, reflector *cache.Reflector, what string, relist time.Duration, ended func(err error),
+) {
 	pause := firstPause
 	for ctx.Err() == nil {
-		err := reflector.ListAndWatchWithContext(ctx)
+		err := listAndWatch(ctx, reflector, relist)
 		ended(err)
 		switch {
 		case ctx.Err() != nil:
@@ -124,6 +150,20 @@ func keepWatching(ctx context.Context, reflector *cache.Reflector, what string, 
 			pause = min(2*pause, lastPause)
 		}
 	}
+}
+
+// listAndWatch lists and watches once, for relist at most unless that is zero.
+func listAndWatch(ctx context.Context, reflector *cache.Reflector, relist time.Duration) error {
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if relist > 0 {
+		within, cancel = context.WithTimeout(ctx, relist)
+	}
+	defer cancel()
+	err := reflector.ListAndWatchWithContext(within)
+	if within.Err() != nil {
+		return nil // what was cut off says nothing of the API server
+	}
+	return err
 }
 
 // refuse tells the ledger that a watch is not allowed and says so once.

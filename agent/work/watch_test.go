@@ -32,11 +32,19 @@ type running struct {
 // run starts a watcher that ends with the test; prepare may change the fake before.
 func run(t *testing.T, prepare func(*fake.FakeMetadataClient)) *running {
 	t.Helper()
+	return runWith(t, DefaultMaxWatches, DefaultRelist, prepare)
+}
+
+// runWith is run with a limit and a time of trust.
+func runWith(
+	t *testing.T, limit int, relist time.Duration, prepare func(*fake.FakeMetadataClient),
+) *running {
+	t.Helper()
 	scheme := fake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	r := &running{client: fake.NewSimpleMetadataClient(scheme), woken: map[holder]int{}}
 	prepare(r.client)
-	r.watcher = newWatcher(r.client)
+	r.watcher = newWatcher(r.client, limit, relist)
 	r.ledger = newLedger(func(h holder) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -67,6 +75,7 @@ func partial(name, version string) *metav1.PartialObjectMetadata {
 	}
 }
 
+// Row: work 6.1 OR tests
 func TestWatcherFollowsWhatIsClaimed(t *testing.T) {
 	events := watch.NewFake()
 	var mu sync.Mutex

@@ -98,6 +98,9 @@ const (
 	SecretBootstrap = "bootstrap-hub-kubeconfig" //nolint:gosec // the name of a Secret, not a credential
 	// SecretHub holds the agent's own hub credential in the agent's namespace.
 	SecretHub = "hub-kubeconfig-secret" //nolint:gosec // the name of a Secret, not a credential
+	// SecretWorkCache holds the key of the copies of works that the agent keeps on disk, in the agent's namespace. It is
+	// Spokelet's own addition.
+	SecretWorkCache = "spokelet-work-cache"
 	// LeaseCluster is the heartbeat of a cluster in its hub namespace.
 	LeaseCluster = "managed-cluster-lease"
 	// FieldManagerWork is the field manager and user agent of writes to the spoke.

@@ -297,6 +297,7 @@ func TestDeletionCosts(t *testing.T) {
 
 // TestWatchesGoWithTheObjects removes the last object of a kind from a living work.
 // Weakness: W29
+// Row: work 6.1 OR tests
 func TestWatchesGoWithTheObjects(t *testing.T) {
 	e := newEnv(t)
 	var open atomic.Int32

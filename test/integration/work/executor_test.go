@@ -215,6 +215,7 @@ func TestABindingIsAskedAboutAgainWhenItsRoleChanges(t *testing.T) {
 
 // Row: work 6.2 executor: cache permission change
 // Weakness: W21
+// Weakness: W20
 func TestRightsThatChangeAreHeardOf(t *testing.T) {
 	user := func(e *env) rbacv1.Subject {
 		return rbacv1.Subject{

@@ -175,6 +175,7 @@ func TestRawFeedback(t *testing.T) {
 // Row: work 6.2 statusfeedback: DaemonSet well-known
 // Row: work 6.2 statusfeedback: wildcard all
 // Row: work 6.2 statusfeedback: first match wins
+// Row: work 6.1 SC TestStatusFeedback
 func TestFeedbackIsChosenByPattern(t *testing.T) {
 	e := newEnv(t)
 	e.start()

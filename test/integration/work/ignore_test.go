@@ -48,6 +48,7 @@ func (e *env) put(name, key, value string) {
 
 // Row: work 6.2 updatestrategy: ignoreFields onSpokeChange
 // Weakness: W16
+// Row: work 6.3 SSA ignoreFields
 func TestIgnoreOnSpokeChange(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()

@@ -142,6 +142,7 @@ func TestSharedObjectLivesUntilItsLastWorkGoes(t *testing.T) {
 	assert.False(t, e.get(&cm, e.cluster, "a"))
 }
 
+// Row: work 6.2 foreground: delete MW eventually
 func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 	e := newEnv(t)
 	e.start()
@@ -169,6 +170,7 @@ func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 	e.eventually("the work is gone", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, "w") })
 }
 
+// Row: work 6.2 foreground: stale manifest removed once gone
 func TestStaleObjectStaysListedUntilGone(t *testing.T) {
 	e := newEnv(t)
 	e.start()
@@ -251,6 +253,7 @@ func TestWorkThatVanishesIsEvictedAfterItsGrace(t *testing.T) {
 }
 
 // Row: work 6.2 unmanaged: same agent removed on new hub
+// Row: work 6.3 adjacent: multi-hub
 func TestHubSwitchKeepsTheObjects(t *testing.T) {
 	e := newEnv(t)
 	first := e.start()

@@ -151,6 +151,8 @@ type settings struct {
 	// patience is OrderPatience of the agent, events its TellEvents.
 	patience time.Duration
 	events   bool
+	// cache is the directory for copies of works; empty keeps none.
+	cache string
 }
 
 // env is what one test works with: a cluster of its own and an administrator of both sides.
@@ -255,6 +257,7 @@ func (e *env) start() *agent {
 	require.NoError(e, mgr.Add(hub))
 	require.NoError(e, mgr.Add(spoke))
 	require.NoError(e, (&work.Reconciler{
+		Cache:   e.openCache(),
 		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
 		EvictionGrace: e.settings.grace, OrderPatience: e.settings.patience, TellEvents: e.settings.events,
 		RawFeedback: e.settings.rawFeedback,

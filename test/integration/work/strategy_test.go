@@ -71,6 +71,7 @@ func TestServerSideApplyOwnsWhatItApplies(t *testing.T) {
 }
 
 // Row: work 6.2 updatestrategy: SSA conflict
+// Row: work 6.1 MC TestUpdateStrategy, TestServerSideApplyConflict
 func TestServerSideApplyConflict(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()
@@ -359,6 +360,7 @@ func TestSwitchOfDeleteOption(t *testing.T) {
 
 // TestAdoption has an object that exists before its work: it is adopted, and goes with it.
 // Weakness: W24
+// Row: work 6.1 MC TestSync / TestFailedToApplyResource
 func TestAdoption(t *testing.T) {
 	e := newEnv(t)
 	e.create(e.configMap("a", map[string]string{"theirs": "1"}))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/spokelet/spokelet/internal/names"
 )
+
+// shippedRole is the ClusterRole for authors of works without an executor, by the name that it has on an OCM hub.
+const shippedRole = "open-cluster-management:cluster-manager-work-executor-admin:webhook"
 
 // TestTheShippedRoleGivesTheRightsOfTheAgent binds the ClusterRole that the installation brings for authors of works
 // without an executor, where such works take a right: it holds in the namespaces in which it is bound.
@@ -24,7 +28,7 @@ func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 	w.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.cluster, Name: "ann-without-executor"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.ClusterRoleWorkExecutor},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shippedRole},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.cluster + "-ann"}},
 	})
 	// The authorizer of the API server learns of new bindings by a watch.
@@ -40,7 +44,8 @@ func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
 	require.True(t, apierrors.IsBadRequest(err), "the rights of others are not in it: %v", err)
 }
 
-// TestTheHubManagerMayWriteTheWorksOfAddOns: they have no executor, and must come through where that takes a right.
+// TestTheHubManagerMayWriteTheWorksOfAddOns: they have no executor, and must come through where that takes a right, also
+// when it is not our webhook that asks for it.
 func TestTheHubManagerMayWriteTheWorksOfAddOns(t *testing.T) {
 	w := newWorld(t)
 	w.checked()
@@ -51,4 +56,12 @@ func TestTheHubManagerMayWriteTheWorksOfAddOns(t *testing.T) {
 	work := w.filled("addon-hello-deploy-0", goodManifest)
 	require.NoError(t, manager.Create(t.Context(), work))
 	require.NoError(t, manager.Delete(t.Context(), work))
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: workv1.GroupName, Resource: "manifestworks", Verb: "execute-as", Namespace: w.cluster,
+			Name: "system:serviceaccount::klusterlet-work-sa",
+		},
+	}}
+	require.NoError(t, manager.Create(t.Context(), review))
+	require.True(t, review.Status.Allowed)
 }

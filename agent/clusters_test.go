@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// TestCachesHoldWhatIsNeeded looks at what every cache of the agent drops, and that works, the largest objects of all,
+// are not copied to be looked at.
+// Weakness: W43
+func TestCachesHoldWhatIsNeeded(t *testing.T) {
+	holds := hubHolds("cluster1")
+	all := options(holds)
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+		Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "hub"}},
+	}}
+	kept, err := all.DefaultTransform(work)
+	require.NoError(t, err)
+	assert.Equal(t, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "w"}}, kept)
+	works := 0
+	for object, by := range holds {
+		assert.Nil(t, by.Transform, "%T has the transformation of all", object)
+		if _, is := object.(*workv1.ManifestWork); is {
+			works++
+			assert.True(t, ptr.Deref(by.UnsafeDisableDeepCopy, false))
+			require.Len(t, by.Namespaces, 1)
+			assert.Contains(t, by.Namespaces, "cluster1", "the works of other clusters are theirs")
+		}
+	}
+	assert.Equal(t, 1, works)
+	for object, by := range (&agent{}).hostCache("cluster1").ByObject {
+		if _, is := object.(*workv1.AppliedManifestWork); is {
+			works++
+			assert.True(t, ptr.Deref(by.UnsafeDisableDeepCopy, false))
+		}
+	}
+	assert.Equal(t, 2, works)
+}

@@ -1,0 +1,103 @@
+package work
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+func TestWhichCopiesMayBeUsed(t *testing.T) {
+	spec := workv1.AppliedManifestWorkSpec{HubHash: "hub", AgentID: "agent", ManifestWorkName: "w"}
+	label := copyLabel{Applied: "u"}
+	record := func(change func(*workv1.AppliedManifestWork)) *workv1.AppliedManifestWork {
+		a := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: spec}
+		change(a)
+		return a
+	}
+	for sentence, c := range map[string]struct {
+		applied *workv1.AppliedManifestWork
+		why     string
+	}{
+		"the record is as it was":               {record(func(*workv1.AppliedManifestWork) {}), ""},
+		"there is no record":                    {nil, "there is no AppliedManifestWork"},
+		"the record was made anew":              {record(func(a *workv1.AppliedManifestWork) { a.UID = "v" }), "another one"},
+		"the record is of another agent":        {record(func(a *workv1.AppliedManifestWork) { a.Spec.AgentID = "b" }), "another hub"},
+		"the record is of another hub":          {record(func(a *workv1.AppliedManifestWork) { a.Spec.HubHash = "b" }), "another hub"},
+		"the record, and with it all, is going": {record(func(a *workv1.AppliedManifestWork) { a.DeletionTimestamp = ptr.To(metav1.Now()) }), "being deleted"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			why := unusable(c.applied, label, spec)
+			if c.why == "" {
+				assert.Empty(t, why)
+				return
+			}
+			assert.Contains(t, why, c.why)
+		})
+	}
+}
+
+func TestWithoutTheHubNothingNewIsMade(t *testing.T) {
+	manifests := read(t, configMap("known"), configMap("new"), `{`)
+	withholdUnknown(manifests, []workv1.AppliedManifestResourceMeta{entryOf("known", "1")})
+	require.NoError(t, manifests[0].err)
+	require.ErrorIs(t, manifests[1].err, errWithheld)
+	require.Error(t, manifests[2].err)
+	assert.NotErrorIs(t, manifests[2].err, errWithheld)
+}
+
+func TestThePhaseWithoutTheHub(t *testing.T) {
+	work, applied := &workv1.ManifestWork{}, &workv1.AppliedManifestWork{}
+	going := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.Now())}}
+	for sentence, c := range map[string]struct {
+		facts facts
+		want  phase
+	}{
+		"a work that is not known is not gone":          {facts{offline: true}, phaseUnknown},
+		"nor is it abandoned":                           {facts{offline: true, applied: applied}, phaseUnknown},
+		"a copy is kept to":                             {facts{offline: true, work: work, applied: applied}, phaseOffline},
+		"also when it is from the time of its deletion": {facts{offline: true, work: going, applied: applied}, phaseOffline},
+		"a cache that lags is waited for":               {facts{offline: true, work: work, stale: true}, phaseStale},
+		"with the hub all is as ever":                   {facts{work: work, applied: applied}, phaseApply},
+	} {
+		t.Run(sentence, func(t *testing.T) { assert.Equal(t, c.want, c.facts.phase()) })
+	}
+}
+
+func TestWhatIsToldOfCompletions(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, ObservedGeneration: 1}
+	}
+	state := func(name string, conditions ...metav1.Condition) workv1.ManifestCondition {
+		return workv1.ManifestCondition{
+			ResourceMeta: workv1.ManifestResourceMeta{Kind: "Job", Resource: "jobs", Name: name}, Conditions: conditions,
+		}
+	}
+	status := func(list ...workv1.ManifestCondition) workv1.ManifestWorkStatus {
+		return workv1.ManifestWorkStatus{ResourceStatus: workv1.ManifestResourceStatus{Manifests: list}}
+	}
+	done := condition(workv1.ManifestComplete, metav1.ConditionTrue, rulePrefix+"d")
+	open := condition(workv1.ManifestComplete, metav1.ConditionFalse, rulePrefix+"d")
+	for sentence, c := range map[string]struct {
+		hub, learned workv1.ManifestWorkStatus
+		complete     bool
+		news         bool
+	}{
+		"what became complete is told":             {status(state("a")), status(state("a", done)), true, true},
+		"what was not complete is, too":            {status(state("a", open)), status(state("a", done)), true, true},
+		"what the hub knows is not told again":     {status(state("a", done)), status(state("a", done)), true, false},
+		"what is not complete is left to the pass": {status(state("a", done)), status(state("a", open)), true, false},
+		"what left the work is nobody's":           {status(state("a")), status(state("b", done)), false, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := &facts{now: time.Unix(5, 0), work: &workv1.ManifestWork{Status: c.hub}}
+			told, news := withCompletions(f, &c.learned)
+			assert.Equal(t, c.news, news)
+			assert.Equal(t, c.complete, completed(&told.ResourceStatus.Manifests[0]))
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/spokelet/spokelet/agent/work"
+)
+
+// works returns the reconciler of works of a hub and a cluster, with the copies of them that are on disk. hub is nil in
+// a phase without one.
+func (a *agent) works(
+	ctx context.Context, spoke, hub cluster.Cluster, server, clusterName string,
+) (*work.Reconciler, error) {
+	c := &a.config
+	r := &work.Reconciler{
+		Cluster: clusterName, AgentID: c.AgentID, HubHash: work.HubHash(server), Hub: hub, Spoke: spoke,
+		EvictionGrace: c.EvictionGracePeriod, Workers: c.Workers, Clock: a.clock,
+		MaxWatches: c.MaxWatches, Relist: c.WorkRelist,
+		RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength,
+		TellEvents: true, Metrics: metrics.Registry,
+	}
+	if c.WorkCacheDir == "" {
+		return r, nil
+	}
+	var err error
+	r.Cache, err = work.OpenCache(ctx, work.CacheConfig{
+		Dir: c.WorkCacheDir, MaxBytes: int64(c.WorkCacheMiB) << mebi, Secrets: a.live, Namespace: c.Namespace,
+		HubHash: r.HubHash, Cluster: clusterName,
+	})
+	return r, err
+}
+
+// mebi turns MiB into bytes.
+const mebi = 20
+
+// worksWithoutHub adds to the manager of a phase that has no credential for its hub what looks after the works that are
+// on disk.
+func (a *agent) worksWithoutHub(ctx context.Context, mgr ctrl.Manager, server, clusterName string) error {
+	if a.config.WorkCacheDir == "" {
+		return nil
+	}
+	spoke, err := a.newSpoke(mgr, clusterName)
+	if err != nil {
+		return err
+	}
+	r, err := a.works(ctx, spoke, nil, server, clusterName)
+	if err != nil {
+		return err
+	}
+	return r.SetupOffline(mgr)
+}
