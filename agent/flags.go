@@ -67,8 +67,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"how long what was applied is kept when its ManifestWork is gone without a trace")
 	f.IntVar(&c.Workers, "workload-agent-workers", c.Workers, "number of ManifestWorks that are worked on at once")
 	f.IntVar(&c.MaxWatches, "work-max-watches", c.MaxWatches,
-		"number of watches of objects of ManifestWorks, each of a resource in a namespace; objects beyond are looked at every "+
-			"few minutes")
+		"number of watches of objects of ManifestWorks, each of a resource in a namespace; objects beyond are looked at "+
+			"every few minutes")
 	f.DurationVar(&c.WorkRelist, "work-relist-period", c.WorkRelist,
 		"how long a watch of objects of ManifestWorks is trusted before it lists anew, lengthened by up to a half")
 	f.IntVar(&c.MaxJSONRawLength, "max-json-raw-length", c.MaxJSONRawLength,

@@ -58,8 +58,8 @@
 //
 // An agent that starts while the hub is away knows its works by copies on disk (offline*.go). Until the hub has listed
 // its works, a pass keeps what the AppliedManifestWork lists as the copy says, and does nothing else: a copy may be
-// old, so nothing new is made, deleted or evicted by it, and the hub is not spoken to. The copies are sealed, with a key of the
-// spoke that is good for one directory only, and each is removed before what it says is out of date.
+// old, so nothing new is made, deleted or evicted by it, and the hub is not spoken to. The copies are sealed, with a
+// key of the spoke that is good for one directory only, and each is removed before what it says is out of date.
 //
 // Events on the hub regard the ManifestWork and tell what changed: ApplyFailed, ApplyRecovered, DriftRepaired,
 // DeletionBlocked, EvictionStarted, EvictionStopped, Evicted. What happens again is counted up in the same Event, and

@@ -51,7 +51,7 @@ func TestASpecIsReadOnce(t *testing.T) {
 	assert.False(t, noted)
 
 	broken.work.Generation = 2
-	assert.Error(t, r.readManifests(broken)[0].err, "a new generation is read")
+	require.Error(t, r.readManifests(broken)[0].err, "a new generation is read")
 	other := workOf([]byte("{"))
 	other.work.UID = "another"
 	assert.Error(t, r.readManifests(other)[0].err, "and so is another work of the same name")

@@ -59,8 +59,8 @@ type Reconciler struct {
 	// OrderPatience is how long an object that does not go holds up those that are deleted after it; 0 means
 	// DefaultOrderPatience.
 	OrderPatience time.Duration
-	// MaxWatches is how many watches of objects there are at most; objects beyond are looked at every five to seven minutes.
-	// 0 means DefaultMaxWatches.
+	// MaxWatches is how many watches of objects there are at most; objects beyond are looked at every five to seven
+	// minutes. 0 means DefaultMaxWatches.
 	MaxWatches int
 	// Relist is how long a watch of objects is trusted before it lists anew, lengthened by up to a half; 0 means
 	// DefaultRelist.

@@ -31,7 +31,9 @@ func (r *run) take(ctx context.Context) error {
 	if err := r.spoke.List(ctx, &list); err != nil {
 		return fmt.Errorf("reading the AppliedManifestWorks: %w", err)
 	}
-	i := slices.IndexFunc(list.Items, func(a workv1.AppliedManifestWork) bool { return a.Spec.ManifestWorkName == key.Name })
+	i := slices.IndexFunc(list.Items, func(a workv1.AppliedManifestWork) bool {
+		return a.Spec.ManifestWorkName == key.Name
+	})
 	if i < 0 {
 		return fmt.Errorf("no AppliedManifestWork of %s", key.Name)
 	}
@@ -51,12 +53,14 @@ func (r *run) floor(ctx context.Context) error {
 	}
 	floors := make([]floorWork, r.Works)
 	began := time.Now()
-	if err := spread(ctx, r.Works, func(ctx context.Context, i int) error { return r.floorApply(ctx, i, &floors[i]) }); err != nil {
+	apply := func(ctx context.Context, i int) error { return r.floorApply(ctx, i, &floors[i]) }
+	if err := spread(ctx, r.Works, apply); err != nil {
 		return fmt.Errorf("applying without an agent: %w", err)
 	}
 	r.noteRatio("applying beside the same requests without an agent", r.applied, time.Since(began), 0)
 	began = time.Now()
-	if err := spread(ctx, r.Works, func(ctx context.Context, i int) error { return r.floorDelete(ctx, &floors[i]) }); err != nil {
+	remove := func(ctx context.Context, i int) error { return r.floorDelete(ctx, &floors[i]) }
+	if err := spread(ctx, r.Works, remove); err != nil {
 		return fmt.Errorf("deleting without an agent: %w", err)
 	}
 	r.noteRatio("deleting beside the same requests without an agent", r.removed, time.Since(began), 0)
