@@ -71,39 +71,17 @@ func (r *run) quiet(ctx context.Context) error {
 	})
 }
 
-// memory returns the resident memory of the agent, and the part of it that is no mapped file, in bytes.
-func (r *run) memory() (resident, anonymous float64, err error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cluster.Agent.PID()))
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading the memory of the agent: %w", err)
-	}
-	for line := range strings.SplitSeq(string(raw), "\n") {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		kilobytes, err := strconv.ParseFloat(fields[1], 64)
-		if err != nil {
-			continue
-		}
-		switch fields[0] {
-		case "VmRSS:":
-			resident = kilobytes * 1024
-		case "RssAnon:":
-			anonymous = kilobytes * 1024
-		}
-	}
-	return resident, anonymous, nil
-}
-
+// noteMemory adds what the agent has resident; a budget of zero is none.
 func (r *run) noteMemory(name string, budget float64) error {
-	resident, anonymous, err := r.memory()
+	found, err := footprint(r.cluster.Agent.PID())
 	if err != nil {
 		return err
 	}
-	resident, anonymous = resident/mebibyte, anonymous/mebibyte
-	r.note(name, fmt.Sprintf("%.1f MiB, of which %.1f are no mapped program", resident, anonymous),
-		fmt.Sprintf("%.0f MiB", budget), resident <= budget)
+	if budget == 0 {
+		r.note(name, found.String(), "", true)
+		return nil
+	}
+	r.note(name, found.String(), fmt.Sprintf("%.0f MiB", budget), found.Resident() <= budget*mebibyte)
 	return nil
 }
 

@@ -19,12 +19,18 @@ import (
 // settled is how long nothing may be asked before the agent counts as at rest.
 const settled = 3 * time.Second
 
-// rest waits until the agent is at rest and looks at its memory.
+// rest waits until the agent is at rest and looks at its memory, then and after a while.
 func (r *run) rest(ctx context.Context) error {
 	if err := r.createNamespaces(ctx); err != nil {
 		return err
 	}
 	if err := r.quiet(ctx); err != nil {
+		return err
+	}
+	if err := r.noteMemory("memory after the start", 0); err != nil {
+		return err
+	}
+	if err := wait(ctx, r.Idle); err != nil {
 		return err
 	}
 	return r.noteMemory("memory at rest, joined, no works", 32)
@@ -72,7 +78,7 @@ func (r *run) apply(ctx context.Context) error {
 	}
 	per := float64(n) / float64(r.Works*r.Objects)
 	r.note("requests to the cluster per object applied", fmt.Sprintf("%.2f", per), "1.2", per <= 1.205)
-	return r.noteMemory(fmt.Sprintf("memory with %d objects", r.Works*r.Objects), 48)
+	return r.noteMemory(fmt.Sprintf("memory after %d objects were applied", r.Works*r.Objects), 48)
 }
 
 // change changes one work again and again and measures until its object says so.
@@ -228,12 +234,12 @@ func (r *run) idle(ctx context.Context) error {
 	r.note(fmt.Sprintf("requests over %s at rest, leases and watches aside", r.Idle), fmt.Sprint(n), "0", n == 0)
 	milli := 1000 * float64(after-before) / float64(time.Since(began))
 	r.note("processor at rest", fmt.Sprintf("%.1fm", milli), "2m", milli <= 2)
-	return nil
+	return r.noteMemory(fmt.Sprintf("memory at rest with %d objects", r.Works*r.Objects), 48)
 }
 
 // strangers puts ten thousand objects that are nobody's beside those of the works.
 func (r *run) strangers(ctx context.Context) error {
-	before, _, err := r.memory()
+	before, err := footprint(r.cluster.Agent.PID())
 	if err != nil {
 		return err
 	}
@@ -254,11 +260,11 @@ func (r *run) strangers(ctx context.Context) error {
 	if err := wait(ctx, settled); err != nil {
 		return err
 	}
-	after, _, err := r.memory()
+	after, err := footprint(r.cluster.Agent.PID())
 	if err != nil {
 		return err
 	}
-	more := (after - before) / mebibyte
+	more := (after.Resident() - before.Resident()) / mebibyte
 	r.note("memory for 10,000 Secrets and ConfigMaps that are nobody's", fmt.Sprintf("%+.1f MiB", more), "+10 MiB",
 		more <= 10)
 	return nil
