@@ -12,6 +12,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent/cluster"
@@ -58,6 +59,13 @@ func Run(ctx context.Context, config Config) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
+	if config.GiveBackMemory {
+		config.WrapTransport = chain(newThrift(clock.RealClock{}, func() {
+			if err := giveBack(); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "giving back memory")
+			}
+		}).wrap, config.WrapTransport)
+	}
 	a, err := newAgent(config)
 	if err != nil {
 		return err

@@ -96,6 +96,8 @@ type Config struct {
 	MetricsAddress string
 	// PprofAddress serves /debug/pprof; "0" is off.
 	PprofAddress string
+	// GiveBackMemory gives memory back after the start and after each burst of work.
+	GiveBackMemory bool
 	// Verbosity is the highest level of log lines that are written.
 	Verbosity int
 
@@ -149,6 +151,7 @@ func DefaultConfig() Config {
 		HealthAddress:       off,
 		MetricsAddress:      off,
 		PprofAddress:        off,
+		GiveBackMemory:      true,
 		ignored:             ignored{workSource: "kube"},
 
 		HubTimeout: defaultHubTimeout, UnauthorizedAfter: defaultUnauthorizedAfter, Period: defaultPeriod,

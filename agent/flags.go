@@ -120,6 +120,9 @@ func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 		"address for /healthz and /readyz over http; 0 is off")
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.PprofAddress, "pprof-bind-address", c.PprofAddress, "address for /debug/pprof over http; 0 is off")
+	f.BoolVar(&c.GiveBackMemory, "give-back-memory", c.GiveBackMemory,
+		"give memory back after the start and after each burst of work: free heap, and on Linux pages of the program, "+
+			"which come back when they are used")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
 }
 
