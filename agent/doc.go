@@ -31,7 +31,8 @@
 // may write into the ManagedCluster yet (report.go). mirror.go shows the stored credential as files for others.
 //
 // Memory is part of the promise. Caches hold only what the reconcilers read, without managed fields; the work
-// reconciler watches metadata alone; and the garbage collector runs at twice its usual pace unless GOGC says otherwise.
+// reconciler watches metadata alone; the garbage collector runs at twice its usual pace unless GOGC says otherwise; and
+// when a burst of work is over, memory that rest does not need is given back (memory.go).
 //
 // serve.go lists everything that serves, in one function.
 package agent
