@@ -50,8 +50,8 @@ type agent struct {
 
 // Run runs the agent until ctx ends, which is no error. An error is a configuration that can never work, and says what
 // is wrong with it. Everything else, a bootstrap kubeconfig that is missing or broken too, is told and tried again.
-// It turns the garbage collector up unless GOGC is set, and gives memory of the process back when it has no work, unless
-// the configuration says otherwise.
+// It turns the garbage collector up unless GOGC is set, and gives memory back when a burst of work is over unless the
+// configuration says otherwise.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
