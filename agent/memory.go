@@ -18,7 +18,7 @@ const (
 	// burst is after how many requests memory is worth giving back. At rest an agent sends one or two in a minute.
 	burst = 100
 	// calm is how long there must be no request before it is given back.
-	calm = 5 * time.Second
+	calm = 2 * time.Second
 )
 
 // thrift gives memory back when a burst of work is over: the start, or works that came. It looks at requests, because

@@ -174,12 +174,9 @@ func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error 
 	return c.waitControllers(ctx)
 }
 
-// process is a program of the control plane. Its heap is small, since a control plane here holds little: by default it
-// would be collected many times a second, which a server with a heap of its usual size is not. That was a fifth of all
-// processor time.
 func (c *ControlPlane) process(program string, args []string) *Process {
 	return &Process{
-		Name: program + " of " + c.Name, Path: filepath.Join(c.assets, program), Args: args, Env: []string{"GOGC=400"},
+		Name: program + " of " + c.Name, Path: filepath.Join(c.assets, program), Args: args,
 		LogPath: filepath.Join(c.Dir, program+".log"),
 	}
 }
