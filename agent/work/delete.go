@@ -49,8 +49,9 @@ const (
 )
 
 // judge decides about an entry whose live object was read; live is nil when there is none. An entry without UID is an
-// intent: there the owner reference alone says that the object is ours.
-func judge(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav1.Object) verdict {
+// intent: there the owner reference alone says that the object is ours. spared tells that the work orphans the object,
+// which no pass may have done yet.
+func judge(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav1.Object, spared bool) verdict {
 	if live == nil {
 		return verdictForget
 	}
@@ -58,7 +59,7 @@ func judge(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav
 	switch {
 	case !ours:
 		return verdictForget
-	case others:
+	case others, spared:
 		return verdictDisown
 	case entry.UID != "" && entry.UID != string(live.GetUID()):
 		return verdictForget
@@ -118,9 +119,9 @@ func (l *drained) holdsUntil(patience time.Duration) time.Time {
 // and returns what is not gone yet. The holder must have claimed them. They go rank by rank in the reverse of the order
 // in which they were applied, those of one rank at once. A rank begins when the one before it is gone; one that does
 // not go holds up the others for the patience, so that an object with a finalizer that nobody removes does not keep
-// what has nothing to do with it for ever.
+// what has nothing to do with it for ever. What spared says of stays and only loses its owner.
 func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time.Time,
-	entries []workv1.AppliedManifestResourceMeta,
+	entries []workv1.AppliedManifestResourceMeta, spared func(identity) bool,
 ) drained {
 	var left drained
 	queue := deletionOrder(entries)
@@ -131,7 +132,7 @@ func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time
 			break
 		}
 		end := rankEnd(queue)
-		d.drainRank(ctx, h, owner, now, queue[:end], &left)
+		d.drainRank(ctx, h, owner, now, queue[:end], spared, &left)
 		queue = queue[end:]
 	}
 	for _, held := range left.held {
@@ -147,14 +148,14 @@ func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time
 
 // drainRank tells the objects of one rank to go, several at a time, and adds what is not gone to left.
 func (d *drainer) drainRank(ctx context.Context, h holder, owner types.UID, now time.Time,
-	rank []workv1.AppliedManifestResourceMeta, left *drained,
+	rank []workv1.AppliedManifestResourceMeta, spared func(identity) bool, left *drained,
 ) {
 	var mu sync.Mutex
 	group := errgroup.Group{}
 	group.SetLimit(width)
 	for _, entry := range rank {
 		group.Go(func() error {
-			rec, pending, err := d.dismiss(ctx, h, owner, now, entry)
+			rec, pending, err := d.dismiss(ctx, h, owner, now, entry, spared(entryIdentity(entry)))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -197,7 +198,7 @@ func tellable(err error) string {
 
 // dismiss makes one object go, with as few requests as its record allows, and tells whether its entry must stay.
 func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now time.Time,
-	entry workv1.AppliedManifestResourceMeta,
+	entry workv1.AppliedManifestResourceMeta, spared bool,
 ) (record, bool, error) {
 	id, resource := entryIdentity(entry), entryResource(entry)
 	rec, heard := d.ledger.look(h, id)
@@ -207,7 +208,7 @@ func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now ti
 	if rec.deleting && heard == newsNone && now.Before(rec.look) {
 		return rec, true, nil
 	}
-	if heard == newsNone && !rec.deleting && rec.sole && rec.exists &&
+	if heard == newsNone && !rec.deleting && rec.sole && rec.exists && !spared &&
 		(entry.UID == "" || entry.UID == string(rec.uid)) {
 		gone, err := d.spoke.retire(ctx, resource, id, rec.uid, rec.version)
 		if !apierrors.IsConflict(err) {
@@ -225,7 +226,7 @@ func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now ti
 		base: rec.base, checked: now, exists: true, version: live.GetResourceVersion(), uid: live.GetUID(),
 		generation: live.GetGeneration(), meta: fingerprint(live), since: rec.since, because: rec.because,
 	}
-	switch judge(entry, owner, live) {
+	switch judge(entry, owner, live, spared) {
 	case verdictDisown:
 		return rec, false, d.disown(ctx, entry, owner, live)
 	case verdictWait:
@@ -243,7 +244,7 @@ func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now ti
 	return rec, false, nil
 }
 
-// disown takes our owner reference from an object that others own too.
+// disown takes our owner reference from an object that stays.
 func (d *drainer) disown(ctx context.Context, entry workv1.AppliedManifestResourceMeta, owner types.UID,
 	live *unstructured.Unstructured,
 ) error {
@@ -252,7 +253,7 @@ func (d *drainer) disown(ctx context.Context, entry workv1.AppliedManifestResour
 	})
 	_, err := d.spoke.setOwners(ctx, entryResource(entry), entryIdentity(entry), live, others)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("leaving %s to its other owners: %w", entryIdentity(entry), err)
+		return fmt.Errorf("taking the owner reference from %s: %w", entryIdentity(entry), err)
 	}
 	return nil
 }

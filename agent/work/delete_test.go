@@ -26,29 +26,33 @@ func TestJudge(t *testing.T) {
 		return m
 	}
 	for name, c := range map[string]struct {
-		uid  string
-		live *metav1.ObjectMeta
-		want verdict
+		uid    string
+		live   *metav1.ObjectMeta
+		want   verdict
+		spared bool
 	}{
-		"gone":                                     {"live", nil, verdictForget},
-		"not ours any more":                        {"live", live("", false, other), verdictForget},
-		"ours and somebody's":                      {"live", live("", false, mine, other), verdictDisown},
-		"ours and somebody's, made anew":           {"was", live("", false, mine, other), verdictDisown},
-		"ours, made anew by somebody":              {"was", live("", false, mine), verdictForget},
-		"ours and going":                           {"live", live("", true, mine), verdictWait},
-		"ours":                                     {"live", live("", false, mine), verdictDelete},
-		"a foreign owner does not protect":         {"live", live("", false, mine, foreign), verdictDelete},
-		"an intent that was carried out":           {"", live("", false, mine), verdictDelete},
-		"an intent that somebody else carried out": {"", live("", false), verdictForget},
-		"an intent that is going":                  {"", live("", true, mine), verdictWait},
+		"gone":                                     {uid: "live", want: verdictForget},
+		"not ours any more":                        {uid: "live", live: live("", false, other), want: verdictForget},
+		"ours and somebody's":                      {uid: "live", live: live("", false, mine, other), want: verdictDisown},
+		"ours and somebody's, made anew":           {uid: "was", live: live("", false, mine, other), want: verdictDisown},
+		"ours, made anew by somebody":              {uid: "was", live: live("", false, mine), want: verdictForget},
+		"ours and going":                           {uid: "live", live: live("", true, mine), want: verdictWait},
+		"ours":                                     {uid: "live", live: live("", false, mine), want: verdictDelete},
+		"a foreign owner does not protect":         {uid: "live", live: live("", false, mine, foreign), want: verdictDelete},
+		"an intent that was carried out":           {uid: "", live: live("", false, mine), want: verdictDelete},
+		"an intent that somebody else carried out": {uid: "", live: live("", false), want: verdictForget},
+		"an intent that is going":                  {uid: "", live: live("", true, mine), want: verdictWait},
+		"ours, orphaned as it is deleted":          {uid: "live", live: live("", false, mine), want: verdictDisown, spared: true},
+		"orphaned before it is deleted":            {uid: "live", live: live("", false), want: verdictForget, spared: true},
+		"orphaned and gone":                        {uid: "live", want: verdictForget, spared: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			entry := workv1.AppliedManifestResourceMeta{UID: c.uid}
 			if c.live == nil {
-				assert.Equal(t, c.want, judge(entry, "mine", nil))
+				assert.Equal(t, c.want, judge(entry, "mine", nil, c.spared))
 				return
 			}
-			assert.Equal(t, c.want, judge(entry, "mine", c.live))
+			assert.Equal(t, c.want, judge(entry, "mine", c.live, c.spared))
 		})
 	}
 }

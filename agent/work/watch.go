@@ -28,8 +28,8 @@ const (
 )
 
 // watcher keeps one metadata-only watch for each resource and namespace that the ledger wants, up to a limit, and tells
-// the ledger what it sees. It stores nothing but what the ledger keeps, and it never holds up a pass: before a watch has
-// started, the requests of the pass itself are the truth.
+// the ledger what it sees. It stores nothing but what the ledger keeps, and it never holds up a pass: before a watch
+// has started, the requests of the pass itself are the truth.
 type watcher struct {
 	client metadata.Interface
 	ledger *ledger

@@ -215,6 +215,46 @@ func TestOrphansStay(t *testing.T) {
 	assert.False(t, e.get(&cm, e.cluster, "gone"))
 }
 
+// TestOrphansStayAlsoWithoutAPassInBetween changes the delete options and deletes, in one case the work and in the other
+// a manifest, while no agent looks.
+func TestOrphansStayAlsoWithoutAPassInBetween(t *testing.T) {
+	e := newEnv(t)
+	a := e.start()
+	whole := e.work("v", e.configMap("whole", nil))
+	one := e.work("w", e.configMap("taken", nil), e.configMap("left", nil))
+	for _, w := range []*workv1.ManifestWork{whole, one} {
+		e.create(w)
+		e.settled(w)
+	}
+	a.stop()
+	e.edit(whole, func(w *workv1.ManifestWork) {
+		w.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeOrphan}
+	})
+	require.NoError(t, e.Delete(t.Context(), whole))
+	e.edit(one, func(w *workv1.ManifestWork) {
+		w.Spec.Workload.Manifests = e.manifests(e.configMap("left", nil))
+		w.Spec.DeleteOption = &workv1.DeleteOption{
+			PropagationPolicy: workv1.DeletePropagationPolicyTypeSelectivelyOrphan,
+			SelectivelyOrphan: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{
+				{Resource: "configmaps", Namespace: e.cluster, Name: "taken"},
+			}},
+		}
+	})
+	e.start()
+	e.gone("v")
+	e.settled(one)
+	assert.Equal(t, []string{"configmaps/left"}, names(e.applied()))
+	for _, name := range []string{"whole", "taken"} {
+		var cm corev1.ConfigMap
+		require.True(t, e.get(&cm, e.cluster, name), name)
+		assert.Empty(t, cm.OwnerReferences, name)
+	}
+	require.NoError(t, e.Delete(t.Context(), one))
+	e.gone("w")
+	assert.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "taken"))
+	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "left"))
+}
+
 func TestAppliedManifestWorkDeletedOnTheSpokeComesBack(t *testing.T) {
 	e := newEnv(t)
 	e.start()
