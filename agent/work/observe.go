@@ -75,7 +75,9 @@ func (f *facts) phase() phase {
 
 // spares tells whether the work orphans an object. Who asked for that and deleted the work in the same moment gets it,
 // although no pass came between the two.
-func (f *facts) spares(id identity) bool { return f.work != nil && !ownedBy(f.work.Spec.DeleteOption, id) }
+func (f *facts) spares(id identity) bool {
+	return f.work != nil && !ownedBy(f.work.Spec.DeleteOption, id)
+}
 
 // observe collects the facts about a work.
 func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
