@@ -181,17 +181,20 @@ func newGauges(registerer prometheus.Registerer, l *ledger, m *memory) *gauges {
 }
 
 // Start keeps the gauges registered until the context ends.
-func (g *gauges) Start(ctx context.Context) error {
-	if err := g.registerer.Register(g); err != nil {
+func (g *gauges) Start(ctx context.Context) error { return keepRegistered(ctx, g.registerer, g) }
+
+// keepRegistered keeps a collector known to the registerer until the context ends. Where another agent of this process
+// tells of its own works under the same names, that one goes on.
+func keepRegistered(ctx context.Context, registerer prometheus.Registerer, collector prometheus.Collector) error {
+	if err := registerer.Register(collector); err != nil {
 		var taken prometheus.AlreadyRegisteredError
 		if !errors.As(err, &taken) {
 			return fmt.Errorf("registering the metrics of works: %w", err)
 		}
-		// Another agent of this process tells of its own works.
 		return nil
 	}
 	<-ctx.Done()
-	g.registerer.Unregister(g)
+	registerer.Unregister(collector)
 	return nil
 }
 

@@ -2,8 +2,6 @@ package work
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -29,18 +27,7 @@ func newCopyGauges(r *Reconciler) *copyGauges {
 }
 
 // Start keeps the gauges registered until the context ends.
-func (g *copyGauges) Start(ctx context.Context) error {
-	if err := g.Metrics.Register(g); err != nil {
-		var taken prometheus.AlreadyRegisteredError
-		if !errors.As(err, &taken) {
-			return fmt.Errorf("registering the metrics of the copies of works: %w", err)
-		}
-		return nil // another agent of this process tells of its own copies
-	}
-	<-ctx.Done()
-	g.Metrics.Unregister(g)
-	return nil
-}
+func (g *copyGauges) Start(ctx context.Context) error { return keepRegistered(ctx, g.Metrics, g) }
 
 // Describe lists the gauges.
 func (g *copyGauges) Describe(to chan<- *prometheus.Desc) {
