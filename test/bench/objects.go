@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
 // writers is how many write at once where there is no agent, and how many create works on the hub.
@@ -79,37 +77,76 @@ func (r *run) bareDelete(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// watchWorks watches the works of the cluster.
-func (r *run) watchWorks(ctx context.Context) (watch.Interface, error) {
-	events, err := r.hub.Watch(ctx, &workv1.ManifestWorkList{}, client.InNamespace(clusterName))
-	if err != nil {
-		return nil, fmt.Errorf("watching the works: %w", err)
-	}
-	return events, nil
-}
-
 // awaitAvailable waits until all works are available, by a watch, and returns when the last one was.
 func (r *run) awaitAvailable(ctx context.Context) (time.Time, error) {
-	events, err := r.watchWorks(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer events.Stop()
 	done := map[string]bool{}
-	for len(done) < r.Works {
-		select {
-		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("%d of %d works are available: %w", len(done), r.Works, context.Cause(ctx))
-		case event, open := <-events.ResultChan():
-			if !open {
-				return time.Time{}, fleet.NotYet("the watch of the works ended")
-			}
-			if work, ok := event.Object.(*workv1.ManifestWork); ok && available(work) {
-				done[work.Name] = true
+	err := r.followWorks(ctx, func(works []workv1.ManifestWork) bool {
+		for i := range works {
+			if available(&works[i]) {
+				done[works[i].Name] = true
 			}
 		}
+		return len(done) == r.Works
+	}, func(event watch.Event, work *workv1.ManifestWork) bool {
+		if available(work) {
+			done[work.Name] = true
+		}
+		return len(done) == r.Works
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%d of %d works are available: %w", len(done), r.Works, err)
 	}
 	return time.Now(), nil
+}
+
+// awaitGone waits until no work is left, by a watch.
+func (r *run) awaitGone(ctx context.Context) error {
+	left := map[string]bool{}
+	return r.followWorks(ctx, func(works []workv1.ManifestWork) bool {
+		clear(left)
+		for i := range works {
+			left[works[i].Name] = true
+		}
+		return len(left) == 0
+	}, func(event watch.Event, work *workv1.ManifestWork) bool {
+		if event.Type == watch.Deleted {
+			delete(left, work.Name)
+		}
+		return len(left) == 0
+	})
+}
+
+// followWorks lists and watches the works of the cluster until one of the two says that it is enough. The API server
+// ends a watch whose reader is slow for a moment, which on a busy machine it may be; then it begins anew.
+func (r *run) followWorks(ctx context.Context, listed func([]workv1.ManifestWork) bool,
+	seen func(watch.Event, *workv1.ManifestWork) bool,
+) error {
+	for ctx.Err() == nil {
+		var list workv1.ManifestWorkList
+		if err := r.hub.List(ctx, &list, client.InNamespace(clusterName)); err != nil {
+			return fmt.Errorf("listing the works: %w", err)
+		}
+		if listed(list.Items) {
+			return nil
+		}
+		events, err := r.hub.Watch(ctx, &workv1.ManifestWorkList{}, client.InNamespace(clusterName),
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+		if err != nil {
+			return fmt.Errorf("watching the works: %w", err)
+		}
+		enough := false
+		for event := range events.ResultChan() {
+			if work, ok := event.Object.(*workv1.ManifestWork); ok && seen(event, work) {
+				enough = true
+				break
+			}
+		}
+		events.Stop()
+		if enough {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
 }
 
 func available(work *workv1.ManifestWork) bool {

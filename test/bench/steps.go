@@ -279,11 +279,6 @@ func (r *run) remove(ctx context.Context) error {
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
-	events, err := r.watchWorks(ctx)
-	if err != nil {
-		return err
-	}
-	defer events.Stop()
 	began := time.Now()
 	deleted := make(chan error, 1)
 	go func() {
@@ -292,10 +287,8 @@ func (r *run) remove(ctx context.Context) error {
 			return r.hub.Delete(ctx, work)
 		})
 	}()
-	for range r.Works {
-		if err := awaitEvent(ctx, events, func(e watch.Event) bool { return e.Type == watch.Deleted }); err != nil {
-			return fmt.Errorf("waiting for everything to be gone: %w", err)
-		}
+	if err := r.awaitGone(ctx); err != nil {
+		return fmt.Errorf("waiting for everything to be gone: %w", err)
 	}
 	r.removed = time.Since(began)
 	if err := <-deleted; err != nil {
