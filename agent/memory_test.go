@@ -39,7 +39,7 @@ func TestMemoryIsGivenBackAfterABurst(t *testing.T) {
 					for range s.requests {
 						saver.worked()
 					}
-					time.Sleep(s.pause)
+					time.Sleep(s.pause) // of the fake clock
 					synctest.Wait()
 				}
 				assert.Equal(t, tc.given, given)

@@ -155,24 +155,15 @@ func (r *Reconciler) complete() error {
 	if r.ledger != nil {
 		return nil
 	}
-	if r.AgentID == "" {
-		r.AgentID = r.HubHash
-	}
+	r.AgentID = cmp.Or(r.AgentID, r.HubHash)
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
-	if r.EvictionGrace == 0 {
-		r.EvictionGrace = DefaultEvictionGrace
-	}
-	if r.Workers == 0 {
-		r.Workers = DefaultWorkers
-	}
-	if r.OrderPatience == 0 {
-		r.OrderPatience = DefaultOrderPatience
-	}
-	if r.MaxJSONRawLength == 0 {
-		r.MaxJSONRawLength = DefaultMaxJSONRawLength
-	}
+	r.EvictionGrace = cmp.Or(r.EvictionGrace, DefaultEvictionGrace)
+	r.Workers = cmp.Or(r.Workers, DefaultWorkers)
+	r.MaxWatches, r.Relist = cmp.Or(r.MaxWatches, DefaultMaxWatches), cmp.Or(r.Relist, DefaultRelist)
+	r.OrderPatience = cmp.Or(r.OrderPatience, DefaultOrderPatience)
+	r.MaxJSONRawLength = cmp.Or(r.MaxJSONRawLength, DefaultMaxJSONRawLength)
 	config := rest.CopyConfig(r.Spoke.GetConfig())
 	config.UserAgent = names.FieldManagerWork
 	client, err := rest.HTTPClientFor(config)
@@ -195,7 +186,7 @@ func (r *Reconciler) complete() error {
 	r.mapper = &kindMapper{RESTMapper: kinds, known: kinds, fresh: func() (meta.RESTMapper, error) {
 		return apiutil.NewDynamicRESTMapper(r.Spoke.GetConfig(), r.Spoke.GetHTTPClient())
 	}}
-	r.watcher = newWatcher(metas, cmp.Or(r.MaxWatches, DefaultMaxWatches), cmp.Or(r.Relist, DefaultRelist))
+	r.watcher = newWatcher(metas, r.MaxWatches, r.Relist)
 	r.ledger = newLedger(r.wake, r.watcher.signal)
 	r.watcher.ledger = r.ledger
 	r.applier = applier{

@@ -102,12 +102,7 @@ func TestEventsTellWhatHappensToAWork(t *testing.T) {
 func TestEvictionIsToldOnTheHub(t *testing.T) {
 	e := newEnv(t)
 	e.settings.events, e.settings.grace = true, 2*time.Second
-	first := e.start()
-	w := e.work("w", e.configMap("a", nil))
-	e.create(w)
-	e.settled(w)
-	e.quiet(first)
-	first.stop()
+	w := e.applyAndStop()
 	e.vanish(w)
 	e.start()
 	started := e.told(w, "EvictionStarted")

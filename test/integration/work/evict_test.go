@@ -32,15 +32,22 @@ func (e *env) vanish(w *workv1.ManifestWork) {
 	}
 }
 
-// Row: work 6.2 unmanaged: MW recreated stops
-func TestAWorkThatComesBackStopsItsEviction(t *testing.T) {
-	e := newEnv(t)
-	first := e.start()
+// applyAndStop has an agent apply a work with the ConfigMap a, and stops it when all is quiet.
+func (e *env) applyAndStop() *workv1.ManifestWork {
+	e.Helper()
+	a := e.start()
 	w := e.work("w", e.configMap("a", nil))
 	e.create(w)
 	e.settled(w)
-	e.quiet(first)
-	first.stop()
+	e.quiet(a)
+	a.stop()
+	return w
+}
+
+// Row: work 6.2 unmanaged: MW recreated stops
+func TestAWorkThatComesBackStopsItsEviction(t *testing.T) {
+	e := newEnv(t)
+	w := e.applyAndStop()
 	var cm corev1.ConfigMap
 	require.True(t, e.get(&cm, e.cluster, "a"))
 	was := cm.UID
@@ -58,12 +65,7 @@ func TestAWorkThatComesBackStopsItsEviction(t *testing.T) {
 func TestEvictionWaitsForItsWholeGrace(t *testing.T) {
 	e := newEnv(t)
 	e.settings.grace = 3 * time.Second
-	first := e.start()
-	w := e.work("w", e.configMap("a", nil))
-	e.create(w)
-	e.settled(w)
-	e.quiet(first)
-	first.stop()
+	w := e.applyAndStop()
 	e.vanish(w)
 	began := time.Now()
 	e.start()
@@ -78,12 +80,7 @@ func TestEvictionWaitsForItsWholeGrace(t *testing.T) {
 func TestEvictionMayBeOff(t *testing.T) {
 	e := newEnv(t)
 	e.settings.grace = time.Hour
-	first := e.start()
-	w := e.work("w", e.configMap("a", nil))
-	e.create(w)
-	e.settled(w)
-	e.quiet(first)
-	first.stop()
+	w := e.applyAndStop()
 	e.vanish(w)
 	second := e.start()
 	e.eventually("its grace begins", func() bool { return e.applied().Status.EvictionStartTime != nil })
@@ -98,12 +95,7 @@ func TestEvictionMayBeOff(t *testing.T) {
 // Weakness: W34
 func TestEvictionNeedsAHubThatAnswers(t *testing.T) {
 	e := newEnv(t)
-	first := e.start()
-	w := e.work("w", e.configMap("a", nil))
-	e.create(w)
-	e.settled(w)
-	e.quiet(first)
-	first.stop()
+	w := e.applyAndStop()
 	e.vanish(w)
 
 	// A hub that was set up anew does not know the agent: it answers, but it lists no works.

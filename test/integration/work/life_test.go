@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent/work"
 )
@@ -280,13 +278,7 @@ func TestWorkThatVanishesIsEvictedAfterItsGrace(t *testing.T) {
 	e.create(w)
 	e.settled(w)
 	a := e.applied()
-	w.Finalizers = nil
-	stripped := w.DeepCopy()
-	require.NoError(t, e.Patch(t.Context(), stripped, client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"finalizers":["example.com/hold"]}}`))))
-	require.NoError(t, e.Delete(t.Context(), stripped))
-	require.NoError(t, e.Patch(t.Context(), stripped, client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"finalizers":null}}`))))
+	e.vanish(w)
 	e.eventually("the objects are gone in the end", func() bool {
 		return !e.get(&workv1.AppliedManifestWork{}, "", a.Name) && !e.get(&corev1.ConfigMap{}, e.cluster, "a")
 	})
