@@ -3,17 +3,35 @@ package manifests
 import (
 	"embed"
 	"path"
+	"slices"
 )
 
 //go:embed hub
 var hub embed.FS
 
 // Hub returns what the hub manager needs to run and clusters need to join, one YAML file each, in the order in which
-// it can be applied: namespaces, the service account of the hub manager and its rights, the bootstrap identity, and a
-// role for those who write works without an executor.
+// it can be applied: namespaces, the service accounts of the hub manager, the policies that bound them and everybody
+// else, their rights, the bootstrap identity, and a role for those who write works without an executor.
 func Hub() [][]byte {
-	return hubFiles("namespaces.yaml", "service-account.yaml", "token-policy.yaml", "clusterrole.yaml", "bootstrap.yaml",
-		"work-executor.yaml")
+	return slices.Concat(
+		hubFiles("namespaces.yaml", "service-account.yaml"), Policies(),
+		hubFiles("clusterrole.yaml", "consent.yaml", "bootstrap.yaml", "work-executor.yaml"),
+	)
+}
+
+// Policies returns the ValidatingAdmissionPolicies of the hub with their bindings, one YAML file each, ordered by name.
+func Policies() [][]byte {
+	entries, err := hub.ReadDir("hub/policies")
+	if err != nil {
+		return nil // A folder that is embedded can be read; a test does.
+	}
+	var files []string
+	for _, entry := range entries {
+		if entry.Name() != "kustomization.yaml" {
+			files = append(files, path.Join("policies", entry.Name()))
+		}
+	}
+	return hubFiles(files...)
 }
 
 // HubDeployment returns the Deployment of the hub manager and the Service of its webhook, one YAML file.

@@ -48,7 +48,7 @@ func TestTheHubShipsItsIdentitiesUnderTheNamesOfTheContract(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Namespace /" + names.NamespaceHub, "Namespace /" + names.NamespaceBootstrap,
-		"ServiceAccount " + names.NamespaceHub + "/" + names.ServiceAccountHub,
+		"ServiceAccount " + names.NamespaceHub + "/" + names.ServiceAccountManager,
 		"ServiceAccount " + names.NamespaceBootstrap + "/" + names.ServiceAccountBootstrap,
 		"ClusterRole /open-cluster-management:bootstrap",
 		"ClusterRoleBinding /open-cluster-management:bootstrap:agent-registration",
@@ -111,7 +111,7 @@ func TestTheDeploymentIsHardened(t *testing.T) {
 	all := hubObjects(t, manifests.HubDeployment())
 	require.Len(t, all, 2)
 	pod := typed[appsv1.Deployment](t, all[0]).Spec.Template.Spec
-	assert.Equal(t, names.ServiceAccountHub, pod.ServiceAccountName)
+	assert.Equal(t, names.ServiceAccountManager, pod.ServiceAccountName)
 	assert.True(t, *pod.SecurityContext.RunAsNonRoot)
 	container := pod.Containers[0]
 	assert.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
@@ -120,16 +120,23 @@ func TestTheDeploymentIsHardened(t *testing.T) {
 	assert.True(t, *pod.Volumes[0].Secret.Optional, "the hub manager starts without the certificate of its webhook")
 }
 
-func TestTheKustomizationListsAllFilesOfTheHub(t *testing.T) {
-	data, err := os.ReadFile("hub/kustomization.yaml")
-	require.NoError(t, err)
-	var kustomization struct {
-		Resources []string `json:"resources"`
+func TestTheKustomizationsListAllFilesOfTheHub(t *testing.T) {
+	listed := func(dir string) (files, resources []string) {
+		data, err := os.ReadFile(dir + "/kustomization.yaml")
+		require.NoError(t, err)
+		var kustomization struct {
+			Resources []string `json:"resources"`
+		}
+		require.NoError(t, yaml.Unmarshal(data, &kustomization))
+		files, err = fs.Glob(os.DirFS(dir), "*.yaml")
+		require.NoError(t, err)
+		files = slices.DeleteFunc(files, func(name string) bool { return name == "kustomization.yaml" })
+		return files, kustomization.Resources
 	}
-	require.NoError(t, yaml.Unmarshal(data, &kustomization))
-	files, err := fs.Glob(os.DirFS("hub"), "*.yaml")
-	require.NoError(t, err)
-	files = slices.DeleteFunc(files, func(name string) bool { return name == "kustomization.yaml" })
-	assert.ElementsMatch(t, files, kustomization.Resources)
-	assert.Len(t, files, len(manifests.Hub())+len(manifests.HubDeployment()))
+	policies, resources := listed("hub/policies")
+	assert.ElementsMatch(t, policies, resources)
+	assert.Len(t, manifests.Policies(), len(policies))
+	files, resources := listed("hub")
+	assert.ElementsMatch(t, append(slices.Clone(files), "policies"), resources)
+	assert.Len(t, files, len(manifests.Hub())-len(policies)+len(manifests.HubDeployment()))
 }

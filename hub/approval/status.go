@@ -58,7 +58,7 @@ func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 
 // explain turns the failures that a person must repair into what is to be done; nil for all others.
 func explain(f facts, p plan, err error) *note {
-	const account = names.NamespaceHub + "/" + names.ServiceAccountHub
+	const account = names.NamespaceHub + "/" + names.ServiceAccountAddons
 	signer := f.csr.Spec.SignerName
 	warn := func(reason, format string, args ...any) *note {
 		return &note{true, reason, fmt.Sprintf(format, args...)}

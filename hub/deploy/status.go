@@ -152,8 +152,8 @@ func explainBinding(s step[*rbacv1.RoleBinding], err error) string {
 		}
 		return fmt.Sprintf("%s: ServiceAccount %s/%s may not grant rights that it does not have. Grant it the %s, for "+
 			"example by: kubectl create %s addon-manager-%s%s --%s=%s --serviceaccount=%s:%s. The API server says: %v.",
-			what, names.NamespaceHub, names.ServiceAccountHub, kind, resource, role, scope, strings.ToLower(kind), role,
-			names.NamespaceHub, names.ServiceAccountHub, err)
+			what, names.NamespaceHub, names.ServiceAccountAddons, kind, resource, role, scope, strings.ToLower(kind), role,
+			names.NamespaceHub, names.ServiceAccountAddons, err)
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%s: create the %s or the namespace that is missing. The API server says: %v.", what, kind, err)
 	}

@@ -18,5 +18,5 @@
 //
 // To grant the right to ask for tokens, the hub manager must hold it, for any ServiceAccount, since RBAC knows no
 // patterns of names. That it never uses it, and grants it only in this form, is enforced by the policies in
-// manifests/hub/token-policy.yaml.
+// manifests/hub/policies/manager-tokens.yaml.
 package token

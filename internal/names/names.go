@@ -81,9 +81,13 @@ const (
 const (
 	// NamespaceHub is where the hub manager runs.
 	NamespaceHub = "open-cluster-management-hub"
-	// ServiceAccountHub is the identity of the hub manager in NamespaceHub, the one that the developer guide tells
-	// users to grant further rights to.
-	ServiceAccountHub = "addon-manager-controller-sa"
+	// ServiceAccountManager is the identity of the hub manager in NamespaceHub. It holds what the hub manager needs for its
+	// own work. It is Spokelet's own addition.
+	ServiceAccountManager = "spokelet-hub"
+	// ServiceAccountAddons is the identity in NamespaceHub in whose name the hub manager binds the roles of add-ons and
+	// reads the Secrets of their CAs: the one that OCM's developer guide tells users to grant further rights to. It holds
+	// nothing but those grants, so what it may not bind, nobody consented to (docs/adr/0024-consent.md).
+	ServiceAccountAddons = "addon-manager-controller-sa"
 	// NamespaceBootstrap is where the bootstrap service account lives on the hub.
 	NamespaceBootstrap = "open-cluster-management"
 	// ServiceAccountBootstrap is the identity in NamespaceBootstrap with which clusters join.

@@ -353,7 +353,7 @@ func TestWhatGoesOnWithoutTheWebhook(t *testing.T) {
 	require.Error(t, shared.admin.Create(t.Context(), named("alone-2")))
 
 	// The hub manager itself is not asked, nor does a cluster that leaves wait.
-	cfg, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountHub)
+	cfg, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
 	require.NoError(t, err)
 	manager, err := newClient(cfg)
 	require.NoError(t, err)

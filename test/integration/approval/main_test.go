@@ -81,7 +81,7 @@ func startHub(ctx context.Context) (func(), error) {
 	if admin, err = client.New(hub.Admin(), client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
-	config, err := hub.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	config, err := hub.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ import (
 // has there.
 func runHubTokens(t *testing.T, hub *site) {
 	t.Helper()
-	config, err := hub.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountHub)
+	config, err := hub.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
 	require.NoError(t, err)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

@@ -219,7 +219,7 @@ func (f fixture) writes(t *testing.T) []string {
 		}
 		reads := event.Verb == "get" || event.Verb == "list" || event.Verb == "watch"
 		if !reads && strings.Contains(event.RequestURI, "/namespaces/"+f.cluster+"/") &&
-			strings.HasSuffix(event.User.Username, ":addon-manager-controller-sa") {
+			strings.HasSuffix(event.User.Username, ":spokelet-hub") {
 			all = append(all, event.Verb+" "+event.RequestURI)
 		}
 	}

@@ -65,7 +65,7 @@ func startHub(ctx context.Context) (func(), error) {
 		return nil, err
 	}
 	addOns = addonapi.Client{Client: admin}
-	config, err := hub.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	config, err := hub.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate 
 			ObjectMeta: reader,
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "read-ca"},
 			Subjects: []rbacv1.Subject{
-				{Kind: "ServiceAccount", Namespace: names.NamespaceHub, Name: names.ServiceAccountHub},
+				{Kind: "ServiceAccount", Namespace: names.NamespaceHub, Name: names.ServiceAccountAddons},
 			},
 		},
 	} {

@@ -184,7 +184,7 @@ func requestsOfOurs(t *testing.T, plane *sandbox.ControlPlane, since time.Time) 
 
 // isOurs tells whether a user is the hub manager or an agent.
 func isOurs(user string) bool {
-	return user == "system:serviceaccount:"+names.NamespaceHub+":"+names.ServiceAccountHub ||
+	return user == "system:serviceaccount:"+names.NamespaceHub+":"+names.ServiceAccountManager ||
 		user == "system:serviceaccount:"+names.NamespaceAgent+":"+names.ServiceAccountAgent ||
 		strings.HasPrefix(user, "system:open-cluster-management:cluster")
 }

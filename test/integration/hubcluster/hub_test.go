@@ -49,7 +49,7 @@ func TestDefinitionsAreInstalledAgainWithoutHarm(t *testing.T) {
 	key := client.ObjectKey{Name: "managedclustersets.cluster.open-cluster-management.io"}
 	var before, after apiextensionsv1.CustomResourceDefinition
 	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())
-	identity, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountHub)
+	identity, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
 	require.NoError(t, err)
 
 	require.NoError(t, c.Get(t.Context(), key, &before))

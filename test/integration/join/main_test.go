@@ -136,7 +136,7 @@ func startHub(ctx context.Context, name string, life time.Duration) (*hubSide, e
 
 // runManager runs the hub manager in this process until the hub is stopped.
 func (h *hubSide) runManager(ctx context.Context) error {
-	identity, err := h.plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	identity, err := h.plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
 	if err != nil {
 		return err
 	}

@@ -295,7 +295,7 @@ func TestTheAgentOfAClusterGetsTokensOfItsAddOnsOnly(t *testing.T) {
 		"of another cluster":              {Namespace: "t-theirs", Name: "a-agent"},
 		"of another account in its own":   {Namespace: "t-mine", Name: "b-agent"},
 		"of the default account":          {Namespace: "t-mine", Name: "default"},
-		"of the hub manager":              {Namespace: names.NamespaceHub, Name: names.ServiceAccountHub},
+		"of the hub manager":              {Namespace: names.NamespaceHub, Name: names.ServiceAccountManager},
 		"of the bootstrap identity":       {Namespace: names.NamespaceBootstrap, Name: names.ServiceAccountBootstrap},
 		"of a controller of the hub":      {Namespace: "kube-system", Name: "namespace-controller"},
 		"of an account that is not there": {Namespace: "t-mine", Name: "c-agent"},
@@ -312,7 +312,7 @@ func TestTheHubManagerUsesNothingOfWhatItHoldsToGrant(t *testing.T) {
 	accepted(t, "t-policy")
 	a := install(t, "t-policy", "a", kubeClient("token"))
 	a.ready(t)
-	cfg, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountHub)
+	cfg, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
 	require.NoError(t, err)
 	manager, err := newClient(cfg)
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
 func TestTheHubManagerMayWriteTheWorksOfAddOns(t *testing.T) {
 	w := newWorld(t)
 	w.checked()
-	config, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountHub)
+	config, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
 	require.NoError(t, err)
 	manager, err := client.New(config, client.Options{Scheme: shared.scheme})
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func (f *Fleet) InstallHub(ctx context.Context, note func(string), extraArgs ...
 	if err := f.serveWebhook(); err != nil {
 		return err
 	}
-	identity, err := f.Hub.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	identity, err := f.Hub.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
 	if err != nil {
 		return fmt.Errorf("getting a token for the hub manager: %w", err)
 	}

@@ -27,7 +27,7 @@ const logVariable = "HUB_LOG"
 // Configure returns the default configuration for a control plane, with a kubeconfig of the service account of the hub
 // manager, which manifests.Hub must have made. Its files go with the control plane. Nothing listens on a port.
 func Configure(ctx context.Context, plane *sandbox.ControlPlane) (hub.Config, error) {
-	identity, err := plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountHub)
+	identity, err := plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
 	if err != nil {
 		return hub.Config{}, err
 	}
