@@ -43,6 +43,7 @@ const (
 	ReasonUsagesNotExpected   = "UsagesNotExpected"
 	ReasonLifetimeTooLong     = "LifetimeTooLong"
 	ReasonSignerNotExpected   = "SignerNotExpected"
+	ReasonIdentityNotOwn      = "IdentityNotOwn"
 	ReasonClusterNameInvalid  = "ClusterNameInvalid"
 	ReasonClusterNameReserved = "ClusterNameReserved"
 	ReasonRequesterNotTrusted = "RequesterNotTrusted"

@@ -51,13 +51,20 @@ func TestAbuse(t *testing.T) {
 		}
 	})
 	t.Run("W-02 only as the third, beside the two of the hub", func(t *testing.T) {
-		for _, groups := range [][]string{{"one"}, {"one", "two", "three"}} {
+		for _, c := range []struct {
+			groups []string
+			reason string
+		}{
+			{csr.AddonGroups("cluster1", "hello")[:1], csr.ReasonSubjectNotExpected},
+			{[]string{"one"}, csr.ReasonIdentityNotOwn},
+			{[]string{"one", "two", "three"}, csr.ReasonIdentityNotOwn},
+		} {
 			own := kubeClient("cluster1", "hello")
-			own.KubeClient.Subject.Groups = groups
+			own.KubeClient.Subject.Groups = c.groups
 			asked := forAddon(t, "cluster1", "hello", own)
 			asked.Groups = append(asked.Groups, "system:authenticated")
 			assertNotApproved(t, csr.JudgeAddon(newRequest(t, asked, agent1), []addonv1beta1.RegistrationConfig{own}),
-				csr.ReasonSubjectNotExpected)
+				c.reason)
 		}
 	})
 	t.Run("W-03 an annotation claims another requester", func(t *testing.T) {

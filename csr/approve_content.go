@@ -238,10 +238,17 @@ func expectAddon(
 ) ([]Request, problem) {
 	var candidates []Request
 	var signers []string
+	var refused string
 	for _, registration := range registrations {
 		expected, err := ForAddon(cluster, addon, registration)
 		if err != nil || byToken(registration) {
 			continue // A registration that is wrong is told to its author where it is written.
+		}
+		if err := checkIdentity(cluster, addon, expected); err != nil {
+			if expected.Signer == signer {
+				refused = fmt.Sprintf("the definition of the add-on asks for what no add-on gets: %s", err)
+			}
+			continue
 		}
 		signers = append(signers, expected.Signer)
 		if expected.Signer != signer {
@@ -253,7 +260,10 @@ func expectAddon(
 			candidates = append(candidates, expected)
 		}
 	}
-	if len(signers) == 0 {
+	switch {
+	case len(candidates) == 0 && refused != "":
+		return nil, problem{ReasonIdentityNotOwn, refused}
+	case len(signers) == 0:
 		return nil, problem{ReasonSignerNotExpected, "the add-on registers no certificate on this cluster"}
 	}
 	return candidates, problem{ReasonSignerNotExpected, fmt.Sprintf(

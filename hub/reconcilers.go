@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,6 +24,7 @@ import (
 	"github.com/spokelet/spokelet/hub/token"
 	"github.com/spokelet/spokelet/hub/work"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // reconciler is what a manager runs.
@@ -34,13 +36,17 @@ type reconciler interface {
 func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, foreignWorks cache.Cache) error {
 	addOns := addonapi.Client{Client: mgr.GetClient(), Wire: wire}
 	now := clock.RealClock{}
-	agents := addon.Registry{
-		template.Registry{Configs: mgr.GetClient(), AddOns: addOns, Home: c.Namespace},
+	trusted, err := newAddOnsClient(mgr, c.Namespace)
+	if err != nil {
+		return err
 	}
 	installer := &install.Reconciler{
 		Client: mgr.GetClient(), AddOns: addOns, Recorder: mgr.GetEventRecorder(install.Name), Clock: now, Workers: c.Workers,
 	}
 	roller := &rollout.Reconciler{Client: mgr.GetClient(), AddOns: addOns, Clock: now, Workers: c.Workers}
+	agents := addon.Registry{
+		template.Registry{Configs: mgr.GetClient(), AddOns: addOns, Chooser: roller, Home: c.Namespace},
+	}
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(
 		approval.Index(ctx, indexer), cluster.Index(ctx, indexer), deploy.Index(ctx, indexer),
@@ -54,15 +60,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 			AutoAccepted: c.AutoApprovedCSRUsers, Recorder: mgr.GetEventRecorder(cluster.Name), Clock: now, Workers: c.Workers,
 		},
 		&approval.Reconciler{
-			Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
+			Client: mgr.GetClient(), Secrets: trusted, Home: c.Namespace, AddOns: addOns, Agents: agents,
 			AutoApproved: c.AutoApprovedCSRUsers, Clock: now, Random: rand.Reader, Workers: c.Workers,
 			Metrics: metrics.Registry,
 		},
 		installer,
 		roller,
 		&deploy.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
-			Clock: now, Workers: c.Workers,
+			Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
+			Home: c.Namespace, Clock: now, Workers: c.Workers,
 		},
 		&token.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,
@@ -86,4 +92,18 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		}
 	}
 	return nil
+}
+
+// newAddOnsClient returns a client without a cache that acts in the name of the account of add-ons, which holds what
+// administrators granted for add-ons and nothing else (docs/adr/0024-consent.md). Its groups are for the API server to add.
+func newAddOnsClient(mgr ctrl.Manager, namespace string) (client.Client, error) {
+	cfg := rest.CopyConfig(mgr.GetConfig())
+	cfg.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + namespace + ":" + names.ServiceAccountAddons,
+	}
+	c, err := client.New(cfg, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("building the client that acts as ServiceAccount %s: %w", names.ServiceAccountAddons, err)
+	}
+	return c, nil
 }

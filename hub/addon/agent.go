@@ -21,11 +21,15 @@ type Agent interface {
 	Registrations(
 		ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
 	) ([]addonv1beta1.RegistrationConfig, error)
-	// SigningCA returns the Secret on the hub with the certificate authority that signs for a custom signer. False
-	// means that this add-on does not sign for it on this cluster.
+	// SigningCA returns the certificate authority that signs for a custom signer. False means that this add-on does not
+	// sign for it on this cluster.
 	SigningCA(
 		ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, signerName string,
-	) (types.NamespacedName, bool, error)
+	) (SigningCA, bool, error)
+	// SharedPermissions returns the roles that the agent is bound to outside of the namespaces of clusters, on any cluster
+	// on which it may run: what the specs ask for, be it in use or not. A binding that is not among them is removed. On an
+	// error nothing is.
+	SharedPermissions(ctx context.Context) ([]Permission, error)
 	// Setup returns what the hub prepares for the agent on a cluster besides its objects.
 	Setup(
 		ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
@@ -34,6 +38,38 @@ type Agent interface {
 	Render(
 		ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
 	) (Rendering, error)
+}
+
+// SigningCA says where the certificate authority of a custom signer is.
+type SigningCA struct {
+	// Secret is the Secret on the hub that holds it, of type kubernetes.io/tls.
+	Secret types.NamespacedName
+	// Rivals are the definitions of other add-ons, or of other signers, that name the same Secret, in words. A Secret that
+	// does not say whom it serves serves nobody while there are any.
+	Rivals []string
+}
+
+// Choice is what the hub chose for an add-on on a cluster, from specs and from what the hub itself recorded, never from
+// a status that the agent of the cluster may write.
+type Choice struct {
+	// Configs are the configurations, ordered by group and resource, and within a resource as they were asked for.
+	Configs []ChosenConfig
+	// Held says why nothing new is to be rendered; empty when it may. Configs then are those that were chosen last.
+	Held string
+}
+
+// ChosenConfig is one configuration with the content that was chosen.
+type ChosenConfig struct {
+	addonv1beta1.ConfigGroupResource
+	addonv1beta1.ConfigSpecHash
+}
+
+// Chooser says which configurations add-ons have.
+type Chooser interface {
+	// Choose returns what the hub chose for an add-on. The error is a NotReadyError when nothing can be chosen.
+	Choose(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (Choice, error)
+	// Named returns all configurations that any spec names for the add-on with this name, on whatever cluster.
+	Named(ctx context.Context, addOn string) ([]addonv1beta1.AddOnConfig, error)
 }
 
 // About is what is the same about an add-on for all clusters.
@@ -88,6 +124,8 @@ type Rendering struct {
 	Objects []*unstructured.Unstructured
 	// ManifestConfigs are the feedback rules and update strategies of objects, as in a ManifestWork.
 	ManifestConfigs []workv1.ManifestConfigOption
+	// Configs are the configurations that it was made from.
+	Configs []ChosenConfig
 }
 
 // Lookup finds the Agent of an add-on.

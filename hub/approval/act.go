@@ -26,6 +26,7 @@ type part string
 
 const (
 	partReadingCA part = "reading the CA"
+	partAskingCA  part = "asking whom the CA serves"
 	partUsingCA   part = "using the CA"
 	partApproving part = "approving the certificate request"
 	partStoring   part = "storing the certificate"
@@ -93,6 +94,9 @@ func (r *Reconciler) sign(ctx context.Context, f facts, p plan) error {
 	var secret corev1.Secret
 	if err := r.Secrets.Get(ctx, p.ca, &secret); err != nil {
 		return &stepError{partReadingCA, err}
+	}
+	if err := csrs.CheckServes(&secret, p.use); err != nil {
+		return &stepError{partAskingCA, err}
 	}
 	authority, err := csrs.ReadAuthority(&secret)
 	if err != nil {

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -36,8 +37,9 @@ type plan struct {
 	step step
 	// verdict is the verdict that the step acts on.
 	verdict csrs.Verdict
-	// ca is the Secret to sign with.
-	ca types.NamespacedName
+	// ca is the Secret to sign with, and use what it must serve for.
+	ca  types.NamespacedName
+	use csrs.Use
 	// note is what the author is told when there is no step.
 	note *note
 	// outcome is how the pass ends when there is no step.
@@ -112,11 +114,11 @@ func decideSigning(f facts) plan {
 		return plan{note: &note{true, reasonNotSigned,
 			"The request is approved, but its content is not what the add-on registers with. " + v.Message}}
 	}
-	ca := f.addon.ca
-	if ca.Namespace == "" {
-		ca.Namespace = names.NamespaceHub
-	}
-	return plan{step: stepSign, verdict: v, ca: ca}
+	ca := f.addon.ca.Secret
+	ca.Namespace = cmp.Or(ca.Namespace, f.home)
+	return plan{step: stepSign, verdict: v, ca: ca, use: csrs.Use{
+		Signer: v.Expected.Signer, Addon: f.addon.addon.Name, Home: f.home, Rivals: f.addon.ca.Rivals,
+	}}
 }
 
 // missing says which of the objects that an add-on's request depends on is not there yet; nil when all are.

@@ -91,11 +91,11 @@ func accepted() *clusterv1.ManagedCluster {
 
 // addonsFacts are the facts of a request of add-on hello on c1 of which nothing is missing.
 func addonsFacts(csr *certificatesv1.CertificateSigningRequest) facts {
-	return facts{now: now, csr: csr, stage: stageOf(csr), addon: &addonFacts{
+	return facts{now: now, home: names.NamespaceHub, csr: csr, stage: stageOf(csr), addon: &addonFacts{
 		ours: true, cluster: accepted(),
 		addon:         &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello"}},
 		registrations: []addonv1beta1.RegistrationConfig{kube(), custom()},
-		ca:            types.NamespacedName{Name: "ca"}, signs: true,
+		ca:            addon.SigningCA{Secret: types.NamespacedName{Name: "ca"}}, signs: true,
 	}}
 }
 
@@ -291,6 +291,9 @@ func TestConclude(t *testing.T) {
 		"a CA that cannot sign": {step: stepSign,
 			done:   result{verdict: yes, err: wrap(partUsingCA, errors.New("it expired"))},
 			reason: reasonCAInvalid, says: "it expired", class: reconcile.ClassWaiting, waiting: 2 * time.Second},
+		"a CA that serves another signer": {step: stepSign,
+			done:   result{verdict: yes, err: wrap(partAskingCA, errors.New("it serves others"))},
+			reason: reasonCANotServing, says: "it serves others", class: reconcile.ClassWaiting, waiting: 2 * time.Second},
 		"the CA could not be read": {step: stepSign,
 			done:  result{verdict: yes, err: wrap(partReadingCA, errors.New("down"))},
 			class: reconcile.ClassRetry},
@@ -304,7 +307,7 @@ func TestConclude(t *testing.T) {
 			if tc.step != stepReview {
 				withCondition(csr, certificatesv1.CertificateApproved)
 			}
-			n, outcome := conclude(facts{now: now, csr: csr}, plan{step: tc.step, ca: ca}, tc.done)
+			n, outcome := conclude(facts{now: now, home: names.NamespaceHub, csr: csr}, plan{step: tc.step, ca: ca}, tc.done)
 			assert.Equal(t, tc.class, outcome.Class(), outcome.Err())
 			if tc.waiting > 0 {
 				assert.Equal(t, now.Add(tc.waiting), outcome.Wake())

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // stage is how far a request has come.
@@ -33,6 +36,8 @@ type facts struct {
 	now   time.Time
 	csr   *certificatesv1.CertificateSigningRequest
 	stage stage
+	// home is the namespace of the hub manager.
+	home string
 	// autoApproved are the users whose bootstrap requests are approved.
 	autoApproved []string
 
@@ -51,14 +56,14 @@ type addonFacts struct {
 	addon   *addonv1beta1.ManagedClusterAddOn
 	// registrations is what the hub lets the add-on register with.
 	registrations []addonv1beta1.RegistrationConfig
-	// ca is the Secret of the CA that signs this request, and signs says that there is one.
-	ca    types.NamespacedName
+	// ca is the CA that signs this request, and signs says that there is one.
+	ca    addon.SigningCA
 	signs bool
 }
 
 // observe reads the facts. The error is that of reading the request itself.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{now: r.Clock.Now(), autoApproved: r.AutoApproved}
+	f := facts{now: r.Clock.Now(), autoApproved: r.AutoApproved, home: cmp.Or(r.Home, names.NamespaceHub)}
 	var csr certificatesv1.CertificateSigningRequest
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &csr); err != nil {
 		return f, fmt.Errorf("reading certificate request %s: %w", name, err)
@@ -90,16 +95,16 @@ func (r *Reconciler) observeAddon(
 		return nil, fmt.Errorf("reading cluster %s: %w", clusterName, err)
 	}
 	a.cluster = &cluster
-	addon, err := r.AddOns.GetAddOn(ctx, types.NamespacedName{Namespace: clusterName, Name: addonName})
+	addOn, err := r.AddOns.GetAddOn(ctx, types.NamespacedName{Namespace: clusterName, Name: addonName})
 	if err != nil {
 		return a, client.IgnoreNotFound(err)
 	}
-	a.addon = addon
-	if a.registrations, err = agent.Registrations(ctx, a.cluster, addon); err != nil {
+	a.addon = addOn
+	if a.registrations, err = agent.Registrations(ctx, a.cluster, addOn); err != nil {
 		return nil, fmt.Errorf("computing the registrations of add-on %s/%s: %w", clusterName, addonName, err)
 	}
 	if at == stageUnsigned {
-		if a.ca, a.signs, err = agent.SigningCA(ctx, a.cluster, addon, csr.Spec.SignerName); err != nil {
+		if a.ca, a.signs, err = agent.SigningCA(ctx, a.cluster, addOn, csr.Spec.SignerName); err != nil {
 			return nil, fmt.Errorf("finding the CA of signer %s of add-on %s/%s: %w",
 				csr.Spec.SignerName, clusterName, addonName, err)
 		}

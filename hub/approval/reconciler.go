@@ -19,8 +19,11 @@ type Reconciler struct {
 	// Client reads requests, clusters and add-ons from a cache and writes to the hub. The cache holds of the requests
 	// those that Selector selects, and Index was called on it.
 	Client client.Client
-	// Secrets reads CA Secrets, from the API server and not from a cache.
+	// Secrets reads CA Secrets, from the API server and not from a cache, in the name of names.ServiceAccountAddons: the
+	// API server then refuses every Secret that nobody granted.
 	Secrets client.Reader
+	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
+	Home string
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
 	// Agents finds the agent of an add-on, which says what its registrations are and which CA signs them. Requests of

@@ -28,6 +28,8 @@ const (
 	reasonCAMissing   = "SigningCAMissing"
 	reasonCAForbidden = "SigningCAForbidden"
 	reasonCAInvalid   = "SigningCAInvalid"
+	// reasonCANotServing tells that the CA is not meant for this signer or this add-on.
+	reasonCANotServing = "SigningCANotServing"
 	// reasonApprovalForbidden and reasonSigningForbidden tell that the hub manager lacks the rights for a signer.
 	reasonApprovalForbidden = "ApprovalForbidden"
 	reasonSigningForbidden  = "SigningForbidden"
@@ -58,7 +60,7 @@ func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 
 // explain turns the failures that a person must repair into what is to be done; nil for all others.
 func explain(f facts, p plan, err error) *note {
-	const account = names.NamespaceHub + "/" + names.ServiceAccountAddons
+	manager, addOns := f.home+"/"+names.ServiceAccountManager, f.home+"/"+names.ServiceAccountAddons
 	signer := f.csr.Spec.SignerName
 	warn := func(reason, format string, args ...any) *note {
 		return &note{true, reason, fmt.Sprintf(format, args...)}
@@ -75,16 +77,18 @@ func explain(f facts, p plan, err error) *note {
 	case failed.part == partReadingCA && forbidden:
 		return warn(reasonCAForbidden, "Not signed: the CA of signer %s is Secret %s, which the hub manager may not read. "+
 			"Grant ServiceAccount %s the verb get on that Secret; the request is then signed by itself.",
-			signer, p.ca, account)
+			signer, p.ca, addOns)
+	case failed.part == partAskingCA:
+		return warn(reasonCANotServing, "Not signed: %s; the request is then signed by itself.", failed.err)
 	case failed.part == partUsingCA:
 		return warn(reasonCAInvalid, "Not signed: the CA of signer %s cannot be used. %s.", signer, failed.err)
 	case failed.part == partApproving && forbidden:
 		return warn(reasonApprovalForbidden, "Not approved: the request is a good one, but the hub manager may not approve "+
 			"for signer %s. Grant ServiceAccount %s the verb approve on signers %s in API group %s.",
-			signer, account, signer, certificatesv1.GroupName)
+			signer, manager, signer, certificatesv1.GroupName)
 	case failed.part == partStoring && forbidden:
 		return warn(reasonSigningForbidden, "Not signed: the hub manager may not sign for signer %s. Grant ServiceAccount "+
-			"%s the verb sign on signers %s in API group %s.", signer, account, signer, certificatesv1.GroupName)
+			"%s the verb sign on signers %s in API group %s.", signer, manager, signer, certificatesv1.GroupName)
 	}
 	return nil
 }

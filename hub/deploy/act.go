@@ -30,40 +30,46 @@ func (e *occupiedError) Error() string { return e.message }
 func (r *Reconciler) act(ctx context.Context, p plan) results {
 	var done results
 	for i := range p.bindings {
-		done.bindings = append(done.bindings, run(ctx, r, &p.bindings[i], &rbacv1.RoleBinding{}))
+		done.bindings = append(done.bindings, run(ctx, writer{r.Bindings, r.Live}, &p.bindings[i], &rbacv1.RoleBinding{}))
 	}
 	for i := range p.works {
-		done.works = append(done.works, run(ctx, r, &p.works[i], &workv1.ManifestWork{}))
+		done.works = append(done.works, run(ctx, writer{r.Client, r.Live}, &p.works[i], &workv1.ManifestWork{}))
 	}
 	return done
 }
 
+// writer writes with one identity, and looks at what is in its way.
+type writer struct {
+	client client.Client
+	live   client.Reader
+}
+
 // run does one step. empty is an object to read into.
-func run[T client.Object](ctx context.Context, r *Reconciler, s *step[T], empty T) error {
+func run[T client.Object](ctx context.Context, w writer, s *step[T], empty T) error {
 	switch s.verb {
 	case create:
-		return r.create(ctx, s.after, empty)
+		return w.create(ctx, s.after, empty)
 	case patch:
-		_, err := reconcile.PatchMain(ctx, r.Client, s.before, s.after)
+		_, err := reconcile.PatchMain(ctx, w.client, s.before, s.after)
 		if err == nil {
 			log.FromContext(ctx).Info("changed", "object", describe(s.after))
 		}
 		return err
 	case remove:
-		return r.remove(ctx, s.before)
+		return w.remove(ctx, s.before)
 	case replace:
-		if err := r.remove(ctx, s.before); err != nil {
+		if err := w.remove(ctx, s.before); err != nil {
 			return err
 		}
-		return r.create(ctx, s.after, empty)
+		return w.create(ctx, s.after, empty)
 	}
 	return fmt.Errorf("unknown step %d", s.verb)
 }
 
 // create creates an object. When its name is taken, the object that has it tells whether the cache was behind, which is
 // a lost race, or whether it belongs to somebody else.
-func (r *Reconciler) create(ctx context.Context, object, empty client.Object) error {
-	err := r.Client.Create(ctx, object)
+func (w writer) create(ctx context.Context, object, empty client.Object) error {
+	err := w.client.Create(ctx, object)
 	if err == nil {
 		log.FromContext(ctx).Info("created", "object", describe(object))
 		return nil
@@ -71,7 +77,7 @@ func (r *Reconciler) create(ctx context.Context, object, empty client.Object) er
 	if !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %s: %w", describe(object), err)
 	}
-	if readErr := r.Live.Get(ctx, client.ObjectKeyFromObject(object), empty); readErr != nil {
+	if readErr := w.live.Get(ctx, client.ObjectKeyFromObject(object), empty); readErr != nil {
 		return fmt.Errorf("creating %s: %w", describe(object), readErr)
 	}
 	if sameOwner(object, empty) {
@@ -101,9 +107,9 @@ func sameOwner(want, have client.Object) bool {
 }
 
 // remove deletes the very object that was observed.
-func (r *Reconciler) remove(ctx context.Context, object client.Object) error {
+func (w writer) remove(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
-	err := r.Client.Delete(ctx, object, client.Preconditions{UID: &uid},
+	err := w.client.Delete(ctx, object, client.Preconditions{UID: &uid},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err = client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("deleting %s: %w", describe(object), err)

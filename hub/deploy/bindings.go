@@ -41,6 +41,9 @@ func planBindings(f facts, account *rbacv1.Subject) []step[*rbacv1.RoleBinding] 
 			steps = append(steps, step[*rbacv1.RoleBinding]{verb: remove, before: binding})
 		}
 	}
+	for _, binding := range f.obsolete {
+		steps = append(steps, step[*rbacv1.RoleBinding]{verb: remove, before: binding})
+	}
 	return steps
 }
 

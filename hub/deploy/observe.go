@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
@@ -21,6 +23,8 @@ import (
 // facts is all that a pass depends on. The objects belong to the cache and must not be changed.
 type facts struct {
 	now time.Time
+	// home is the namespace of the hub manager.
+	home string
 	// relevant is false when there is nothing for us to do; nothing else is set then.
 	relevant bool
 
@@ -40,10 +44,12 @@ type facts struct {
 	works []*workv1.ManifestWork
 	// bindings are the RoleBindings with the labels of the add-on, in the namespaces that matter.
 	bindings []*rbacv1.RoleBinding
+	// obsolete are the RoleBindings of the add-on for all clusters that no spec asks for any more.
+	obsolete []*rbacv1.RoleBinding
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
-	f := facts{now: r.Clock.Now()}
+	f := facts{now: r.Clock.Now(), home: cmp.Or(r.Home, names.NamespaceHub)}
 	var err error
 	f.addOn, err = r.AddOns.GetAddOn(ctx, key)
 	switch {
@@ -68,7 +74,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	}
 	f.relevant, f.cluster, f.about = true, &cluster, agent.About()
 	f.registrations, f.registrationsErr = agent.Registrations(ctx, f.cluster, f.addOn)
-	f.setup, f.setupErr = agent.Setup(ctx, f.cluster, f.addOn)
+	if f.setup, f.setupErr = agent.Setup(ctx, f.cluster, f.addOn); f.setupErr == nil {
+		f.setupErr = r.checkNamespaces(ctx, key, f.setup.Permissions)
+	}
 	f.rendering, f.renderErr = agent.Render(ctx, f.cluster, f.addOn)
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
@@ -77,9 +85,74 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		return facts{}, err
 	}
 	if slices.ContainsFunc(f.addOn.Status.Registrations, byToken) {
-		f.bindings, err = r.addOwnBindings(ctx, key, f.bindings)
+		if f.bindings, err = r.addOwnBindings(ctx, key, f.bindings); err != nil {
+			return facts{}, err
+		}
+	}
+	if f.setupErr == nil {
+		f.obsolete, err = r.listObsolete(ctx, key, agent, f.setup.Permissions)
 	}
 	return f, err
+}
+
+// checkNamespaces refuses permissions in the namespace of another cluster: the agents of all clusters would get them.
+func (r *Reconciler) checkNamespaces(
+	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
+) error {
+	for _, permission := range permissions {
+		if permission.Namespace == key.Namespace {
+			continue
+		}
+		var other clusterv1.ManagedCluster
+		err := r.Client.Get(ctx, types.NamespacedName{Name: permission.Namespace}, &other, client.UnsafeDisableDeepCopy)
+		switch {
+		case err == nil:
+			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the namespace "+
+				"of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
+				permission.RoleRef.Kind, permission.RoleRef.Name, permission.Namespace)}
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading ManagedCluster %s: %w", permission.Namespace, err)
+		}
+	}
+	return nil
+}
+
+// listObsolete lists the RoleBindings of the add-on for all clusters that neither the permissions of this cluster nor any
+// spec asks for. What is asked for is read only if there is such a binding; if that cannot be read, none is obsolete but
+// what no add-on may have.
+func (r *Reconciler) listObsolete(
+	ctx context.Context, key types.NamespacedName, agent addon.Agent, permissions []addon.Permission,
+) ([]*rbacv1.RoleBinding, error) {
+	var list rbacv1.RoleBindingList
+	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexShared: key.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the RoleBindings of add-on %s for all clusters: %w", key.Name, err)
+	}
+	var unasked []*rbacv1.RoleBinding
+	for i := range list.Items {
+		if !asked(permissions, &list.Items[i]) {
+			unasked = append(unasked, &list.Items[i])
+		}
+	}
+	if len(unasked) == 0 {
+		return nil, nil
+	}
+	shared, err := agent.SharedPermissions(ctx)
+	if err != nil {
+		log.FromContext(ctx).Info("bindings for all clusters stay, as it is not known what the add-on asks for",
+			"addon", key.Name, "cause", err.Error())
+	}
+	return slices.DeleteFunc(unasked, func(binding *rbacv1.RoleBinding) bool {
+		allowed := names.CheckPermission(binding.Namespace, binding.RoleRef.Name, r.Home) == nil
+		return asked(shared, binding) || (err != nil && allowed)
+	}), nil
+}
+
+// asked reports whether permissions ask for a binding.
+func asked(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool {
+	return slices.ContainsFunc(permissions, func(p addon.Permission) bool {
+		return p.Namespace == binding.Namespace && p.RoleRef == binding.RoleRef
+	})
 }
 
 func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([]*workv1.ManifestWork, error) {

@@ -16,14 +16,19 @@ const defaultWorkers = 8
 
 // Reconciler deploys the agents of add-ons.
 type Reconciler struct {
-	// Client reads clusters, ManifestWorks and RoleBindings of the hub from a cache, and writes them.
+	// Client reads clusters, ManifestWorks and RoleBindings of the hub from a cache, and writes ManifestWorks.
 	Client client.Client
+	// Bindings writes RoleBindings in the name of names.ServiceAccountAddons, so that the API server refuses every role
+	// that no administrator granted to that account.
+	Bindings client.Client
 	// Live reads the hub without a cache, which happens only when the cache turned out to be behind.
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
 	// Agents finds the agents of add-ons.
 	Agents addon.Lookup
+	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
+	Home string
 	// Clock tells the instant of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are worked on at the same time; zero means 8.

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -25,7 +25,7 @@ type common struct {
 
 func commonSpec(f facts) common {
 	return common{
-		hashes:  configHashes(f.addOn),
+		hashes:  configHashes(f.rendering.Configs),
 		configs: manifestConfigs(f.rendering, f.setup.Health),
 		delete:  deleteOption(f.rendering.Objects),
 	}
@@ -135,8 +135,11 @@ func defaultApply(apply *workv1.ServerSideApplyConfig) {
 
 // configHashes is the value of the annotation that tells which configurations a work was rendered from: a JSON object
 // of "<resource>[.<group>]/<namespace>/<name>" to spec hash (contract, hub 7.2). Empty when there are none.
-func configHashes(addOn *addonv1beta1.ManagedClusterAddOn) string {
-	hashes := confighash.Map(addOn.Status.ConfigReferences)
+func configHashes(configs []addon.ChosenConfig) string {
+	hashes := make(map[string]string, len(configs))
+	for _, config := range configs {
+		hashes[confighash.Key(config.ConfigGroupResource, config.ConfigReferent)] = config.SpecHash
+	}
 	if len(hashes) == 0 {
 		return ""
 	}

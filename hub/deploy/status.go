@@ -25,8 +25,9 @@ const (
 	reasonPermissionPending = "PermissionConfigPending"
 	// maxMessage is the length to which messages of conditions are cut, in bytes; the API takes 32768.
 	maxMessage = 8192
-	// grantDelay is after how long a role that could not be bound is tried again; nothing tells when it can be.
-	grantDelay = 30 * time.Second
+	// firstGrant and lastGrant bound after how long a role that could not be bound is tried again; nothing tells when it
+	// can be.
+	firstGrant, lastGrant = time.Second, 30 * time.Second
 )
 
 // conclude returns the add-on with the status that it is to have.
@@ -114,7 +115,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 		case reconcile.IsLostRace(err):
 			return condition, false
 		default:
-			failed = append(failed, explainBinding(p.bindings[i], err))
+			failed = append(failed, explainBinding(p.bindings[i], f.home, err))
 		}
 	}
 	switch {
@@ -133,27 +134,31 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 }
 
 // explainBinding says why a role could not be bound and what to do about it.
-func explainBinding(s step[*rbacv1.RoleBinding], err error) string {
+func explainBinding(s step[*rbacv1.RoleBinding], home string, err error) string {
 	if s.verb == remove {
 		return sentence(err.Error())
 	}
 	binding := s.after
 	kind, role := binding.RoleRef.Kind, binding.RoleRef.Name
 	what := fmt.Sprintf("%s %s cannot be bound for the agent in namespace %s", kind, role, binding.Namespace)
-	scope := ""
+	scope, label := "", ""
 	if kind == "Role" {
 		scope = " -n " + binding.Namespace
+	} else {
+		label = fmt.Sprintf(" Or label it: kubectl label clusterrole %s %s=true.", role, names.LabelHubPermission)
 	}
 	switch {
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
+		return fmt.Sprintf("%s: a policy of the hub refuses it. The API server says: %v.", what, err)
 	case apierrors.IsForbidden(err):
 		resource := "clusterrolebinding"
 		if kind == "Role" {
 			resource = "rolebinding"
 		}
 		return fmt.Sprintf("%s: ServiceAccount %s/%s may not grant rights that it does not have. Grant it the %s, for "+
-			"example by: kubectl create %s addon-manager-%s%s --%s=%s --serviceaccount=%s:%s. The API server says: %v.",
-			what, names.NamespaceHub, names.ServiceAccountAddons, kind, resource, role, scope, strings.ToLower(kind), role,
-			names.NamespaceHub, names.ServiceAccountAddons, err)
+			"example by: kubectl create %s addon-manager-%s%s --%s=%s --serviceaccount=%s:%s.%s The API server says: %v.",
+			what, home, names.ServiceAccountAddons, kind, resource, role, scope, strings.ToLower(kind), role,
+			home, names.ServiceAccountAddons, label, err)
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%s: create the %s or the namespace that is missing. The API server says: %v.", what, kind, err)
 	}
@@ -262,13 +267,23 @@ func settle(f facts, p plan, done results, published error) reconcile.Outcome {
 		switch {
 		case err == nil:
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &occupied):
-			wake := f.now.Add(reconcile.Spread(grantDelay, 1, f.addOn.Namespace, f.addOn.Name))
+			wake := f.now.Add(reconcile.Spread(grantDelay(f), 1, f.addOn.Namespace, f.addOn.Name))
 			outcome = outcome.And(reconcile.Waiting(wake))
 		default:
 			outcome = outcome.And(reconcile.FromError(err))
 		}
 	}
 	return outcome
+}
+
+// grantDelay is after how long a role that could not be bound is tried again: soon at first, since who grants it is
+// likely at it, and then ever later. It needs no memory but the condition.
+func grantDelay(f facts) time.Duration {
+	condition := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
+	if condition == nil || condition.Status != metav1.ConditionFalse {
+		return firstGrant
+	}
+	return min(max(f.now.Sub(condition.LastTransitionTime.Time)/2, firstGrant), lastGrant)
 }
 
 // sentence makes a sentence of an error.

@@ -25,8 +25,12 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// indexOwn finds the bindings of an add-on for one cluster outside of the cluster's namespace.
-const indexOwn = "spokelet.io/own-binding"
+const (
+	// indexOwn finds the bindings of an add-on for one cluster outside of the cluster's namespace.
+	indexOwn = "spokelet.io/own-binding"
+	// indexShared finds the bindings of an add-on for all clusters.
+	indexShared = "spokelet.io/shared-binding"
+)
 
 // Index prepares the cache; it must be called once before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
@@ -38,10 +42,28 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 		return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
 	})
+	if err == nil {
+		err = indexer.IndexField(ctx, &rbacv1.RoleBinding{}, indexShared, sharedKeys)
+	}
 	if err != nil {
 		return fmt.Errorf("indexing the bindings of add-ons: %w", err)
 	}
 	return nil
+}
+
+// sharedKeys files a binding for all clusters under its add-on: one that carries our labels, and stands for no cluster.
+func sharedKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	addOn := labels[names.LabelAddonName]
+	if _, template := labels[names.LabelAddonTemplate]; !template || addOn == "" || labels[names.LabelClusterName] != "" {
+		return nil
+	}
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Kind == "ManagedClusterAddOn" {
+			return nil
+		}
+	}
+	return []string{addOn}
 }
 
 // SetupWithManager registers the reconciler and what wakes it.

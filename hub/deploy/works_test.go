@@ -17,6 +17,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // configMap is a ConfigMap whose JSON has about the given number of bytes.
@@ -35,8 +36,8 @@ func factsOf(objects ...*unstructured.Unstructured) facts {
 		},
 		cluster:   &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
 		about:     addon.About{Name: "a"},
-		rendering: addon.Rendering{Objects: objects},
-		setup:     addon.Setup{Health: addon.HealthWorkloads},
+		rendering: addon.Rendering{Objects: objects}, home: names.NamespaceHub,
+		setup: addon.Setup{Health: addon.HealthWorkloads},
 	}
 }
 
@@ -258,18 +259,17 @@ func TestWorkIsAsTheContractSays(t *testing.T) {
 		},
 	}}
 	f := factsOf(account)
-	f.addOn.Status.ConfigReferences = []addonv1beta1.ConfigReference{
+	f.rendering.Configs = []addon.ChosenConfig{
 		{
 			ConfigGroupResource: addonv1beta1.ConfigGroupResource{Group: "g.io", Resource: "things"},
-			DesiredConfig: &addonv1beta1.ConfigSpecHash{
+			ConfigSpecHash: addonv1beta1.ConfigSpecHash{
 				ConfigReferent: addonv1beta1.ConfigReferent{Namespace: "n", Name: "x"}, SpecHash: "h1",
 			},
 		},
 		{
 			ConfigGroupResource: addonv1beta1.ConfigGroupResource{Resource: "configmaps"},
-			DesiredConfig:       &addonv1beta1.ConfigSpecHash{ConfigReferent: addonv1beta1.ConfigReferent{Name: "y"}, SpecHash: "h2"},
+			ConfigSpecHash:      addonv1beta1.ConfigSpecHash{ConfigReferent: addonv1beta1.ConfigReferent{Name: "y"}, SpecHash: "h2"},
 		},
-		{ConfigGroupResource: addonv1beta1.ConfigGroupResource{Resource: "nothing"}},
 	}
 	steps, _, err := planWorks(f)
 	require.NoError(t, err)
@@ -303,9 +303,9 @@ func TestDriftOfAWorkIsRepaired(t *testing.T) {
 	base := func(t *testing.T) facts {
 		t.Helper()
 		f := factsOf(configMap("a", 1))
-		f.addOn.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+		f.rendering.Configs = []addon.ChosenConfig{{
 			ConfigGroupResource: addonv1beta1.ConfigGroupResource{Resource: "r"},
-			DesiredConfig:       &addonv1beta1.ConfigSpecHash{SpecHash: "h"},
+			ConfigSpecHash:      addonv1beta1.ConfigSpecHash{SpecHash: "h"},
 		}}
 		f.rendering.ManifestConfigs = []workv1.ManifestConfigOption{{
 			ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Name: "a"},

@@ -78,6 +78,17 @@ func (f addOnFacts) held(wanted []wish, next []addonv1beta1.ConfigReference) str
 		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.management.Name +
 			" selects the cluster any more, so the add-on is about to be uninstalled"
 	}
+	if missing := f.missing(wanted); missing != "" {
+		return missing
+	}
+	if strategy := f.strategy(); !supported(strategy) && !sameDesired(f.addon.Status.ConfigReferences, next) {
+		return fmt.Sprintf("rollout strategy %s is not supported yet, so the configuration is kept as it is", strategy)
+	}
+	return ""
+}
+
+// missing names the configs that are asked for and do not exist; "" when all do.
+func (f addOnFacts) missing(wanted []wish) string {
 	var missing []string
 	for _, r := range wanted {
 		if f.found[r.AddOnConfig].missing {
@@ -85,13 +96,7 @@ func (f addOnFacts) held(wanted []wish, next []addonv1beta1.ConfigReference) str
 				describe(r.AddOnConfig), r.source(f.management, f.placement)))
 		}
 	}
-	if len(missing) > 0 {
-		return listed(missing)
-	}
-	if strategy := f.strategy(); !supported(strategy) && !sameDesired(f.addon.Status.ConfigReferences, next) {
-		return fmt.Sprintf("rollout strategy %s is not supported yet, so the configuration is kept as it is", strategy)
-	}
-	return ""
+	return listed(missing)
 }
 
 // adrift tells whether the add-on is installed by placements none of which selects its cluster now, or where that is

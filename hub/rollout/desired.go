@@ -102,7 +102,7 @@ func (f findings) hash(
 	case fromAddOn:
 		return hashOf(wanted.AddOnConfig, addOnReferences(addon.Status.ConfigReferences))
 	case fromPlacement:
-		strategy := management.Spec.InstallStrategy.Placements[placement]
+		strategy := management.Spec.InstallStrategy.Placements[max(placement, 0)]
 		for _, progression := range management.Status.InstallProgressions {
 			if progression.PlacementRef == strategy.PlacementRef {
 				return hashOf(wanted.AddOnConfig, placementReferences(progression.ConfigReferences))
@@ -173,7 +173,7 @@ func (r wish) source(management *addonv1beta1.ClusterManagementAddOn, placement 
 	case fromAddOn:
 		return "spec.configs of the add-on"
 	case fromPlacement:
-		ref := management.Spec.InstallStrategy.Placements[placement].PlacementRef
+		ref := management.Spec.InstallStrategy.Placements[max(placement, 0)].PlacementRef
 		return fmt.Sprintf("placement %s/%s of ClusterManagementAddOn %s", ref.Namespace, ref.Name, management.Name)
 	case fromDefaults:
 	}

@@ -2,8 +2,10 @@ package template
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -16,6 +18,7 @@ import (
 // agent is an add-on that is made of templates, which may differ from cluster to cluster.
 type agent struct {
 	configs    client.Reader
+	chooser    addon.Chooser
 	management *addonv1beta1.ClusterManagementAddOn
 	home       string
 }
@@ -32,7 +35,7 @@ func (a *agent) About() addon.About {
 func (a *agent) Registrations(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
 ) ([]addonv1beta1.RegistrationConfig, error) {
-	t, err := a.template(ctx, addOn, asItIs)
+	t, err := a.current(ctx, cluster, addOn)
 	if err != nil {
 		return nil, err
 	}
@@ -41,21 +44,65 @@ func (a *agent) Registrations(
 
 // SigningCA implements addon.Agent.
 func (a *agent) SigningCA(
-	ctx context.Context, _ *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, signerName string,
-) (types.NamespacedName, bool, error) {
-	t, err := a.template(ctx, addOn, asItIs)
+	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, signerName string,
+) (addon.SigningCA, bool, error) {
+	t, err := a.current(ctx, cluster, addOn)
 	if err != nil {
-		return types.NamespacedName{}, false, err
+		return addon.SigningCA{}, false, err
 	}
-	secret, found := SigningCA(t, signerName, a.home)
-	return secret, found, nil
+	secret, found := SigningSecret(t, signerName, a.home)
+	if !found {
+		return addon.SigningCA{}, false, nil
+	}
+	all, err := a.templates(ctx)
+	if err != nil {
+		return addon.SigningCA{}, false, err
+	}
+	return addon.SigningCA{Secret: secret, Rivals: Rivals(all, secret, addOn.Name, signerName, a.home)}, true, nil
+}
+
+// SharedPermissions implements addon.Agent. What a template asks for that does not exist or cannot be used is not known.
+func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, error) {
+	named, err := a.chooser.Named(ctx, a.management.Name)
+	if err != nil {
+		return nil, err
+	}
+	var all []addon.Permission
+	seen := map[string]bool{}
+	for _, config := range named {
+		if config.ConfigGroupResource != confighash.Template() || seen[config.Name] {
+			continue
+		}
+		seen[config.Name] = true
+		u, _ := confighash.New(confighash.Template())
+		if err := a.configs.Get(ctx, types.NamespacedName{Name: config.Name}, u); err != nil {
+			return nil, fmt.Errorf("reading AddOnTemplate %s: %w", config.Name, err)
+		}
+		t, err := ReadTemplate(u)
+		if err != nil {
+			return nil, err
+		}
+		if err := CheckTrust(t, "", a.management.Name, a.home); err != nil {
+			return nil, err
+		}
+		permissions, err := Permissions(t, "", a.management.Name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, permissions...)
+	}
+	return slices.DeleteFunc(all, func(p addon.Permission) bool { return p.Namespace == "" }), nil
 }
 
 // Setup implements addon.Agent.
 func (a *agent) Setup(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (addon.Setup, error) {
-	in, err := a.input(ctx, cluster, addOn, asItIs)
+	choice, err := a.chooser.Choose(ctx, addOn)
+	if err != nil {
+		return addon.Setup{}, err
+	}
+	in, err := a.input(ctx, cluster, addOn, choice, asItIs)
 	if err != nil {
 		return addon.Setup{}, err
 	}
@@ -76,51 +123,46 @@ func (a *agent) Setup(
 func (a *agent) Render(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (addon.Rendering, error) {
-	if !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured) {
-		return addon.Rendering{}, &addon.NotReadyError{Message: "waiting for the rollout to configure the add-on"}
+	choice, err := a.chooser.Choose(ctx, addOn)
+	switch {
+	case err != nil:
+		return addon.Rendering{}, err
+	case choice.Held != "":
+		return addon.Rendering{}, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Held}
 	}
-	in, err := a.input(ctx, cluster, addOn, asRolledOut)
+	in, err := a.input(ctx, cluster, addOn, choice, asRolledOut)
 	if err != nil {
 		return addon.Rendering{}, err
 	}
-	return Render(in)
+	rendering, err := Render(in)
+	rendering.Configs = slices.Clone(choice.Configs)
+	return rendering, err
 }
 
-// input reads the template and the configuration of an add-on on a cluster.
-func (a *agent) input(
-	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, want content,
-) (Input, error) {
-	t, err := a.template(ctx, addOn, want)
-	if err != nil {
-		return Input{}, err
-	}
-	config, err := a.config(ctx, addOn, want)
-	if err != nil {
-		return Input{}, err
-	}
-	return Input{Template: t, Config: config, Cluster: cluster, AddOn: addOn.Name}, nil
-}
-
-func (a *agent) template(
-	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, want content,
+// current reads the template of an add-on on a cluster as it stands now.
+func (a *agent) current(
+	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (*Template, error) {
-	u, err := a.read(ctx, addOn, confighash.Template(), want)
+	choice, err := a.chooser.Choose(ctx, addOn)
 	if err != nil {
 		return nil, err
 	}
-	if u == nil {
-		return nil, &addon.NotReadyError{Message: "waiting for the rollout to choose an AddOnTemplate"}
-	}
-	return ReadTemplate(u)
+	return a.template(ctx, cluster.Name, addOn, choice, asItIs)
 }
 
-// config returns the first AddOnDeploymentConfig of an add-on; nil when it has none.
-func (a *agent) config(
-	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, want content,
-) (*addonv1beta1.AddOnDeploymentConfig, error) {
-	u, err := a.read(ctx, addOn, confighash.DeploymentConfig(), want)
-	if err != nil || u == nil {
-		return nil, err
+// templates reads all templates of the hub. One that cannot be read is nobody's rival: it signs nothing.
+func (a *agent) templates(ctx context.Context) ([]*Template, error) {
+	kind, _ := confighash.Kind(confighash.Template())
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := a.configs.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing AddOnTemplates: %w", err)
 	}
-	return ReadConfig(u)
+	all := make([]*Template, 0, len(list.Items))
+	for i := range list.Items {
+		if t, err := ReadTemplate(&list.Items[i]); err == nil {
+			all = append(all, t)
+		}
+	}
+	return all, nil
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,20 +75,34 @@ func hashOf(t *testing.T, u *unstructured.Unstructured) string {
 	return hash
 }
 
-func reference(
+func chosen(
 	resource addonv1beta1.ConfigGroupResource, namespace, name, hash string,
-) addonv1beta1.ConfigReference {
-	return addonv1beta1.ConfigReference{
-		ConfigGroupResource: resource, DesiredConfig: &addonv1beta1.ConfigSpecHash{
-			ConfigReferent: addonv1beta1.ConfigReferent{Namespace: namespace, Name: name}, SpecHash: hash,
-		},
-	}
+) addon.ChosenConfig {
+	return addon.ChosenConfig{ConfigGroupResource: resource, ConfigSpecHash: addonv1beta1.ConfigSpecHash{
+		ConfigReferent: addonv1beta1.ConfigReferent{Namespace: namespace, Name: name}, SpecHash: hash,
+	}}
+}
+
+// chooser is a rollout that chose what it says.
+type chooser struct {
+	choice addon.Choice
+	named  []addonv1beta1.AddOnConfig
+	err    error
+}
+
+func (c *chooser) Choose(context.Context, *addonv1beta1.ManagedClusterAddOn) (addon.Choice, error) {
+	return c.choice, c.err
+}
+
+func (c *chooser) Named(context.Context, string) ([]addonv1beta1.AddOnConfig, error) {
+	return c.named, c.err
 }
 
 // world is a hub with one template add-on, all in order.
 type world struct {
 	agent   *agent
 	configs *configs
+	chooser *chooser
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	cluster *clusterv1.ManagedCluster
 }
@@ -97,23 +112,15 @@ func newWorld(t *testing.T) *world {
 	tmpl, config := templateObject("tmpl", "a", "{{V}}"), configObject("cfg", "config", "value")
 	w := &world{
 		configs: &configs{objects: []*unstructured.Unstructured{tmpl, config}},
+		chooser: &chooser{choice: addon.Choice{Configs: []addon.ChosenConfig{
+			chosen(confighash.DeploymentConfig(), "cfg", "config", hashOf(t, config)),
+			chosen(confighash.Template(), "", "tmpl", hashOf(t, tmpl)),
+		}}},
 		addOn:   &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"}},
 		cluster: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
 	}
-	w.addOn.Status.ConfigReferences = []addonv1beta1.ConfigReference{
-		reference(confighash.DeploymentConfig(), "cfg", "config", hashOf(t, config)),
-		reference(confighash.Template(), "", "tmpl", hashOf(t, tmpl)),
-	}
-	w.addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionTrue}}
 	management := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	management.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{
-		{ConfigGroupResource: confighash.Template(), ConfigReferent: addonv1beta1.ConfigReferent{Name: "tmpl"}},
-		{
-			ConfigGroupResource: confighash.DeploymentConfig(),
-			ConfigReferent:      addonv1beta1.ConfigReferent{Namespace: "cfg", Name: "config"},
-		},
-	}
-	w.agent = &agent{configs: w.configs, management: management, home: "home"}
+	w.agent = &agent{configs: w.configs, chooser: w.chooser, management: management, home: "home"}
 	return w
 }
 
@@ -150,22 +157,21 @@ func TestAgentWaitsOrRefuses(t *testing.T) {
 		says             string
 	}{
 		"all in order": {func(*testing.T, *world) {}, ready, ready, ""},
-		"not configured yet": {func(_ *testing.T, w *world) {
-			w.addOn.Status.Conditions = nil
-		}, notReady, ready, "waiting for the rollout to configure the add-on"},
-		"configured is false": {func(_ *testing.T, w *world) {
-			w.addOn.Status.Conditions[0].Status = metav1.ConditionFalse
-		}, notReady, ready, "waiting for the rollout to configure the add-on"},
+		"the rollout holds the add-on": {func(_ *testing.T, w *world) {
+			w.chooser.choice.Held = "the new one does not exist"
+		}, notReady, ready, "waiting for the rollout: the new one does not exist"},
+		"nothing can be chosen": {func(_ *testing.T, w *world) {
+			w.chooser.err = &addon.NotReadyError{Message: "no placement"}
+		}, notReady, notReady, "no placement"},
 		"no template chosen": {func(_ *testing.T, w *world) {
-			w.addOn.Status.ConfigReferences = w.addOn.Status.ConfigReferences[:1]
+			w.chooser.choice.Configs = w.chooser.choice.Configs[:1]
 		}, notReady, notReady, "waiting for the rollout to choose an AddOnTemplate"},
-		"no hash yet": {func(_ *testing.T, w *world) {
-			w.addOn.Status.ConfigReferences[1].DesiredConfig.SpecHash = ""
-		}, notReady, notReady, "waiting for the rollout to note the content of AddOnTemplate tmpl"},
 		"the template is not there": {func(_ *testing.T, w *world) {
-			w.addOn.Status.ConfigReferences[1].DesiredConfig.SpecHash = ""
 			w.configs.objects = w.configs.objects[1:]
 		}, invalid, invalid, "AddOnTemplate tmpl does not exist: create it, or correct the configuration of add-on a"},
+		"the template is not there, and the rollout says so": {func(_ *testing.T, w *world) {
+			w.configs.objects, w.chooser.choice.Held = w.configs.objects[1:], "it does not exist"
+		}, notReady, notReady, "waiting for the rollout: it does not exist"},
 		"the configuration is not there": {func(_ *testing.T, w *world) {
 			w.configs.objects = w.configs.objects[:1]
 		}, invalid, ready, "AddOnDeploymentConfig cfg/config does not exist: create it, or correct the configuration of add-on a"},
@@ -176,47 +182,29 @@ func TestAgentWaitsOrRefuses(t *testing.T) {
 		"the configuration changed before the rollout": {func(_ *testing.T, w *world) {
 			w.configs.objects[1].Object["spec"] = map[string]any{}
 		}, notReady, ready, "AddOnDeploymentConfig cfg/config has changed: waiting for the rollout to reach this cluster"},
-		"a template of another add-on that nobody asked for": {func(t *testing.T, w *world) {
-			t.Helper()
-			other := templateObject("other", "b", "x")
-			w.configs.objects = append(w.configs.objects, other)
-			w.addOn.Status.ConfigReferences[1] = reference(confighash.Template(), "", "other", hashOf(t, other))
-		}, notReady, notReady, "status.configReferences names AddOnTemplate other, which neither"},
-		"the same asked for by the add-on's own spec": {func(t *testing.T, w *world) {
-			t.Helper()
-			other := templateObject("other", "b", "x")
-			w.configs.objects = append(w.configs.objects, other)
-			w.addOn.Status.ConfigReferences[1] = reference(confighash.Template(), "", "other", hashOf(t, other))
-			w.addOn.Spec.Configs = []addonv1beta1.AddOnConfig{{
-				ConfigGroupResource: confighash.Template(), ConfigReferent: addonv1beta1.ConfigReferent{Name: "other"},
-			}}
-		}, ready, ready, ""},
-		"another template that says to be made for the add-on": {func(t *testing.T, w *world) {
+		"a status of the agent's own counts for nothing": {func(t *testing.T, w *world) {
 			t.Helper()
 			other := templateObject("other", "a", "x")
+			other.Object["spec"].(map[string]any)["registration"] = []any{map[string]any{"type": "Nonsense"}} //nolint:forcetypeassert // a map by construction
 			w.configs.objects = append(w.configs.objects, other)
-			w.addOn.Status.ConfigReferences[1] = reference(confighash.Template(), "", "other", hashOf(t, other))
-		}, ready, ready, ""},
-		"a configuration that nobody asked for": {func(t *testing.T, w *world) {
-			t.Helper()
-			other := configObject("secret", "config", "x")
-			w.configs.objects = append(w.configs.objects, other)
-			w.addOn.Status.ConfigReferences[0] = reference(confighash.DeploymentConfig(), "secret", "config", hashOf(t, other))
-		}, notReady, ready, "status.configReferences names AddOnDeploymentConfig secret/config, which neither"},
-		"a configuration that the rollout still remembers": {func(t *testing.T, w *world) {
-			t.Helper()
-			old := configObject("cfg", "old", "x")
-			w.configs.objects = append(w.configs.objects, old)
-			w.addOn.Status.ConfigReferences[0] = reference(confighash.DeploymentConfig(), "cfg", "old", hashOf(t, old))
-			w.agent.management.Status.InstallProgressions = []addonv1beta1.InstallProgression{{
-				ConfigReferences: []addonv1beta1.InstallConfigReference{{
-					ConfigGroupResource: confighash.DeploymentConfig(),
-					LastKnownGoodConfig: &addonv1beta1.ConfigSpecHash{
-						ConfigReferent: addonv1beta1.ConfigReferent{Namespace: "cfg", Name: "old"},
-					},
-				}},
+			w.addOn.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
+				ConfigGroupResource: confighash.Template(), DesiredConfig: &addonv1beta1.ConfigSpecHash{
+					ConfigReferent: addonv1beta1.ConfigReferent{Name: "other"}, SpecHash: hashOf(t, other),
+				},
 			}}
 		}, ready, ready, ""},
+		"a template of another add-on that asks for a certificate": {func(t *testing.T, w *world) {
+			t.Helper()
+			w.use(t, templateObject("other", "b", "x"), customSigner("example.com/s"))
+		}, invalid, invalid, `AddOnTemplate other, .spec.addonName is "b"`},
+		"a template of another add-on that asks for nothing of the hub": {func(t *testing.T, w *world) {
+			t.Helper()
+			w.use(t, templateObject("other", "b", "x"))
+		}, ready, ready, ""},
+		"a template that asks for a signer of Kubernetes": {func(t *testing.T, w *world) {
+			t.Helper()
+			w.use(t, templateObject("other", "a", "x"), customSigner("kubernetes.io/kube-apiserver-client"))
+		}, invalid, invalid, "belongs to Kubernetes"},
 		"a hub that cannot be read": {func(_ *testing.T, w *world) {
 			w.configs.err = errors.New("broken pipe")
 		}, transient, transient, "reading AddOnTemplate tmpl: broken pipe"},
@@ -245,6 +233,68 @@ func TestAgentWaitsOrRefuses(t *testing.T) {
 			assert.Equal(t, test.register, class(err), "%v", err)
 		})
 	}
+}
+
+// use has the rollout choose another template, with further registrations.
+func (w *world) use(t *testing.T, u *unstructured.Unstructured, registrations ...any) {
+	t.Helper()
+	if len(registrations) > 0 {
+		require.NoError(t, unstructured.SetNestedSlice(u.Object, registrations, "spec", "registration"))
+	}
+	w.configs.objects = append(w.configs.objects, u)
+	w.chooser.choice.Configs[1] = chosen(confighash.Template(), "", u.GetName(), hashOf(t, u))
+}
+
+func customSigner(name string) map[string]any {
+	return map[string]any{"type": "CustomSigner", "customSigner": map[string]any{
+		"signerName": name, "signingCA": map[string]any{"name": "ca", "namespace": "ns"},
+	}}
+}
+
+func TestRivalsOfACA(t *testing.T) {
+	ca := types.NamespacedName{Namespace: "ns", Name: "ca"}
+	read := func(name, addOn string, registrations ...any) *Template {
+		u := templateObject(name, addOn, "x")
+		require.NoError(t, unstructured.SetNestedSlice(u.Object, registrations, "spec", "registration"))
+		read, err := ReadTemplate(u)
+		require.NoError(t, err)
+		return read
+	}
+	own := read("own", "a", customSigner("example.com/s"))
+	assert.Empty(t, Rivals([]*Template{own, read("v2", "a", customSigner("example.com/s"))}, ca, "a", "example.com/s", "home"),
+		"versions of one template are no rivals")
+	assert.Equal(t, []string{"AddOnTemplate evil (signer example.com/s)", "AddOnTemplate v2 (signer example.com/t)"},
+		Rivals([]*Template{
+			own, read("v2", "a", customSigner("example.com/t")), read("evil", "b", customSigner("example.com/s")),
+		}, ca, "a", "example.com/s", "home"))
+}
+
+func TestSharedPermissionsAreThoseOfAllTemplatesThatAreNamed(t *testing.T) {
+	w := newWorld(t)
+	permission := func(namespace string) any {
+		return map[string]any{"type": "KubeClient", "kubeClient": map[string]any{"hubPermissions": []any{
+			map[string]any{"type": "SingleNamespace", "singleNamespace": map[string]any{
+				"namespace": namespace, "roleRef": map[string]any{"kind": "Role", "name": "reader"},
+			}},
+			map[string]any{"type": "CurrentCluster", "currentCluster": map[string]any{"clusterRoleName": "cm-admin"}},
+		}}}
+	}
+	for _, name := range []string{"v1", "v2"} {
+		u := templateObject(name, "a", "x")
+		require.NoError(t, unstructured.SetNestedSlice(u.Object, []any{permission("shared-" + name)}, "spec", "registration"))
+		w.configs.objects = append(w.configs.objects, u)
+		w.chooser.named = append(w.chooser.named, addonv1beta1.AddOnConfig{
+			ConfigGroupResource: confighash.Template(), ConfigReferent: addonv1beta1.ConfigReferent{Name: name},
+		})
+	}
+	shared, err := w.agent.SharedPermissions(t.Context())
+	require.NoError(t, err)
+	require.Len(t, shared, 2)
+	assert.Equal(t, "shared-v1", shared[0].Namespace)
+	assert.Equal(t, "shared-v2", shared[1].Namespace)
+	w.configs.objects = w.configs.objects[:3]
+	_, err = w.agent.SharedPermissions(t.Context())
+	require.ErrorContains(t, err, "reading AddOnTemplate v2", "what a missing template asks for is not known")
 }
 
 func TestUsesTemplates(t *testing.T) {

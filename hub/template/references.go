@@ -3,12 +3,12 @@ package template
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -25,13 +25,58 @@ const (
 	asRolledOut content = true
 )
 
-// read returns the first configuration of a resource that the rollout chose for an add-on; nil when it chose none. The
-// object belongs to the cache and must not be changed.
-func (a *agent) read(
-	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, resource addonv1beta1.ConfigGroupResource,
+// template reads the template that was chosen for an add-on on a cluster, and refuses one that asks for too much.
+func (a *agent) template(
+	ctx context.Context, cluster string, addOn *addonv1beta1.ManagedClusterAddOn, choice addon.Choice, want content,
+) (*Template, error) {
+	u, err := a.read(ctx, addOn, choice, confighash.Template(), want)
+	if err != nil {
+		return nil, err
+	}
+	if u == nil {
+		return nil, &addon.NotReadyError{Message: "waiting for the rollout to choose an AddOnTemplate"}
+	}
+	t, err := ReadTemplate(u)
+	if err != nil {
+		return nil, err
+	}
+	return t, CheckTrust(t, cluster, addOn.Name, a.home)
+}
+
+// config returns the first AddOnDeploymentConfig that was chosen for an add-on; nil when there is none.
+func (a *agent) config(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, choice addon.Choice, want content,
+) (*addonv1beta1.AddOnDeploymentConfig, error) {
+	u, err := a.read(ctx, addOn, choice, confighash.DeploymentConfig(), want)
+	if err != nil || u == nil {
+		return nil, err
+	}
+	return ReadConfig(u)
+}
+
+// input reads the template and the configuration of an add-on on a cluster.
+func (a *agent) input(
+	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, choice addon.Choice,
 	want content,
+) (Input, error) {
+	t, err := a.template(ctx, cluster.Name, addOn, choice, want)
+	if err != nil {
+		return Input{}, err
+	}
+	config, err := a.config(ctx, addOn, choice, want)
+	if err != nil {
+		return Input{}, err
+	}
+	return Input{Template: t, Config: config, Cluster: cluster, AddOn: addOn.Name}, nil
+}
+
+// read returns the first configuration of a resource that was chosen for an add-on; nil when none was. The object belongs
+// to the cache and must not be changed.
+func (a *agent) read(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, choice addon.Choice,
+	resource addonv1beta1.ConfigGroupResource, want content,
 ) (*unstructured.Unstructured, error) {
-	chosen := chosenConfig(addOn, resource)
+	chosen := first(choice, resource)
 	if chosen == nil {
 		return nil, nil //nolint:nilnil // no configuration is not an error
 	}
@@ -40,17 +85,13 @@ func (a *agent) read(
 	err := a.configs.Get(ctx, types.NamespacedName{Namespace: chosen.Namespace, Name: chosen.Name}, u,
 		&client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	switch {
+	case apierrors.IsNotFound(err) && choice.Held != "":
+		return nil, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Held}
 	case apierrors.IsNotFound(err):
 		return nil, &addon.InvalidError{Message: fmt.Sprintf(
 			"%s does not exist: create it, or correct the configuration of add-on %s", what, addOn.Name)}
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", what, err)
-	case !a.asksFor(addOn, resource, chosen.ConfigReferent, u):
-		return nil, &addon.NotReadyError{Message: fmt.Sprintf("status.configReferences names %s, which neither "+
-			"ClusterManagementAddOn %s nor the add-on's own spec asks for: waiting for the rollout to correct it",
-			what, a.management.Name)}
-	case chosen.SpecHash == "":
-		return nil, &addon.NotReadyError{Message: "waiting for the rollout to note the content of " + what}
 	}
 	if want == asRolledOut {
 		hash, err := confighash.SpecHash(u)
@@ -64,68 +105,14 @@ func (a *agent) read(
 	return u, nil
 }
 
-// chosenConfig is the first configuration of a resource among those that the rollout chose.
-func chosenConfig(
-	addOn *addonv1beta1.ManagedClusterAddOn, resource addonv1beta1.ConfigGroupResource,
-) *addonv1beta1.ConfigSpecHash {
-	for i := range addOn.Status.ConfigReferences {
-		reference := &addOn.Status.ConfigReferences[i]
-		if reference.ConfigGroupResource == resource && reference.DesiredConfig != nil {
-			return reference.DesiredConfig
+// first is the first configuration of a resource among those that were chosen; nil when there is none.
+func first(choice addon.Choice, resource addonv1beta1.ConfigGroupResource) *addon.ChosenConfig {
+	for i := range choice.Configs {
+		if choice.Configs[i].ConfigGroupResource == resource {
+			return &choice.Configs[i]
 		}
 	}
 	return nil
-}
-
-// asksFor tells whether anything that no agent can write asks for a configuration: the add-on's own spec, its
-// ClusterManagementAddOn, or the template itself by the name of the add-on that it says to be made for.
-func (a *agent) asksFor(
-	addOn *addonv1beta1.ManagedClusterAddOn, resource addonv1beta1.ConfigGroupResource,
-	referent addonv1beta1.ConfigReferent, u *unstructured.Unstructured,
-) bool {
-	if resource == confighash.Template() {
-		if made, _, _ := unstructured.NestedString(u.Object, "spec", "addonName"); made == addOn.Name {
-			return true
-		}
-	}
-	stated := func(config addonv1beta1.AddOnConfig) bool {
-		return config.ConfigGroupResource == resource && config.ConfigReferent == referent
-	}
-	if slices.ContainsFunc(addOn.Spec.Configs, stated) ||
-		slices.ContainsFunc(a.management.Spec.DefaultConfigs, stated) {
-		return true
-	}
-	for i := range a.management.Spec.InstallStrategy.Placements {
-		if slices.ContainsFunc(a.management.Spec.InstallStrategy.Placements[i].Configs, stated) {
-			return true
-		}
-	}
-	return a.remembers(resource, referent)
-}
-
-// remembers tells whether the rollout still knows a configuration, as it does of the last one while a new one goes out.
-func (a *agent) remembers(
-	resource addonv1beta1.ConfigGroupResource, referent addonv1beta1.ConfigReferent,
-) bool {
-	for _, progression := range a.management.Status.InstallProgressions {
-		for _, reference := range progression.ConfigReferences {
-			if reference.ConfigGroupResource != resource {
-				continue
-			}
-			for _, config := range []*addonv1beta1.ConfigSpecHash{
-				reference.DesiredConfig, reference.LastAppliedConfig, reference.LastKnownGoodConfig,
-			} {
-				if config != nil && config.ConfigReferent == referent {
-					return true
-				}
-			}
-		}
-	}
-	return slices.ContainsFunc(a.management.Status.DefaultConfigReferences,
-		func(reference addonv1beta1.DefaultConfigReference) bool {
-			return reference.ConfigGroupResource == resource && reference.DesiredConfig != nil &&
-				reference.DesiredConfig.ConfigReferent == referent
-		})
 }
 
 func describeReferent(referent addonv1beta1.ConfigReferent) string {

@@ -3,6 +3,7 @@ package template
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,10 +40,10 @@ func Registrations(t *Template, cluster, addOn string) ([]addonv1beta1.Registrat
 		case addonv1alpha1.RegistrationTypeCustomSigner:
 			custom := registration.CustomSigner
 			if custom == nil || custom.SignerName == "" {
-				return nil, t.invalid(i, "type CustomSigner needs customSigner.signerName")
+				return nil, t.invalidAt(i, "type CustomSigner needs customSigner.signerName")
 			}
 			if earlier, taken := signers[custom.SignerName]; taken {
-				return nil, t.invalid(i, fmt.Sprintf("signer %s stands in registration[%d] already; one agent gets one "+
+				return nil, t.invalidAt(i, fmt.Sprintf("signer %s stands in registration[%d] already; one agent gets one "+
 					"certificate of a signer", custom.SignerName, earlier))
 			}
 			signers[custom.SignerName] = i
@@ -52,7 +53,7 @@ func Registrations(t *Template, cluster, addOn string) ([]addonv1beta1.Registrat
 				},
 			})
 		default:
-			return nil, t.invalid(i, fmt.Sprintf("type %q is unknown: it must be KubeClient or CustomSigner",
+			return nil, t.invalidAt(i, fmt.Sprintf("type %q is unknown: it must be KubeClient or CustomSigner",
 				registration.Type))
 		}
 	}
@@ -71,9 +72,9 @@ func customSubject(stated *addonv1alpha1.Subject, standard addonv1beta1.BaseSubj
 	}
 }
 
-// SigningCA returns the Secret of the certificate authority for a custom signer; false when the template does not name
+// SigningSecret returns the Secret of the certificate authority for a custom signer; false when the template does not name
 // the signer. A Secret without a namespace is in home, the namespace of the hub manager.
-func SigningCA(t *Template, signerName, home string) (types.NamespacedName, bool) {
+func SigningSecret(t *Template, signerName, home string) (types.NamespacedName, bool) {
 	for _, registration := range t.Registration {
 		custom := registration.CustomSigner
 		if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner || custom == nil ||
@@ -85,6 +86,28 @@ func SigningCA(t *Template, signerName, home string) (types.NamespacedName, bool
 		}, true
 	}
 	return types.NamespacedName{}, false
+}
+
+// Rivals names, in words and ordered, the templates that name the same Secret as the CA of another signer or of another
+// add-on. Versions of one add-on's template are no rivals of each other.
+func Rivals(all []*Template, secret types.NamespacedName, addOn, signerName, home string) []string {
+	var rivals []string
+	for _, t := range all {
+		for _, registration := range t.Registration {
+			custom := registration.CustomSigner
+			if registration.Type != addonv1alpha1.RegistrationTypeCustomSigner || custom == nil {
+				continue
+			}
+			named := types.NamespacedName{
+				Namespace: cmp.Or(custom.SigningCA.Namespace, home), Name: custom.SigningCA.Name,
+			}
+			if named == secret && (t.AddOn != addOn || custom.SignerName != signerName) {
+				rivals = append(rivals, fmt.Sprintf("AddOnTemplate %s (signer %s)", t.Name, custom.SignerName))
+			}
+		}
+	}
+	slices.Sort(rivals)
+	return rivals
 }
 
 // Permissions returns the roles on the hub that the agent is bound to (contract, hub 6.8). In the namespace of a
@@ -103,7 +126,7 @@ func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error)
 			switch permission.Type {
 			case addonv1alpha1.HubPermissionsBindingCurrentCluster:
 				if permission.CurrentCluster == nil || permission.CurrentCluster.ClusterRoleName == "" {
-					return nil, t.invalid(i, where+": type CurrentCluster needs currentCluster.clusterRoleName")
+					return nil, t.invalidAt(i, where+": type CurrentCluster needs currentCluster.clusterRoleName")
 				}
 				all = append(all, addon.Permission{
 					Namespace: cluster, Subjects: here, RoleRef: rbacv1.RoleRef{
@@ -113,7 +136,7 @@ func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error)
 			case addonv1alpha1.HubPermissionsBindingSingleNamespace:
 				single := permission.SingleNamespace
 				if single == nil || single.Namespace == "" || single.RoleRef.Kind == "" || single.RoleRef.Name == "" {
-					return nil, t.invalid(i, where+": type SingleNamespace needs singleNamespace.namespace, "+
+					return nil, t.invalidAt(i, where+": type SingleNamespace needs singleNamespace.namespace, "+
 						"singleNamespace.roleRef.kind and singleNamespace.roleRef.name")
 				}
 				ref := single.RoleRef
@@ -124,7 +147,7 @@ func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error)
 				}
 				all = append(all, addon.Permission{Namespace: single.Namespace, RoleRef: ref, Subjects: subjects})
 			default:
-				return nil, t.invalid(i, fmt.Sprintf("%s: type %q is unknown: it must be CurrentCluster or SingleNamespace",
+				return nil, t.invalidAt(i, fmt.Sprintf("%s: type %q is unknown: it must be CurrentCluster or SingleNamespace",
 					where, permission.Type))
 			}
 		}
@@ -136,9 +159,12 @@ func group(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}}
 }
 
-// invalid says what is wrong with a registration.
-func (t *Template) invalid(index int, message string) error {
-	return &addon.InvalidError{
-		Message: fmt.Sprintf("AddOnTemplate %s, .spec.registration[%d]: %s", t.Name, index, message),
-	}
+// invalidAt says what is wrong with a registration.
+func (t *Template) invalidAt(index int, message string) error {
+	return t.invalid(fmt.Sprintf(".spec.registration[%d]: %s", index, message))
+}
+
+// invalid says what is wrong with a template.
+func (t *Template) invalid(message string) error {
+	return &addon.InvalidError{Message: fmt.Sprintf("AddOnTemplate %s, %s", t.Name, message)}
 }

@@ -189,18 +189,18 @@ func TestPermissionsThatAreWrong(t *testing.T) {
 }
 
 // Row: pkg/addon/templateagent/registration_test.go:259
-func TestSigningCA(t *testing.T) {
+func TestSigningSecret(t *testing.T) {
 	elsewhere := signer("s.io/two", nil)
 	elsewhere.CustomSigner.SigningCA.Namespace = "own"
 	read := &template.Template{Registration: []addonv1alpha1.RegistrationSpec{
 		kubeClient(), signer("s.io/one", nil), elsewhere,
 	}}
-	one, found := template.SigningCA(read, "s.io/one", "home")
+	one, found := template.SigningSecret(read, "s.io/one", "home")
 	assert.True(t, found)
 	assert.Equal(t, types.NamespacedName{Namespace: "home", Name: "ca"}, one)
-	two, found := template.SigningCA(read, "s.io/two", "home")
+	two, found := template.SigningSecret(read, "s.io/two", "home")
 	assert.True(t, found)
 	assert.Equal(t, types.NamespacedName{Namespace: "own", Name: "ca"}, two)
-	_, found = template.SigningCA(read, "s.io/three", "home")
+	_, found = template.SigningSecret(read, "s.io/three", "home")
 	assert.False(t, found)
 }

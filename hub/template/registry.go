@@ -22,6 +22,8 @@ type Registry struct {
 	Configs client.Reader
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
+	// Chooser says which templates and configurations add-ons have.
+	Chooser addon.Chooser
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
 }
@@ -39,7 +41,9 @@ func (r Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, er
 	case !UsesTemplates(management):
 		return nil, false, nil
 	}
-	return &agent{configs: r.Configs, management: management, home: cmp.Or(r.Home, names.NamespaceHub)}, true, nil
+	return &agent{
+		configs: r.Configs, chooser: r.Chooser, management: management, home: cmp.Or(r.Home, names.NamespaceHub),
+	}, true, nil
 }
 
 // UsesTemplates tells whether an add-on is made of templates, be it with or without a default one.

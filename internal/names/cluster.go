@@ -2,8 +2,10 @@ package names
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -21,13 +23,41 @@ func CheckCluster(name string) error {
 	case "registration", "work":
 		return fmt.Errorf("the name %q is reserved: the ClusterRole of this cluster would be the ClusterRole %s that all "+
 			"clusters share; create the cluster under another name", name, RolePrefixCluster+name)
-	case metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease", NamespaceHub, NamespaceBootstrap:
+	case metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, NamespaceHub, NamespaceBootstrap:
 		return fmt.Errorf("the name %q is reserved: the namespace of this cluster would be one that the hub itself works "+
 			"in; create the cluster under another name", name)
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("the name %q cannot be the name of the namespace of this cluster: %s; create the cluster under "+
 			"another name", name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// RolePrefixHub starts the names of the roles of the hub manager itself.
+const RolePrefixHub = "open-cluster-management:spokelet-hub"
+
+// rolesOfTheHub are, besides those that a prefix tells, the roles of an installation that no add-on is ever bound to.
+var rolesOfTheHub = []string{ //nolint:gochecknoglobals // a list of names that nothing changes
+	"open-cluster-management:bootstrap", "open-cluster-management:cluster-manager-work-executor-admin:webhook",
+}
+
+// CheckPermission says why no role of this name can be bound for an add-on in this namespace, whoever consented, in words
+// for the author of the add-on; nil when it can. home is the namespace of the hub manager.
+func CheckPermission(namespace, role, home string) error {
+	switch namespace {
+	case metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease:
+		return fmt.Errorf("namespace %s belongs to Kubernetes, and no role is bound there for an add-on: move what the "+
+			"agent needs to a namespace of the add-on", namespace)
+	case home, NamespaceHub:
+		return fmt.Errorf("namespace %s belongs to the hub manager, and no role is bound there for an add-on: move what the "+
+			"agent needs to a namespace of the add-on", namespace)
+	}
+	own := strings.HasPrefix(role, RolePrefixHub) || strings.HasPrefix(role, RolePrefixCluster) ||
+		slices.Contains(rolesOfTheHub, role)
+	if own {
+		return fmt.Errorf("role %s belongs to the hub manager and is never bound for an add-on: create a role with the "+
+			"rights that the agent needs, and grant it to ServiceAccount %s/%s", role, NamespaceHub, ServiceAccountAddons)
 	}
 	return nil
 }

@@ -52,6 +52,19 @@ const (
 	AnnotationHealthProbe = "addon.spokelet.io/health-probe"
 )
 
+// Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0024-consent.md). They are
+// Spokelet's own addition.
+const (
+	// LabelHubPermission with value "true" on a ClusterRole says that it may be bound for the agents of add-ons: its rules
+	// are aggregated to ServiceAccountAddons.
+	LabelHubPermission = "addon.spokelet.io/hub-permission"
+	// AnnotationSigners on the Secret of a CA lists the custom signers that it serves, separated by commas.
+	AnnotationSigners = "addon.spokelet.io/signers"
+	// AnnotationSignerAddons on the Secret of a CA lists the add-ons that it serves, separated by commas; without it, it
+	// serves every add-on that names one of its signers.
+	AnnotationSignerAddons = "addon.spokelet.io/signer-addons"
+)
+
 // Labels of Spokelet's own; no peer reads them.
 const (
 	// LabelCredential marks the Secrets in which the agent keeps credentials, so that it finds them again after a

@@ -34,6 +34,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/manager"
 )
 
 // What the tests share: one control plane with a hub manager on it.
@@ -101,8 +102,12 @@ func startHub(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := client.New(manager.AsAddOns(config), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
 	reconciler := &approval.Reconciler{
-		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), AddOns: addonapi.Client{Client: mgr.GetClient()},
+		Client: mgr.GetClient(), Secrets: secrets, AddOns: addonapi.Client{Client: mgr.GetClient()},
 		Agents: agents, AutoApproved: []string{bootstrapUser},
 		Clock: clock.RealClock{}, Random: rand.Reader, Workers: 2,
 	}
@@ -146,9 +151,12 @@ func (agent) Registrations(
 
 func (agent) SigningCA(
 	_ context.Context, _ *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, signer string,
-) (types.NamespacedName, bool, error) {
-	return types.NamespacedName{Namespace: caNamespace, Name: addOn.Annotations["ca"]}, signer == signerName, nil
+) (addon.SigningCA, bool, error) {
+	secret := types.NamespacedName{Namespace: caNamespace, Name: addOn.Annotations["ca"]}
+	return addon.SigningCA{Secret: secret}, signer == signerName, nil
 }
+
+func (agent) SharedPermissions(context.Context) ([]addon.Permission, error) { return nil, nil }
 
 func (agent) Setup(
 	context.Context, *clusterv1.ManagedCluster, *addonv1beta1.ManagedClusterAddOn,

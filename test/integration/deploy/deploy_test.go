@@ -113,7 +113,8 @@ func TestABrokenTemplateChangesNothingAndSaysWhy(t *testing.T) {
 
 func TestAMissingGrantIsToldWithTheWayToGiveIt(t *testing.T) {
 	t.Parallel()
-	f := install(t, "ungranted", "resources: [configmaps], verbs: [get, list]", "resources: [secrets], verbs: [get]")
+	f := install(t, "ungranted", "resources: [configmaps], verbs: [get, list]", "resources: [secrets], verbs: [get]",
+		`hub-permission: "true"`, `hub-permission: "false"`)
 	message := f.condition(t, "RegistrationApplied", metav1.ConditionFalse, "SetPermissionFailed").Message
 	assert.Contains(t, message, "ClusterRole ungranted-admin cannot be bound for the agent in namespace ungranted-cluster: "+
 		"ServiceAccount open-cluster-management-hub/addon-manager-controller-sa may not grant rights that it does not have.")

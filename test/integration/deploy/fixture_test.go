@@ -23,6 +23,8 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 //go:embed testdata/addon.yaml
@@ -56,8 +58,11 @@ func install(t *testing.T, addOn string, replacements ...string) fixture {
 // prepare creates the cluster and the namespaces.
 func (f fixture) prepare(t *testing.T) {
 	t.Helper()
-	for _, namespace := range []string{f.cluster, f.addOn + "-shared"} {
-		require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	for _, namespace := range []*corev1.Namespace{
+		{ObjectMeta: metav1.ObjectMeta{Name: f.cluster, Labels: map[string]string{names.LabelClusterName: f.cluster}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: f.addOn + "-shared"}},
+	} {
+		require.NoError(t, admin.Create(t.Context(), namespace))
 	}
 	require.NoError(t, admin.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: f.cluster}}))
 }

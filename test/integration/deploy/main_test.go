@@ -4,6 +4,7 @@ package deploy_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -30,6 +31,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/manager"
 )
 
 // What the tests share: one control plane with a hub manager on it, and clients of an administrator.
@@ -99,15 +101,19 @@ func newManager(ctx context.Context, config *rest.Config, scheme *runtime.Scheme
 	}
 	cached := addonapi.Client{Client: mgr.GetClient()}
 	roller := &rollout.Reconciler{AddOns: cached, Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 2}
-	if err := roller.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := errors.Join(roller.Index(ctx, mgr.GetFieldIndexer()), deploy.Index(ctx, mgr.GetFieldIndexer())); err != nil {
 		return nil, err
 	}
 	if err := roller.SetupWithManager(mgr); err != nil {
 		return nil, err
 	}
+	bindings, err := client.New(manager.AsAddOns(config), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
 	deployer := &deploy.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: cached, Clock: clock.RealClock{}, Workers: 2,
-		Agents: template.Registry{Configs: mgr.GetClient(), AddOns: cached},
+		Client: mgr.GetClient(), Bindings: bindings, Live: mgr.GetAPIReader(), AddOns: cached, Clock: clock.RealClock{}, Workers: 2,
+		Agents: template.Registry{Configs: mgr.GetClient(), AddOns: cached, Chooser: roller},
 	}
 	return mgr, deployer.SetupWithManager(mgr)
 }

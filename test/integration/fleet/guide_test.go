@@ -60,8 +60,8 @@ func TestTheExampleOfTheDeveloperGuide(t *testing.T) {
 	}
 }
 
-// createWhatTheGuideRefersTo creates the roles, and the CA with the grant to read it, that the guide leaves to the
-// user. It returns the CA's certificate.
+// createWhatTheGuideRefersTo creates what the guide leaves to the user, and nothing else: the roles with the grant that the
+// guide shows, and the CA with the grant to read it. It returns the CA's certificate.
 func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate {
 	t.Helper()
 	ca, certPEM, keyPEM := newCA(t)
@@ -74,6 +74,13 @@ func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate 
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "cm-admin"},
 			Rules:      configMaps("get", "list", "watch", "create", "update", "patch", "delete"),
+		},
+		&rbacv1.ClusterRoleBinding{ // the grant as it stands in the guide; it covers cm-reader, too
+			ObjectMeta: metav1.ObjectMeta{Name: "addon-manager-cm-admin"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cm-admin"},
+			Subjects: []rbacv1.Subject{
+				{Kind: "ServiceAccount", Namespace: names.NamespaceHub, Name: names.ServiceAccountAddons},
+			},
 		},
 		&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Name: "cm-reader", Namespace: "open-cluster-management"},

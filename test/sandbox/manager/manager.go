@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -42,6 +43,15 @@ func Configure(ctx context.Context, plane *sandbox.ControlPlane) (hub.Config, er
 		return hub.Config{}, fmt.Errorf("writing the kubeconfig of the hub manager: %w", err)
 	}
 	return config, nil
+}
+
+// AsAddOns returns the configuration with which the hub manager acts in the name of the account of add-ons.
+func AsAddOns(config *rest.Config) *rest.Config {
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + names.NamespaceHub + ":" + names.ServiceAccountAddons,
+	}
+	return as
 }
 
 // ServeWebhook lets the hub manager serve its webhook on a free port of loopback, with a certificate of its own in the

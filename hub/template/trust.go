@@ -1,0 +1,67 @@
+package template
+
+import (
+	"fmt"
+
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// CheckTrust says why a template must not be used for an add-on on a cluster, whoever consented to its roles; nil when it
+// may. home is the namespace of the hub manager. Nothing of a template that asks for too much is used: it is the same
+// check for credentials, permissions and objects. The error is an addon.InvalidError.
+func CheckTrust(t *Template, cluster, addOn, home string) error {
+	if t.AddOn != addOn && t.asksForTrust() {
+		return t.invalid(fmt.Sprintf(".spec.addonName is %q, so its credentials and hub permissions are for that add-on and "+
+			"not for %s: create an AddOnTemplate of its own for %s", t.AddOn, addOn, addOn))
+	}
+	registrations, err := Registrations(t, cluster, addOn)
+	if err != nil {
+		return err
+	}
+	for _, registration := range registrations {
+		custom := registration.CustomSigner
+		if custom == nil {
+			continue
+		}
+		if err := csr.CheckCustomSigner(custom.SignerName); err != nil {
+			return t.invalidSigner(custom.SignerName, err)
+		}
+		if err := csr.CheckCustomSubject(cluster, addOn, custom.Subject); err != nil {
+			return t.invalidSigner(custom.SignerName, err)
+		}
+	}
+	permissions, err := Permissions(t, cluster, addOn)
+	if err != nil {
+		return err
+	}
+	for _, permission := range permissions {
+		if err := names.CheckPermission(permission.Namespace, permission.RoleRef.Name, home); err != nil {
+			return t.invalid(".spec.registration[].kubeClient.hubPermissions: " + err.Error())
+		}
+	}
+	return nil
+}
+
+// asksForTrust reports whether a template asks for roles on the hub or for certificates of a custom signer.
+func (t *Template) asksForTrust() bool {
+	for _, registration := range t.Registration {
+		if registration.Type == addonv1alpha1.RegistrationTypeCustomSigner ||
+			(registration.KubeClient != nil && len(registration.KubeClient.HubPermissions) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// invalidSigner says what is wrong with the custom signer of a template.
+func (t *Template) invalidSigner(signer string, err error) error {
+	for i, registration := range t.Registration {
+		if registration.CustomSigner != nil && registration.CustomSigner.SignerName == signer {
+			return t.invalidAt(i, "customSigner: "+err.Error())
+		}
+	}
+	return t.invalid(err.Error())
+}
