@@ -26,6 +26,9 @@ var addons []byte
 //go:embed testdata/rights.yaml
 var rights []byte
 
+//go:embed testdata/roles.yaml
+var roles []byte
+
 // shared is what all tests of the package use.
 var shared struct {
 	*world

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // attempt is something that somebody tries on the hub.
@@ -241,7 +242,8 @@ func assertBoundToNobodyElse(t *testing.T) {
 	require.NoError(t, shared.admin.List(t.Context(), &bindings))
 	found := 0
 	for _, binding := range bindings.Items {
-		if binding.RoleRef.Name != "hello-hub" {
+		if addOn := binding.Labels[names.LabelAddonName]; binding.RoleRef.Name != "hello-hub" || binding.Name == "of-somebody" ||
+			(addOn != "" && addOn != "hello") { // of other tests
 			continue
 		}
 		found++

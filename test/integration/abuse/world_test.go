@@ -33,6 +33,7 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/sandbox/manager"
 )
 
 const (
@@ -69,6 +70,13 @@ const (
 	trusted who = "the trusted bootstrap user"
 	// account is the ServiceAccount of some pod on the hub.
 	account who = "a ServiceAccount"
+	// author defines add-ons, and namespaceAdmin administers the namespace of cluster1; neither has another right.
+	author         who = "a template author"
+	namespaceAdmin who = "the administrator of the namespace of cluster1"
+	// theManager is the hub manager itself, and theAddOns the account in whose name it hands on what was granted: what
+	// somebody could do who got hold of its token.
+	theManager who = "the hub manager's token"
+	theAddOns  who = "the hub manager's token, as the account of add-ons"
 	// sibling is another agent of cluster1, nested one whose name looks like one, and impostor a user whose name only
 	// begins like one; no hub hands such certificates out.
 	sibling  who = "another agent of cluster1"
@@ -117,10 +125,22 @@ func (w *world) meet(ctx context.Context) error {
 	user := func(name string, groups ...string) (*rest.Config, error) { return w.plane.User(name, groups...) }
 	of := csr.ClusterUser("cluster1", agentName)
 	for name, get := range map[who]func() (*rest.Config, error){
-		trusted:  func() (*rest.Config, error) { return user(trustedUser, bootstrapGroup) },
-		sibling:  func() (*rest.Config, error) { return user(of+"0", "test:strangers") },
-		nested:   func() (*rest.Config, error) { return user(of+":more", "test:strangers") },
-		impostor: func() (*rest.Config, error) { return user(csr.ClusterGroup("cluster1"), "test:strangers") },
+		trusted:        func() (*rest.Config, error) { return user(trustedUser, bootstrapGroup) },
+		sibling:        func() (*rest.Config, error) { return user(of+"0", "test:strangers") },
+		nested:         func() (*rest.Config, error) { return user(of+":more", "test:strangers") },
+		impostor:       func() (*rest.Config, error) { return user(csr.ClusterGroup("cluster1"), "test:strangers") },
+		author:         func() (*rest.Config, error) { return user("author@example.com") },
+		namespaceAdmin: func() (*rest.Config, error) { return user("namespace-admin@example.com") },
+		theManager: func() (*rest.Config, error) {
+			return w.plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
+		},
+		theAddOns: func() (*rest.Config, error) {
+			config, err := w.plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
+			if err != nil {
+				return nil, err
+			}
+			return manager.AsAddOns(config), nil
+		},
 		account: func() (*rest.Config, error) {
 			return w.plane.ServiceAccount(ctx, "signing", "default")
 		},
