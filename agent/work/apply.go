@@ -41,10 +41,8 @@ type task struct {
 	vanished bool
 	// repaired says what was done to an object that was right before and had been changed; empty when nothing was.
 	repaired string
-	// denied says that the executor of the work lacks rights; asked is the wish that it is asked about, and dared tells
-	// that it may hand out what the manifest does.
+	// denied says that the executor of the work lacks rights, dared that it may hand out what the manifest does.
 	denied *denial
-	asked  digest
 	dared  bool
 	// recheck is when an object that cannot be watched, or the rights of the executor, are looked at again.
 	recheck time.Time

@@ -81,20 +81,16 @@ func (g *guard) authorize(ctx context.Context, f *facts, tasks []task) *inquiry 
 		return nil
 	}
 	q := &inquiry{holder: f.holder, who: who, epoch: g.grants.claim(f.holder, who)}
-	keys := map[clearanceKey]bool{}
+	keys := map[question]bool{}
 	var asked []*task
 	for i := range tasks {
 		t := &tasks[i]
 		if t.err != nil {
 			continue
 		}
-		t.asked = t.wish
-		if t.frozen {
-			// Less is asked about a frozen manifest, so its answer must not serve when it thaws.
-			t.asked[0] ^= 0xff
-		}
-		keys[t.key()] = true
-		c, known := g.grants.look(f.holder, t.key())
+		key := t.question()
+		keys[key] = true
+		c, known := g.grants.look(f.holder, key)
 		if !known || !c.believed(f.now, g.bindings.live(), t.id()) {
 			asked = append(asked, t)
 			continue
@@ -105,9 +101,6 @@ func (g *guard) authorize(ctx context.Context, f *facts, tasks []task) *inquiry 
 	g.ask(ctx, q, asked)
 	return q
 }
-
-// key is what the clearance of the task is remembered under.
-func (t *task) key() clearanceKey { return clearanceKey{id: t.id(), wish: t.asked} }
 
 // ask asks all questions about the tasks, several at a time.
 func (g *guard) ask(ctx context.Context, q *inquiry, tasks []*task) {
@@ -133,7 +126,7 @@ func (g *guard) ask(ctx context.Context, q *inquiry, tasks []*task) {
 			continue
 		}
 		c.at = t.now
-		g.settle(t, g.grants.note(q.holder, q.epoch, t.key(), c))
+		g.settle(t, g.grants.note(q.holder, q.epoch, t.question(), c))
 	}
 }
 
@@ -162,5 +155,5 @@ func (g *guard) dare(ctx context.Context, q *inquiry, t *task) {
 		c.denied = denied(t, ", error: permission escalation", fmt.Sprintf(
 			"%s may not hand out rights that it does not have", q.who))
 	}
-	g.settle(t, g.grants.note(q.holder, q.epoch, t.key(), c))
+	g.settle(t, g.grants.note(q.holder, q.epoch, t.question(), c))
 }

@@ -61,7 +61,7 @@ func (t *task) looksFirst() bool {
 		return true
 	}
 	undisturbed := t.granted() && t.prior.failure == nil && t.heard != newsGone
-	restarted := t.prior.wish == (digest{}) && t.expected && t.current
+	restarted := t.prior.wish == (wish{}) && t.expected && t.current
 	return undisturbed || restarted
 }
 
