@@ -137,23 +137,40 @@ func (g *guard) settle(t *task, c clearance) {
 	t.obey(c)
 }
 
-// dare checks, right before it is applied, that a manifest hands out no rights which its executor lacks.
+// dare checks, right before it is applied, that a manifest hands out no rights which its executor lacks. That says
+// nothing about the object, which may be another one than the manifest: each write to it is tried besides.
 func (g *guard) dare(ctx context.Context, q *inquiry, t *task) {
-	if q == nil || t.err != nil || t.denied != nil || t.dared || !t.grantsRights() {
+	if q == nil || t.err != nil || t.denied != nil || !t.grantsRights() {
+		return
+	}
+	posing, err := g.access.as(q.who)
+	if err != nil {
+		t.refuse(err, false)
+		return
+	}
+	t.trial = &trial{spoke: posing, refuse: func() error {
+		return g.deny(q, t, fmt.Sprintf("the API server refuses the request that is to be sent to %s", q.who))
+	}}
+	if t.dared {
 		return
 	}
 	if role, binds := t.binds(); binds {
 		g.grants.bind(q.holder, role)
 	}
-	dares, err := g.access.dares(ctx, q.who, t)
-	if err != nil {
+	dares, err := dares(ctx, posing, t)
+	switch {
+	case err != nil:
 		t.refuse(err, false)
-		return
+	case dares:
+		g.settle(t, g.grants.note(q.holder, q.epoch, t.question(), clearance{at: t.now, dared: true}))
+	default:
+		_ = g.deny(q, t, fmt.Sprintf("%s may not hand out rights that it does not have", q.who))
 	}
-	c := clearance{at: t.now, dared: dares}
-	if !dares {
-		c.denied = denied(t, ", error: permission escalation", fmt.Sprintf(
-			"%s may not hand out rights that it does not have", q.who))
-	}
+}
+
+// deny refuses a task because its executor may not hand out what it would, and returns the refusal.
+func (g *guard) deny(q *inquiry, t *task, why string) error {
+	c := clearance{at: t.now, denied: denied(t, ", error: permission escalation", why)}
 	g.settle(t, g.grants.note(q.holder, q.epoch, t.question(), c))
+	return c.denied
 }
