@@ -69,7 +69,7 @@ func (t *task) verbs() []string {
 }
 
 // question is all that an answer about the rights of an executor depends on, RBAC itself aside. An answer counts for
-// the very same question and for no other: what was asked of a manifest that is only read says nothing about writing it.
+// the same question and for no other: that an object may be read says nothing about writing it.
 type question struct {
 	id      identity
 	version string

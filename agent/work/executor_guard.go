@@ -22,7 +22,7 @@ const questions = 20
 // guard keeps works with an executor within the rights of that executor: it is asked about each manifest before that
 // is applied or its object read. The objects are then written with the agent's own identity, and deleted without a
 // question, both as the contract says (section 1.9): an executor decides which objects a work may have, not what is in
-// them. What a work once got stays until its manifests go.
+// them, unless they hand out rights. What a work once got stays until its manifests go.
 type guard struct {
 	access   *access
 	grants   *grants
@@ -149,7 +149,7 @@ func (g *guard) dare(ctx context.Context, q *inquiry, t *task) {
 		return
 	}
 	t.trial = &trial{spoke: posing, refuse: func() error {
-		return g.deny(q, t, fmt.Sprintf("the API server refuses the request that is to be sent to %s", q.who))
+		return g.deny(q, t, fmt.Sprintf("the API server does not accept this write from %s", q.who))
 	}}
 	if t.dared {
 		return

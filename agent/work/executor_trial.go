@@ -19,7 +19,7 @@ type trial struct {
 	refuse func() error
 }
 
-// dares tells whether the API server would let the executor, as whom posing speaks, make an object of the manifest,
+// dares reports whether the API server would let the executor, as whom posing speaks, make an object of the manifest,
 // which hands out rights. The API server checks that before it looks whether the object exists, so "exists" means that
 // the manifest is within the rights of the executor; it says nothing about the object.
 func dares(ctx context.Context, posing spoke, t *task) (bool, error) {

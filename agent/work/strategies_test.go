@@ -44,6 +44,7 @@ func TestLooksFirst(t *testing.T) {
 		"after a restart it is read":            {task{expected: true, current: true}, true},
 		"unless the hub does not say applied":   {task{expected: true}, false},
 		"when fields are ignored, it is always": {task{configuration: &configuration{ignores: true}}, true},
+		"and when an executor tries the write":  {task{trial: &trial{}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.task.manifest = &manifest{wish: wanted}

@@ -335,40 +335,6 @@ func TestWhatAnExecutorMayOnlyReadIsOnlyRead(t *testing.T) {
 	assert.True(t, e.get(one, e.cluster, "one"), "what the work never made is not taken down with it")
 }
 
-// A manifest that a rule finds complete is only read, so its executor is asked about "get" alone. That answer must not
-// count when the rule goes and the manifest is to be written.
-// Weakness: W20
-func TestTheAnswerAboutACompleteManifestDoesNotCountForAWrite(t *testing.T) {
-	e := newEnv(t)
-	a := e.start()
-	e.create(e.configMap("one", map[string]string{"a": "1"}))
-	e.role("maps", rule("", "configmaps", "get"))
-	e.bind("maps", e.account())
-	w := e.executed("w", e.configMap("one", map[string]string{"a": "2"}))
-	w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{
-		e.rules("", "configmaps", "one", celRule(workv1.ManifestComplete, "true")),
-	}
-	e.create(w)
-	e.is(w, workv1.WorkComplete, yes)
-	before, _ := e.quiet(a)
-	// A change of RBAC has the executor asked about again, now that the manifest is complete.
-	e.role("other", rule("", "endpoints", "get"))
-	e.bind("other", e.account())
-	e.eventually("the executor should be asked about", func() bool {
-		return strings.Contains(strings.Join(a.spoke.since(before), "\n"), "subjectaccessreviews")
-	})
-	e.quiet(a)
-
-	e.edit(w, func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs = nil })
-	e.applies(w, no)
-	assert.Contains(t, manifestCondition(w, 0, workv1.ManifestApplied).Message, "lacks create, update, patch, delete")
-	e.quiet(a)
-	one := &corev1.ConfigMap{}
-	require.True(t, e.get(one, e.cluster, "one"))
-	assert.Equal(t, "1", one.Data["a"])
-	assert.Empty(t, one.OwnerReferences)
-}
-
 // Who takes the executor from a work gives it the rights of the agent.
 func TestAnExecutorMayComeAndGo(t *testing.T) {
 	e := newEnv(t)
