@@ -41,11 +41,11 @@ type task struct {
 	vanished bool
 	// repaired says what was done to an object that was right before and had been changed; empty when nothing was.
 	repaired string
-	// denied says that the executor of the work lacks rights; asked is the wish that it is asked about, and dared tells
-	// that it may hand out what the manifest does.
+	// denied says that the executor of the work lacks rights, dared that it may hand out what the manifest does.
 	denied *denial
-	asked  digest
 	dared  bool
+	// trial is set when the object hands out rights in the name of an executor, which then tries each write first.
+	trial *trial
 	// recheck is when an object that cannot be watched, or the rights of the executor, are looked at again.
 	recheck time.Time
 	now     time.Time
@@ -269,12 +269,16 @@ func (a *applier) find(ctx context.Context, t *task, desired *unstructured.Unstr
 	if err := t.allowRepair(); err != nil {
 		return nil, false, err
 	}
-	live, refusal := a.spoke.create(ctx, t.resource, t.id(), forCreate(desired, t.owner, t.owned))
+	live, refusal := a.create(ctx, t, forCreate(desired, t.owner, t.owned))
 	if refusal == nil {
 		t.tell(ctx, "created")
 		return live, true, nil
 	}
 	refusal = fmt.Errorf("creating %s: %w", t.id(), refusal)
+	if t.denied != nil {
+		live, err = a.read(ctx, t, refusal)
+		return live, false, err
+	}
 	// Whatever the refusal says, the object may be there: a Service that exists is refused for its ports.
 	live, err = a.spoke.get(ctx, t.resource, t.id())
 	switch {

@@ -47,7 +47,7 @@ func (t *task) freeze() {
 	if !t.frozen || t.holds() {
 		return
 	}
-	t.chill(0)
+	t.mark(func(w *wish) { w.frozen = true })
 }
 
 // fallenBehind tells whether an object that is frozen does not say what its manifest says, as far as that is not known

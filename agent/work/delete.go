@@ -274,7 +274,7 @@ func (d *drainer) dismissed(h holder, id identity, rec record, now time.Time, an
 		return rec, false, nil
 	}
 	d.counts.deletion(deletionHeld)
-	rec.deleting, rec.wish, rec.because = true, digest{}, ""
+	rec.deleting, rec.wish, rec.because = true, wish{}, ""
 	rec.since, rec.blockers = now, answer.finalizers
 	if !answer.since.IsZero() {
 		rec.since = answer.since

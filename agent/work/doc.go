@@ -25,7 +25,8 @@
 // to the owner only.
 //
 // A work with an executor gets no more than that ServiceAccount may have: the guard asks about each manifest before
-// anything is written or read, and remembers the answers until RBAC changes.
+// anything is written or read, and remembers the answers until RBAC changes. What hands out rights is written only
+// after the executor sent the same request as a dry run (executor_trial.go).
 //
 // What the hub wants to know of an object, by feedback rules and condition rules, is read when the object moves and
 // kept in its record; a new status is news only where such a rule reads it. Everything is watched, so

@@ -68,6 +68,26 @@ func (t *task) verbs() []string {
 	return verbs
 }
 
+// question is all that an answer about the rights of an executor depends on, RBAC itself aside. An answer counts for
+// the same question and for no other: that an object may be read says nothing about writing it.
+type question struct {
+	id      identity
+	version string
+	// content digests the manifest and how it is applied, as does its wish, whatever keeps it from being applied now.
+	content digest
+	// verbs are what was asked for; handsOut tells that a dry run of the manifest was, too.
+	verbs    string
+	handsOut bool
+}
+
+// question is what is asked about the executor of the task.
+func (t *task) question() question {
+	return question{
+		id: t.id(), version: t.resource.Version, content: t.wish.content,
+		verbs: strings.Join(t.verbs(), ","), handsOut: t.grantsRights(),
+	}
+}
+
 // grantsRights tells whether applying the manifest hands out rights, so that the executor must hold them itself.
 func (t *task) grantsRights() bool {
 	return !t.frozen && t.option.strategy.Type != workv1.UpdateStrategyTypeReadOnly &&
@@ -199,21 +219,20 @@ func (t *task) obey(c clearance) {
 	if c.unread != nil {
 		t.denied.unread = c.unread
 	}
-	t.chill(1)
+	t.mark(func(w *wish) { w.denied = true })
 }
 
 // refuse keeps the task from any request about its object.
 func (t *task) refuse(err error, lasting bool) {
 	t.denied = &denial{err: err, unread: err, lasting: lasting}
-	t.chill(1)
+	t.mark(func(w *wish) { w.denied = true })
 }
 
-// chill gives the manifest of the task another wish than the same manifest has when nothing stands in its way, so that
-// it is applied then. Each reason has a mark of its own.
-func (t *task) chill(mark int) {
-	cold := *t.manifest
-	cold.wish[mark] ^= 0xff
-	t.manifest = &cold
+// mark gives the manifest of the task another wish than it has when nothing keeps it from being applied.
+func (t *task) mark(how func(*wish)) {
+	marked := *t.manifest
+	how(&marked.wish)
+	t.manifest = &marked
 }
 
 // refused is the result of a task whose object must not be read. What was known before a mere error stays known.

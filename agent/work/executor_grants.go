@@ -8,13 +8,6 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// clearanceKey is what a clearance is about: an object, and the wish for it, which says what is to be done and how the
-// object is to look.
-type clearanceKey struct {
-	id   identity
-	wish digest
-}
-
 // grants is what this process remembers about the rights of executors: a pure cache, empty while no work has an
 // executor. It does no I/O; its callbacks are called without the lock.
 type grants struct {
@@ -34,7 +27,7 @@ type grants struct {
 // grant is what is remembered for one work.
 type grant struct {
 	who        executor
-	clearances map[clearanceKey]clearance
+	clearances map[question]clearance
 	// binds are the roles that manifests of the work bind: whether that is allowed depends on what is in them.
 	binds map[roleKey]bool
 	// epoch counts the changes that took clearances away; changed is the instant of the last change of RBAC among them.
@@ -52,7 +45,7 @@ func (g *grants) claim(h holder, who executor) int {
 		if held != nil {
 			old = held.who
 		}
-		held = &grant{who: who, clearances: map[clearanceKey]clearance{}, binds: map[roleKey]bool{}, changed: g.recent}
+		held = &grant{who: who, clearances: map[question]clearance{}, binds: map[roleKey]bool{}, changed: g.recent}
 		g.holders[h] = held
 	}
 	unused := old != (executor{}) && !g.uses(old)
@@ -104,7 +97,7 @@ func (g *grants) wanted() bool {
 }
 
 // look returns what is known about a manifest, false when nothing is.
-func (g *grants) look(h holder, key clearanceKey) (clearance, bool) {
+func (g *grants) look(h holder, key question) (clearance, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	held := g.holders[h]
@@ -126,7 +119,7 @@ func (g *grants) bind(h holder, role roleKey) {
 
 // note remembers a clearance and returns it with the change of RBAC that it followed. When RBAC changed since claim
 // returned the epoch, the clearance is not remembered; the work was woken then.
-func (g *grants) note(h holder, epoch int, key clearanceKey, c clearance) clearance {
+func (g *grants) note(h holder, epoch int, key question, c clearance) clearance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	held := g.holders[h]
@@ -139,7 +132,7 @@ func (g *grants) note(h holder, epoch int, key clearanceKey, c clearance) cleara
 }
 
 // keep forgets all clearances of a work but those of its present manifests.
-func (g *grants) keep(h holder, keys map[clearanceKey]bool) {
+func (g *grants) keep(h holder, keys map[question]bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	held := g.holders[h]

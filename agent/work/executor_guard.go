@@ -22,7 +22,7 @@ const questions = 20
 // guard keeps works with an executor within the rights of that executor: it is asked about each manifest before that
 // is applied or its object read. The objects are then written with the agent's own identity, and deleted without a
 // question, both as the contract says (section 1.9): an executor decides which objects a work may have, not what is in
-// them. What a work once got stays until its manifests go.
+// them, unless they hand out rights. What a work once got stays until its manifests go.
 type guard struct {
 	access   *access
 	grants   *grants
@@ -81,20 +81,16 @@ func (g *guard) authorize(ctx context.Context, f *facts, tasks []task) *inquiry 
 		return nil
 	}
 	q := &inquiry{holder: f.holder, who: who, epoch: g.grants.claim(f.holder, who)}
-	keys := map[clearanceKey]bool{}
+	keys := map[question]bool{}
 	var asked []*task
 	for i := range tasks {
 		t := &tasks[i]
 		if t.err != nil {
 			continue
 		}
-		t.asked = t.wish
-		if t.frozen {
-			// Less is asked about a frozen manifest, so its answer must not serve when it thaws.
-			t.asked[0] ^= 0xff
-		}
-		keys[t.key()] = true
-		c, known := g.grants.look(f.holder, t.key())
+		key := t.question()
+		keys[key] = true
+		c, known := g.grants.look(f.holder, key)
 		if !known || !c.believed(f.now, g.bindings.live(), t.id()) {
 			asked = append(asked, t)
 			continue
@@ -105,9 +101,6 @@ func (g *guard) authorize(ctx context.Context, f *facts, tasks []task) *inquiry 
 	g.ask(ctx, q, asked)
 	return q
 }
-
-// key is what the clearance of the task is remembered under.
-func (t *task) key() clearanceKey { return clearanceKey{id: t.id(), wish: t.asked} }
 
 // ask asks all questions about the tasks, several at a time.
 func (g *guard) ask(ctx context.Context, q *inquiry, tasks []*task) {
@@ -133,7 +126,7 @@ func (g *guard) ask(ctx context.Context, q *inquiry, tasks []*task) {
 			continue
 		}
 		c.at = t.now
-		g.settle(t, g.grants.note(q.holder, q.epoch, t.key(), c))
+		g.settle(t, g.grants.note(q.holder, q.epoch, t.question(), c))
 	}
 }
 
@@ -144,23 +137,40 @@ func (g *guard) settle(t *task, c clearance) {
 	t.obey(c)
 }
 
-// dare checks, right before it is applied, that a manifest hands out no rights which its executor lacks.
+// dare checks, right before it is applied, that a manifest hands out no rights which its executor lacks. That says
+// nothing about the object, which may be another one than the manifest: each write to it is tried besides.
 func (g *guard) dare(ctx context.Context, q *inquiry, t *task) {
-	if q == nil || t.err != nil || t.denied != nil || t.dared || !t.grantsRights() {
+	if q == nil || t.err != nil || t.denied != nil || !t.grantsRights() {
+		return
+	}
+	posing, err := g.access.as(q.who)
+	if err != nil {
+		t.refuse(err, false)
+		return
+	}
+	t.trial = &trial{spoke: posing, refuse: func() error {
+		return g.deny(q, t, fmt.Sprintf("the API server does not accept this write from %s", q.who))
+	}}
+	if t.dared {
 		return
 	}
 	if role, binds := t.binds(); binds {
 		g.grants.bind(q.holder, role)
 	}
-	dares, err := g.access.dares(ctx, q.who, t)
-	if err != nil {
+	dares, err := dares(ctx, posing, t)
+	switch {
+	case err != nil:
 		t.refuse(err, false)
-		return
+	case dares:
+		g.settle(t, g.grants.note(q.holder, q.epoch, t.question(), clearance{at: t.now, dared: true}))
+	default:
+		_ = g.deny(q, t, fmt.Sprintf("%s may not hand out rights that it does not have", q.who))
 	}
-	c := clearance{at: t.now, dared: dares}
-	if !dares {
-		c.denied = denied(t, ", error: permission escalation", fmt.Sprintf(
-			"%s may not hand out rights that it does not have", q.who))
-	}
-	g.settle(t, g.grants.note(q.holder, q.epoch, t.key(), c))
+}
+
+// deny refuses a task because its executor may not hand out what it would, and returns the refusal.
+func (g *guard) deny(q *inquiry, t *task, why string) error {
+	c := clearance{at: t.now, denied: denied(t, ", error: permission escalation", why)}
+	g.settle(t, g.grants.note(q.holder, q.epoch, t.question(), c))
+	return c.denied
 }

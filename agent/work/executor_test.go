@@ -34,7 +34,7 @@ func taskOn(resource, name string, change ...func(*task)) *task {
 		},
 		now: asked,
 	}
-	t.wish[5] = 1
+	t.wish.content[5] = 1
 	for _, one := range change {
 		one(t)
 	}
@@ -372,7 +372,7 @@ func TestAnAnswerFromBeforeAChangeIsNotRemembered(t *testing.T) {
 	h := holder{name: "w"}
 	epoch := g.grants.claim(h, deployer)
 	g.bindings.changed(bindingKey{name: "b"}, &binding{subjects: []string{deployer.String()}})
-	key := clearanceKey{id: identity{Name: "x"}}
+	key := question{id: identity{Name: "x"}}
 	g.grants.note(h, epoch, key, clearance{at: asked})
 	_, known := g.grants.look(h, key)
 	assert.False(t, known)
@@ -386,7 +386,7 @@ func TestAnotherExecutorIsAskedAboutAnew(t *testing.T) {
 	g, _ := newTestGuard(&reviews{})
 	var gone []executor
 	g.grants.dropped = func(e executor) { gone = append(gone, e) }
-	h, key := holder{name: "w"}, clearanceKey{id: identity{Name: "x"}}
+	h, key := holder{name: "w"}, question{id: identity{Name: "x"}}
 	g.grants.note(h, g.grants.claim(h, deployer), key, clearance{at: asked})
 	g.grants.claim(h, executor{namespace: "ns", name: "other"})
 	_, known := g.grants.look(h, key)

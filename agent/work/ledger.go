@@ -37,7 +37,7 @@ type sighting struct {
 // record is what a holder knows of an object from its own last request about it.
 type record struct {
 	// wish and owner are what was asked for when the object was last found or made so; a zero wish means never.
-	wish  digest
+	wish  wish
 	owner types.UID
 	// failure says why the wish cannot be granted until the object or the wish changes.
 	failure *failure

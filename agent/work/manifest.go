@@ -16,6 +16,16 @@ import (
 // digest is a SHA-256; the zero digest means none.
 type digest [sha256.Size]byte
 
+// wish is what is wanted of an object and what keeps that from being done. A record is of use only for the wish that it
+// was made for, so a manifest that was frozen or denied is applied as soon as it is neither.
+type wish struct {
+	// content digests the manifest and how it is to be applied; zero means that nothing was wished.
+	content digest
+	// frozen and denied say that the object was only looked at, because the manifest was complete or the executor of the
+	// work lacked rights.
+	frozen, denied bool
+}
+
 // manifest is what one entry of spec.workload.manifests means, without its bytes.
 type manifest struct {
 	ordinal         int
@@ -30,7 +40,7 @@ type manifest struct {
 	option option
 	owned  bool
 	// wish identifies all that decides how the object is to look.
-	wish digest
+	wish wish
 	// refused says which condition rules cannot be evaluated, and why; they are not among those of the option.
 	refused []string
 	// reads identifies what is read for the hub: feedback rules and condition rules.
@@ -162,13 +172,13 @@ func (e unservedError) Error() string {
 }
 
 // wishOf digests what decides how the object is to look: the bytes of the manifest, whether it is owned, its strategy.
-func wishOf(m *manifest, raw []byte) digest {
+func wishOf(m *manifest, raw []byte) wish {
 	sum := sha256.New()
 	writePart(sum, raw)
 	writePart(sum, fmt.Append(nil, m.owned))
 	strategy, _ := json.Marshal(m.option.strategy)
 	writePart(sum, strategy)
-	return digest(sum.Sum(nil))
+	return wish{content: digest(sum.Sum(nil))}
 }
 
 // writePart adds one part to a digest so that parts cannot run into each other.

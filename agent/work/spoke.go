@@ -21,6 +21,8 @@ type spoke struct {
 	client dynamic.Interface
 	// requests is the client below, for deletions, whose answers the other one throws away.
 	requests rest.Interface
+	// dryRun is the option of that name of all writes; empty for writes that take effect.
+	dryRun []string
 }
 
 // at is the client of the namespace of an object, or of the cluster.
@@ -48,21 +50,27 @@ func (s spoke) get(ctx context.Context, resource schema.GroupVersionResource, id
 func (s spoke) create(ctx context.Context, resource schema.GroupVersionResource, id identity,
 	object *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	return s.at(resource, id).Create(ctx, object, metav1.CreateOptions{FieldManager: names.FieldManagerWork})
+	return s.at(resource, id).Create(ctx, object, metav1.CreateOptions{
+		FieldManager: names.FieldManagerWork, DryRun: s.dryRun,
+	})
 }
 
 // update replaces an object at the resourceVersion that it carries.
 func (s spoke) update(ctx context.Context, resource schema.GroupVersionResource, id identity,
 	object *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	return s.at(resource, id).Update(ctx, object, metav1.UpdateOptions{FieldManager: names.FieldManagerWork})
+	return s.at(resource, id).Update(ctx, object, metav1.UpdateOptions{
+		FieldManager: names.FieldManagerWork, DryRun: s.dryRun,
+	})
 }
 
 // serverSideApply sends an object as an applied configuration.
 func (s spoke) serverSideApply(ctx context.Context, resource schema.GroupVersionResource, id identity,
 	object *unstructured.Unstructured, manager string, force bool,
 ) (*unstructured.Unstructured, error) {
-	return s.at(resource, id).Apply(ctx, id.Name, object, metav1.ApplyOptions{FieldManager: manager, Force: force})
+	return s.at(resource, id).Apply(ctx, id.Name, object, metav1.ApplyOptions{
+		FieldManager: manager, Force: force, DryRun: s.dryRun,
+	})
 }
 
 // setOwners writes the owner references of a live object, guarded by its UID and resourceVersion.
@@ -76,7 +84,7 @@ func (s spoke) setOwners(ctx context.Context, resource schema.GroupVersionResour
 		return nil, fmt.Errorf("encoding the owners of %s: %w", id, err)
 	}
 	return s.at(resource, id).Patch(ctx, id.Name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: names.FieldManagerWork})
+		metav1.PatchOptions{FieldManager: names.FieldManagerWork, DryRun: s.dryRun})
 }
 
 // remove deletes an object if it still has the UID and, when given, the resourceVersion.
@@ -89,5 +97,5 @@ func (s spoke) remove(ctx context.Context, resource schema.GroupVersionResource,
 		guard.ResourceVersion = &version
 	}
 	return s.at(resource, id).Delete(ctx, id.Name,
-		metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: guard})
+		metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: guard, DryRun: s.dryRun})
 }

@@ -55,13 +55,13 @@ func (a *applier) serverSideApply(ctx context.Context, t *task, desired *unstruc
 }
 
 // looksFirst tells whether an object is read before it is applied: when it may be in force already, and when it
-// matters whether it exists.
+// matters whether it exists or how it is.
 func (t *task) looksFirst() bool {
-	if t.configuration.ignores {
+	if t.configuration.ignores || t.trial != nil {
 		return true
 	}
 	undisturbed := t.granted() && t.prior.failure == nil && t.heard != newsGone
-	restarted := t.prior.wish == (digest{}) && t.expected && t.current
+	restarted := t.prior.wish == (wish{}) && t.expected && t.current
 	return undisturbed || restarted
 }
 
@@ -86,17 +86,22 @@ func (a *applier) applyConfiguration(ctx context.Context, t *task, live *unstruc
 ) (*unstructured.Unstructured, error) {
 	c := t.configuration
 	for round := 1; ; round++ {
-		next := c.plan(live, live != nil && t.trusted(live))
+		next := t.plan(live, live != nil && t.trusted(live))
 		if live == nil && t.owned && (t.looksFirst() || t.createFirst() || round > 1) {
 			// From its first moment the object has its owner, without whom nothing would delete it if the agent died now.
 			next.SetOwnerReferences(withOwner(next.GetOwnerReferences(), t.owner, true))
 		}
-		written, err := a.spoke.serverSideApply(ctx, t.resource, t.id(), next, c.manager, c.force)
-		if err == nil {
+		written, err := a.applyOrMake(ctx, t, live, next)
+		switch {
+		case err == nil && live == nil && t.trial != nil:
+			// What was made is not applied yet.
+			live = written
+			continue
+		case err == nil:
 			return a.applied(ctx, t, live, written)
 		}
 		refusal := fmt.Errorf("applying %s: %w", t.id(), err)
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return a.read(ctx, t, refusal)
 		}
 		live, err = a.spoke.get(ctx, t.resource, t.id())
@@ -136,8 +141,7 @@ func (a *applier) applied(ctx context.Context, t *task, before, written *unstruc
 	}
 	if !c.inForce(handed, true) {
 		// What the agent wrote under another strategy and the manifest does not say any more goes now.
-		next := c.plan(handed, true)
-		last, err := a.spoke.serverSideApply(ctx, t.resource, t.id(), next, c.manager, c.force)
+		last, err := a.applyOrMake(ctx, t, handed, t.plan(handed, true))
 		if err != nil {
 			return handed, fmt.Errorf("applying %s: %w", t.id(), err)
 		}

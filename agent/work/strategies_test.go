@@ -18,7 +18,7 @@ func TestUnknownStrategyIsTold(t *testing.T) {
 	m := &manifest{
 		gvk:      schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace: "n", name: "a",
-		option: option{strategy: workv1.UpdateStrategy{Type: "Sometimes"}}, wish: digest{1},
+		option: option{strategy: workv1.UpdateStrategy{Type: "Sometimes"}}, wish: wish{content: digest{1}},
 	}
 	a := &applier{spoke: spoke{client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}, paths: &paths{}}
 	raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"}}`)
@@ -31,22 +31,23 @@ func TestUnknownStrategyIsTold(t *testing.T) {
 }
 
 func TestLooksFirst(t *testing.T) {
-	wish := digest{1}
+	wanted := wish{content: digest{1}}
 	for name, c := range map[string]struct {
 		task task
 		want bool
 	}{
 		"a new object is applied at once":       {task{}, false},
-		"a new manifest is, too":                {task{expected: true, prior: record{wish: digest{2}}}, false},
-		"an object that was disturbed is read":  {task{heard: newsChanged, prior: record{wish: wish}}, true},
-		"one that is gone is applied at once":   {task{heard: newsGone, prior: record{wish: wish}}, false},
-		"so is one that was refused":            {task{heard: newsChanged, prior: record{wish: wish, failure: &failure{}}}, false},
+		"a new manifest is, too":                {task{expected: true, prior: record{wish: wish{content: digest{2}}}}, false},
+		"an object that was disturbed is read":  {task{heard: newsChanged, prior: record{wish: wanted}}, true},
+		"one that is gone is applied at once":   {task{heard: newsGone, prior: record{wish: wanted}}, false},
+		"so is one that was refused":            {task{heard: newsChanged, prior: record{wish: wanted, failure: &failure{}}}, false},
 		"after a restart it is read":            {task{expected: true, current: true}, true},
 		"unless the hub does not say applied":   {task{expected: true}, false},
 		"when fields are ignored, it is always": {task{configuration: &configuration{ignores: true}}, true},
+		"and when an executor tries the write":  {task{trial: &trial{}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.task.manifest = &manifest{wish: wish}
+			c.task.manifest = &manifest{wish: wanted}
 			if c.task.configuration == nil {
 				c.task.configuration = &configuration{}
 			}

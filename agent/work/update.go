@@ -31,7 +31,7 @@ func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Uns
 		if err := t.allowRepair(); err != nil {
 			return live, err
 		}
-		written, err := a.spoke.update(ctx, t.resource, t.id(), next)
+		written, err := a.replace(ctx, t, next)
 		switch {
 		case err == nil:
 			if written.GetResourceVersion() != live.GetResourceVersion() {
@@ -76,7 +76,7 @@ func (a *applier) afterRefusal(ctx context.Context, t *task, live, desired *unst
 	if !mergeMeta(next, desired, t.owner, t.owned) {
 		return live, nil
 	}
-	written, err := a.spoke.update(ctx, t.resource, t.id(), next)
+	written, err := a.replace(ctx, t, next)
 	if err != nil {
 		return live, fmt.Errorf("updating the metadata of %s: %w", t.id(), err)
 	}
@@ -92,11 +92,11 @@ func (a *applier) recreate(ctx context.Context, t *task, live, desired *unstruct
 	if err := t.allowRepair(); err != nil {
 		return live, err
 	}
-	if err := a.spoke.remove(ctx, t.resource, t.id(), live.GetUID(), ""); err != nil && !apierrors.IsNotFound(err) {
+	if err := a.remove(ctx, t, live.GetUID()); err != nil && !apierrors.IsNotFound(err) {
 		return live, fmt.Errorf("deleting %s to make it anew: %w", t.id(), err)
 	}
 	log.FromContext(ctx).Info("made anew, for it cannot be changed in place", "object", t.id().String())
-	made, err := a.spoke.create(ctx, t.resource, t.id(), forRecreate(live, desired, t.owner, t.owned))
+	made, err := a.create(ctx, t, forRecreate(live, desired, t.owner, t.owned))
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil, fmt.Errorf("making %s anew: waiting for the original object to be deleted", t.id())
