@@ -2,6 +2,7 @@ package abuse_test
 
 import (
 	"context"
+	"crypto/elliptic"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -309,4 +311,45 @@ func TestABindingThatNoTemplateAsksForGoes(t *testing.T) {
 		}
 		return client.IgnoreNotFound(err)
 	})
+}
+
+// TestACAServesWhomItNames has the template of another add-on name the CA of an add-on, with a signer of its own and with
+// that of the add-on (S-7).
+func TestACAServesWhomItNames(t *testing.T) {
+	key, err := ecdsaKey(elliptic.P256())()
+	require.NoError(t, err)
+	require.NoError(t, shared.createCA(t.Context(), "contested", key))
+	ca := &corev1.Secret{ObjectMeta: in("signing", "contested")}
+	deleteAfterwards(t, ca)
+	signerOf := func(signer string) string {
+		return strings.ReplaceAll(customSigner(signer, "user: u"), "name: rsa", "name: contested")
+	}
+	ask := func(addOn, signer string) *sent {
+		asks := forAddon("cluster1", "hello", kube)
+		asks.Labels = map[string]string{names.LabelClusterName: "cluster1", names.LabelAddonName: addOn}
+		asks.DNSNames = []string{addOn + ".addon.open-cluster-management.io"}
+		asks.Signer, asks.User, asks.Groups = signer, "u", nil
+		return post(t, abuse{as: agent1, asks: asks, rules: rules("SigningCANotServing")})
+	}
+	require.True(t, demanded(t, "ca-owner", "", demand{registration: signerOf("example.com/owner")}))
+	served := ask("ca-owner", "example.com/owner")
+	within(t, func(ctx context.Context) error { return shared.issued(ctx, served.request) })
+
+	// Another author names the same Secret: from then on it serves nobody, until it says whom.
+	require.True(t, demanded(t, "ca-thief", "", demand{registration: signerOf("example.com/thief")}))
+	require.True(t, demanded(t, "ca-twin", "", demand{registration: signerOf("example.com/owner")}))
+	for addOn, signer := range map[string]string{
+		"ca-thief": "example.com/thief", "ca-twin": "example.com/owner", "ca-owner": "example.com/owner",
+	} {
+		s := ask(addOn, signer)
+		within(t, func(ctx context.Context) error { return told(ctx, s) })
+	}
+	require.NoError(t, change(ca, `{"metadata":{"annotations":{"`+names.AnnotationSigners+`":"example.com/owner","`+
+		names.AnnotationSignerAddons+`":"ca-owner"}}}`)(t.Context(), shared.admin))
+	served = ask("ca-owner", "example.com/owner")
+	within(t, func(ctx context.Context) error { return shared.issued(ctx, served.request) })
+	for addOn, signer := range map[string]string{"ca-thief": "example.com/thief", "ca-twin": "example.com/owner"} {
+		s := ask(addOn, signer)
+		within(t, func(ctx context.Context) error { return told(ctx, s) })
+	}
 }
