@@ -234,9 +234,8 @@ func TestATemplateThatIsEditedInPlaceGainsNothing(t *testing.T) {
 	honest.Labels = map[string]string{names.LabelClusterName: "cluster1", names.LabelAddonName: addOn}
 	honest.User, honest.Groups = csr.AddonUser("cluster1", addOn, addOn+"-agent"), csr.AddonGroups("cluster1", addOn)
 	honest.DNSNames = []string{addOn + ".addon.open-cluster-management.io"}
-	within(t, func(ctx context.Context) error {
-		return shared.issued(ctx, post(t, abuse{as: agent1, asks: honest}).request)
-	})
+	granted := post(t, abuse{as: agent1, asks: honest})
+	within(t, func(ctx context.Context) error { return shared.issued(ctx, granted.request) })
 	before := bindings(t)
 	for sentence, d := range map[string]demand{
 		"to another signer":    {registration: customSigner("kubernetes.io/kube-apiserver-client", "user: admin"), says: "belongs to Kubernetes"},
@@ -251,9 +250,8 @@ func TestATemplateThatIsEditedInPlaceGainsNothing(t *testing.T) {
 			if made == "" {
 				made = addOn
 			}
-			edit := object(t, fmt.Sprintf(definition, addOn, made, d.registration))
-			edit.SetAPIVersion("addon.open-cluster-management.io/v1alpha1")
-			require.NoError(t, shared.plane.Apply(t.Context(), []byte(fmt.Sprintf(definition, addOn, made, d.registration))))
+			edit := fmt.Appendf(nil, definition, addOn, made, d.registration)
+			require.NoError(t, shared.plane.Apply(t.Context(), edit))
 			within(t, func(ctx context.Context) error { return refusedOn(ctx, "cluster1", addOn, d.says) })
 			s := post(t, abuse{as: agent1, asks: honest, rules: rules("AddonInvalid")}) // a renewal
 			within(t, func(ctx context.Context) error { return told(ctx, s) })
@@ -303,7 +301,7 @@ func TestABindingThatNoTemplateAsksForGoes(t *testing.T) {
 	require.True(t, demanded(t, addOn, addOn, demand{registration: bindsIn("shared", "ClusterRole", "hello-hub")}))
 	key := client.ObjectKey{Namespace: "shared", Name: "open-cluster-management:" + addOn + ":clusterrole:agent"}
 	within(t, func(ctx context.Context) error { return shared.admin.Get(ctx, key, &rbacv1.RoleBinding{}) })
-	require.NoError(t, shared.plane.Apply(t.Context(), []byte(fmt.Sprintf(definition, addOn, addOn, bindsHere("hello-hub")))))
+	require.NoError(t, shared.plane.Apply(t.Context(), fmt.Appendf(nil, definition, addOn, addOn, bindsHere("hello-hub"))))
 	within(t, func(ctx context.Context) error {
 		err := shared.admin.Get(ctx, key, &rbacv1.RoleBinding{})
 		if err == nil {
