@@ -74,7 +74,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 			}),
 		},
 		"not where nobody is trusted": {
-			request: requestFor(t, "c1", trusted), change: func(f *facts) { f.autoAccepted = nil },
+			request: requestFor(t, "c1", trusted), change: func(f *facts) { f.trust = csrs.Trust{} },
 		},
 		"not a second time": {
 			request: requestFor(t, "c1", trusted), change: func(f *facts) {
@@ -96,7 +96,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := settledFacts()
 			f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, nil
-			f.autoAccepted, f.requests = []string{trusted}, []*certificatesv1.CertificateSigningRequest{tc.request}
+			f.trust, f.requests = csrs.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{tc.request}
 			if tc.change != nil {
 				tc.change(&f)
 			}
@@ -116,7 +116,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 func TestAnAcceptanceCostsOneWriteAlsoWhereNothingElseIsToBeWritten(t *testing.T) {
 	f := settledFacts()
 	f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, f.cluster.Status.Conditions[1:]
-	f.autoAccepted, f.requests = []string{trusted}, []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
+	f.trust, f.requests = csrs.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
 	p := decide(f)
 	require.NotNil(t, p.cluster)
 	assert.True(t, p.cluster.Spec.HubAcceptsClient)

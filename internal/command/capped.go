@@ -36,7 +36,9 @@ func (c cappedSink) Info(level int, msg string, keysAndValues ...any) {
 }
 
 // Error implements logr.LogSink.
-func (c cappedSink) Error(err error, msg string, keysAndValues ...any) { c.sink.Error(err, msg, keysAndValues...) }
+func (c cappedSink) Error(err error, msg string, keysAndValues ...any) {
+	c.sink.Error(err, msg, keysAndValues...)
+}
 
 // WithValues implements logr.LogSink.
 func (c cappedSink) WithValues(keysAndValues ...any) logr.LogSink {
