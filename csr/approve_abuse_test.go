@@ -176,14 +176,14 @@ func TestAMessageTellsEveryDifferenceAndStaysShort(t *testing.T) {
 		`spec.usages is ["any"] and must be exactly ["client auth", "digital signature", "key encipherment"].`, v.Message)
 
 	asked.Groups = nil
-	for range 400 {
-		asked.Groups = append(asked.Groups, strings.Repeat("ä", 500))
+	for range 15 {
+		asked.Groups = append(asked.Groups, strings.Repeat("ä", 150))
 	}
 	asked.User = strings.Repeat("u", 5000)
 	v = csr.JudgeAddon(newRequest(t, asked, csr.ClusterUser("c1", "a")),
 		[]addonv1beta1.RegistrationConfig{kubeClient("c1", "hello")})
 	assertNotApproved(t, v, csr.ReasonSubjectNotExpected)
-	assert.Contains(t, v.Message, "and 395 more")
+	assert.Contains(t, v.Message, "and 10 more")
 }
 
 func TestRenewalReviewCarriesAllThatIsKnownOfTheRequester(t *testing.T) {

@@ -39,6 +39,7 @@ type Reconciler struct {
 	Workers int
 
 	told     told
+	crowd    crowd
 	counters counters
 }
 
