@@ -100,8 +100,9 @@ func (a *agent) newHub(
 }
 
 // hubHolds says what the agent keeps of the hub. Anybody may create certificate requests with the label of the cluster,
-// so not much is kept of those that the agent did not make. Works are large and looked at often, so they, like the records of them
-// on the spoke, are read where they are kept and not copied: nobody but agent/work reads them, and it changes none.
+// so not much is kept of those that the agent did not make. Works are large and looked at often, so they, like the
+// records of them on the spoke, are read where they are kept and not copied: nobody but agent/work reads them, and it
+// changes none.
 func hubHolds(clusterName, user string) map[client.Object]cache.ByObject {
 	own := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
 	works := own

@@ -74,8 +74,8 @@ type Verdict struct {
 }
 
 // JudgeCluster judges a request for a cluster's own credential (contract, registration 4.1): its content must be
-// exactly that of ForCluster, and its requester either the very agent that it names, which then renews, or one that trust
-// names. joined says that the cluster has joined before, see HasJoined.
+// exactly that of ForCluster, and its requester either the very agent that it names, which then renews, or one that
+// trust names. joined says that the cluster has joined before, see HasJoined.
 func JudgeCluster(csr *certificatesv1.CertificateSigningRequest, trust Trust, joined bool) Verdict {
 	cluster, _, addonLabel := Subject(csr)
 	if cluster == "" || addonLabel {

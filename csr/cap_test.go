@@ -90,7 +90,6 @@ func TestOnlyRequestsThatWaitCountAgainstTheCap(t *testing.T) {
 
 // TestWhoSharesACredentialIsSlowedDownAndNeverBlocked joins while somebody with the same bootstrap credential keeps
 // creating requests with the labels of our cluster.
-// Weakness: S-4
 func TestWhoSharesACredentialIsSlowedDownAndNeverBlocked(t *testing.T) {
 	w := newWorld(t)
 	flood := 0

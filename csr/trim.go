@@ -27,9 +27,9 @@ const (
 	annotationStub = "spokelet.io/not-in-full"
 )
 
-// Trim is a transform for a cache of the hub: it bounds what one request object takes. One that is larger than any agent
-// makes becomes a stub, which is judged TooLarge and never written back. Metadata of all others is kept, because who
-// approves or signs a request writes its metadata, too.
+// Trim is a transform for a cache of the hub: it bounds what one request object takes. One that is larger than any
+// agent makes becomes a stub, which is judged TooLarge and never written back. Metadata of all others is kept, because
+// who approves or signs a request writes its metadata, too.
 func Trim(object any) (any, error) {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
@@ -44,8 +44,9 @@ func Trim(object any) (any, error) {
 	return csr, nil
 }
 
-// TrimForAgent returns a transform for a cache of an agent. While the agent serves, user is its user name on the hub, and
-// requests of other users become stubs; while it joins, user is empty, and all that an agent could have made are kept.
+// TrimForAgent returns a transform for a cache of an agent. While the agent serves, user is its user name on the hub,
+// and requests of other users become stubs; while it joins, user is empty, and all that an agent could have made are
+// kept.
 func TrimForAgent(user string) func(any) (any, error) {
 	return func(object any) (any, error) {
 		csr, ok := object.(*certificatesv1.CertificateSigningRequest)

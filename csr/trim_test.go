@@ -50,7 +50,6 @@ func bytesOf(t *testing.T, request *certificatesv1.CertificateSigningRequest) in
 }
 
 // TestARequestOfHalfAMegabyteTakesLittleMemoryAndIsRefused trims as the caches do.
-// Weakness: S-3
 func TestARequestOfHalfAMegabyteTakesLittleMemoryAndIsRefused(t *testing.T) {
 	for sentence, enlarge := range enlargements() {
 		t.Run(sentence, func(t *testing.T) {
@@ -95,7 +94,6 @@ func TestTheHubKeepsAllThatItWritesBack(t *testing.T) {
 }
 
 // TestAnAgentKeepsLittleOfTheRequestsOfOthers: what others ask for with the labels of its cluster only counts.
-// Weakness: S-3
 func TestAnAgentKeepsLittleOfTheRequestsOfOthers(t *testing.T) {
 	own := csr.ClusterUser("c1", "a1")
 	tests := map[string]struct {

@@ -38,7 +38,6 @@ func TestWhatABootstrapCredentialIsBoundTo(t *testing.T) {
 }
 
 // TestWhoGetsAFirstCredential is the table of docs/operations/registration.md.
-// Weakness: S-5
 func TestWhoGetsAFirstCredential(t *testing.T) {
 	const user = "bootstrap@example.com"
 	of := func(clusters ...string) []string {

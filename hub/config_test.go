@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/spokelet/spokelet/csr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +61,10 @@ func TestFlags(t *testing.T) {
 	}, &out)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "b", "c"}, c.AutoApprovedCSRUsers)
+	assert.Equal(t, csr.Trust{Users: []string{"a", "b", "c"}}, c.trust(), "nobody else by default")
+	all, err := ParseFlags([]string{"--auto-approve-joined-clusters", "--auto-approve-bound-bootstrap"}, &out)
+	require.NoError(t, err)
+	assert.Equal(t, csr.Trust{Joined: true, Bound: true}, all.trust())
 	assert.False(t, c.Placement)
 	assert.False(t, c.LeaderElect)
 

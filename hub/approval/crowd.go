@@ -16,8 +16,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// maxTellings is about how many unfinished requests of one requester Events are written. An Event is a write, and whoever
-// may create requests must not make the hub write without end.
+// maxTellings is about how many unfinished requests of one requester Events are written. An Event is a write, and
+// whoever may create requests must not make the hub write without end.
 const maxTellings = 250
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]

@@ -29,7 +29,6 @@ func named(name, user string) *certificatesv1.CertificateSigningRequest {
 }
 
 // TestARequestIsJudgedBeforeThoseOfRequestersWhoHaveMore queues a flood and the requests of two others behind it.
-// Weakness: S-4
 func TestARequestIsJudgedBeforeThoseOfRequestersWhoHaveMore(t *testing.T) {
 	r := &Reconciler{}
 	q := priorityqueue.New[ctrl.Request]("test")
@@ -84,7 +83,6 @@ func TestRequestsThatAreFinishedOrGoneDoNotCount(t *testing.T) {
 
 // TestEventsAboutTheRequestsOfOneRequesterAreBounded judges many that are refused: all are counted, and there is room
 // again when some are gone.
-// Weakness: S-4
 func TestEventsAboutTheRequestsOfOneRequesterAreBounded(t *testing.T) {
 	const flood = maxTellings + 50
 	requests := make([]*certificatesv1.CertificateSigningRequest, 0, flood)

@@ -3,9 +3,9 @@ package command
 import "github.com/go-logr/logr"
 
 // maxVerbosity is the highest verbosity at which anything is logged. client-go logs a body that it cannot decode at 5,
-// headers at 7, and the bodies of all requests and answers from 8 on: those of Secrets, of tokens and of kubeconfigs are
-// among them. It does so with the logger of the context, so the limit holds for every logger and not only for that of
-// client-go.
+// headers at 7, and the bodies of all requests and answers from 8 on: those of Secrets, of tokens and of kubeconfigs
+// are among them. It does so with the logger of the context, so the limit holds for every logger and not only for that
+// of client-go.
 const maxVerbosity = 4
 
 // capped returns logger without what it would log beyond maxVerbosity.

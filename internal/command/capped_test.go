@@ -32,7 +32,6 @@ const (
 
 // TestNoVerbosityLogsBodiesOrHeaders reads and writes what must not be logged, with every logger that a program may
 // have.
-// Weakness: S-9
 func TestNoVerbosityLogsBodiesOrHeaders(t *testing.T) {
 	for name, logTo := range map[string]func(ctx context.Context, out *safeBuffer) context.Context{
 		"the logger that the program makes": func(ctx context.Context, out *safeBuffer) context.Context {

@@ -24,7 +24,6 @@ import (
 const bootstrapGroup = "system:bootstrappers:managedcluster"
 
 // TestHugeRequestsAreRefusedAtTheDoor sends what would fill the memory of the hub manager and of agents.
-// Weakness: S-3
 func TestHugeRequestsAreRefusedAtTheDoor(t *testing.T) {
 	agent, bootstrap := acceptedAgent(t, "huge"), userClient(t, "huge-bootstrap", bootstrapGroup)
 	big := strings.Repeat("x", 200_000)
@@ -92,7 +91,6 @@ func TestHugeRequestsAreRefusedAtTheDoor(t *testing.T) {
 }
 
 // TestAHugeRequestThatExistsIsRefusedWithAWord labels one afterwards, as none can be created.
-// Weakness: S-3
 func TestAHugeRequestThatExistsIsRefusedWithAWord(t *testing.T) {
 	request := newRequest(t, "huge-late", func(r *certificatesv1.CertificateSigningRequest) {
 		r.Labels = nil
@@ -125,7 +123,6 @@ func TestAnApprovalKeepsWhatOthersWroteIntoTheMetadata(t *testing.T) {
 
 // TestAFloodDoesNotDelayAnother lets an agent create hundreds of requests while the hub manager is away, and another one
 // renew behind them. Who is judged when is read from the revisions of the hub and not from a clock.
-// Weakness: S-4
 func TestAFloodDoesNotDelayAnother(t *testing.T) {
 	const flood = 400
 	attacker, victim := acceptedAgent(t, "flooding"), acceptedAgent(t, "flooded")
