@@ -29,6 +29,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/addon"
 	agentcluster "github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -90,21 +91,27 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 	})
 }
 
-// newHub returns the hub as far as it concerns one managed cluster; mgr will start it.
-func (a *agent) newHub(mgr ctrl.Manager, config *rest.Config, clusterName string) (cluster.Cluster, error) {
-	return a.newCluster(mgr, config, a.hubMapper, hubHolds(clusterName))
+// newHub returns the hub as far as it concerns one managed cluster; mgr will start it. user is the agent's user name
+// there, empty while it joins.
+func (a *agent) newHub(
+	mgr ctrl.Manager, config *rest.Config, clusterName, user string,
+) (cluster.Cluster, error) {
+	return a.newCluster(mgr, config, a.hubMapper, hubHolds(clusterName, user))
 }
 
-// hubHolds says what the agent keeps of the hub. Works are large and looked at often, so they, like the records of them
-// on the spoke, are read where they are kept and not copied: nobody but agent/work reads them, and it changes none.
-func hubHolds(clusterName string) map[client.Object]cache.ByObject {
+// hubHolds says what the agent keeps of the hub. Anybody may create certificate requests with the label of the cluster,
+// so not much is kept of those that the agent did not make. Works are large and looked at often, so they, like the
+// records of them on the spoke, are read where they are kept and not copied: nobody but agent/work reads them, and it
+// changes none.
+func hubHolds(clusterName, user string) map[client.Object]cache.ByObject {
 	own := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
 	works := own
 	works.UnsafeDisableDeepCopy = ptr.To(true)
 	return map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", clusterName)},
 		&certificatesv1.CertificateSigningRequest{}: {
-			Label: labels.SelectorFromSet(labels.Set{names.LabelClusterName: clusterName}),
+			Label:     labels.SelectorFromSet(labels.Set{names.LabelClusterName: clusterName}),
+			Transform: csr.TrimForAgent(user),
 		},
 		&addonv1alpha1.ManagedClusterAddOn{}: own,
 		&addonv1beta1.ManagedClusterAddOn{}:  own,

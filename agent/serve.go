@@ -19,6 +19,7 @@ import (
 	agentcluster "github.com/spokelet/spokelet/agent/cluster"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	kit "github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -74,8 +75,8 @@ func (s *serving) reconcilers() []reconciler {
 	if c.Gates.AddonManagement {
 		list = append(list, &addon.Reconciler{
 			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, Cluster: id.Cluster,
-			Server: s.boot.server, ExpirationSeconds: s.certExpiration(), Driver: c.AddonDriver,
-			TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
+			User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server, ExpirationSeconds: s.certExpiration(),
+			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
 		})
 	}
 	if c.Gates.MultipleHubs {
@@ -126,7 +127,8 @@ func (a *agent) serve(ctx context.Context, v view, boot bootstrap, credential jo
 
 // connect builds the clients of the phase.
 func (s *serving) connect(ctx context.Context, connection *hubConnection) error {
-	name := s.credential.Identity.Cluster
+	id := s.credential.Identity
+	name := id.Cluster
 	var err error
 	if s.mgr, err = s.newManager(ctx, name); err != nil {
 		return err
@@ -136,7 +138,7 @@ func (s *serving) connect(ctx context.Context, connection *hubConnection) error 
 		return err
 	}
 	config := connection.config(s.config.HubQPS, s.config.HubBurst, s.config.WrapTransport)
-	if s.hub, err = s.newHub(s.mgr, config, name); err != nil {
+	if s.hub, err = s.newHub(s.mgr, config, name, csr.ClusterUser(id.Cluster, id.Agent)); err != nil {
 		return err
 	}
 	leases, err := coordinationv1client.NewForConfigAndClient(config, s.hub.GetHTTPClient())

@@ -49,6 +49,9 @@ const (
 	ReasonRequesterNotTrusted = "RequesterNotTrusted"
 	ReasonAwaitingApproval    = "AwaitingApproval"
 	ReasonRenewalNotAllowed   = "RenewalNotAllowed"
+	ReasonRequestTooLarge     = "RequestTooLarge"
+	ReasonBoundToOther        = "RequesterBoundToOther"
+	ReasonClusterJoined       = "ClusterHasJoined"
 )
 
 const (
@@ -72,9 +75,9 @@ type Verdict struct {
 }
 
 // JudgeCluster judges a request for a cluster's own credential (contract, registration 4.1): its content must be
-// exactly that of ForCluster, and its requester either the very agent that it names, which then renews, or one of
-// autoApproved, exact user names whose bootstrap requests need no person.
-func JudgeCluster(csr *certificatesv1.CertificateSigningRequest, autoApproved []string) Verdict {
+// exactly that of ForCluster, and its requester either the very agent that it names, which then renews, or one that
+// trust names. joined says that the cluster has joined before, see HasJoined.
+func JudgeCluster(csr *certificatesv1.CertificateSigningRequest, trust Trust, joined bool) Verdict {
 	cluster, _, addonLabel := Subject(csr)
 	if cluster == "" || addonLabel {
 		return ignore("the request does not carry the labels of a cluster's own credential")
@@ -83,6 +86,9 @@ func JudgeCluster(csr *certificatesv1.CertificateSigningRequest, autoApproved []
 		return ignore(fmt.Sprintf("signer %s is not that of a cluster's own credential", quote(csr.Spec.SignerName)))
 	}
 	what := fmt.Sprintf("credential of cluster %s", quote(cluster))
+	if TooLarge(csr) {
+		return refuse(what, []problem{tooLargeProblem()})
+	}
 	ask, err := decode(csr)
 	if err != nil {
 		return refuse(what, []problem{{ReasonRequestMalformed, err.Error()}})
@@ -92,7 +98,7 @@ func JudgeCluster(csr *certificatesv1.CertificateSigningRequest, autoApproved []
 	if len(problems) > 0 {
 		return refuse(what, problems)
 	}
-	return judgeClusterRequester(csr.Spec.Username, cluster, autoApproved, expected)
+	return judgeClusterRequester(csr, applicant{cluster, joined}, trust, expected)
 }
 
 // JudgeAddon judges a request for a credential of an add-on. Its content must be exactly that of ForAddon for one of
@@ -127,6 +133,9 @@ func JudgeAddonContent(
 		return ignore("the request does not carry the labels of an add-on's credential")
 	}
 	what := fmt.Sprintf("credential of add-on %s on cluster %s", quote(addon), quote(cluster))
+	if TooLarge(csr) {
+		return refuse(what, []problem{tooLargeProblem()})
+	}
 	ask, err := decode(csr)
 	if err != nil {
 		return refuse(what, []problem{{ReasonRequestMalformed, err.Error()}})
@@ -194,33 +203,6 @@ func (v Verdict) Reviewed(allowed bool) Verdict {
 func Subject(csr *certificatesv1.CertificateSigningRequest) (cluster, addon string, addonLabel bool) {
 	addon, addonLabel = csr.Labels[names.LabelAddonName]
 	return csr.Labels[names.LabelClusterName], addon, addonLabel
-}
-
-func judgeClusterRequester(requester, cluster string, autoApproved []string, expected Request) Verdict {
-	v := Verdict{Expected: expected}
-	switch {
-	case requester == expected.User:
-		v.Decision, v.Reason = DecisionReview, ReasonAwaitingApproval
-		v.Message = "The agent renews its own credential; an access review decides."
-		return v
-	case requester != "" && slices.Contains(autoApproved, requester):
-		v.Decision, v.Reason, v.Message = DecisionApprove, ReasonApproved, MessageClusterApproved
-		return v
-	}
-	v.Decision = DecisionRefuse
-	if isAgent(requester) {
-		v.Reason = ReasonRequesterNotTrusted
-		v.Message = fmt.Sprintf("Not approved: the request for the credential of cluster %s comes from %s, which is "+
-			"another agent. Only %s itself may renew it; a first credential is asked for with the bootstrap credential. "+
-			"Do not approve it by hand unless you know why that agent asks.",
-			quote(cluster), quote(requester), quote(expected.User))
-		return v
-	}
-	v.Reason = ReasonAwaitingApproval
-	v.Message = fmt.Sprintf("Waiting for a person: %s asks for the first credential of cluster %s and is not one of the "+
-		"users whose requests are approved by themselves. If you know the cluster, run kubectl certificate approve on "+
-		"this request.", quote(requester), quote(cluster))
-	return v
 }
 
 // isAgent tells whether a user name is that of an agent of a cluster or of an add-on.

@@ -79,7 +79,7 @@ func TestContentThatTheStandardLibraryWouldDropIsRefused(t *testing.T) {
 			spoilt := template(clusterRequest)
 			tc.spoil(spoilt)
 			withContent(t, request, spoilt)
-			v := csr.JudgeCluster(request, []string{clusterRequest.User})
+			v := csr.JudgeCluster(request, trust(clusterRequest.User), false)
 			assertNotApproved(t, v, tc.reason)
 			assert.Contains(t, v.Message, tc.says)
 
@@ -119,7 +119,7 @@ func TestKeys(t *testing.T) {
 			want := csr.ForCluster("c1", "agent1")
 			request := newRequest(t, want, bootstrapUser)
 			withSigned(t, request, template(want), tc.key)
-			v := csr.JudgeCluster(request, []string{bootstrapUser})
+			v := csr.JudgeCluster(request, trust(bootstrapUser), false)
 			assert.Equal(t, tc.want, v.Decision, v.Message)
 			if tc.want == csr.DecisionRefuse {
 				assert.Equal(t, csr.ReasonKeyNotAccepted, v.Reason)

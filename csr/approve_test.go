@@ -25,6 +25,9 @@ const (
 	customSigner  = "example.com/signer-test"
 )
 
+// trust names the users that are trusted.
+func trust(users ...string) csr.Trust { return csr.Trust{Users: users} }
+
 // newRequest builds a request as an agent does and stamps the requester as the API server does.
 func newRequest(tb testing.TB, r csr.Request, requester string) *certificatesv1.CertificateSigningRequest {
 	tb.Helper()
@@ -196,7 +199,7 @@ func TestTheHubApprovesWhatAnAgentBuildsForItsCluster(t *testing.T) {
 		for _, agent := range []string{"a1b2c", "8a3f1d5e-0b5e-4b1f-9d2b-4f1d5e0b5e4b", "Agent_1"} {
 			user := csr.ClusterUser(cluster, agent)
 			t.Run(user, func(t *testing.T) {
-				renewal := csr.JudgeCluster(newRequest(t, csr.ForCluster(cluster, agent), user), nil)
+				renewal := csr.JudgeCluster(newRequest(t, csr.ForCluster(cluster, agent), user), csr.Trust{}, false)
 				assert.Equal(t, csr.DecisionReview, renewal.Decision, renewal.Message)
 				allowed := renewal.Reviewed(true)
 				assert.Equal(t, csr.DecisionApprove, allowed.Decision)
@@ -207,7 +210,7 @@ func TestTheHubApprovesWhatAnAgentBuildsForItsCluster(t *testing.T) {
 				assert.Contains(t, refused.Message, "spec.hubAcceptsClient")
 
 				first := csr.JudgeCluster(newRequest(t, csr.ForCluster(cluster, agent), bootstrapUser),
-					[]string{bootstrapUser})
+					trust(bootstrapUser), false)
 				assert.Equal(t, csr.DecisionApprove, first.Decision, first.Message)
 			})
 		}
@@ -270,27 +273,27 @@ func TestNothingElseIsApprovedForACluster(t *testing.T) {
 
 	for name, c := range changes {
 		t.Run(name, func(t *testing.T) {
-			assertNotApproved(t, csr.JudgeCluster(c.apply(t, csr.ForCluster("c1", "agent1"), user), nil), c.reason)
+			assertNotApproved(t, csr.JudgeCluster(c.apply(t, csr.ForCluster("c1", "agent1"), user), csr.Trust{}, false), c.reason)
 		})
 	}
 }
 
 func TestAnEmptyUserIsNeverTrusted(t *testing.T) {
 	request := newRequest(t, csr.ForCluster("c1", "a"), "")
-	assertNotApproved(t, csr.JudgeCluster(request, []string{"", bootstrapUser}), csr.ReasonAwaitingApproval)
+	assertNotApproved(t, csr.JudgeCluster(request, trust("", bootstrapUser), false), csr.ReasonAwaitingApproval)
 }
 
 func TestAnAgentNameOfAnyLengthIsNotTrusted(t *testing.T) {
 	for length, want := range map[int]csr.Decision{1: csr.DecisionReview, 253: csr.DecisionReview, 254: csr.DecisionRefuse} {
 		own := csr.ForCluster("c1", strings.Repeat("a", length))
-		assert.Equal(t, want, csr.JudgeCluster(newRequest(t, own, own.User), nil).Decision, "%d characters", length)
+		assert.Equal(t, want, csr.JudgeCluster(newRequest(t, own, own.User), csr.Trust{}, false).Decision, "%d characters", length)
 	}
 }
 
 func TestALabelThatNamesNoClusterIsRefused(t *testing.T) {
 	for _, cluster := range []string{"C1", "c_1", "c.1", "-c", "c1:a"} {
 		own := csr.ForCluster(cluster, "a")
-		assertNotApproved(t, csr.JudgeCluster(newRequest(t, own, own.User), []string{own.User}),
+		assertNotApproved(t, csr.JudgeCluster(newRequest(t, own, own.User), trust(own.User), false),
 			csr.ReasonClusterNameInvalid)
 	}
 }

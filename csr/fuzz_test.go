@@ -124,7 +124,7 @@ func FuzzJudgeCluster(f *testing.F) {
 		for usage := range strings.SplitSeq(usages, ",") {
 			request.Spec.Usages = append(request.Spec.Usages, certificatesv1.KeyUsage(usage))
 		}
-		v := csr.JudgeCluster(request, []string{"trusted"})
+		v := csr.JudgeCluster(request, trust("trusted"), false)
 		require.LessOrEqual(t, len(v.Message), 1000)
 		if v.Decision != csr.DecisionApprove && v.Decision != csr.DecisionReview {
 			return

@@ -26,12 +26,14 @@ const (
 	messageFailed   = "Failed to rotated client certificate %s"
 	messageNoCreate = "Failed to create CSR %s"
 	messageCapped   = "Stop creating csr since there are too many csr created already on hub"
+	messageCrowded  = messageCapped + "; not all may be of this agent, so another one is created at %s"
 	messageVanished = "unable to get csr %q. It might have already been deleted"
 )
 
 const (
 	// MaxRequests is how many request objects of one owner may wait on the hub for another to be made. Those that came to
-	// an end, good or bad, do not count: nobody has to clean up after them.
+	// an end, good or bad, do not count: nobody has to clean up after them. Where others may have made them, the next one
+	// is not stopped but waits for as long as after a refusal.
 	MaxRequests = 10
 
 	// firstRetry is how long a refused request keeps the next one waiting; it doubles with each refusal.
@@ -64,6 +66,9 @@ type Standing struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Open counts the request objects of the same owner on the hub that nobody has decided about yet.
 	Open int
+	// Shared says that others may have made some of these: the credential with which the hub is asked is not the agent's
+	// alone.
+	Shared bool
 }
 
 // Step is the next step of getting a certificate.
@@ -76,6 +81,8 @@ const (
 	StepForget Step = "Forget"
 	// StepStart means that a new key is made and a certificate asked for.
 	StepStart Step = "Start"
+	// StepReserve means that a new key is made and nothing asked for yet.
+	StepReserve Step = "Reserve"
 	// StepCreate means that the request object of the pending key is created.
 	StepCreate Step = "Create"
 	// StepRecord means that the existence of the request object is noted with the pending key.
@@ -90,7 +97,8 @@ const (
 type Plan struct {
 	// Step is the next step.
 	Step Step
-	// Pending is what is stored before a new key is used; only with StepStart, and still without the key.
+	// Pending is what is stored before a new key is used; only with StepStart and
+	// StepReserve, and still without the key.
 	Pending Pending
 	// Pair is the new pair; only with StepTake.
 	Pair Pair
@@ -147,7 +155,7 @@ func (s Standing) followRequest() Plan {
 	p, request := s.Pending, s.Request
 	if request == nil || (p.RequestUID != "" && request.UID != p.RequestUID) {
 		if p.RequestUID == "" {
-			return Plan{Step: StepCreate, Condition: s.earlierFailure()}
+			return s.create()
 		}
 		name, _ := requestName(s.Want, p.Key) // a usable pending key has been parsed before
 		return s.start(fmt.Sprintf(messageVanished, name), p.Attempt)
@@ -205,16 +213,40 @@ func (s Standing) refused(why string, at time.Time) Plan {
 
 // start makes a new key and request unless too many requests of this owner are on the hub already.
 func (s Standing) start(failure string, attempt int) Plan {
-	if s.Open >= MaxRequests {
-		return Plan{Step: StepWait, Condition: failed(messageCapped)}
-	}
 	plan := Plan{Step: StepStart, Pending: Pending{
-		Fingerprint: fingerprint(s.Want, s.Hub), Attempt: attempt, Failure: failure,
+		Fingerprint: fingerprint(s.Want, s.Hub), MadeAt: s.Now.UTC().Truncate(time.Second),
+		Attempt: attempt, Failure: failure,
 	}}
+	if s.Open >= MaxRequests {
+		if !s.Shared {
+			return Plan{Step: StepWait, Condition: failed(messageCapped)}
+		}
+		plan.Step = StepReserve
+		plan.Wake, plan.Condition = s.turn(plan.Pending)
+		return plan
+	}
 	if failure != "" {
 		plan.Condition = failed(messageFailed, failure)
 	}
 	return plan
+}
+
+// create decides whether the request object of the pending key is created now. Where too many others wait that may be
+// somebody else's, the key waits its turn.
+func (s Standing) create() Plan {
+	if s.Shared && s.Open >= MaxRequests && !s.Pending.MadeAt.IsZero() {
+		at, told := s.turn(*s.Pending)
+		if s.Now.Before(at) && !s.Now.Before(s.Pending.MadeAt) {
+			return Plan{Step: StepWait, Wake: at, Condition: told}
+		}
+	}
+	return Plan{Step: StepCreate, Condition: s.earlierFailure()}
+}
+
+// turn returns when the request object of a key is created though too many others wait, and what to tell until then.
+func (s Standing) turn(p Pending) (time.Time, *metav1.Condition) {
+	at := p.MadeAt.Add(pause(p.Attempt))
+	return at, failed(messageCrowded, at.UTC().Format(time.RFC3339))
 }
 
 // earlierFailure tells why the request before this one came to nothing, until a certificate is there.

@@ -30,6 +30,9 @@ type Issuer struct {
 	Namespace string
 	// HubName says in one string which hub this is; a pending key of another hub is of no use here.
 	HubName string
+	// User is the user name as which the hub is asked. It is empty while a bootstrap credential is used, which other
+	// agents may share.
+	User string
 }
 
 // Task is one certificate to be had.
@@ -56,7 +59,7 @@ func (i Issuer) Ask(ctx context.Context, t Task) (Answer, error) {
 		return failedAt(standing, Answer{}), err
 	}
 	plan := Decide(standing)
-	if plan.Step == StepStart || (plan.Step == StepWait && plan.Urgent) {
+	if plan.Step == StepStart || plan.Step == StepReserve || (plan.Step == StepWait && plan.Urgent) {
 		// A cache may lag behind our own writes, or behind the hub; a new key is only made on proof, and a certificate
 		// that is needed soon is not missed for a watch that hangs.
 		if standing, pending, err = i.observe(ctx, t, true); err != nil {
@@ -84,6 +87,8 @@ func (i Issuer) act(ctx context.Context, standing Standing, answer Answer) (Answ
 	switch answer.Step {
 	case StepStart:
 		err = i.start(ctx, standing, &answer)
+	case StepReserve:
+		err = i.reserve(ctx, standing, &answer)
 	case StepCreate:
 		err = i.request(ctx, standing, &answer)
 	case StepRecord:
@@ -123,7 +128,7 @@ func (i Issuer) Keep(ctx context.Context, a Answer) error {
 
 func (i Issuer) observe(ctx context.Context, t Task, live bool) (Standing, *corev1.Secret, error) {
 	s := t.Standing
-	s.Hub = i.HubName
+	s.Hub, s.Shared = i.HubName, i.User == ""
 	var err error
 	if s.Stored, s.Renew, err = t.Load(ctx, live); err != nil {
 		return s, nil, err
@@ -179,6 +184,8 @@ func (i Issuer) requestOf(
 	for _, reader := range readers {
 		var request certificatesv1.CertificateSigningRequest
 		switch err := reader.Get(ctx, types.NamespacedName{Name: name}, &request); {
+		case err == nil && isStub(&request):
+			continue // The cache does not hold it in full; the API server, which is asked last, does.
 		case err == nil:
 			return &request, nil
 		case !apierrors.IsNotFound(err):
@@ -189,7 +196,8 @@ func (i Issuer) requestOf(
 }
 
 // countOpen counts the undecided request objects of the same owner: the same cluster label and the same add-on label or
-// none. Anybody may write these labels, so those that the agent of another cluster made do not count.
+// none. Anybody may write these labels, but who made a request the API server says: with a credential of its own, an
+// agent counts only what was asked for with it; with one that it shares, all but what agents of other clusters made.
 func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 	selector := labels.SelectorFromSet(want.Labels)
 	if want.Labels[names.LabelAddonName] == "" {
@@ -205,7 +213,12 @@ func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 	}
 	open := 0
 	for n := range list.Items {
-		if undecided(&list.Items[n]) && !fromStranger(&list.Items[n], want) {
+		request := &list.Items[n]
+		ours := !fromStranger(request, want)
+		if i.User != "" {
+			ours = request.Spec.Username == i.User
+		}
+		if ours && undecided(request) {
 			open++
 		}
 	}
@@ -214,6 +227,14 @@ func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 
 // start stores a new key and only then asks for a certificate, so that no request is ever without its key.
 func (i Issuer) start(ctx context.Context, s Standing, a *Answer) error {
+	if err := i.reserve(ctx, s, a); err != nil {
+		return err
+	}
+	return i.request(ctx, s, a)
+}
+
+// reserve stores a new key.
+func (i Issuer) reserve(ctx context.Context, s Standing, a *Answer) error {
 	pending := a.Pending
 	var err error
 	if pending.Key, err = NewKey(); err != nil {
@@ -233,7 +254,7 @@ func (i Issuer) start(ctx context.Context, s Standing, a *Answer) error {
 		a.Condition = notCreated(err)
 		return err
 	}
-	return i.request(ctx, s, a)
+	return nil
 }
 
 // request creates the request object of the pending key and notes that it exists.

@@ -37,6 +37,8 @@ type world struct {
 	crashAt, writes int
 	late            bool
 	created         []string
+	// user is the agent on the hub; empty while it uses a bootstrap credential.
+	user string
 }
 
 func newWorld(t *testing.T) *world {
@@ -50,6 +52,9 @@ func newWorld(t *testing.T) *world {
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.write(func() error {
 				o.SetUID(uuid.NewUUID())
+				if request, ok := o.(*certificatesv1.CertificateSigningRequest); ok && request.Spec.Username == "" {
+					request.Spec.Username = w.user
+				}
 				err := c.Create(ctx, o, opts...)
 				if _, ok := o.(*certificatesv1.CertificateSigningRequest); ok && err == nil {
 					w.created = append(w.created, o.GetName())
@@ -154,7 +159,9 @@ var (
 func (w *world) pass() (Answer, error) {
 	ctx := w.t.Context()
 	c := cached{Client: w.api, world: w}
-	issuer := Issuer{Hub: c, HubLive: w.api, Agent: c, AgentLive: w.api, Namespace: "agent", HubName: "hub"}
+	issuer := Issuer{
+		Hub: c, HubLive: w.api, Agent: c, AgentLive: w.api, Namespace: "agent", HubName: "hub", User: w.user,
+	}
 	var seen *corev1.Secret
 	answer, err := issuer.Ask(ctx, Task{
 		Standing: Standing{Now: w.now, Want: wanted},
@@ -308,79 +315,6 @@ func TestADeniedRequestIsNotAnsweredByABusyLoop(t *testing.T) {
 		answer, err := w.pass()
 		require.NoError(t, err)
 		require.Equal(t, StepStart, answer.Step)
-	}
-}
-
-func TestTheCapHolds(t *testing.T) {
-	w := newWorld(t)
-	for range 20 {
-		w.refresh()
-		_, err := w.pass()
-		require.NoError(t, err)
-		// Somebody throws the pending key away again and again.
-		if pending := w.pendingSecret(); pending != nil {
-			require.NoError(t, w.api.Delete(t.Context(), pending))
-		}
-	}
-	assert.Len(t, w.created, MaxRequests)
-	w.refresh()
-	answer, err := w.pass()
-	require.NoError(t, err)
-	assert.Equal(t, "Stop creating csr since there are too many csr created already on hub", answer.Condition.Message)
-
-	require.NoError(t, w.api.Delete(t.Context(), &w.requests()[0]))
-	w.refresh()
-	answer, err = w.pass()
-	require.NoError(t, err)
-	assert.Equal(t, StepStart, answer.Step, "one less on the hub lets one more be made")
-}
-
-func TestOnlyRequestsThatWaitCountAgainstTheCap(t *testing.T) {
-	group := ClusterUser("c1", "former")
-	tests := map[string]struct {
-		change func(r *certificatesv1.CertificateSigningRequest)
-		step   Step
-	}{
-		"ten that wait are too many": {func(*certificatesv1.CertificateSigningRequest) {}, StepWait},
-		"ten that wait, made by a former agent of the cluster, are too many": {
-			func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Username = group }, StepWait,
-		},
-		"ten approved ones are none": {
-			func(r *certificatesv1.CertificateSigningRequest) {
-				r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
-					{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue},
-				}
-			}, StepStart,
-		},
-		"ten denied ones are none": {
-			func(r *certificatesv1.CertificateSigningRequest) {
-				r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
-					{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue},
-				}
-			}, StepStart,
-		},
-		"ten that the agent of another cluster made in our name are none": {
-			func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Username = ClusterUser("c10", "a1") }, StepStart,
-		},
-		"ten that an add-on made in our name are none": {
-			func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Username = AddonUser("c1", "hello", "x") }, StepStart,
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			for n := range MaxRequests {
-				request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
-					Name: fmt.Sprintf("c1-%d", n), Labels: wanted.Labels,
-				}}
-				tc.change(request)
-				require.NoError(t, w.api.Create(t.Context(), request))
-			}
-			w.refresh()
-			answer, err := w.pass()
-			require.NoError(t, err)
-			assert.Equal(t, tc.step, answer.Step)
-		})
 	}
 }
 

@@ -28,6 +28,8 @@ const (
 	keyIssuedAt = "issued-at"
 	// keyAttempt is where a pending Secret counts the refusals so far.
 	keyAttempt = "attempt"
+	// keyMadeAt is where a pending Secret says when its key was made.
+	keyMadeAt = "made-at"
 	// keyFailure is where a pending Secret keeps why the request before this one came to nothing.
 	keyFailure = "failure"
 
@@ -47,6 +49,8 @@ type Pending struct {
 	Certificate []byte
 	// IssuedAt is since when Certificate is kept; zero when there is none.
 	IssuedAt time.Time
+	// MadeAt is when the key was made, by the clock of the agent; zero when that is not known.
+	MadeAt time.Time
 	// Attempt counts the refusals in a row before this key.
 	Attempt int
 	// Failure says why the request before this one came to nothing; empty for the first.
@@ -62,12 +66,9 @@ func ReadPending(secret *corev1.Secret) *Pending {
 	if err != nil || attempt < 0 {
 		attempt = 0
 	}
-	issued, err := time.Parse(time.RFC3339, string(secret.Data[keyIssuedAt]))
-	if err != nil {
-		issued = time.Time{}
-	}
 	return &Pending{
-		IssuedAt:    issued,
+		IssuedAt:    readTime(secret.Data[keyIssuedAt]),
+		MadeAt:      readTime(secret.Data[keyMadeAt]),
 		Key:         secret.Data[KeyPrivateKey],
 		Fingerprint: string(secret.Data[keyFingerprint]),
 		RequestUID:  types.UID(secret.Data[keyRequestUID]),
@@ -93,13 +94,27 @@ func (p Pending) write(secret *corev1.Secret) {
 	put(keyFingerprint, []byte(p.Fingerprint))
 	put(keyRequestUID, []byte(p.RequestUID))
 	put(KeyCertificate, p.Certificate)
-	if p.IssuedAt.IsZero() {
-		put(keyIssuedAt, nil)
-	} else {
-		put(keyIssuedAt, []byte(p.IssuedAt.UTC().Format(time.RFC3339)))
-	}
+	put(keyIssuedAt, writeTime(p.IssuedAt))
+	put(keyMadeAt, writeTime(p.MadeAt))
 	put(keyAttempt, []byte(strconv.Itoa(p.Attempt)))
 	put(keyFailure, []byte(p.Failure))
+}
+
+// readTime is the way back from writeTime; what is no instant is the zero instant.
+func readTime(value []byte) time.Time {
+	at, err := time.Parse(time.RFC3339, string(value))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// writeTime writes an instant, the zero instant as nothing.
+func writeTime(at time.Time) []byte {
+	if at.IsZero() {
+		return nil
+	}
+	return []byte(at.UTC().Format(time.RFC3339))
 }
 
 // PendingName returns the name of the Secret in the agent's namespace that holds the pending key of a request. It is

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
 	"github.com/spokelet/spokelet/hub/install"
@@ -42,7 +43,7 @@ func cacheOptions() (cache.Options, error) {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&workv1.ManifestWork{}:                      {Label: ofAddon},
-			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector()},
+			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// By name and not by label, so that a heartbeat without a label is seen as well.
 			&coordinationv1.Lease{}: {
 				Field:     fields.OneTermEqualSelector("metadata.name", lease.ClusterLease),

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/webhook"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
@@ -38,6 +39,12 @@ type Config struct {
 	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster need no person; exact names.
 	// Such a request also lets a new cluster in, once.
 	AutoApprovedCSRUsers []string
+	// AutoApproveJoinedClusters extends that to clusters that have joined before: whoever is one of the users can then
+	// take over the identity of every such cluster.
+	AutoApproveJoinedClusters bool
+	// AutoApproveBoundBootstrap does the same as AutoApprovedCSRUsers for every bootstrap credential that is bound to the
+	// cluster that it asks for, also one that has joined before.
+	AutoApproveBoundBootstrap bool
 
 	// WebhookBindAddress and WebhookPort are where the conversion webhook listens.
 	WebhookBindAddress string
@@ -106,6 +113,11 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.AutoApprovedCSRUsers, "auto-approved-csr-users", c.AutoApprovedCSRUsers,
 		"users whose certificate requests for new clusters are approved, which also accepts the cluster, once; "+
 			"exact names, may be repeated")
+	f.BoolVar(&c.AutoApproveJoinedClusters, "auto-approve-joined-clusters", c.AutoApproveJoinedClusters,
+		"extend --auto-approved-csr-users to clusters that have joined before; everybody who holds the credential of such a "+
+			"user can then take over the identity of any cluster")
+	f.BoolVar(&c.AutoApproveBoundBootstrap, "auto-approve-bound-bootstrap", c.AutoApproveBoundBootstrap,
+		"approve, and accept the cluster once, where a bootstrap credential is bound to the cluster that it asks for")
 	f.StringVar(&c.WebhookBindAddress, "webhook-bind-address", c.WebhookBindAddress,
 		"address on which the conversion webhook listens; empty means all")
 	f.IntVar(&c.WebhookPort, "webhook-port", c.WebhookPort, "port on which the conversion webhook listens")
@@ -178,6 +190,13 @@ func (c *Config) Validate() error {
 		complain("workers", "must not be below 1")
 	}
 	return errors.Join(wrong...)
+}
+
+// trust says which certificate requests for a first credential of a cluster need no person.
+func (c *Config) trust() csr.Trust {
+	return csr.Trust{
+		Users: c.AutoApprovedCSRUsers, Joined: c.AutoApproveJoinedClusters, Bound: c.AutoApproveBoundBootstrap,
+	}
 }
 
 // service returns the key of the webhook's service; empty when none is configured.

@@ -57,11 +57,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	reconcilers := []reconciler{
 		&cluster.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, ForeignWorks: foreignWorks,
-			AutoAccepted: c.AutoApprovedCSRUsers, Recorder: mgr.GetEventRecorder(cluster.Name), Clock: now, Workers: c.Workers,
+			Trust: c.trust(), Recorder: mgr.GetEventRecorder(cluster.Name), Clock: now, Workers: c.Workers,
 		},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Secrets: trusted, Home: c.Namespace, AddOns: addOns, Agents: agents,
-			AutoApproved: c.AutoApprovedCSRUsers, Clock: now, Random: rand.Reader, Workers: c.Workers,
+			Trust: c.trust(), Clock: now, Random: rand.Reader, Workers: c.Workers,
 			Metrics: metrics.Registry,
 		},
 		installer,

@@ -56,7 +56,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 	issuer := csr.Issuer{
 		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(),
 		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
-		Namespace: r.Namespace, HubName: r.Server.Name(),
+		Namespace: r.Namespace, HubName: r.Server.Name(), User: r.User,
 	}
 	answer, err := issuer.Ask(ctx, csr.Task{
 		Standing: csr.Standing{Now: f.now, Want: reg.request},

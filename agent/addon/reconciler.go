@@ -51,6 +51,8 @@ type Reconciler struct {
 	Namespace string
 	// Cluster is the name of the managed cluster.
 	Cluster string
+	// User is the user name of the agent on the hub: what others ask for does not count against it.
+	User string
 	// Server is the hub that credentials are for.
 	Server csr.HubServer
 	// Driver says how kubeClient registrations get their credentials: DriverCSR or token.Driver; empty means DriverCSR.

@@ -172,10 +172,14 @@ func (r *Reconciler) request() csr.Request {
 }
 
 func (r *Reconciler) issuer() csr.Issuer {
+	user := csr.ClusterUser(r.Identity.Cluster, r.Identity.Agent)
+	if r.Joining {
+		user = ""
+	}
 	return csr.Issuer{
 		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(),
 		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
-		Namespace: r.Namespace, HubName: r.Server.Name(),
+		Namespace: r.Namespace, HubName: r.Server.Name(), User: user,
 	}
 }
 
@@ -187,6 +191,6 @@ func (r *Reconciler) tell(ctx context.Context, plan csr.Plan) {
 		logger.Info("asked the hub for a certificate")
 	case csr.StepTake:
 		logger.Info("received a certificate from the hub", "rotateAt", plan.Wake)
-	case csr.StepNone, csr.StepForget, csr.StepCreate, csr.StepRecord, csr.StepWait:
+	case csr.StepNone, csr.StepForget, csr.StepReserve, csr.StepCreate, csr.StepRecord, csr.StepWait:
 	}
 }

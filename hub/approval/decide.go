@@ -61,7 +61,7 @@ func decide(f facts) plan {
 	case f.unknown != nil:
 		return decideUnknown(f)
 	case f.addon == nil && f.stage == stageOpen:
-		return decideVerdict(csrs.JudgeCluster(f.csr, f.autoApproved))
+		return decideVerdict(csrs.JudgeCluster(f.csr, f.trust, f.joined))
 	case f.addon == nil || !f.addon.ours:
 		return plan{}
 	}

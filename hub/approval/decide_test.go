@@ -160,7 +160,7 @@ func TestDecide(t *testing.T) {
 	}
 	clusterFacts := func(requester string) facts {
 		csr := requestFor(t, csrs.ForCluster("c1", "a"), requester)
-		return facts{now: now, csr: csr, stage: stageOf(csr), autoApproved: []string{bootstrap}}
+		return facts{now: now, csr: csr, stage: stageOf(csr), trust: csrs.Trust{Users: []string{bootstrap}}}
 	}
 	nothing := func(*addonFacts) {}
 	for name, tc := range map[string]struct {

@@ -17,6 +17,9 @@
 // cluster or add-on appears, is accepted or changes is judged again at once; one that waits for rights or for a Secret,
 // which the hub may not watch, is looked at again after a time that grows with its age, up to some minutes.
 //
+// Nobody who creates many requests delays or silences another: a request is judged before those of requesters who have
+// more unfinished ones, and Events are written about 250 unfinished requests of one requester; all are counted.
+//
 // What became of requests is counted: spokelet_csr_approved_total and spokelet_csr_signed_total by kind, "cluster" or
 // "addon", and spokelet_csr_refused_total by kind and rule, which is the reason of the Event. A request counts once per
 // rule however often it is looked at. The rule AwaitingApproval is the ordinary course of a first join without trusted

@@ -38,8 +38,10 @@ type facts struct {
 	stage stage
 	// home is the namespace of the hub manager.
 	home string
-	// autoApproved are the users whose bootstrap requests are approved.
-	autoApproved []string
+	// trust says which requests for a first credential are approved.
+	trust csrs.Trust
+	// joined says that the cluster that the request names has joined before; read only for one without an add-on.
+	joined bool
 
 	// addon is set for a request of an add-on.
 	addon *addonFacts
@@ -63,16 +65,34 @@ type addonFacts struct {
 
 // observe reads the facts. The error is that of reading the request itself.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{now: r.Clock.Now(), autoApproved: r.AutoApproved, home: cmp.Or(r.Home, names.NamespaceHub)}
+	f := facts{now: r.Clock.Now(), trust: r.Trust, home: cmp.Or(r.Home, names.NamespaceHub)}
 	var csr certificatesv1.CertificateSigningRequest
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &csr); err != nil {
 		return f, fmt.Errorf("reading certificate request %s: %w", name, err)
 	}
 	f.csr, f.stage = &csr, stageOf(&csr)
-	if _, _, addonLabel := csrs.Subject(&csr); addonLabel && f.stage != stageFinished {
+	switch _, _, addonLabel := csrs.Subject(&csr); {
+	case addonLabel && f.stage != stageFinished:
 		f.addon, f.unknown = r.observeAddon(ctx, &csr, f.stage)
+	case f.stage == stageOpen:
+		f.joined, f.unknown = r.observeJoined(ctx, &csr)
 	}
 	return f, nil
+}
+
+// observeJoined reports whether the cluster that a request names has joined before.
+func (r *Reconciler) observeJoined(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+) (bool, error) {
+	name, _, _ := csrs.Subject(csr)
+	var cluster clusterv1.ManagedCluster
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading cluster %s: %w", name, err)
+	}
+	return csrs.HasJoined(&cluster), nil
 }
 
 func (r *Reconciler) observeAddon(

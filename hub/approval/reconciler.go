@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -29,8 +30,8 @@ type Reconciler struct {
 	// Agents finds the agent of an add-on, which says what its registrations are and which CA signs them. Requests of
 	// an add-on without an agent here are somebody else's to judge.
 	Agents addon.Lookup
-	// AutoApproved are the users whose requests for a first credential of a cluster need no person; exact names.
-	AutoApproved []string
+	// Trust says which requests for a first credential of a cluster need no person.
+	Trust csrs.Trust
 	// Clock tells the instant of a pass.
 	Clock clock.PassiveClock
 	// Random gives the serial numbers of certificates, crypto/rand.Reader outside tests.
@@ -41,6 +42,7 @@ type Reconciler struct {
 	Workers int
 
 	told     told
+	crowd    crowd
 	counters counters
 }
 

@@ -79,7 +79,7 @@ func newReconciler(t *testing.T, objects ...client.Object) (*Reconciler, *writes
 	}).Build()
 	return &Reconciler{
 		Client: c, Secrets: c, AddOns: addonapi.Client{Client: c}, Agents: addon.Registry{},
-		AutoApproved: []string{bootstrap}, Clock: clocktesting.NewFakePassiveClock(now), Random: rand.Reader, Workers: 1,
+		Trust: csrs.Trust{Users: []string{bootstrap}}, Clock: clocktesting.NewFakePassiveClock(now), Random: rand.Reader, Workers: 1,
 	}, w
 }
 
@@ -108,7 +108,7 @@ func TestARefusalIsWrittenOnce(t *testing.T) {
 
 	t.Run("also by a hub that was restarted", func(t *testing.T) {
 		restarted := &Reconciler{
-			Client: r.Client, AddOns: r.AddOns, Agents: r.Agents, AutoApproved: r.AutoApproved, Clock: r.Clock,
+			Client: r.Client, AddOns: r.AddOns, Agents: r.Agents, Trust: r.Trust, Clock: r.Clock,
 		}
 		_, err := restarted.Reconcile(t.Context(), requestOf(csr))
 		require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestARefusalIsCountedOncePerRequestAndRule(t *testing.T) {
 	})
 	t.Run("and not again by a hub that was restarted", func(t *testing.T) {
 		restarted := &Reconciler{
-			Client: r.Client, AddOns: r.AddOns, Agents: r.Agents, AutoApproved: r.AutoApproved, Clock: r.Clock,
+			Client: r.Client, AddOns: r.AddOns, Agents: r.Agents, Trust: r.Trust, Clock: r.Clock,
 		}
 		require.NoError(t, restarted.counters.register(nil))
 		require.NoError(t, look(restarted))

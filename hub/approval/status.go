@@ -115,6 +115,11 @@ func (r *Reconciler) tell(ctx context.Context, f facts, n *note) reconcile.Outco
 	if n == nil || !r.told.isNew(noteHash(f.csr, n)) {
 		return reconcile.Done()
 	}
+	if !r.crowd.mayTell(f.csr) {
+		r.count(f.csr, n)
+		r.told.add(noteHash(f.csr, n))
+		return reconcile.Done()
+	}
 	err := r.Client.Create(ctx, eventOf(f, n))
 	if !apierrors.IsAlreadyExists(err) {
 		r.count(f.csr, n)

@@ -8,13 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -52,20 +50,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.counters.register(r.Metrics); err != nil {
 		return fmt.Errorf("setting up %s: %w", controllerName, err)
 	}
-	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-		return ok && csr.Labels[names.LabelClusterName] != "" && unfinished(csr)
-	})
 	err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(reconcile.Options(r.Workers)).
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(ours)).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(
-			func(ctx context.Context, o client.Object) []ctrl.Request { return r.waiting(ctx, o.GetName()) },
-		), builder.WithPredicates(acceptanceChanged())).
-		Watches(r.AddOns.WatchedAddOn(), handler.EnqueueRequestsFromMapFunc(
-			func(ctx context.Context, o client.Object) []ctrl.Request {
-				return r.waiting(ctx, addonKey(o.GetNamespace(), o.GetName()))
-			},
-		)).
+		Watches(&certificatesv1.CertificateSigningRequest{}, r.ofRequests()).
+		Watches(&clusterv1.ManagedCluster{}, r.ofKey(client.Object.GetName), builder.WithPredicates(acceptanceChanged())).
+		Watches(r.AddOns.WatchedAddOn(), r.ofKey(func(o client.Object) string {
+			return addonKey(o.GetNamespace(), o.GetName())
+		})).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up %s: %w", controllerName, err)
@@ -73,16 +63,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// waiting returns the unfinished requests under a key of the index.
-func (r *Reconciler) waiting(ctx context.Context, key string) []ctrl.Request {
+// waiting returns the unfinished requests under a key of the index, as the cache holds them.
+func (r *Reconciler) waiting(ctx context.Context, key string) []*certificatesv1.CertificateSigningRequest {
 	var list certificatesv1.CertificateSigningRequestList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{indexUnfinished: key}); err != nil {
+	err := r.Client.List(ctx, &list, client.MatchingFields{indexUnfinished: key}, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		log.FromContext(ctx).Error(err, "looking for the unfinished certificate requests", "of", key)
 		return nil
 	}
-	requests := make([]ctrl.Request, 0, len(list.Items))
+	requests := make([]*certificatesv1.CertificateSigningRequest, 0, len(list.Items))
 	for i := range list.Items {
-		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].Name}})
+		requests = append(requests, &list.Items[i])
 	}
 	return requests
 }
@@ -103,7 +94,7 @@ func indexKeys(o client.Object) []string {
 func addonKey(cluster, addon string) string { return cluster + "/" + addon }
 
 // acceptanceChanged lets pass what can turn a refusal into an approval: a cluster that is new, or whose acceptance or
-// the rights that follow from it have changed.
+// the rights that follow from it have changed, or that has joined no more.
 func acceptanceChanged() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -115,9 +106,10 @@ func acceptanceChanged() predicate.Predicate {
 	}
 }
 
-func acceptance(cluster *clusterv1.ManagedCluster) [2]bool {
-	return [2]bool{
+func acceptance(cluster *clusterv1.ManagedCluster) [3]bool {
+	return [3]bool{
 		cluster.Spec.HubAcceptsClient,
 		meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted),
+		csrs.HasJoined(cluster),
 	}
 }

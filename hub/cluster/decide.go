@@ -15,6 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/lease"
 )
@@ -52,8 +53,8 @@ type facts struct {
 	// requests are the certificate requests that carry the label of the cluster; read only where the decision looks at
 	// them.
 	requests []*certificatesv1.CertificateSigningRequest
-	// autoAccepted are the users whose certificate requests let a new cluster in; exact names.
-	autoAccepted []string
+	// trust says which certificate requests let a new cluster in.
+	trust csrs.Trust
 	// unseen is what the server holds though the caches do not show it; nil when it was not asked.
 	unseen *unseen
 }

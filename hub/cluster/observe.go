@@ -24,7 +24,7 @@ import (
 
 // observe reads the facts about one cluster, from the caches but for what doc.go names.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{name: name, now: r.Clock.Now(), autoAccepted: r.AutoAccepted}
+	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust}
 	var err error
 	if f.cluster, err = get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
 		return f, err

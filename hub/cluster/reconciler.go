@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -28,9 +29,9 @@ type Reconciler struct {
 	AddOns addonapi.Client
 	// ForeignWorks shows the metadata of the ManifestWorks that the cache of Client does not show.
 	ForeignWorks cache.Cache
-	// AutoAccepted are the users whose certificate request for a new cluster lets that cluster in; exact names. They are
-	// those whose requests are approved without a person.
-	AutoAccepted []string
+	// Trust says which certificate requests for a new cluster let that cluster in: those that are approved without a
+	// person.
+	Trust csrs.Trust
 	// Recorder tells in the namespace of a cluster that it fell silent; nil tells nobody.
 	Recorder events.EventRecorder
 	// Clock tells the time.

@@ -43,7 +43,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 // never after a person had a say.
 func needsVoucher(f facts, p phase) bool {
 	_, once := f.cluster.Annotations[annotationAccepted]
-	return p == phaseNew && !once && len(f.autoAccepted) > 0 && checkName(f.name) == nil
+	return p == phaseNew && !once && !f.trust.Empty() && checkName(f.name) == nil
 }
 
 // voucher returns the certificate request on whose word a new cluster is accepted, nil when there is none: one for
@@ -54,10 +54,10 @@ func voucher(f facts) *certificatesv1.CertificateSigningRequest {
 		if cluster, _, addon := csrs.Subject(request); cluster != f.name || addon || rejected(request) {
 			continue
 		}
-		if !slices.Contains(f.autoAccepted, request.Spec.Username) {
+		if !f.trust.Names(request) {
 			continue
 		}
-		if csrs.JudgeCluster(request, f.autoAccepted).Decision == csrs.DecisionApprove {
+		if csrs.JudgeCluster(request, f.trust, csrs.HasJoined(f.cluster)).Decision == csrs.DecisionApprove {
 			return request
 		}
 	}
@@ -88,7 +88,7 @@ func ownRequests(cluster string, all []*certificatesv1.CertificateSigningRequest
 			}
 			continue
 		}
-		if !finished(request) || csrs.JudgeCluster(request, nil).Expected.User != "" {
+		if !finished(request) || csrs.JudgeCluster(request, csrs.Trust{}, false).Expected.User != "" {
 			own = append(own, request)
 		}
 	}

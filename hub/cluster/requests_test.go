@@ -49,6 +49,18 @@ func labelledOurs(r *certificatesv1.CertificateSigningRequest) {
 
 func ofAddon(r *certificatesv1.CertificateSigningRequest) { r.Labels[names.LabelAddonName] = "hello" }
 
+// boundTo makes the requester one that is bound to a cluster.
+func boundTo(cluster string) func(*certificatesv1.CertificateSigningRequest) {
+	return func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Groups = []string{csrs.BoundGroup(cluster)} }
+}
+
+// hasJoined is a cluster whose agent has been there, though an administrator took the acceptance away without a trace.
+func hasJoined(f *facts) {
+	f.cluster.Status.Conditions = []metav1.Condition{
+		condition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue, "ManagedClusterJoined", noon()),
+	}
+}
+
 // Row: hub/managedcluster/controller_test.go:35
 func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 	tests := map[string]struct {
@@ -59,6 +71,23 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 		"a request of a trusted user for this very cluster": {request: requestFor(t, "c1", trusted), want: true},
 		"the same when it is approved and has its certificate": {
 			request: requestFor(t, "c1", trusted, ended(certificatesv1.CertificateApproved), issued), want: true,
+		},
+		"a request of a user that is bound to this cluster, where that is trusted": {
+			request: requestFor(t, "c1", "token", boundTo("c1")), change: func(f *facts) { f.trust = csrs.Trust{Bound: true} },
+			want: true,
+		},
+		"not of a user that is bound to it, where that is not trusted": {
+			request: requestFor(t, "c1", "token", boundTo("c1")),
+		},
+		"not of a trusted user that is bound to another cluster": {
+			request: requestFor(t, "c1", trusted, boundTo("c10")),
+		},
+		"not where the cluster has joined before": {
+			request: requestFor(t, "c1", trusted), change: hasJoined,
+		},
+		"where the cluster has joined before, if so said": {
+			request: requestFor(t, "c1", trusted), want: true,
+			change: func(f *facts) { hasJoined(f); f.trust.Joined = true },
 		},
 		"not of any other user":                       {request: requestFor(t, "c1", "bootstrap@example.org")},
 		"not of an agent that renews":                 {request: requestFor(t, "c1", csrs.ClusterUser("c1", "agent"))},
@@ -74,7 +103,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 			}),
 		},
 		"not where nobody is trusted": {
-			request: requestFor(t, "c1", trusted), change: func(f *facts) { f.autoAccepted = nil },
+			request: requestFor(t, "c1", trusted), change: func(f *facts) { f.trust = csrs.Trust{} },
 		},
 		"not a second time": {
 			request: requestFor(t, "c1", trusted), change: func(f *facts) {
@@ -96,7 +125,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := settledFacts()
 			f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, nil
-			f.autoAccepted, f.requests = []string{trusted}, []*certificatesv1.CertificateSigningRequest{tc.request}
+			f.trust, f.requests = csrs.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{tc.request}
 			if tc.change != nil {
 				tc.change(&f)
 			}
@@ -116,7 +145,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 func TestAnAcceptanceCostsOneWriteAlsoWhereNothingElseIsToBeWritten(t *testing.T) {
 	f := settledFacts()
 	f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, f.cluster.Status.Conditions[1:]
-	f.autoAccepted, f.requests = []string{trusted}, []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
+	f.trust, f.requests = csrs.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
 	p := decide(f)
 	require.NotNil(t, p.cluster)
 	assert.True(t, p.cluster.Spec.HubAcceptsClient)

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -150,7 +149,7 @@ func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 func (r *Reconciler) vouching() predicate.Predicate {
 	return predicate.And[client.Object](comings(), predicate.NewPredicateFuncs(func(o client.Object) bool {
 		request, ok := o.(*certificatesv1.CertificateSigningRequest)
-		return ok && request.DeletionTimestamp.IsZero() && slices.Contains(r.AutoAccepted, request.Spec.Username)
+		return ok && request.DeletionTimestamp.IsZero() && r.Trust.Names(request)
 	}))
 }
 

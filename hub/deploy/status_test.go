@@ -496,9 +496,29 @@ func TestSettle(t *testing.T) {
 			got := settle(f, test.plan, test.done, test.published)
 			assert.Equal(t, test.want, got.Class())
 			if test.want == reconcile.ClassWaiting {
-				assert.True(t, got.Wake().After(f.now.Add(grantDelay-time.Second)))
-				assert.True(t, got.Wake().Before(f.now.Add(2*grantDelay)))
+				assert.False(t, got.Wake().Before(f.now.Add(firstGrant)))
+				assert.True(t, got.Wake().Before(f.now.Add(2*firstGrant)))
 			}
 		})
+	}
+}
+
+func TestAMissingGrantIsLookedForEverLater(t *testing.T) {
+	for _, c := range []struct {
+		status    metav1.ConditionStatus
+		age, want time.Duration
+	}{
+		{"", time.Hour, firstGrant}, {metav1.ConditionTrue, time.Hour, firstGrant},
+		{metav1.ConditionFalse, time.Second, firstGrant}, {metav1.ConditionFalse, 20 * time.Second, 10 * time.Second},
+		{metav1.ConditionFalse, time.Hour, lastGrant},
+	} {
+		f := factsOf()
+		if c.status != "" {
+			f.addOn.Status.Conditions = []metav1.Condition{{
+				Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: c.status,
+				LastTransitionTime: metav1.NewTime(f.now.Add(-c.age)),
+			}}
+		}
+		assert.Equal(t, c.want, grantDelay(f), "%v", c)
 	}
 }

@@ -80,12 +80,17 @@ func Namespace(fallback string) string {
 }
 
 // WithLogger returns a context with a logger: the one that ctx has, or a new one that writes one line of key=value
-// pairs per entry to out, up to a verbosity, and that the libraries with a logger of their own use too.
+// pairs per entry to out, up to a verbosity, and that the libraries with a logger of their own use too. Neither writes
+// the bodies or the headers of requests, whatever the verbosity; see maxVerbosity.
 func WithLogger(ctx context.Context, out io.Writer, verbosity int) context.Context {
-	if _, err := logr.FromContext(ctx); err == nil {
-		return ctx
+	if logger, err := logr.FromContext(ctx); err == nil {
+		if logger.GetSink() == nil {
+			return ctx
+		}
+		return ctrl.LoggerInto(ctx, capped(logger))
 	}
-	logger := logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-verbosity)}))
+	level := slog.Level(-min(verbosity, maxVerbosity))
+	logger := capped(logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger.WithName("client"))
 	return ctrl.LoggerInto(ctx, logger)

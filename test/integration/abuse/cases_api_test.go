@@ -45,7 +45,13 @@ func refusedContents() map[string]abuse {
 		}), "verification failure"},
 		"two megabytes behind the block": {func(plain []byte) []byte {
 			return append(plain, strings.Repeat("x", 2_000_000)...)
-		}, "too large"},
+		}, tooLong},
+		"a megabyte behind the block": {func(plain []byte) []byte {
+			return append(plain, strings.Repeat("x", 1_000_000)...)
+		}, tooLong},
+		"twenty kilobytes behind the block": {func(plain []byte) []byte {
+			return append(plain, strings.Repeat("x", 20_000)...)
+		}, tooLong},
 		"four megabytes behind the block": {func(plain []byte) []byte {
 			return append(plain, strings.Repeat("x", 4_000_000)...)
 		}, "too large"},
@@ -57,6 +63,9 @@ func refusedContents() map[string]abuse {
 	}
 	return all
 }
+
+// tooLong is what the policy on the sizes of requests says.
+const tooLong = "spec.request of a request for the credential of a cluster or an add-on may have 16384 bytes"
 
 // refusedForms are requests whose other fields the API server itself refuses.
 func refusedForms() map[string]abuse {
@@ -91,6 +100,17 @@ func refusedForms() map[string]abuse {
 		"annotations of more than a quarter of a megabyte": with("Too long", func(request *certificatesv1.CertificateSigningRequest) {
 			request.Annotations = map[string]string{"a": strings.Repeat("x", 300_000)}
 		}),
+		"an annotation of 200 kilobytes": with("may have 16 annotations of 8192 bytes in all", annotated(200_000)),
+		"ten thousand organizations":     {as: agent10, asks: own, fields: manyGroups(10_000), refused: tooLong},
+		"an agent whose name is half a megabyte long": {
+			as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 500_000)), refused: tooLong,
+		},
+		"a common name of half a megabyte, by a trusted user": {
+			as: trusted, asks: own, fields: user(strings.Repeat("x", 500_000)), refused: tooLong,
+		},
+		"a thousand DNS names for an add-on": {
+			as: agent10, asks: forAddon("cluster10", "hello", kube), content: manyNames(1000), refused: tooLong,
+		},
 		"the group of administrators": {as: agent10, asks: own, fields: extraGroup("system:masters"),
 			refused: `use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed`},
 		"the group of administrators for an add-on": {as: agent10, asks: forAddon("cluster10", "hello", kube),

@@ -93,8 +93,8 @@ func encodings() map[string]abuse {
 			block.Headers = map[string]string{"open-cluster-management.io/csr-user": csr.ClusterUser("cluster1", agentName)}
 			return pem.EncodeToMemory(block)
 		},
-		"a megabyte of text behind it": func(plain []byte) []byte {
-			return append(bytes.Clone(plain), strings.Repeat("x", 1_000_000)...)
+		"ten kilobytes of text behind it": func(plain []byte) []byte {
+			return append(bytes.Clone(plain), strings.Repeat("x", 10_000)...)
 		},
 	} {
 		all["a PEM block with "+sentence] = abuse{as: agent10, asks: own, rules: rules(csr.ReasonRequestMalformed),
@@ -117,22 +117,22 @@ func strengths() map[string]abuse {
 	weak, unexpected := rules(csr.ReasonKeyNotAccepted), rules(csr.ReasonSubjectNotExpected)
 	victim := csr.ForCluster("cluster1", agentName)
 	return map[string]abuse{
-		"an RSA key of 1024 bits":                     {as: agent10, asks: own, key: rsaKey(1024), rules: weak},
-		"an RSA key of 1024 bits for an add-on":       {as: agent10, asks: addon, key: rsaKey(1024), rules: weak},
-		"an ECDSA key of 224 bits":                    {as: agent10, asks: own, key: ecdsaKey(elliptic.P224()), rules: weak},
-		"an ECDSA key of 224 bits by a trusted user":  {as: trusted, asks: victim, key: ecdsaKey(elliptic.P224()), rules: weak},
-		"a lifetime of ten years":                     {as: agent10, asks: own, fields: long(10 * 365 * 86400), rules: rules(csr.ReasonLifetimeTooLong)},
-		"a lifetime of ten years for an add-on":       {as: agent10, asks: addon, fields: long(10 * 365 * 86400), rules: rules(csr.ReasonLifetimeTooLong)},
-		"a lifetime of a leap year and a second":      {as: agent10, asks: own, fields: long(366*86400 + 1), rules: rules(csr.ReasonLifetimeTooLong)},
-		"the longest lifetime that can be written":    {as: agent10, asks: own, fields: long(1<<31 - 1), rules: rules(csr.ReasonLifetimeTooLong)},
-		"ten thousand organizations":                  {as: agent10, asks: own, fields: manyGroups(10_000), rules: unexpected},
-		"an agent whose name is half a megabyte long": {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 500_000)), rules: unexpected},
-		"a common name of half a megabyte":            {as: agent10, asks: own, fields: user(strings.Repeat("x", 500_000)), rules: unexpected},
-		"a thousand DNS names for an add-on":          {as: agent10, asks: addon, content: manyNames(1000), rules: rules(csr.ReasonNamesNotExpected)},
-		"an annotation of 200 kilobytes":              {as: agent10, asks: victim, object: bigAnnotation, rules: rules(csr.ReasonRequesterNotTrusted)},
-		"a request called like one of cluster1":       {as: agent10, asks: victim, object: named("cluster1-0123456789"), rules: rules(csr.ReasonRequesterNotTrusted)},
-		"a request with capitals and signs as name":   {as: agent10, asks: victim, object: named("Cluster1: é {} \n"), rules: rules(csr.ReasonRequesterNotTrusted)},
-		"a request with a name of 2000 characters":    {as: agent10, asks: victim, object: named(strings.Repeat("n", 2000)), rules: rules(csr.ReasonRequesterNotTrusted)},
+		"an RSA key of 1024 bits":                    {as: agent10, asks: own, key: rsaKey(1024), rules: weak},
+		"an RSA key of 1024 bits for an add-on":      {as: agent10, asks: addon, key: rsaKey(1024), rules: weak},
+		"an ECDSA key of 224 bits":                   {as: agent10, asks: own, key: ecdsaKey(elliptic.P224()), rules: weak},
+		"an ECDSA key of 224 bits by a trusted user": {as: trusted, asks: victim, key: ecdsaKey(elliptic.P224()), rules: weak},
+		"a lifetime of ten years":                    {as: agent10, asks: own, fields: long(10 * 365 * 86400), rules: rules(csr.ReasonLifetimeTooLong)},
+		"a lifetime of ten years for an add-on":      {as: agent10, asks: addon, fields: long(10 * 365 * 86400), rules: rules(csr.ReasonLifetimeTooLong)},
+		"a lifetime of a leap year and a second":     {as: agent10, asks: own, fields: long(366*86400 + 1), rules: rules(csr.ReasonLifetimeTooLong)},
+		"the longest lifetime that can be written":   {as: agent10, asks: own, fields: long(1<<31 - 1), rules: rules(csr.ReasonLifetimeTooLong)},
+		"a hundred organizations":                    {as: agent10, asks: own, fields: manyGroups(100), rules: unexpected},
+		"an agent whose name is five kilobytes long": {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 5000)), rules: unexpected},
+		"a common name of five kilobytes":            {as: agent10, asks: own, fields: user(strings.Repeat("x", 5000)), rules: unexpected},
+		"a hundred DNS names for an add-on":          {as: agent10, asks: addon, content: manyNames(100), rules: rules(csr.ReasonNamesNotExpected)},
+		"an annotation of four kilobytes":            {as: agent10, asks: victim, object: annotated(4000), rules: rules(csr.ReasonRequesterNotTrusted)},
+		"a request called like one of cluster1":      {as: agent10, asks: victim, object: named("cluster1-0123456789"), rules: rules(csr.ReasonRequesterNotTrusted)},
+		"a request with capitals and signs as name":  {as: agent10, asks: victim, object: named("Cluster1: é {} \n"), rules: rules(csr.ReasonRequesterNotTrusted)},
+		"a request with a name of 2000 characters":   {as: agent10, asks: victim, object: named(strings.Repeat("n", 2000)), rules: rules(csr.ReasonRequesterNotTrusted)},
 	}
 }
 
@@ -152,6 +152,9 @@ func manyNames(n int) func(*x509.CertificateRequest) {
 	}
 }
 
-func bigAnnotation(request *certificatesv1.CertificateSigningRequest) {
-	request.Annotations = map[string]string{"a": strings.Repeat("x", 200_000)}
+// annotated adds an annotation of so many bytes.
+func annotated(size int) func(*certificatesv1.CertificateSigningRequest) {
+	return func(request *certificatesv1.CertificateSigningRequest) {
+		request.Annotations = map[string]string{"a": strings.Repeat("x", size)}
+	}
 }

@@ -108,7 +108,7 @@ func startHub(ctx context.Context) (func(), error) {
 	}
 	reconciler := &approval.Reconciler{
 		Client: mgr.GetClient(), Secrets: secrets, AddOns: addonapi.Client{Client: mgr.GetClient()},
-		Agents: agents, AutoApproved: []string{bootstrapUser},
+		Agents: agents, Trust: csr.Trust{Users: []string{bootstrapUser}},
 		Clock: clock.RealClock{}, Random: rand.Reader, Workers: 2,
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {

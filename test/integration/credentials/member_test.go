@@ -195,7 +195,7 @@ func (m *member) serve(config *rest.Config) (stop func()) {
 	return m.run(config, func(mgr ctrl.Manager, hub, spoke cluster.Cluster) error {
 		return (&addon.Reconciler{
 			Hub: hub, Wire: m.wire, Agent: mgr, Spoke: spoke, Namespace: m.namespace, Cluster: m.name, Server: m.server,
-			LeaseGrace: m.leaseGrace, Driver: m.driver, TokenExpirationSeconds: m.tokenSeconds,
+			User: csr.ClusterUser(m.name, "a1"), LeaseGrace: m.leaseGrace, Driver: m.driver, TokenExpirationSeconds: m.tokenSeconds,
 		}).SetupWithManager(mgr)
 	})
 }

@@ -70,7 +70,7 @@ func startHub(ctx context.Context, plane *sandbox.ControlPlane) error {
 		return err
 	}
 	config.InstallCRDs, config.LeaderElect = true, true
-	config.AutoApprovedCSRUsers = []string{trustedUser}
+	config.AutoApprovedCSRUsers, config.AutoApproveBoundBootstrap = []string{trustedUser}, true
 	shared.stopHub = manager.Start(ctx, config)
 	return nil
 }

@@ -1,0 +1,148 @@
+package approval
+
+import (
+	"context"
+	"sync"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// maxTellings is about how many unfinished requests of one requester Events are written. An Event is a write, and
+// whoever may create requests must not make the hub write without end.
+const maxTellings = 250
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// crowd counts the unfinished requests of each requester. A request is judged before those of requesters who have more,
+// so that nobody who creates many delays another's. The zero value is empty.
+type crowd struct {
+	mu         sync.Mutex
+	requesters map[string]*requester
+	// of says whose an unfinished request is, by its name.
+	of map[string]string
+}
+
+// requester is a user with unfinished requests.
+type requester struct {
+	// told says, by the name of the request, whether Events may be written about it.
+	told     map[string]bool
+	tellings int
+}
+
+// note counts an unfinished request and returns its priority.
+func (c *crowd) note(csr *certificatesv1.CertificateSigningRequest) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return 1 - len(c.entry(csr).told)
+}
+
+// entry returns the requester of an unfinished request, which it counts.
+func (c *crowd) entry(csr *certificatesv1.CertificateSigningRequest) *requester {
+	if c.of == nil {
+		c.of, c.requesters = map[string]string{}, map[string]*requester{}
+	}
+	user := csr.Spec.Username
+	if before, known := c.of[csr.Name]; known && before != user {
+		c.drop(csr.Name)
+	}
+	c.of[csr.Name] = user
+	entry := c.requesters[user]
+	if entry == nil {
+		entry = &requester{told: map[string]bool{}}
+		c.requesters[user] = entry
+	}
+	if _, known := entry.told[csr.Name]; !known {
+		entry.told[csr.Name] = false
+	}
+	return entry
+}
+
+// forget stops counting a request.
+func (c *crowd) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(name)
+}
+
+func (c *crowd) drop(name string) {
+	user, known := c.of[name]
+	if !known {
+		return
+	}
+	delete(c.of, name)
+	entry := c.requesters[user]
+	if entry.told[name] {
+		entry.tellings--
+	}
+	if delete(entry.told, name); len(entry.told) == 0 {
+		delete(c.requesters, user)
+	}
+}
+
+// mayTell reports whether Events may be written about a request. One that is not counted is gone meanwhile.
+func (c *crowd) mayTell(csr *certificatesv1.CertificateSigningRequest) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	user, known := c.of[csr.Name]
+	if !known {
+		return true
+	}
+	entry := c.requesters[user]
+	if !entry.told[csr.Name] && entry.tellings < maxTellings {
+		entry.told[csr.Name] = true
+		entry.tellings++
+	}
+	return entry.told[csr.Name]
+}
+
+// ofRequests queues the requests that are ours to judge.
+func (r *Reconciler) ofRequests() handler.EventHandler {
+	look := func(o client.Object, q queue) {
+		csr, ok := o.(*certificatesv1.CertificateSigningRequest)
+		switch {
+		case !ok:
+		case csr.Labels[names.LabelClusterName] != "" && unfinished(csr):
+			add(q, csr, r.crowd.note(csr))
+		default:
+			r.crowd.forget(csr.Name)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { look(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { look(e.ObjectNew, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.crowd.forget(e.Object.GetName()) },
+	}
+}
+
+// ofKey queues the unfinished requests under the key of the index that keyOf makes of an object.
+func (r *Reconciler) ofKey(keyOf func(client.Object) string) handler.EventHandler {
+	look := func(ctx context.Context, o client.Object, q queue) {
+		for _, csr := range r.waiting(ctx, keyOf(o)) {
+			add(q, csr, r.crowd.note(csr))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { look(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { look(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { look(ctx, e.Object, q) },
+	}
+}
+
+// add queues a request with a priority.
+func add(q queue, csr *certificatesv1.CertificateSigningRequest, priority int) {
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: csr.Name}}
+	if prioritized, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
+		prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
+		return
+	}
+	q.Add(request)
+}
