@@ -53,7 +53,10 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("installing the definitions: %w", err)
 		}
 	}
-	if err := checkPolicies(ctx, c, cfg); err != nil {
+	switch err := checkPolicies(ctx, c, cfg); {
+	case err != nil && ctx.Err() != nil:
+		return nil // It was told to end while it waited.
+	case err != nil:
 		return err
 	}
 	mgr, err := newManager(ctx, c, cfg)

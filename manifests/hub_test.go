@@ -136,7 +136,9 @@ func TestTheKustomizationsListAllFilesOfTheHub(t *testing.T) {
 	policies, resources := listed("hub/policies")
 	assert.ElementsMatch(t, policies, resources)
 	assert.Len(t, manifests.Policies(), len(policies))
+	optional, resources := listed("hub/optional")
+	assert.ElementsMatch(t, optional, resources)
 	files, resources := listed("hub")
-	assert.ElementsMatch(t, append(slices.Clone(files), "policies"), resources)
+	assert.ElementsMatch(t, append(slices.Clone(files), "policies"), resources, "what is optional is not installed")
 	assert.Len(t, files, len(manifests.Hub())-len(policies)+len(manifests.HubDeployment()))
 }

@@ -64,7 +64,10 @@ func (c *Checker) Wait(ctx context.Context) error {
 			return len(found) == 0, nil
 		})
 	}
-	if len(found) == 0 {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("waiting for the admission policies of the hub: %w", ctx.Err())
+	case len(found) == 0:
 		logger.Info("the admission policies of the hub are in force", "serviceAccount", user)
 		return nil
 	}

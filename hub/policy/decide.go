@@ -68,9 +68,9 @@ func bindingProblem(want, have *admissionregistrationv1.ValidatingAdmissionPolic
 	case !slices.Contains(spec.ValidationActions, admissionregistrationv1.Deny):
 		return "does not deny: its validationActions lack Deny"
 	case spec.ParamRef != nil:
-		return "has a paramRef, which the policy does not know"
+		return "has a paramRef, which the policy does not know; delete the binding before you apply it again"
 	case narrow(spec.MatchResources):
-		return "is narrowed by matchResources"
+		return "is narrowed by matchResources; delete the binding before you apply it again"
 	}
 	return ""
 }

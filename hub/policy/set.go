@@ -8,7 +8,6 @@ import (
 	"io"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -49,15 +48,14 @@ func parse(files [][]byte) (set, error) {
 
 // add puts one YAML document into the set; an empty one is left out.
 func (s set) add(document []byte) error {
-	var kind metav1.TypeMeta
-	if err := yaml.Unmarshal(document, &kind); err != nil {
+	var object map[string]any
+	if err := yaml.Unmarshal(document, &object); err != nil {
 		return fmt.Errorf("decoding a policy: %w", err)
 	}
-	switch kind.Kind {
-	case "":
-		if len(bytes.TrimSpace(document)) > 0 {
-			return errors.New("decoding a policy: it has no kind")
-		}
+	if len(object) == 0 {
+		return nil
+	}
+	switch kind := object["kind"]; kind {
 	case "ValidatingAdmissionPolicy":
 		var policy admissionregistrationv1.ValidatingAdmissionPolicy
 		if err := yaml.UnmarshalStrict(document, &policy); err != nil {
@@ -71,7 +69,7 @@ func (s set) add(document []byte) error {
 		}
 		s.bindings[binding.Name] = &binding
 	default:
-		return fmt.Errorf("decoding a policy: %s is none", kind.Kind)
+		return fmt.Errorf("decoding a policy: %v is none", kind)
 	}
 	return nil
 }
