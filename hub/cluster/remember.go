@@ -11,13 +11,11 @@ import (
 )
 
 // acceptedBefore reports whether a cluster that is not accepted was accepted earlier, so that it was denied since. The
-// annotations are what counts: an admission policy keeps agents from removing them. The condition, which an agent may
-// remove from its status, is for clusters that were accepted by a hub that wrote no annotation.
+// annotation is what counts: an admission policy keeps agents from removing it. The condition, which an agent may remove
+// from its status, is for clusters that were accepted by a hub that wrote no annotation.
 func acceptedBefore(cluster *clusterv1.ManagedCluster) bool {
-	for _, annotation := range []string{names.AnnotationAcceptedOn, names.AnnotationAutoAcceptedOn} {
-		if _, ok := cluster.Annotations[annotation]; ok {
-			return true
-		}
+	if _, ok := cluster.Annotations[names.AnnotationAcceptedOn]; ok {
+		return true
 	}
 	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
 }

@@ -22,9 +22,11 @@ func TestWhetherAClusterWasAcceptedBefore(t *testing.T) {
 		want        phase
 		remembered  bool
 	}{
-		"a new cluster was not":             {"c1", nil, nil, phaseNew, false},
-		"one that has the annotation was":   {"c1", map[string]string{names.AnnotationAcceptedOn: "x"}, nil, phaseDenied, true},
-		"one that was accepted by itself":   {"c1", map[string]string{names.AnnotationAutoAcceptedOn: "x"}, nil, phaseDenied, true},
+		"a new cluster was not":           {"c1", nil, nil, phaseNew, false},
+		"one that has the annotation was": {"c1", map[string]string{names.AnnotationAcceptedOn: "x"}, nil, phaseDenied, true},
+		"one that only says so at its creation was not": {
+			"c1", map[string]string{names.AnnotationAutoAcceptedOn: "x"}, nil, phaseNew, false,
+		},
 		"one of a hub without annotations":  {"c1", nil, accepted, phaseDenied, true},
 		"a name that cannot be was neither": {"work", map[string]string{names.AnnotationAcceptedOn: "x"}, accepted, phaseNew, true},
 	}

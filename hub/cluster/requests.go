@@ -35,9 +35,10 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // needsVoucher tells whether a certificate request may decide that a cluster is accepted: never of one that was accepted
-// before, so that the denial by a person stands.
+// before, so that the denial by a person stands, and never of one whose annotation says that this happened already.
 func needsVoucher(f facts, p phase) bool {
-	return p == phaseNew && len(f.autoAccepted) > 0 && checkName(f.name) == nil
+	_, once := f.cluster.Annotations[names.AnnotationAutoAcceptedOn]
+	return p == phaseNew && !once && len(f.autoAccepted) > 0 && checkName(f.name) == nil
 }
 
 // voucher returns the certificate request on whose word a new cluster is accepted, nil when there is none: one for

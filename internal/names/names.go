@@ -51,7 +51,7 @@ const (
 	// accept the cluster may change it (manifests/hub/policies/clusters.yaml). It is Spokelet's own addition.
 	AnnotationAcceptedOn = "cluster.spokelet.io/accepted-on"
 	// AnnotationAutoAcceptedOn on a ManagedCluster says when the hub accepted it without a person, RFC 3339. It is never
-	// taken off, and guarded like AnnotationAcceptedOn.
+	// taken off, and guarded like AnnotationAcceptedOn once the cluster exists. A cluster that has it is never accepted so.
 	AnnotationAutoAcceptedOn = "open-cluster-management.io/automatically-accepted-on"
 
 	// AnnotationHealthProbe on an AddOnTemplate chooses how the health of its add-on is told: "Lease" means that the

@@ -243,11 +243,11 @@ func TestTheBootstrapIdentityMayCreateAClusterAndNothingMore(t *testing.T) {
 	eager := named("bootstrapped-3")
 	eager.Spec.HubAcceptsClient = true
 	forbidden(t, c.Create(t.Context(), eager), clusters, "may not accept cluster bootstrapped-3")
-	for _, mark := range []string{names.AnnotationAcceptedOn, names.AnnotationAutoAcceptedOn} {
-		marked := named("bootstrapped-4")
-		marked.Annotations = map[string]string{mark: "2026-01-01T00:00:00Z"}
-		forbidden(t, c.Create(t.Context(), marked), clusters, "may not change annotation "+mark)
-	}
+	marked := named("bootstrapped-4")
+	marked.Annotations = map[string]string{names.AnnotationAcceptedOn: "2026-01-01T00:00:00Z"}
+	forbidden(t, c.Create(t.Context(), marked), clusters, "may not change annotation "+names.AnnotationAcceptedOn)
+	marked.Annotations = map[string]string{names.AnnotationAutoAcceptedOn: "2026-01-01T00:00:00Z"}
+	require.NoError(t, c.Create(t.Context(), marked, client.DryRunAll), "that a person must accept a cluster anyone may say")
 }
 
 // TestThePoliciesHoldWithoutTheHubManager ends the hub manager: what takes a right takes it all the same, and nothing
