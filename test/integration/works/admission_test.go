@@ -104,7 +104,8 @@ func TestAWorkThatCannotBeIsRefused(t *testing.T) {
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 }
 
-// Row: work 6.3 webhook: nil executor without permission, work 6.1 WH tests: executor nil/set/unchanged/changed/extra
+// Row: work 6.3 webhook: nil executor without permission
+// Row: work 6.1 WH tests: executor nil/set/unchanged/changed/extra
 func TestAnExecutorTakesTheRightToExecuteAsIt(t *testing.T) {
 	w := newWorld(t)
 	w.checked()
