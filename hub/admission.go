@@ -30,8 +30,8 @@ import (
 // firstAnnouncement and lastAnnouncement bound the time between two tries to announce the admission.
 const firstAnnouncement, lastAnnouncement = 50 * time.Millisecond, time.Minute
 
-// announcer tells the API server to have ManifestWorks checked by us, once we answer: not earlier, as nobody could create
-// any in between.
+// announcer tells the API server to have ManifestWorks checked by us, once we answer: not earlier, as nobody could
+// create any in between.
 type announcer struct {
 	config  Config
 	client  client.Client
@@ -98,8 +98,8 @@ func (a *announcer) announce(ctx context.Context) error {
 	return nil
 }
 
-// remover deletes the webhook configurations that earlier versions applied and nothing serves any more. It runs also where
-// no webhook is served, because the API server refuses every write of ManagedClusters until they are gone.
+// remover deletes the webhook configurations that earlier versions applied and nothing serves any more. It runs also
+// where no webhook is served, because the API server refuses every write of ManagedClusters until they are gone.
 type remover struct{ client client.Client }
 
 // removeObsolete has the manager remove them.

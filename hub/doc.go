@@ -4,7 +4,8 @@
 //  1. Config is checked, as a whole and before any request.
 //  2. With --install-crds the CustomResourceDefinitions are applied, by server-side apply without force: definitions
 //     that somebody else keeps are left to them.
-//  3. The admission policies of the hub are checked (package policy): without them nothing starts, unless that is asked for.
+//  3. The admission policies of the hub are checked (package policy): without them nothing starts, unless that is asked
+//     for.
 //  4. The version in which add-ons travel is asked for once: v1alpha1 where it is served.
 //  5. The cache is told what to hold, and what not: see cache.go. No Secret is ever cached.
 //  6. The reconcilers are registered (reconcilers.go) and the conversion webhook (webhook.go), which waits for its

@@ -53,10 +53,8 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("installing the definitions: %w", err)
 		}
 	}
-	switch err := checkPolicies(ctx, c, cfg); {
-	case err != nil && ctx.Err() != nil:
-		return nil // It was told to end while it waited.
-	case err != nil:
+	// Where ctx has ended meanwhile, the manager ends as soon as it starts, in good order.
+	if err := checkPolicies(ctx, c, cfg); err != nil && ctx.Err() == nil {
 		return err
 	}
 	mgr, err := newManager(ctx, c, cfg)

@@ -13,8 +13,8 @@ import (
 // policyPatience is how long policies that were just applied may take to be in force.
 const policyPatience = 30 * time.Second
 
-// checkPolicies returns an error when the admission policies of the hub are not in force. Where they are not required, it
-// looks once and logs the same.
+// checkPolicies returns an error when the admission policies of the hub are not in force. Where they are not required,
+// it looks once and logs the same.
 func checkPolicies(ctx context.Context, c Config, cfg *rest.Config) error {
 	reader, err := uncached(cfg, nil)
 	if err != nil {

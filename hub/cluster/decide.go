@@ -202,10 +202,10 @@ func decideAccepted(f facts, p *plan) {
 	p.stages = [][]step{ensureNamespace(f), append(access, ensureLease(f)...)}
 }
 
-// wantedCluster returns the cluster with our finalizer, the annotation that remembers its acceptance, a cluster set, the
-// labels that mirror its add-ons, the times of its taints and the taint that tells its health; nil when it has them. A
-// cluster gets the finalizer before it is accepted, because it may have add-ons, works and certificate requests by then;
-// one whose name is unusable gets neither finalizer nor annotation, because nothing is ever done for it.
+// wantedCluster returns the cluster with our finalizer, the annotation that remembers its acceptance, a cluster set,
+// the labels that mirror its add-ons, the times of its taints and the taint that tells its health; nil when it has
+// them. A cluster gets the finalizer before it is accepted, because it may have add-ons, works and certificate requests
+// by then; one whose name is unusable gets neither finalizer nor annotation, because nothing is ever done for it.
 func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	want := f.cluster.DeepCopy()
 	changed := false

@@ -11,8 +11,8 @@ import (
 )
 
 // acceptedBefore reports whether a cluster that is not accepted was accepted earlier, so that it was denied since. The
-// annotation is what counts: an admission policy keeps agents from removing it. The condition, which an agent may remove
-// from its status, is for clusters that were accepted by a hub that wrote no annotation.
+// annotation is what counts: an admission policy keeps agents from removing it. The condition, which an agent may
+// remove from its status, is for clusters that were accepted by a hub that wrote no annotation.
 func acceptedBefore(cluster *clusterv1.ManagedCluster) bool {
 	if _, ok := cluster.Annotations[names.AnnotationAcceptedOn]; ok {
 		return true

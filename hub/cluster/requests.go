@@ -34,8 +34,9 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// needsVoucher tells whether a certificate request may decide that a cluster is accepted: never of one that was accepted
-// before, so that the denial by a person stands, and never of one whose annotation says that this happened already.
+// needsVoucher tells whether a certificate request may decide that a cluster is accepted: never of one that was
+// accepted before, so that the denial by a person stands, and never of one whose annotation says that this happened
+// already.
 func needsVoucher(f facts, p phase) bool {
 	_, once := f.cluster.Annotations[names.AnnotationAutoAcceptedOn]
 	return p == phaseNew && !once && len(f.autoAccepted) > 0 && checkName(f.name) == nil

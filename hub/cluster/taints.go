@@ -55,9 +55,9 @@ func taint(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	return true
 }
 
-// stampTaints sets when taints were added, where that is not said or cannot be: before the cluster was created, as in one
-// that comes from a backup, or in the future. It reports whether that changed any. Authors state no time; an admission
-// policy refuses it when they change a cluster.
+// stampTaints sets when taints were added, where that is not said or cannot be: before the cluster was created, as in
+// one that comes from a backup, or in the future. It reports whether that changed any. Authors state no time; an
+// admission policy refuses it when they change a cluster.
 func stampTaints(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	created, changed := cluster.CreationTimestamp.Time, false
 	if now.Before(created) {

@@ -36,7 +36,8 @@ type Checker struct {
 	Patience time.Duration
 }
 
-// Wait returns nil when the policies are in force, or an error that names each that is not and says what to do about it.
+// Wait returns nil when the policies are in force, or an error that names each that is not and says what to do about
+// it.
 func (c *Checker) Wait(ctx context.Context) error {
 	logger := ctrl.LoggerFrom(ctx).WithName("hub.policy")
 	user, err := c.whoAmI(ctx)
@@ -45,8 +46,8 @@ func (c *Checker) Wait(ctx context.Context) error {
 	}
 	namespace, name, ok := serviceAccount(user)
 	if !ok {
-		return fmt.Errorf("the hub manager runs as user %q, which is no ServiceAccount, and the admission policies of the hub "+
-			"bound ServiceAccounts only: run it as one, or with --require-policies=false where that does not matter, as in "+
+		return fmt.Errorf("the hub manager runs as user %q, which is no ServiceAccount, and the admission policies of the "+
+			"hub bound ServiceAccounts only: run it as one, or with --require-policies=false where that does not matter, as in "+
 			"development", user)
 	}
 	want, err := parse(c.Policies(namespace, name))
@@ -155,8 +156,8 @@ func (c *Checker) probe(ctx context.Context, namespace, name string) string {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), probed):
 		return ""
 	case err == nil:
-		return "the API server does not ask ValidatingAdmissionPolicy " + probed + " yet: it allowed the dry run of a token " +
-			"request by the hub manager"
+		return "the API server does not ask ValidatingAdmissionPolicy " + probed + " yet: it allowed the dry run of a " +
+			"token request by the hub manager"
 	}
 	return fmt.Sprintf("ValidatingAdmissionPolicy %s was to refuse the dry run of a token request by the hub manager, "+
 		"which ended with: %v", probed, err)

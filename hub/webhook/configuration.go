@@ -33,8 +33,8 @@ type Serving struct {
 	Owners []metav1.OwnerReference
 }
 
-// ValidatingWorks returns the configuration that has the API server ask for checks of ManifestWorks. As in the contract,
-// what cannot be checked is not written.
+// ValidatingWorks returns the configuration that has the API server ask for checks of ManifestWorks. As in the
+// contract, what cannot be checked is not written.
 func ValidatingWorks(s Serving) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
 	equivalent, scope := admissionregistrationv1.Equivalent, admissionregistrationv1.NamespacedScope

@@ -9,14 +9,15 @@
 // A review is answered whole or refused whole, and a refusal names every object that could not be converted and why.
 // An object with a field that we do not know is refused rather than converted without it: it loses nothing.
 //
-// And it checks the manifests of ManifestWorks when their spec is written (contract, work 5.2): that there are some, that
-// each can be decoded and has a kind and a name, that none stands twice, and that all together are not too large.
+// And it checks the manifests of ManifestWorks when their spec is written (contract, work 5.2): that there are some,
+// that each can be decoded and has a kind and a name, that none stands twice, and that all together are not too large.
 //
 //	API server --AdmissionReview--> Works --> wrongManifests (pure) --> yes, or everything that is wrong
 //
-// The schema of ManifestWorks prunes nothing inside a manifest and tells nothing about it, and a policy can neither count
-// its bytes nor look for duplicates among hundreds of manifests within the cost that the API server allows. Nobody gets
-// more than was given when this webhook is away: a work that no agent can apply is told in its status instead.
+// The schema of ManifestWorks prunes nothing inside a manifest and tells nothing about it, and a policy can neither
+// count its bytes nor look for duplicates among hundreds of manifests within the cost that the API server allows.
+// Nobody gets more than was given when this webhook is away: a work that no agent can apply is told in its status
+// instead.
 //
 // Who may accept a cluster, move it, or choose an executor is not asked here. The policies in manifests/hub/policies do
 // that, inside the API server, so that it holds without a certificate and without a running hub manager

@@ -273,7 +273,8 @@ func TestThePoliciesHoldWithoutTheHubManager(t *testing.T) {
 	require.NoError(t, shared.admin.Delete(t.Context(), plain))
 }
 
-// TestTheHubManagerMayDoItsOwnWork writes what the reconciler writes, with the rights that are shipped and no exception.
+// TestTheHubManagerMayDoItsOwnWork writes what the reconciler writes, with the rights that are shipped and no
+// exception.
 func TestTheHubManagerMayDoItsOwnWork(t *testing.T) {
 	create(t, named("own-work"))
 	becomes(t, "own-work", func(c *clusterv1.ManagedCluster) bool { return c.Labels[setLabel] == "default" })

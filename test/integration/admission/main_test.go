@@ -1,6 +1,7 @@
 // Package admission_test runs a default installation of the hub on a real control plane: what manifests/ ships, and the
-// hub manager as its service account, without a certificate for its webhook. It writes ManagedClusters and ManifestWorks as
-// users of different rights, and looks at what the hub manager says when the policies are not in force.
+// hub manager as its service account, without a certificate for its webhook. It writes ManagedClusters and
+// ManifestWorks as users of different rights, and looks at what the hub manager says when the policies are not in
+// force.
 package admission_test
 
 import (

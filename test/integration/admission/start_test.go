@@ -117,26 +117,31 @@ func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
 		says  string
 	}{
 		"a policy is missing": {func(t *testing.T) {
+			t.Helper()
 			require.NoError(t, shared.admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
 				ObjectMeta: metav1.ObjectMeta{Name: clusters},
 			}))
 		}, "ValidatingAdmissionPolicy " + clusters + " is missing"},
 		"a binding is missing": {func(t *testing.T) {
+			t.Helper()
 			require.NoError(t, shared.admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: clusters},
 			}))
 		}, "ValidatingAdmissionPolicyBinding " + clusters + " is missing"},
 		"policies are for another account": {func(t *testing.T) {
+			t.Helper()
 			other := manifests.PoliciesFor(names.NamespaceHub, "other", names.ServiceAccountAddons)
 			require.NoError(t, shared.plane.Apply(t.Context(), other...))
 		}, "hub-manager-tokens.spokelet.io was written for system:serviceaccount:open-cluster-management-hub:other; " +
 			"the hub manager needs it for system:serviceaccount:open-cluster-management-hub:spokelet-hub"},
 		"a binding only audits": {func(t *testing.T) {
+			t.Helper()
 			editBinding(t, func(s *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec) {
 				s.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}
 			})
 		}, "ValidatingAdmissionPolicyBinding " + clusters + " does not deny"},
 		"a binding leaves objects out": {func(t *testing.T) {
+			t.Helper()
 			editBinding(t, func(s *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec) {
 				s.MatchResources = &admissionregistrationv1.MatchResources{
 					ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"guard": "me"}},
@@ -144,6 +149,7 @@ func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
 			})
 		}, "is narrowed by matchResources"},
 		"a policy fails open": {func(t *testing.T) {
+			t.Helper()
 			var p admissionregistrationv1.ValidatingAdmissionPolicy
 			require.NoError(t, shared.admin.Get(t.Context(), types.NamespacedName{Name: clusters}, &p))
 			ignore := admissionregistrationv1.Ignore
@@ -217,8 +223,8 @@ func TestAHubManagerThatIsNoServiceAccountSaysSo(t *testing.T) {
 	require.ErrorContains(t, err, "--require-policies=false")
 }
 
-// TestWebhooksOfEarlierVersionsAreRemoved leaves what an earlier version applied: until the hub manager starts, nobody can
-// write a cluster.
+// TestWebhooksOfEarlierVersionsAreRemoved leaves what an earlier version applied: until the hub manager starts, nobody
+// can write a cluster.
 func TestWebhooksOfEarlierVersionsAreRemoved(t *testing.T) {
 	shared.stopHub()
 	leave(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// TestReservedNamesAreRefused is about clusters from before there was a policy that refuses them: they get no access, also
-// when they are denied after they were accepted.
+// TestReservedNamesAreRefused is about clusters from before there was a policy that refuses them: they get no access,
+// also when they are denied after they were accepted.
 func TestReservedNamesAreRefused(t *testing.T) {
 	withoutClusterPolicy(t)
 	for _, name := range []string{"managed-clusters", "work", "registration", "kube-system", "a.b"} {

@@ -25,8 +25,8 @@ func (w *world) filled(name string, manifests ...string) *workv1.ManifestWork {
 	return work
 }
 
-// checked waits until what is written is checked: by the webhook, when the hub manager has told the API server, and by the
-// policies, when the API server has put them into force.
+// checked waits until what is written is checked: by the webhook, when the hub manager has told the API server, and by
+// the policies, when the API server has put them into force.
 func (w *world) checked() {
 	w.Helper()
 	nobody := w.author(w.cluster + "-nobody")
