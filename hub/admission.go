@@ -2,8 +2,10 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -27,8 +30,8 @@ import (
 // firstAnnouncement and lastAnnouncement bound the time between two tries to announce the admission.
 const firstAnnouncement, lastAnnouncement = 50 * time.Millisecond, time.Minute
 
-// announcer tells the API server to have ManagedClusters and ManifestWorks completed and checked by us, once we answer:
-// not earlier, as nobody could create any in between.
+// announcer tells the API server to have ManifestWorks checked by us, once we answer: not earlier, as nobody could
+// create any in between.
 type announcer struct {
 	config  Config
 	client  client.Client
@@ -50,18 +53,18 @@ func (a *announcer) Start(ctx context.Context) error {
 		err := a.announce(ctx)
 		if err != nil && err.Error() != told {
 			told = err.Error()
-			logger.Error(err, "telling the API server where ManagedClusters and ManifestWorks are checked; this is tried again")
+			logger.Error(err, "telling the API server where ManifestWorks are checked; this is tried again")
 		}
 		return err == nil, nil
 	})
 	if err == nil {
-		logger.Info("what is written is completed and checked",
-			"ManagedClusters", a.config.ClusterAdmission, "ManifestWorks", a.config.WorkAdmission)
+		logger.Info("the API server was told who checks ManifestWorks", "we", a.config.WorkAdmission)
 	}
 	return nil
 }
 
-// announce applies the webhook configurations.
+// announce applies the webhook configuration, or removes it where it is not wanted: one that is left from before would
+// have the API server wait for nobody.
 func (a *announcer) announce(ctx context.Context) error {
 	conv, err := conversion(a.config)
 	if err != nil || conv == nil {
@@ -71,41 +74,78 @@ func (a *announcer) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, configuration := range []struct {
-		client.Object
-		wanted bool
-	}{
-		{webhook.Mutating(serving), a.config.ClusterAdmission},
-		{webhook.Validating(serving), a.config.ClusterAdmission},
-		{webhook.ValidatingWorks(serving), a.config.WorkAdmission},
-	} {
-		if !configuration.wanted {
-			// One that is left from before would have the API server wait for nobody.
-			if err := a.client.Delete(ctx, configuration.Object); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("removing the webhook configuration %s: %w", configuration.GetName(), err)
-			}
-			continue
+	works := webhook.ValidatingWorks(serving)
+	if !a.config.WorkAdmission {
+		if err := a.client.Delete(ctx, works); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the webhook configuration %s: %w", works.Name, err)
 		}
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configuration.Object)
-		if err != nil {
-			return fmt.Errorf("encoding a webhook configuration: %w", err)
-		}
-		u := &unstructured.Unstructured{Object: object}
-		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-		err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldManager))
-		switch {
-		case apierrors.IsConflict(err):
-			ctrl.LoggerFrom(ctx).Info("somebody else keeps this webhook configuration, so it is left as it is",
-				"kind", u.GetKind(), "difference", err.Error())
-		case err != nil:
-			return fmt.Errorf("applying the %s %s: %w", u.GetKind(), u.GetName(), err)
-		}
+		return nil
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(works)
+	if err != nil {
+		return fmt.Errorf("encoding a webhook configuration: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: object}
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	err = a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldManager))
+	switch {
+	case apierrors.IsConflict(err):
+		ctrl.LoggerFrom(ctx).Info("somebody else keeps this webhook configuration, so it is left as it is",
+			"kind", u.GetKind(), "difference", err.Error())
+	case err != nil:
+		return fmt.Errorf("applying the %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	return nil
 }
 
+// remover deletes the webhook configurations that earlier versions applied and nothing serves any more. It runs also
+// where no webhook is served, because the API server refuses every write of ManagedClusters until they are gone.
+type remover struct{ client client.Client }
+
+// removeObsolete has the manager remove them.
+func removeObsolete(mgr ctrl.Manager) error {
+	c, err := uncached(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(&remover{client: c}); err != nil {
+		return fmt.Errorf("registering the removal of obsolete webhook configurations: %w", err)
+	}
+	return nil
+}
+
+// NeedLeaderElection reports whether only the leader removes them: every replica may.
+func (*remover) NeedLeaderElection() bool { return false }
+
+// Start removes them and returns then, or when ctx ends.
+func (r *remover) Start(ctx context.Context) error {
+	logger := ctrl.LoggerFrom(ctx).WithName("hub.admission")
+	told := ""
+	backoff := wait.Backoff{Duration: firstAnnouncement, Factor: 2, Steps: math.MaxInt, Cap: lastAnnouncement}
+	// The only error is the end of ctx.
+	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		err := r.remove(ctx)
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			logger.Error(err, "removing the webhook configurations of earlier versions; this is tried again")
+		}
+		return err == nil, nil
+	})
+	return nil
+}
+
+func (r *remover) remove(ctx context.Context) error {
+	var failed []error
+	for _, configuration := range webhook.Obsolete() {
+		if err := r.client.Delete(ctx, configuration); client.IgnoreNotFound(err) != nil {
+			failed = append(failed, fmt.Errorf("deleting the %T %s: %w", configuration, configuration.GetName(), err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
 // serving says where we are found and who we are. The configurations belong to the namespace of the hub manager, and
-// so go with it: what nobody answers for would keep clusters from being created.
+// so go with it: what nobody answers for would keep works from being created.
 func (a *announcer) serving(ctx context.Context, conv *apiextensionsv1.WebhookClientConfig) (webhook.Serving, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := a.client.Create(ctx, review); err != nil {
@@ -146,8 +186,8 @@ func admissionAt(conv *apiextensionsv1.WebhookClientConfig, path string) admissi
 	return at
 }
 
-// newAnnouncerClient returns a client without a cache for what an announcer reads and writes.
-func newAnnouncerClient(mgr ctrl.Manager) (client.Client, error) {
+// uncached returns a client without a cache for what concerns admission; a nil HTTP client means a new one.
+func uncached(cfg *rest.Config, httpClient *http.Client) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, authenticationv1.AddToScheme, admissionregistrationv1.AddToScheme,
@@ -156,9 +196,9 @@ func newAnnouncerClient(mgr ctrl.Manager) (client.Client, error) {
 			return nil, fmt.Errorf("building the scheme: %w", err)
 		}
 	}
-	c, err := client.New(mgr.GetConfig(), client.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient()})
+	c, err := client.New(cfg, client.Options{Scheme: scheme, HTTPClient: httpClient})
 	if err != nil {
-		return nil, fmt.Errorf("building the client for webhook configurations: %w", err)
+		return nil, fmt.Errorf("building the client for policies and webhook configurations: %w", err)
 	}
 	return c, nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestWhereTheAdmissionIsServed(t *testing.T) {
-	address, path := "https://10.0.0.1:9443/convert", webhook.PathMutate
+	address, path := "https://10.0.0.1:9443/convert", webhook.PathValidateWork
 	for sentence, tc := range map[string]struct {
 		conversion apiextensionsv1.WebhookClientConfig
 		want       admissionregistrationv1.WebhookClientConfig

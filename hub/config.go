@@ -57,15 +57,13 @@ type Config struct {
 	WebhookService string
 	// WebhookCAFile holds the certificate that the API server is to trust for the webhook.
 	WebhookCAFile string
-	// ClusterAdmission makes the webhook complete and check ManagedClusters, too; off where OCM's own webhook does.
-	ClusterAdmission bool
 	// WorkAdmission makes the webhook check ManifestWorks, too; off where OCM's own webhook does.
 	WorkAdmission bool
 	// ManifestLimit is how many bytes the manifests of one ManifestWork may have together.
 	ManifestLimit int
-	// NilExecutorValidating asks for the right to have works applied with the rights of agents, where they have no
-	// executor (the gate of OCM with this name).
-	NilExecutorValidating bool
+
+	// RequirePolicies ends the hub manager at its start when the policies of manifests/hub/policies are not in force.
+	RequirePolicies bool
 
 	// LeaderElect makes the reconcilers wait for the leader lease.
 	LeaderElect bool
@@ -85,17 +83,17 @@ type Config struct {
 // DefaultConfig returns the defaults, with the namespace of the pod if there is one.
 func DefaultConfig() Config {
 	return Config{
-		Namespace:        command.Namespace(names.NamespaceHub),
-		Placement:        true,
-		WorkTTL:          true,
-		WebhookPort:      defaultWebhookPort,
-		ClusterAdmission: true,
-		WorkAdmission:    true,
-		ManifestLimit:    webhook.DefaultManifestLimit,
-		LeaderElect:      true,
-		MetricsAddress:   off,
-		HealthAddress:    ":8081",
-		Workers:          10,
+		Namespace:       command.Namespace(names.NamespaceHub),
+		Placement:       true,
+		WorkTTL:         true,
+		WebhookPort:     defaultWebhookPort,
+		WorkAdmission:   true,
+		ManifestLimit:   webhook.DefaultManifestLimit,
+		RequirePolicies: true,
+		LeaderElect:     true,
+		MetricsAddress:  off,
+		HealthAddress:   ":8081",
+		Workers:         10,
 	}
 }
 
@@ -129,14 +127,12 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"namespace/name of the service at which the API server finds the conversion webhook, for --install-crds")
 	f.StringVar(&c.WebhookCAFile, "webhook-ca-file", c.WebhookCAFile,
 		"certificate that the API server is to trust for the conversion webhook, for --install-crds")
-	f.BoolVar(&c.ClusterAdmission, "cluster-admission", c.ClusterAdmission,
-		"have the webhook complete and check ManagedClusters, too; turn it off where OCM's own webhook does")
 	f.BoolVar(&c.WorkAdmission, "work-admission", c.WorkAdmission,
 		"have the webhook check ManifestWorks, too; turn it off where OCM's own webhook does")
 	f.IntVar(&c.ManifestLimit, "manifest-limit", c.ManifestLimit,
 		"bytes that the manifests of one ManifestWork may have together, for --work-admission")
-	f.BoolVar(&c.NilExecutorValidating, "nil-executor-validating", c.NilExecutorValidating,
-		"ask for the verb execute-as on the ServiceAccount klusterlet-work-sa for works without an executor, too")
+	f.BoolVar(&c.RequirePolicies, "require-policies", c.RequirePolicies,
+		"end at the start when the admission policies of the hub are not in force; false only warns")
 	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before reconciling")
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,

@@ -4,9 +4,11 @@
 //  1. Config is checked, as a whole and before any request.
 //  2. With --install-crds the CustomResourceDefinitions are applied, by server-side apply without force: definitions
 //     that somebody else keeps are left to them.
-//  3. The version in which add-ons travel is asked for once: v1alpha1 where it is served.
-//  4. The cache is told what to hold, and what not: see cache.go. No Secret is ever cached.
-//  5. The reconcilers are registered (reconcilers.go) and the conversion webhook (webhook.go), which waits for its
+//  3. The admission policies of the hub are checked (package policy): without them nothing starts, unless that is asked
+//     for.
+//  4. The version in which add-ons travel is asked for once: v1alpha1 where it is served.
+//  5. The cache is told what to hold, and what not: see cache.go. No Secret is ever cached.
+//  6. The reconcilers are registered (reconcilers.go) and the conversion webhook (webhook.go), which waits for its
 //     certificate without holding anything up: the hub itself does not need it.
 //
 // Run can be called again in the same process after it returned; it keeps nothing outside of what it builds.

@@ -1,21 +1,52 @@
 package hub
 
 import (
+	"fmt"
 	"io"
 
+	"github.com/spf13/pflag"
+
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
 )
 
-// ParseFlags turns the arguments of a command line into a Config. It returns
-// pflag.ErrHelp when the arguments asked for help or for the version, which then stand in out.
+// ParseFlags turns the arguments of a command line into a Config. It returns pflag.ErrHelp when the arguments asked for
+// help, for the version or for the policies, which then stand in out.
 func ParseFlags(args []string, out io.Writer) (Config, error) {
 	config := DefaultConfig()
 	program := command.Program{
 		Name:  "spokelet-hub",
 		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.",
 	}
-	if err := program.Parse(args, out, config.AddFlags); err != nil {
+	printed, account := false, names.ServiceAccountManager
+	bind := func(f *pflag.FlagSet) {
+		config.AddFlags(f)
+		f.BoolVar(&printed, "print-policies", printed,
+			"print the admission policies for a hub manager in --namespace under --service-account, and exit")
+		f.StringVar(&account, "service-account", account,
+			"ServiceAccount of the hub manager, for --print-policies; at work the API server tells it")
+	}
+	if err := program.Parse(args, out, bind); err != nil {
 		return Config{}, err
 	}
+	if printed {
+		return Config{}, printPolicies(out, config.Namespace, account)
+	}
 	return config, nil
+}
+
+// printPolicies writes the policies as one stream of YAML documents. It returns pflag.ErrHelp: there is nothing to run.
+func printPolicies(out io.Writer, namespace, account string) error {
+	for _, file := range policiesFor(namespace, account) {
+		if _, err := fmt.Fprintf(out, "---\n%s", file); err != nil {
+			return fmt.Errorf("printing the policies: %w", err)
+		}
+	}
+	return pflag.ErrHelp
+}
+
+// policiesFor returns the policies for a hub manager under a ServiceAccount.
+func policiesFor(namespace, account string) [][]byte {
+	return manifests.PoliciesFor(namespace, account, names.ServiceAccountAddons)
 }

@@ -33,8 +33,8 @@ const (
 )
 
 // Run runs the hub manager until ctx ends, which is no error. It logs to the logger in ctx, or to standard error where
-// there is none. An error is a configuration
-// that cannot work, a hub that cannot be reached at the start, or a leadership that was lost.
+// there is none. An error is a configuration that cannot work, a hub that cannot be reached at the start or whose
+// admission policies are not in force, or a leadership that was lost.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
@@ -53,8 +53,15 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("installing the definitions: %w", err)
 		}
 	}
+	// Where ctx has ended meanwhile, the manager ends as soon as it starts, in good order.
+	if err := checkPolicies(ctx, c, cfg); err != nil && ctx.Err() == nil {
+		return err
+	}
 	mgr, err := newManager(ctx, c, cfg)
 	if err != nil {
+		return err
+	}
+	if err := removeObsolete(mgr); err != nil {
 		return err
 	}
 	if c.WebhookCertDir != "" {

@@ -9,7 +9,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -56,16 +55,12 @@ func addWebhook(mgr ctrl.Manager, c Config, cfg *rest.Config) error {
 		Host: c.WebhookBindAddress, Port: c.WebhookPort, CertDir: c.WebhookCertDir,
 	}, mgr.GetLogger().WithName("hub.webhook"))
 	serving := []manager.Runnable{&converter{config: c, rest: cfg, server: server}}
-	live, err := newAnnouncerClient(mgr)
+	live, err := uncached(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
-	if c.ClusterAdmission {
-		admission := &webhook.Admission{Client: mgr.GetClient(), Live: live, Clock: clock.RealClock{}}
-		admission.Register(server)
-	}
 	if c.WorkAdmission {
-		works := &webhook.Works{Client: mgr.GetClient(), Limit: c.ManifestLimit, NilExecutor: c.NilExecutorValidating}
+		works := &webhook.Works{Limit: c.ManifestLimit}
 		works.Register(server)
 	}
 	if c.InstallCRDs {

@@ -4,6 +4,14 @@ import (
 	"embed"
 	"path"
 	"slices"
+	"strings"
+)
+
+// The namespace and the ServiceAccounts of the hub manager that the YAML files name.
+const (
+	defaultNamespace = "open-cluster-management-hub"
+	defaultManager   = "spokelet-hub"
+	defaultAddons    = "addon-manager-controller-sa"
 )
 
 //go:embed hub
@@ -15,7 +23,7 @@ var hub embed.FS
 func Hub() [][]byte {
 	return slices.Concat(
 		hubFiles("namespaces.yaml", "service-account.yaml"), Policies(),
-		hubFiles("clusterrole.yaml", "consent.yaml", "bootstrap.yaml", "work-executor.yaml"),
+		hubFiles("clusterrole.yaml", "policy-check.yaml", "consent.yaml", "bootstrap.yaml", "work-executor.yaml"),
 	)
 }
 
@@ -33,6 +41,26 @@ func Policies() [][]byte {
 	}
 	return hubFiles(files...)
 }
+
+// PoliciesFor returns the same for a hub manager that runs in another namespace or under another ServiceAccount. Both
+// ServiceAccounts, that of the hub manager and that of add-ons, are in the namespace.
+func PoliciesFor(namespace, manager, addons string) [][]byte {
+	user := func(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
+	// The longer strings come first: the replacer prefers them.
+	names := strings.NewReplacer(
+		user(defaultNamespace, defaultManager), user(namespace, manager),
+		user(defaultNamespace, defaultAddons), user(namespace, addons),
+		defaultNamespace, namespace,
+	)
+	policies := Policies()
+	for i, file := range policies {
+		policies[i] = []byte(names.Replace(string(file)))
+	}
+	return policies
+}
+
+// WorksWithoutExecutor returns a policy that is not part of the installation: works without an executor take a right.
+func WorksWithoutExecutor() [][]byte { return hubFiles("optional/works-without-executor.yaml") }
 
 // HubDeployment returns the Deployment of the hub manager and the Service of its webhook, one YAML file.
 func HubDeployment() [][]byte { return hubFiles("deployment.yaml") }

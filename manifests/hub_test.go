@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -116,6 +117,8 @@ func TestTheDeploymentIsHardened(t *testing.T) {
 	container := pod.Containers[0]
 	assert.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
 	assert.True(t, *container.SecurityContext.ReadOnlyRootFilesystem)
+	assert.Equal(t, corev1.TerminationMessageFallbackToLogsOnError, container.TerminationMessagePolicy,
+		"kubectl describe shows which policy is missing")
 	assert.Equal(t, "ALL", string(container.SecurityContext.Capabilities.Drop[0]))
 	assert.True(t, *pod.Volumes[0].Secret.Optional, "the hub manager starts without the certificate of its webhook")
 }
@@ -136,7 +139,9 @@ func TestTheKustomizationsListAllFilesOfTheHub(t *testing.T) {
 	policies, resources := listed("hub/policies")
 	assert.ElementsMatch(t, policies, resources)
 	assert.Len(t, manifests.Policies(), len(policies))
+	optional, resources := listed("hub/optional")
+	assert.ElementsMatch(t, optional, resources)
 	files, resources := listed("hub")
-	assert.ElementsMatch(t, append(slices.Clone(files), "policies"), resources)
+	assert.ElementsMatch(t, append(slices.Clone(files), "policies"), resources, "what is optional is not installed")
 	assert.Len(t, files, len(manifests.Hub())-len(policies)+len(manifests.HubDeployment()))
 }

@@ -8,7 +8,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -34,7 +33,7 @@ const (
 	phaseAccepted
 	// phaseDenied means that the cluster was accepted once and is not any more.
 	phaseDenied
-	// phaseNew means that the cluster was never accepted.
+	// phaseNew means that the cluster was never accepted, or cannot have been because of its name.
 	phaseNew
 )
 
@@ -120,7 +119,7 @@ func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
 		return phaseRefused
 	case cluster.Spec.HubAcceptsClient:
 		return phaseAccepted
-	case meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil:
+	case acceptedBefore(cluster) && checkName(name) == nil:
 		return phaseDenied
 	}
 	return phaseNew
@@ -188,7 +187,8 @@ func decideNew(f facts, p *plan) {
 func decideAccepted(f facts, p *plan) {
 	p.cluster = wantedCluster(f)
 	if ns := f.namespace; ns != nil && !ns.DeletionTimestamp.IsZero() {
-		p.blocked = fmt.Errorf("namespace %s is being deleted; the cluster gets access again when it is gone", f.name)
+		p.blocked = fmt.Errorf("namespace %s is being deleted, so the cluster cannot be accepted yet; its agent gets access "+
+			"when the namespace is gone", f.name)
 		return
 	}
 	want := renderGrants(f.name, true)
@@ -203,13 +203,20 @@ func decideAccepted(f facts, p *plan) {
 	p.stages = [][]step{ensureNamespace(f), append(access, ensureLease(f)...)}
 }
 
-// wantedCluster returns the cluster with our finalizer, the labels that mirror its add-ons and the taint that tells its
-// health; nil when it has them. A cluster gets the finalizer before it is accepted, because it may have add-ons, works
-// and certificate requests by then; one whose name is unusable gets none, because nothing is ever done for it.
+// wantedCluster returns the cluster with our finalizer, the annotation that remembers its acceptance, a cluster set,
+// the labels that mirror its add-ons, the times of its taints and the taint that tells its health; nil when it has
+// them. A cluster gets the finalizer before it is accepted, because it may have add-ons, works and certificate requests
+// by then; one whose name is unusable gets neither finalizer nor annotation, because nothing is ever done for it.
 func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	want := f.cluster.DeepCopy()
-	changed := checkName(f.name) == nil && addFinalizer(want, names.FinalizerCluster)
+	changed := false
+	if checkName(f.name) == nil {
+		changed = addFinalizer(want, names.FinalizerCluster)
+		changed = rememberAcceptance(want, f.now) || changed
+	}
+	changed = joinDefaultSet(want) || changed
 	changed = mirrorAddons(want, f.addons) || changed
+	changed = stampTaints(want, f.now) || changed
 	changed = taint(want, f.now) || changed
 	if !changed {
 		return nil

@@ -32,8 +32,12 @@ func settledFacts() facts {
 	f := facts{
 		name: "c1", now: noon(),
 		cluster: &clusterv1.ManagedCluster{
-			ObjectMeta: metav1.ObjectMeta{Name: "c1", Finalizers: []string{names.FinalizerCluster}},
-			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "c1", Finalizers: []string{names.FinalizerCluster},
+				Labels:      map[string]string{"cluster.open-cluster-management.io/clusterset": "default"},
+				Annotations: map[string]string{names.AnnotationAcceptedOn: "2026-03-01T11:00:00Z"},
+			},
+			Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60},
 		},
 		namespace: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "c1", Labels: labels}},
 		have:      renderGrants("c1", true),
@@ -226,7 +230,7 @@ func TestADeniedCluster(t *testing.T) {
 
 func TestAClusterThatWasNeverAcceptedLosesWhatIsLeftOfAnEarlierOne(t *testing.T) {
 	f := settledFacts()
-	f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, nil
+	f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions, f.cluster.Annotations = false, nil, nil
 	p := decide(f)
 	assert.Equal(t, phaseNew, p.phase)
 	assert.Len(t, slices.Concat(steps(p)...), 4)

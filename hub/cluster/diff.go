@@ -6,9 +6,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
+
+// defaultSet is the cluster set of clusters that are in no other.
+const defaultSet = "default"
 
 // ensureRole plans what makes have into want; nothing when it is.
 func ensureRole(have, want *rbacv1.ClusterRole) []step {
@@ -100,6 +105,14 @@ func addLabels(o metav1.Object, labels map[string]string) bool {
 		o.SetLabels(have)
 	}
 	return changed
+}
+
+// joinDefaultSet puts a cluster that is in no cluster set into the default one, and reports whether it did.
+func joinDefaultSet(cluster *clusterv1.ManagedCluster) bool {
+	if cluster.Labels[clusterv1beta2.ClusterSetLabel] != "" {
+		return false
+	}
+	return addLabels(cluster, map[string]string{clusterv1beta2.ClusterSetLabel: defaultSet})
 }
 
 func addFinalizer(o metav1.Object, finalizer string) bool {

@@ -15,13 +15,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-const (
-	// annotationAccepted says when the hub accepted a cluster without a person. It is never taken off, so that a cluster
-	// is accepted so only once and a later denial by a person stands.
-	annotationAccepted = "open-cluster-management.io/automatically-accepted-on"
-	// indexRequests finds the certificate requests that carry the label of a cluster.
-	indexRequests = "cluster.requests"
-)
+// indexRequests finds the certificate requests that carry the label of a cluster.
+const indexRequests = "cluster.requests"
 
 // Index prepares the cache; it must be called once before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
@@ -39,10 +34,11 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// needsVoucher tells whether a certificate request may decide that a cluster is accepted: never a second time, and
-// never after a person had a say.
+// needsVoucher tells whether a certificate request may decide that a cluster is accepted: never of one that was
+// accepted before, so that the denial by a person stands, and never of one whose annotation says that this happened
+// already.
 func needsVoucher(f facts, p phase) bool {
-	_, once := f.cluster.Annotations[annotationAccepted]
+	_, once := f.cluster.Annotations[names.AnnotationAutoAcceptedOn]
 	return p == phaseNew && !once && !f.trust.Empty() && checkName(f.name) == nil
 }
 
@@ -64,13 +60,11 @@ func voucher(f facts) *certificatesv1.CertificateSigningRequest {
 	return nil
 }
 
-// autoAccept accepts a cluster and marks it.
+// autoAccept accepts a cluster and says so by both annotations.
 func autoAccept(cluster *clusterv1.ManagedCluster, now time.Time) {
 	cluster.Spec.HubAcceptsClient = true
-	if cluster.Annotations == nil {
-		cluster.Annotations = map[string]string{}
-	}
-	cluster.Annotations[annotationAccepted] = now.UTC().Format(time.RFC3339)
+	annotate(cluster, names.AnnotationAutoAcceptedOn, now)
+	annotate(cluster, names.AnnotationAcceptedOn, now)
 }
 
 // ownRequests returns the certificate requests that go with the cluster: what its own agents asked for, what says

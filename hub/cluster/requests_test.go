@@ -107,7 +107,12 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 		},
 		"not a second time": {
 			request: requestFor(t, "c1", trusted), change: func(f *facts) {
-				f.cluster.Annotations = map[string]string{annotationAccepted: "2026-03-01T11:00:00Z"}
+				f.cluster.Annotations = map[string]string{names.AnnotationAutoAcceptedOn: "2026-03-01T11:00:00Z"}
+			},
+		},
+		"not a cluster that was accepted before, whatever its conditions say": {
+			request: requestFor(t, "c1", trusted), change: func(f *facts) {
+				f.cluster.Annotations = map[string]string{names.AnnotationAcceptedOn: "2026-03-01T11:00:00Z"}
 			},
 		},
 		"not a cluster that a person denied": {
@@ -124,7 +129,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			f := settledFacts()
-			f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, nil
+			f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions, f.cluster.Annotations = false, nil, nil
 			f.trust, f.requests = csrs.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{tc.request}
 			if tc.change != nil {
 				tc.change(&f)
@@ -136,6 +141,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 			if tc.want {
 				assert.Equal(t, "2026-03-01T12:00:00Z",
 					p.cluster.Annotations["open-cluster-management.io/automatically-accepted-on"])
+				assert.Equal(t, "2026-03-01T12:00:00Z", p.cluster.Annotations["cluster.spokelet.io/accepted-on"])
 				assert.Contains(t, p.cluster.Finalizers, names.FinalizerCluster, "all in one write")
 			}
 		})
@@ -145,6 +151,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 func TestAnAcceptanceCostsOneWriteAlsoWhereNothingElseIsToBeWritten(t *testing.T) {
 	f := settledFacts()
 	f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, f.cluster.Status.Conditions[1:]
+	f.cluster.Annotations = nil
 	f.trust, f.requests = csrs.Trust{Users: []string{trusted}}, []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
 	p := decide(f)
 	require.NotNil(t, p.cluster)

@@ -54,3 +54,20 @@ func taint(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	cluster.Spec.Taints = kept
 	return true
 }
+
+// stampTaints sets when taints were added, where that is not said or cannot be: before the cluster was created, as in
+// one that comes from a backup, or in the future. It reports whether that changed any. Authors state no time; an
+// admission policy refuses it when they change a cluster.
+func stampTaints(cluster *clusterv1.ManagedCluster, now time.Time) bool {
+	created, changed := cluster.CreationTimestamp.Time, false
+	if now.Before(created) {
+		now = created // The clock of the API server is ahead of ours.
+	}
+	for i := range cluster.Spec.Taints {
+		added := &cluster.Spec.Taints[i].TimeAdded
+		if added.IsZero() || added.Time.Before(created) || added.After(now) {
+			*added, changed = metav1.NewTime(now), true
+		}
+	}
+	return changed
+}

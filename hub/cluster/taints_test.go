@@ -76,7 +76,7 @@ func TestEveryClusterThatIsNotLeavingIsTainted(t *testing.T) {
 		"an accepted one": {func(*facts) {}, true},
 		"a denied one":    {func(f *facts) { f.cluster.Spec.HubAcceptsClient = false }, true},
 		"one that was never accepted": {func(f *facts) {
-			f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions = false, nil
+			f.cluster.Spec.HubAcceptsClient, f.cluster.Status.Conditions, f.cluster.Annotations = false, nil, nil
 		}, true},
 		"one that is refused": {func(f *facts) { f.name = "work" }, true},
 		"a leaving one":       {func(f *facts) { f.cluster.DeletionTimestamp = deletedAt() }, false},
@@ -94,6 +94,55 @@ func TestEveryClusterThatIsNotLeavingIsTainted(t *testing.T) {
 			require.NotNil(t, p.cluster)
 			require.Len(t, p.cluster.Spec.Taints, 1)
 			assert.Equal(t, clusterv1.ManagedClusterTaintUnreachable, p.cluster.Spec.Taints[0].Key)
+		})
+	}
+}
+
+// Row: webhook/v1/managedcluster_mutating_test.go:23
+func TestTaintsSaySinceWhen(t *testing.T) {
+	created, now := noon().Add(-time.Hour), noon()
+	tests := map[string]struct {
+		now         time.Time
+		added, want time.Time
+	}{
+		"a taint without a time is stamped":             {now, time.Time{}, now},
+		"a taint keeps its time":                        {now, created.Add(time.Minute), created.Add(time.Minute)},
+		"also when it came with the cluster":            {now, created, created},
+		"a time from before the cluster is put away":    {now, created.Add(-time.Second), now},
+		"a time that has not come yet is put away":      {now, now.Add(time.Second), now},
+		"a taint is never older than its cluster":       {created.Add(-time.Minute), time.Time{}, created},
+		"also when the clock of the hub runs behind it": {created.Add(-time.Minute), created, created},
+	}
+	for sentence, tc := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			taint := clusterv1.Taint{Key: "k", Effect: clusterv1.TaintEffectNoSelect}
+			if !tc.added.IsZero() {
+				taint.TimeAdded = metav1.NewTime(tc.added)
+			}
+			cluster := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{Taints: []clusterv1.Taint{taint}}}
+			cluster.CreationTimestamp = metav1.NewTime(created)
+			assert.Equal(t, !tc.added.Equal(tc.want), stampTaints(cluster, tc.now))
+			assert.True(t, tc.want.Equal(cluster.Spec.Taints[0].TimeAdded.Time), "%s", cluster.Spec.Taints[0].TimeAdded)
+			assert.False(t, stampTaints(cluster, tc.now), "the second time nothing changes")
+		})
+	}
+}
+
+// Row: webhook/v1/managedcluster_mutating_test.go:23
+func TestAClusterInNoSetJoinsTheDefaultOne(t *testing.T) {
+	const label = "cluster.open-cluster-management.io/clusterset"
+	for sentence, tc := range map[string]struct {
+		labels map[string]string
+		want   string
+	}{
+		"a cluster without labels":     {nil, "default"},
+		"a cluster whose set is empty": {map[string]string{label: ""}, "default"},
+		"a cluster in another set":     {map[string]string{label: "other"}, "other"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
+			assert.Equal(t, tc.labels[label] != tc.want, joinDefaultSet(cluster))
+			assert.Equal(t, tc.want, cluster.Labels[label])
 		})
 	}
 }

@@ -4,19 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-const (
-	// DefaultManifestLimit is how many bytes the manifests of one work may have together (contract, work 5.2).
-	DefaultManifestLimit = 512000
-	// accountOfAgents is the ServiceAccount of agents, whose rights works without an executor have. It has no namespace
-	// here, because that is the choice of each cluster.
-	accountOfAgents = "klusterlet-work-sa"
-)
+// DefaultManifestLimit is how many bytes the manifests of one work may have together (contract, work 5.2).
+const DefaultManifestLimit = 512000
 
 // wrongManifests tells what is wrong with the manifests of a work; nothing is, when the result is empty.
 func wrongManifests(work *workv1.ManifestWork, limit int) []string {
@@ -56,23 +49,4 @@ func wrongManifests(work *workv1.ManifestWork, limit int) []string {
 		wrong = append(wrong, fmt.Sprintf("the size of manifests is %d bytes which exceeds the %d limit", size, limit))
 	}
 	return wrong
-}
-
-// executing is the right that it takes to give a work its executor; nil when that does not change. before is nil when
-// the work is created. A work without an executor has the rights of the agent, which take a right only if none says so.
-func executing(before, after *workv1.ManifestWork, none bool) *right {
-	if before != nil && equality.Semantic.DeepEqual(before.Spec.Executor, after.Spec.Executor) {
-		return nil
-	}
-	account := workv1.ManifestWorkSubjectServiceAccount{Name: accountOfAgents}
-	switch executor := after.Spec.Executor; {
-	case executor == nil && !none:
-		return nil
-	case executor != nil && executor.Subject.ServiceAccount != nil:
-		account = *executor.Subject.ServiceAccount
-	}
-	name := "system:serviceaccount:" + account.Namespace + ":" + account.Name
-	return &right{authorizationv1.ResourceAttributes{
-		Group: workv1.GroupName, Resource: "manifestworks", Verb: "execute-as", Namespace: after.Namespace, Name: name,
-	}, fmt.Sprintf("to have ManifestWorks in namespace %s applied as %s", after.Namespace, name)}
 }

@@ -1,4 +1,4 @@
-// Package webhook answers the API server, in three matters.
+// Package webhook answers the API server, in two matters that a policy cannot judge.
 //
 // It converts ClusterManagementAddOns and ManagedClusterAddOns between v1alpha1, in which they are stored, and v1beta1,
 // for everybody who asks the API server for v1beta1. Spokelet itself does not need it: hub and agent read and write the
@@ -9,18 +9,21 @@
 // A review is answered whole or refused whole, and a refusal names every object that could not be converted and why.
 // An object with a field that we do not know is refused rather than converted without it: it loses nothing.
 //
-// And it completes and checks ManagedClusters when they are written (contract, registration 4.5). A cluster in no set
-// joins the one named "default", and a taint is stamped with the time at which it was added. A cluster whose name can
-// never work is refused at once, with all else that is wrong. To accept a cluster and to put it into a set takes rights
-// of their own, which are asked of the API server in the name of whoever writes.
+// And it checks the manifests of ManifestWorks when their spec is written (contract, work 5.2): that there are some,
+// that each can be decoded and has a kind and a name, that none stands twice, and that all together are not too large.
 //
-//	API server --AdmissionReview--> Admission --> completion (pure) --> patch
-//	                                          --> check (pure) --> access reviews --> yes, or everything that is wrong
+//	API server --AdmissionReview--> Works --> wrongManifests (pure) --> yes, or everything that is wrong
 //
-// And it checks ManifestWorks when their spec is written (contract, work 5.2): that an agent can apply them at all, and
-// that the author may have them applied as the executor that they name.
+// The schema of ManifestWorks prunes nothing inside a manifest and tells nothing about it, and a policy can neither
+// count its bytes nor look for duplicates among hundreds of manifests within the cost that the API server allows.
+// Nobody gets more than was given when this webhook is away: a work that no agent can apply is told in its status
+// instead.
 //
-// As nothing can be written that the webhook must see while it is away, it asks to see as little as possible: Rules and
+// Who may accept a cluster, move it, or choose an executor is not asked here. The policies in manifests/hub/policies do
+// that, inside the API server, so that it holds without a certificate and without a running hub manager
+// (docs/adr/0025-policies-guard-clusters.md).
+//
+// As nothing can be written that the webhook must see while it is away, it asks to see as little as possible:
 // MatchConditions leave out the hub manager itself, the status, and every change of something else.
 //
 // The server runs in every replica of the hub manager, not only in the leader.

@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -10,12 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -75,99 +72,31 @@ func TestWrongManifests(t *testing.T) {
 	assert.Contains(t, wrong[0], "spec.workload.manifests[0] cannot be decoded")
 }
 
-// as gives a work an executor.
-func as(name string) *workv1.ManifestWork {
-	w := workOf(mapA)
-	w.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
-		Type:           workv1.ExecutorSubjectTypeServiceAccount,
-		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "n", Name: name},
-	}}
-	return w
-}
-
-// Row: work 6.1 WH tests: executor nil/set/unchanged/changed/extra
-func TestWhatAnExecutorTakes(t *testing.T) {
-	for name, c := range map[string]struct {
-		before, after *workv1.ManifestWork
-		none          bool
-		want          string
-	}{
-		"a work without one":                         {after: workOf(mapA)},
-		"a work without one, where that is asked":    {after: workOf(mapA), none: true, want: "system:serviceaccount::klusterlet-work-sa"},
-		"a work with one":                            {after: as("x"), want: "system:serviceaccount:n:x"},
-		"the executor stays":                         {before: as("x"), after: as("x")},
-		"the executor changes":                       {before: as("x"), after: as("y"), want: "system:serviceaccount:n:y"},
-		"the executor is taken away":                 {before: as("x"), after: workOf(mapA)},
-		"the executor is taken away, which is asked": {before: as("x"), after: workOf(mapA), none: true, want: "system:serviceaccount::klusterlet-work-sa"},
-		"none stays none, where that is asked":       {before: workOf(mapA), after: workOf(mapB), none: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			needed := executing(c.before, c.after, c.none)
-			if c.want == "" {
-				assert.Nil(t, needed)
-				return
-			}
-			require.NotNil(t, needed)
-			assert.Equal(t, authorizationv1.ResourceAttributes{
-				Group: "work.open-cluster-management.io", Resource: "manifestworks", Verb: "execute-as",
-				Namespace: "cluster1", Name: c.want,
-			}, needed.attributes)
-		})
-	}
-}
-
-// authorizer answers access reviews and keeps the last one.
-type authorizer struct {
-	client.Client
-	allowed bool
-	failure error
-	asked   *authorizationv1.SubjectAccessReview
-}
-
-func (a *authorizer) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
-	a.asked, _ = o.(*authorizationv1.SubjectAccessReview)
-	a.asked.Status.Allowed = a.allowed
-	return a.failure
-}
-
 func TestWorksAreChecked(t *testing.T) {
-	user := authenticationv1.UserInfo{
-		Username: "ann", UID: "1", Groups: []string{"g"}, Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}},
-	}
-	request := func(before, after *workv1.ManifestWork) admission.Request {
-		r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			Operation: admissionv1.Create, Namespace: "cluster1", UserInfo: user,
-		}}
-		r.Object.Raw, _ = json.Marshal(after)
-		if before != nil {
-			r.Operation = admissionv1.Update
-			r.OldObject.Raw, _ = json.Marshal(before)
-		}
+	request := func(work *workv1.ManifestWork) admission.Request {
+		r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
+		r.Object.Raw, _ = json.Marshal(work)
 		return r
 	}
-	for name, c := range map[string]struct {
+	for sentence, c := range map[string]struct {
 		request admission.Request
-		api     authorizer
-		code    int32
+		limit   int
 		says    string
 	}{
-		"a good work":           {request: request(nil, workOf(mapA))},
-		"an executor":           {request: request(nil, as("x")), api: authorizer{allowed: true}},
-		"an executor too great": {request: request(nil, as("x")), code: 400, says: `user "ann" is not allowed to have ManifestWorks in namespace cluster1 applied as system:serviceaccount:n:x`},
-		"a bad update":          {request: request(workOf(mapA), workOf()), code: 400, says: "manifests should not be empty"},
-		"nobody knows":          {request: request(workOf(mapA), as("x")), api: authorizer{failure: assert.AnError}, code: 500, says: "asking whether user ann"},
+		"a good work":            {request: request(workOf(mapA))},
+		"a work without content": {request: request(workOf()), says: "manifests should not be empty"},
+		"a work over the limit":  {request: request(workOf(mapA)), limit: 10, says: "exceeds the 10 limit"},
+		"all that is wrong":      {request: request(workOf(mapA, mapA)), limit: 10, says: "v1.ConfigMap; the size"},
+		"what is no ManifestWork": {
+			request: admission.Request{}, says: "decoding the ManifestWork",
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			response := (&Works{Client: &c.api}).Check(t.Context(), c.request)
-			assert.Equal(t, c.code == 0, response.Allowed)
-			if c.code != 0 {
-				assert.Equal(t, c.code, response.Result.Code)
+		t.Run(sentence, func(t *testing.T) {
+			response := (&Works{Limit: c.limit}).Check(t.Context(), c.request)
+			assert.Equal(t, c.says == "", response.Allowed)
+			if c.says != "" {
+				assert.Equal(t, int32(http.StatusBadRequest), response.Result.Code)
 				assert.Contains(t, response.Result.Message, c.says)
-			}
-			if c.api.asked != nil {
-				spec := c.api.asked.Spec
-				assert.Equal(t, []any{"ann", "1", []string{"g"}, authorizationv1.ExtraValue{"v"}},
-					[]any{spec.User, spec.UID, spec.Groups, spec.Extra["k"]})
 			}
 		})
 	}
@@ -185,4 +114,10 @@ func TestOnlyNewSpecsOfWorksWaitForUs(t *testing.T) {
 	assert.Equal(t, admissionregistrationv1.Fail, *hook.FailurePolicy)
 	assert.Equal(t, `request.userInfo.username != "me"`, hook.MatchConditions[0].Expression)
 	assert.Contains(t, hook.MatchConditions[1].Expression, "generation")
+}
+
+func TestTheConfigurationsOfEarlierVersionsAreKnown(t *testing.T) {
+	for _, o := range Obsolete() {
+		assert.Equal(t, "managedclusters.admission.spokelet.io", o.GetName())
+	}
 }

@@ -13,25 +13,38 @@ import (
 // RolePrefixCluster starts the names of all roles and bindings of clusters on the hub.
 const RolePrefixCluster = "open-cluster-management:managedcluster:"
 
+// ReservedClusters returns the names that no cluster can have because the hub uses them, ordered. The policy in
+// manifests/hub/policies/clusters.yaml has the same list; a test compares the two.
+func ReservedClusters() []string {
+	return []string{
+		"kube-node-lease", metav1.NamespacePublic, metav1.NamespaceSystem, "managed-clusters", NamespaceBootstrap,
+		NamespaceHub, "registration", "work",
+	}
+}
+
 // CheckCluster says why no cluster of this name can be part of the fleet, in words for its author; nil when it can. The
 // name must do as that of a namespace, and must not make the access of this cluster that of all clusters or of the hub.
 func CheckCluster(name string) error {
-	switch name {
-	case "managed-clusters":
-		return fmt.Errorf("the name %q is reserved: the group of this cluster would be the group that all clusters are "+
-			"in; create the cluster under another name", name)
-	case "registration", "work":
-		return fmt.Errorf("the name %q is reserved: the ClusterRole of this cluster would be the ClusterRole %s that all "+
-			"clusters share; create the cluster under another name", name, RolePrefixCluster+name)
-	case metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, NamespaceHub, NamespaceBootstrap:
-		return fmt.Errorf("the name %q is reserved: the namespace of this cluster would be one that the hub itself works "+
-			"in; create the cluster under another name", name)
+	if slices.Contains(ReservedClusters(), name) {
+		return fmt.Errorf("the name %q is reserved: %s; create the cluster under another name", name, reservedFor(name))
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("the name %q cannot be the name of the namespace of this cluster: %s; create the cluster under "+
 			"another name", name, strings.Join(problems, "; "))
 	}
 	return nil
+}
+
+// reservedFor says what a reserved name stands for.
+func reservedFor(name string) string {
+	switch name {
+	case "managed-clusters":
+		return "the group of this cluster would be the group that all clusters are in"
+	case "registration", "work":
+		return "the ClusterRole of this cluster would be the ClusterRole " + RolePrefixCluster + name +
+			" that all clusters share"
+	}
+	return "the namespace of this cluster would be one that the hub itself works in"
 }
 
 // RolePrefixHub starts the names of the roles of the hub manager itself.

@@ -46,6 +46,15 @@ const (
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
 
+	// AnnotationAcceptedOn on a ManagedCluster says since when the hub knows that the cluster was accepted, RFC 3339. It
+	// is never taken off, so that the hub remembers, after a person denied the cluster, that it is no new one. Only who
+	// may accept the cluster may change it (manifests/hub/policies/clusters.yaml). It is Spokelet's own addition.
+	AnnotationAcceptedOn = "cluster.spokelet.io/accepted-on"
+	// AnnotationAutoAcceptedOn on a ManagedCluster says when the hub accepted it without a person, RFC 3339. It is never
+	// taken off, and guarded like AnnotationAcceptedOn once the cluster exists. A cluster that has it is never accepted
+	// without a person again.
+	AnnotationAutoAcceptedOn = "open-cluster-management.io/automatically-accepted-on"
+
 	// AnnotationHealthProbe on an AddOnTemplate chooses how the health of its add-on is told: "Lease" means that the
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
 	// own addition, see docs/adr/0006-template-health.md.

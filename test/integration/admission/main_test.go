@@ -1,5 +1,7 @@
-// Package admission_test runs the hub manager with its webhook on a real control plane, as the service account that
-// manifests/ ships, and writes ManagedClusters as users of different rights.
+// Package admission_test runs a default installation of the hub on a real control plane: what manifests/ ships, and the
+// hub manager as its service account, without a certificate for its webhook. It writes ManagedClusters and
+// ManifestWorks as users of different rights, and looks at what the hub manager says when the policies are not in
+// force.
 package admission_test
 
 import (
@@ -10,14 +12,21 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/manager"
@@ -28,6 +37,10 @@ const (
 	patience = 30 * time.Second
 	// tick is how often a test looks.
 	tick = 50 * time.Millisecond
+	// setLabel puts a cluster into a set.
+	setLabel = "cluster.open-cluster-management.io/clusterset"
+	// trustedUser is the one user whose certificate requests let new clusters in.
+	trustedUser = "trusted-bootstrap@example.com"
 )
 
 // shared is what all tests of the package use.
@@ -53,27 +66,18 @@ func setUp(ctx context.Context) (func(), error) {
 		plane.Stop()
 	}
 	shared.plane = plane
-	if err := plane.Apply(ctx, manifests.Hub()...); err != nil {
+	if err := plane.Apply(ctx, append(manifests.CRDs(), manifests.Hub()...)...); err != nil {
 		return stop, err
 	}
 	if shared.admin, err = newClient(plane.Admin()); err != nil {
 		return stop, err
 	}
-	if shared.config, err = configure(ctx, plane); err != nil {
+	if shared.config, err = manager.Configure(ctx, plane); err != nil {
 		return stop, err
 	}
+	shared.config.AutoApprovedCSRUsers = []string{trustedUser}
 	startHub(ctx)
-	return stop, untilServed(ctx)
-}
-
-// configure prepares a hub manager that serves its webhook.
-func configure(ctx context.Context, plane *sandbox.ControlPlane) (hub.Config, error) {
-	config, err := manager.Configure(ctx, plane)
-	if err != nil {
-		return hub.Config{}, err
-	}
-	config.InstallCRDs = true
-	return config, manager.ServeWebhook(plane, &config)
+	return stop, untilInForce(ctx)
 }
 
 // startHub runs the hub manager in this process until shared.stopHub is called.
@@ -82,19 +86,18 @@ func startHub(ctx context.Context) {
 	shared.stopHub = func() { stop(); shared.stopHub = nil }
 }
 
-// untilServed waits until a cluster that would be created is completed and checked.
-func untilServed(ctx context.Context) error {
+// untilInForce waits until the policies on clusters are in force, which an API server needs a moment for.
+func untilInForce(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
-		cluster, bad := named("probe"), named("managed-clusters")
-		err := shared.admin.Create(ctx, cluster, client.DryRunAll)
-		if err == nil && cluster.Labels[setLabel] == "default" && shared.admin.Create(ctx, bad, client.DryRunAll) != nil {
+		err := shared.admin.Create(ctx, named("managed-clusters"), client.DryRunAll)
+		if apierrors.IsInvalid(err) {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the admission is not served: %w", err)
+			return fmt.Errorf("the policies are not in force: %w", err)
 		}
 		<-ticker.C
 	}
@@ -102,7 +105,7 @@ func untilServed(ctx context.Context) error {
 
 func newClient(cfg *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.Install, workv1.Install} {
 		utilruntime.Must(add(scheme))
 	}
 	return client.New(cfg, client.Options{Scheme: scheme})
@@ -121,5 +124,152 @@ func eventually(t *testing.T, holds func() error) {
 		}
 		require.True(t, time.Now().Before(deadline), "still not so after %s: %v", patience, err)
 		<-ticker.C
+	}
+}
+
+func named(name string) *clusterv1.ManagedCluster {
+	return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func inSet(name, set string) *clusterv1.ManagedCluster {
+	cluster := named(name)
+	cluster.Labels = map[string]string{setLabel: set}
+	return cluster
+}
+
+// as returns a client of some user.
+func as(t *testing.T, name string, groups ...string) client.Client {
+	t.Helper()
+	cfg, err := shared.plane.User(name, groups...)
+	require.NoError(t, err)
+	c, err := newClient(cfg)
+	require.NoError(t, err)
+	return c
+}
+
+// account returns a client of a ServiceAccount that is shipped.
+func account(t *testing.T, namespace, name string) client.Client {
+	t.Helper()
+	cfg, err := shared.plane.ServiceAccount(t.Context(), namespace, name)
+	require.NoError(t, err)
+	c, err := newClient(cfg)
+	require.NoError(t, err)
+	return c
+}
+
+// agent returns a client of the agent of a cluster, once it may read its cluster.
+func agent(t *testing.T, cluster string) client.Client {
+	t.Helper()
+	c := as(t, csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.ClusterGroupIAM(cluster))
+	eventually(t, func() error { return c.Get(t.Context(), types.NamespacedName{Name: cluster}, named("")) })
+	return c
+}
+
+// bootstrap returns a client of the ServiceAccount with which clusters join.
+func bootstrap(t *testing.T) client.Client {
+	t.Helper()
+	return account(t, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
+}
+
+// user returns a client of a user who may create and change any ManagedCluster, and has the given rights besides.
+func user(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Client {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test:" + name}, Rules: append([]rbacv1.PolicyRule{{
+		APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"},
+		Verbs: []string{"get", "create", "update", "patch", "delete"},
+	}}, rules...)}
+	require.NoError(t, shared.admin.Create(t.Context(), role))
+	require.NoError(t, shared.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}))
+	require.NoError(t, client.IgnoreAlreadyExists(shared.admin.Create(t.Context(), named("known"))))
+	c := as(t, name)
+	// The authorizer of the API server learns of new roles by a watch.
+	eventually(t, func() error { return c.Get(t.Context(), types.NamespacedName{Name: "known"}, named("")) })
+	return c
+}
+
+func join(sets ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"},
+		ResourceNames: sets, Verbs: []string{"create"},
+	}
+}
+
+func accept(clusters ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{"register.open-cluster-management.io"}, Resources: []string{"managedclusters/accept"},
+		ResourceNames: clusters, Verbs: []string{"update"},
+	}
+}
+
+// create creates a cluster as an administrator, and deletes it at the end of the test.
+func create(t *testing.T, cluster *clusterv1.ManagedCluster) {
+	t.Helper()
+	require.NoError(t, shared.admin.Create(t.Context(), cluster))
+	remove(t, cluster)
+}
+
+// remove deletes a cluster at the end of a test.
+func remove(t *testing.T, cluster *clusterv1.ManagedCluster) {
+	t.Helper()
+	t.Cleanup(func() {
+		require.NoError(t, client.IgnoreNotFound(shared.admin.Delete(context.WithoutCancel(t.Context()), cluster)))
+	})
+}
+
+// change changes a cluster until nobody else was faster, and returns how the last try ended.
+func change(t *testing.T, c client.Client, name string, edit func(*clusterv1.ManagedCluster)) error {
+	t.Helper()
+	var last error
+	eventually(t, func() error {
+		cluster := read(t, name)
+		edit(cluster)
+		last = c.Update(t.Context(), cluster)
+		if apierrors.IsConflict(last) {
+			return last
+		}
+		return nil
+	})
+	return last
+}
+
+func read(t *testing.T, name string) *clusterv1.ManagedCluster {
+	t.Helper()
+	var cluster clusterv1.ManagedCluster
+	require.NoError(t, shared.admin.Get(t.Context(), types.NamespacedName{Name: name}, &cluster))
+	return &cluster
+}
+
+// becomes waits until something holds of a cluster.
+func becomes(t *testing.T, name string, holds func(*clusterv1.ManagedCluster) bool) {
+	t.Helper()
+	eventually(t, func() error {
+		if cluster := read(t, name); !holds(cluster) {
+			return fmt.Errorf("the cluster is %+v", cluster)
+		}
+		return nil
+	})
+}
+
+// forbidden requires that a policy refused a write for want of a right, with these words.
+func forbidden(t *testing.T, err error, policy string, says ...string) {
+	t.Helper()
+	refused(t, err, apierrors.IsForbidden, policy, says...)
+}
+
+// invalid requires that a policy refused a write that nobody may make, with these words.
+func invalid(t *testing.T, err error, policy string, says ...string) {
+	t.Helper()
+	refused(t, err, apierrors.IsInvalid, policy, says...)
+}
+
+func refused(t *testing.T, err error, kind func(error) bool, policy string, says ...string) {
+	t.Helper()
+	require.True(t, kind(err), "%v", err)
+	for _, words := range append(says, "ValidatingAdmissionPolicy '"+policy+"'") {
+		require.ErrorContains(t, err, words)
 	}
 }

@@ -141,23 +141,6 @@ func TestAClusterThatWasNeverAcceptedGetsNothing(t *testing.T) {
 	assert.Empty(t, getCluster(t, name).Status.Conditions)
 }
 
-func TestReservedNamesAreRefused(t *testing.T) {
-	for _, name := range []string{"managed-clusters", "work", "registration", "kube-system", "a.b"} {
-		t.Run(name, func(t *testing.T) {
-			createCluster(t, name, true)
-			expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "Error")
-			message := meta.FindStatusCondition(getCluster(t, name).Status.Conditions,
-				clusterv1.ManagedClusterConditionHubAccepted).Message
-			assert.Contains(t, message, "another name")
-			require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
-			gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
-		})
-	}
-	var role rbacv1.ClusterRole
-	require.NoError(t, shared.admin.Get(t.Context(),
-		client.ObjectKey{Name: "open-cluster-management:managedcluster:work"}, &role), "the shared role must survive")
-}
-
 func TestAccessThatIsTamperedWithIsRepaired(t *testing.T) {
 	const name = "tampered"
 	createCluster(t, name, true)

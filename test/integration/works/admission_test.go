@@ -25,13 +25,30 @@ func (w *world) filled(name string, manifests ...string) *workv1.ManifestWork {
 	return work
 }
 
-// checked waits until what is written is checked, which begins when the hub manager has told the API server.
+// checked waits until what is written is checked: by the webhook, when the hub manager has told the API server, and by
+// the policies, when the API server has put them into force.
 func (w *world) checked() {
 	w.Helper()
+	nobody := w.author(w.cluster + "-nobody")
 	require.Eventually(w, func() bool {
-		return shared.admin.Create(w.Context(), w.filled("empty"), client.DryRunAll) != nil
+		return shared.admin.Create(w.Context(), w.filled("empty"), client.DryRunAll) != nil &&
+			nobody.Create(w.Context(), w.filled("empty", goodManifest), client.DryRunAll) != nil
 	}, patience, tick)
 }
+
+// forbidden requires that a policy refused a write, with these words.
+func (w *world) forbidden(err error, policy string, says ...string) {
+	w.Helper()
+	require.True(w, apierrors.IsForbidden(err), "%v", err)
+	for _, words := range append(says, "ValidatingAdmissionPolicy '"+policy+"'") {
+		require.ErrorContains(w, err, words)
+	}
+}
+
+const (
+	executors       = "manifestwork-executors.spokelet.io"
+	withoutExecutor = "manifestworks-without-executor.spokelet.io"
+)
 
 // author is a user who may write works of the cluster, and has the rights besides.
 func (w *world) author(name string, rules ...rbacv1.PolicyRule) client.Client {
@@ -88,6 +105,7 @@ func TestAWorkThatCannotBeIsRefused(t *testing.T) {
 }
 
 // Row: work 6.3 webhook: nil executor without permission
+// Row: work 6.1 WH tests: executor nil/set/unchanged/changed/extra
 func TestAnExecutorTakesTheRightToExecuteAsIt(t *testing.T) {
 	w := newWorld(t)
 	w.checked()
@@ -105,16 +123,14 @@ func TestAnExecutorTakesTheRightToExecuteAsIt(t *testing.T) {
 	})
 	work := with("hers", "deployer")
 	require.NoError(t, ann.Create(t.Context(), work))
-	err := ann.Create(t.Context(), with("not-hers", "admin"))
-	require.True(t, apierrors.IsBadRequest(err), "%v", err)
-	assert.Contains(t, err.Error(), "takes the verb execute-as")
+	w.forbidden(ann.Create(t.Context(), with("not-hers", "admin")), executors,
+		"may not have ManifestWorks in namespace "+w.cluster+" applied as system:serviceaccount:apps:admin",
+		`resourceNames: ["system:serviceaccount:apps:admin"], verbs: [execute-as]`)
 
 	bob := w.author(w.cluster + "-bob")
-	err = bob.Create(t.Context(), with("not-his", "deployer"))
-	require.True(t, apierrors.IsBadRequest(err), "%v", err)
-	err = bob.Create(t.Context(), w.filled("plain", goodManifest))
-	require.True(t, apierrors.IsBadRequest(err), "a work without an executor has the rights of the agent: %v", err)
-	assert.Contains(t, err.Error(), "system:serviceaccount::klusterlet-work-sa")
+	w.forbidden(bob.Create(t.Context(), with("not-his", "deployer")), executors)
+	w.forbidden(bob.Create(t.Context(), w.filled("plain", goodManifest)), withoutExecutor,
+		"system:serviceaccount::klusterlet-work-sa", shippedRole)
 	eve := w.author(w.cluster+"-eve", rbacv1.PolicyRule{
 		APIGroups: []string{workv1.GroupName}, Resources: []string{"manifestworks"}, Verbs: []string{"execute-as"},
 		ResourceNames: []string{"system:serviceaccount::klusterlet-work-sa"},
@@ -123,7 +139,14 @@ func TestAnExecutorTakesTheRightToExecuteAsIt(t *testing.T) {
 	require.NoError(t, bob.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 	work.Labels = map[string]string{"by": "bob"}
 	require.NoError(t, bob.Update(t.Context(), work), "the executor stays")
-	work.Spec.Executor.Subject.ServiceAccount.Name = "admin"
-	err = bob.Update(t.Context(), work)
-	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	changed := work.DeepCopy()
+	changed.Spec.Executor.Subject.ServiceAccount.Name = "admin"
+	w.forbidden(bob.Update(t.Context(), changed), executors, "applied as system:serviceaccount:apps:admin")
+	w.forbidden(ann.Update(t.Context(), changed), executors, "applied as system:serviceaccount:apps:admin")
+	none := work.DeepCopy()
+	none.Spec.Executor = nil
+	w.forbidden(bob.Update(t.Context(), none), withoutExecutor)
+	require.NoError(t, eve.Update(t.Context(), none))
+	none.Labels["by"] = "eve"
+	require.NoError(t, bob.Update(t.Context(), none), "none stays none")
 }

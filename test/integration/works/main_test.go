@@ -55,6 +55,7 @@ func start(ctx context.Context) (func(), error) {
 	shared.plane = plane
 	docs := append(manifests.SpokeCRDs(), manifests.Klusterlet()...)
 	docs = append(docs, manifests.CRDs()...)
+	docs = append(docs, manifests.WorksWithoutExecutor()...)
 	if err := plane.Apply(ctx, append(docs, manifests.Hub()...)...); err != nil {
 		return plane.Stop, err
 	}
@@ -73,7 +74,7 @@ func startHub(ctx context.Context, plane *sandbox.ControlPlane) error {
 	if err != nil {
 		return err
 	}
-	config.InstallCRDs, config.LeaderElect, config.NilExecutorValidating = true, true, true
+	config.InstallCRDs, config.LeaderElect = true, true
 	if err := manager.ServeWebhook(plane, &config); err != nil {
 		return err
 	}

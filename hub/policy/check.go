@@ -1,0 +1,164 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// poll is the time between two looks at the policies.
+	poll = 200 * time.Millisecond
+	// probed is the policy that must refuse the probe.
+	probed = "hub-manager-tokens.spokelet.io"
+)
+
+// Checker looks at the policies of a hub in the name of the hub manager.
+type Checker struct {
+	// Client has no cache. It reads the policies that Policies names.
+	Client client.Client
+	// Policies returns the policies for a hub manager that runs under a ServiceAccount, as YAML files.
+	Policies func(namespace, name string) [][]byte
+	// Patience is how long Wait asks again; with 0 it asks once.
+	Patience time.Duration
+}
+
+// Wait returns nil when the policies are in force, or an error that names each that is not and says what to do about
+// it.
+func (c *Checker) Wait(ctx context.Context) error {
+	logger := ctrl.LoggerFrom(ctx).WithName("hub.policy")
+	user, err := c.whoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	namespace, name, ok := serviceAccount(user)
+	if !ok {
+		return fmt.Errorf("the hub manager runs as user %q, which is no ServiceAccount, and the admission policies of the "+
+			"hub bound ServiceAccounts only: run it as one, or with --require-policies=false where that does not matter, as in "+
+			"development", user)
+	}
+	want, err := parse(c.Policies(namespace, name))
+	if err != nil {
+		return err
+	}
+	found := c.look(ctx, want, namespace, name)
+	if len(found) > 0 && c.Patience > 0 {
+		logger.Info("waiting until the admission policies of the hub are in force", "problems", found)
+		// The only error is the end of the time, which the problems explain.
+		_ = wait.PollUntilContextTimeout(ctx, poll, c.Patience, false, func(ctx context.Context) (bool, error) {
+			if again := c.look(ctx, want, namespace, name); ctx.Err() == nil {
+				found = again
+			}
+			return len(found) == 0, nil
+		})
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("waiting for the admission policies of the hub: %w", ctx.Err())
+	case len(found) == 0:
+		logger.Info("the admission policies of the hub are in force", "serviceAccount", user)
+		return nil
+	}
+	return errors.New(explain(found, namespace, name))
+}
+
+// explain says what is not in force and what to do.
+func explain(found []string, namespace, name string) string {
+	return fmt.Sprintf("the admission policies of the hub are not in force:\n  - %s\napply them with\n"+
+		"  spokelet-hub --print-policies --namespace=%s --service-account=%s | kubectl apply -f -\nor, under the names that "+
+		"are shipped, with\n  kubectl apply -k manifests/hub/policies\n(--require-policies=false starts without them, and "+
+		"then nothing bounds those who let clusters join, agents, and the hub manager itself)",
+		strings.Join(found, "\n  - "), namespace, name)
+}
+
+// whoAmI returns the user as whom the API server knows the hub manager.
+func (c *Checker) whoAmI(ctx context.Context) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Client.Create(ctx, review); err != nil {
+		return "", fmt.Errorf("asking the API server who the hub manager is: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// look says what is not in force, the probe last: it tells something only when all else is right.
+func (c *Checker) look(ctx context.Context, want set, namespace, name string) []string {
+	have, found := c.read(ctx, want)
+	if len(found) > 0 {
+		return found
+	}
+	if found = problems(want, have); len(found) > 0 {
+		return found
+	}
+	if problem := c.probe(ctx, namespace, name); problem != "" {
+		return []string{problem}
+	}
+	return nil
+}
+
+// read reads the policies and bindings that exist of the wanted ones, and says which could not be read.
+func (c *Checker) read(ctx context.Context, want set) (set, []string) {
+	have := newSet()
+	var unread []string
+	for name := range want.policies {
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		switch problem, exists := c.get(ctx, name, policy); {
+		case problem != "":
+			unread = append(unread, problem)
+		case exists:
+			have.policies[name] = policy
+		}
+	}
+	for name := range want.bindings {
+		binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+		switch problem, exists := c.get(ctx, name, binding); {
+		case problem != "":
+			unread = append(unread, problem)
+		case exists:
+			have.bindings[name] = binding
+		}
+	}
+	slices.Sort(unread)
+	return have, slices.Compact(unread)
+}
+
+// get reads one object, and says why it could not be read.
+func (c *Checker) get(ctx context.Context, name string, into client.Object) (problem string, exists bool) {
+	err := c.Client.Get(ctx, client.ObjectKey{Name: name}, into)
+	switch {
+	case err == nil:
+		return "", true
+	case meta.IsNoMatchError(err):
+		return "this API server serves no ValidatingAdmissionPolicies of version v1; Kubernetes does from 1.30 on", false
+	case apierrors.IsNotFound(err):
+		return "", false
+	}
+	return fmt.Sprintf("reading %T %s: %v", into, name, err), false
+}
+
+// probe asks for a token of our own, which is never made: the policy that forbids it must refuse the dry run.
+func (c *Checker) probe(ctx context.Context, namespace, name string) string {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	err := c.Client.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{}, client.DryRunAll)
+	switch {
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), probed):
+		return ""
+	case err == nil:
+		return "the API server does not ask ValidatingAdmissionPolicy " + probed + " yet: it allowed the dry run of a " +
+			"token request by the hub manager"
+	}
+	return fmt.Sprintf("ValidatingAdmissionPolicy %s was to refuse the dry run of a token request by the hub manager, "+
+		"which ended with: %v", probed, err)
+}

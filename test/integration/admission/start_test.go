@@ -1,0 +1,247 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/hub"
+	"github.com/spokelet/spokelet/hub/policy"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
+)
+
+// obsolete is the name of the webhook configurations of earlier versions.
+const obsolete = "managedclusters.admission.spokelet.io"
+
+// leave applies webhook configurations as an earlier version did, whose server is gone.
+func leave(t *testing.T) {
+	t.Helper()
+	address, fail, none := "https://127.0.0.1:1/validate", admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
+	at := admissionregistrationv1.WebhookClientConfig{URL: &address}
+	rules := []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{"cluster.open-cluster-management.io"}, APIVersions: []string{"v1"},
+			Resources: []string{"managedclusters"},
+		},
+	}}
+	meta := metav1.ObjectMeta{Name: obsolete}
+	for _, configuration := range []client.Object{
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{{
+				Name: "complete." + obsolete, ClientConfig: at, Rules: rules, FailurePolicy: &fail, SideEffects: &none,
+				AdmissionReviewVersions: []string{"v1"},
+			}},
+		},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+				Name: "check." + obsolete, ClientConfig: at, Rules: rules, FailurePolicy: &fail, SideEffects: &none,
+				AdmissionReviewVersions: []string{"v1"},
+			}},
+		},
+	} {
+		require.NoError(t, shared.admin.Create(t.Context(), configuration))
+	}
+}
+
+// kubeconfig writes the kubeconfig of an administrator.
+func kubeconfig(t *testing.T) string {
+	t.Helper()
+	content, err := shared.plane.Kubeconfig(shared.plane.Admin())
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+// checker looks at the policies as a ServiceAccount of the namespace of the hub manager, once.
+func checker(t *testing.T, name string) *policy.Checker {
+	t.Helper()
+	return &policy.Checker{
+		Client: account(t, names.NamespaceHub, name),
+		Policies: func(namespace, name string) [][]byte {
+			return manifests.PoliciesFor(namespace, name, names.ServiceAccountAddons)
+		},
+	}
+}
+
+// restored has the shipped policies in force again at the end of a test.
+func restored(t *testing.T) {
+	t.Helper()
+	again := checker(t, names.ServiceAccountManager)
+	again.Patience = patience
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		// To apply a binding does not take away what others put into it.
+		require.NoError(t, client.IgnoreNotFound(shared.admin.Delete(ctx,
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: clusters}})))
+		require.NoError(t, shared.plane.Apply(ctx, manifests.Policies()...))
+		require.NoError(t, untilInForce(ctx))
+		require.NoError(t, again.Wait(ctrl.LoggerInto(ctx, logr.Discard())))
+	})
+}
+
+// editBinding changes the binding of the policy of clusters.
+func editBinding(t *testing.T, edit func(*admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec)) {
+	t.Helper()
+	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	require.NoError(t, shared.admin.Get(t.Context(), types.NamespacedName{Name: clusters}, &binding))
+	edit(&binding.Spec)
+	require.NoError(t, shared.admin.Update(t.Context(), &binding))
+}
+
+func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
+	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())
+	shipped := checker(t, names.ServiceAccountManager)
+	shipped.Patience = patience
+	require.NoError(t, shipped.Wait(ctx), "everything is in force")
+
+	for sentence, tc := range map[string]struct {
+		spoil func(*testing.T)
+		says  string
+	}{
+		"a policy is missing": {func(t *testing.T) {
+			t.Helper()
+			require.NoError(t, shared.admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+				ObjectMeta: metav1.ObjectMeta{Name: clusters},
+			}))
+		}, "ValidatingAdmissionPolicy " + clusters + " is missing"},
+		"a binding is missing": {func(t *testing.T) {
+			t.Helper()
+			require.NoError(t, shared.admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: clusters},
+			}))
+		}, "ValidatingAdmissionPolicyBinding " + clusters + " is missing"},
+		"policies are for another account": {func(t *testing.T) {
+			t.Helper()
+			other := manifests.PoliciesFor(names.NamespaceHub, "other", names.ServiceAccountAddons)
+			require.NoError(t, shared.plane.Apply(t.Context(), other...))
+		}, "hub-manager-tokens.spokelet.io was written for system:serviceaccount:open-cluster-management-hub:other; " +
+			"the hub manager needs it for system:serviceaccount:open-cluster-management-hub:spokelet-hub"},
+		"a binding only audits": {func(t *testing.T) {
+			t.Helper()
+			editBinding(t, func(s *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec) {
+				s.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}
+			})
+		}, "ValidatingAdmissionPolicyBinding " + clusters + " does not deny"},
+		"a binding leaves objects out": {func(t *testing.T) {
+			t.Helper()
+			editBinding(t, func(s *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec) {
+				s.MatchResources = &admissionregistrationv1.MatchResources{
+					ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"guard": "me"}},
+				}
+			})
+		}, "is narrowed by matchResources"},
+		"a policy fails open": {func(t *testing.T) {
+			t.Helper()
+			var p admissionregistrationv1.ValidatingAdmissionPolicy
+			require.NoError(t, shared.admin.Get(t.Context(), types.NamespacedName{Name: clusters}, &p))
+			ignore := admissionregistrationv1.Ignore
+			p.Spec.FailurePolicy = &ignore
+			require.NoError(t, shared.admin.Update(t.Context(), &p))
+		}, "differs from the one that this version ships, in spec.failurePolicy"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			restored(t)
+			tc.spoil(t)
+			err := checker(t, names.ServiceAccountManager).Wait(ctx)
+			require.ErrorContains(t, err, tc.says)
+			require.ErrorContains(t, err, "spokelet-hub --print-policies --namespace=open-cluster-management-hub "+
+				"--service-account=spokelet-hub | kubectl apply -f -")
+		})
+	}
+}
+
+// TestTheHubManagerWaitsUntilThePoliciesAreInForce starts it before somebody applies a policy.
+func TestTheHubManagerWaitsUntilThePoliciesAreInForce(t *testing.T) {
+	restored(t)
+	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())
+	require.NoError(t, shared.admin.Delete(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: clusters},
+	}))
+	waiting := checker(t, names.ServiceAccountManager)
+	waiting.Patience = patience
+	ended := make(chan error, 1)
+	go func() { ended <- waiting.Wait(ctx) }()
+	require.NoError(t, shared.plane.Apply(ctx, manifests.Policies()...))
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(2 * patience):
+		require.Fail(t, "it does not end")
+	}
+}
+
+// TestAdmissionThatAsksNoPolicyIsNoticed plays an account whose objects all look right, which no policy refuses.
+func TestAdmissionThatAsksNoPolicyIsNoticed(t *testing.T) {
+	const name = "unbounded"
+	require.NoError(t, shared.admin.Create(t.Context(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: names.NamespaceHub, Name: name},
+	}))
+	require.NoError(t, shared.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "open-cluster-management:spokelet-hub",
+		},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: names.NamespaceHub, Name: name}},
+	}))
+	unbounded := checker(t, name)
+	unbounded.Policies = func(string, string) [][]byte { return nil }
+	eventually(t, func() error {
+		err := unbounded.Wait(ctrl.LoggerInto(t.Context(), logr.Discard()))
+		require.ErrorContains(t, err, "hub-manager-tokens.spokelet.io")
+		if strings.Contains(err.Error(), "cannot create resource") {
+			return err // The authorizer of the API server learns of new bindings by a watch.
+		}
+		require.ErrorContains(t, err, "it allowed the dry run of a token request")
+		return nil
+	})
+}
+
+// TestAHubManagerThatIsNoServiceAccountSaysSo runs it as an administrator does who tries it out.
+func TestAHubManagerThatIsNoServiceAccountSaysSo(t *testing.T) {
+	config := shared.config
+	config.Kubeconfig = kubeconfig(t)
+	err := hub.Run(ctrl.LoggerInto(t.Context(), logr.Discard()), config)
+	require.ErrorContains(t, err, "which is no ServiceAccount")
+	require.ErrorContains(t, err, "--require-policies=false")
+}
+
+// TestWebhooksOfEarlierVersionsAreRemoved leaves what an earlier version applied: until the hub manager starts, nobody
+// can write a cluster.
+func TestWebhooksOfEarlierVersionsAreRemoved(t *testing.T) {
+	shared.stopHub()
+	leave(t)
+	eventually(t, func() error {
+		err := shared.admin.Create(t.Context(), named("left-behind"), client.DryRunAll)
+		require.False(t, err != nil && !apierrors.IsInternalError(err), "%v", err)
+		if err == nil {
+			return errors.New("the webhook is not asked yet")
+		}
+		return nil
+	})
+	startHub(context.WithoutCancel(t.Context()))
+	eventually(t, func() error { return shared.admin.Create(t.Context(), named("left-behind"), client.DryRunAll) })
+	for _, configuration := range []client.Object{
+		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
+	} {
+		err := shared.admin.Get(t.Context(), types.NamespacedName{Name: obsolete}, configuration)
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+	}
+}
