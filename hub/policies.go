@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/policy"
 )
@@ -20,6 +21,7 @@ func checkPolicies(ctx context.Context, c Config, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	tellExcess(ctx, c, reader)
 	checker := policy.Checker{Client: reader, Policies: policiesFor}
 	if c.RequirePolicies {
 		checker.Patience = policyPatience
@@ -30,4 +32,19 @@ func checkPolicies(ctx context.Context, c Config, cfg *rest.Config) error {
 			"warning", err.Error())
 	}
 	return nil
+}
+
+// tellExcess logs when the account of add-ons holds rights that no add-on needs: whatever it holds counts as consent.
+func tellExcess(ctx context.Context, c Config, reader client.Client) {
+	logger := ctrl.LoggerFrom(ctx).WithName("hub.policy")
+	user := addOnsUser(c.Namespace)
+	found, err := policy.Excess(ctx, reader, user)
+	switch {
+	case err != nil:
+		logger.Error(err, "it is not known whether too much was granted for add-ons")
+	case len(found) > 0:
+		logger.Info("WARNING: this account was granted rights that no add-on needs, and templates may have them handed on; "+
+			"on a hub that comes from OCM, delete the ClusterRoleBindings of its add-on manager to this account",
+			"user", user, "rights", found)
+	}
 }

@@ -98,12 +98,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 // administrators granted for add-ons and nothing else (docs/adr/0024-consent.md). Its groups are for the API server to add.
 func newAddOnsClient(mgr ctrl.Manager, namespace string) (client.Client, error) {
 	cfg := rest.CopyConfig(mgr.GetConfig())
-	cfg.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + namespace + ":" + names.ServiceAccountAddons,
-	}
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: addOnsUser(namespace)}
 	c, err := client.New(cfg, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("building the client that acts as ServiceAccount %s: %w", names.ServiceAccountAddons, err)
 	}
 	return c, nil
+}
+
+// addOnsUser is the user name of the account of add-ons.
+func addOnsUser(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":" + names.ServiceAccountAddons
 }

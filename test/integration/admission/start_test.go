@@ -3,13 +3,16 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -244,4 +247,36 @@ func TestWebhooksOfEarlierVersionsAreRemoved(t *testing.T) {
 		err := shared.admin.Get(t.Context(), types.NamespacedName{Name: obsolete}, configuration)
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 	}
+}
+
+func TestWhatWasGrantedTooMuchForAddOnsIsSaid(t *testing.T) {
+	user := "system:serviceaccount:" + names.NamespaceHub + ":" + names.ServiceAccountAddons
+	manager := account(t, names.NamespaceHub, names.ServiceAccountManager)
+	found, err := policy.Excess(t.Context(), manager, user)
+	require.NoError(t, err)
+	assert.Empty(t, found, "as it is shipped")
+
+	// As OCM's installation has it.
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test:of-ocm"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, Verbs: []string{"approve", "sign"}},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "test:of-ocm"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "test:of-ocm"},
+		Subjects: []rbacv1.Subject{
+			{Kind: "ServiceAccount", Namespace: names.NamespaceHub, Name: names.ServiceAccountAddons},
+		},
+	}
+	for _, object := range []client.Object{role, binding} {
+		require.NoError(t, shared.admin.Create(t.Context(), object))
+		t.Cleanup(func() { assert.NoError(t, shared.admin.Delete(context.WithoutCancel(t.Context()), object)) })
+	}
+	eventually(t, func() error {
+		found, err := policy.Excess(t.Context(), manager, user)
+		if err == nil && !slices.Equal(found, []string{"create serviceaccounts/token", "approve signers"}) {
+			err = fmt.Errorf("it says %q", found)
+		}
+		return err
+	})
 }
