@@ -35,8 +35,8 @@ func CheckServes(secret *corev1.Secret, use Use) error {
 		return fmt.Errorf("CA Secret %s serves the signers %s, and not %s: whoever owns it can change that by: %s", where,
 			quote(signers), quote(use.Signer), annotate(names.AnnotationSigners, "SIGNER,..."))
 	case !named && use.Home != secret.Namespace && len(use.Rivals) > 0:
-		return fmt.Errorf("CA Secret %s does not say whom it serves, and is named by %s, too: whoever owns it can say so by: %s",
-			where, quote(strings.Join(use.Rivals, ", ")), annotate(names.AnnotationSigners, "SIGNER,..."))
+		return fmt.Errorf("CA Secret %s does not say whom it serves, and is named by %s, too: whoever owns it can say so "+
+			"by: %s", where, quote(strings.Join(use.Rivals, ", ")), annotate(names.AnnotationSigners, "SIGNER,..."))
 	}
 	addons, named := secret.Annotations[names.AnnotationSignerAddons]
 	if named && !slices.Contains(listed(addons), use.Addon) {

@@ -12,7 +12,7 @@ import (
 )
 
 // builtInSigners are the signers of Kubernetes, and names that look like them.
-var builtInSigners = []string{ //nolint:gochecknoglobals // a table of test data
+var builtInSigners = []string{
 	certificatesv1.KubeAPIServerClientSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName,
 	certificatesv1.KubeletServingSignerName, "kubernetes.io/legacy-unknown", "kubernetes.io/kube-apiserver-serving",
 	"kubernetes.io/anything-new", "sub.kubernetes.io/x", "k8s.io/x", "node.k8s.io/x", "coordination.k8s.io/pods",

@@ -95,7 +95,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 }
 
 // newAddOnsClient returns a client without a cache that acts in the name of the account of add-ons, which holds what
-// administrators granted for add-ons and nothing else (docs/adr/0024-consent.md). Its groups are for the API server to add.
+// administrators granted for add-ons and nothing else (docs/adr/0024-consent.md). Its groups are for the API server to
+// add.
 func newAddOnsClient(mgr ctrl.Manager, namespace string) (client.Client, error) {
 	cfg := rest.CopyConfig(mgr.GetConfig())
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: addOnsUser(namespace)}

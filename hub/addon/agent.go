@@ -44,8 +44,8 @@ type Agent interface {
 type SigningCA struct {
 	// Secret is the Secret on the hub that holds it, of type kubernetes.io/tls.
 	Secret types.NamespacedName
-	// Rivals are the definitions of other add-ons, or of other signers, that name the same Secret, in words. A Secret that
-	// does not say whom it serves serves nobody while there are any.
+	// Rivals are the definitions of other add-ons, or of other signers, that name the same Secret, in words. While there
+	// are any, the Secret must say whom it serves.
 	Rivals []string
 }
 

@@ -11,8 +11,9 @@
 //   - Is it accepted? Then it has a namespace, the access that registration.md 1.9 lists, and a lease.
 //   - Was it denied? Then its access shrinks to reading itself; access to ManifestWorks lingers until none is left.
 //   - Was nobody asked yet? Then it waits for a person, unless a certificate request for exactly this cluster by a user
-//     whom the hub trusts (Reconciler.Trust) vouches for it. It is accepted so once; a later denial stands, because every
-//     accepted cluster is annotated before its agent gets any access, and the agent may not change that (remember.go).
+//     whom the hub trusts (Reconciler.Trust) vouches for it. It is accepted so once; a later denial stands, because
+//     every accepted cluster is annotated before its agent gets any access, and the agent may not change that
+//     (remember.go).
 //   - Is it silent? At exactly the instant at which its lease expires, Available becomes Unknown, and then that of its
 //     add-ons. A stale lease in the cache is read again from the server first: a slow cache is no dead cluster.
 //   - Is its clock right? The renewTime that the agent wrote is compared with the instant at which the API server

@@ -61,7 +61,8 @@ func (a *agent) SigningCA(
 	return addon.SigningCA{Secret: secret, Rivals: Rivals(all, secret, addOn.Name, signerName, a.home)}, true, nil
 }
 
-// SharedPermissions implements addon.Agent. What a template asks for that does not exist or cannot be used is not known.
+// SharedPermissions implements addon.Agent. Where a template does not exist or cannot be used, what it asks for is not
+// known.
 func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, error) {
 	named, err := a.chooser.Named(ctx, a.management.Name)
 	if err != nil {

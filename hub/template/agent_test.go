@@ -185,7 +185,8 @@ func TestAgentWaitsOrRefuses(t *testing.T) {
 		"a status of the agent's own counts for nothing": {func(t *testing.T, w *world) {
 			t.Helper()
 			other := templateObject("other", "a", "x")
-			other.Object["spec"].(map[string]any)["registration"] = []any{map[string]any{"type": "Nonsense"}} //nolint:forcetypeassert // a map by construction
+			require.NoError(t, unstructured.SetNestedSlice(other.Object, []any{map[string]any{"type": "Nonsense"}},
+				"spec", "registration"))
 			w.configs.objects = append(w.configs.objects, other)
 			w.addOn.Status.ConfigReferences = []addonv1beta1.ConfigReference{{
 				ConfigGroupResource: confighash.Template(), DesiredConfig: &addonv1beta1.ConfigSpecHash{

@@ -72,8 +72,8 @@ func customSubject(stated *addonv1alpha1.Subject, standard addonv1beta1.BaseSubj
 	}
 }
 
-// SigningSecret returns the Secret of the certificate authority for a custom signer; false when the template does not name
-// the signer. A Secret without a namespace is in home, the namespace of the hub manager.
+// SigningSecret returns the Secret of the certificate authority for a custom signer; false when the template does not
+// name the signer. A Secret without a namespace is in home, the namespace of the hub manager.
 func SigningSecret(t *Template, signerName, home string) (types.NamespacedName, bool) {
 	for _, registration := range t.Registration {
 		custom := registration.CustomSigner

@@ -103,8 +103,8 @@ const (
 const (
 	// NamespaceHub is where the hub manager runs.
 	NamespaceHub = "open-cluster-management-hub"
-	// ServiceAccountManager is the identity of the hub manager in NamespaceHub. It holds what the hub manager needs for its
-	// own work. It is Spokelet's own addition.
+	// ServiceAccountManager is the identity of the hub manager in NamespaceHub. It holds what the hub manager needs for
+	// its own work. It is Spokelet's own addition.
 	ServiceAccountManager = "spokelet-hub"
 	// ServiceAccountAddons is the identity in NamespaceHub in whose name the hub manager binds the roles of add-ons and
 	// reads the Secrets of their CAs: the one that OCM's developer guide tells users to grant further rights to. It holds

@@ -233,18 +233,18 @@ func misusesOfAddOnBindings() map[string]misuse {
 
 func misusesOfRoles() map[string]misuse {
 	const prefix = "open-cluster-management:managedcluster:"
-	ref := func(kind, name string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	ref := func(name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 	}
 	own := rbacv1.PolicyRule{APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"}, Verbs: []string{"get"}}
 	clusterRole := func(name string, rules ...rbacv1.PolicyRule) attempt {
 		return create(&rbacv1.ClusterRole{ObjectMeta: in("", name), Rules: rules})
 	}
 	clusterBinding := func(name, role string, groups ...string) attempt {
-		return create(&rbacv1.ClusterRoleBinding{ObjectMeta: in("", name), RoleRef: ref("ClusterRole", role), Subjects: groupSubjects(groups...)})
+		return create(&rbacv1.ClusterRoleBinding{ObjectMeta: in("", name), RoleRef: ref(role), Subjects: groupSubjects(groups...)})
 	}
-	binding := func(namespace, name, kind, role string, groups ...string) attempt {
-		return create(&rbacv1.RoleBinding{ObjectMeta: in(namespace, name), RoleRef: ref(kind, role), Subjects: groupSubjects(groups...)})
+	binding := func(namespace, name, role string, groups ...string) attempt {
+		return create(&rbacv1.RoleBinding{ObjectMeta: in(namespace, name), RoleRef: ref(role), Subjects: groupSubjects(groups...)})
 	}
 	all := map[string]misuse{}
 	for sentence, try := range map[string]attempt{
@@ -264,12 +264,12 @@ func misusesOfRoles() map[string]misuse {
 		"a ClusterRoleBinding to another cluster":   clusterBinding(prefix+"cluster10", prefix+"cluster10", csr.ClusterGroup("cluster1")),
 		"a ClusterRoleBinding to all clusters":      clusterBinding(prefix+"managed-clusters", prefix+"managed-clusters", csr.GroupManagedClusters),
 		"a ClusterRoleBinding of the role of works": clusterBinding(prefix+"work", prefix+"work", csr.ClusterGroup("work")),
-		"a RoleBinding in kube-system":              binding("kube-system", prefix+"kube-system:work", "ClusterRole", prefix+"work", csr.ClusterGroup("kube-system")),
-		"a RoleBinding in its own namespace":        binding(names.NamespaceHub, prefix+names.NamespaceHub+":work", "ClusterRole", prefix+"work", csr.ClusterGroup(names.NamespaceHub)),
-		"a RoleBinding of any name":                 binding("cluster1", "mine", "ClusterRole", prefix+"work", csr.ClusterGroup("cluster1")),
-		"a RoleBinding to another cluster":          binding("cluster1", prefix+"cluster1:work", "ClusterRole", prefix+"work", csr.ClusterGroup("cluster10")),
-		"a RoleBinding of another role":             binding("cluster1", prefix+"cluster1:work", "ClusterRole", "open-cluster-management:spokelet-hub", csr.ClusterGroup("cluster1")),
-		"a RoleBinding of an add-on under its own name": binding("cluster1", "open-cluster-management:hello:clusterrole:x", "ClusterRole",
+		"a RoleBinding in kube-system":              binding("kube-system", prefix+"kube-system:work", prefix+"work", csr.ClusterGroup("kube-system")),
+		"a RoleBinding in its own namespace":        binding(names.NamespaceHub, prefix+names.NamespaceHub+":work", prefix+"work", csr.ClusterGroup(names.NamespaceHub)),
+		"a RoleBinding of any name":                 binding("cluster1", "mine", prefix+"work", csr.ClusterGroup("cluster1")),
+		"a RoleBinding to another cluster":          binding("cluster1", prefix+"cluster1:work", prefix+"work", csr.ClusterGroup("cluster10")),
+		"a RoleBinding of another role":             binding("cluster1", prefix+"cluster1:work", "open-cluster-management:spokelet-hub", csr.ClusterGroup("cluster1")),
+		"a RoleBinding of an add-on under its own name": binding("cluster1", "open-cluster-management:hello:clusterrole:x",
 			"open-cluster-management:managedcluster:work", csr.AddonGroups("cluster1", "hello")[0]),
 		"a Role of any name": create(&rbacv1.Role{ObjectMeta: in("cluster1", "mine"), Rules: []rbacv1.PolicyRule{own}}),
 	} {
