@@ -1,0 +1,327 @@
+package rights_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+const addOn = "hello"
+
+// createCA creates the CA of the custom signer.
+func (w *world) createCA(ctx context.Context) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("making a key: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return fmt.Errorf("making a CA: %w", err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return fmt.Errorf("encoding a key: %w", err)
+	}
+	return w.HubClient.Create(ctx, &corev1.Secret{
+		ObjectMeta: in("signing", "ca"), Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{
+			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
+		},
+	})
+}
+
+// createOther creates and accepts a cluster without an agent.
+func (w *world) createOther(ctx context.Context) error {
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", other)}
+	cluster.Spec.HubAcceptsClient = true
+	if err := w.HubClient.Create(ctx, cluster); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the access of "+other, nil, func(ctx context.Context) error {
+		key := client.ObjectKey{Namespace: other, Name: names.RolePrefixCluster + other + ":work"}
+		return w.HubClient.Get(ctx, key, &rbacv1.RoleBinding{})
+	})
+}
+
+// installAddOns waits for the add-on that a placement selects the cluster for.
+func (w *world) installAddOns(ctx context.Context) error {
+	for _, secret := range []string{addOn + "-hub-kubeconfig", addOn + "-example.com-hello-client-cert"} {
+		if err := w.onSpoke(ctx, names.NamespaceAgentAddon, secret, &corev1.Secret{}); err != nil {
+			return err
+		}
+	}
+	if err := w.addOnSays(ctx, "Progressing", "Completed"); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the cause why the add-on has no lease", nil, func(ctx context.Context) error {
+		var found addonv1alpha1.ManagedClusterAddOn
+		if err := w.HubClient.Get(ctx, client.ObjectKey{Namespace: own, Name: addOn}, &found); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(found.Status.Conditions, "Available")
+		if c == nil || !strings.Contains(c.Message, "no pod") && !strings.Contains(c.Message, "nothing") {
+			return fleet.NotYet("Available: %v", c)
+		}
+		return nil
+	})
+}
+
+// addOnSays waits until a condition of the add-on has a reason.
+func (w *world) addOnSays(ctx context.Context, condition, reason string) error {
+	return fleet.Wait(ctx, "the add-on to be "+reason, nil, func(ctx context.Context) error {
+		var found addonv1alpha1.ManagedClusterAddOn
+		if err := w.HubClient.Get(ctx, client.ObjectKey{Namespace: own, Name: addOn}, &found); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(found.Status.Conditions, condition)
+		if c == nil || c.Reason != reason {
+			return fleet.NotYet("%s: %v", condition, found.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// changeAddOns changes the values of the template, and has the placement select another cluster for a while.
+func (w *world) changeAddOns(ctx context.Context) error {
+	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: in("add-ons", addOn)}
+	if err := w.patch(ctx, config, `{"spec":{"customizedVariables":[{"name":"LEVEL","value":"2"}]}}`); err != nil {
+		return err
+	}
+	if err := w.spokeHas(ctx, "default", addOn, "level", "2"); err != nil {
+		return err
+	}
+	return w.select2(ctx)
+}
+
+// select2 has the placement select the cluster without an agent, and waits until the add-on is there.
+func (w *world) select2(ctx context.Context) error {
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", other)}
+	if err := w.patch(ctx, cluster, `{"metadata":{"labels":{"environment":"demo"}}}`); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the work of the add-on on "+other, nil, func(ctx context.Context) error {
+		key := client.ObjectKey{Namespace: other, Name: "addon-" + addOn + "-deploy-0"}
+		return w.HubClient.Get(ctx, key, &workv1.ManifestWork{})
+	})
+}
+
+// useTokens starts the agent with the driver token and then again without.
+func (w *world) useTokens(ctx context.Context) error {
+	certificates := slices.Clone(w.cluster.Agent.Args)
+	w.cluster.Agent.Stop(10 * time.Second)
+	w.cluster.Agent.Args = append(certificates, "--addon-kubeclient-registration-auth=token")
+	if err := w.cluster.Agent.Start(); err != nil {
+		return err
+	}
+	if err := fleet.Wait(ctx, "a token for the add-on", nil, func(ctx context.Context) error {
+		var secret corev1.Secret
+		key := client.ObjectKey{Namespace: names.NamespaceAgentAddon, Name: addOn + "-hub-kubeconfig"}
+		if err := w.cluster.Client.Get(ctx, key, &secret); err != nil {
+			return err
+		}
+		if len(secret.Data["token"]) == 0 {
+			return fleet.NotYet("the credential of the add-on has no token")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := w.noteTokens(ctx); err != nil {
+		return err
+	}
+	w.cluster.Agent.Stop(10 * time.Second)
+	w.cluster.Agent.Args = certificates
+	if err := w.cluster.Agent.Start(); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the ServiceAccount of the add-on to go", nil, func(ctx context.Context) error {
+		return gone(w.HubClient.Get(ctx, client.ObjectKey{Namespace: own, Name: addOn + "-agent"}, &corev1.ServiceAccount{}))
+	})
+}
+
+// renew waits until the agent has another certificate than the first.
+func (w *world) renew(ctx context.Context) error {
+	var first *x509.Certificate
+	return fleet.Wait(ctx, "the agent to renew its certificate", nil, func(ctx context.Context) error {
+		var secret corev1.Secret
+		key := client.ObjectKey{Namespace: names.NamespaceAgent, Name: "hub-kubeconfig-secret"}
+		if err := w.cluster.Client.Get(ctx, key, &secret); err != nil {
+			return err
+		}
+		block, _ := pem.Decode(secret.Data["tls.crt"])
+		if block == nil {
+			return fleet.NotYet("no certificate in %v", key)
+		}
+		now, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = now
+		}
+		if first.Equal(now) {
+			return fleet.NotYet("the certificate is still that of %s", first.NotBefore)
+		}
+		return nil
+	})
+}
+
+// deny denies the cluster, starts its agent anew, as a node that restarts would, and accepts the cluster again.
+func (w *world) deny(ctx context.Context) error {
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", own)}
+	role := &rbacv1.ClusterRole{}
+	rules := func(denied bool) error {
+		return fleet.Wait(ctx, "the rights of the cluster", nil, func(ctx context.Context) error {
+			if err := w.HubClient.Get(ctx, client.ObjectKey{Name: names.RolePrefixCluster + own}, role); err != nil {
+				return err
+			}
+			if (len(role.Rules) == 1) != denied {
+				return fleet.NotYet("%d rules", len(role.Rules))
+			}
+			return nil
+		})
+	}
+	w.cluster.Agent.Stop(10 * time.Second)
+	if err := w.patch(ctx, cluster, `{"spec":{"hubAcceptsClient":false}}`); err != nil {
+		return err
+	}
+	if err := rules(true); err != nil {
+		return err
+	}
+	from := time.Now()
+	started := len(w.cluster.Agent.Log())
+	if err := w.cluster.Agent.Start(); err != nil {
+		return err
+	}
+	if err := fleet.Wait(ctx, "the agent to see that it is denied", nil, func(context.Context) error {
+		if log := w.cluster.Agent.Log()[started:]; !strings.Contains(log, "waiting for the hub to accept") {
+			return fleet.NotYet("%s", log)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := w.noteDenied(ctx, from); err != nil {
+		return err
+	}
+	if err := w.patch(ctx, cluster, `{"spec":{"hubAcceptsClient":true}}`); err != nil {
+		return err
+	}
+	if err := rules(false); err != nil {
+		return err
+	}
+	return w.WaitAvailable(ctx, w.cluster, nil)
+}
+
+// removeAddOns deletes the definition of the add-on and waits until it is gone from the cluster.
+func (w *world) removeAddOns(ctx context.Context) error {
+	cma := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: in("", addOn)}
+	if err := w.HubClient.Delete(ctx, cma); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the add-on to go", nil, func(ctx context.Context) error {
+		return gone(w.HubClient.Get(ctx, client.ObjectKey{Namespace: own, Name: addOn}, &addonv1alpha1.ManagedClusterAddOn{}))
+	})
+}
+
+// removeCluster deletes the cluster without an agent.
+func (w *world) removeCluster(ctx context.Context) error {
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", other)}
+	if err := w.HubClient.Delete(ctx, cluster); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the cluster to go", nil, func(ctx context.Context) error {
+		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
+	})
+}
+
+// restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written.
+func (w *world) restartWithoutAdmission(ctx context.Context) error {
+	manager := w.HubManager()
+	manager.Stop(10 * time.Second)
+	manager.Args = append(manager.Args, "--cluster-admission=false", "--work-admission=false")
+	if err := manager.Start(); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the webhook configurations to go", nil, func(ctx context.Context) error {
+		if err := manager.Exited(); err != nil {
+			return err
+		}
+		var mutating admissionregistrationv1.MutatingWebhookConfigurationList
+		var validating admissionregistrationv1.ValidatingWebhookConfigurationList
+		if err := w.HubClient.List(ctx, &mutating); err != nil {
+			return err
+		}
+		if err := w.HubClient.List(ctx, &validating); err != nil {
+			return err
+		}
+		if n := len(mutating.Items) + len(validating.Items); n > 0 {
+			return fleet.NotYet("%d are left", n)
+		}
+		return nil
+	})
+}
+
+// expireWork has a work on the cluster without an agent be complete, with no time to live.
+func (w *world) expireWork(ctx context.Context) error {
+	work := w.work(other, "expired", configMap("default", "expired"))
+	work.Spec.DeleteOption = &workv1.DeleteOption{TTLSecondsAfterFinished: new(int64)}
+	if err := w.HubClient.Create(ctx, work); err != nil {
+		return err
+	}
+	work.Status.Conditions = []metav1.Condition{{
+		Type: workv1.WorkComplete, Status: metav1.ConditionTrue, Reason: "ConditionRulesAggregated",
+		LastTransitionTime: metav1.Now(), ObservedGeneration: work.Generation,
+	}}
+	if err := w.HubClient.Status().Update(ctx, work); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the work to go", nil, func(ctx context.Context) error {
+		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(work), work))
+	})
+}
+
+// patch changes an object of the hub as an administrator.
+func (w *world) patch(ctx context.Context, object client.Object, patch string) error {
+	return w.HubClient.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// gone says whether an object that was read is gone.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		return fleet.NotYet("it is still there")
+	}
+	return err
+}
