@@ -3,7 +3,9 @@ package rights_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -72,21 +74,22 @@ func readAudit(plane *sandbox.ControlPlane) ([]request, error) {
 	}
 	defer log.Close()
 	var all []request
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var event auditEvent
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+	for lines := bufio.NewReader(log); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return all, nil // A line without an end is still being written.
+		}
+		if err != nil {
 			return nil, fmt.Errorf("reading the audit log of %s: %w", plane.Name, err)
+		}
+		var event auditEvent
+		if err := json.Unmarshal(line, &event); err != nil {
+			return nil, fmt.Errorf("decoding the audit log of %s: %w", plane.Name, err)
 		}
 		if event.ObjectRef.Resource != "" {
 			all = append(all, event.requests(plane.Name)...)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("reading the audit log of %s: %w", plane.Name, err)
-	}
-	return all, nil
 }
 
 // requests returns what the authorizer was asked for this event.

@@ -88,7 +88,7 @@ func (w *world) installAddOns(ctx context.Context) error {
 			return err
 		}
 		c := meta.FindStatusCondition(found.Status.Conditions, "Available")
-		if c == nil || !strings.Contains(c.Message, "no pod") && !strings.Contains(c.Message, "nothing") {
+		if c == nil || !strings.Contains(c.Message, ". There ") {
 			return fleet.NotYet("Available: %v", c)
 		}
 		return nil
@@ -116,7 +116,7 @@ func (w *world) changeAddOns(ctx context.Context) error {
 	if err := w.patch(ctx, config, `{"spec":{"customizedVariables":[{"name":"LEVEL","value":"2"}]}}`); err != nil {
 		return err
 	}
-	if err := w.spokeHas(ctx, "default", addOn, "level", "2"); err != nil {
+	if err := w.spokeHas(ctx, names.NamespaceAgentAddon, addOn, "level", "2"); err != nil {
 		return err
 	}
 	return w.select2(ctx)
@@ -195,35 +195,27 @@ func (w *world) renew(ctx context.Context) error {
 	})
 }
 
-// deny denies the cluster, starts its agent anew, as a node that restarts would, and accepts the cluster again.
+// deny denies the cluster while its agent runs, starts the agent anew, as a node that restarts would, and accepts the
+// cluster again.
 func (w *world) deny(ctx context.Context) error {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", own)}
-	role := &rbacv1.ClusterRole{}
-	rules := func(denied bool) error {
-		return fleet.Wait(ctx, "the rights of the cluster", nil, func(ctx context.Context) error {
-			if err := w.HubClient.Get(ctx, client.ObjectKey{Name: names.RolePrefixCluster + own}, role); err != nil {
-				return err
-			}
-			if (len(role.Rules) == 1) != denied {
-				return fleet.NotYet("%d rules", len(role.Rules))
-			}
-			return nil
-		})
-	}
-	w.cluster.Agent.Stop(10 * time.Second)
 	if err := w.patch(ctx, cluster, `{"spec":{"hubAcceptsClient":false}}`); err != nil {
 		return err
 	}
-	if err := rules(true); err != nil {
+	if err := w.hasRules(ctx, func(n int) bool { return n == 1 }); err != nil {
 		return err
 	}
 	from := time.Now()
+	if err := w.breakWatches(ctx, from); err != nil {
+		return err
+	}
+	w.cluster.Agent.Stop(10 * time.Second)
 	started := len(w.cluster.Agent.Log())
 	if err := w.cluster.Agent.Start(); err != nil {
 		return err
 	}
 	if err := fleet.Wait(ctx, "the agent to see that it is denied", nil, func(context.Context) error {
-		if log := w.cluster.Agent.Log()[started:]; !strings.Contains(log, "waiting for the hub to accept") {
+		if log := w.cluster.Agent.Log()[started:]; !strings.Contains(log, "is not accepted") {
 			return fleet.NotYet("%s", log)
 		}
 		return nil
@@ -236,10 +228,47 @@ func (w *world) deny(ctx context.Context) error {
 	if err := w.patch(ctx, cluster, `{"spec":{"hubAcceptsClient":true}}`); err != nil {
 		return err
 	}
-	if err := rules(false); err != nil {
+	if err := w.hasRules(ctx, func(n int) bool { return n > 1 }); err != nil {
 		return err
 	}
 	return w.WaitAvailable(ctx, w.cluster, nil)
+}
+
+// hasRules waits until the number of the rules of the cluster's own role is right.
+func (w *world) hasRules(ctx context.Context, right func(int) bool) error {
+	return fleet.Wait(ctx, "the rights of the cluster", nil, func(ctx context.Context) error {
+		role := &rbacv1.ClusterRole{}
+		if err := w.HubClient.Get(ctx, client.ObjectKey{Name: names.RolePrefixCluster + own}, role); err != nil {
+			return err
+		}
+		if !right(len(role.Rules)) {
+			return fleet.NotYet("%d rules", len(role.Rules))
+		}
+		return nil
+	})
+}
+
+// breakWatches breaks the connections of the agent until it has watched its ManagedCluster anew. An audit log tells of a
+// watch when it ends, so they break at least twice.
+func (w *world) breakWatches(ctx context.Context, since time.Time) error {
+	var last time.Time
+	return fleet.Wait(ctx, "the agent to watch its ManagedCluster", nil, func(context.Context) error {
+		if time.Since(last) > time.Second {
+			w.Link.Cut()
+			w.Link.Mend()
+			last = time.Now()
+		}
+		requests, err := readAudit(w.Hub)
+		if err != nil {
+			return err
+		}
+		for _, r := range requests {
+			if r.verb == "watch" && r.resource == "managedclusters" && r.name == own && r.at.After(since) && !r.denied {
+				return nil
+			}
+		}
+		return fleet.NotYet("no watch of it has ended")
+	})
 }
 
 // removeAddOns deletes the definition of the add-on and waits until it is gone from the cluster.
@@ -294,7 +323,9 @@ func (w *world) restartWithoutAdmission(ctx context.Context) error {
 // expireWork has a work on the cluster without an agent be complete, with no time to live.
 func (w *world) expireWork(ctx context.Context) error {
 	work := w.work(other, "expired", configMap("default", "expired"))
-	work.Spec.DeleteOption = &workv1.DeleteOption{TTLSecondsAfterFinished: new(int64)}
+	work.Spec.DeleteOption = &workv1.DeleteOption{
+		PropagationPolicy: workv1.DeletePropagationPolicyTypeForeground, TTLSecondsAfterFinished: new(int64),
+	}
 	if err := w.HubClient.Create(ctx, work); err != nil {
 		return err
 	}

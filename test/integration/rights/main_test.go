@@ -64,7 +64,7 @@ func play(ctx context.Context) (err error) {
 		return err
 	}
 	f, err := fleet.New(ctx, fleet.Options{
-		Clusters: []string{own}, Binaries: dir, Audit: true, SigningDuration: lifetime, Log: os.Stderr,
+		Clusters: []string{own}, Binaries: dir, Audit: true, SigningDuration: lifetime, Link: true, Log: os.Stderr,
 		// This one asks for the right to block the deletion of an owner.
 		Admission: []string{"OwnerReferencesPermissionEnforcement"},
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -144,7 +145,7 @@ func (w *world) removeWorks(ctx context.Context) error {
 		return err
 	}
 	// It vanishes while the agent is away.
-	w.cluster.Agent.Kill()
+	w.cluster.Agent.Stop(10 * time.Second)
 	vanishing := w.work(own, "vanishing")
 	if err := w.HubClient.Delete(ctx, vanishing); err != nil {
 		return err
