@@ -110,7 +110,7 @@ func clusterRules(cluster string, accepted bool) []rbacv1.PolicyRule {
 		rule("certificates.k8s.io", "certificatesigningrequests", "create", "get", "list", "watch"),
 		// The hub manager asks for this before it approves a renewal. There is no name: that of the request says nothing.
 		rule(groupRegister, "managedclusters/clientcertificates", "renew"),
-		// The addresses of the cluster are completed when they change, and its status is reported.
+		// Agents of OCM complete the addresses of their cluster. Its status is reported.
 		named(rule(clusterv1.GroupName, "managedclusters", "get", "list", "update", "watch"), cluster),
 		named(rule(clusterv1.GroupName, "managedclusters/status", "patch", "update"), cluster),
 	}

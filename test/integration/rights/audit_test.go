@@ -16,6 +16,9 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox"
 )
 
+// decisionKey is where an event has what the authorizer said.
+const decisionKey = "authorization.k8s.io/decision"
+
 // auditEvent is what we need of a line of an audit log.
 type auditEvent struct {
 	Verb      string     `json:"verb"`
@@ -94,7 +97,7 @@ func readAudit(plane *sandbox.ControlPlane) ([]request, error) {
 
 // requests returns what the authorizer was asked for this event.
 func (e auditEvent) requests(plane string) []request {
-	decision := e.Annotations["authorization.k8s.io/decision"]
+	decision := e.Annotations[decisionKey]
 	r := request{
 		plane: plane, user: e.User.Name, groups: e.User.Groups, verb: e.Verb, group: e.ObjectRef.Group,
 		resource: e.ObjectRef.Resource, namespace: e.ObjectRef.Namespace, name: e.ObjectRef.Name, at: e.Received,
@@ -103,11 +106,23 @@ func (e auditEvent) requests(plane string) []request {
 	if e.ObjectRef.Subresource != "" {
 		r.resource += "/" + e.ObjectRef.Subresource
 	}
+	if e.Verb == "patch" && e.Response.Code == http.StatusCreated {
+		// Whoever applies an object that does not exist is also asked for the right to create it.
+		created := r
+		created.verb = "create"
+		return append(e.asSomebody(r), e.asSomebody(created)...)
+	}
+	return e.asSomebody(r)
+}
+
+// asSomebody returns a request, and before it the one to take the name in which it was sent, if any.
+func (e auditEvent) asSomebody(r request) []request {
 	if e.As == nil {
 		return []request{r}
 	}
+	decision := e.Annotations[decisionKey]
 	taken := request{
-		plane: plane, user: r.user, groups: r.groups, verb: "impersonate", at: r.at, resource: "users", name: e.As.Name,
+		plane: r.plane, user: r.user, groups: r.groups, verb: "impersonate", at: r.at, resource: "users", name: e.As.Name,
 		// Without a decision the request was refused before anybody looked at what it asks for.
 		denied: decision == "", served: decision != "", answer: r.answer,
 	}

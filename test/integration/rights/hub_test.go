@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -14,7 +15,9 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,15 +25,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
 const addOn = "hello"
+
+// plainLists has a program list as it does on API servers that do not stream lists, which are watches.
+const plainLists = "KUBE_FEATURE_WatchListClient=false"
 
 // createCA creates the CA of the custom signer.
 func (w *world) createCA(ctx context.Context) error {
@@ -59,16 +67,53 @@ func (w *world) createCA(ctx context.Context) error {
 	})
 }
 
-// createOther creates and accepts a cluster without an agent.
+// createOther creates and accepts a cluster without an agent. Somebody made a ClusterRoleBinding of the name that its own
+// will have, without our label, and a certificate request is there for it.
 func (w *world) createOther(ctx context.Context) error {
-	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", other)}
-	cluster.Spec.HubAcceptsClient = true
-	if err := w.HubClient.Create(ctx, cluster); err != nil {
+	name := names.RolePrefixCluster + other
+	key, err := csr.NewKey()
+	if err != nil {
 		return err
 	}
-	return fleet.Wait(ctx, "the access of "+other, nil, func(ctx context.Context) error {
-		key := client.ObjectKey{Namespace: other, Name: names.RolePrefixCluster + other + ":work"}
-		return w.HubClient.Get(ctx, key, &rbacv1.RoleBinding{})
+	request, err := csr.ForCluster(other, "agent").Build(key)
+	if err != nil {
+		return err
+	}
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", other)}
+	cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, 1
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRoleBinding{ObjectMeta: in("", name), RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name,
+		}},
+		request, cluster,
+	} {
+		if err := w.HubClient.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	return w.onHub(ctx, other, name+":work", &rbacv1.RoleBinding{})
+}
+
+// silence waits until the hub manager sees that nobody renews the lease of that cluster, and tells so.
+func (w *world) silence(ctx context.Context) error {
+	return fleet.Wait(ctx, "an Event about "+other, nil, func(ctx context.Context) error {
+		var events eventsv1.EventList
+		if err := w.HubClient.List(ctx, &events, client.InNamespace(other)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Reason == "AvailableUnknown" {
+				return nil
+			}
+		}
+		return fleet.NotYet("%d Events", len(events.Items))
+	})
+}
+
+// onHub waits until an object is on the hub.
+func (w *world) onHub(ctx context.Context, namespace, name string, object client.Object) error {
+	return fleet.Wait(ctx, name+" on the hub", nil, func(ctx context.Context) error {
+		return w.HubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 	})
 }
 
@@ -119,18 +164,143 @@ func (w *world) changeAddOns(ctx context.Context) error {
 	if err := w.spokeHas(ctx, names.NamespaceAgentAddon, addOn, "level", "2"); err != nil {
 		return err
 	}
-	return w.select2(ctx)
+	for _, change := range []func(context.Context) error{w.occupy, w.selectOther, w.drift, w.deselectOther} {
+		if err := change(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// select2 has the placement select the cluster without an agent, and waits until the add-on is there.
-func (w *world) select2(ctx context.Context) error {
+// occupy has somebody take the names of what the add-on needs on the cluster without an agent.
+func (w *world) occupy(ctx context.Context) error {
+	binding := &rbacv1.RoleBinding{ObjectMeta: in(other, "open-cluster-management:"+addOn+":clusterrole:agent")}
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
+	work := w.work(other, "addon-"+addOn+"-deploy-0", configMap("default", "mine"))
+	for _, object := range []client.Object{binding, work} {
+		if err := w.HubClient.Create(ctx, object); err != nil {
+			return err
+		}
+	}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", other)}
 	if err := w.patch(ctx, cluster, `{"metadata":{"labels":{"environment":"demo"}}}`); err != nil {
 		return err
 	}
+	for _, object := range []client.Object{binding, work} {
+		if err := fleet.Wait(ctx, "the add-on to name what is in its way", nil, func(ctx context.Context) error {
+			var found addonv1alpha1.ManagedClusterAddOn
+			if err := w.HubClient.Get(ctx, client.ObjectKey{Namespace: other, Name: addOn}, &found); err != nil {
+				return err
+			}
+			if said := fmt.Sprint(found.Status.Conditions); !strings.Contains(said, object.GetName()+" exists") {
+				return fleet.NotYet("%s", said)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		if err := w.HubClient.Delete(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selectOther waits for the add-on on the cluster without an agent.
+func (w *world) selectOther(ctx context.Context) error {
 	return fleet.Wait(ctx, "the work of the add-on on "+other, nil, func(ctx context.Context) error {
+		var work workv1.ManifestWork
 		key := client.ObjectKey{Namespace: other, Name: "addon-" + addOn + "-deploy-0"}
-		return w.HubClient.Get(ctx, key, &workv1.ManifestWork{})
+		if err := w.HubClient.Get(ctx, key, &work); err != nil {
+			return err
+		}
+		if len(work.OwnerReferences) == 0 {
+			return fleet.NotYet("the work is not that of the add-on")
+		}
+		return nil
+	})
+}
+
+// drift has somebody change objects of the hub manager, and waits until they are as they were.
+func (w *world) drift(ctx context.Context) error {
+	demo := in("add-ons", "demo-decision-1")
+	more := &clusterv1beta1.PlacementDecision{ObjectMeta: in("add-ons", "demo-decision-2")}
+	if err := w.HubClient.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: demo.Name}, &clusterv1beta1.PlacementDecision{}); err != nil {
+		return err
+	}
+	more.Labels = map[string]string{clusterv1beta1.PlacementLabel: "demo"}
+	if err := w.HubClient.Create(ctx, more); err != nil {
+		return err
+	}
+	if err := fleet.Wait(ctx, "a page too many to go", nil, func(ctx context.Context) error {
+		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(more), more))
+	}); err != nil {
+		return err
+	}
+	for _, object := range []client.Object{
+		&clusterv1beta1.PlacementDecision{ObjectMeta: demo},
+		&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)},
+		&coordinationv1.Lease{ObjectMeta: in(other, names.LeaseCluster)},
+	} {
+		if err := w.strip(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strip takes labels and owners from an object, and waits until it has them again.
+func (w *world) strip(ctx context.Context, object client.Object) error {
+	key := client.ObjectKeyFromObject(object)
+	if err := w.HubClient.Get(ctx, key, object); err != nil {
+		return err
+	}
+	labels, owners := object.GetLabels(), object.GetOwnerReferences()
+	what := "{"
+	if len(owners) > 0 {
+		what += `"ownerReferences":null,`
+	}
+	kept := map[string]any{}
+	for label := range labels {
+		if len(owners) == 0 || strings.HasSuffix(label, "/name") || strings.HasSuffix(label, "infrastructure") {
+			kept[label] = nil
+		}
+	}
+	if strings.HasSuffix(object.GetName(), "-agent") || strings.HasSuffix(object.GetName(), "-token-role") {
+		what = "{"
+	}
+	encoded, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	if err := w.patch(ctx, object, `{"metadata":`+what+`"labels":`+string(encoded)+`}}`); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, fmt.Sprintf("%T %s to be repaired", object, key), nil, func(ctx context.Context) error {
+		if err := w.HubClient.Get(ctx, key, object); err != nil {
+			return err
+		}
+		for label, value := range labels {
+			if object.GetLabels()[label] != value {
+				return fleet.NotYet("label %s is %q", label, object.GetLabels()[label])
+			}
+		}
+		if len(object.GetOwnerReferences()) != len(owners) {
+			return fleet.NotYet("its owners are %v", object.GetOwnerReferences())
+		}
+		return nil
+	})
+}
+
+// deselectOther takes the add-on from the cluster without an agent.
+func (w *world) deselectOther(ctx context.Context) error {
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", other)}
+	if err := w.patch(ctx, cluster, `{"metadata":{"labels":{"environment":null}}}`); err != nil {
+		return err
+	}
+	return fleet.Wait(ctx, "the add-on to go", nil, func(ctx context.Context) error {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)}
+		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(addOn), addOn))
 	})
 }
 
@@ -139,6 +309,7 @@ func (w *world) useTokens(ctx context.Context) error {
 	certificates := slices.Clone(w.cluster.Agent.Args)
 	w.cluster.Agent.Stop(10 * time.Second)
 	w.cluster.Agent.Args = append(certificates, "--addon-kubeclient-registration-auth=token")
+	w.cluster.Agent.Env = []string{plainLists}
 	if err := w.cluster.Agent.Start(); err != nil {
 		return err
 	}
@@ -157,6 +328,15 @@ func (w *world) useTokens(ctx context.Context) error {
 	}
 	if err := w.noteTokens(ctx); err != nil {
 		return err
+	}
+	for _, object := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: in(own, addOn+"-agent")},
+		&rbacv1.Role{ObjectMeta: in(own, addOn+"-token-role")},
+		&rbacv1.RoleBinding{ObjectMeta: in(own, addOn+"-token-role")},
+	} {
+		if err := w.strip(ctx, object); err != nil {
+			return err
+		}
 	}
 	w.cluster.Agent.Stop(10 * time.Second)
 	w.cluster.Agent.Args = certificates
@@ -199,6 +379,7 @@ func (w *world) renew(ctx context.Context) error {
 // cluster again.
 func (w *world) deny(ctx context.Context) error {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", own)}
+	w.record.deniedFrom = time.Now()
 	if err := w.patch(ctx, cluster, `{"spec":{"hubAcceptsClient":false}}`); err != nil {
 		return err
 	}
@@ -231,6 +412,7 @@ func (w *world) deny(ctx context.Context) error {
 	if err := w.hasRules(ctx, func(n int) bool { return n > 1 }); err != nil {
 		return err
 	}
+	defer func() { w.record.deniedUntil = time.Now() }()
 	return w.WaitAvailable(ctx, w.cluster, nil)
 }
 
@@ -298,7 +480,26 @@ func (w *world) restartWithoutAdmission(ctx context.Context) error {
 	manager := w.HubManager()
 	manager.Stop(10 * time.Second)
 	manager.Args = append(manager.Args, "--cluster-admission=false", "--work-admission=false")
+	manager.Env = []string{plainLists}
+	// A cluster went while the hub manager was away, and left this behind.
+	name := names.RolePrefixCluster + "left:work"
+	left := &rbacv1.RoleBinding{ObjectMeta: in("left", name), RoleRef: rbacv1.RoleRef{
+		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.RolePrefixCluster + "work",
+	}}
+	left.Labels = map[string]string{names.LabelClusterName: "left"}
+	namespace := &corev1.Namespace{ObjectMeta: in("", "left")}
+	namespace.Labels = left.Labels
+	for _, object := range []client.Object{namespace, left} {
+		if err := w.HubClient.Create(ctx, object); err != nil {
+			return err
+		}
+	}
 	if err := manager.Start(); err != nil {
+		return err
+	}
+	if err := fleet.Wait(ctx, "what is left of a cluster to go", nil, func(ctx context.Context) error {
+		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(left), left))
+	}); err != nil {
 		return err
 	}
 	return fleet.Wait(ctx, "the webhook configurations to go", nil, func(ctx context.Context) error {

@@ -6,10 +6,10 @@
 //   - used_test.go: every rule of every shipped role, down to the verb, the resource and the name, was used, or stands
 //     in a table with the reason why nobody uses it in a request. A rule that nobody needs fails, and is named. A rule
 //     that is missing ends the scenario, and the refused request is named. No other request was refused.
+//   - held_test.go: every rule in our YAML has its reason beside it. What the hub manager only holds in order to grant it
+//     is marked there, and is really granted.
 //   - golden_test.go: for every persona, testdata/<persona>.golden lists all that it can do, as the API server answers
 //     it, and the policies that bound it. Rights that everybody has stand in everybody.golden only.
-//
-// What the hub manager only holds in order to grant it is checked without a control plane, in hub/cluster.
 //
 // After a change of roles or policies, go test ./test/integration/rights -update writes the golden files anew.
 package rights_test
@@ -40,6 +40,8 @@ var recorded record //nolint:gochecknoglobals // made once, before the tests
 type record struct {
 	// requests are those that the audit logs have.
 	requests []request
+	// deniedFrom and deniedUntil bound the time in which the cluster is denied.
+	deniedFrom, deniedUntil time.Time
 	// grants are the shipped and the rendered roles with their holders.
 	grants []grant
 	// rights are what each persona could do.

@@ -21,6 +21,21 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
+// Names of roles, as in tables.
+const (
+	managerRole      = "ClusterRole open-cluster-management:spokelet-hub"
+	bootstrapRole    = "ClusterRole open-cluster-management:bootstrap"
+	executorRole     = "ClusterRole open-cluster-management:cluster-manager-work-executor-admin:webhook"
+	ownRole          = "ClusterRole open-cluster-management:managedcluster:<cluster>"
+	registrationRole = "ClusterRole open-cluster-management:managedcluster:registration"
+	workRole         = "ClusterRole open-cluster-management:managedcluster:work"
+	spokeWorkRole    = "ClusterRole open-cluster-management:klusterlet-work:agent"
+	executionRole    = "ClusterRole open-cluster-management:klusterlet-work:execution"
+	spokeRole        = "ClusterRole open-cluster-management:klusterlet-registration:agent"
+	addOnsRole       = "ClusterRole open-cluster-management:klusterlet-registration:addon-management"
+	agentRole        = "Role open-cluster-management:management:klusterlet-registration:agent"
+)
+
 // grant is a role as it is bound somewhere.
 type grant struct {
 	plane, role string
@@ -188,8 +203,9 @@ func (w *world) noteTokens(ctx context.Context) error {
 func (w *world) noteDenied(ctx context.Context, from time.Time) error {
 	until := time.Now()
 	return w.note(ctx, func(g *grant) bool {
+		ofCluster := g.role == ownRole
 		g.role, g.from, g.until = g.role+" (denied)", from, until
-		return true
+		return ofCluster
 	})
 }
 

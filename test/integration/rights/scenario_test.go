@@ -55,6 +55,7 @@ func (w *world) steps() []step {
 		{"an add-on changes to tokens and back", w.useTokens},
 		{"works go, in order and without", w.removeWorks},
 		{"a work goes when its time is over", w.expireWork},
+		{"a cluster without an agent is silent", w.silence},
 		{"the agent renews its certificate", w.renew},
 		{"the hub denies the cluster and accepts it again", w.deny},
 		{"add-ons go", w.removeAddOns},
@@ -82,7 +83,7 @@ func (w *world) play(ctx context.Context) error {
 	if failed == nil {
 		return nil
 	}
-	for _, r := range unexpectedDenials(w.record.requests) {
+	for _, r := range w.record.refused() {
 		failed = errors.Join(failed, fmt.Errorf("refused: %s", r))
 	}
 	return failed
