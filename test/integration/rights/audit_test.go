@@ -53,8 +53,9 @@ type request struct {
 	verb, group, resource, namespace, name string
 	// at is when the API server received it.
 	at time.Time
-	// denied says that the authorizer refused it, served that it was answered as its sender wanted.
-	denied, served bool
+	// denied says that the authorizer refused it, forbidden that it or somebody else did, as admission does, and served
+	// that it was answered as its sender wanted.
+	denied, forbidden, served bool
 	// answer is what the API server says about a request that was not served.
 	answer string
 }
@@ -101,7 +102,8 @@ func (e auditEvent) requests(plane string) []request {
 	r := request{
 		plane: plane, user: e.User.Name, groups: e.User.Groups, verb: e.Verb, group: e.ObjectRef.Group,
 		resource: e.ObjectRef.Resource, namespace: e.ObjectRef.Namespace, name: e.ObjectRef.Name, at: e.Received,
-		denied: decision == "forbid", served: e.Response.Code < http.StatusBadRequest, answer: e.Response.Message,
+		denied: decision == "forbid", forbidden: e.Response.Code == http.StatusForbidden,
+		served: e.Response.Code < http.StatusBadRequest, answer: e.Response.Message,
 	}
 	if e.ObjectRef.Subresource != "" {
 		r.resource += "/" + e.ObjectRef.Subresource
@@ -124,7 +126,7 @@ func (e auditEvent) asSomebody(r request) []request {
 	taken := request{
 		plane: r.plane, user: r.user, groups: r.groups, verb: "impersonate", at: r.at, resource: "users", name: e.As.Name,
 		// Without a decision the request was refused before anybody looked at what it asks for.
-		denied: decision == "", served: decision != "", answer: r.answer,
+		denied: decision == "", forbidden: decision == "", served: decision != "", answer: r.answer,
 	}
 	if account, ok := strings.CutPrefix(e.As.Name, "system:serviceaccount:"); ok {
 		taken.resource = "serviceaccounts"

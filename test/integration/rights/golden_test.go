@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -22,8 +23,8 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/persona"
 )
 
-// everybody is the file with what every ServiceAccount may do, which is left out of the others. Every user may do all of
-// it but the discovery of the issuer of tokens.
+// everybody is the file with what every ServiceAccount may do, which is left out of the others. Every user may do all
+// of it but the discovery of the issuer of tokens.
 const everybody = "everybody"
 
 // somebody is a role on the hub or on the cluster.
@@ -113,8 +114,9 @@ func (r *rights) ask(ctx context.Context, plane *sandbox.ControlPlane, namespace
 	if err != nil {
 		return err
 	}
-	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
-	review, err = clients.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, review, createOptions)
+	review := &authorizationv1.SelfSubjectRulesReview{}
+	review.Spec.Namespace = namespace
+	review, err = clients.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -161,6 +163,9 @@ func orAny(names []string) []string {
 	return names
 }
 
+// line is a line of a golden file without its names.
+type line struct{ resource, where, verbs string }
+
 // lines lists the rights, without those of everybody.
 func (r *rights) lines(common *rights) []string {
 	type place struct{ resource, name, where string }
@@ -176,25 +181,20 @@ func (r *rights) lines(common *rights) []string {
 		key := place{one.resource, one.name, where}
 		verbs[key] = append(verbs[key], one.verb)
 	}
-	type line struct{ resource, where, verbs string }
-	found := map[line][]string{}
-	for at, v := range verbs {
-		slices.Sort(v)
-		key := line{at.resource, at.where, strings.Join(v, ",")}
-		if at.name != "" {
-			found[key] = append(found[key], at.name)
-		} else {
-			found[key] = append(found[key], "*")
-		}
+	named := map[line][]string{}
+	for at, some := range verbs {
+		slices.Sort(some)
+		key := line{at.resource, at.where, strings.Join(some, ",")}
+		named[key] = append(named[key], at.name)
 	}
 	var all []string
-	for key, named := range found {
-		slices.Sort(named)
-		list := "[" + strings.Join(named, " ") + "]"
-		if slices.Contains(named, "*") {
-			list = ""
+	for key, names := range named {
+		list := ""
+		if !slices.Contains(names, "") {
+			slices.Sort(names)
+			list = " [" + strings.Join(names, " ") + "]"
 		}
-		all = append(all, strings.Join(strings.Fields(fmt.Sprintf("%s  %s %s %s", key.resource, key.verbs, list, key.where)), " "))
+		all = append(all, key.resource+" "+key.verbs+list+" "+key.where)
 	}
 	slices.Sort(all)
 	return all
@@ -214,12 +214,7 @@ func TestWhatEveryRoleCanDo(t *testing.T) {
 			}
 			text := "# What " + r.is + " can do (" + r.user + ").\n" + strings.Join(r.lines(without), "\n") + "\n"
 			if !r.onSpoke {
-				text += "\n# Bounded by policies:\n"
-				for _, p := range policies {
-					if p.concerns(t, r) {
-						text += p.name + ": " + p.what + "\n"
-					}
-				}
+				text += "\n# Refused by policy:\n" + bounds(t, policies, r)
 			}
 			compare(t, r.file, text)
 		})
@@ -233,6 +228,21 @@ func TestWhatEveryRoleCanDo(t *testing.T) {
 		}
 		assert.ElementsMatch(t, slices.Collect(maps.Keys(known)), files)
 	})
+}
+
+// bounds lists the policies that bound a persona.
+func bounds(t *testing.T, policies []policy, r *rights) string {
+	t.Helper()
+	text := ""
+	for _, p := range policies {
+		if p.concerns(t, r) {
+			text += p.name + ": " + p.what + "\n"
+		}
+	}
+	if text == "" {
+		return "nothing\n"
+	}
+	return text
 }
 
 // compare compares a text with a golden file, or writes it.

@@ -83,9 +83,9 @@ func TestEveryRuleHasItsReasonBesideIt(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldToBeGrantedIsGranted: the API server lets the hub manager write only roles all of whose rights it holds.
-// What is marked so is in a role that the hub manager made, without it that role could not be written, and the hub manager
-// does not use it.
+// TestWhatIsHeldToBeGrantedIsGranted: the API server lets the hub manager write only roles all of whose rights it
+// holds. What is marked so is in a role that the hub manager made, without it that role could not be written, and the
+// hub manager does not use it.
 func TestWhatIsHeldToBeGrantedIsGranted(t *testing.T) {
 	held := heldAtoms(t)
 	require.NotEmpty(t, held)

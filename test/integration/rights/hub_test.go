@@ -7,14 +7,14 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
-	"slices"
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -31,8 +31,8 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
 const addOn = "hello"
@@ -67,8 +67,8 @@ func (w *world) createCA(ctx context.Context) error {
 	})
 }
 
-// createOther creates and accepts a cluster without an agent. Somebody made a ClusterRoleBinding of the name that its own
-// will have, without our label, and a certificate request is there for it.
+// createOther creates and accepts a cluster without an agent. Somebody made a ClusterRoleBinding of the name that its
+// own will have, without our label, and a certificate request is there for it.
 func (w *world) createOther(ctx context.Context) error {
 	name := names.RolePrefixCluster + other
 	key, err := csr.NewKey()
@@ -223,72 +223,55 @@ func (w *world) selectOther(ctx context.Context) error {
 
 // drift has somebody change objects of the hub manager, and waits until they are as they were.
 func (w *world) drift(ctx context.Context) error {
-	demo := in("add-ons", "demo-decision-1")
-	more := &clusterv1beta1.PlacementDecision{ObjectMeta: in("add-ons", "demo-decision-2")}
-	if err := w.HubClient.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: demo.Name}, &clusterv1beta1.PlacementDecision{}); err != nil {
+	demo := &clusterv1beta1.PlacementDecision{ObjectMeta: in("add-ons", "demo-decision-1")}
+	if err := w.onHub(ctx, demo.Namespace, demo.Name, demo); err != nil {
 		return err
 	}
+	more := &clusterv1beta1.PlacementDecision{ObjectMeta: in("add-ons", "demo-decision-2")}
 	more.Labels = map[string]string{clusterv1beta1.PlacementLabel: "demo"}
 	if err := w.HubClient.Create(ctx, more); err != nil {
 		return err
 	}
-	if err := fleet.Wait(ctx, "a page too many to go", nil, func(ctx context.Context) error {
-		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(more), more))
-	}); err != nil {
+	if err := w.goes(ctx, more); err != nil {
 		return err
 	}
-	for _, object := range []client.Object{
-		&clusterv1beta1.PlacementDecision{ObjectMeta: demo},
-		&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)},
-		&coordinationv1.Lease{ObjectMeta: in(other, names.LeaseCluster)},
-	} {
-		if err := w.strip(ctx, object); err != nil {
+	for _, object := range []client.Object{demo, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)}} {
+		if err := w.strip(ctx, object, `{"metadata":{"ownerReferences":null}}`); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.strip(ctx, &coordinationv1.Lease{ObjectMeta: in(other, names.LeaseCluster)}, withoutLabels)
 }
 
-// strip takes labels and owners from an object, and waits until it has them again.
-func (w *world) strip(ctx context.Context, object client.Object) error {
+// withoutLabels is a patch that takes all labels from an object.
+const withoutLabels = `{"metadata":{"labels":null}}`
+
+// strip takes labels or owners from an object, and waits until it has them again.
+func (w *world) strip(ctx context.Context, object client.Object, patch string) error {
 	key := client.ObjectKeyFromObject(object)
 	if err := w.HubClient.Get(ctx, key, object); err != nil {
 		return err
 	}
 	labels, owners := object.GetLabels(), object.GetOwnerReferences()
-	what := "{"
-	if len(owners) > 0 {
-		what += `"ownerReferences":null,`
-	}
-	kept := map[string]any{}
-	for label := range labels {
-		if len(owners) == 0 || strings.HasSuffix(label, "/name") || strings.HasSuffix(label, "infrastructure") {
-			kept[label] = nil
-		}
-	}
-	if strings.HasSuffix(object.GetName(), "-agent") || strings.HasSuffix(object.GetName(), "-token-role") {
-		what = "{"
-	}
-	encoded, err := json.Marshal(kept)
-	if err != nil {
-		return err
-	}
-	if err := w.patch(ctx, object, `{"metadata":`+what+`"labels":`+string(encoded)+`}}`); err != nil {
+	if err := w.patch(ctx, object, patch); err != nil {
 		return err
 	}
 	return fleet.Wait(ctx, fmt.Sprintf("%T %s to be repaired", object, key), nil, func(ctx context.Context) error {
 		if err := w.HubClient.Get(ctx, key, object); err != nil {
 			return err
 		}
-		for label, value := range labels {
-			if object.GetLabels()[label] != value {
-				return fleet.NotYet("label %s is %q", label, object.GetLabels()[label])
-			}
-		}
-		if len(object.GetOwnerReferences()) != len(owners) {
-			return fleet.NotYet("its owners are %v", object.GetOwnerReferences())
+		if !maps.Equal(labels, object.GetLabels()) || len(owners) != len(object.GetOwnerReferences()) {
+			return fleet.NotYet("its labels are %v, its owners %v", object.GetLabels(), object.GetOwnerReferences())
 		}
 		return nil
+	})
+}
+
+// goes waits until an object of the hub is gone.
+func (w *world) goes(ctx context.Context, object client.Object) error {
+	key := client.ObjectKeyFromObject(object)
+	return fleet.Wait(ctx, fmt.Sprintf("%T %s to go", object, key), nil, func(ctx context.Context) error {
+		return gone(w.HubClient.Get(ctx, key, object))
 	})
 }
 
@@ -298,159 +281,7 @@ func (w *world) deselectOther(ctx context.Context) error {
 	if err := w.patch(ctx, cluster, `{"metadata":{"labels":{"environment":null}}}`); err != nil {
 		return err
 	}
-	return fleet.Wait(ctx, "the add-on to go", nil, func(ctx context.Context) error {
-		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)}
-		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(addOn), addOn))
-	})
-}
-
-// useTokens starts the agent with the driver token and then again without.
-func (w *world) useTokens(ctx context.Context) error {
-	certificates := slices.Clone(w.cluster.Agent.Args)
-	w.cluster.Agent.Stop(10 * time.Second)
-	w.cluster.Agent.Args = append(certificates, "--addon-kubeclient-registration-auth=token")
-	w.cluster.Agent.Env = []string{plainLists}
-	if err := w.cluster.Agent.Start(); err != nil {
-		return err
-	}
-	if err := fleet.Wait(ctx, "a token for the add-on", nil, func(ctx context.Context) error {
-		var secret corev1.Secret
-		key := client.ObjectKey{Namespace: names.NamespaceAgentAddon, Name: addOn + "-hub-kubeconfig"}
-		if err := w.cluster.Client.Get(ctx, key, &secret); err != nil {
-			return err
-		}
-		if len(secret.Data["token"]) == 0 {
-			return fleet.NotYet("the credential of the add-on has no token")
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := w.noteTokens(ctx); err != nil {
-		return err
-	}
-	for _, object := range []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: in(own, addOn+"-agent")},
-		&rbacv1.Role{ObjectMeta: in(own, addOn+"-token-role")},
-		&rbacv1.RoleBinding{ObjectMeta: in(own, addOn+"-token-role")},
-	} {
-		if err := w.strip(ctx, object); err != nil {
-			return err
-		}
-	}
-	w.cluster.Agent.Stop(10 * time.Second)
-	w.cluster.Agent.Args = certificates
-	if err := w.cluster.Agent.Start(); err != nil {
-		return err
-	}
-	return fleet.Wait(ctx, "the ServiceAccount of the add-on to go", nil, func(ctx context.Context) error {
-		return gone(w.HubClient.Get(ctx, client.ObjectKey{Namespace: own, Name: addOn + "-agent"}, &corev1.ServiceAccount{}))
-	})
-}
-
-// renew waits until the agent has another certificate than the first.
-func (w *world) renew(ctx context.Context) error {
-	var first *x509.Certificate
-	return fleet.Wait(ctx, "the agent to renew its certificate", nil, func(ctx context.Context) error {
-		var secret corev1.Secret
-		key := client.ObjectKey{Namespace: names.NamespaceAgent, Name: "hub-kubeconfig-secret"}
-		if err := w.cluster.Client.Get(ctx, key, &secret); err != nil {
-			return err
-		}
-		block, _ := pem.Decode(secret.Data["tls.crt"])
-		if block == nil {
-			return fleet.NotYet("no certificate in %v", key)
-		}
-		now, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return err
-		}
-		if first == nil {
-			first = now
-		}
-		if first.Equal(now) {
-			return fleet.NotYet("the certificate is still that of %s", first.NotBefore)
-		}
-		return nil
-	})
-}
-
-// deny denies the cluster while its agent runs, starts the agent anew, as a node that restarts would, and accepts the
-// cluster again.
-func (w *world) deny(ctx context.Context) error {
-	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", own)}
-	w.record.deniedFrom = time.Now()
-	if err := w.patch(ctx, cluster, `{"spec":{"hubAcceptsClient":false}}`); err != nil {
-		return err
-	}
-	if err := w.hasRules(ctx, func(n int) bool { return n == 1 }); err != nil {
-		return err
-	}
-	from := time.Now()
-	if err := w.breakWatches(ctx, from); err != nil {
-		return err
-	}
-	w.cluster.Agent.Stop(10 * time.Second)
-	started := len(w.cluster.Agent.Log())
-	if err := w.cluster.Agent.Start(); err != nil {
-		return err
-	}
-	if err := fleet.Wait(ctx, "the agent to see that it is denied", nil, func(context.Context) error {
-		if log := w.cluster.Agent.Log()[started:]; !strings.Contains(log, "is not accepted") {
-			return fleet.NotYet("%s", log)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := w.noteDenied(ctx, from); err != nil {
-		return err
-	}
-	if err := w.patch(ctx, cluster, `{"spec":{"hubAcceptsClient":true}}`); err != nil {
-		return err
-	}
-	if err := w.hasRules(ctx, func(n int) bool { return n > 1 }); err != nil {
-		return err
-	}
-	defer func() { w.record.deniedUntil = time.Now() }()
-	return w.WaitAvailable(ctx, w.cluster, nil)
-}
-
-// hasRules waits until the number of the rules of the cluster's own role is right.
-func (w *world) hasRules(ctx context.Context, right func(int) bool) error {
-	return fleet.Wait(ctx, "the rights of the cluster", nil, func(ctx context.Context) error {
-		role := &rbacv1.ClusterRole{}
-		if err := w.HubClient.Get(ctx, client.ObjectKey{Name: names.RolePrefixCluster + own}, role); err != nil {
-			return err
-		}
-		if !right(len(role.Rules)) {
-			return fleet.NotYet("%d rules", len(role.Rules))
-		}
-		return nil
-	})
-}
-
-// breakWatches breaks the connections of the agent until it has watched its ManagedCluster anew. An audit log tells of a
-// watch when it ends, so they break at least twice.
-func (w *world) breakWatches(ctx context.Context, since time.Time) error {
-	var last time.Time
-	return fleet.Wait(ctx, "the agent to watch its ManagedCluster", nil, func(context.Context) error {
-		if time.Since(last) > time.Second {
-			w.Link.Cut()
-			w.Link.Mend()
-			last = time.Now()
-		}
-		requests, err := readAudit(w.Hub)
-		if err != nil {
-			return err
-		}
-		for _, r := range requests {
-			if r.verb == "watch" && r.resource == "managedclusters" && r.name == own && r.at.After(since) && !r.denied {
-				return nil
-			}
-		}
-		return fleet.NotYet("no watch of it has ended")
-	})
+	return w.goes(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(other, addOn)})
 }
 
 // removeAddOns deletes the definition of the add-on and waits until it is gone from the cluster.
@@ -459,9 +290,7 @@ func (w *world) removeAddOns(ctx context.Context) error {
 	if err := w.HubClient.Delete(ctx, cma); err != nil {
 		return err
 	}
-	return fleet.Wait(ctx, "the add-on to go", nil, func(ctx context.Context) error {
-		return gone(w.HubClient.Get(ctx, client.ObjectKey{Namespace: own, Name: addOn}, &addonv1alpha1.ManagedClusterAddOn{}))
-	})
+	return w.goes(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(own, addOn)})
 }
 
 // removeCluster deletes the cluster without an agent.
@@ -470,9 +299,7 @@ func (w *world) removeCluster(ctx context.Context) error {
 	if err := w.HubClient.Delete(ctx, cluster); err != nil {
 		return err
 	}
-	return fleet.Wait(ctx, "the cluster to go", nil, func(ctx context.Context) error {
-		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(cluster), cluster))
-	})
+	return w.goes(ctx, cluster)
 }
 
 // restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written.
@@ -481,7 +308,14 @@ func (w *world) restartWithoutAdmission(ctx context.Context) error {
 	manager.Stop(10 * time.Second)
 	manager.Args = append(manager.Args, "--cluster-admission=false", "--work-admission=false")
 	manager.Env = []string{plainLists}
-	// A cluster went while the hub manager was away, and left this behind.
+	if err := w.leaveBehind(ctx, manager); err != nil {
+		return err
+	}
+	return w.withoutWebhooks(ctx, manager)
+}
+
+// leaveBehind starts the hub manager on a hub where a cluster went while it was away, and left something behind.
+func (w *world) leaveBehind(ctx context.Context, manager *sandbox.Process) error {
 	name := names.RolePrefixCluster + "left:work"
 	left := &rbacv1.RoleBinding{ObjectMeta: in("left", name), RoleRef: rbacv1.RoleRef{
 		APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: names.RolePrefixCluster + "work",
@@ -497,11 +331,11 @@ func (w *world) restartWithoutAdmission(ctx context.Context) error {
 	if err := manager.Start(); err != nil {
 		return err
 	}
-	if err := fleet.Wait(ctx, "what is left of a cluster to go", nil, func(ctx context.Context) error {
-		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(left), left))
-	}); err != nil {
-		return err
-	}
+	return w.goes(ctx, left)
+}
+
+// withoutWebhooks waits until no webhook is announced.
+func (w *world) withoutWebhooks(ctx context.Context, manager *sandbox.Process) error {
 	return fleet.Wait(ctx, "the webhook configurations to go", nil, func(ctx context.Context) error {
 		if err := manager.Exited(); err != nil {
 			return err
@@ -537,9 +371,7 @@ func (w *world) expireWork(ctx context.Context) error {
 	if err := w.HubClient.Status().Update(ctx, work); err != nil {
 		return err
 	}
-	return fleet.Wait(ctx, "the work to go", nil, func(ctx context.Context) error {
-		return gone(w.HubClient.Get(ctx, client.ObjectKeyFromObject(work), work))
-	})
+	return w.goes(ctx, work)
 }
 
 // patch changes an object of the hub as an administrator.

@@ -1,13 +1,13 @@
 // Package rights_test holds the roles that we ship to what is done with them, and shows what each role on a hub can do.
 //
-// Before the tests, the hub manager and an agent do all that they can do, as processes with the RBAC and the policies that
-// we ship, on control planes that write audit logs (scenario_test.go). The tests look at what was recorded:
+// Before the tests, the hub manager and an agent do all that they can do, as processes with the RBAC and the policies
+// that we ship, on control planes that write audit logs (scenario_test.go). The tests look at what was recorded:
 //
 //   - used_test.go: every rule of every shipped role, down to the verb, the resource and the name, was used, or stands
 //     in a table with the reason why nobody uses it in a request. A rule that nobody needs fails, and is named. A rule
 //     that is missing ends the scenario, and the refused request is named. No other request was refused.
-//   - held_test.go: every rule in our YAML has its reason beside it. What the hub manager only holds in order to grant it
-//     is marked there, and is really granted.
+//   - held_test.go: every rule in our YAML has its reason beside it. What the hub manager only holds in order to grant
+//     it is marked there, and is really granted.
 //   - golden_test.go: for every persona, testdata/<persona>.golden lists all that it can do, as the API server answers
 //     it, and the policies that bound it. Rights that everybody has stand in everybody.golden only.
 //

@@ -10,7 +10,6 @@ import (
 	"github.com/google/cel-go/ext"
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spokelet/spokelet/manifests"
@@ -18,8 +17,6 @@ import (
 
 // whatAnnotation says in one line what a policy is for.
 const whatAnnotation = "policies.spokelet.io/what"
-
-var createOptions = metav1.CreateOptions{} //nolint:gochecknoglobals // nothing changes it
 
 // policy is a ValidatingAdmissionPolicy that we ship.
 type policy struct {

@@ -83,7 +83,7 @@ func (w *world) play(ctx context.Context) error {
 	if failed == nil {
 		return nil
 	}
-	for _, r := range w.record.refused() {
+	for _, r := range w.record.forbidden() {
 		failed = errors.Join(failed, fmt.Errorf("refused: %s", r))
 	}
 	return failed

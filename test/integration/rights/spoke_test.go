@@ -108,7 +108,8 @@ func (w *world) applyWorks(ctx context.Context) error {
 		Type:           workv1.ExecutorSubjectTypeServiceAccount,
 		ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "apps", Name: "deployer"},
 	}}
-	for _, work := range []*workv1.ManifestWork{plain, executed, w.work(own, "vanishing", configMap("apps", "vanishing"))} {
+	vanishing := w.work(own, "vanishing", configMap("apps", "vanishing"))
+	for _, work := range []*workv1.ManifestWork{plain, executed, vanishing} {
 		if err := w.HubClient.Create(ctx, work); err != nil {
 			return err
 		}

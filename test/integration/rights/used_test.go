@@ -11,8 +11,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// asked are rights that no request uses by itself: while it serves another request, the API server or the hub manager asks
-// whether its sender has them. Each names the request that shows it.
+// asked are rights that no request uses by itself: while it serves another request, the API server or the hub manager
+// asks whether its sender has them. Each names the request that shows it.
 var asked = map[string]map[string]func(r request) bool{ //nolint:gochecknoglobals // a table that nothing changes
 	"the API server asks for the right to approve, and to sign, for the signer of the request": {
 		managerRole + ": approve certificates.k8s.io/signers": byManager("update", "certificatesigningrequests/approval"),
@@ -69,8 +69,8 @@ var others = map[string][]string{ //nolint:gochecknoglobals // a table that noth
 	},
 }
 
-// broad are roles for what works contain, which is not ours to know. manifests/work_test.go holds them to the verbs that
-// an object takes.
+// broad are roles for what works contain, which is not ours to know. manifests/work_test.go holds them to the verbs
+// that an object takes.
 var broad = map[string]string{ //nolint:gochecknoglobals // a table that nothing changes
 	executionRole: "works may contain any object of these kinds (work contract)",
 }
@@ -112,19 +112,35 @@ func byManager(verb, resource string) func(request) bool {
 	return by(account(names.NamespaceHub, names.ServiceAccountManager), verb, resource)
 }
 
+// belongs reports whether a refusal belongs to the protocol.
+func (rec *record) belongs(r request) bool {
+	for _, is := range expected {
+		if is(r, rec) {
+			return true
+		}
+	}
+	return false
+}
+
 // refused returns the requests of ours that the authorizer refused without need, each once.
 func (rec *record) refused() []string {
 	var all []string
 	for _, r := range rec.requests {
-		if !r.denied || !isOurs(r.user) {
-			continue
-		}
-		belongs := false
-		for _, is := range expected {
-			belongs = belongs || is(r, rec)
-		}
-		if !belongs {
+		if r.denied && isOurs(r.user) && !rec.belongs(r) {
 			all = append(all, r.String())
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// forbidden returns the requests of ours that anybody refused without need, each once and with the reason: also what
+// admission refuses tells of a right that is missing.
+func (rec *record) forbidden() []string {
+	var all []string
+	for _, r := range rec.requests {
+		if r.forbidden && isOurs(r.user) && !rec.belongs(r) {
+			all = append(all, r.String()+": "+r.answer)
 		}
 	}
 	slices.Sort(all)
