@@ -42,7 +42,7 @@ func workRights(t *testing.T, name string) map[string][]string {
 func TestTheWorkAgentHoldsWhatItUses(t *testing.T) {
 	const group = ".work.open-cluster-management.io"
 	assert.Equal(t, map[string][]string{
-		"appliedmanifestworks" + group:              {"create", "delete", "list", "patch", "watch"},
+		"appliedmanifestworks" + group:              {"create", "delete", "get", "list", "patch", "watch"},
 		"appliedmanifestworks/status" + group:       {"update"},
 		"appliedmanifestworks/finalizers" + group:   {"update"},
 		"subjectaccessreviews.authorization.k8s.io": {"create"},

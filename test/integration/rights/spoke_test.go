@@ -2,6 +2,7 @@ package rights_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
@@ -154,7 +156,16 @@ func (w *world) removeWorks(ctx context.Context) error {
 	if err := w.patch(ctx, vanishing, `{"metadata":{"finalizers":null}}`); err != nil {
 		return err
 	}
+	// Another one is deleted before the agent made anything of it.
+	unmade := w.work(own, "unmade", configMap("apps", "unmade"))
+	unmade.Finalizers = []string{names.FinalizerManifestWork}
+	if err := errors.Join(w.HubClient.Create(ctx, unmade), w.HubClient.Delete(ctx, unmade)); err != nil {
+		return err
+	}
 	if err := w.cluster.Agent.Start(); err != nil {
+		return err
+	}
+	if err := w.goes(ctx, unmade); err != nil {
 		return err
 	}
 	return fleet.Wait(ctx, "what the work left behind to go", nil, func(ctx context.Context) error {
