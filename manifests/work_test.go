@@ -44,7 +44,6 @@ func TestTheWorkAgentHoldsWhatItUses(t *testing.T) {
 	assert.Equal(t, map[string][]string{
 		"appliedmanifestworks" + group:              {"create", "delete", "get", "list", "patch", "watch"},
 		"appliedmanifestworks/status" + group:       {"update"},
-		"appliedmanifestworks/finalizers" + group:   {"update"},
 		"subjectaccessreviews.authorization.k8s.io": {"create"},
 		"serviceaccounts.":                          {"impersonate"},
 	}, workRights(t, "agent"))

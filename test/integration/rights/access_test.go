@@ -19,9 +19,9 @@ import (
 
 // useTokens starts the agent with the driver token and then again without.
 func (w *world) useTokens(ctx context.Context) error {
-	certificates := slices.Clone(w.cluster.Agent.Args)
+	certificates := w.cluster.Agent.Args
 	w.cluster.Agent.Stop(10 * time.Second)
-	w.cluster.Agent.Args = append(certificates, "--addon-kubeclient-registration-auth=token")
+	w.cluster.Agent.Args = append(slices.Clone(certificates), "--addon-kubeclient-registration-auth=token")
 	w.cluster.Agent.Env = []string{plainLists}
 	if err := w.cluster.Agent.Start(); err != nil {
 		return err

@@ -31,10 +31,10 @@ import (
 const patience = 90 * time.Second
 
 // update writes the golden files instead of comparing them.
-var update = flag.Bool("update", false, "write the golden files") //nolint:gochecknoglobals // flags of tests are global
+var update = flag.Bool("update", false, "write the golden files")
 
 // recorded is what the scenario left behind; tests only read it.
-var recorded record //nolint:gochecknoglobals // made once, before the tests
+var recorded record
 
 // record is what the tests look at.
 type record struct {

@@ -3,6 +3,7 @@ package rights_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -29,7 +30,6 @@ const (
 	ownRole          = "ClusterRole open-cluster-management:managedcluster:<cluster>"
 	registrationRole = "ClusterRole open-cluster-management:managedcluster:registration"
 	workRole         = "ClusterRole open-cluster-management:managedcluster:work"
-	spokeWorkRole    = "ClusterRole open-cluster-management:klusterlet-work:agent"
 	executionRole    = "ClusterRole open-cluster-management:klusterlet-work:execution"
 	spokeRole        = "ClusterRole open-cluster-management:klusterlet-registration:agent"
 	addOnsRole       = "ClusterRole open-cluster-management:klusterlet-registration:addon-management"
@@ -140,7 +140,7 @@ func (b *bundle) read(doc []byte) error {
 	for {
 		u := &unstructured.Unstructured{}
 		switch err := decoder.Decode(&u.Object); {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return fmt.Errorf("decoding a manifest: %w", err)

@@ -68,7 +68,7 @@ func configMap(namespace, name string) string {
 }
 
 // strategies are all ways to apply an object.
-var strategies = []workv1.UpdateStrategyType{ //nolint:gochecknoglobals // a list that nothing changes
+var strategies = []workv1.UpdateStrategyType{
 	workv1.UpdateStrategyTypeUpdate, workv1.UpdateStrategyTypeCreateOnly, workv1.UpdateStrategyTypeServerSideApply,
 	workv1.UpdateStrategyTypeReadOnly,
 }

@@ -13,7 +13,7 @@ import (
 
 // asked are rights that no request uses by itself: while it serves another request, the API server or the hub manager
 // asks whether its sender has them. Each names the request that shows it.
-var asked = map[string]map[string]func(r request) bool{ //nolint:gochecknoglobals // a table that nothing changes
+var asked = map[string]map[string]func(r request) bool{
 	"the API server asks for the right to approve, and to sign, for the signer of the request": {
 		managerRole + ": approve certificates.k8s.io/signers": byManager("update", "certificatesigningrequests/approval"),
 		managerRole + ": sign certificates.k8s.io/signers":    byManager("update", "certificatesigningrequests/status"),
@@ -25,8 +25,6 @@ var asked = map[string]map[string]func(r request) bool{ //nolint:gochecknoglobal
 			"manifestworks"),
 		managerRole + ": update cluster.open-cluster-management.io/placements/finalizers": byManager("create",
 			"placementdecisions"),
-		spokeWorkRole + ": update work.open-cluster-management.io/appliedmanifestworks/finalizers": by(
-			account(names.NamespaceAgent, names.ServiceAccountAgent), "create", "configmaps"),
 	},
 	"the hub manager asks whether an agent may renew before it approves": {
 		ownRole + ": renew register.open-cluster-management.io/managedclusters/clientcertificates": byManager("create",
@@ -39,7 +37,7 @@ var asked = map[string]map[string]func(r request) bool{ //nolint:gochecknoglobal
 }
 
 // others are rights that nothing of ours uses.
-var others = map[string][]string{ //nolint:gochecknoglobals // a table that nothing changes
+var others = map[string][]string{
 	"agents with several hubs, of ours and of OCM, ask beforehand whether the bootstrap credential may do this": {
 		bootstrapRole + ": get certificates.k8s.io/certificatesigningrequests",
 		bootstrapRole + ": list certificates.k8s.io/certificatesigningrequests",
@@ -67,7 +65,7 @@ var others = map[string][]string{ //nolint:gochecknoglobals // a table that noth
 }
 
 // sometimes are rights that are used in some runs of the scenario and not in others.
-var sometimes = map[string][]string{ //nolint:gochecknoglobals // a table that nothing changes
+var sometimes = map[string][]string{
 	"a denied agent lists where the API server does not stream lists, and where a stream was refused": {
 		ownRole + " (denied): list cluster.open-cluster-management.io/managedclusters cluster1",
 	},
@@ -75,12 +73,12 @@ var sometimes = map[string][]string{ //nolint:gochecknoglobals // a table that n
 
 // broad are roles for what works contain, which is not ours to know. manifests/work_test.go holds them to the verbs
 // that an object takes.
-var broad = map[string]string{ //nolint:gochecknoglobals // a table that nothing changes
+var broad = map[string]string{
 	executionRole: "works may contain any object of these kinds (work contract)",
 }
 
 // twice are roles that overlap on purpose: the first has rights that the second gives its holder anyway.
-var twice = map[[2]string]string{ //nolint:gochecknoglobals // a table that nothing changes
+var twice = map[[2]string]string{
 	{agentRole, addOnsRole}:      "whoever leaves the second out, because the cluster has no add-ons, needs the first",
 	{spokeRole, addOnsRole}:      "whoever leaves the second out, because the cluster has no add-ons, needs the first",
 	{addOnsRole, spokeRole}:      "each stands for itself",
@@ -91,7 +89,7 @@ var twice = map[[2]string]string{ //nolint:gochecknoglobals // a table that noth
 }
 
 // expected are refusals that belong to the protocol.
-var expected = map[string]func(r request, rec *record) bool{ //nolint:gochecknoglobals // a table that nothing changes
+var expected = map[string]func(r request, rec *record) bool{
 	"an agent looks whether its cluster is accepted before the hub manager has given it its rights": func(
 		r request, _ *record,
 	) bool {
