@@ -67,8 +67,8 @@ func (w *world) createCA(ctx context.Context) error {
 	})
 }
 
-// createOther creates and accepts a cluster without an agent. Somebody made a ClusterRoleBinding of the name that its
-// own will have, without our label, and a certificate request is there for it.
+// createOther creates and accepts a cluster without an agent. Somebody made a ClusterRole and a ClusterRoleBinding of the
+// name that its own will have, without our label, and a certificate request is there for it.
 func (w *world) createOther(ctx context.Context) error {
 	name := names.RolePrefixCluster + other
 	key, err := csr.NewKey()
@@ -82,6 +82,7 @@ func (w *world) createOther(ctx context.Context) error {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", other)}
 	cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, 1
 	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: in("", name)},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: in("", name), RoleRef: rbacv1.RoleRef{
 			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name,
 		}},
