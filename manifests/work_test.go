@@ -42,9 +42,8 @@ func workRights(t *testing.T, name string) map[string][]string {
 func TestTheWorkAgentHoldsWhatItUses(t *testing.T) {
 	const group = ".work.open-cluster-management.io"
 	assert.Equal(t, map[string][]string{
-		"appliedmanifestworks" + group:              {"create", "delete", "get", "list", "patch", "update", "watch"},
-		"appliedmanifestworks/status" + group:       {"patch", "update"},
-		"appliedmanifestworks/finalizers" + group:   {"update"},
+		"appliedmanifestworks" + group:              {"create", "delete", "get", "list", "patch", "watch"},
+		"appliedmanifestworks/status" + group:       {"update"},
 		"subjectaccessreviews.authorization.k8s.io": {"create"},
 		"serviceaccounts.":                          {"impersonate"},
 	}, workRights(t, "agent"))

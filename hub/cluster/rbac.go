@@ -73,20 +73,25 @@ func sharedRoles() []*rbacv1.ClusterRole {
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: roleRegistration, Labels: labels},
 			Rules: []rbacv1.PolicyRule{
+				// The heartbeat. Ours reads nothing else; agents of OCM also watch.
 				rule(coordinationv1.GroupName, "leases", "get", "list", "watch"),
 				named(rule(coordinationv1.GroupName, "leases", "update"), names.LeaseCluster),
+				// What to register, how that goes, and how healthy the add-ons are.
 				rule(addonv1beta1.GroupName, "managedclusteraddons", "get", "list", "watch"),
 				rule(addonv1beta1.GroupName, "managedclusteraddons/status", "patch", "update"),
+				// That the cluster became available or ceased to be.
 				rule(eventsv1.GroupName, "events", "create"),
 			},
 		},
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: roleWork, Labels: labels},
 			Rules: []rbacv1.PolicyRule{
+				// What became of works; ours are of the newer group, those of agents of OCM of the core group.
 				{
 					APIGroups: []string{corev1.GroupName, eventsv1.GroupName},
 					Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"},
 				},
+				// Works are read, and get the finalizer with which their objects are removed first.
 				rule(workv1.GroupName, "manifestworks", "get", "list", "watch", "update", "patch"),
 				rule(workv1.GroupName, "manifestworks/status", "patch", "update"),
 			},
@@ -97,11 +102,15 @@ func sharedRoles() []*rbacv1.ClusterRole {
 // clusterRules is what a cluster's agent may do outside its namespace.
 func clusterRules(cluster string, accepted bool) []rbacv1.PolicyRule {
 	if !accepted {
+		// Otherwise its agent would not see that it is accepted again.
 		return []rbacv1.PolicyRule{named(rule(clusterv1.GroupName, "managedclusters", "get", "list", "watch"), cluster)}
 	}
 	return []rbacv1.PolicyRule{
+		// Renewals, and certificates of add-ons. RBAC cannot tell requests apart.
 		rule("certificates.k8s.io", "certificatesigningrequests", "create", "get", "list", "watch"),
+		// The hub manager asks for this before it approves a renewal. There is no name: that of the request says nothing.
 		rule(groupRegister, "managedclusters/clientcertificates", "renew"),
+		// Agents of OCM complete the addresses of their cluster. Its status is reported.
 		named(rule(clusterv1.GroupName, "managedclusters", "get", "list", "update", "watch"), cluster),
 		named(rule(clusterv1.GroupName, "managedclusters/status", "patch", "update"), cluster),
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Log io.Writer
 	// Audit lets the API server write an audit log, one JSON line per finished request, see AuditLog.
 	Audit bool
+	// Admission names admission plugins of the API server to turn on besides those that are on by default.
+	Admission []string
 	// SigningDuration is the lifetime of the certificates that the controllers sign; zero leaves it to them, a year.
 	// They date every certificate back by five minutes on top.
 	SigningDuration time.Duration

@@ -90,6 +90,9 @@ func (c *ControlPlane) apiserverArgs(port, etcd int) []string {
 		args = append(args, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.AuditLog(),
 			"--audit-log-mode=blocking")
 	}
+	if len(c.opts.Admission) > 0 {
+		args = append(args, "--enable-admission-plugins="+strings.Join(c.opts.Admission, ","))
+	}
 	return args
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/manager"
+	"github.com/spokelet/spokelet/test/sandbox/persona"
 )
 
 //go:embed testdata/addons.yaml
@@ -45,7 +46,7 @@ func start(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, theirs := slices.Concat(manifests.CRDs(), manifests.Hub()), [][]byte{addons, rights}
+	ours, theirs := slices.Concat(manifests.CRDs(), manifests.Hub()), [][]byte{addons, rights, persona.Documents()}
 	if err := plane.Apply(ctx, append(ours, theirs...)...); err != nil {
 		return plane.Stop, err
 	}

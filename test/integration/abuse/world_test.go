@@ -34,6 +34,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/manager"
+	"github.com/spokelet/spokelet/test/sandbox/persona"
 )
 
 const (
@@ -129,8 +130,8 @@ func (w *world) meet(ctx context.Context) error {
 		sibling:        func() (*rest.Config, error) { return user(of+"0", "test:strangers") },
 		nested:         func() (*rest.Config, error) { return user(of+":more", "test:strangers") },
 		impostor:       func() (*rest.Config, error) { return user(csr.ClusterGroup("cluster1"), "test:strangers") },
-		author:         func() (*rest.Config, error) { return user("author@example.com") },
-		namespaceAdmin: func() (*rest.Config, error) { return user("namespace-admin@example.com") },
+		author:         func() (*rest.Config, error) { return user(persona.Author) },
+		namespaceAdmin: func() (*rest.Config, error) { return user(persona.NamespaceAdmin) },
 		theManager: func() (*rest.Config, error) {
 			return w.plane.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
 		},

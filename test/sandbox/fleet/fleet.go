@@ -44,6 +44,8 @@ type Options struct {
 	Assets string
 	// Audit writes an audit log on each control plane, as in sandbox.Options.
 	Audit bool
+	// Admission names admission plugins to turn on, as in sandbox.Options.
+	Admission []string
 	// SigningDuration is the lifetime of the certificates that the hub signs, as in sandbox.Options.
 	SigningDuration time.Duration
 	// Link lets agents and add-ons reach the hub over a link that can be cut, see Fleet.Link.
@@ -134,7 +136,8 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 	for i, name := range names {
 		group.Go(func() error {
 			options := sandbox.Options{
-				Name: name, Dir: filepath.Join(f.dir, name), Assets: f.opts.Assets, Audit: f.opts.Audit, Log: f.opts.Log,
+				Name: name, Dir: filepath.Join(f.dir, name), Assets: f.opts.Assets, Audit: f.opts.Audit,
+				Admission: f.opts.Admission, Log: f.opts.Log,
 			}
 			if i == 0 {
 				options.SigningDuration = f.opts.SigningDuration
