@@ -67,8 +67,8 @@ func (w *world) createCA(ctx context.Context) error {
 	})
 }
 
-// createOther creates and accepts a cluster without an agent. Somebody made a ClusterRole and a ClusterRoleBinding of the
-// name that its own will have, without our label, and a certificate request is there for it.
+// createOther creates and accepts a cluster without an agent. Somebody made a ClusterRole and a ClusterRoleBinding of
+// the name that its own will have, without our label, and a certificate request is there for it.
 func (w *world) createOther(ctx context.Context) error {
 	name := names.RolePrefixCluster + other
 	key, err := csr.NewKey()

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ const (
 	registrationRole = "ClusterRole open-cluster-management:managedcluster:registration"
 	workRole         = "ClusterRole open-cluster-management:managedcluster:work"
 	executionRole    = "ClusterRole open-cluster-management:klusterlet-work:execution"
+	aggregateRole    = "ClusterRole open-cluster-management:klusterlet-work:aggregate"
 	spokeRole        = "ClusterRole open-cluster-management:klusterlet-registration:agent"
 	addOnsRole       = "ClusterRole open-cluster-management:klusterlet-registration:addon-management"
 	agentRole        = "Role open-cluster-management:management:klusterlet-registration:agent"
@@ -108,8 +110,25 @@ func (g grant) holds(user string, groups []string) bool {
 
 // bundle is the RBAC of some objects.
 type bundle struct {
-	roles    map[string][]rbacv1.PolicyRule
+	roles    map[string]rbacv1.ClusterRole
 	bindings []binding
+}
+
+// rules returns the rules of a role, also those that it aggregates; none for a role that is not here.
+func (b *bundle) rules(role string) []rbacv1.PolicyRule {
+	found := b.roles[role]
+	rules := found.Rules
+	if found.AggregationRule == nil {
+		return rules
+	}
+	for _, selector := range found.AggregationRule.ClusterRoleSelectors {
+		for _, other := range b.roles {
+			if labels.SelectorFromSet(selector.MatchLabels).Matches(labels.Set(other.Labels)) {
+				rules = slices.Concat(rules, other.Rules)
+			}
+		}
+	}
+	return rules
 }
 
 // binding is a ClusterRoleBinding or, with a namespace, a RoleBinding.
@@ -123,7 +142,7 @@ type binding struct {
 func shippedGrants() ([]grant, error) {
 	var all []grant
 	for plane, docs := range map[string][][]byte{fleet.HubName: manifests.Hub(), own: manifests.Klusterlet()} {
-		b := bundle{roles: map[string][]rbacv1.PolicyRule{}}
+		b := bundle{roles: map[string]rbacv1.ClusterRole{}}
 		for _, doc := range docs {
 			if err := b.read(doc); err != nil {
 				return nil, err
@@ -156,11 +175,11 @@ func (b *bundle) add(u *unstructured.Unstructured) error {
 	into := runtime.DefaultUnstructuredConverter.FromUnstructured
 	switch u.GetKind() {
 	case "ClusterRole", "Role":
-		role := rbacv1.Role{}
+		role := rbacv1.ClusterRole{} // A Role has the same rules.
 		if err := into(u.Object, &role); err != nil {
 			return err
 		}
-		b.roles[u.GetKind()+" "+role.Name] = role.Rules
+		b.roles[u.GetKind()+" "+role.Name] = role
 	case "ClusterRoleBinding", "RoleBinding":
 		bound := rbacv1.RoleBinding{}
 		if err := into(u.Object, &bound); err != nil {
@@ -178,7 +197,7 @@ func (b *bundle) grants(plane string) []grant {
 		name := bound.ref.Kind + " " + bound.ref.Name
 		key := name + " in " + bound.namespace
 		if found[key] == nil {
-			found[key] = &grant{plane: plane, role: name, rules: b.roles[name], namespace: bound.namespace}
+			found[key] = &grant{plane: plane, role: name, rules: b.rules(name), namespace: bound.namespace}
 		}
 		found[key].subjects = append(found[key].subjects, bound.subjects...)
 	}
@@ -211,7 +230,7 @@ func (w *world) noteDenied(ctx context.Context, from time.Time) error {
 
 // note notes the roles that the hub manager made for the cluster, as far as they are to be kept.
 func (w *world) note(ctx context.Context, keep func(*grant) bool) error {
-	b := bundle{roles: map[string][]rbacv1.PolicyRule{}}
+	b := bundle{roles: map[string]rbacv1.ClusterRole{}}
 	for _, list := range []client.ObjectList{
 		&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 	} {
