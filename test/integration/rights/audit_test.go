@@ -53,6 +53,8 @@ type request struct {
 	verb, group, resource, namespace, name string
 	// at is when the API server received it.
 	at time.Time
+	// dryRun says that it had no effect.
+	dryRun bool
 	// denied says that the authorizer refused it, forbidden that it or somebody else did, as admission does, and served
 	// that it was answered as its sender wanted.
 	denied, forbidden, served bool
@@ -102,6 +104,7 @@ func (e auditEvent) requests(plane string) []request {
 	r := request{
 		plane: plane, user: e.User.Name, groups: e.User.Groups, verb: e.Verb, group: e.ObjectRef.Group,
 		resource: e.ObjectRef.Resource, namespace: e.ObjectRef.Namespace, name: e.ObjectRef.Name, at: e.Received,
+		dryRun: strings.Contains(e.URI, "dryRun="),
 		denied: decision == "forbid", forbidden: e.Response.Code == http.StatusForbidden,
 		served: e.Response.Code < http.StatusBadRequest, answer: e.Response.Message,
 	}

@@ -115,8 +115,10 @@ func TestWhatIsHeldToBeGrantedIsGranted(t *testing.T) {
 		if a.resource == "events" {
 			continue // Our own Events are counted up, too, if they happen again.
 		}
-		assert.False(t, slices.ContainsFunc(recorded.requests, func(r request) bool { return manager.allows(a, r) }),
-			"%s: the hub manager uses this", a)
+		// At its start it tries, without effect, whether a policy refuses it a token of its own.
+		assert.False(t, slices.ContainsFunc(recorded.requests, func(r request) bool {
+			return manager.allows(a, r) && !r.dryRun
+		}), "%s: the hub manager uses this", a)
 	}
 }
 

@@ -307,7 +307,7 @@ func (w *world) removeCluster(ctx context.Context) error {
 func (w *world) restartWithoutAdmission(ctx context.Context) error {
 	manager := w.HubManager()
 	manager.Stop(10 * time.Second)
-	manager.Args = append(manager.Args, "--cluster-admission=false", "--work-admission=false")
+	manager.Args = append(manager.Args, "--work-admission=false")
 	manager.Env = []string{plainLists}
 	if err := w.leaveBehind(ctx, manager); err != nil {
 		return err

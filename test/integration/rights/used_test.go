@@ -30,9 +30,11 @@ var asked = map[string]map[string]func(r request) bool{
 		ownRole + ": renew register.open-cluster-management.io/managedclusters/clientcertificates": byManager("create",
 			"subjectaccessreviews"),
 	},
-	"admission asks whoever creates a cluster whether it may put it into the default set": {
-		bootstrapRole + ": create cluster.open-cluster-management.io/managedclustersets/join default": by(
-			account(names.NamespaceBootstrap, names.ServiceAccountBootstrap), "create", "managedclusters"),
+	"a policy asks whoever accepts a cluster, or puts it into a set, whether it may": {
+		managerRole + ": update register.open-cluster-management.io/managedclusters/accept": byManager("patch",
+			"managedclusters"),
+		managerRole + ": create cluster.open-cluster-management.io/managedclustersets/join default": byManager("patch",
+			"managedclusters"),
 	},
 }
 
@@ -45,8 +47,10 @@ var others = map[string][]string{
 	"tools that prepare a cluster to join read this": {
 		bootstrapRole + ": get configmaps cluster-info", bootstrapRole + ": get configmaps kube-root-ca.crt",
 	},
+	"a policy asks whoever creates a cluster in the default set, as OCM's webhook has them do, whether it may": {
+		bootstrapRole + ": create cluster.open-cluster-management.io/managedclustersets/join default",
+	},
 	"where the webhooks of OCM run beside us, they ask for this of whoever writes": {
-		managerRole + ": update register.open-cluster-management.io/managedclusters/accept",
 		executorRole + ": execute-as work.open-cluster-management.io/manifestworks system:serviceaccount::klusterlet-work-sa",
 	},
 	"agents of OCM, which may join our hub, do this (registration contract 1.9, work contract 5.1)": {
