@@ -22,8 +22,8 @@ type Use struct {
 
 // CheckServes says why the CA in a Secret must not be used, in words for the author of the add-on; nil when it may. The
 // Secret says by annotations which signers and add-ons it serves. One that says nothing serves where it stands in the
-// namespace of the hub manager, and elsewhere only while no other definition names it: an author must not come by the CA
-// of another add-on by naming it.
+// namespace of the hub manager, and elsewhere only while no other definition names it: an author must not come by the
+// CA of another add-on by naming it.
 func CheckServes(secret *corev1.Secret, use Use) error {
 	where := secret.Namespace + "/" + secret.Name
 	annotate := func(key, value string) string {

@@ -18,8 +18,8 @@ const (
 )
 
 // CheckCustomSigner says why a signer cannot be the custom signer of an add-on, in words for the author of the add-on;
-// nil when it can. A certificate of a signer of Kubernetes is an identity on the hub itself, and its subject would be the
-// author's choice.
+// nil when it can. A certificate of a signer of Kubernetes is an identity on the hub itself, and its subject would be
+// the author's choice.
 func CheckCustomSigner(signer string) error {
 	domain, path, found := strings.Cut(strings.ToLower(strings.TrimSpace(signer)), "/")
 	if !found || domain == "" || path == "" {

@@ -118,8 +118,8 @@ func (r *Reconciler) checkNamespaces(
 }
 
 // listObsolete lists the RoleBindings of the add-on for all clusters that neither the permissions of this cluster nor
-// any spec asks for. What is asked for is read only if there is such a binding; if that cannot be read, none is obsolete
-// but what no add-on may have.
+// any spec asks for. What is asked for is read only if there is such a binding; if that cannot be read, none is
+// obsolete but what no add-on may have.
 func (r *Reconciler) listObsolete(
 	ctx context.Context, key types.NamespacedName, agent addon.Agent, permissions []addon.Permission,
 ) ([]*rbacv1.RoleBinding, error) {

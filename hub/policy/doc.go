@@ -9,8 +9,8 @@
 // A policy is in force when it has the rules, conditions, variables and validations that we ship, fails closed, names
 // the ServiceAccount under which the hub manager runs, and has a binding that denies, everywhere. Messages may differ.
 //
-// Excess says what was granted to the account of add-ons that no add-on needs: a warning, since an administrator granted
-// it.
+// Excess says what was granted to the account of add-ons that no add-on needs: a warning, since an administrator
+// granted it.
 //
 // An API server takes about a second to put into force what was just applied, so Wait asks again for a while.
 package policy

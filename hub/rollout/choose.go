@@ -15,8 +15,8 @@ import (
 
 var _ addon.Chooser = (*Reconciler)(nil)
 
-// Choose implements addon.Chooser. It decides as the controllers of this package do, from the same specs, but believes no
-// status of the add-on: the agent of the cluster may write that.
+// Choose implements addon.Chooser. It decides as the controllers of this package do, from the same specs, but believes
+// no status of the add-on: the agent of the cluster may write that.
 func (r *Reconciler) Choose(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (addon.Choice, error) {
 	management, err := r.AddOns.GetManagement(ctx, addOn.Name)
 	switch {
@@ -64,8 +64,8 @@ func (r *Reconciler) Named(ctx context.Context, addOn string) ([]addonv1beta1.Ad
 	return named, nil
 }
 
-// intended returns the configs that an add-on is to use. While no placement selects its cluster though it is installed by
-// placements, that is known only if every placement asks for the same.
+// intended returns the configs that an add-on is to use. While no placement selects its cluster though it is installed
+// by placements, that is known only if every placement asks for the same.
 func (f addOnFacts) intended() ([]wish, error) {
 	if !f.adrift() {
 		return wishes(f.management, f.placement, f.addon.Spec.Configs), nil
