@@ -70,8 +70,8 @@ func (a *agent) input(
 	return Input{Template: t, Config: config, Cluster: cluster, AddOn: addOn.Name}, nil
 }
 
-// read returns the first configuration of a resource that was chosen for an add-on; nil when none was. The object belongs
-// to the cache and must not be changed.
+// read returns the first configuration of a resource that was chosen for an add-on; nil when none was. The object
+// belongs to the cache and must not be changed.
 func (a *agent) read(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, choice addon.Choice,
 	resource addonv1beta1.ConfigGroupResource, want content,
