@@ -10,8 +10,8 @@ import (
 )
 
 // CheckTrust says why a template must not be used for an add-on on a cluster, whoever consented to its roles; nil when
-// it may. home is the namespace of the hub manager. Nothing of a template that asks for too much is used: it is the same
-// check for credentials, permissions and objects. The error is an addon.InvalidError.
+// it may. home is the namespace of the hub manager. Nothing of a template that asks for too much is used: the check is
+// the same for credentials, permissions and objects. The error is an addon.InvalidError.
 func CheckTrust(t *Template, cluster, addOn, home string) error {
 	if t.AddOn != addOn && t.asksForTrust() {
 		return t.invalid(fmt.Sprintf(".spec.addonName is %q, so its credentials and hub permissions are for that add-on and "+
