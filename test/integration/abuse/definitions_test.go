@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	webhooksOfOurs   = "managedclusters.admission.spokelet.io"
+	webhooksOfOurs   = "manifestworks.admission.spokelet.io"
 	definitionOfOurs = "placements.cluster.open-cluster-management.io"
 )
 
