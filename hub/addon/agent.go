@@ -54,7 +54,8 @@ type SigningCA struct {
 type Choice struct {
 	// Configs are the configurations, ordered by group and resource, and within a resource as they were asked for.
 	Configs []ChosenConfig
-	// Held says why nothing new is to be rendered; empty when it may. Configs then are those that were chosen last.
+	// Held says why nothing new is to be rendered; empty when it may be. Configs are what the specs name all the same, also
+	// what does not exist.
 	Held string
 }
 
