@@ -54,8 +54,8 @@ type SigningCA struct {
 type Choice struct {
 	// Configs are the configurations, ordered by group and resource, and within a resource as they were asked for.
 	Configs []ChosenConfig
-	// Held says why nothing new is to be rendered; empty when it may be. Configs are what the specs name all the same, also
-	// what does not exist.
+	// Held says why nothing new is to be rendered; empty when it may be. Configs are what the specs name all the same,
+	// also what does not exist.
 	Held string
 }
 
