@@ -3,13 +3,15 @@ package work
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
 // failure is a reason for which a manifest is not applied and that lasts until the manifest or the object changes, so
-// that trying again is of no use.
+// that trying again soon is of no use.
 type failure struct {
 	// reason is that of the condition Applied of the manifest.
 	reason  string
@@ -44,6 +46,33 @@ type postponedError struct{ until time.Time }
 // Error says when.
 func (e postponedError) Error() string {
 	return fmt.Sprintf("postponed until %s", e.until.Format(time.RFC3339))
+}
+
+// isRefusal reports whether the API server understood a request and refused it: for want of a right, by a quota or by
+// admission, or because the object is invalid. The same request is refused again until somebody changes something.
+func isRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Status().Code {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// lastingFailure returns the failure that an error stands for; nil when the same request may succeed soon.
+func lastingFailure(err error) *failure {
+	var known *failure
+	switch {
+	case errors.As(err, &known):
+		return known
+	case isRefusal(err):
+		return &failure{reason: workv1.AppliedManifestFailed, message: err.Error()}
+	}
+	return nil
 }
 
 // appliedFailure is the reason and the message of the condition Applied for an error.

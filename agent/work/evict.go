@@ -80,7 +80,7 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	return e.proceed(ctx, f, managed).Settle(f.now)
+	return e.proceed(ctx, f, managed).SettleIn(e.queues.applied, req, f.now)
 }
 
 // checkEvictionLag compares the cache with the last writes of the evictor.
