@@ -49,8 +49,12 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 		r.claim(f) // what went needs no watch any more
 	}
 	status := conclude(f.work, f.manifests, results, f.now)
-	outcome = outcome.And(thawing(f.work, tasks, status, f.now))
+	before := f.work
 	outcome = outcome.And(r.publishStatus(ctx, f, status))
+	if f.work != before {
+		// Until the hub has the status, the next pass finds the same manifests frozen as this one.
+		outcome = outcome.And(thawing(before, tasks, status, f.now))
+	}
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
 }
 
