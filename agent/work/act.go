@@ -218,7 +218,9 @@ func (r *Reconciler) createApplied(ctx context.Context, f *facts, tasks []task) 
 		return fmt.Errorf("creating the AppliedManifestWork: %w", err)
 	}
 	r.wroteApplied(f, applied)
-	r.memory.change(f.holder, func(k *recall) { k.fresh = applied.UID })
+	if len(f.work.Status.Conditions) == 0 {
+		r.memory.change(f.holder, func(k *recall) { k.fresh = applied.UID })
+	}
 	return nil
 }
 
@@ -366,6 +368,7 @@ func (r *Reconciler) narrowIntent(ctx context.Context, f *facts, pending []workv
 // pass only so long, and the passes after that not at all for a while: the spoke comes first.
 func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) reconcile.Outcome {
 	if equality.Semantic.DeepEqual(f.work.Status, status) {
+		r.memory.change(f.holder, func(k *recall) { k.fresh = "" })
 		return reconcile.Done()
 	}
 	if silent := r.memory.of(f.holder).silent; f.now.Before(silent) {
