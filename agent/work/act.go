@@ -34,7 +34,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	tasks := r.tasks(f)
 	asked := r.guard.authorize(ctx, f, tasks)
 	if err := r.ensureApplied(ctx, f, tasks); err != nil {
-		return reconcile.FromError(err)
+		return r.publishUnlisted(ctx, f, err)
 	}
 	results, outcome := r.applyAll(ctx, f, tasks, asked)
 	r.forgetUnserved(f, tasks)
@@ -56,6 +56,22 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 		outcome = outcome.And(thawing(before, tasks, status, f.now))
 	}
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
+}
+
+// publishUnlisted ends a pass that could not write down which objects it was about to make, without which it makes none.
+// The work says so where somebody has to help.
+func (r *Reconciler) publishUnlisted(ctx context.Context, f *facts, err error) reconcile.Outcome {
+	applied, lasting := unlistedCondition(err)
+	outcome := reconcile.Done()
+	if !lasting {
+		outcome = reconcile.FromError(err)
+	}
+	if applied == nil {
+		return outcome
+	}
+	status := *f.work.Status.DeepCopy()
+	setAt(&status.Conditions, *applied, f.work.Generation, f.now)
+	return outcome.And(r.publishStatus(ctx, f, status))
 }
 
 // ensureFinalizer puts our finalizer on the work, without which nothing is applied.
@@ -193,9 +209,13 @@ func (r *Reconciler) ensureApplied(ctx context.Context, f *facts, tasks []task) 
 
 // createApplied makes the AppliedManifestWork of the work, with the intent.
 func (r *Reconciler) createApplied(ctx context.Context, f *facts, tasks []task) error {
+	name := appliedName(r.HubHash, f.work.Name)
+	if wrong := nameFailure(f.work.Name, name); wrong != nil {
+		return wrong
+	}
 	applied := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       appliedName(r.HubHash, f.work.Name),
+			Name:       name,
 			Finalizers: []string{names.FinalizerAppliedManifestWork},
 		},
 		Spec: r.appliedSpec(f),

@@ -3,12 +3,14 @@ package work
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -137,4 +139,43 @@ func TestAnObjectThatCouldNotBeReadIsUnknown(t *testing.T) {
 	reason, message := appliedFailure(res.err)
 	assert.Equal(t, workv1.AppliedManifestFailed, reason)
 	assert.Equal(t, "Failed to apply manifest: "+forbidden.Error(), message)
+}
+
+func TestWhatIsToldOfAListThatCannotBeWritten(t *testing.T) {
+	listed := schema.GroupResource{Group: "work.open-cluster-management.io", Resource: "appliedmanifestworks"}
+	missing := apierrors.NewGenericServerResponse(404, "create", listed, "", "the server could not find it", 0, true)
+	for name, c := range map[string]struct {
+		err     error
+		says    string
+		lasting bool
+	}{
+		"a right is missing": {
+			apierrors.NewForbidden(listed, "x", errors.New(`User "agent" cannot create resource`)), "; grant the agent ", false,
+		},
+		"a webhook refuses it": {
+			apierrors.NewForbidden(listed, "x", errors.New("admission webhook denied the request")),
+			"; correct what refuses it on the managed cluster", false,
+		},
+		"it is invalid":               {apierrors.NewInvalid(schema.GroupKind{}, "x", nil), "; correct what refuses it", false},
+		"its kind is not served":      {missing, "; install the CustomResourceDefinition", false},
+		"its kind is not known":       {&meta.NoKindMatchError{}, "; install the CustomResourceDefinition", false},
+		"the name is too long":        {nameFailure("w", strings.Repeat("x", 254)), "; create the work under a shorter", true},
+		"it went meanwhile":           {apierrors.NewNotFound(listed, "x"), "", false},
+		"somebody else changed it":    {apierrors.NewConflict(listed, "x", errors.New("newer")), "", false},
+		"the API server is not there": {errors.New("connection refused"), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			applied, lasting := unlistedCondition(fmt.Errorf("creating the AppliedManifestWork: %w", c.err))
+			assert.Equal(t, c.lasting, lasting)
+			if c.says == "" {
+				assert.Nil(t, applied, "it may be another matter the next moment")
+				return
+			}
+			require.NotNil(t, applied)
+			assert.Equal(t, "AppliedManifestWorkFailed", applied.Reason)
+			assert.Contains(t, applied.Message, "Failed to apply manifest work: ")
+			assert.Contains(t, applied.Message, c.says)
+		})
+	}
+	assert.Nil(t, nameFailure("w", strings.Repeat("x", 253)))
 }

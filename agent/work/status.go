@@ -35,6 +35,7 @@ const (
 	reasonDeleting        = "WorkDeleting"
 
 	deletingText = "ManifestWork is being deleted"
+	failedText   = "Failed to apply manifest work"
 )
 
 // maxMessage is the longest message that the API takes, in bytes.
@@ -184,7 +185,7 @@ func concludeWork(status *workv1.ManifestWorkStatus, generation int64, now time.
 		}
 		if tally(list, workv1.ManifestApplied).no > 0 {
 			applied.Status, applied.Reason = metav1.ConditionFalse, reasonWorkFailed
-			applied.Message = "Failed to apply manifest work"
+			applied.Message = failedText
 		}
 		setAt(&status.Conditions, applied, generation, now)
 	}

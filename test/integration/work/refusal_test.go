@@ -91,7 +91,7 @@ func TestARefusedManifestIsTriedEverMoreRarely(t *testing.T) {
 func TestAnObjectThatMayNotBeReadIsLeftAlone(t *testing.T) {
 	e := newEnv(t)
 	now := clocktesting.NewFakePassiveClock(time.Now())
-	e.settings.clock, e.settings.spoke = now, e.spokeUser("create", "update", "list", "watch")
+	e.settings.clock, e.settings.spoke = now, e.spokeUser(everything, []string{"create", "update", "list", "watch"})
 	e.create(e.configMap("a", map[string]string{"k": "theirs"}))
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "v"}))
@@ -148,8 +148,11 @@ func TestAManifestThatFailsDoesNotDelayItsSiblings(t *testing.T) {
 	require.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "broken"))
 }
 
-// spokeUser is an agent on the spoke with the verbs for ConfigMaps and no more than it needs besides.
-func (e *env) spokeUser(verbs ...string) *rest.Config {
+// everything is what the agent may do with AppliedManifestWorks.
+var everything = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+// spokeUser is an agent on the spoke with verbs for AppliedManifestWorks and for ConfigMaps, and for nothing else.
+func (e *env) spokeUser(applied, maps []string) *rest.Config {
 	e.Helper()
 	name := "agent-" + e.cluster
 	user, err := plane.User(name)
@@ -158,10 +161,9 @@ func (e *env) spokeUser(verbs ...string) *rest.Config {
 	e.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		{
 			APIGroups: []string{"work.open-cluster-management.io"},
-			Resources: []string{"appliedmanifestworks", "appliedmanifestworks/status"},
-			Verbs:     []string{"get", "list", "watch", "create", "update", "patch", "delete"},
+			Resources: []string{"appliedmanifestworks", "appliedmanifestworks/status"}, Verbs: applied,
 		},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: maps},
 	}})
 	e.create(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -169,4 +171,44 @@ func (e *env) spokeUser(verbs ...string) *rest.Config {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
 	})
 	return user
+}
+
+func TestAnAppliedManifestWorkThatMayNotBeMadeIsTold(t *testing.T) {
+	e := newEnv(t)
+	e.settings.events = true
+	e.settings.spoke = e.spokeUser([]string{"get", "list", "watch", "update", "patch", "delete"}, []string{"*"})
+	e.start()
+	w := e.work("w", e.configMap("a", nil))
+	e.create(w)
+	applied := e.is(w, workv1.WorkApplied, metav1.ConditionFalse)
+	assert.Equal(t, "AppliedManifestWorkFailed", applied.Reason)
+	assert.Contains(t, applied.Message, "Failed to apply manifest work: the AppliedManifestWork, which lists its objects")
+	assert.Contains(t, applied.Message, `cannot create resource "appliedmanifestworks"`)
+	assert.Contains(t, applied.Message, "; grant the agent get, list, watch, create, update, patch and delete of")
+	assert.Contains(t, e.told(w, "ApplyFailed").Note, "the AppliedManifestWork, which lists its objects")
+	assert.Empty(t, e.mapUID("a"), "what cannot be listed is not made")
+
+	var role rbacv1.ClusterRole
+	require.True(t, e.get(&role, "", "agent-"+e.cluster))
+	role.Rules[0].Verbs = everything
+	require.NoError(t, e.Update(t.Context(), &role))
+	e.settled(w)
+	e.told(w, "ApplyRecovered")
+}
+
+func TestANameThatIsTooLongIsTold(t *testing.T) {
+	e := newEnv(t)
+	a := e.start()
+	const longest = 188
+	fits := e.work(strings.Repeat("f", longest), e.configMap("a", nil))
+	e.create(fits)
+	e.settled(fits)
+	w := e.work(strings.Repeat("w", longest+1), e.configMap("b", nil))
+	e.create(w)
+	assert.Equal(t, "Failed to apply manifest work: the name of a ManifestWork may have 188 characters at most and this one "+
+		"has 189; create the work under a shorter name", e.is(w, workv1.WorkApplied, metav1.ConditionFalse).Message)
+	e.quiet(a)
+	assert.Empty(t, e.mapUID("b"))
+	require.NoError(t, e.Delete(t.Context(), w))
+	e.eventually("it goes like any other", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, w.Name) })
 }
