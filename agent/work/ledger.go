@@ -41,6 +41,10 @@ type record struct {
 	owner types.UID
 	// failure says why the wish cannot be granted until the object or the wish changes.
 	failure *failure
+	// refused is since when the API server refuses the wish; zero when it does not.
+	refused time.Time
+	// unread is why the object could not be read, so that it is not known whether it exists; nil when it was read.
+	unread error
 	// exists, version, uid, generation and meta describe the object as it was read or written.
 	exists     bool
 	version    string

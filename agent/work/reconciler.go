@@ -261,7 +261,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case phaseApply:
 		outcome = r.apply(ctx, f)
 	}
-	return outcome.Settle(f.now)
+	return outcome.SettleIn(r.queues.works, req, f.now)
 }
 
 // forget drops what the process remembers of a work.

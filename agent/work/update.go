@@ -52,7 +52,7 @@ func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Uns
 // said the same right after the last write, or this manifest is known to be applied, after a restart by the status, and
 // nobody else set any content since.
 func (t *task) settled(live *unstructured.Unstructured) bool {
-	known := t.prior.wish == t.wish && t.prior.content != (digest{})
+	known := t.prior.wish == t.wish && t.prior.failure == nil && t.prior.content != (digest{})
 	if known && t.prior.content == digestOf(contentOf(live)) {
 		return true
 	}

@@ -119,7 +119,22 @@ func (o Outcome) And(p Outcome) Outcome {
 	return joined
 }
 
-// Settle maps the outcome to what controller-runtime wants, now being the instant of the pass.
+// Queue is as much of the queue of a controller as SettleIn needs.
+type Queue interface {
+	AddAfter(item ctrl.Request, after time.Duration)
+}
+
+// SettleIn is Settle for a pass whose wake instant counts also when the pass failed. A failed pass is repeated by the
+// back-off of its queue, which takes no instant, so the instant goes into the queue besides; the earlier of both counts.
+func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctrl.Result, error) {
+	if o.class == ClassRetry && !o.wake.IsZero() {
+		queue.AddAfter(request, delay(o.wake, now))
+	}
+	return o.Settle(now)
+}
+
+// Settle maps the outcome to what controller-runtime wants, now being the instant of the pass. The instant of an outcome
+// that is to be retried is dropped, see SettleIn.
 func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	switch o.class {
 	case ClassRetry:

@@ -134,3 +134,31 @@ func TestEarliest(t *testing.T) {
 	assert.Equal(t, a, Earliest(zero, b, a, zero))
 	assert.Equal(t, b, Earliest(b))
 }
+
+// added has what was put into a queue for later.
+type added []time.Duration
+
+func (a *added) AddAfter(_ ctrl.Request, after time.Duration) { *a = append(*a, after) }
+
+func TestAFailedPassKeepsItsInstantBesidesTheBackOff(t *testing.T) {
+	failed := Retry(errDown)
+	for name, tc := range map[string]struct {
+		outcome Outcome
+		want    added
+	}{
+		"an instant to come":           {failed.And(DoneUntil(now.Add(250 * time.Millisecond))), added{250 * time.Millisecond}},
+		"an instant that has come":     {failed.And(DoneUntil(now.Add(-time.Hour))), added{time.Millisecond}},
+		"no instant":                   {failed, nil},
+		"a pass that is fine":          {DoneUntil(now.Add(time.Second)), nil},
+		"a lost race comes soon again": {FromError(errRace).And(DoneUntil(now.Add(time.Second))), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var queue added
+			result, err := tc.outcome.SettleIn(&queue, ctrl.Request{}, now)
+			assert.Equal(t, tc.want, queue)
+			alone, settled := tc.outcome.Settle(now)
+			assert.Equal(t, alone, result)
+			assert.Equal(t, settled, err, "the queue backs off all the same")
+		})
+	}
+}
