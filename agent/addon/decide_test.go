@@ -219,7 +219,7 @@ func TestPlanRemoval(t *testing.T) {
 func TestGoes(t *testing.T) {
 	p := decide(addonWith(hubClient("csr", "u", "g")))
 	wanted := p.serve[0]
-	pending := csr.PendingName(wanted.request)
+	pending := csr.PendingName(wanted.request, "")
 	key := func(namespace, name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: namespace, Name: name}
 	}
@@ -257,7 +257,7 @@ func TestGoes(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&q)
 			}
-			assert.Equal(t, tc.want, goes(tc.secret, "agent", q, tc.results))
+			assert.Equal(t, tc.want, goes(tc.secret, types.NamespacedName{Namespace: "agent", Name: names.SecretHub}, q, tc.results))
 		})
 	}
 }
@@ -337,7 +337,7 @@ func TestPlanHealth(t *testing.T) {
 				assert.Nil(t, p.available)
 				return
 			}
-			assert.Equal(t, []target{{side: sideAgent, lease: true, namespace: "ns", name: "hello"}}, p.watch)
+			assert.Equal(t, []target{{side: sideAgent, kind: kindLease, namespace: "ns", name: "hello"}}, p.watch)
 			assert.Equal(t, &metav1.Condition{
 				Type: "Available", Status: tc.status, Reason: tc.reason, Message: tc.message,
 			}, p.available)
