@@ -305,7 +305,7 @@ func TestPlanHealth(t *testing.T) {
 			func(f *facts) { f.addon.Annotations = map[string]string{names.AnnotationHostingCluster: "host"} },
 			metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound",
 			`The status of hello add-on is unknown. No lease found on hosting cluster "host"; ` +
-				`verify it matches the cluster where this managed cluster's klusterlet actually runs. `+
+				`verify it matches the cluster where this managed cluster's klusterlet actually runs. ` +
 				`There is no lease ns/hello.`, time.Time{},
 		},
 		"a lease that is not seen": {
