@@ -108,7 +108,9 @@ func hubHolds(clusterName, user string) map[client.Object]cache.ByObject {
 	works := own
 	works.UnsafeDisableDeepCopy = ptr.To(true)
 	return map[client.Object]cache.ByObject{
-		&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", clusterName)},
+		&clusterv1.ManagedCluster{}: {
+			Field: fields.OneTermEqualSelector("metadata.name", clusterName), Transform: agentcluster.StripManagedCluster,
+		},
 		&certificatesv1.CertificateSigningRequest{}: {
 			Label:     labels.SelectorFromSet(labels.Set{names.LabelClusterName: clusterName}),
 			Transform: csr.TrimForAgent(user),

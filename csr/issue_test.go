@@ -283,13 +283,18 @@ func TestPendingSurvivesItsSecret(t *testing.T) {
 }
 
 func TestPendingNames(t *testing.T) {
-	assert.Equal(t, "hub-kubeconfig-secret-pending", PendingName(ForCluster("c1", "a1")))
+	assert.Equal(t, "hub-kubeconfig-secret-pending", PendingName(ForCluster("c1", "a1"), ""))
+	assert.Equal(t, "other-pending", PendingName(ForCluster("c1", "a1"), "other"))
 	name := func(addon string, signerName string) string {
 		request, err := ForAddon("c1", addon, custom(signerName, "u"))
 		require.NoError(t, err)
-		return PendingName(request)
+		return PendingName(request, "")
 	}
 	assert.Regexp(t, `^hello-[0-9a-f]{10}-pending$`, name("hello", "example.com/s"))
 	assert.NotEqual(t, name("a", "b-c.com/s"), name("a-b", "c.com/s"), "although their Secrets have the same name")
 	assert.NotEqual(t, name("a", "example.com/s"), name("a", "example.com/t"))
+	request, err := ForAddon("c1", "a", custom("example.com/s", "u"))
+	require.NoError(t, err)
+	assert.Equal(t, PendingName(request, ""), PendingName(request, "hub-kubeconfig-secret"))
+	assert.NotEqual(t, PendingName(request, ""), PendingName(request, "other"), "two agents share a namespace")
 }

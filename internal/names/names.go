@@ -85,6 +85,9 @@ const (
 	CredentialPending = "pending"
 	// AnnotationHub on the Secret of an add-on says from which hub the credential is, in one short string.
 	AnnotationHub = "spokelet.io/hub"
+	// AnnotationAgent on the Secret of an add-on or of a pending key names the agent that made it: its namespace and the
+	// Secret of its own credential there, as "namespace/secret", behind "hosted:" where it runs on another cluster.
+	AnnotationAgent = "spokelet.io/agent"
 	// AnnotationIssuedAt on a credential Secret says when the agent got the certificate in it, RFC 3339.
 	AnnotationIssuedAt = "spokelet.io/issued-at"
 )

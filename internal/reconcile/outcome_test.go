@@ -75,7 +75,6 @@ func TestSettle(t *testing.T) {
 		"done until this instant":      {outcome: DoneUntil(now), after: time.Millisecond},
 		"waiting for an event":         {outcome: Waiting(time.Time{})},
 		"waiting until later":          {outcome: Waiting(later), after: time.Minute},
-		"a lost race is quiet":         {outcome: FromError(errRace), after: raceDelay},
 		"a retry backs off":            {outcome: Retry(errDown), err: errDown},
 		"stalled ends":                 {outcome: Stalled(errDown), err: errDown, terminal: true},
 		"stalled, but waiting as well": {outcome: Stalled(errDown).And(Waiting(later)), after: time.Minute},
@@ -92,7 +91,10 @@ func TestSettle(t *testing.T) {
 			require.ErrorIs(t, err, tc.err)
 		})
 	}
-	_, err := Outcome{class: 99}.Settle(now)
+	lost, err := FromError(errRace).And(DoneUntil(later)).Settle(now)
+	require.NoError(t, err, "a lost race is quiet")
+	assert.Equal(t, ctrl.Result{Requeue: true}, lost, "and the queue chooses the pause")
+	_, err = Outcome{class: 99}.Settle(now)
 	require.ErrorContains(t, err, "unknown outcome class 99")
 }
 
