@@ -18,8 +18,8 @@ import (
 type state struct {
 	mu   sync.Mutex
 	text string
-	// idle is set while there is nothing to do that the agent could fail at: another one leads.
-	idle bool
+	// able is set where the agent is not serving, and does all that it can do now.
+	able bool
 	// hub is how the hub answers; nil while the agent has no credential for one.
 	hub *reach
 }
@@ -32,16 +32,17 @@ func (s *state) set(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.text
-	s.text, s.idle = text, false
+	s.text, s.able = text, false
 	return before != text
 }
 
-// standBy tells that the agent waits for another one to end, and returns whether that is news.
+// standBy tells that the agent does all that it can do now, though that is not everything or even nothing: another one
+// leads, or it looks after works by their copies until the hub is back. It returns whether that is news.
 func (s *state) standBy(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.text
-	s.text, s.idle = text, true
+	s.text, s.able = text, true
 	return before != text
 }
 
@@ -65,7 +66,7 @@ type health struct {
 func (s *state) look() health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := health{text: s.text, ready: s.idle || s.text == ready, connected: s.hub != nil}
+	found := health{text: s.text, ready: s.able || s.text == ready, connected: s.hub != nil}
 	if found.text == "" {
 		found.text = "starting"
 	}
@@ -76,9 +77,9 @@ func (s *state) look() health {
 }
 
 // handler answers /healthz with 200 as long as the process lives, and /readyz with 200 while the agent serves or stands
-// by; both say what it is doing, and that the hub does not answer where that is so. An agent that waits for a hub or an
-// approval is healthy, and one whose hub fell silent is ready: it goes on with what needs no hub, and restarting it would
-// help nobody. /readyz/hub alone fails then.
+// by; both say what it is doing, and that the hub does not answer where that is so. An agent that waits for an approval
+// is healthy: restarting it would help nobody. One whose hub does not answer is ready, too, for what needs no hub;
+// /readyz/hub alone fails then.
 func (s *state) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -235,7 +235,7 @@ func (s *serving) admit(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the phase is over, and knows why
 		}
-		if s.state.set("waiting for the hub: "+err.Error()) && !s.state.explains(err) {
+		if s.tellWaiting(err) {
 			logger.Info("not serving yet, looking again", "reason", err.Error())
 		}
 		s.sleep(ctx, kit.Spread(pause, lookSpread, s.credential.Identity.Cluster))
@@ -249,6 +249,29 @@ func (s *serving) admit(ctx context.Context) error {
 	s.admitted.Store(true)
 	s.state.set(ready)
 	return nil
+}
+
+// tellWaiting tells why nothing can serve yet, and returns whether that is to be logged: not what is said of the hub
+// anyway. While the hub does not answer, an agent that has copies of its works does what it can.
+func (s *serving) tellWaiting(err error) (news bool) {
+	text := "waiting for the hub: " + err.Error()
+	if !s.state.explains(err) {
+		return s.state.set(text)
+	}
+	if copies := s.copies(); copies > 0 {
+		s.state.standBy(fmt.Sprintf("waiting for the hub, looking after %d works by their copies: %v", copies, err))
+		return false
+	}
+	s.state.set(text)
+	return false
+}
+
+// copies is the number of works that are looked after until the hub is back.
+func (s *serving) copies() int {
+	if s.applier == nil {
+		return 0
+	}
+	return s.applier.Copies()
 }
 
 // longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because who
