@@ -31,8 +31,18 @@ func (e explained) Error(err error, message string, keysAndValues ...any) {
 		e.LogSink.Error(err, message, keysAndValues...)
 		return
 	}
-	if e.Enabled(detail) {
-		e.Info(detail, message, append([]any{"error", err}, keysAndValues...)...)
+	e.Info(detail, message, append([]any{"error", err}, keysAndValues...)...)
+}
+
+// Info implements logr.LogSink. Who goes on after an error logs it as a value.
+func (e explained) Info(level int, message string, keysAndValues ...any) {
+	for _, value := range keysAndValues {
+		if err, is := value.(error); is && e.state.explains(err) {
+			level = max(level, detail)
+		}
+	}
+	if e.Enabled(level) {
+		e.LogSink.Info(level, message, keysAndValues...)
 	}
 }
 

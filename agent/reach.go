@@ -96,7 +96,7 @@ func (r *reach) tell() {
 		return
 	}
 	r.told = r.cause
-	r.logger.Info("the hub does not answer, going on with what needs no hub", "hub", r.hub,
+	r.logger.Info("the hub does not answer, going on with what needs no hub",
 		"since", r.since.UTC().Format(time.RFC3339), "cause", r.cause)
 }
 
@@ -105,7 +105,7 @@ func (r *reach) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.told != "" {
-		r.logger.Info("the hub answers again", "hub", r.hub, "after", r.clock.Since(r.since).Round(time.Second).String())
+		r.logger.Info("the hub answers again", "after", r.clock.Since(r.since).Round(time.Second).String())
 	}
 	r.since, r.cause, r.told = time.Time{}, "", ""
 }
