@@ -22,7 +22,7 @@ const poll = 10 * time.Second
 type Files struct {
 	// Dir holds tls.crt and tls.key; empty means that none is given.
 	Dir string
-	// CA holds the authority that the API server is to trust.
+	// CA holds the authority that the API server is to trust; empty means that nobody is told whom to trust.
 	CA string
 }
 
@@ -147,6 +147,10 @@ func (f Files) load() (tls.Certificate, []byte, bool, error) {
 	}
 	content := make([][]byte, 0, 3)
 	for _, path := range []string{filepath.Join(f.Dir, keyServing), filepath.Join(f.Dir, keyServingKey), f.CA} {
+		if path == "" {
+			content = append(content, nil)
+			continue
+		}
 		data, err := os.ReadFile(path)
 		switch {
 		case os.IsNotExist(err):
