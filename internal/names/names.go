@@ -109,6 +109,9 @@ const (
 	// ServiceAccountManager is the identity of the hub manager in NamespaceHub. It holds what the hub manager needs for
 	// its own work. It is Spokelet's own addition.
 	ServiceAccountManager = "spokelet-hub"
+	// SecretWebhook is the Secret in NamespaceHub with the certificate of the webhook that the hub manager makes itself,
+	// where administrators give it none. It is Spokelet's own addition.
+	SecretWebhook = "spokelet-hub-webhook-self-signed"
 	// ServiceAccountAddons is the identity in NamespaceHub in whose name the hub manager binds the roles of add-ons and
 	// reads the Secrets of their CAs: the one that OCM's developer guide tells users to grant further rights to. It holds
 	// nothing but those grants, so what it may not bind, nobody consented to (docs/adr/0024-consent.md).
