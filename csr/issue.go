@@ -172,10 +172,7 @@ func (s Standing) followRequest() Plan {
 	if p.RequestUID == "" {
 		return Plan{Step: StepRecord, Condition: s.earlierFailure()}
 	}
-	plan := Plan{Step: StepWait, Condition: s.earlierFailure()}
-	// An event says when the request is answered; but with the old pair running out, one that is missed would be dear.
-	plan.Wake, plan.Urgent = s.again(latestLook)
-	return plan
+	return s.wait()
 }
 
 // again tells, when the pair in use is good and due, at what instant to try again what did not succeed now.
@@ -208,6 +205,9 @@ func (s Standing) refused(why string, at time.Time) Plan {
 		return s.start(why, s.Pending.Attempt+1)
 	}
 	told := fmt.Sprintf("%s; a new csr is made at %s", why, retryAt.UTC().Format(time.RFC3339))
+	if has(s.Request, certificatesv1.CertificateDenied) {
+		told += ": if the denial was a mistake, run kubectl certificate approve on that one"
+	}
 	return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, told)}
 }
 
