@@ -281,8 +281,8 @@ func refusal(request *certificatesv1.CertificateSigningRequest) (why string, at 
 	return "", time.Time{}, false
 }
 
-// undecided tells whether a request object still waits for somebody to approve or deny it.
-func undecided(request *certificatesv1.CertificateSigningRequest) bool {
+// Undecided reports whether a request object still waits for somebody to approve or deny it.
+func Undecided(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Certificate) == 0 &&
 		!slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 			return c.Status != corev1.ConditionFalse

@@ -112,7 +112,7 @@ func TestACommentOfTheHubDecidesNothing(t *testing.T) {
 	Comment{Kind: ConditionApprovedByHub, Reason: "A", Message: "a"}.Put(request, noon)
 	Comment{Kind: ConditionApprovedByHub, Reason: "B", Message: "b"}.Put(request, noon)
 	require.Len(t, request.Status.Conditions, 1)
-	assert.True(t, undecided(request), "the request still counts as one that waits")
+	assert.True(t, Undecided(request), "the request still counts as one that waits")
 	comment, ok := CommentOn(request, ConditionApprovedByHub)
 	assert.True(t, ok)
 	assert.Equal(t, Comment{ConditionApprovedByHub, "B", "b"}, comment)
