@@ -23,6 +23,9 @@ const (
 	// maxCause is how many characters of the first cause are told.
 	maxCause = 400
 
+	// reasonClusterSilent is the reason of an add-on whose cluster the hub has lost.
+	reasonClusterSilent = "ManagedClusterLeaseUpdateStopped"
+
 	// Reasons of a placement controller, of ours or of OCM.
 	reasonNoSetBindings  = "NoManagedClusterSetBindings"
 	reasonNoIntersection = "NoIntersection"
@@ -85,7 +88,21 @@ func stuckCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, tim
 		}
 		since = reconcile.Earliest(since, c.LastTransitionTime.Time)
 	}
+	if best == nil {
+		return silentCause(addon)
+	}
 	return best, since
+}
+
+// silentCause is the condition of an add-on that does not get further because the hub has lost its cluster; nil where
+// that is not so.
+func silentCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, time.Time) {
+	c := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	on := progressing(addon)
+	if c == nil || c.Reason != reasonClusterSilent || (on != nil && completed(*on)) {
+		return nil, time.Time{}
+	}
+	return c, c.LastTransitionTime.Time
 }
 
 // remark says how many clusters are stuck and why the first is; empty when none is.
@@ -101,8 +118,8 @@ func (t *trouble) remark() string {
 	if len(cause) > maxCause {
 		cause = append(cause[:maxCause], []rune("...")...)
 	}
-	return fmt.Sprintf("%d %s stuck, the first is %s: %s is False (%s): %s", t.stuck, are, t.cluster, t.cause.Type,
-		t.cause.Reason, string(cause))
+	return fmt.Sprintf("%d %s stuck, the first is %s: %s is %s (%s): %s", t.stuck, are, t.cluster, t.cause.Type,
+		t.cause.Status, t.cause.Reason, string(cause))
 }
 
 // selectionRemark says why a placement selects no cluster and what to do; empty when it does, or may not have been

@@ -55,6 +55,15 @@ func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
 		"what is not known is not stuck": {
 			addOns: addOns{with(addOn("c1"), condition("Available", metav1.ConditionUnknown, "Because", noon.Add(-time.Hour)))},
 			says:   counted + "completed with no errors, 0 failed 0 timeout."},
+		"one whose cluster is silent before it is done is stuck": {
+			addOns: addOns{with(addOn("c1"), saying("Available", metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped",
+				"The agent stopped.", noon.Add(-time.Hour)))},
+			says: " 1 cluster is stuck, the first is c1: Available is Unknown (ManagedClusterLeaseUpdateStopped): The agent stopped.",
+		},
+		"one whose cluster is silent after it was done is not": {
+			addOns: addOns{with(addOn("c1"), condition("Progressing", metav1.ConditionFalse, "Completed", noon),
+				condition("Available", metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped", noon.Add(-time.Hour)))},
+			says: counted + "completed with no errors, 0 failed 0 timeout."},
 		"one on its way out is not stuck": {addOns: addOns{leaving},
 			says: counted + "completed with no errors, 0 failed 0 timeout."},
 		"one that no placement selects is not counted": {addOns: addOns{with(addOn("other"), no("ManifestApplied", "x", time.Minute))},
