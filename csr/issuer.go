@@ -243,7 +243,7 @@ func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 		if i.User != "" {
 			ours = request.Spec.Username == i.User
 		}
-		if ours && undecided(request) {
+		if ours && Undecided(request) {
 			open++
 		}
 	}

@@ -340,7 +340,14 @@ func TestAWatchThatHangsCostsNoCertificate(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, StepWait, answer.Step)
 	assert.True(t, answer.Urgent)
-	assert.Equal(t, w.now.Add(75*time.Second), answer.Wake, "an eighth of the ten minutes that are left")
+	assert.Equal(t, w.now.Add(patience), answer.Wake, "when the wait has to be told")
+	w.now = answer.Wake
+	answer, err = w.pass()
+	require.NoError(t, err)
+	require.Equal(t, StepWait, answer.Step)
+	assert.True(t, answer.Urgent)
+	assert.Equal(t, ReasonRequestPending, answer.Condition.Reason)
+	assert.Equal(t, w.now.Add(73750*time.Millisecond), answer.Wake, "an eighth of the 590 seconds that are left")
 	w.approve() // and no cache hears of it
 	w.now = answer.Wake
 	answer, err = w.pass()
