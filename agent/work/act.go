@@ -265,8 +265,13 @@ func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task, asked
 		group.SetLimit(width)
 		for _, i := range order[:end] {
 			group.Go(func() error {
-				r.guard.dare(ctx, asked, &tasks[i])
-				results[i] = r.applyOne(ctx, f.holder, &tasks[i])
+				t := &tasks[i]
+				if fault := contain(ctx, t.id().String(), func() {
+					r.guard.dare(ctx, asked, t)
+					results[i] = r.applyOne(ctx, f.holder, t)
+				}); fault != nil {
+					results[i] = r.broken(f.holder, t, fault)
+				}
 				return nil
 			})
 		}

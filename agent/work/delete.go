@@ -155,7 +155,14 @@ func (d *drainer) drainRank(ctx context.Context, h holder, owner types.UID, now 
 	group.SetLimit(width)
 	for _, entry := range rank {
 		group.Go(func() error {
-			rec, pending, err := d.dismiss(ctx, h, owner, now, entry, spared(entryIdentity(entry)))
+			var rec record
+			pending, err := true, error(nil)
+			if fault := contain(ctx, entryIdentity(entry).String(), func() {
+				rec, pending, err = d.dismiss(ctx, h, owner, now, entry, spared(entryIdentity(entry)))
+			}); fault != nil {
+				rec, _ = d.ledger.look(h, entryIdentity(entry))
+				err = fault
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -192,6 +199,9 @@ func tellable(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Message != "" {
 		return status.Status().Message
+	}
+	if fault := (*failure)(nil); errors.As(err, &fault) {
+		return fault.message
 	}
 	return "the API server did not answer"
 }

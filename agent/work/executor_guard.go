@@ -112,8 +112,13 @@ func (g *guard) ask(ctx context.Context, q *inquiry, tasks []*task) {
 		answers[i] = make([]answer, len(verbs))
 		for j, verb := range verbs {
 			group.Go(func() error {
-				allowed, err := g.access.allowed(ctx, q.who, t, verb)
-				answers[i][j] = answer{verb: verb, allowed: allowed, err: err}
+				said := &answers[i][j]
+				said.verb = verb
+				if fault := contain(ctx, t.id().String(), func() {
+					said.allowed, said.err = g.access.allowed(ctx, q.who, t, verb)
+				}); fault != nil {
+					said.err = fault
+				}
 				return nil
 			})
 		}

@@ -159,7 +159,10 @@ func listAndWatch(ctx context.Context, reflector *cache.Reflector, relist time.D
 		within, cancel = context.WithTimeout(ctx, relist)
 	}
 	defer cancel()
-	err := reflector.ListAndWatchWithContext(within)
+	var err error
+	if fault := contain(ctx, "a watch", func() { err = reflector.ListAndWatchWithContext(within) }); fault != nil {
+		return fault
+	}
 	if within.Err() != nil {
 		return nil // what was cut off says nothing of the API server
 	}
