@@ -76,14 +76,14 @@ func TestAPanicOverOneDeletionLeavesItsSiblingsAlone(t *testing.T) {
 	h := holder{name: "w"}
 	d.ledger.claim(h, claims("a", "bad"), nil)
 	left := d.drain(t.Context(), h, "mine", epoch, []workv1.AppliedManifestResourceMeta{entryOf("a", "1"), entryOf("bad", "2")},
-		func(identity) bool { return false })
+		exempt{orphaned: func(identity) bool { return false }})
 	require.NoError(t, left.err)
 	assert.Empty(t, left.pending)
 	assert.Len(t, s.requests(), 2)
 
 	d.spoke.client = faulty()
 	left = d.drain(t.Context(), h, "mine", epoch, []workv1.AppliedManifestResourceMeta{entryOf("a", "1"), entryOf("bad", "2")},
-		func(identity) bool { return false })
+		exempt{orphaned: func(identity) bool { return false }})
 	require.ErrorContains(t, left.err, "the defect")
 	assert.Equal(t, []string{"bad=2"}, namesOf(left.pending), "nothing is forgotten")
 	require.Len(t, left.held, 1)
