@@ -39,7 +39,10 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	results, outcome := r.applyAll(ctx, f, tasks, asked)
 	r.forgetUnserved(f, tasks)
 	unwanted := stale(f.manifests, tracked(f.applied))
-	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, unwanted, f.spares)
+	ready, unsure := prunable(f.manifests, results, unwanted)
+	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, ready,
+		exempt{orphaned: f.spares, applied: appliedUIDs(results)})
+	left.pending = append(left.pending, unsure...)
 	outcome = outcome.And(reconcile.FromError(left.err)).And(reconcile.DoneUntil(left.wake))
 	r.announce(f, tasks, &left)
 	list := track(f.manifests, results, f.applied.Status.AppliedResources, left.pending)
@@ -291,8 +294,13 @@ func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task, asked
 		group.SetLimit(width)
 		for _, i := range order[:end] {
 			group.Go(func() error {
-				r.guard.dare(ctx, asked, &tasks[i])
-				results[i] = r.applyOne(ctx, f.holder, &tasks[i])
+				t := &tasks[i]
+				if fault := contain(ctx, t.id().String(), func() {
+					r.guard.dare(ctx, asked, t)
+					results[i] = r.applyOne(ctx, f.holder, t)
+				}); fault != nil {
+					results[i] = r.broken(f.holder, t, fault)
+				}
 				return nil
 			})
 		}

@@ -48,6 +48,9 @@ type task struct {
 	dared  bool
 	// trial is set when the object hands out rights in the name of an executor, which then tries each write first.
 	trial *trial
+	// mayDelete asks whether the executor of the work may delete the object, for a task whose verbs lack that; the error
+	// says why it may not. It is nil when there is nothing to ask.
+	mayDelete func(context.Context) error
 	// recheck is when an object that cannot be watched, or the rights of the executor, are looked at again.
 	recheck time.Time
 	now     time.Time

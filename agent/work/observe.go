@@ -192,6 +192,7 @@ func (r *Reconciler) readManifests(f *facts) []manifest {
 		m.resolve(r.mapper, spec)
 		changed = true
 	}
+	refuseDuplicates(manifests)
 	if changed {
 		r.memory.change(f.holder, func(k *recall) {
 			k.uid, k.generation, k.manifests = f.work.UID, f.work.Generation, slices.Clone(manifests)

@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
-
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // createOnly makes the object when it does not exist, and otherwise only sees to its owner (strategy CreateOnly).
@@ -158,11 +156,14 @@ func (t *task) retryAt() time.Time {
 	if t.prior.failure == nil {
 		return time.Time{}
 	}
-	pause := reconcile.Spread(recheckPause, recheckSpread, t.id().String())
-	if !t.prior.refused.IsZero() {
-		pause = min(max(t.prior.checked.Sub(t.prior.refused), firstRetry), pause)
+	at := pauseAfter(t.prior.checked, t)
+	if refused := t.prior.refused; !refused.IsZero() {
+		since := max(t.prior.checked.Sub(refused), firstRetry)
+		if sooner := t.prior.checked.Add(since); sooner.Before(at) {
+			return sooner
+		}
 	}
-	return t.prior.checked.Add(pause)
+	return at
 }
 
 // managerConflict tells whether a conflict is one with another manager, and not only with a newer version.
