@@ -25,8 +25,10 @@ type facts struct {
 	now time.Time
 	// home is the namespace of the hub manager.
 	home string
-	// relevant is false when there is nothing for us to do; nothing else is set then.
+	// relevant is false when there is nothing to deploy; nothing else is set then but leaving.
 	relevant bool
+	// leaving is the add-on when it is being deleted.
+	leaving *addonv1beta1.ManagedClusterAddOn
 
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	cluster *clusterv1.ManagedCluster
@@ -56,7 +58,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	case err != nil:
 		return facts{}, client.IgnoreNotFound(err)
 	case f.addOn.DeletionTimestamp != nil:
-		return facts{}, nil // What the add-on owns goes with it.
+		return facts{leaving: f.addOn}, nil
 	}
 	agent, found, err := r.Agents.Agent(ctx, key.Name)
 	if err != nil || !found {
