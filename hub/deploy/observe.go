@@ -39,8 +39,11 @@ type facts struct {
 	registrationsErr error
 	setup            addon.Setup
 	setupErr         error
-	rendering        addon.Rendering
-	renderErr        error
+	// pendingHealth is the way to tell health that the agent asks for and that a rollout has yet to bring; setup has the
+	// one that counts until then.
+	pendingHealth addon.HealthProbe
+	rendering     addon.Rendering
+	renderErr     error
 
 	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, whoever made them.
 	works []*workv1.ManifestWork
@@ -83,6 +86,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
 	}
+	f.setup.Health, f.pendingHealth = steadyHealth(f)
 	if f.bindings, err = r.listBindings(ctx, key, f.setup.Permissions); err != nil {
 		return facts{}, err
 	}
