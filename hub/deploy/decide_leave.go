@@ -193,8 +193,8 @@ func hookProgress(f leaveFacts) string {
 }
 
 // leaveHosted plans what the finalizers of hosted mode ask for: first a hook on the hosting cluster runs to its end,
-// then what the add-on has there is removed. Nothing of a template runs on a hosting cluster, so that this is about what
-// an earlier manager of the add-on left.
+// then what the add-on has there is removed. Nothing of a template runs on a hosting cluster, so this is about what an
+// earlier manager of the add-on left.
 func leaveHosted(f leaveFacts, p *leavePlan) {
 	hook := having(f.addOn, finalizerHostedHook, finalizerHostedHookOld)
 	objects := having(f.addOn, finalizerHostedObjects, finalizerHostedObjectsOld)

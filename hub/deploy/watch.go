@@ -91,7 +91,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// ofWork finds the add-on that a work stands for, which is in another namespace where the work is for a hosting cluster.
+// ofWork finds the add-on that a work stands for. It is in another namespace where the work is for a hosting cluster.
 func ofWork(_ context.Context, work client.Object) []ctrl.Request {
 	labels := work.GetLabels()
 	addOn := labels[names.LabelAddonName]

@@ -67,8 +67,8 @@ func decide(f facts) plan {
 	return uninstall(f)
 }
 
-// install creates the add-on unless it is there or its cluster cannot take it. One that another add-on manager installed
-// for a placement is taken over, so that it leaves with its placements.
+// install creates the add-on unless it is there or its cluster cannot take it. One that another add-on manager
+// installed for a placement is taken over, so that it leaves with its placements.
 func install(f facts) plan {
 	if f.addon != nil {
 		p := own(f)
