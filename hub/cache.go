@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -52,8 +54,11 @@ func cacheOptions() (cache.Options, error) {
 			&rbacv1.ClusterRole{}:               {Label: ofCluster},
 			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
 			&clusterv1beta1.PlacementDecision{}: {Transform: install.TrimDecision},
-			&corev1.ServiceAccount{}:            {Label: ofToken},
-			&rbacv1.Role{}:                      {Label: ofToken},
+			// Only one of them is watched: the version that the hub stores.
+			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: install.TrimAddOn},
+			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: install.TrimAddOn},
+			&corev1.ServiceAccount{}:             {Label: ofToken},
+			&rbacv1.Role{}:                       {Label: ofToken},
 		},
 	}, nil
 }

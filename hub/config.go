@@ -30,6 +30,8 @@ type Config struct {
 	// Namespace is where the hub manager keeps its leader lease, and the default namespace of signing CAs.
 	Namespace string
 
+	// Uninstall removes what only the hub manager needs from the hub, instead of running it.
+	Uninstall bool
 	// InstallCRDs makes the hub manager apply the CustomResourceDefinitions when it starts.
 	InstallCRDs bool
 	// Placement makes the hub manager decide Placements; off where another placement controller runs.
@@ -107,6 +109,9 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"path of a kubeconfig of the hub; empty means the pod's own service account")
 	f.StringVar(&c.Namespace, "namespace", c.Namespace,
 		"namespace of the hub manager, for its lease; by default POD_NAMESPACE or the namespace of the pod")
+	f.BoolVar(&c.Uninstall, "uninstall", c.Uninstall,
+		"delete the hub manager of --namespace, its webhooks, policies and roles, tell what was done, and exit; clusters, "+
+			"add-ons and works stay (docs/operations/move-from-ocm.md)")
 	f.BoolVar(&c.InstallCRDs, "install-crds", c.InstallCRDs, "apply the CustomResourceDefinitions at the start")
 	f.BoolVar(&c.Placement, "placement", c.Placement,
 		"decide Placements; turn it off where another placement controller runs")

@@ -33,7 +33,8 @@ const (
 
 // Run runs the hub manager until ctx ends, which is no error. It logs to the logger in ctx, or to standard error where
 // there is none. An error is a configuration that cannot work, a hub that cannot be reached at the start or whose
-// admission policies are not in force, or a leadership that was lost.
+// admission policies are not in force, or a leadership that was lost. With c.Uninstall it removes the hub manager
+// instead.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
@@ -42,6 +43,9 @@ func Run(ctx context.Context, c Config) error {
 	cfg, err := restConfig(c)
 	if err != nil {
 		return err
+	}
+	if c.Uninstall {
+		return uninstall(ctx, c, cfg, os.Stdout)
 	}
 	s, err := newServing(ctx, c, cfg)
 	if err != nil {

@@ -68,7 +68,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		roller,
 		&deploy.Reconciler{
 			Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
-			Home: c.Namespace, Clock: now, Workers: c.Workers,
+			Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
 		},
 		&token.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,

@@ -9,6 +9,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -18,7 +19,7 @@ func newScheme() (*runtime.Scheme, error) {
 	var failed error
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, addonv1alpha1.Install, addonv1beta1.Install, clusterv1.Install,
-		clusterv1beta1.Install, workv1.Install,
+		clusterv1beta1.Install, clusterv1beta2.Install, workv1.Install,
 	} {
 		failed = errors.Join(failed, add(scheme))
 	}

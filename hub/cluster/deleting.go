@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,7 +131,7 @@ func priority(o metav1.Object) int {
 func tell(kind string, all []client.Object) string {
 	list := make([]string, 0, len(all))
 	for _, o := range all {
-		list = append(list, o.GetName())
+		list = append(list, o.GetName()+held(o))
 	}
 	slices.Sort(list)
 	if len(list) > 1 {
@@ -141,6 +142,15 @@ func tell(kind string, all []client.Object) string {
 		return fmt.Sprintf("%s and %d more)", text, len(list)-toldNames)
 	}
 	return text + ")"
+}
+
+// held names the finalizers that keep an add-on that is being deleted; its conditions say who removes them.
+func held(o client.Object) string {
+	_, isAddOn := o.(*addonv1beta1.ManagedClusterAddOn)
+	if !isAddOn || o.GetDeletionTimestamp().IsZero() || len(o.GetFinalizers()) == 0 {
+		return ""
+	}
+	return " kept by " + strings.Join(o.GetFinalizers(), " and ")
 }
 
 func objects[T client.Object](typed []T) []client.Object {

@@ -25,8 +25,10 @@ type facts struct {
 	now time.Time
 	// home is the namespace of the hub manager.
 	home string
-	// relevant is false when there is nothing for us to do; nothing else is set then.
+	// relevant is false when there is nothing to deploy; nothing else is set then but leaving.
 	relevant bool
+	// leaving is the add-on when it is being deleted.
+	leaving *addonv1beta1.ManagedClusterAddOn
 
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	cluster *clusterv1.ManagedCluster
@@ -39,8 +41,11 @@ type facts struct {
 	registrationsErr error
 	setup            addon.Setup
 	setupErr         error
-	rendering        addon.Rendering
-	renderErr        error
+	// pendingHealth is the way to tell health that the agent asks for and that a rollout has yet to bring; setup has the
+	// one that counts until then.
+	pendingHealth addon.HealthProbe
+	rendering     addon.Rendering
+	renderErr     error
 
 	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, whoever made them.
 	works []*workv1.ManifestWork
@@ -58,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	case err != nil:
 		return facts{}, client.IgnoreNotFound(err)
 	case f.addOn.DeletionTimestamp != nil:
-		return facts{}, nil // What the add-on owns goes with it.
+		return facts{leaving: f.addOn}, nil
 	}
 	agent, found, err := r.Agents.Agent(ctx, key.Name)
 	if err != nil || !found {
@@ -86,6 +91,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
 	}
+	f.setup.Health, f.pendingHealth = steadyHealth(f)
 	if f.bindings, err = r.listBindings(ctx, key, f.setup.Permissions); err != nil {
 		return facts{}, err
 	}

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,6 +11,9 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
+
+// Name is the name of the controller.
+const Name = "hub.deploy"
 
 // defaultWorkers is how many add-ons are worked on at the same time unless stated.
 const defaultWorkers = 8
@@ -27,6 +31,8 @@ type Reconciler struct {
 	AddOns addonapi.Client
 	// Agents finds the agents of add-ons.
 	Agents addon.Lookup
+	// Recorder tells on add-ons that are being deleted that finalizers went; nil tells nobody.
+	Recorder events.EventRecorder
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
 	// Clock tells the instant of a pass.
@@ -38,6 +44,9 @@ type Reconciler struct {
 // Reconcile brings one add-on on one cluster closer to what its agent asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, request.NamespacedName)
+	if err == nil && f.leaving != nil {
+		return r.leave(ctx, f.leaving)
+	}
 	if err != nil || !f.relevant {
 		return ctrl.Result{}, err
 	}

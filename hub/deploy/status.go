@@ -216,6 +216,11 @@ func manifestApplied(
 		condition.Message += fmt.Sprintf(" They are on cluster %s itself: annotation %s=%s is ignored, because hosted mode "+
 			"is not supported for this add-on.", f.cluster.Name, names.AnnotationHostingCluster, hosting)
 	}
+	if f.pendingHealth != "" {
+		condition.Message += fmt.Sprintf(" The AddOnTemplate asks for another way to tell the health of the add-on than was "+
+			"rolled out (annotation %s). It counts from the next rollout of a changed template on.",
+			names.AnnotationHealthProbe)
+	}
 	return condition, conditionKnown
 }
 

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -75,7 +76,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if workers == 0 {
 		workers = defaultWorkers
 	}
-	b := ctrl.NewControllerManagedBy(mgr).Named("hub.deploy").WithOptions(reconcile.Options(workers)).
+	b := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(workers)).
 		For(r.AddOns.WatchedAddOn()).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
@@ -93,13 +94,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// ofWork finds the add-on that a work stands for.
+// ofWork finds the add-on that a work stands for. It is in another namespace where the work is for a hosting cluster.
 func ofWork(_ context.Context, work client.Object) []ctrl.Request {
-	addOn := work.GetLabels()[names.LabelAddonName]
-	if _, elsewhere := work.GetLabels()[names.LabelAddonNamespace]; addOn == "" || elsewhere {
+	labels := work.GetLabels()
+	addOn := labels[names.LabelAddonName]
+	if addOn == "" {
 		return nil
 	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: work.GetNamespace(), Name: addOn}}}
+	namespace := cmp.Or(labels[names.LabelAddonNamespace], work.GetNamespace())
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: addOn}}}
 }
 
 // ofBinding finds the add-ons that a binding stands for: the one of the cluster whose namespace it is in, and with a

@@ -67,10 +67,19 @@ func decide(f facts) plan {
 	return uninstall(f)
 }
 
-// install creates the add-on unless it is there or its cluster cannot take it.
+// install creates the add-on unless it is there or its cluster cannot take it. One that another add-on manager
+// installed for a placement is taken over, so that it leaves with its placements.
 func install(f facts) plan {
 	if f.addon != nil {
-		return own(f)
+		p := own(f)
+		if madeBy(f) == "" {
+			return p
+		}
+		if p.update == nil {
+			p.update = f.addon.DeepCopy()
+		}
+		metav1.SetMetaDataLabel(&p.update.ObjectMeta, names.LabelInstalledBy, names.InstalledByPlacement)
+		return p
 	}
 	if err := unready(f); err != nil {
 		return plan{waits: err}
@@ -110,6 +119,11 @@ func uninstall(f facts) plan {
 	}
 	p := own(f)
 	if f.addon.Labels[names.LabelInstalledBy] != names.InstalledByPlacement {
+		if manager := madeBy(f); manager != "" {
+			p.kept = fmt.Errorf("they were installed by %s before this hub manager looked after them, and no placement has "+
+				"selected the cluster since; delete them, or label them %s=%s", manager, names.LabelInstalledBy,
+				names.InstalledByPlacement)
+		}
 		return p
 	}
 	for _, placement := range f.placements {

@@ -5,8 +5,10 @@
 // An add-on is installed where one of the Placements selects the cluster. It is uninstalled only when all this holds:
 //
 //   - the ClusterManagementAddOn exists, is not being deleted, and is managed by its life cycle annotation;
-//   - this reconciler created the ManagedClusterAddOn: label addon.spokelet.io/installed-by=placement. What people (or
-//     another hub manager) created is never deleted here; to hand it over, set the label;
+//   - this reconciler created the ManagedClusterAddOn: label addon.spokelet.io/installed-by=placement. What people
+//     created is never deleted here; to hand it over, set the label. What another add-on manager created for a placement
+//     gets the label while a placement selects its cluster (adopt.go): its managed fields say that one writer made both
+//     the add-on and its owner;
 //   - every listed Placement exists, is not misconfigured, and its decisions are settled (see settled.go): a Placement
 //     that is missing, or whose pages are just being rewritten, uninstalls nothing.
 //

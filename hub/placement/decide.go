@@ -5,6 +5,7 @@ import (
 
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 )
 
 // facts is all that a decision about one Placement needs.
@@ -13,6 +14,9 @@ type facts struct {
 	placement *clusterv1beta1.Placement
 	// clusters are all clusters of the hub; they belong to the cache and must not be changed.
 	clusters []*clusterv1.ManagedCluster
+	// bindings are the ManagedClusterSetBindings in the namespace of the Placement, sets all ManagedClusterSets by name.
+	bindings []*clusterv1beta2.ManagedClusterSetBinding
+	sets     map[string]*clusterv1beta2.ManagedClusterSet
 	// pages are the decisions that there are.
 	pages []*clusterv1beta1.PlacementDecision
 }
@@ -21,6 +25,7 @@ type facts struct {
 type plan struct {
 	// misconfigured says what is wrong with the Placement; then nothing else is planned.
 	misconfigured error
+	scope         scope
 	selection     selection
 	// pages are all pages in the order in which they are to be written, also those that need no write.
 	pages []page
@@ -35,12 +40,20 @@ func decide(f facts) plan {
 	if err != nil {
 		return plan{misconfigured: err}
 	}
+	bounds, err := scopeOf(f)
+	if err != nil {
+		return plan{misconfigured: err}
+	}
 	current := map[string]bool{}
 	for _, o := range f.pages {
 		for _, decision := range o.Status.Decisions {
 			current[decision.ClusterName] = true
 		}
 	}
-	chosen := selectClusters(f.placement.Spec, predicates, f.clusters, current, f.now)
-	return plan{selection: chosen, pages: planPages(f.placement, chosen.names, f.pages)}
+	chosen := selectClusters(f.placement.Spec, predicates, bounds, f.clusters, current, f.now)
+	pages := planPages(f.placement, chosen.names, f.pages)
+	if len(chosen.unbound) == 0 {
+		honour(pages)
+	}
+	return plan{scope: bounds, selection: chosen, pages: pages}
 }

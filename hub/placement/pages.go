@@ -173,6 +173,15 @@ func render(
 	return want
 }
 
+// honour marks pages all of whose clusters were selected from sets that are bound to the namespace.
+func honour(pages []page) {
+	for _, p := range pages {
+		if p.want != nil {
+			metav1.SetMetaDataAnnotation(&p.want.ObjectMeta, names.AnnotationSetBindings, names.SetBindingsHonoured)
+		}
+	}
+}
+
 func placementKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{
 		Group: clusterv1beta1.GroupName, Version: clusterv1beta1.GroupVersion.Version, Kind: "Placement",

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(ofPlacement)).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.all),
 			builder.WithPredicates(selectable())).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.all),
+			builder.WithPredicates(ctrlpredicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
+			builder.WithPredicates(ctrlpredicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
@@ -98,8 +103,31 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	for i := range clusters.Items {
 		f.clusters = append(f.clusters, &clusters.Items[i])
 	}
+	if err := r.observeSets(ctx, &f, key.Namespace); err != nil {
+		return f, err
+	}
 	f.placement = &placement
 	return f, nil
+}
+
+// observeSets reads which cluster sets are bound to a namespace, and what they are.
+func (r *Reconciler) observeSets(ctx context.Context, f *facts, namespace string) error {
+	var bindings clusterv1beta2.ManagedClusterSetBindingList
+	if err := r.Client.List(ctx, &bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", namespace, err)
+	}
+	for i := range bindings.Items {
+		f.bindings = append(f.bindings, &bindings.Items[i])
+	}
+	var sets clusterv1beta2.ManagedClusterSetList
+	if err := r.Client.List(ctx, &sets, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ManagedClusterSets: %w", err)
+	}
+	f.sets = make(map[string]*clusterv1beta2.ManagedClusterSet, len(sets.Items))
+	for i := range sets.Items {
+		f.sets[sets.Items[i].Name] = &sets.Items[i]
+	}
+	return nil
 }
 
 // ofPlacement maps a page to its Placement.
@@ -111,10 +139,19 @@ func ofPlacement(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// all maps a cluster to every Placement: each may select it.
+// all maps a cluster, or a set of clusters, to every Placement: each may select it.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
+	return r.placements(ctx)
+}
+
+// inNamespace maps a binding to the Placements of its namespace.
+func (r *Reconciler) inNamespace(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+	return r.placements(ctx, client.InNamespace(o.GetNamespace()))
+}
+
+func (r *Reconciler) placements(ctx context.Context, opts ...client.ListOption) []ctrlreconcile.Request {
 	var list clusterv1beta1.PlacementList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "listing placements")
 		return nil
 	}

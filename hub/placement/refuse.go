@@ -15,7 +15,6 @@ func unsupported(spec clusterv1beta1.PlacementSpec) error {
 		path string
 		used bool
 	}{
-		{"spec.clusterSets", len(spec.ClusterSets) > 0},
 		{"spec.prioritizerPolicy.configurations", len(spec.PrioritizerPolicy.Configurations) > 0},
 		{"spec.prioritizerPolicy.mode", !oneOf(spec.PrioritizerPolicy.Mode, clusterv1beta1.PrioritizerPolicyModeAdditive)},
 		{"spec.spreadPolicy.spreadConstraints", len(spec.SpreadPolicy.SpreadConstraints) > 0},

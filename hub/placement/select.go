@@ -17,6 +17,10 @@ import (
 type selection struct {
 	// names are the selected clusters in the order of their names.
 	names []string
+	// unbound are those of them that no set of the scope has.
+	unbound []string
+	// inSets is how many clusters the sets of the scope have.
+	inSets int
 	// matching is how many clusters match the predicates, eligible how many of them no taint keeps out.
 	matching, eligible int
 	// wake is the instant at which a toleration ends; zero when none does.
@@ -52,13 +56,22 @@ func compile(spec clusterv1beta1.PlacementSpec) ([]predicate, error) {
 
 // selectClusters chooses the clusters of a Placement; current are those that it selects already.
 func selectClusters(
-	spec clusterv1beta1.PlacementSpec, predicates []predicate, clusters []*clusterv1.ManagedCluster,
+	spec clusterv1beta1.PlacementSpec, predicates []predicate, bounds scope, clusters []*clusterv1.ManagedCluster,
 	current map[string]bool, now time.Time,
 ) selection {
 	var s selection
 	var kept, fresh []string
+	unbound := map[string]bool{}
 	for _, cluster := range clusters {
-		if !cluster.DeletionTimestamp.IsZero() || !matches(cluster, predicates) {
+		if !cluster.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if bounds.has(cluster) {
+			s.inSets++
+		} else if unbound[cluster.Name] = bounds.earlier[cluster.Name]; !unbound[cluster.Name] {
+			continue
+		}
+		if !matches(cluster, predicates) {
 			continue
 		}
 		s.matching++
@@ -81,6 +94,11 @@ func selectClusters(
 		s.names = s.names[:min(len(s.names), max(int(*n), 0))]
 	}
 	slices.Sort(s.names)
+	for _, name := range s.names {
+		if unbound[name] {
+			s.unbound = append(s.unbound, name)
+		}
+	}
 	return s
 }
 

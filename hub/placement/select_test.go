@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -27,6 +28,11 @@ func fleet() []*clusterv1.ManagedCluster {
 	return []*clusterv1.ManagedCluster{
 		cluster("c", "test", "GCP"), cluster("a", "prod", "AWS"), going, cluster("b", "dev", "AWS"),
 	}
+}
+
+// everywhere is the scope of all clusters.
+func everywhere() scope {
+	return scope{sets: []string{setGlobal}, members: []labels.Selector{labels.Everything()}}
 }
 
 func by(key string, op metav1.LabelSelectorOperator, values ...string) []metav1.LabelSelectorRequirement {
@@ -83,7 +89,7 @@ func TestWhichClustersAPlacementSelects(t *testing.T) {
 			for _, name := range tc.current {
 				current[name] = true
 			}
-			assert.ElementsMatch(t, tc.want, selectClusters(spec, predicates, fleet(), current, noon()).names)
+			assert.ElementsMatch(t, tc.want, selectClusters(spec, predicates, everywhere(), fleet(), current, noon()).names)
 		})
 	}
 }
@@ -135,7 +141,6 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 		spec clusterv1beta1.PlacementSpec
 		want string
 	}{
-		"clusterSets": {clusterv1beta1.PlacementSpec{ClusterSets: []string{"x"}}, "spec.clusterSets"},
 		"celSelector": {clusterv1beta1.PlacementSpec{Predicates: []clusterv1beta1.ClusterPredicate{{
 			RequiredClusterSelector: clusterv1beta1.ClusterSelector{
 				CelSelector: clusterv1beta1.ClusterCelSelector{CelExpressions: []string{"true"}},

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -19,6 +21,9 @@ const (
 	reasonAllScheduled     = "AllDecisionsScheduled"
 	messageWellConfigured  = "Placement configurations check pass"
 	messageDecisionsAreOut = "All cluster decisions scheduled"
+
+	// toldClusters is how many names of clusters a message tells.
+	toldClusters = 5
 )
 
 // conclude writes into status what the pass decided. What is selected is only told when all pages were written.
@@ -41,14 +46,15 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 	if failed != nil {
 		return
 	}
-	set(satisfied(f.placement.Spec, p.selection))
+	set(satisfied(f.placement.Spec, p))
 	count := int32(len(p.selection.names)) //nolint:gosec // a hub has fewer clusters than an int32 can count
 	status.NumberOfSelectedClusters = count
 	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: pageNames(p.pages), ClustersCount: count}}
 }
 
 // satisfied says whether the Placement has all clusters that it asks for, and what keeps the others out.
-func satisfied(spec clusterv1beta1.PlacementSpec, s selection) metav1.Condition {
+func satisfied(spec clusterv1beta1.PlacementSpec, p plan) metav1.Condition {
+	s := p.selection
 	c := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse}
 	tainted := ""
 	if n := s.matching - s.eligible; n > 0 {
@@ -56,6 +62,13 @@ func satisfied(spec clusterv1beta1.PlacementSpec, s selection) metav1.Condition 
 			n, s.matching)
 	}
 	switch {
+	case len(s.unbound) > 0:
+		c.Reason, c.Message = cmp.Or(p.scope.reason, reasonNoBindings), unboundKept(s.unbound)
+	case p.scope.reason != "":
+		c.Reason, c.Message = p.scope.reason, p.scope.message
+	case s.inSets == 0:
+		c.Reason = reasonEmptySets
+		c.Message = fmt.Sprintf("No ManagedCluster is in ManagedClusterSet %s", strings.Join(p.scope.sets, ", "))
 	case s.eligible == 0:
 		c.Reason, c.Message = reasonNoneMatched, "No ManagedCluster matches the placement"+tainted
 	case spec.NumberOfClusters != nil && len(s.names) < int(*spec.NumberOfClusters):
@@ -66,6 +79,19 @@ func satisfied(spec clusterv1beta1.PlacementSpec, s selection) metav1.Condition 
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonAllScheduled, messageDecisionsAreOut+tainted
 	}
 	return c
+}
+
+// unboundKept says which clusters stay selected though nothing is bound that has them, and what to do about it.
+func unboundKept(clusters []string) string {
+	shown := strings.Join(clusters[:min(len(clusters), toldClusters)], ", ")
+	if more := len(clusters) - toldClusters; more > 0 {
+		shown = fmt.Sprintf("%s and %d more", shown, more)
+	}
+	return fmt.Sprintf("No ManagedClusterSetBinding in this namespace allows clusters that stay selected, because an "+
+		"earlier version selected them without asking: %s. Bind a ManagedClusterSet that has them, for all clusters by a "+
+		"ManagedClusterSetBinding with the name global and spec.clusterSet: global; or let them go by annotating the "+
+		"placement with %s=%s. Until then only bound sets add clusters",
+		shown, names.AnnotationSetBindings, names.SetBindingsHonoured)
 }
 
 // pageNames lists the pages that stay, in the order of their numbers.

@@ -12,7 +12,7 @@ import (
 )
 
 func concluded(spec clusterv1beta1.PlacementSpec, failed error) clusterv1beta1.PlacementStatus {
-	f := facts{now: noon(), placement: placement(), clusters: fleet()}
+	f := facts{now: noon(), placement: placement(), clusters: fleet(), bindings: bound(setGlobal)}
 	f.placement.Spec = spec
 	status := clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 42}
 	conclude(f, decide(f), failed, &status)
@@ -62,7 +62,7 @@ func TestPagesThatWereNotWrittenAreNotTold(t *testing.T) {
 }
 
 func TestAMisconfiguredPlacementKeepsWhatItTold(t *testing.T) {
-	status := concluded(clusterv1beta1.PlacementSpec{ClusterSets: []string{"blue"}}, nil)
+	status := concluded(clusterv1beta1.PlacementSpec{SortBy: "Score"}, nil)
 	c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)
 	require.NotNil(t, c)
 	assert.Equal(t, metav1.ConditionTrue, c.Status)

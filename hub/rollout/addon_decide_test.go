@@ -257,6 +257,10 @@ func TestProgress(t *testing.T) {
 		addon.Annotations = map[string]string{names.AnnotationHostingCluster: "host"}
 		return addon
 	}
+	ofTemplates := func(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+		addon.Status.SupportedConfigs = []addonv1beta1.ConfigGroupResource{template("").ConfigGroupResource}
+		return addon
+	}
 	asking := func(config addonv1beta1.AddOnConfig, supports ...addonv1beta1.ConfigGroupResource) addOnFacts {
 		addon := with(addOn("c1"), applied)
 		addon.Spec.Configs = []addonv1beta1.AddOnConfig{config}
@@ -298,6 +302,16 @@ func TestProgress(t *testing.T) {
 			facts:  addOnFacts{addon: hosted(with(addOn("c1"), applied))},
 			status: metav1.ConditionFalse, reason: "WaitingForHostingManifestApplied",
 			message: "waiting for the manifests of the add-on to be applied on the hosting cluster",
+		},
+		"an add-on of templates does not wait for a hosting cluster, and says so": {
+			facts: addOnFacts{
+				addon: ofTemplates(hosted(with(addOn("c1"), applied))),
+				works: []*workv1.ManifestWork{work("a", 3, references)},
+			},
+			references: references, status: metav1.ConditionFalse, reason: "Completed",
+			message: "completed with no errors. The agent runs on cluster c1 itself: annotation " +
+				"addon.open-cluster-management.io/hosting-cluster-name=host is ignored, because hosted mode is not supported " +
+				"for add-ons that are made of AddOnTemplates; remove the annotation, from the ManagedCluster if it is there, too.",
 		},
 		"the works cannot be read": {
 			facts:  addOnFacts{addon: with(addOn("c1"), applied), worksErr: errors.New("boom")},

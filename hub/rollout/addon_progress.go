@@ -2,7 +2,9 @@ package rollout
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,7 +35,8 @@ func progress(f addOnFacts, references []addonv1beta1.ConfigReference) metav1.Co
 	if meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) == nil {
 		return notProgressing(reasonWaitingForManifestApplied, "waiting for the manifests of the add-on to be applied")
 	}
-	hosted := f.addon.Annotations[names.AnnotationHostingCluster] != ""
+	hosting := f.addon.Annotations[names.AnnotationHostingCluster]
+	hosted := hosting != "" && !slices.Contains(f.addon.Status.SupportedConfigs, confighash.Template())
 	if hosted && meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) == nil {
 		return notProgressing(reasonWaitingForHostingManifestApplied,
 			"waiting for the manifests of the add-on to be applied on the hosting cluster")
@@ -41,7 +44,13 @@ func progress(f addOnFacts, references []addonv1beta1.ConfigReference) metav1.Co
 	if f.worksErr != nil {
 		return notProgressing(addonv1beta1.ProgressingReasonFailed, f.worksErr.Error())
 	}
-	return progressOfWorks(f.works, references)
+	condition := progressOfWorks(f.works, references)
+	if hosting != "" && !hosted {
+		condition.Message += fmt.Sprintf(" The agent runs on cluster %s itself: annotation %s=%s is ignored, because hosted "+
+			"mode is not supported for add-ons that are made of AddOnTemplates; remove the annotation, from the ManagedCluster "+
+			"if it is there, too.", f.addon.Namespace, names.AnnotationHostingCluster, hosting)
+	}
+	return condition
 }
 
 func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.ConfigReference) metav1.Condition {

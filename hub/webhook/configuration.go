@@ -33,10 +33,12 @@ type Serving struct {
 	Owners []metav1.OwnerReference
 }
 
-// ValidatingWorks returns the configuration that has the API server ask for checks of ManifestWorks. As in the
-// contract, what cannot be checked is not written.
+// ValidatingWorks returns the configuration that has the API server ask for checks of ManifestWorks. While nobody
+// answers, works are written unchecked, which differs from OCM: the check helps authors and guards nothing, because who
+// may do what is for policies to say, and an agent tells of a manifest that it cannot apply. A hub manager that was
+// removed, or is down, must not keep everybody from writing works.
 func ValidatingWorks(s Serving) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
+	ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
 	equivalent, scope := admissionregistrationv1.Equivalent, admissionregistrationv1.NamespacedScope
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta: metav1.TypeMeta{
@@ -54,7 +56,7 @@ func ValidatingWorks(s Serving) *admissionregistrationv1.ValidatingWebhookConfig
 					Resources: []string{"manifestworks"}, Scope: &scope,
 				},
 			}},
-			FailurePolicy: &fail, SideEffects: &none, MatchPolicy: &equivalent, TimeoutSeconds: new(int32(timeoutSeconds)),
+			FailurePolicy: &ignore, SideEffects: &none, MatchPolicy: &equivalent, TimeoutSeconds: new(int32(timeoutSeconds)),
 			AdmissionReviewVersions: []string{"v1"},
 			MatchConditions: []admissionregistrationv1.MatchCondition{
 				{Name: "not-by-the-hub-manager", Expression: "request.userInfo.username != " + strconv.Quote(s.User)},

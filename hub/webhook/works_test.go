@@ -111,7 +111,7 @@ func TestOnlyNewSpecsOfWorksWaitForUs(t *testing.T) {
 	hook := c.Webhooks[0]
 	assert.Equal(t, PathValidateWork, *hook.ClientConfig.URL)
 	assert.Equal(t, []string{"manifestworks"}, hook.Rules[0].Resources)
-	assert.Equal(t, admissionregistrationv1.Fail, *hook.FailurePolicy)
+	assert.Equal(t, admissionregistrationv1.Ignore, *hook.FailurePolicy, "without us, works are written all the same")
 	assert.Equal(t, `request.userInfo.username != "me"`, hook.MatchConditions[0].Expression)
 	assert.Contains(t, hook.MatchConditions[1].Expression, "generation")
 }

@@ -45,6 +45,12 @@ const (
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
+	// AnnotationSetBindings with value SetBindingsHonoured on a PlacementDecision says that its clusters were selected from
+	// the ManagedClusterSets that are bound to the namespace; on a Placement, a person says by it that only those count. It
+	// is Spokelet's own addition, see docs/adr/0029-set-bindings.md.
+	AnnotationSetBindings = "placement.spokelet.io/set-bindings"
+	// SetBindingsHonoured is the value of AnnotationSetBindings.
+	SetBindingsHonoured = "honoured"
 
 	// AnnotationAcceptedOn on a ManagedCluster says since when the hub knows that the cluster was accepted, RFC 3339. It
 	// is never taken off, so that the hub remembers, after a person denied the cluster, that it is no new one. Only who

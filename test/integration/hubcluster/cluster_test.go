@@ -215,7 +215,8 @@ func TestADeletedClusterGoesAddOnsFirstThenWorksThenAccess(t *testing.T) {
 	eventually(t, func() error {
 		message := meta.FindStatusCondition(getCluster(t, name).Status.Conditions,
 			clusterv1.ManagedClusterConditionDeleting).Message
-		if !strings.Contains(message, "1 ManagedClusterAddOn (slow), then 2 ManifestWorks (foreign, of-addon)") {
+		if !strings.Contains(message, "1 ManagedClusterAddOn (slow kept by example.com/hold), "+
+			"then 2 ManifestWorks (foreign, of-addon)") {
 			return errors.New(message)
 		}
 		return nil

@@ -17,6 +17,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -56,12 +57,56 @@ func TestAPlacementThatAsksForTooMuchKeepsItsDecisions(t *testing.T) {
 	createLabelled(t, "odd", map[string]string{"odd": "yes"})
 	createPlacement(t, "odd", nil, predicate(map[string]string{"odd": "yes"}))
 	expectSelected(t, "odd", "odd")
-	patch(t, getPlacement(t, "odd"), `{"spec":{"clusterSets":["blue"]}}`)
+	patch(t, getPlacement(t, "odd"), `{"spec":{"sortBy":"Score"}}`)
 	expectPlacement(t, "odd", clusterv1beta1.PlacementConditionMisconfigured, metav1.ConditionTrue, "Misconfigured")
 	have := meta.FindStatusCondition(getPlacement(t, "odd").Status.Conditions,
 		clusterv1beta1.PlacementConditionMisconfigured)
-	assert.Contains(t, have.Message, "spec.clusterSets")
+	assert.Contains(t, have.Message, "spec.sortBy")
 	require.NoError(t, selected(t, "odd", "odd"))
+}
+
+func TestAPlacementSelectsOnlyFromSetsThatAreBoundToItsNamespace(t *testing.T) {
+	createLabelled(t, "bound-a", map[string]string{"bound": "yes", clusterv1beta2.ClusterSetLabel: "bound-blue"})
+	createLabelled(t, "bound-b", map[string]string{"bound": "yes"})
+	require.NoError(t, client.IgnoreAlreadyExists(shared.admin.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}})))
+	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "bound"}}
+	placement.Spec.Predicates = predicate(map[string]string{"bound": "yes"})
+	eventuallyCreate(t, shared.admin, placement)
+	selects := func(reason string, want ...string) {
+		t.Helper()
+		eventually(t, func() error {
+			var have clusterv1beta1.Placement
+			if err := shared.admin.Get(t.Context(), client.ObjectKeyFromObject(placement), &have); err != nil {
+				return err
+			}
+			c := meta.FindStatusCondition(have.Status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
+			if c == nil {
+				return errors.New("no condition")
+			}
+			var page clusterv1beta1.PlacementDecision
+			key := client.ObjectKey{Namespace: "tenant", Name: "bound-decision-1"}
+			if err := shared.admin.Get(t.Context(), key, &page); err != nil {
+				return err
+			}
+			var names []string
+			for _, d := range page.Status.Decisions {
+				names = append(names, d.ClusterName)
+			}
+			return errors.Join(equal(reason, c.Reason), equal(strings.Join(want, ","), strings.Join(names, ",")))
+		})
+	}
+	selects("NoManagedClusterSetBindings")
+	bindSet(t, "tenant", "bound-blue") // A binding may come before its set.
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "bound-blue"}}
+	require.NoError(t, shared.admin.Create(t.Context(), set))
+	selects("AllDecisionsScheduled", "bound-a")
+	bindSet(t, "tenant", "global")
+	selects("AllDecisionsScheduled", "bound-a", "bound-b")
+	patch(t, placement, `{"spec":{"clusterSets":["bound-blue","red"]}}`)
+	selects("AllDecisionsScheduled", "bound-a")
+	require.NoError(t, shared.admin.Delete(t.Context(), set))
+	selects("NoIntersection")
 }
 
 func TestAPlacementOfSomebodyElseIsLeftAlone(t *testing.T) {
@@ -206,6 +251,7 @@ func createPlacement(
 	t *testing.T, name string, annotations map[string]string, predicates []clusterv1beta1.ClusterPredicate, opts ...option,
 ) {
 	t.Helper()
+	bindSet(t, "default", "global")
 	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: name, Annotations: annotations,
 	}}
@@ -214,6 +260,16 @@ func createPlacement(
 		opt(placement)
 	}
 	eventuallyCreate(t, shared.admin, placement)
+}
+
+// bindSet binds a set of clusters to a namespace, unless it is.
+func bindSet(t *testing.T, namespace, set string) {
+	t.Helper()
+	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: set}}
+	binding.Spec.ClusterSet = set
+	eventually(t, func() error {
+		return client.IgnoreAlreadyExists(shared.admin.Create(t.Context(), binding.DeepCopy()))
+	})
 }
 
 func getPlacement(t *testing.T, name string) *clusterv1beta1.Placement {

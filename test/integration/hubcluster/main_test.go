@@ -16,6 +16,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,7 +79,8 @@ func startHub(ctx context.Context, plane *sandbox.ControlPlane) error {
 func newClient(cfg *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, addonv1alpha1.Install, clusterv1.Install, clusterv1beta1.Install, workv1.Install,
+		clientgoscheme.AddToScheme, addonv1alpha1.Install, clusterv1.Install, clusterv1beta1.Install, clusterv1beta2.Install,
+		workv1.Install,
 	} {
 		utilruntime.Must(add(scheme))
 	}

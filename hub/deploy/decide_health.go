@@ -1,0 +1,88 @@
+package deploy
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// steadyHealth returns how the health of an add-on is told in this pass, and what its agent asks for when that is
+// something else. The annotation that asks for it is no part of what a rollout rolls out, so an edit of it, or a hub
+// that reads it for the first time, would turn the health of a whole fleet at once. It counts from the next rollout of
+// the template on.
+func steadyHealth(f facts) (use, pending addon.HealthProbe) {
+	asked := f.setup.Health
+	own := ownWorks(f)
+	if f.setupErr != nil || len(own) == 0 || (f.renderErr == nil && rollsOut(f, own)) {
+		return asked, ""
+	}
+	mode := f.addOn.Status.HealthCheck.Mode
+	switch {
+	case asked == addon.HealthLease && mode == addonv1beta1.HealthCheckModeCustomized:
+		return addon.HealthWorkloads, asked
+	case asked == addon.HealthWorkloads && mode == addonv1beta1.HealthCheckModeLease && unprobed(own):
+		return addon.HealthLease, asked
+	}
+	return asked, ""
+}
+
+// rollsOut reports whether this pass brings another content of a template to the cluster.
+func rollsOut(f facts, own []*workv1.ManifestWork) bool {
+	want := templateHashes(configHashes(f.rendering.Configs))
+	return slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
+		return !maps.Equal(want, templateHashes(work.Annotations[names.AnnotationConfigSpecHash]))
+	})
+}
+
+// templateHashes returns the hashes of templates from the annotation of a work.
+func templateHashes(annotation string) map[string]string {
+	var hashes map[string]string
+	if json.Unmarshal([]byte(annotation), &hashes) != nil {
+		return nil
+	}
+	of := schema.GroupResource(confighash.Template()).String() + "/"
+	maps.DeleteFunc(hashes, func(key, _ string) bool { return !strings.HasPrefix(key, of) })
+	return hashes
+}
+
+// unprobed reports whether works were rolled out without the rules that tell how their workloads do. The mode in the
+// status alone does not show it: Lease is also what the API server fills in.
+func unprobed(works []*workv1.ManifestWork) bool {
+	found := false
+	for _, work := range works {
+		for i := range work.Spec.Workload.Manifests {
+			s, err := readManifest(&work.Spec.Workload.Manifests[i])
+			if err != nil {
+				continue
+			}
+			resource, probed := s.probe()
+			if !probed || s.replicas == 0 {
+				continue
+			}
+			if asksForStatus(work, workv1.ResourceIdentifier{
+				Group: s.group, Resource: resource, Namespace: s.namespace, Name: s.name,
+			}) {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// asksForStatus reports whether a work has the well-known status of an object fed back.
+func asksForStatus(work *workv1.ManifestWork, id workv1.ResourceIdentifier) bool {
+	return slices.ContainsFunc(work.Spec.ManifestConfigs, func(option workv1.ManifestConfigOption) bool {
+		return option.ResourceIdentifier == id && slices.ContainsFunc(option.FeedbackRules,
+			func(rule workv1.FeedbackRule) bool { return rule.Type == workv1.WellKnownStatusType })
+	})
+}

@@ -1,0 +1,244 @@
+package deploy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// conditionDeleting says what an add-on that is being deleted waits for. It is Spokelet's own addition.
+	conditionDeleting = "addon.spokelet.io/Deleting"
+
+	reasonWaitingForHook      = "WaitingForHook"
+	reasonForeignFinalizers   = "ForeignFinalizers"
+	reasonHookNotCompleted    = "HookManifestIsNotCompleted"
+	eventFinalizersRemoved    = "FinalizersRemoved"
+	eventHookSkipped          = "PreDeleteHookSkipped"
+	foreignPatience           = 10 * time.Second
+	finalizerHook             = addonv1beta1.AddonPreDeleteHookFinalizer
+	finalizerHookOld          = addonv1alpha1.AddonDeprecatedPreDeleteHookFinalizer
+	finalizerHostedHook       = addonv1beta1.AddonHostingPreDeleteHookFinalizer
+	finalizerHostedHookOld    = addonv1alpha1.AddonDeprecatedHostingPreDeleteHookFinalizer
+	finalizerHostedObjects    = addonv1beta1.AddonHostingManifestFinalizer
+	finalizerHostedObjectsOld = addonv1alpha1.AddonDeprecatedHostingManifestFinalizer
+)
+
+// leaveFacts is all that the decision about an add-on depends on that is being deleted and has finalizers. The objects
+// belong to the cache and must not be changed.
+type leaveFacts struct {
+	now   time.Time
+	addOn *addonv1beta1.ManagedClusterAddOn
+	// ours is true when the add-on is made of templates: then this hub manager does what an add-on manager has to do
+	// before the finalizers go. Every other add-on has a manager of its author's.
+	ours bool
+	// managed is false when there is no ClusterManagementAddOn, so that nothing can be rendered.
+	managed bool
+	// cluster is nil when there is none.
+	cluster *clusterv1.ManagedCluster
+	// namespaceGoing is true when nothing can be created in the namespace of the cluster any more.
+	namespaceGoing bool
+	rendering      addon.Rendering
+	renderErr      error
+	// hook is the ManifestWork of the pre-delete hook, nil when there is none.
+	hook *workv1.ManifestWork
+	// hostedHooks and hosted are the ManifestWorks of the add-on in the namespaces of hosting clusters.
+	hostedHooks, hosted []*workv1.ManifestWork
+	// hosts are the hosting clusters among their namespaces that exist.
+	hosts map[string]bool
+}
+
+// leavePlan is what is to be done about such an add-on.
+type leavePlan struct {
+	// create is the ManifestWork that runs the pre-delete hook; nil when none is to be created.
+	create *workv1.ManifestWork
+	// remove are ManifestWorks in namespaces of hosting clusters.
+	remove []*workv1.ManifestWork
+	// drop are the finalizers that go once the works are removed, and because says why, one sentence each.
+	drop    []string
+	because []string
+	// skipped is true when a hook was to run and cannot.
+	skipped bool
+	// conditions say what is waited for.
+	conditions []metav1.Condition
+	wake       time.Time
+}
+
+// decideLeave plans what becomes of the finalizers of an add-on. What a finalizer guards is done first; what cannot be
+// known keeps it.
+func decideLeave(f leaveFacts) leavePlan {
+	var p leavePlan
+	foreign := slices.Clone(f.addOn.Finalizers)
+	if f.ours {
+		foreign = slices.DeleteFunc(foreign, isOCMFinalizer)
+		leaveHook(f, &p)
+		leaveHosted(f, &p)
+	}
+	if len(foreign) == 0 {
+		return p
+	}
+	if until := f.addOn.DeletionTimestamp.Add(foreignPatience); f.now.Before(until) {
+		p.wake = until // Who put them there may be at it.
+		return p
+	}
+	p.conditions = append(p.conditions, foreignFinalizers(f, foreign))
+	return p
+}
+
+// isOCMFinalizer reports whether an add-on manager of OCM puts this finalizer on add-ons.
+func isOCMFinalizer(finalizer string) bool {
+	return slices.Contains([]string{
+		finalizerHook, finalizerHookOld, finalizerHostedHook, finalizerHostedHookOld, finalizerHostedObjects,
+		finalizerHostedObjectsOld,
+	}, finalizer)
+}
+
+// having returns those of the finalizers that the add-on has.
+func having(addOn *addonv1beta1.ManagedClusterAddOn, finalizers ...string) []string {
+	return slices.DeleteFunc(finalizers, func(f string) bool { return !slices.Contains(addOn.Finalizers, f) })
+}
+
+// foreignFinalizers says who has to remove finalizers that are not ours, and what to do when nobody does.
+func foreignFinalizers(f leaveFacts, finalizers []string) metav1.Condition {
+	who := "whoever put them there has to remove them"
+	if !f.ours && slices.ContainsFunc(finalizers, isOCMFinalizer) {
+		who = "the add-on manager that its author runs has to remove them, because the add-on is not made of " +
+			"AddOnTemplates; look whether that manager runs"
+	}
+	return metav1.Condition{
+		Type: conditionDeleting, Status: metav1.ConditionFalse, Reason: reasonForeignFinalizers,
+		Message: fmt.Sprintf("The add-on waits for its finalizers %s: %s. If it does not exist any more, see that nothing "+
+			"is left of the add-on on the cluster and remove them: %s", strings.Join(finalizers, ", "), who, unblock(f.addOn)),
+	}
+}
+
+// unblock is the command that removes all finalizers of an add-on.
+func unblock(addOn *addonv1beta1.ManagedClusterAddOn) string {
+	return fmt.Sprintf(`kubectl patch managedclusteraddon %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
+		addOn.Name, addOn.Namespace)
+}
+
+// leaveHook plans what the finalizer of the pre-delete hook asks for: the hook runs to its end on the cluster.
+func leaveHook(f leaveFacts, p *leavePlan) {
+	finalizers := having(f.addOn, finalizerHook, finalizerHookOld)
+	if len(finalizers) == 0 {
+		return
+	}
+	release := func(because string) {
+		p.drop, p.because = append(p.drop, finalizers...), append(p.because, because)
+	}
+	wait := func(message string) {
+		p.conditions = append(p.conditions, hookPending(message),
+			metav1.Condition{
+				Type: conditionDeleting, Status: metav1.ConditionFalse, Reason: reasonWaitingForHook,
+				Message: fmt.Sprintf("%s To delete the add-on without the hook: %s", message, unblock(f.addOn)),
+			})
+	}
+	switch {
+	case f.cluster == nil:
+		p.skipped = true
+		release("There is no ManagedCluster any more on which a pre-delete hook could run.")
+	case f.hook != nil && hookCompleted(f.hook):
+		release("The pre-delete hook is complete.")
+	case f.hook != nil && (f.hook.DeletionTimestamp == nil || !f.namespaceGoing):
+		wait(hookProgress(f))
+	case f.namespaceGoing:
+		p.skipped = true
+		release("The namespace of the cluster is being deleted, so a pre-delete hook cannot run any more.")
+	case !f.managed:
+		wait(fmt.Sprintf("It is unknown whether a pre-delete hook has to run: there is no ClusterManagementAddOn %s any "+
+			"more, which says what the add-on consists of; create it again, and delete it with --cascade=foreground.",
+			f.addOn.Name))
+	case f.renderErr != nil:
+		wait(fmt.Sprintf("It is unknown whether a pre-delete hook has to run: %s", sentence(f.renderErr.Error())))
+	default:
+		hooks, err := hookManifests(f.rendering.Objects)
+		switch {
+		case err != nil:
+			wait(sentence(err.Error()))
+		case len(hooks) == 0:
+			release("The add-on has no pre-delete hook.")
+		default:
+			p.create = newHookWork(f, hooks)
+			wait(fmt.Sprintf("The pre-delete hook runs on the cluster (ManifestWork %s).", p.create.Name))
+		}
+	}
+}
+
+// hookPending is the condition that OCM's tools read.
+func hookPending(message string) metav1.Condition {
+	return metav1.Condition{
+		Type: addonv1beta1.ManagedClusterAddOnHookManifestCompleted, Status: metav1.ConditionFalse,
+		Reason: reasonHookNotCompleted, Message: message,
+	}
+}
+
+// hookProgress says how far the hook is.
+func hookProgress(f leaveFacts) string {
+	text := fmt.Sprintf("The pre-delete hook runs on the cluster and is not complete (ManifestWork %s).", f.hook.Name)
+	if clusterSilent(f.cluster) {
+		text += " The cluster does not report to the hub at present."
+	}
+	return text
+}
+
+// leaveHosted plans what the finalizers of hosted mode ask for: first a hook on the hosting cluster runs to its end,
+// then what the add-on has there is removed. Nothing of a template runs on a hosting cluster, so this is about what an
+// earlier manager of the add-on left.
+func leaveHosted(f leaveFacts, p *leavePlan) {
+	hook := having(f.addOn, finalizerHostedHook, finalizerHostedHookOld)
+	objects := having(f.addOn, finalizerHostedObjects, finalizerHostedObjectsOld)
+	if len(hook) == 0 && len(objects) == 0 {
+		return
+	}
+	for _, work := range f.hostedHooks {
+		if len(hook) > 0 && f.hosts[work.Namespace] && work.DeletionTimestamp == nil && !hookCompleted(work) {
+			message := fmt.Sprintf("The pre-delete hook on the hosting cluster is not complete (ManifestWork %s/%s).",
+				work.Namespace, work.Name)
+			p.conditions = append(p.conditions, metav1.Condition{
+				Type: conditionDeleting, Status: metav1.ConditionFalse, Reason: reasonWaitingForHook,
+				Message: fmt.Sprintf("%s To delete the add-on without the hook: %s", message, unblock(f.addOn)),
+			})
+			return
+		}
+	}
+	for _, work := range slices.Concat(f.hostedHooks, f.hosted) {
+		if work.DeletionTimestamp == nil {
+			p.remove = append(p.remove, work)
+		}
+	}
+	p.drop = append(p.drop, slices.Concat(hook, objects)...)
+	p.because = append(p.because, "Nothing of the add-on stays on a hosting cluster.")
+}
+
+// released returns the add-on without the finalizers that go.
+func (p leavePlan) released(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+	after := addOn.DeepCopy()
+	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return slices.Contains(p.drop, f) })
+	return after
+}
+
+// ofTemplates reports whether the hub once said that an add-on is made of templates. It is asked when the
+// ClusterManagementAddOn, which says so, is gone.
+func ofTemplates(addOn *addonv1beta1.ManagedClusterAddOn, template addonv1beta1.ConfigGroupResource) bool {
+	return slices.Contains(addOn.Status.SupportedConfigs, template)
+}
+
+// hostedKind says which ManifestWork of an add-on in the namespace of a hosting cluster this is.
+func hostedKind(addOn *addonv1beta1.ManagedClusterAddOn, work *workv1.ManifestWork) (hook, objects bool) {
+	if work.Labels[names.LabelAddonNamespace] != addOn.Namespace || work.Namespace == addOn.Namespace {
+		return false, false
+	}
+	return work.Name == hookWorkName(addOn.Name)+"-hosting-"+addOn.Namespace,
+		strings.HasPrefix(work.Name, workPrefix(addOn.Name)+"hosting-"+addOn.Namespace+"-")
+}

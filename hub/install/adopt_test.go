@@ -1,0 +1,84 @@
+package install
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+func entry(manager, subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+	}
+}
+
+func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
+	const owner, spec = `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"cma\"}":{}}}}`, `{"f:spec":{}}`
+	const both = `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"cma\"}":{}}},"f:spec":{"f:installNamespace":{}}}`
+	tests := map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		change  func(*addonv1beta1.ManagedClusterAddOn)
+		want    string
+	}{
+		"spec and owner of one manager": {entries: []metav1.ManagedFieldsEntry{entry("addon", "", both)}, want: "addon"},
+		"in several entries":            {entries: []metav1.ManagedFieldsEntry{entry("addon", "", owner), entry("addon", "", spec)}, want: "addon"},
+		"beside an agent's status": {
+			entries: []metav1.ManagedFieldsEntry{entry("addon", "", both), entry("agent", "status", `{"f:status":{}}`)}, want: "addon",
+		},
+		"beside the annotation of a person": {
+			entries: []metav1.ManagedFieldsEntry{entry("addon", "", both), entry("kubectl-annotate", "", `{"f:metadata":{"f:annotations":{}}}`)},
+			want:    "addon",
+		},
+		"a person's spec and a manager's owner":   {entries: []metav1.ManagedFieldsEntry{entry("kubectl-create", "", spec), entry("addon", "", owner)}},
+		"a person who changed the spec":           {entries: []metav1.ManagedFieldsEntry{entry("addon", "", both), entry("kubectl-edit", "", spec)}},
+		"no entry":                                {},
+		"what cannot be read":                     {entries: []metav1.ManagedFieldsEntry{entry("addon", "", `[`)}},
+		"another owner":                           {entries: []metav1.ManagedFieldsEntry{entry("addon", "", both)}, change: func(a *addonv1beta1.ManagedClusterAddOn) { a.OwnerReferences[0].UID = "x" }},
+		"an owner that is not the controller":     {entries: []metav1.ManagedFieldsEntry{entry("addon", "", both)}, change: func(a *addonv1beta1.ManagedClusterAddOn) { a.OwnerReferences[0].Controller = nil }},
+		"our label, with which nobody has to ask": {entries: []metav1.ManagedFieldsEntry{entry("addon", "", both)}, change: func(a *addonv1beta1.ManagedClusterAddOn) { a.Labels = map[string]string{names.LabelInstalledBy: "x"} }},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			f := with(ready(), mine)
+			setOwner(f.addon, f.management)
+			f.addon.ManagedFields = test.entries
+			if test.change != nil {
+				test.change(f.addon)
+			}
+			_, err := TrimAddOn(f.addon)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, madeBy(f))
+			assert.LessOrEqual(t, len(f.addon.ManagedFields), 1, "the cache keeps no more than it needs")
+		})
+	}
+}
+
+// byOCM is an add-on that another add-on manager installed for a placement.
+func byOCM(f *facts) {
+	mine(f)
+	setOwner(f.addon, f.management)
+	f.addon.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "addon"}}
+}
+
+func TestAnAddOnThatAnotherManagerInstalledIsTakenOver(t *testing.T) {
+	p := decide(with(ready(decided("p", "c1")), byOCM))
+	require.NotNil(t, p.update)
+	assert.Equal(t, names.InstalledByPlacement, p.update.Labels[names.LabelInstalledBy])
+
+	p = decide(with(ready(decided("p")), byOCM))
+	assert.Nil(t, p.update, "no placement says that it is there for one")
+	assert.False(t, p.remove)
+	require.ErrorContains(t, p.kept, "installed by addon before this hub manager")
+
+	p = decide(with(ready(decided("p", "c1")), mine, func(f *facts) { setOwner(f.addon, f.management) }))
+	assert.Nil(t, p.update, "a person made it")
+	applied := func(f *facts) {
+		f.addon.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	}
+	assert.Nil(t, decide(with(ready(decided("p", "c1")), byOCM, applied)).update, "a person applied it")
+}

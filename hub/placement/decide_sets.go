@@ -1,0 +1,142 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	reasonNoBindings     = "NoManagedClusterSetBindings"
+	reasonNoIntersection = "NoIntersection"
+	reasonEmptySets      = "AllManagedClusterSetsEmpty"
+
+	// setDefault and setGlobal are the sets that are there also without an object: the one that clusters are in which are
+	// in no other, and the one that all clusters are in.
+	setDefault, setGlobal = "default", "global"
+)
+
+// scope is which clusters a Placement may select at all: those of the sets that are bound to its namespace.
+type scope struct {
+	// sets are the names of these sets, ordered, and members the selectors of their clusters.
+	sets    []string
+	members []labels.Selector
+	// reason and message say why there is no set; empty when there is one.
+	reason, message string
+	// earlier are clusters that are selected since before bindings counted, though no set has them. They stay selected.
+	earlier map[string]bool
+}
+
+// scopeOf returns the scope of a Placement. The error says which set cannot be understood.
+func scopeOf(f facts) (scope, error) {
+	var s scope
+	bound, odd := boundSets(f)
+	asked := f.placement.Spec.ClusterSets
+	for _, name := range bound {
+		if len(asked) > 0 && !slices.Contains(asked, name) {
+			continue
+		}
+		selector, err := selectorOf(name, f.sets[name])
+		if err != nil {
+			return scope{}, err
+		}
+		s.sets, s.members = append(s.sets, name), append(s.members, selector)
+	}
+	if len(s.sets) == 0 {
+		s.reason, s.message = noSet(f.placement, bound, odd)
+	}
+	if grandfathered(f) {
+		s.earlier = map[string]bool{}
+		for _, page := range f.pages {
+			for _, decision := range page.Status.Decisions {
+				s.earlier[decision.ClusterName] = true
+			}
+		}
+	}
+	return s, nil
+}
+
+// boundSets returns the sets that are bound to the namespace of the Placement and exist, ordered by name, and what is
+// odd about the other bindings.
+func boundSets(f facts) (bound, odd []string) {
+	for _, binding := range f.bindings {
+		name := binding.Spec.ClusterSet
+		_, exists := f.sets[name]
+		switch {
+		case !binding.DeletionTimestamp.IsZero():
+		case binding.Name != name:
+			odd = append(odd, fmt.Sprintf("binding %s does not have the name of its set %q", binding.Name, name))
+		case !exists && name != setDefault && name != setGlobal:
+			odd = append(odd, fmt.Sprintf("ManagedClusterSet %s does not exist", name))
+		default:
+			bound = append(bound, name)
+		}
+	}
+	slices.Sort(bound)
+	slices.Sort(odd)
+	return bound, odd
+}
+
+// noSet says why a Placement can select nothing, and what to do.
+func noSet(placement *clusterv1beta1.Placement, bound, odd []string) (reason, message string) {
+	if len(bound) > 0 {
+		return reasonNoIntersection, fmt.Sprintf("None of the ManagedClusterSets in spec.clusterSets (%s) is bound to "+
+			"namespace %s; bound are %s. Bind one of them, or change spec.clusterSets",
+			strings.Join(placement.Spec.ClusterSets, ", "), placement.Namespace, strings.Join(bound, ", "))
+	}
+	message = fmt.Sprintf("No ManagedClusterSet is bound to namespace %s, so the placement selects nothing. Create a "+
+		"ManagedClusterSetBinding there; for all clusters it has the name global and spec.clusterSet: global",
+		placement.Namespace)
+	if len(odd) > 0 {
+		message += ". Of the bindings that there are: " + strings.Join(odd, "; ")
+	}
+	return reasonNoBindings, message
+}
+
+// selectorOf selects the clusters of a set; set is nil for one that is there without an object.
+func selectorOf(name string, set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
+	exclusive := labels.SelectorFromSet(labels.Set{clusterv1beta2.ClusterSetLabel: name})
+	if set == nil {
+		if name == setGlobal {
+			return labels.Everything(), nil
+		}
+		return exclusive, nil
+	}
+	how := set.Spec.ClusterSelector
+	switch how.SelectorType {
+	case "", clusterv1beta2.ExclusiveClusterSetLabel:
+		return exclusive, nil
+	case clusterv1beta2.LabelSelector:
+		selector, err := metav1.LabelSelectorAsSelector(how.LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("ManagedClusterSet %s: spec.clusterSelector.labelSelector: %w", name, err)
+		}
+		return selector, nil
+	}
+	return nil, fmt.Errorf("ManagedClusterSet %s: spec.clusterSelector.selectorType %q is unknown", name, how.SelectorType)
+}
+
+// grandfathered reports whether the decisions were made by a version of this controller that asked for no bindings, and
+// nobody has said yet that only what is bound counts.
+func grandfathered(f facts) bool {
+	if f.placement.Annotations[names.AnnotationSetBindings] == names.SetBindingsHonoured {
+		return false
+	}
+	return slices.ContainsFunc(f.pages, func(page *clusterv1beta1.PlacementDecision) bool {
+		return page.Annotations[names.AnnotationStickyPages] == "true" &&
+			page.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
+	})
+}
+
+// has reports whether a set has a cluster.
+func (s scope) has(cluster *clusterv1.ManagedCluster) bool {
+	return slices.ContainsFunc(s.members, func(m labels.Selector) bool { return m.Matches(labels.Set(cluster.Labels)) })
+}

@@ -1,0 +1,270 @@
+package hub
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/hub/webhook"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/manifests"
+)
+
+const (
+	// shippedWebhookService is the Service of the webhook in manifests/hub/deployment.yaml.
+	shippedWebhookService = "spokelet-hub-webhook"
+	// ownRoles starts the names of the roles that only our hub manager uses.
+	ownRoles = "open-cluster-management:spokelet-hub"
+	// endPoll and endTimeout are how often, and how long, the end of the hub manager is looked for.
+	endPoll, endTimeout = 200 * time.Millisecond, 2 * time.Minute
+)
+
+// uninstaller removes what only our hub manager needs from a hub, and what would keep another from its work. Clusters,
+// add-ons, works and their access stay.
+type uninstaller struct {
+	config Config
+	client client.Client
+	out    io.Writer
+}
+
+// uninstall runs the uninstaller with the rights of whoever started it. It can be run again.
+func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(admissionregistrationv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("building the scheme: %w", err)
+	}
+	hub, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("building the client: %w", err)
+	}
+	u := &uninstaller{config: c, client: hub, out: out}
+	shipped, err := shippedObjects(c.Namespace)
+	if err != nil {
+		return err
+	}
+	// First the hub manager ends, so that it does not put anything back.
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return u.removeAll(ctx, ofKind(shipped, "Deployment")) },
+		u.removeWebhooks,
+		func(ctx context.Context) error {
+			return u.removeAll(ctx, ofKind(shipped, "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"))
+		},
+		u.stopConversion,
+		u.forgetPages,
+		func(ctx context.Context) error {
+			return u.removeAll(ctx, ofKind(shipped, "Service", "ClusterRoleBinding", "ClusterRole", "ServiceAccount"))
+		},
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shippedObjects returns what we ship and nobody else uses, for a hub manager in this namespace. Namespaces, the
+// identity with which clusters join and the account of add-ons have the names of OCM's, which may be in use.
+func shippedObjects(namespace string) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, file := range slices.Concat(manifests.HubDeployment(), manifests.WorksWithoutExecutor(), manifests.Hub()) {
+		documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(file)))
+		for {
+			document, err := documents.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("splitting the manifests: %w", err)
+			}
+			u := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal(document, &u.Object); err != nil {
+				return nil, fmt.Errorf("decoding a manifest: %w", err)
+			}
+			if len(u.Object) == 0 || !onlyOurs(u) {
+				continue
+			}
+			if u.GetNamespace() != "" {
+				u.SetNamespace(namespace)
+			}
+			all = append(all, u)
+		}
+	}
+	return all, nil
+}
+
+// onlyOurs reports whether nobody but our hub manager uses an object of manifests/hub.
+func onlyOurs(u *unstructured.Unstructured) bool {
+	switch u.GetKind() {
+	case "Deployment", "Service", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+		return true
+	case "ClusterRole", "ClusterRoleBinding":
+		return strings.HasPrefix(u.GetName(), ownRoles)
+	case "ServiceAccount":
+		return u.GetName() == names.ServiceAccountManager
+	}
+	return false
+}
+
+// ofKind returns the objects of these kinds, kind by kind.
+func ofKind(all []*unstructured.Unstructured, kinds ...string) []*unstructured.Unstructured {
+	var some []*unstructured.Unstructured
+	for _, kind := range kinds {
+		for _, u := range all {
+			if u.GetKind() == kind {
+				some = append(some, u)
+			}
+		}
+	}
+	return some
+}
+
+// removeAll deletes objects and waits until they and what belongs to them are gone.
+func (u *uninstaller) removeAll(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		if err := u.remove(ctx, object, object.GetKind()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *uninstaller) remove(ctx context.Context, object client.Object, kind string) error {
+	err := u.client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, object.GetName(), err)
+	}
+	key := client.ObjectKeyFromObject(object)
+	err = wait.PollUntilContextTimeout(ctx, endPoll, endTimeout, true, func(ctx context.Context) (bool, error) {
+		err := u.client.Get(ctx, key, object)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until %s %s is gone: %w", kind, object.GetName(), err)
+	}
+	return u.say("deleted %s %s", kind, object.GetName())
+}
+
+// removeWebhooks deletes the webhook configurations of this and of earlier versions.
+func (u *uninstaller) removeWebhooks(ctx context.Context) error {
+	works := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: webhook.WorkAdmissionName},
+	}
+	for _, configuration := range append(webhook.Obsolete(), works) {
+		kind := strings.TrimPrefix(fmt.Sprintf("%T", configuration), "*v1.")
+		if err := u.remove(ctx, configuration, kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopConversion has the API server no longer serve the versions of add-ons that our webhook converted. With nobody to
+// convert, every request of these versions fails, and with them garbage collection and the deletion of namespaces. To
+// convert by renaming would lose fields for good. OCM's operator applies its definitions, which serve them again.
+func (u *uninstaller) stopConversion(ctx context.Context) error {
+	var definitions apiextensionsv1.CustomResourceDefinitionList
+	if err := u.client.List(ctx, &definitions); err != nil {
+		return fmt.Errorf("listing the definitions: %w", err)
+	}
+	for i := range definitions.Items {
+		definition := &definitions.Items[i]
+		if definition.Spec.Group != addonv1beta1.GroupName || !u.converts(definition.Spec.Conversion) {
+			continue
+		}
+		changed := false
+		for j := range definition.Spec.Versions {
+			version := &definition.Spec.Versions[j]
+			if version.Served && !version.Storage {
+				version.Served, changed = false, true
+			}
+		}
+		if !changed {
+			continue
+		}
+		if err := u.client.Update(ctx, definition); err != nil {
+			return fmt.Errorf("changing definition %s: %w", definition.Name, err)
+		}
+		if err := u.say("definition %s serves its stored version only, until another hub manager that converts it applies "+
+			"its own", definition.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// converts reports whether a conversion is by our webhook.
+func (u *uninstaller) converts(conversion *apiextensionsv1.CustomResourceConversion) bool {
+	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook == nil ||
+		conversion.Webhook.ClientConfig == nil {
+		return false
+	}
+	at := conversion.Webhook.ClientConfig
+	if at.Service == nil {
+		return at.URL != nil && u.config.WebhookURL != "" && *at.URL == u.config.WebhookURL
+	}
+	return at.Service.Name == shippedWebhookService ||
+		at.Service.Namespace+"/"+at.Service.Name == u.config.WebhookService
+}
+
+// forgetPages removes from PlacementDecisions the annotation by which our writer says that it never moves a cluster
+// between pages: another one may do so.
+func (u *uninstaller) forgetPages(ctx context.Context) error {
+	pages := &metav1.PartialObjectMetadataList{}
+	pages.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: clusterv1beta1.GroupName, Version: clusterv1beta1.GroupVersion.Version, Kind: "PlacementDecisionList",
+	})
+	err := u.client.List(ctx, pages)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("listing PlacementDecisions: %w", err)
+	}
+	for i := range pages.Items {
+		page := &pages.Items[i]
+		if _, sticky := page.Annotations[names.AnnotationStickyPages]; !sticky {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, names.AnnotationStickyPages)
+		err := u.client.Patch(ctx, page, client.RawPatch("application/merge-patch+json", patch))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("changing PlacementDecision %s/%s: %w", page.Namespace, page.Name, err)
+		}
+		if err := u.say("PlacementDecision %s/%s is left to another placement controller", page.Namespace,
+			page.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *uninstaller) say(format string, args ...any) error {
+	if _, err := fmt.Fprintf(u.out, format+"\n", args...); err != nil {
+		return fmt.Errorf("telling what was done: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package admission_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+)
+
+const setBindings = "managedclustersetbindings.spokelet.io"
+
+func setBinding(name, set string) *clusterv1beta2.ManagedClusterSetBinding {
+	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	binding.Spec.ClusterSet = set
+	return binding
+}
+
+func TestToBindASetTakesTheRightToIt(t *testing.T) {
+	may := user(t, "binder", rbacv1.PolicyRule{
+		APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersetbindings"}, Verbs: []string{"create", "update", "get"},
+	}, rbacv1.PolicyRule{
+		APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/bind"},
+		ResourceNames: []string{"blue"}, Verbs: []string{"create"},
+	})
+	blue := setBinding("blue", "blue")
+	require.NoError(t, may.Create(t.Context(), blue))
+	forbidden(t, may.Create(t.Context(), setBinding("red", "red")), setBindings, "may not bind ManagedClusterSet red to namespace default",
+		"resourceNames: [red]")
+	invalid(t, may.Create(t.Context(), setBinding("all", "blue")), setBindings, `call it "blue"`)
+
+	// What does not choose a set takes no right to it.
+	red := setBinding("red", "red")
+	require.NoError(t, shared.admin.Create(t.Context(), red))
+	red.Labels = map[string]string{"a": "b"}
+	require.NoError(t, may.Update(t.Context(), red))
+}
