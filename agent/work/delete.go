@@ -219,8 +219,8 @@ func tellable(err error) string {
 	return "the API server did not answer"
 }
 
-// dismiss makes one object go, and reports whether its entry must stay. Where the version of the entry is not served any
-// more, the object is spoken of in one that is.
+// dismiss makes one object go, and reports whether its entry must stay. Where the version of the entry is not served
+// any more, the object is spoken of in one that is.
 func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now time.Time,
 	entry workv1.AppliedManifestResourceMeta, not exempt,
 ) (record, bool, error) {
