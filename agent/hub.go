@@ -95,6 +95,9 @@ func (h *hubConnection) config(qps float32, burst int, wrap transport.WrapperFun
 	config := &rest.Config{Host: h.server, Transport: h.transport, UserAgent: userAgent}
 	wrapTransport(config, wrap)
 	config.Wrap(h.answers.wrap)
+	if h.answers.time != nil {
+		config.Wrap(h.answers.time.wrap)
+	}
 	limit(config, qps, burst)
 	return config
 }

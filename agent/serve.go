@@ -63,7 +63,7 @@ func (s *serving) reconcilers() []reconciler {
 	list := []reconciler{
 		&join.Reconciler{
 			Hub: s.hub, Agent: s.host, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.boot.server,
-			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now,
+			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now, Ahead: s.hubTime.Ahead,
 		},
 		&agentcluster.Reconciler{
 			Hub: s.hub, Spoke: s.spoke, Cluster: id.Cluster, HubURL: s.boot.server.Server, Claims: c.Claims,
@@ -77,6 +77,7 @@ func (s *serving) reconcilers() []reconciler {
 			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
 			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server, ExpirationSeconds: s.certExpiration(),
 			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
+			Ahead: s.hubTime.Ahead,
 		})
 	}
 	if c.Gates.MultipleHubs {
@@ -93,7 +94,7 @@ func (a *agent) serve(ctx context.Context, v view, boot bootstrap, credential jo
 	defer end(nil)
 	a.state.set("waiting for hub " + boot.server.Server)
 	s := &serving{agent: a, boot: boot, credential: credential, end: end}
-	watch := &answers{clock: a.clock, patience: a.config.UnauthorizedAfter, refused: s.refusedSince, taken: s.takenAgain}
+	watch := &answers{clock: a.clock, time: a.hubTime, patience: a.config.UnauthorizedAfter, refused: s.refusedSince, taken: s.takenAgain}
 	if a.config.Gates.MultipleHubs {
 		s.quiet = newSilence(a.clock, a.config.HubTimeout, a.leave(boot, end))
 		watch.heard = s.heard
@@ -224,7 +225,7 @@ func (s *serving) admit(ctx context.Context) error {
 // longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because who
 // waits does not renew it.
 func (s *serving) longestPause() time.Duration {
-	left := s.credential.NotAfter.Sub(s.clock.Now())
+	left := s.credential.NotAfter.Sub(s.hubTime.Now())
 	return min(lastLook, max(left/hurry, time.Second))
 }
 
