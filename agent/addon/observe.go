@@ -31,6 +31,8 @@ const (
 // facts is everything that a pass depends on.
 type facts struct {
 	now time.Time
+	// ahead is by how much our clock is ahead of that of the hub.
+	ahead time.Duration
 	// name is the name of the add-on, cluster that of its cluster.
 	name, cluster string
 	// agent names this agent where it runs: its namespace and the Secret of its own credential.
@@ -56,6 +58,17 @@ type facts struct {
 	expirationSeconds *int32
 }
 
+// hubNow is the instant of the pass by the clock of the hub.
+func (f facts) hubNow() time.Time { return f.now.Add(-f.ahead) }
+
+// ours turns an instant by the clock of the hub into one by our clock.
+func (f facts) ours(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return at.Add(f.ahead)
+}
+
 // held is a Secret that we made.
 type held struct {
 	side    side
@@ -66,7 +79,7 @@ type held struct {
 
 func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
-		now: r.Clock.Now(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
+		now: r.Clock.Now(), ahead: r.Ahead(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
 		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
 	}
 	var err error

@@ -70,6 +70,9 @@ type Reconciler struct {
 	LeaseGrace time.Duration
 	// Clock tells the time; nil means the wall clock.
 	Clock clock.PassiveClock
+	// Ahead tells by how much Clock is ahead of the clock of the hub, as far as that is known; nil means not at all.
+	// Certificates are judged by the clock of the hub, leases by Clock.
+	Ahead func() time.Duration
 
 	addons addonapi.Client
 	sides  map[side]cluster.Cluster
@@ -133,6 +136,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) complete() error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
+	}
+	if r.Ahead == nil {
+		r.Ahead = func() time.Duration { return 0 }
 	}
 	r.SecretName = cmp.Or(r.SecretName, names.SecretHub)
 	if r.LeaseGrace == 0 {

@@ -94,7 +94,8 @@ const (
 	// AnnotationAgent on the Secret of an add-on or of a pending key names the agent that made it: its namespace and the
 	// Secret of its own credential there, as "namespace/secret", behind "hosted:" where it runs on another cluster.
 	AnnotationAgent = "spokelet.io/agent"
-	// AnnotationIssuedAt on a credential Secret says when the agent got the certificate in it, RFC 3339.
+	// AnnotationIssuedAt on a credential Secret says when the agent got the certificate in it, by the clock of the hub
+	// as far as the agent knew it, or the token, by its own clock; RFC 3339.
 	AnnotationIssuedAt = "spokelet.io/issued-at"
 )
 
