@@ -260,20 +260,12 @@ func (s *serving) tellWaiting(err error) (news bool) {
 	if !s.state.explains(err) {
 		return s.state.set(text)
 	}
-	if copies := s.copies(); copies > 0 {
-		s.state.standBy(fmt.Sprintf("waiting for the hub, looking after %d works by their copies: %v", copies, err))
+	if s.applier != nil && s.applier.Copies() > 0 {
+		s.state.standBy("waiting for the hub, looking after the works by their copies: " + err.Error())
 		return false
 	}
 	s.state.set(text)
 	return false
-}
-
-// copies is the number of works that are looked after until the hub is back.
-func (s *serving) copies() int {
-	if s.applier == nil {
-		return 0
-	}
-	return s.applier.Copies()
 }
 
 // longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because who
