@@ -71,7 +71,7 @@ func addKeeper(
 	}
 	keeper := &definition.Keeper{
 		Client: definitions, Recorder: mgr.GetEventRecorder(definition.Name), Elected: mgr.Elected(),
-		Clock: clock.RealClock{}, Kinds: convertedKinds(), Namespace: c.Namespace, Write: c.InstallCRDs,
+		Clock: clock.RealClock{}, Kinds: convertedKinds(), Write: c.InstallCRDs,
 		Ours: s.client, Silent: silent, Refresh: s.source.Refresh, Changed: s.source.Changed, Findings: findings,
 	}
 	if err := mgr.Add(keeper); err != nil {

@@ -82,12 +82,33 @@ func convertObject(raw []byte, desired string) ([]byte, error) {
 		return rewrite(raw, addonapi.ManagementToBeta)
 	case step{"ClusterManagementAddOn", beta, alpha}:
 		return rewrite(raw, addonapi.ManagementToAlpha)
+	case step{"AddOnTemplate", alpha, beta}, step{"AddOnTemplate", beta, alpha}:
+		return rename(raw, desired)
 	case step{"ManagedClusterAddOn", alpha, alpha}, step{"ManagedClusterAddOn", beta, beta},
-		step{"ClusterManagementAddOn", alpha, alpha}, step{"ClusterManagementAddOn", beta, beta}:
+		step{"ClusterManagementAddOn", alpha, alpha}, step{"ClusterManagementAddOn", beta, beta},
+		step{"AddOnTemplate", alpha, alpha}, step{"AddOnTemplate", beta, beta}:
 		return raw, nil
 	}
-	return nil, fmt.Errorf("no conversion from %s %s to %s is known; known are ManagedClusterAddOn and "+
-		"ClusterManagementAddOn in %s and %s", head.APIVersion, head.Kind, desired, alpha, beta)
+	return nil, fmt.Errorf("no conversion from %s %s to %s is known; known are ManagedClusterAddOn, "+
+		"ClusterManagementAddOn and AddOnTemplate in %s and %s", head.APIVersion, head.Kind, desired, alpha, beta)
+}
+
+// rename returns an object whose fields are the same in both versions: nothing else of it is touched.
+func rename(raw []byte, desired string) ([]byte, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, fmt.Errorf("decoding it: %w", err)
+	}
+	version, err := json.Marshal(desired)
+	if err != nil {
+		return nil, fmt.Errorf("encoding its version: %w", err)
+	}
+	object["apiVersion"] = version
+	out, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	return out, nil
 }
 
 // rewrite decodes, converts and encodes. Field names are taken literally, as the API server does, because the two

@@ -58,6 +58,11 @@ func TestConvert(t *testing.T) {
 			objects: []string{strings.Replace(addOnBeta, `"spec":{}`, `"spec":{"new":1}`, 1)},
 			want:    []string{strings.Replace(addOnBeta, `"spec":{}`, `"spec":{"new":1}`, 1)},
 		},
+		"a template keeps everything but its version, also what we do not know": {
+			desired: beta,
+			objects: []string{`{"apiVersion":"` + alpha + `","kind":"AddOnTemplate","spec":{"new":9007199254740993,"n":null}}`},
+			want:    []string{`{"apiVersion":"` + beta + `","kind":"AddOnTemplate","spec":{"new":9007199254740993,"n":null}}`},
+		},
 		"no objects are no objects": {desired: alpha},
 	}
 	for name, test := range tests {
@@ -112,8 +117,8 @@ func TestConvertRefuses(t *testing.T) {
 			want:   []string{"the review carries no request"},
 		},
 		"an unknown kind": {
-			review: review(beta, `{"apiVersion":"`+alpha+`","kind":"AddOnTemplate","metadata":{"name":"t"}}`),
-			want:   []string{"AddOnTemplate t", "no conversion from " + alpha + " AddOnTemplate to " + beta},
+			review: review(beta, `{"apiVersion":"`+alpha+`","kind":"AddOnDeploymentConfig","metadata":{"name":"t"}}`),
+			want:   []string{"AddOnDeploymentConfig t", "no conversion from " + alpha + " AddOnDeploymentConfig to " + beta},
 		},
 		"an unknown desired version": {
 			review: review("addon.open-cluster-management.io/v1", addOnAlpha),
