@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,6 +71,9 @@ type Config struct {
 
 	// LeaderElect makes the reconcilers wait for the leader lease.
 	LeaderElect bool
+	// LeaseDuration, RenewDeadline and RetryPeriod are how leadership changes hands: at once when the leader ends in good
+	// order, after LeaseDuration when it does not.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// MetricsAddress serves /metrics over http; "0" is off.
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz over http; "0" is off.
@@ -81,6 +85,8 @@ type Config struct {
 	Workers int
 	// Verbosity is the highest level of log lines that are written.
 	Verbosity int
+
+	foreign foreignFlags
 }
 
 // DefaultConfig returns the defaults, with the namespace of the pod if there is one.
@@ -95,6 +101,9 @@ func DefaultConfig() Config {
 		ManifestLimit:   webhook.DefaultManifestLimit,
 		RequirePolicies: true,
 		LeaderElect:     true,
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
 		MetricsAddress:  off,
 		HealthAddress:   ":8081",
 		Workers:         10,
@@ -149,6 +158,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&c.Burst, "kube-api-burst", c.Burst, "burst over --kube-api-qps")
 	f.IntVar(&c.Workers, "workers", c.Workers, "number of objects that each reconciler works on at once")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
+	c.addForeignFlags(f)
 }
 
 // Validate checks the configuration without any request; it returns everything that is wrong at once.
@@ -195,6 +205,7 @@ func (c *Config) Validate() error {
 	if c.Workers < 1 {
 		complain("workers", "must not be below 1")
 	}
+	c.validateForeign(complain)
 	return errors.Join(wrong...)
 }
 

@@ -18,6 +18,7 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	program := command.Program{
 		Name:  "spokelet-hub",
 		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.",
+		Verbs: []string{"controller", "manager"},
 	}
 	printed, account := false, names.ServiceAccountManager
 	bind := func(f *pflag.FlagSet) {
@@ -30,6 +31,7 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	if err := program.Parse(args, out, bind); err != nil {
 		return Config{}, err
 	}
+	config.adopt()
 	if printed {
 		return Config{}, printPolicies(out, config.Namespace, account)
 	}
