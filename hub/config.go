@@ -54,11 +54,12 @@ type Config struct {
 	// trust for it. Where they are missing, the hub manager makes both itself, see WebhookSecret.
 	WebhookCertDir string
 	WebhookCAFile  string
-	// WebhookSecret names the Secret in Namespace with the certificate that the hub manager makes itself, where it installs
-	// the definitions and nobody gives it one; empty means that it makes none.
+	// WebhookSecret names the Secret in Namespace with the certificate that the hub manager makes itself, where it
+	// installs the definitions and nobody gives it one; empty means that it makes none.
 	WebhookSecret string
 	// WebhookURL or WebhookService, as namespace/name, is where the API server finds the webhook; with neither, the
-	// CustomResourceDefinitions are installed without conversion, and the hub manager is not ready until somebody converts.
+	// CustomResourceDefinitions are installed without conversion, and the hub manager is not ready until somebody
+	// converts.
 	WebhookURL     string
 	WebhookService string
 	// WorkAdmission makes the webhook check ManifestWorks, too; off where OCM's own webhook does.

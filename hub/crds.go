@@ -19,8 +19,8 @@ import (
 // fieldManager owns what the hub manager applies.
 const fieldManager = "spokelet-hub"
 
-// convertedKinds are the definitions of add-ons that may have two versions. The fields of AddOnTemplates are the same in
-// both.
+// convertedKinds are the definitions of add-ons that may have two versions. The fields of AddOnTemplates are the same
+// in both.
 func convertedKinds() []definition.Kind {
 	return []definition.Kind{
 		{Name: "managedclusteraddons.addon.open-cluster-management.io"},
@@ -29,9 +29,9 @@ func convertedKinds() []definition.Kind {
 	}
 }
 
-// InstallCRDs applies the CustomResourceDefinitions of the hub and returns when all are served, with what administrators
-// should know about those that were left as they are. With conv, add-ons are converted by the webhook at that address;
-// without, a conversion that a definition has already stays.
+// InstallCRDs applies the CustomResourceDefinitions of the hub and returns when all are served, with what
+// administrators should know about those that were left as they are. With conv, add-ons are converted by the webhook at
+// that address; without, a conversion that a definition has already stays.
 func InstallCRDs(
 	ctx context.Context, cfg *rest.Config, conv *apiextensionsv1.WebhookClientConfig,
 ) ([]definition.Finding, error) {

@@ -75,7 +75,8 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// addConversion has the manager serve the webhook, keep the conversion of the definitions, and tell whether it is ready.
+// addConversion has the manager serve the webhook, keep the conversion of the definitions, and tell whether it is
+// ready.
 func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition.Finding) error {
 	silent := func() error { return errors.New("no webhook is configured") }
 	if s.served() {

@@ -67,8 +67,8 @@ func (s *serving) client() *apiextensionsv1.WebhookClientConfig {
 	return client
 }
 
-// webhookAddress returns where the API server finds the webhook, and the names under which it does; nil when that is not
-// configured.
+// webhookAddress returns where the API server finds the webhook, and the names under which it does; nil when that is
+// not configured.
 func (c *Config) webhookAddress() (*apiextensionsv1.WebhookClientConfig, []string, error) {
 	if c.WebhookURL != "" {
 		parsed, err := url.Parse(c.WebhookURL)

@@ -21,8 +21,8 @@ const (
 )
 
 // ask has the API server convert an add-on: it answers a dry run in v1beta1 with what would be stored, converted there
-// and back. Where that fails for another reason, as by an admission webhook that knows no dry runs, a list of the add-ons
-// that are there answers instead.
+// and back. Where that fails for another reason, as by an admission webhook that knows no dry runs, a list of the
+// add-ons that are there answers instead.
 func (k *Keeper) ask(ctx context.Context) Probe {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

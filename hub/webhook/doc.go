@@ -1,8 +1,9 @@
 // Package webhook answers the API server, in two matters that a policy cannot judge.
 //
 // It converts ClusterManagementAddOns and ManagedClusterAddOns between v1alpha1, in which they are stored, and v1beta1,
-// for everybody who asks the API server for v1beta1. Spokelet itself does not need it: hub and agent read and write the
-// stored version and convert in process (package internal/addonapi), with the very functions served here.
+// and AddOnTemplates where a hub serves them in both, for everybody who asks the API server for v1beta1. Spokelet itself
+// does not need it: hub and agent read and write the stored version and convert in process (package internal/addonapi),
+// with the very functions served here.
 //
 //	API server --ConversionReview--> Handler --> Convert (pure) --> addonapi
 //
