@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -39,14 +40,20 @@ func pathOf(path string) ([]string, bool) {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }), true
 }
 
-// pack returns what the fields of an object that are not known hold. Known is the same object without them. Only fields
-// of the spec are packed: whoever may write annotations may write the spec, but not the status.
+// inSpec and inStatus are the parts of an object whose fields need not be known.
+const inSpec, inStatus = "spec", "status"
+
+// pack returns what the fields of an object that are not known hold. Known is the same object without them. Fields of the
+// status are returned only where no list is on their way.
 func pack(raw, known map[string]any, fields []string) ([]carried, error) {
 	var all []carried
 	for _, field := range fields {
 		path, ok := pathOf(field)
-		if !ok || len(path) < 2 || path[0] != "spec" {
+		if !ok || len(path) < 2 || (path[0] != inSpec && path[0] != inStatus) {
 			return nil, fmt.Errorf("%q cannot be carried", field)
+		}
+		if path[0] == inStatus && strings.Contains(field, "[") {
+			return nil, fmt.Errorf("%q is in a list of the status", field)
 		}
 		one := carried{}
 		var at, knownAt any = raw, known
@@ -96,11 +103,17 @@ func unpack(object map[string]any, fields []carried) []carried {
 // putBack puts one field back, and reports whether its place is there. Before is the object without any field put back,
 // as the hashes saw it.
 func putBack(object, before map[string]any, one carried) bool {
-	if len(one.Path) < 2 || one.Path[0] != "spec" {
+	if len(one.Path) < 2 || one.Path[0] != inSpec {
 		return false
 	}
-	var value, at, was any = nil, object, before
-	if json.Unmarshal(one.Value, &value) != nil {
+	return place(object, before, one)
+}
+
+// place puts one field to its place, and reports whether that is there.
+func place(object, before map[string]any, one carried) bool {
+	var value any
+	var at, was any = object, before
+	if kjson.UnmarshalCaseSensitivePreserveInts(one.Value, &value) != nil {
 		return false
 	}
 	for i, step := range one.Path {

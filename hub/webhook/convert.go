@@ -111,8 +111,8 @@ func rename(raw []byte, desired string) ([]byte, error) {
 	return out, nil
 }
 
-// rewrite decodes, converts and encodes. What it does not know of the spec is carried along; elsewhere it is refused, as
-// it would be lost. Field names are taken literally, as the API server does, because the two
+// rewrite decodes, converts and encodes. What it does not know of the spec is carried along, and what it does not know of
+// the status keeps its place; elsewhere it is refused, as it would be lost. Field names are taken literally, as the API server does, because the two
 // versions have fields that differ in the case of a letter only.
 func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 	in := new(A)
@@ -183,7 +183,15 @@ func unknownFields(raw []byte, in any, complaints []error) (map[string][]carried
 func exchange(object map[string]any, brought parcel) error {
 	p := takeParcel(object)
 	for version, fields := range brought {
-		p[version] = append(fields, p[version]...)
+		for _, field := range fields {
+			// Whoever may write an annotation may write the spec, but not the status, so that is never put there. It stays in
+			// its place; an API server whose other version lacks it drops it.
+			if field.Path[0] == inStatus {
+				place(object, object, field)
+				continue
+			}
+			p[version] = append(p[version], field)
+		}
 	}
 	version, _ := object["apiVersion"].(string)
 	p[version] = unpack(object, p[version])

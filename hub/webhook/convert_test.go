@@ -107,7 +107,7 @@ func sections(t *testing.T, raw []byte, into *map[string]map[string]any) {
 }
 
 func TestConvertRefuses(t *testing.T) {
-	unknownField := strings.Replace(addOnAlpha, `"installNamespace":"ns"`, `"later":true`, 1)
+	unknownField := strings.Replace(addOnAlpha, `"desiredConfig":null`, `"later":true`, 1)
 	tests := map[string]struct {
 		review *apiextensionsv1.ConversionReview
 		want   []string
@@ -130,11 +130,11 @@ func TestConvertRefuses(t *testing.T) {
 		},
 		"a field that would be lost": {
 			review: review(beta, addOnAlpha, unknownField),
-			want:   []string{"1 of 2 objects", "object 1", "c1/hello", `unknown field "spec.later"`},
+			want:   []string{"1 of 2 objects", "object 1", "c1/hello", `unknown field "status.configReferences[0].later"`},
 		},
 		"a field in the wrong letter case": {
-			review: review(beta, strings.Replace(managementAlpha, "defaultconfigReferences", "defaultConfigReferences", 1)),
-			want:   []string{`unknown field "status.defaultConfigReferences"`},
+			review: review(beta, strings.Replace(managementAlpha, `"metadata"`, `"Metadata"`, 1)),
+			want:   []string{`unknown field "Metadata"`},
 		},
 		"a value of the wrong type": {
 			review: review(beta, strings.Replace(addOnAlpha, `"ns"`, `3`, 1)),

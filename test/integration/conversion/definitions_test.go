@@ -613,6 +613,25 @@ func TestADefinitionThatIsNewerStays(t *testing.T) {
 	require.NoError(t, second.admin.Get(t.Context(), client.ObjectKey{Name: addOns}, &crd))
 	assert.Contains(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "later")
 	hasEvent(t, addOns, "DefinitionIsNewer", "v1alpha1.spec.later")
+
+	// What is in that field neither fails a list nor is lost by whoever writes the other version.
+	stored := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"later": "kept"}}}
+	stored.SetAPIVersion(addonv1alpha1.GroupVersion.String())
+	stored.SetKind("ManagedClusterAddOn")
+	stored.SetNamespace("default")
+	stored.SetName("newer")
+	require.NoError(t, second.admin.Create(t.Context(), stored))
+	var list addonv1beta1.ManagedClusterAddOnList
+	require.NoError(t, second.admin.List(t.Context(), &list))
+	require.Len(t, list.Items, 1)
+	list.Items[0].Labels = map[string]string{"written": "in-v1beta1"}
+	require.NoError(t, second.admin.Update(t.Context(), &list.Items[0]))
+	require.NoError(t, second.admin.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
+	later, _, err := unstructured.NestedString(stored.Object, "spec", "later")
+	require.NoError(t, err)
+	assert.Equal(t, "kept", later)
+	assert.Equal(t, "in-v1beta1", stored.GetLabels()["written"])
+	assert.NotContains(t, stored.GetAnnotations(), names.AnnotationCarried)
 	assert.Equal(t, apiextensionsv1.WebhookConverter, crd.Spec.Conversion.Strategy)
 }
 
