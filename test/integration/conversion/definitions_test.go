@@ -30,6 +30,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub"
 	"github.com/spokelet/spokelet/hub/webhook"
+	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
@@ -648,4 +649,57 @@ func TestADefinitionThatSomebodyElseKeepsIsConvertedAllTheSame(t *testing.T) {
 	r.becomesReady(t)
 	hasEvent(t, addOns, "DefinitionKeptByOthers", `"kubectl"`, "spec.versions")
 	everyFieldIsKept(t, false)
+}
+
+// TestTheHubReadsTemplatesInWhateverVersionItServes has the hub manager hash a template: the hash is the same in both
+// versions, whichever is stored, and also where the older one is gone.
+func TestTheHubReadsTemplatesInWhateverVersionItServes(t *testing.T) {
+	onlyBeta := func(u *unstructured.Unstructured) {
+		if u.GetName() == templates {
+			versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+			_ = unstructured.SetNestedSlice(u.Object, versions[1:], "spec", "versions")
+		}
+	}
+	for sentence, edits := range map[string][]func(*unstructured.Unstructured){
+		"v1alpha1 is stored":      {bothTemplates("v1alpha1"), converting(ofOCM())},
+		"v1beta1 is stored":       {bothTemplates("v1beta1"), converting(ofOCM())},
+		"v1alpha1 is gone":        {bothTemplates("v1beta1"), onlyBeta},
+		"renaming is good enough": {bothTemplates("v1beta1")},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			removeDefinitions(t)
+			for _, u := range shipped(t, edits...) {
+				require.NoError(t, second.admin.Create(t.Context(), u, client.FieldOwner("kubectl-create")))
+			}
+			r := runHub(t, nil)
+			r.becomesReady(t)
+			template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+				"addonName": "hashed",
+				"agentSpec": map[string]any{"workload": map[string]any{"manifests": []any{}}},
+			}}}
+			template.SetAPIVersion(addonv1beta1.GroupVersion.String())
+			template.SetKind("AddOnTemplate")
+			template.SetName("hashed")
+			require.NoError(t, second.admin.Create(t.Context(), template))
+			want, err := confighash.SpecHash(template)
+			require.NoError(t, err)
+			management := &addonv1beta1.ClusterManagementAddOn{
+				ObjectMeta: metav1.ObjectMeta{Name: "hashed"},
+				Spec: addonv1beta1.ClusterManagementAddOnSpec{DefaultConfigs: []addonv1beta1.AddOnConfig{{
+					ConfigGroupResource: confighash.Template(), ConfigReferent: addonv1beta1.ConfigReferent{Name: "hashed"},
+				}}},
+			}
+			require.NoError(t, second.admin.Create(t.Context(), management))
+			until(t, func() error {
+				if err := second.admin.Get(t.Context(), client.ObjectKeyFromObject(management), management); err != nil {
+					return err
+				}
+				references := management.Status.DefaultConfigReferences
+				if len(references) != 1 || references[0].DesiredConfig == nil || references[0].DesiredConfig.SpecHash != want {
+					return fmt.Errorf("the status is %+v", management.Status)
+				}
+				return nil
+			})
+		})
+	}
 }
