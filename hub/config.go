@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -62,6 +63,8 @@ type Config struct {
 	// converts.
 	WebhookURL     string
 	WebhookService string
+	// TLS is what the webhook serves of TLS.
+	TLS command.TLS
 	// WorkAdmission makes the webhook check ManifestWorks, too; off where OCM's own webhook does.
 	WorkAdmission bool
 	// ManifestLimit is how many bytes the manifests of one ManifestWork may have together.
@@ -144,6 +147,10 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"namespace/name of the service at which the API server finds the conversion webhook, for --install-crds")
 	f.StringVar(&c.WebhookCAFile, "webhook-ca-file", c.WebhookCAFile,
 		"certificate that the API server is to trust for the conversion webhook, for --install-crds")
+	f.StringVar(&c.TLS.MinVersion, "tls-min-version", c.TLS.MinVersion,
+		"least version of TLS that the webhook serves: VersionTLS12 or VersionTLS13; empty means VersionTLS12")
+	f.StringSliceVar(&c.TLS.CipherSuites, "tls-cipher-suites", c.TLS.CipherSuites,
+		"cipher suites of TLS 1.2 that the webhook serves; those of TLS 1.3 cannot be chosen; empty means those of Go")
 	f.BoolVar(&c.WorkAdmission, "work-admission", c.WorkAdmission,
 		"have the webhook check ManifestWorks, too; turn it off where OCM's own webhook does")
 	f.IntVar(&c.ManifestLimit, "manifest-limit", c.ManifestLimit,
@@ -193,6 +200,9 @@ func (c *Config) Validate() error {
 	}
 	for _, problem := range secretProblems(c.WebhookSecret) {
 		complain("webhook-secret", "%q is no name of a Secret: %s", c.WebhookSecret, problem)
+	}
+	if err := c.TLS.Apply(&tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
+		complain("tls-min-version and --tls-cipher-suites", "%s", err)
 	}
 	if math.IsNaN(float64(c.QPS)) || c.QPS < 0 {
 		complain("kube-api-qps", "must not be below 0")

@@ -29,16 +29,17 @@ func TestAConfigurationThatCannotWorkIsNamed(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"a namespace that is none":         {func(c *Config) { c.Namespace = "A" }, "--namespace"},
-		"a pattern of users":               {func(c *Config) { c.AutoApprovedCSRUsers = []string{"system:*"} }, "--auto-approved-csr-users"},
-		"a port that is none":              {func(c *Config) { c.WebhookPort = 70000 }, "--webhook-port"},
-		"an address that is not secure":    {func(c *Config) { c.WebhookURL = "http://x"; c.WebhookCAFile = "y" }, "--webhook-url"},
-		"an address without a certificate": {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookCertDir = "y" }, "--webhook-ca-file"},
-		"an address and a service":         {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookService = "a/b" }, "--webhook-service"},
-		"a service without namespace":      {func(c *Config) { c.WebhookService = "b" }, "namespace/name"},
-		"a negative rate":                  {func(c *Config) { c.QPS = -1 }, "--kube-api-qps"},
-		"a negative burst":                 {func(c *Config) { c.Burst = -1 }, "--kube-api-burst"},
-		"nobody to do the work":            {func(c *Config) { c.Workers = 0 }, "--workers"},
+		"a namespace that is none":            {func(c *Config) { c.Namespace = "A" }, "--namespace"},
+		"a pattern of users":                  {func(c *Config) { c.AutoApprovedCSRUsers = []string{"system:*"} }, "--auto-approved-csr-users"},
+		"a port that is none":                 {func(c *Config) { c.WebhookPort = 70000 }, "--webhook-port"},
+		"an address that is not secure":       {func(c *Config) { c.WebhookURL = "http://x"; c.WebhookCAFile = "y" }, "--webhook-url"},
+		"an address without a certificate":    {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookCertDir = "y" }, "--webhook-ca-file"},
+		"an address and a service":            {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookService = "a/b" }, "--webhook-service"},
+		"a service without namespace":         {func(c *Config) { c.WebhookService = "b" }, "namespace/name"},
+		"a negative rate":                     {func(c *Config) { c.QPS = -1 }, "--kube-api-qps"},
+		"a negative burst":                    {func(c *Config) { c.Burst = -1 }, "--kube-api-burst"},
+		"a version of TLS that is not served": {func(c *Config) { c.TLS.MinVersion = "x" }, "--tls-min-version"},
+		"nobody to do the work":               {func(c *Config) { c.Workers = 0 }, "--workers"},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {

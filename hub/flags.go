@@ -3,6 +3,7 @@ package hub
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -19,6 +20,9 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		Name:  "spokelet-hub",
 		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.",
 		Verbs: []string{"controller", "manager"},
+	}
+	if len(args) > 0 && slices.Contains(program.Verbs, args[0]) {
+		args = args[1:]
 	}
 	printed, account := false, names.ServiceAccountManager
 	bind := func(f *pflag.FlagSet) {

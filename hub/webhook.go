@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"net/url"
 
@@ -97,8 +98,13 @@ type converter struct {
 
 // addWebhook has the manager serve the webhook, and announce what it serves besides the conversion.
 func addWebhook(mgr ctrl.Manager, c Config, s *serving) (ctrlwebhook.Server, error) {
+	var served tls.Config
+	if err := c.TLS.Apply(&served); err != nil {
+		return nil, fmt.Errorf("preparing the webhook: %w", err)
+	}
 	server := webhook.NewServer(webhook.Options{
 		Host: c.WebhookBindAddress, Port: c.WebhookPort, Certificate: s.source.Certificate,
+		MinVersion: served.MinVersion, CipherSuites: served.CipherSuites,
 	}, mgr.GetLogger().WithName("hub.webhook"))
 	running := []manager.Runnable{s.source, &converter{Server: server, serving: s}}
 	live, err := uncached(mgr.GetConfig(), mgr.GetHTTPClient())
