@@ -138,7 +138,7 @@ func removeDefinitions(t *testing.T) {
 	until(t, func() error {
 		for _, u := range shipped(t) {
 			if err := second.admin.Get(t.Context(), client.ObjectKeyFromObject(u), u); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%s is there: %w", u.GetName(), err)
+				return fmt.Errorf("%s is there: error %w, %v", u.GetName(), err, u.Object["status"])
 			}
 		}
 		return nil
@@ -685,9 +685,12 @@ func TestTheHubReadsTemplatesInWhateverVersionItServes(t *testing.T) {
 			require.NoError(t, err)
 			management := &addonv1beta1.ClusterManagementAddOn{
 				ObjectMeta: metav1.ObjectMeta{Name: "hashed"},
-				Spec: addonv1beta1.ClusterManagementAddOnSpec{DefaultConfigs: []addonv1beta1.AddOnConfig{{
-					ConfigGroupResource: confighash.Template(), ConfigReferent: addonv1beta1.ConfigReferent{Name: "hashed"},
-				}}},
+				Spec: addonv1beta1.ClusterManagementAddOnSpec{
+					InstallStrategy: addonv1beta1.InstallStrategy{Type: addonv1beta1.AddonInstallStrategyManual},
+					DefaultConfigs: []addonv1beta1.AddOnConfig{{
+						ConfigGroupResource: confighash.Template(), ConfigReferent: addonv1beta1.ConfigReferent{Name: "hashed"},
+					}},
+				},
 			}
 			require.NoError(t, second.admin.Create(t.Context(), management))
 			until(t, func() error {
