@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -303,13 +304,19 @@ func (w *world) removeCluster(ctx context.Context) error {
 	return w.goes(ctx, cluster)
 }
 
-// restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written.
+// restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written, and nobody gives
+// it a certificate.
 func (w *world) restartWithoutAdmission(ctx context.Context) error {
 	manager := w.HubManager()
 	manager.Stop(10 * time.Second)
-	manager.Args = append(manager.Args, "--work-admission=false")
+	manager.Args = append(slices.DeleteFunc(slices.Clone(manager.Args), func(arg string) bool {
+		return strings.HasPrefix(arg, "--webhook-cert-dir") || strings.HasPrefix(arg, "--webhook-ca-file")
+	}), "--work-admission=false")
 	manager.Env = []string{plainLists}
 	if err := w.leaveBehind(ctx, manager); err != nil {
+		return err
+	}
+	if err := w.onHub(ctx, names.NamespaceHub, names.SecretWebhook, &corev1.Secret{}); err != nil {
 		return err
 	}
 	return w.withoutWebhooks(ctx, manager)
