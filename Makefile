@@ -42,8 +42,8 @@ help: ## Print this list
 
 .PHONY: build
 build: ## Build the agent and the hub manager into bin/
-	$(GOBUILD) -o $(BIN)/spokelet ./cmd/spokelet
-	$(GOBUILD) -o $(BIN)/spokelet-hub ./cmd/spokelet-hub
+	@$(GOBUILD) -o $(BIN)/spokelet ./cmd/spokelet
+	@$(GOBUILD) -o $(BIN)/spokelet-hub ./cmd/spokelet-hub
 
 .PHONY: kube
 kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube (KUBE_ASSETS=dir uses ready ones)

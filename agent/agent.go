@@ -71,8 +71,13 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
+	for _, given := range config.idle {
+		ctrl.LoggerFrom(ctx).Info("a flag has no effect", "flag", given.name, "reason", given.why)
+	}
+	ctx = withExplained(ctx, &a.state)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.state.serve(ctx, config.HealthAddress) })
+	group.Go(func() error { return a.state.serveTLS(ctx, &config, a.clock) })
 	group.Go(func() error { return a.lead(ctx) })
 	return group.Wait()
 }
@@ -108,6 +113,17 @@ func (a *agent) lead(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the client of the leader election: %w", err)
 	}
-	a.state.set("waiting to lead")
-	return election{client: leases, namespace: a.config.Namespace}.follow(ctx, a.runPhases)
+	own, err := identity()
+	if err != nil {
+		return err
+	}
+	e := election{
+		Election: a.config.Election, client: leases, namespace: a.config.Namespace, leases: a.config.Duties.Leases(),
+		identity: own, clock: a.clock, waits: func(text string) {
+			if a.state.standBy(text) {
+				ctrl.LoggerFrom(ctx).Info("waiting to lead", "reason", text)
+			}
+		},
+	}
+	return e.follow(ctx, a.runPhases)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,7 +46,8 @@ const patience = time.Duration(math.MaxInt64)
 func (a *agent) newManager(ctx context.Context, clusterName string) (ctrl.Manager, error) {
 	unchecked, within := true, grace
 	options := ctrl.Options{
-		Scheme: a.scheme, Logger: ctrl.LoggerFrom(ctx), Cache: a.hostCache(clusterName), NewCache: independentCache,
+		Scheme: a.scheme, Logger: ctrl.LoggerFrom(ctx), NewCache: independentCache,
+		Cache:                  a.tolerant(ctrl.LoggerFrom(ctx), a.hostCache(clusterName)),
 		Metrics:                metricsserver.Options{BindAddress: a.config.MetricsAddress},
 		HealthProbeBindAddress: off, GracefulShutdownTimeout: &within,
 		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
@@ -108,7 +110,9 @@ func hubHolds(clusterName, user string) map[client.Object]cache.ByObject {
 	works := own
 	works.UnsafeDisableDeepCopy = ptr.To(true)
 	return map[client.Object]cache.ByObject{
-		&clusterv1.ManagedCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", clusterName)},
+		&clusterv1.ManagedCluster{}: {
+			Field: fields.OneTermEqualSelector("metadata.name", clusterName), Transform: agentcluster.StripManagedCluster,
+		},
 		&certificatesv1.CertificateSigningRequest{}: {
 			Label:     labels.SelectorFromSet(labels.Set{names.LabelClusterName: clusterName}),
 			Transform: csr.TrimForAgent(user),
@@ -124,7 +128,7 @@ func (a *agent) newCluster(
 ) (cluster.Cluster, error) {
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme, o.Logger, o.MapperProvider = a.scheme, mgr.GetLogger(), mapper
-		o.Cache, o.NewCache = options(holds), independentCache
+		o.Cache, o.NewCache = a.tolerant(mgr.GetLogger(), options(holds)), independentCache
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building the client of %s: %w", config.Host, err)
@@ -182,6 +186,12 @@ func options(holds map[client.Object]cache.ByObject) cache.Options {
 	return cache.Options{
 		ByObject: holds, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true,
 	}
+}
+
+// tolerant makes a cache write one line into the log for one cause why its watches fail.
+func (a *agent) tolerant(logger logr.Logger, o cache.Options) cache.Options {
+	o.DefaultWatchErrorHandler = newWatchErrors(logger, a.clock).handle
+	return o
 }
 
 // independentCache returns a cache whose informers do not wait for each other. Elsewhere a controller waits for all

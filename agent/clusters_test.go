@@ -8,6 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/csr"
@@ -29,6 +30,10 @@ func TestCachesHoldWhatIsNeeded(t *testing.T) {
 	for object, by := range holds {
 		if _, is := object.(*certificatesv1.CertificateSigningRequest); is {
 			assert.NotNil(t, by.Transform, "not much is kept of the requests of others")
+			continue
+		}
+		if _, is := object.(*clusterv1.ManagedCluster); is {
+			assert.NotNil(t, by.Transform, "what the agent itself wrote is known")
 			continue
 		}
 		assert.Nil(t, by.Transform, "%T has the transformation of all", object)

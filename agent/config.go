@@ -15,6 +15,8 @@ const off = "0"
 
 // Config is everything that can be set. DefaultConfig returns the defaults, AddFlags binds the flags of OCM to it.
 type Config struct {
+	// Duties are the parts of the agent that the process runs.
+	Duties Duties
 	// ClusterName is the name of the cluster on the hub; empty takes the one of a former agent, else a random one.
 	ClusterName string
 	// AgentID is the name of the agent in its certificate and the owner of its AppliedManifestWorks; empty takes the one
@@ -34,10 +36,16 @@ type Config struct {
 	HubTimeout time.Duration
 	// HubSecret is the Secret in Namespace that keeps the agent's hub credential.
 	HubSecret string
-	// HubKubeconfigDir is the directory that shows the content of HubSecret as files; empty means none.
+	// HubKubeconfigDir is the directory that shows the content of HubSecret as files; empty means none. Without
+	// Duties.Registration it is read, and somebody else writes it.
 	HubKubeconfigDir string
 	// HubKubeconfig is the path of the kubeconfig in HubKubeconfigDir; empty means the file kubeconfig there.
 	HubKubeconfig string
+	// WorkSource is where works come from: "kube".
+	WorkSource string
+	// WorkSourceConfig is the path of the hub kubeconfig without Duties.Registration; empty means the one in
+	// HubKubeconfigDir.
+	WorkSourceConfig string
 	// UnauthorizedAfter is how long the hub may answer nothing but 401 before the agent joins anew.
 	UnauthorizedAfter time.Duration
 	// Kubeconfig is the path of a kubeconfig of the cluster that the agent runs on; empty means the pod's own.
@@ -88,10 +96,19 @@ type Config struct {
 	HubQPS   float32
 	HubBurst int
 
-	// LeaderElect makes the agent wait until it holds the lease LeaderLease in Namespace.
+	// LeaderElect makes the agent wait until it holds the Leases of its Duties in Namespace.
 	LeaderElect bool
+	// Election are the times of these Leases.
+	Election Election
 	// HealthAddress serves /healthz and /readyz over http; "0" is off.
 	HealthAddress string
+	// HealthPort serves the same over https, with a certificate made at the start; 0 is off.
+	HealthPort int
+	// Listen is the address for that in the place of HealthPort; "0" is off, empty leaves it to HealthPort.
+	Listen string
+	// TLSMinVersion and TLSCipherSuites restrict what is served over TLS, by the names of Go; empty means the defaults.
+	TLSMinVersion   string
+	TLSCipherSuites []string
 	// MetricsAddress serves /metrics over http; "0" is off.
 	MetricsAddress string
 	// PprofAddress serves /debug/pprof; "0" is off.
@@ -106,15 +123,8 @@ type Config struct {
 	// the agent, for tracing for example; it is called several times, and what it returns must be safe for concurrent use.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 
-	ignored ignored
-}
-
-// ignored takes the values of flags that are accepted because a Klusterlet passes them, and that change nothing.
-type ignored struct {
-	workSource, workConfig, text string
-	statusSyncInterval           time.Duration
-	number                       int
-	files                        []string
+	// idle are the flags and feature gates that were given and have no effect.
+	idle []idle
 }
 
 // The rate at which one agent may ask the hub when nothing is said: a hub has thousands of agents, and 200 works that
@@ -152,7 +162,9 @@ func DefaultConfig() Config {
 		MetricsAddress:      off,
 		PprofAddress:        off,
 		GiveBackMemory:      true,
-		ignored:             ignored{workSource: "kube"},
+		WorkSource:          driverKube,
+		Duties:              both(),
+		Election:            DefaultElection(),
 
 		HubTimeout: defaultHubTimeout, UnauthorizedAfter: defaultUnauthorizedAfter, Period: defaultPeriod,
 		AddonTokenExpirationSeconds: defaultTokenSeconds, Gates: DefaultGates(),

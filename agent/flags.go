@@ -2,30 +2,12 @@ package agent
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/spokelet/spokelet/internal/command"
 )
-
-// ParseFlags turns the arguments of a command line into a Config. The first argument may be the word agent. It returns
-// pflag.ErrHelp when the arguments asked for help or for the version, which then stand in out.
-func ParseFlags(args []string, out io.Writer) (Config, error) {
-	config := DefaultConfig()
-	program := command.Program{
-		Name:  "spokelet",
-		Story: "spokelet joins a managed cluster to its hub and serves its add-ons and works.",
-		Verbs: []string{"agent"},
-	}
-	if err := program.Parse(args, out, config.AddFlags); err != nil {
-		return Config{}, err
-	}
-	return config, nil
-}
 
 // AddFlags binds the flags to c; their defaults are the values in c.
 func (c *Config) AddFlags(f *pflag.FlagSet) {
@@ -44,7 +26,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.HubSecret, "hub-kubeconfig-secret", c.HubSecret,
 		"Secret in the agent's namespace that keeps the hub credential")
 	f.StringVar(&c.HubKubeconfigDir, "hub-kubeconfig-dir", c.HubKubeconfigDir,
-		"directory that shows the content of --hub-kubeconfig-secret as files; empty means none")
+		"directory that shows the content of --hub-kubeconfig-secret as files; empty means none; an agent that only does "+
+			"works reads it and writes nothing")
 	f.StringVar(&c.HubKubeconfig, "hub-kubeconfig", c.HubKubeconfig,
 		"path of the hub kubeconfig: the file kubeconfig in --hub-kubeconfig-dir")
 	f.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig,
@@ -52,7 +35,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.SpokeKubeconfig, "spoke-kubeconfig", c.SpokeKubeconfig,
 		"path of a kubeconfig of the managed cluster where that is not the one that the agent runs on")
 	f.StringVar(&c.RegistrationAuth, "registration-auth", c.RegistrationAuth,
-		"how the cluster gets its credential; only csr is there")
+		"how the cluster gets its credential; only csr is supported")
 	f.Int32Var(&c.CertExpirationSeconds, "client-cert-expiration-seconds", c.CertExpirationSeconds,
 		"lifetime to ask for in certificate requests, 3600 or more; 0 leaves it to the signer")
 	f.StringToStringVar(&c.ClusterAnnotations, "cluster-annotations", c.ClusterAnnotations,
@@ -80,7 +63,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&c.WorkCacheMiB, "work-cache-size", c.WorkCacheMiB, "how much --work-cache-dir may take, in MiB")
 	c.addHubFlags(f)
 	c.addProcessFlags(f)
-	c.addIgnoredFlags(f)
+	c.addServingFlags(f)
+	c.addIdleFlags(f)
 }
 
 // addHubFlags binds what is said about several hubs, a hub that refuses, add-ons and feature gates.
@@ -99,8 +83,9 @@ func (c *Config) addHubFlags(f *pflag.FlagSet) {
 		"lifetime of the tokens of add-ons, 600 or more")
 	f.DurationVar(&c.Period, "cluster-healthcheck-period", c.Period,
 		"upper bound between two looks at the health of the cluster; it is watched, so nothing waits for it")
-	f.Var(&c.Gates, "feature-gates", "feature gates as name=true or name=false, separated by commas; known are "+
-		strings.Join(gateNames(), ", "))
+	gates := newGatesFlag(&c.Gates, func(name, why string) { c.idle = append(c.idle, idle{name, why}) })
+	f.Var(gates, "feature-gates", "feature gates as name=true or name=false, separated by commas; known are "+
+		strings.Join(gates.names(), ", "))
 }
 
 func (c *Config) addProcessFlags(f *pflag.FlagSet) {
@@ -110,14 +95,6 @@ func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	f.Float32Var(&c.HubQPS, "hub-kube-api-qps", c.HubQPS,
 		"requests per second to the hub; 0 leaves it to priority and fairness of the API server")
 	f.IntVar(&c.HubBurst, "hub-kube-api-burst", c.HubBurst, "burst over --hub-kube-api-qps")
-	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before doing anything")
-	f.BoolFunc("disable-leader-election", "the same as --leader-elect=false", func(value string) error {
-		disabled, err := strconv.ParseBool(value)
-		c.LeaderElect = !disabled
-		return err
-	})
-	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
-		"address for /healthz and /readyz over http; 0 is off")
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.PprofAddress, "pprof-bind-address", c.PprofAddress, "address for /debug/pprof over http; 0 is off")
 	f.BoolVar(&c.GiveBackMemory, "give-back-memory", c.GiveBackMemory,
@@ -126,35 +103,39 @@ func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
 }
 
-// addIgnoredFlags accepts flags that a Klusterlet passes and that have nothing to set here.
-func (c *Config) addIgnoredFlags(f *pflag.FlagSet) {
-	i := &c.ignored
-	none := func(why string, names ...string) {
-		for _, name := range names {
-			_ = f.MarkDeprecated(name, why)
+// addServingFlags binds what is said about leader election, and about health over HTTPS and HTTP.
+func (c *Config) addServingFlags(f *pflag.FlagSet) {
+	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader leases before doing anything")
+	f.BoolFunc("disable-leader-election", "the same as --leader-elect=false", func(value string) error {
+		disabled, err := strconv.ParseBool(value)
+		c.LeaderElect = !disabled
+		return err
+	})
+	f.DurationVar(&c.Election.LeaseDuration, "leader-election-lease-duration", c.Election.LeaseDuration,
+		"how long after its last renewal a leader that died is waited for")
+	f.DurationVar(&c.Election.RenewDeadline, "leader-election-renew-deadline", c.Election.RenewDeadline,
+		"how long a leader may fail to renew its lease before it stops, less than the duration of the lease")
+	f.DurationVar(&c.Election.RetryPeriod, "leader-election-retry-period", c.Election.RetryPeriod,
+		"how often a leader renews its lease")
+	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
+		"address for /healthz and /readyz over http; 0 is off")
+	f.IntVar(&c.HealthPort, "health-port", c.HealthPort,
+		"port for /healthz and /readyz over https, with a certificate made at the start; 0 is off, and for registration "+
+			"agent and work agent the default, 8443")
+	f.StringVar(&c.Listen, "listen", c.Listen, "address for the same, in the place of --health-port; 0 is off")
+	f.StringVar(&c.TLSMinVersion, "tls-min-version", c.TLSMinVersion,
+		"least version of TLS that is served: VersionTLS12 or VersionTLS13; empty means VersionTLS12")
+	f.StringSliceVar(&c.TLSCipherSuites, "tls-cipher-suites", c.TLSCipherSuites,
+		"cipher suites that are served, of TLS 1.2; those of TLS 1.3 cannot be chosen; empty means those of Go")
+	f.StringVar(&c.WorkSource, "workload-source-driver", c.WorkSource, "where works come from; only kube is supported")
+	f.StringVar(&c.WorkSourceConfig, "workload-source-config", c.WorkSourceConfig,
+		"path of the hub kubeconfig for an agent that only does works; empty means the file kubeconfig in "+
+			"--hub-kubeconfig-dir")
+	if c.Duties.Registration {
+		f.Lookup("workload-source-config").Annotations = map[string][]string{
+			idleAnnotation: {"works are read with the agent's own hub credential"},
 		}
 	}
-	f.StringArrayVar(&i.files, "terminate-on-files", nil, "")
-	none("a kubeconfig that changes is read again, the process goes on", "terminate-on-files")
-	f.DurationVar(&i.statusSyncInterval, "status-sync-interval", 0, "")
-	none("status follows watches, there is no interval", "status-sync-interval")
-	f.StringVar(&i.workSource, "workload-source-driver", i.workSource, "only kube is possible")
-	f.StringVar(&i.workConfig, "workload-source-config", "", "")
-	none("works are read with the agent's own hub credential", "workload-source-config")
-	for _, name := range []string{
-		"cloudevents-client-id", "hub-cluster-arn", "managed-cluster-arn", "managed-cluster-role-suffix",
-		"grpc-bootstrap-config", "grpc-config",
-	} {
-		f.StringVar(&i.text, name, "", "")
-		none("it is for other drivers than kube and csr", name)
-	}
-	f.StringVar(&i.text, "tls-min-version", "", "")
-	f.StringVar(&i.text, "tls-cipher-suites", "", "")
-	f.IntVar(&i.number, "health-port", 0, "")
-	none("nothing is served over TLS; see --health-probe-bind-address",
-		"tls-min-version", "tls-cipher-suites", "health-port")
-	f.IntVar(&i.number, "max-feedback-watch", 0, "")
-	none("every applied object is watched, whatever feedbackScrapeType says", "max-feedback-watch")
 }
 
 // seconds is a flag that is given in whole seconds, at least min.

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/component-base/featuregate"
 )
 
-// Gates are the feature gates of the contract (registration 4.8) that change something here; as a flag value they read
-// name=true,name=false. DefaultGates returns the defaults. Gates that have nothing to turn here are accepted.
+// Gates are the feature gates of OCM's agents that change something here. DefaultGates returns the defaults.
 type Gates struct {
 	// ClusterClaim reports ClusterClaims; on by default.
 	ClusterClaim bool
@@ -25,69 +26,96 @@ type Gates struct {
 // DefaultGates returns the defaults of the contract.
 func DefaultGates() Gates { return Gates{ClusterClaim: true, AddonManagement: true} }
 
-// gate is one feature gate by its name; value is nil where there is nothing to turn.
+// gate is one feature gate: value is what it turns, or why says why there is nothing to turn.
 type gate struct {
 	name  string
+	stage string
 	value *bool
+	why   string
 }
+
+// alpha and beta are the stages of gates, by which AllAlpha and AllBeta select them.
+const alpha, beta = "ALPHA", "BETA"
 
 func (g *Gates) all() []gate {
 	return []gate{
-		{"AddonManagement", &g.AddonManagement},
-		{"ClusterClaim", &g.ClusterClaim},
-		{"ClusterProperty", &g.ClusterProperty},
-		// Access reviews of executors: the work reconciler decides by itself whether it keeps them.
-		{"ExecutorValidatingCaches", nil},
-		{"MultipleHubs", &g.MultipleHubs},
-		{"RawFeedbackJsonString", &g.RawFeedback},
-		// No server that we support lacks certificates.k8s.io/v1.
-		{"V1beta1CSRAPICompatibility", nil},
+		{"AddonManagement", beta, &g.AddonManagement, ""},
+		{"ClusterClaim", beta, &g.ClusterClaim, ""},
+		{"ClusterProperty", alpha, &g.ClusterProperty, ""},
+		{"ExecutorValidatingCaches", alpha, nil, "what an executor may do is always remembered"},
+		{"MultipleHubs", alpha, &g.MultipleHubs, ""},
+		{"RawFeedbackJsonString", alpha, &g.RawFeedback, ""},
+		{"SIGPlacementDecision", alpha, nil, "the agent reads no placement decisions"},
+		{"V1beta1CSRAPICompatibility", alpha, nil, "every supported API server has certificates.k8s.io/v1"},
 	}
 }
 
-// gateNames returns the names of all gates that are accepted.
-func gateNames() []string {
-	var names []string
-	for _, known := range (&Gates{}).all() {
-		names = append(names, known.name)
+// gatesFlag sets Gates by --feature-gates, which may be repeated.
+type gatesFlag struct {
+	gates *Gates
+	known featuregate.MutableFeatureGate
+	// idle takes a gate that was given and has nothing to turn, and why.
+	idle func(name, why string)
+}
+
+// newGatesFlag returns a flag whose defaults are the values in gates.
+func newGatesFlag(gates *Gates, idle func(name, why string)) *gatesFlag {
+	specs := map[featuregate.Feature]featuregate.FeatureSpec{}
+	for _, gate := range gates.all() {
+		spec := featuregate.FeatureSpec{PreRelease: featuregate.Alpha}
+		if gate.stage == beta {
+			spec.PreRelease = featuregate.Beta
+		}
+		if gate.value != nil {
+			spec.Default = *gate.value
+		}
+		specs[featuregate.Feature(gate.name)] = spec
 	}
+	known := featuregate.NewFeatureGate()
+	// It fails for a gate that is added twice, and these are the only ones.
+	_ = known.Add(specs)
+	return &gatesFlag{gates: gates, known: known, idle: idle}
+}
+
+// names returns the names of all gates that are accepted.
+func (f *gatesFlag) names() []string {
+	names := []string{"AllAlpha", "AllBeta"}
+	for _, gate := range f.gates.all() {
+		names = append(names, gate.name)
+	}
+	slices.Sort(names)
 	return names
 }
 
 // String implements pflag.Value.
-func (g *Gates) String() string {
+func (f *gatesFlag) String() string {
+	if f.gates == nil {
+		return ""
+	}
 	var parts []string
-	for _, known := range g.all() {
-		if known.value != nil {
-			parts = append(parts, known.name+"="+strconv.FormatBool(*known.value))
+	for _, gate := range f.gates.all() {
+		if gate.value != nil {
+			parts = append(parts, gate.name+"="+strconv.FormatBool(*gate.value))
 		}
 	}
 	return strings.Join(parts, ",")
 }
 
-// Set implements pflag.Value; what it does not name stays as it is.
-func (g *Gates) Set(text string) error {
-	known := g.all()
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		name, value, found := strings.Cut(part, "=")
-		on, err := strconv.ParseBool(strings.TrimSpace(value))
-		if !found || err != nil {
-			return fmt.Errorf("%q is not of the form name=true or name=false", part)
-		}
-		name = strings.TrimSpace(name)
-		at := slices.IndexFunc(known, func(k gate) bool { return k.name == name })
-		if at < 0 {
-			return fmt.Errorf("unknown feature gate %q, known are %s", name, strings.Join(gateNames(), ", "))
-		}
-		if known[at].value != nil {
-			*known[at].value = on
+// Set implements pflag.Value; a gate that was not given keeps its value.
+func (f *gatesFlag) Set(text string) error {
+	if err := f.known.Set(text); err != nil {
+		return fmt.Errorf("%w; known are %s", err, strings.Join(f.names(), ", "))
+	}
+	for _, gate := range f.gates.all() {
+		switch {
+		case gate.value != nil:
+			*gate.value = f.known.Enabled(featuregate.Feature(gate.name))
+		case strings.Contains(text, gate.name+"="):
+			f.idle("--feature-gates="+gate.name, gate.why)
 		}
 	}
 	return nil
 }
 
 // Type implements pflag.Value.
-func (*Gates) Type() string { return "gates" }
+func (*gatesFlag) Type() string { return "gates" }

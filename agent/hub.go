@@ -23,7 +23,9 @@ import (
 type hubConnection struct {
 	certificate atomic.Pointer[tls.Certificate]
 	// answers watches what the hub says to the certificate.
-	answers   *answers
+	answers *answers
+	// reach watches whether it answers; nil watches nothing.
+	reach     *reach
 	dialer    *connrotation.Dialer
 	transport http.RoundTripper
 	server    string
@@ -95,6 +97,9 @@ func (h *hubConnection) config(qps float32, burst int, wrap transport.WrapperFun
 	config := &rest.Config{Host: h.server, Transport: h.transport, UserAgent: userAgent}
 	wrapTransport(config, wrap)
 	config.Wrap(h.answers.wrap)
+	if h.reach != nil {
+		config.Wrap(h.reach.wrap)
+	}
 	limit(config, qps, burst)
 	return config
 }

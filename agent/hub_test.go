@@ -144,23 +144,3 @@ func TestTheKeeperEndsThePhaseWhenTheLastCertificateExpires(t *testing.T) {
 		require.ErrorAs(t, context.Cause(ctx), &over)
 	})
 }
-
-func TestHealthTellsWhatTheAgentIsDoing(t *testing.T) {
-	var s state
-	get := func(path string) (int, string) {
-		recorder := httptest.NewRecorder()
-		s.handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-		return recorder.Code, recorder.Body.String()
-	}
-	code, _ := get("/healthz")
-	assert.Equal(t, http.StatusOK, code)
-	code, _ = get("/readyz")
-	assert.Equal(t, http.StatusServiceUnavailable, code)
-	s.set("waiting for the hub: it is away")
-	code, text := get("/healthz")
-	assert.Equal(t, http.StatusOK, code, "a restart would not bring the hub back")
-	assert.Contains(t, text, "it is away")
-	s.set(ready)
-	code, _ = get("/readyz")
-	assert.Equal(t, http.StatusOK, code)
-}

@@ -10,10 +10,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 // follower is one of several agents for a cluster.
@@ -21,6 +24,21 @@ type follower struct {
 	stop  context.CancelFunc
 	leads chan struct{}
 	ended chan error
+}
+
+// times are those of the elections.
+var times = DefaultElection()
+
+// candidate is an agent that wants the Lease of registration, or those of other duties.
+func candidate(client *fake.Clientset, name string, duties ...Duties) election {
+	leases := Duties{Registration: true}.Leases()
+	if len(duties) > 0 {
+		leases = duties[0].Leases()
+	}
+	return election{
+		Election: times, client: client.CoordinationV1(), namespace: "ns", leases: leases, identity: name,
+		clock: clock.RealClock{}, waits: func(string) {},
+	}
 }
 
 // newFollower starts an agent that leads until it is stopped and takes a moment to let go.
@@ -42,23 +60,22 @@ func newFollower(t *testing.T, e election) follower {
 func TestOneAgentLeadsAndAnotherFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		e := election{client: client.CoordinationV1(), namespace: "ns"}
-		first := newFollower(t, e)
+		first := newFollower(t, candidate(client, "first"))
 		synctest.Wait()
 		require.Len(t, first.leads, 1, "nobody else is there, so it leads at once")
-		second := newFollower(t, e)
-		time.Sleep(5 * leaseDuration)
+		second := newFollower(t, candidate(client, "second"))
+		time.Sleep(5 * times.LeaseDuration)
 		synctest.Wait()
 		assert.Empty(t, second.leads, "the lease is renewed, so the second one waits")
 
 		first.stop()
 		synctest.Wait()
 		assert.Empty(t, first.ended, "it lets go first")
-		lock, err := client.CoordinationV1().Leases("ns").Get(t.Context(), LeaderLease, metav1.GetOptions{})
+		lock, err := client.CoordinationV1().Leases("ns").Get(t.Context(), LeaseRegistration, metav1.GetOptions{})
 		require.NoError(t, err)
 		assert.NotEmpty(t, *lock.Spec.HolderIdentity, "and releases the lease only then")
 		require.NoError(t, <-first.ended)
-		time.Sleep(3 * retryPeriod)
+		time.Sleep(vacantPeriod)
 		synctest.Wait()
 		assert.Len(t, second.leads, 1, "a lease that was released is taken at the next look")
 		second.stop()
@@ -68,10 +85,10 @@ func TestOneAgentLeadsAndAnotherFollows(t *testing.T) {
 
 func TestAnAgentThatNeverLedEndsWhenItIsToldTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := election{client: fake.NewClientset().CoordinationV1(), namespace: "ns"}
-		first := newFollower(t, e)
+		client := fake.NewClientset()
+		first := newFollower(t, candidate(client, "first"))
 		synctest.Wait()
-		second := newFollower(t, e)
+		second := newFollower(t, candidate(client, "second"))
 		synctest.Wait()
 		second.stop()
 		require.NoError(t, <-second.ended)
@@ -88,18 +105,91 @@ func TestALostLeadEndsThePhasesAndNotTheProcess(t *testing.T) {
 		client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return away.Load(), nil, errors.New("the API server is away")
 		})
-		f := newFollower(t, election{client: client.CoordinationV1(), namespace: "ns"})
+		f := newFollower(t, candidate(client, "first"))
 		synctest.Wait()
 		require.Len(t, f.leads, 1)
 		away.Store(true)
-		time.Sleep(renewDeadline + 2*retryPeriod)
+		time.Sleep(times.RenewDeadline + 2*times.RetryPeriod)
 		synctest.Wait()
 		away.Store(false)
-		time.Sleep(2 * leaseDuration)
+		time.Sleep(2 * times.LeaseDuration)
 		synctest.Wait()
 		assert.Empty(t, f.ended, "the process goes on")
 		assert.Len(t, f.leads, 2, "and leads again when the API server is back")
 		f.stop()
 		require.NoError(t, <-f.ended)
+	})
+}
+
+func TestTheLeasesOfDuties(t *testing.T) {
+	assert.Equal(t, []string{"registration-agent-lock"}, Duties{Registration: true}.Leases())
+	assert.Equal(t, []string{"work-agent-lock"}, Duties{Works: true}.Leases())
+	assert.Equal(t, []string{"klusterlet-agent-lock", "registration-agent-lock", "work-agent-lock"}, both().Leases())
+}
+
+func TestAnAgentWaitsForWhoDoesAPartOrAllOfWhatItDoes(t *testing.T) {
+	registration, works := Duties{Registration: true}, Duties{Works: true}
+	tests := map[string]struct {
+		first, second Duties
+		waits         bool
+	}{
+		"all waits for all":                   {both(), both(), true},
+		"all waits for registration":          {registration, both(), true},
+		"all waits for works":                 {works, both(), true},
+		"registration waits for all":          {both(), registration, true},
+		"works wait for all":                  {both(), works, true},
+		"registration and works do not wait":  {registration, works, false},
+		"works and registration do not wait":  {works, registration, false},
+		"registration waits for registration": {registration, registration, true},
+		"works wait for works":                {works, works, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset()
+				first := newFollower(t, candidate(client, "first", tc.first))
+				synctest.Wait()
+				require.Len(t, first.leads, 1)
+				second := newFollower(t, candidate(client, "second", tc.second))
+				time.Sleep(times.LeaseDuration)
+				synctest.Wait()
+				if tc.waits {
+					require.Empty(t, second.leads)
+				} else {
+					require.Len(t, second.leads, 1)
+				}
+				first.stop()
+				require.NoError(t, <-first.ended)
+				time.Sleep(vacantPeriod)
+				synctest.Wait()
+				assert.Len(t, second.leads, 1, "what was released is taken soon")
+				second.stop()
+				require.NoError(t, <-second.ended)
+			})
+		})
+	}
+}
+
+func TestALeaseOfAnAgentThatDied(t *testing.T) {
+	lapse := func(t *testing.T, holder string, after time.Duration) bool {
+		t.Helper()
+		client := fake.NewClientset(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: LeaseRegistration},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](60), RenewTime: ptr.To(metav1.NowMicro()),
+			},
+		})
+		f := newFollower(t, candidate(client, "this-pod"))
+		time.Sleep(after)
+		synctest.Wait()
+		leads := len(f.leads) == 1
+		f.stop()
+		require.NoError(t, <-f.ended)
+		return leads
+	}
+	synctest.Test(t, func(t *testing.T) {
+		assert.False(t, lapse(t, "other-pod", 55*time.Second), "another pod may still be at work")
+		assert.True(t, lapse(t, "other-pod", 65*time.Second), "it did not renew its Lease for as long as it said")
+		assert.True(t, lapse(t, "this-pod", 0), "the process before this one in the same pod is dead")
 	})
 }

@@ -72,6 +72,9 @@ func (a *agent) runPhase(ctx context.Context, pause time.Duration) (failed bool)
 // phase chooses by the bootstrap kubeconfigs and the stored credential what to do, and does it. A choice that may be
 // another one in a while waits for the pause.
 func (a *agent) phase(ctx context.Context, pause time.Duration) error {
+	if !a.config.Duties.Registration {
+		return a.memberPhase(ctx)
+	}
 	found, err := lookAll(ctx, a.config.sources(), a.live)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (r *report) wrap(next http.RoundTripper) http.RoundTripper {
 		case err == nil:
 			r.hear(troubleOf(r.hub, request, answer.StatusCode))
 		case request.Context().Err() == nil:
-			r.hear(fmt.Sprintf("hub %s cannot be reached: %v", r.hub, err))
+			r.hear(fmt.Sprintf("hub %s does not answer: %s", r.hub, whyUnreachable(err)))
 		}
 		return answer, err
 	})

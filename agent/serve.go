@@ -46,7 +46,8 @@ type serving struct {
 	keeper           *keeper
 	lookout          *lookout
 	end              context.CancelCauseFunc
-	// quiet is set where there are several hubs.
+	// quiet is set where there are several hubs, lookout and heartbeat where the process does registration, and applier
+	// where it does works.
 	quiet *silence
 	// admitted tells that the hub accepted the cluster and everything serves.
 	admitted atomic.Bool
@@ -60,7 +61,14 @@ type reconciler interface {
 // reconcilers returns everything that serves.
 func (s *serving) reconcilers() []reconciler {
 	id, c, now := s.credential.Identity, &s.config, s.clock
-	list := []reconciler{
+	var list []reconciler
+	if c.Duties.Works {
+		list = append(list, s.applier)
+	}
+	if !c.Duties.Registration {
+		return list
+	}
+	list = append(list,
 		&join.Reconciler{
 			Hub: s.hub, Agent: s.host, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.boot.server,
 			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now,
@@ -70,12 +78,11 @@ func (s *serving) reconcilers() []reconciler {
 			NoClaims: !c.Gates.ClusterClaim, Properties: c.Gates.ClusterProperty, Period: c.Period,
 			Health: s.health, Heartbeat: s.heartbeat, Clock: now,
 		},
-		s.applier,
-	}
+	)
 	if c.Gates.AddonManagement {
 		list = append(list, &addon.Reconciler{
-			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, Cluster: id.Cluster,
-			User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server, ExpirationSeconds: s.certExpiration(),
+			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
+			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server, ExpirationSeconds: s.certExpiration(),
 			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
 		})
 	}
@@ -91,35 +98,51 @@ func (s *serving) reconcilers() []reconciler {
 func (a *agent) serve(ctx context.Context, v view, boot bootstrap, credential join.Credential) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a.state.set("waiting for hub " + boot.server.Server)
 	s := &serving{agent: a, boot: boot, credential: credential, end: end}
-	watch := &answers{clock: a.clock, patience: a.config.UnauthorizedAfter, refused: s.refusedSince, taken: s.takenAgain}
 	if a.config.Gates.MultipleHubs {
 		s.quiet = newSilence(a.clock, a.config.HubTimeout, a.leave(boot, end))
+	}
+	s.lookout = a.newLookout(v, func(now []finding) string { return leadsElsewhere(boot.server, now) }, end)
+	return s.run(ctx, func() error { return a.setupPhase(s.mgr, s.lookout) })
+}
+
+// run serves until ctx ends. setup adds to the manager of the phase what watches the ground that it stands on.
+func (s *serving) run(ctx context.Context, setup func() error) error {
+	server := s.boot.server.Server
+	s.state.set("waiting for hub " + server)
+	watch := &answers{
+		clock: s.clock, patience: s.config.UnauthorizedAfter, refused: s.refusedSince, taken: s.takenAgain,
+	}
+	if s.quiet != nil {
 		watch.heard = s.heard
 	}
-	connection, err := connectHub(credential, watch)
+	hub := newReach(s.clock, ctrl.LoggerFrom(ctx), server)
+	s.state.follow(hub)
+	defer s.state.follow(nil)
+	connection, err := connectHub(s.credential, watch)
 	if err != nil {
 		return err
 	}
 	defer connection.close()
-	s.keeper = a.newKeeper(connection, credential, end)
-	s.lookout = a.newLookout(v, func(now []finding) string { return leadsElsewhere(boot.server, now) }, end)
+	connection.reach = hub
+	s.keeper = s.newKeeper(connection, s.credential, s.end)
 	if err := s.connect(ctx, connection); err != nil {
 		return err
 	}
-	if s.applier, err = a.works(ctx, s.spoke, s.hub, boot.server.Server, credential.Identity.Cluster); err != nil {
-		return err
-	}
-	if err := s.applier.SetupOffline(s.mgr); err != nil {
-		return err
+	if s.config.Duties.Works {
+		if s.applier, err = s.works(ctx, s.spoke, s.hub, server, s.credential.Identity.Cluster); err != nil {
+			return err
+		}
+		if err := s.applier.SetupOffline(s.mgr); err != nil {
+			return err
+		}
 	}
 	for _, runnable := range s.runnables() {
 		if err := s.mgr.Add(runnable); err != nil {
 			return fmt.Errorf("preparing to serve: %w", err)
 		}
 	}
-	if err := a.setupPhase(s.mgr, s.lookout); err != nil {
+	if err := setup(); err != nil {
 		return err
 	}
 	return finish(ctx, s.mgr)
@@ -140,6 +163,9 @@ func (s *serving) connect(ctx context.Context, connection *hubConnection) error 
 	config := connection.config(s.config.HubQPS, s.config.HubBurst, s.config.WrapTransport)
 	if s.hub, err = s.newHub(s.mgr, config, name, csr.ClusterUser(id.Cluster, id.Agent)); err != nil {
 		return err
+	}
+	if !s.config.Duties.Registration {
+		return nil
 	}
 	leases, err := coordinationv1client.NewForConfigAndClient(config, s.hub.GetHTTPClient())
 	if err != nil {
@@ -173,13 +199,17 @@ func (s *serving) heard() {
 func (s *serving) refusedSince(since time.Time) {
 	why := fmt.Sprintf("hub %s answers nothing but 401 Unauthorized to the certificate since %s", s.boot.server.Server,
 		since.UTC().Format(time.RFC3339))
-	if anyUsable(s.lookout.latest()) {
+	switch {
+	case s.lookout == nil:
+		why += ": the registration agent has to join again"
+	case anyUsable(s.lookout.latest()):
 		current := s.keeper.latest()
 		s.refused.Store(&current)
 		s.end(phaseOverError(why))
 		return
+	default:
+		why += ", and there is no bootstrap kubeconfig to join again with: " + problems(s.lookout.latest())
 	}
-	why += ", and there is no bootstrap kubeconfig to join again with: " + problems(s.lookout.latest())
 	if s.state.set(why) {
 		s.mgr.GetLogger().Info("the hub refuses the certificate", "reason", why)
 	}
@@ -205,7 +235,7 @@ func (s *serving) admit(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the phase is over, and knows why
 		}
-		if s.state.set("waiting for the hub: " + err.Error()) {
+		if s.tellWaiting(err) {
 			logger.Info("not serving yet, looking again", "reason", err.Error())
 		}
 		s.sleep(ctx, kit.Spread(pause, lookSpread, s.credential.Identity.Cluster))
@@ -219,6 +249,29 @@ func (s *serving) admit(ctx context.Context) error {
 	s.admitted.Store(true)
 	s.state.set(ready)
 	return nil
+}
+
+// tellWaiting tells why nothing can serve yet, and returns whether that is to be logged: not what is said of the hub
+// anyway. While the hub does not answer, an agent that has copies of its works does what it can.
+func (s *serving) tellWaiting(err error) (news bool) {
+	text := "waiting for the hub: " + err.Error()
+	if !s.state.explains(err) {
+		return s.state.set(text)
+	}
+	if copies := s.copies(); copies > 0 {
+		s.state.standBy(fmt.Sprintf("waiting for the hub, looking after %d works by their copies: %v", copies, err))
+		return false
+	}
+	s.state.set(text)
+	return false
+}
+
+// copies is the number of works that are looked after until the hub is back.
+func (s *serving) copies() int {
+	if s.applier == nil {
+		return 0
+	}
+	return s.applier.Copies()
 }
 
 // longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because who
@@ -242,6 +295,9 @@ func (s *serving) look(ctx context.Context) error {
 	if !meta.IsStatusConditionTrue(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
 		return fmt.Errorf("ManagedCluster %s is not accepted: spec.hubAcceptsClient is %t on the hub", name,
 			own.Spec.HubAcceptsClient)
+	}
+	if !s.config.Duties.Registration {
+		return nil
 	}
 	served, err := apiutil.NewDynamicRESTMapper(s.hub.GetConfig(), s.hub.GetHTTPClient())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
@@ -29,6 +30,9 @@ const (
 // driverCSR is the driver that gets credentials by certificate request.
 const driverCSR = "csr"
 
+// driverKube is the driver that reads works from the API server of the hub.
+const driverKube = "kube"
+
 // Validate checks the configuration without any request; it returns everything that is wrong at once.
 func (c *Config) Validate() error {
 	var wrong []error
@@ -46,7 +50,8 @@ func (c *Config) Validate() error {
 	for _, problem := range validation.IsDNS1123Label(c.Namespace) {
 		complain("namespace", "%q is no name of a namespace: %s", c.Namespace, problem)
 	}
-	c.validateHubs(complain)
+	c.validateDuties(complain)
+	c.validateServing(complain)
 	for _, problem := range validation.IsDNS1123Subdomain(c.HubSecret) {
 		complain("hub-kubeconfig-secret", "%q is no name of a Secret: %s", c.HubSecret, problem)
 	}
@@ -57,7 +62,8 @@ func (c *Config) Validate() error {
 		complain("client-cert-expiration-seconds", "must be 0 or at least %d, got %d", minCertSeconds, s)
 	}
 	if a := c.RegistrationAuth; a != "" && a != driverCSR {
-		complain("registration-auth", "only %s is there, got %q", driverCSR, a)
+		complain("registration-auth", "%q is not supported, only %s is: keep OCM's agent for clusters that join by "+
+			"awsirsa or grpc", a, driverCSR)
 	}
 	if d := c.AddonDriver; d != "" && d != driverCSR && d != token.Driver {
 		complain("addon-kubeclient-registration-auth", "must be %s or %s, got %q", driverCSR, token.Driver, d)
@@ -70,10 +76,56 @@ func (c *Config) Validate() error {
 			complain("spoke-external-server-urls", "%q is no https address", address)
 		}
 	}
-	if c.ignored.workSource != "kube" {
-		complain("workload-source-driver", "only kube is possible, got %q", c.ignored.workSource)
+	if c.WorkSource != driverKube {
+		complain("workload-source-driver", "%q is not supported, only %s is: keep OCM's agent for clusters whose works "+
+			"come as CloudEvents", c.WorkSource, driverKube)
 	}
 	return errors.Join(append(wrong, c.validateNumbers()...)...)
+}
+
+// validateDuties checks what the process is for, and what it needs for it.
+func (c *Config) validateDuties(complain func(flag, format string, args ...any)) {
+	switch {
+	case c.Duties.Registration:
+		c.validateHubs(complain)
+	case !c.Duties.Works:
+		complain("duties", "a process without any does nothing: set Registration, Works or both")
+	case c.hubFile() == "":
+		complain("hub-kubeconfig-dir", "is empty, as --workload-source-config is: one of them must lead to the kubeconfig "+
+			"that the registration agent keeps")
+	}
+}
+
+// hubFile is the path of the hub kubeconfig of a process that only does works; empty for none.
+func (c *Config) hubFile() string {
+	switch {
+	case c.WorkSourceConfig != "":
+		return c.WorkSourceConfig
+	case c.HubKubeconfigDir != "":
+		return filepath.Join(c.HubKubeconfigDir, csr.KeyKubeconfig)
+	}
+	return ""
+}
+
+// validateServing checks the leader election and what is served.
+func (c *Config) validateServing(complain func(flag, format string, args ...any)) {
+	e := c.Election
+	if e.RetryPeriod <= 0 || float64(e.RenewDeadline) <= leaderelection.JitterFactor*float64(e.RetryPeriod) ||
+		e.LeaseDuration <= e.RenewDeadline {
+		complain("leader-election-lease-duration", "%s must be more than --leader-election-renew-deadline, %s, and that more "+
+			"than %v times --leader-election-retry-period, %s", e.LeaseDuration, e.RenewDeadline, leaderelection.JitterFactor,
+			e.RetryPeriod)
+	}
+	if c.HealthPort < 0 || c.HealthPort > math.MaxUint16 {
+		complain("health-port", "%d is no port: it must be between 1 and %d, or 0 for the default", c.HealthPort,
+			math.MaxUint16)
+	}
+	if _, err := tlsVersion(c.TLSMinVersion); err != nil {
+		complain("tls-min-version", "%s", err)
+	}
+	if _, err := cipherSuites(c.TLSCipherSuites); err != nil {
+		complain("tls-cipher-suites", "%s", err)
+	}
 }
 
 // validateHubs checks what is said about the way to one hub or several.

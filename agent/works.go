@@ -40,7 +40,7 @@ const mebi = 20
 // worksWithoutHub adds to the manager of a phase that has no credential for its hub what looks after the works that are
 // on disk.
 func (a *agent) worksWithoutHub(ctx context.Context, mgr ctrl.Manager, server, clusterName string) error {
-	if a.config.WorkCacheDir == "" {
+	if a.config.WorkCacheDir == "" || !a.config.Duties.Works {
 		return nil
 	}
 	spoke, err := a.newSpoke(mgr, clusterName)

@@ -57,6 +57,9 @@ const (
 const (
 	// reservedCluster is the one cluster name whose group would be the group of all clusters.
 	reservedCluster = "managed-clusters"
+	// remedyRefused ends the message of a request whose content or requester is wrong.
+	remedyRefused = " Correct what asks or, for an add-on, the registration in its definition: the next request is " +
+		"judged by itself."
 	// groupAuthenticated is the organization that old agents of add-ons send besides their own groups.
 	groupAuthenticated = "system:authenticated"
 )
@@ -223,5 +226,8 @@ func refuse(what string, problems []problem) Verdict {
 		messages = append(messages, p.message)
 	}
 	text := fmt.Sprintf("Not approved: this is no valid request for the %s: %s.", what, strings.Join(messages, "; "))
-	return Verdict{Decision: DecisionRefuse, Reason: problems[0].reason, Message: shorten(text, maxMessage)}
+	return Verdict{
+		Decision: DecisionRefuse, Reason: problems[0].reason,
+		Message: shorten(text, maxMessage-len(remedyRefused)) + remedyRefused,
+	}
 }

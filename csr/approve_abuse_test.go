@@ -180,7 +180,9 @@ func TestAMessageTellsEveryDifferenceAndStaysShort(t *testing.T) {
 		`"system:open-cluster-management:cluster:c1:addon:hello:agent:hello-agent"; `+
 		`its organizations are ["a", "b"] and must be exactly ["system:open-cluster-management:addon:hello", `+
 		`"system:open-cluster-management:cluster:c1:addon:hello"]; `+
-		`spec.usages is ["any"] and must be exactly ["client auth", "digital signature", "key encipherment"].`, v.Message)
+		`spec.usages is ["any"] and must be exactly ["client auth", "digital signature", "key encipherment"]. `+
+		`Correct what asks or, for an add-on, the registration in its definition: the next request is judged by itself.`,
+		v.Message)
 
 	asked.Groups = nil
 	for range 15 {

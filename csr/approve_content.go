@@ -34,7 +34,7 @@ const (
 	// maxMessage is the most bytes of a verdict's message, what an Event can carry.
 	maxMessage = 1000
 	// maxQuoted is the most bytes of one value of the request in a message, and maxListed the most values of a list.
-	maxQuoted, maxListed = 120, 5
+	maxQuoted, maxListed = 100, 5
 	// tagDNSName is the tag of a DNS name among alternative names (RFC 5280, GeneralName).
 	tagDNSName = 2
 )

@@ -172,10 +172,7 @@ func (s Standing) followRequest() Plan {
 	if p.RequestUID == "" {
 		return Plan{Step: StepRecord, Condition: s.earlierFailure()}
 	}
-	plan := Plan{Step: StepWait, Condition: s.earlierFailure()}
-	// An event says when the request is answered; but with the old pair running out, one that is missed would be dear.
-	plan.Wake, plan.Urgent = s.again(latestLook)
-	return plan
+	return s.wait()
 }
 
 // again tells, when the pair in use is good and due, at what instant to try again what did not succeed now.
@@ -208,6 +205,9 @@ func (s Standing) refused(why string, at time.Time) Plan {
 		return s.start(why, s.Pending.Attempt+1)
 	}
 	told := fmt.Sprintf("%s; a new csr is made at %s", why, retryAt.UTC().Format(time.RFC3339))
+	if has(s.Request, certificatesv1.CertificateDenied) {
+		told += ": if the denial was a mistake, run kubectl certificate approve on that one"
+	}
 	return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, told)}
 }
 
@@ -281,8 +281,8 @@ func refusal(request *certificatesv1.CertificateSigningRequest) (why string, at 
 	return "", time.Time{}, false
 }
 
-// undecided tells whether a request object still waits for somebody to approve or deny it.
-func undecided(request *certificatesv1.CertificateSigningRequest) bool {
+// Undecided reports whether a request object still waits for somebody to approve or deny it.
+func Undecided(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Certificate) == 0 &&
 		!slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 			return c.Status != corev1.ConditionFalse

@@ -32,7 +32,7 @@ func newIssuing(t *testing.T) *issuing {
 	request.UID = "uid-1"
 	return &issuing{t: t, ca: newSigner(t), standing: Standing{
 		Now: noon, Want: want, Hub: "hub", Open: 1,
-		Pending: &Pending{Key: key, Fingerprint: fingerprint(want, "hub"), RequestUID: "uid-1"},
+		Pending: &Pending{Key: key, Fingerprint: fingerprint(want, "hub"), RequestUID: "uid-1", MadeAt: noon},
 		Request: request,
 	}}
 }
@@ -103,6 +103,7 @@ func TestDecide(t *testing.T) {
 		"a request that nobody decided on is waited for although the pair in use is due": {
 			given: func(i *issuing) {
 				i.standing.Stored, i.standing.Now = good(i), noon.Add(55*time.Minute)
+				i.standing.Pending.MadeAt = i.standing.Now
 			},
 			step: StepWait,
 		},
@@ -162,7 +163,8 @@ func TestDecide(t *testing.T) {
 		"a denied request is told at once and answered after a pause": {
 			given: func(i *issuing) { i.conditioned(certificatesv1.CertificateDenied, noon) },
 			step:  StepWait, wake: noon.Add(time.Minute), status: metav1.ConditionFalse,
-			message: `was denied: Because: of this; a new csr is made at 2026-11-20T12:01:00Z`,
+			message: `was denied: Because: of this; a new csr is made at 2026-11-20T12:01:00Z: ` +
+				`if the denial was a mistake, run kubectl certificate approve on that one`,
 		},
 		"a failed request is told at once and answered after a pause": {
 			given: func(i *issuing) { i.conditioned(certificatesv1.CertificateFailed, noon) },
@@ -283,13 +285,18 @@ func TestPendingSurvivesItsSecret(t *testing.T) {
 }
 
 func TestPendingNames(t *testing.T) {
-	assert.Equal(t, "hub-kubeconfig-secret-pending", PendingName(ForCluster("c1", "a1")))
+	assert.Equal(t, "hub-kubeconfig-secret-pending", PendingName(ForCluster("c1", "a1"), ""))
+	assert.Equal(t, "other-pending", PendingName(ForCluster("c1", "a1"), "other"))
 	name := func(addon string, signerName string) string {
 		request, err := ForAddon("c1", addon, custom(signerName, "u"))
 		require.NoError(t, err)
-		return PendingName(request)
+		return PendingName(request, "")
 	}
 	assert.Regexp(t, `^hello-[0-9a-f]{10}-pending$`, name("hello", "example.com/s"))
 	assert.NotEqual(t, name("a", "b-c.com/s"), name("a-b", "c.com/s"), "although their Secrets have the same name")
 	assert.NotEqual(t, name("a", "example.com/s"), name("a", "example.com/t"))
+	request, err := ForAddon("c1", "a", custom("example.com/s", "u"))
+	require.NoError(t, err)
+	assert.Equal(t, PendingName(request, ""), PendingName(request, "hub-kubeconfig-secret"))
+	assert.NotEqual(t, PendingName(request, ""), PendingName(request, "other"), "two agents share a namespace")
 }

@@ -28,6 +28,9 @@ type Issuer struct {
 	AgentLive client.Reader
 	// Namespace is the agent's namespace, where pending keys live.
 	Namespace string
+	// Secret is the Secret in Namespace that keeps the agent's own credential; empty means names.SecretHub. The names of
+	// pending keys follow from it, so that several agents can share a namespace.
+	Secret string
 	// HubName says in one string which hub this is; a pending key of another hub is of no use here.
 	HubName string
 	// User is the user name as which the hub is asked. It is empty while a bootstrap credential is used, which other
@@ -133,9 +136,14 @@ func (i Issuer) observe(ctx context.Context, t Task, live bool) (Standing, *core
 	if s.Stored, s.Renew, err = t.Load(ctx, live); err != nil {
 		return s, nil, err
 	}
-	secret, err := i.pendingSecret(ctx, s.Want, live)
+	secret, err := i.pendingSecret(ctx, PendingName(s.Want, i.Secret), live)
 	if err != nil {
 		return s, nil, err
+	}
+	if secret == nil {
+		if secret, err = i.formerPending(ctx, s, live); err != nil {
+			return s, nil, err
+		}
 	}
 	s.Pending = ReadPending(secret)
 	if s.Pending != nil {
@@ -149,8 +157,25 @@ func (i Issuer) observe(ctx context.Context, t Task, live bool) (Standing, *core
 	return s, secret, nil
 }
 
-func (i Issuer) pendingSecret(ctx context.Context, want Request, live bool) (*corev1.Secret, error) {
-	key := types.NamespacedName{Namespace: i.Namespace, Name: PendingName(want)}
+// formerPending returns the Secret of a pending key for this very certificate that an agent of an earlier version made
+// under the default name; nil when there is none. It is used as it is until it has served its turn.
+func (i Issuer) formerPending(ctx context.Context, s Standing, live bool) (*corev1.Secret, error) {
+	name := PendingName(s.Want, "")
+	if name == PendingName(s.Want, i.Secret) {
+		return nil, nil //nolint:nilnil // no pending key is a good answer
+	}
+	secret, err := i.pendingSecret(ctx, name, live)
+	if err != nil || !IsFormer(secret) {
+		return nil, err
+	}
+	if p := ReadPending(secret); p == nil || p.Fingerprint != fingerprint(s.Want, s.Hub) {
+		return nil, nil //nolint:nilnil // it is of another agent
+	}
+	return secret, nil
+}
+
+func (i Issuer) pendingSecret(ctx context.Context, name string, live bool) (*corev1.Secret, error) {
+	key := types.NamespacedName{Namespace: i.Namespace, Name: name}
 	reader := client.Reader(i.Agent)
 	if live {
 		reader = i.AgentLive
@@ -218,7 +243,7 @@ func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 		if i.User != "" {
 			ours = request.Spec.Username == i.User
 		}
-		if ours && undecided(request) {
+		if ours && Undecided(request) {
 			open++
 		}
 	}
@@ -242,8 +267,9 @@ func (i Issuer) reserve(ctx context.Context, s Standing, a *Answer) error {
 	}
 	secret := a.pending
 	if secret == nil {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: PendingName(s.Want)}}
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.Namespace, Name: PendingName(s.Want, i.Secret)}}
 	}
+	MarkAgent(secret, i.Namespace, i.Secret)
 	if secret.Labels == nil {
 		secret.Labels = map[string]string{}
 	}

@@ -37,6 +37,8 @@ type world struct {
 	crashAt, writes int
 	late            bool
 	created         []string
+	// secret is the Secret of the agent's own credential; empty for the usual one.
+	secret string
 	// user is the agent on the hub; empty while it uses a bootstrap credential.
 	user string
 }
@@ -160,7 +162,8 @@ func (w *world) pass() (Answer, error) {
 	ctx := w.t.Context()
 	c := cached{Client: w.api, world: w}
 	issuer := Issuer{
-		Hub: c, HubLive: w.api, Agent: c, AgentLive: w.api, Namespace: "agent", HubName: "hub", User: w.user,
+		Hub: c, HubLive: w.api, Agent: c, AgentLive: w.api, Namespace: "agent", Secret: w.secret, HubName: "hub",
+		User: w.user,
 	}
 	var seen *corev1.Secret
 	answer, err := issuer.Ask(ctx, Task{
@@ -216,7 +219,7 @@ func (w *world) requests() []certificatesv1.CertificateSigningRequest {
 
 func (w *world) pendingSecret() *corev1.Secret {
 	var secret corev1.Secret
-	err := w.api.Get(w.t.Context(), types.NamespacedName{Namespace: "agent", Name: PendingName(wanted)}, &secret)
+	err := w.api.Get(w.t.Context(), types.NamespacedName{Namespace: "agent", Name: PendingName(wanted, w.secret)}, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -337,7 +340,14 @@ func TestAWatchThatHangsCostsNoCertificate(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, StepWait, answer.Step)
 	assert.True(t, answer.Urgent)
-	assert.Equal(t, w.now.Add(75*time.Second), answer.Wake, "an eighth of the ten minutes that are left")
+	assert.Equal(t, w.now.Add(patience), answer.Wake, "when the wait has to be told")
+	w.now = answer.Wake
+	answer, err = w.pass()
+	require.NoError(t, err)
+	require.Equal(t, StepWait, answer.Step)
+	assert.True(t, answer.Urgent)
+	assert.Equal(t, ReasonRequestPending, answer.Condition.Reason)
+	assert.Equal(t, w.now.Add(73750*time.Millisecond), answer.Wake, "an eighth of the 590 seconds that are left")
 	w.approve() // and no cache hears of it
 	w.now = answer.Wake
 	answer, err = w.pass()

@@ -1,6 +1,7 @@
 package csr
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/sha256"
 	"crypto/x509"
@@ -12,6 +13,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -118,13 +120,36 @@ func writeTime(at time.Time) []byte {
 }
 
 // PendingName returns the name of the Secret in the agent's namespace that holds the pending key of a request. It is
-// the same for the same cluster, add-on and signer, whatever the subject.
-func PendingName(want Request) string {
+// the same for the same cluster, add-on and signer, whatever the subject, and another one for each agent of a namespace:
+// secret is the Secret that keeps the agent's own credential, empty for names.SecretHub.
+func PendingName(want Request, secret string) string {
+	secret = cmp.Or(secret, names.SecretHub)
 	addon := want.Labels[names.LabelAddonName]
 	if addon == "" {
-		return names.SecretHub + pendingSuffix
+		return secret + pendingSuffix
 	}
-	return addon + "-" + shortHash(want.Labels[names.LabelClusterName], addon, want.Signer) + pendingSuffix
+	parts := []string{want.Labels[names.LabelClusterName], addon, want.Signer}
+	if secret != names.SecretHub {
+		parts = append(parts, secret)
+	}
+	return addon + "-" + shortHash(parts...) + pendingSuffix
+}
+
+// MarkAgent writes on a Secret which agent made it: its namespace and the Secret of its own credential, empty for
+// names.SecretHub.
+func MarkAgent(object metav1.Object, namespace, secret string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[names.AnnotationAgent] = namespace + "/" + cmp.Or(secret, names.SecretHub)
+	object.SetAnnotations(annotations)
+}
+
+// IsFormer reports whether the Secret of a pending key may be one that an agent with a credential Secret of another name
+// made before the name of the pending key followed from it. Such a Secret has the default name and names no agent.
+func IsFormer(pending *corev1.Secret) bool {
+	return pending != nil && pending.Annotations[names.AnnotationAgent] == ""
 }
 
 // PendingLabels returns the labels of that Secret.

@@ -34,8 +34,10 @@ const firstAnnouncement, lastAnnouncement = 50 * time.Millisecond, time.Minute
 // announcer tells the API server to have ManifestWorks checked by us, once we answer: not earlier, as nobody could
 // create any in between.
 type announcer struct {
-	config  Config
-	client  client.Client
+	config Config
+	client client.Client
+	// at returns where the API server finds the conversion; nil while there is no certificate.
+	at      func() *apiextensionsv1.WebhookClientConfig
 	started healthz.Checker
 }
 
@@ -67,9 +69,9 @@ func (a *announcer) Start(ctx context.Context) error {
 // announce applies the webhook configuration, or removes it where it is not wanted: one that is left from before would
 // have the API server wait for nobody.
 func (a *announcer) announce(ctx context.Context) error {
-	conv, err := conversion(a.config)
-	if err != nil || conv == nil {
-		return err
+	conv := a.at()
+	if conv == nil {
+		return nil
 	}
 	serving, err := a.serving(ctx, conv)
 	if err != nil {

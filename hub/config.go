@@ -51,14 +51,17 @@ type Config struct {
 	// WebhookBindAddress and WebhookPort are where the conversion webhook listens.
 	WebhookBindAddress string
 	WebhookPort        int
-	// WebhookCertDir holds tls.crt and tls.key of the webhook; empty means that conversion is not served.
+	// WebhookCertDir holds tls.crt and tls.key of the webhook, WebhookCAFile the certificate that the API server is to
+	// trust for it. Where they are missing, the hub manager makes both itself, see WebhookSecret.
 	WebhookCertDir string
+	WebhookCAFile  string
+	// WebhookSecret names the Secret in Namespace with the certificate that the hub manager makes itself, where it installs
+	// the definitions and nobody gives it one; empty means that it makes none.
+	WebhookSecret string
 	// WebhookURL or WebhookService, as namespace/name, is where the API server finds the webhook; with neither, the
-	// CustomResourceDefinitions are installed without conversion.
+	// CustomResourceDefinitions are installed without conversion, and the hub manager is not ready until somebody converts.
 	WebhookURL     string
 	WebhookService string
-	// WebhookCAFile holds the certificate that the API server is to trust for the webhook.
-	WebhookCAFile string
 	// WorkAdmission makes the webhook check ManifestWorks, too; off where OCM's own webhook does.
 	WorkAdmission bool
 	// ManifestLimit is how many bytes the manifests of one ManifestWork may have together.
@@ -89,6 +92,7 @@ func DefaultConfig() Config {
 		Placement:       true,
 		WorkTTL:         true,
 		WebhookPort:     defaultWebhookPort,
+		WebhookSecret:   names.SecretWebhook,
 		WorkAdmission:   true,
 		ManifestLimit:   webhook.DefaultManifestLimit,
 		RequirePolicies: true,
@@ -125,7 +129,10 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"address on which the conversion webhook listens; empty means all")
 	f.IntVar(&c.WebhookPort, "webhook-port", c.WebhookPort, "port on which the conversion webhook listens")
 	f.StringVar(&c.WebhookCertDir, "webhook-cert-dir", c.WebhookCertDir,
-		"directory with tls.crt and tls.key of the conversion webhook; empty means that conversion is not served")
+		"directory with tls.crt and tls.key of the webhook; where they are missing, --webhook-secret is used")
+	f.StringVar(&c.WebhookSecret, "webhook-secret", c.WebhookSecret,
+		"Secret in --namespace with the certificate of the webhook that the hub manager makes and renews itself, with "+
+			"--install-crds and where --webhook-cert-dir holds none; empty makes none")
 	f.StringVar(&c.WebhookURL, "webhook-url", c.WebhookURL,
 		"https address at which the API server finds the conversion webhook, for --install-crds")
 	f.StringVar(&c.WebhookService, "webhook-service", c.WebhookService,
@@ -175,8 +182,11 @@ func (c *Config) Validate() error {
 	if _, err := c.service(); err != nil {
 		complain("webhook-service", "%s", err)
 	}
-	if (c.WebhookURL != "" || c.WebhookService != "") && c.WebhookCAFile == "" {
-		complain("webhook-ca-file", "is needed with --webhook-url and --webhook-service")
+	if (c.WebhookURL != "" || c.WebhookService != "") && c.WebhookCertDir != "" && c.WebhookCAFile == "" {
+		complain("webhook-ca-file", "is needed with --webhook-cert-dir and --webhook-url or --webhook-service")
+	}
+	for _, problem := range secretProblems(c.WebhookSecret) {
+		complain("webhook-secret", "%q is no name of a Secret: %s", c.WebhookSecret, problem)
 	}
 	if math.IsNaN(float64(c.QPS)) || c.QPS < 0 {
 		complain("kube-api-qps", "must not be below 0")
@@ -191,6 +201,14 @@ func (c *Config) Validate() error {
 		complain("workers", "must not be below 1")
 	}
 	return errors.Join(wrong...)
+}
+
+// secretProblems returns why a name is none of a Secret; the empty name means no Secret.
+func secretProblems(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return validation.IsDNS1123Subdomain(name)
 }
 
 // trust says which certificate requests for a first credential of a cluster need no person.

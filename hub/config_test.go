@@ -2,8 +2,10 @@ package hub
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -15,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/manifests"
 )
 
 func TestTheDefaultsCanWork(t *testing.T) {
@@ -32,7 +33,7 @@ func TestAConfigurationThatCannotWorkIsNamed(t *testing.T) {
 		"a pattern of users":               {func(c *Config) { c.AutoApprovedCSRUsers = []string{"system:*"} }, "--auto-approved-csr-users"},
 		"a port that is none":              {func(c *Config) { c.WebhookPort = 70000 }, "--webhook-port"},
 		"an address that is not secure":    {func(c *Config) { c.WebhookURL = "http://x"; c.WebhookCAFile = "y" }, "--webhook-url"},
-		"an address without a certificate": {func(c *Config) { c.WebhookURL = "https://x" }, "--webhook-ca-file"},
+		"an address without a certificate": {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookCertDir = "y" }, "--webhook-ca-file"},
 		"an address and a service":         {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookService = "a/b" }, "--webhook-service"},
 		"a service without namespace":      {func(c *Config) { c.WebhookService = "b" }, "namespace/name"},
 		"a negative rate":                  {func(c *Config) { c.QPS = -1 }, "--kube-api-qps"},
@@ -74,55 +75,58 @@ func TestFlags(t *testing.T) {
 	require.ErrorContains(t, err, "surplus")
 }
 
-func TestWhereTheConversionIsServed(t *testing.T) {
-	c := DefaultConfig()
-	conv, err := conversion(c)
-	require.NoError(t, err)
-	assert.Nil(t, conv, "nothing is configured")
-
-	c.WebhookService, c.WebhookCAFile = "ns/svc", filepath.Join(t.TempDir(), "ca.crt")
-	conv, err = conversion(c)
-	require.NoError(t, err)
-	assert.Nil(t, conv, "there is no certificate yet")
-
-	require.NoError(t, os.WriteFile(c.WebhookCAFile, []byte("pem"), 0o600))
-	conv, err = conversion(c)
-	require.NoError(t, err)
-	assert.Equal(t, &apiextensionsv1.WebhookClientConfig{
-		Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "svc"}, CABundle: []byte("pem"),
-	}, conv)
-}
-
-func TestAConversionThatIsThereIsKept(t *testing.T) {
-	url := "https://x/convert"
-	have := &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url}, ConversionReviewVersions: []string{"v1"},
+func TestWhereTheWebhookIsFound(t *testing.T) {
+	path := "/convert"
+	for sentence, tc := range map[string]struct {
+		change func(*Config)
+		want   *apiextensionsv1.WebhookClientConfig
+		names  []string
+	}{
+		"nowhere unless somebody says so": {change: func(*Config) {}},
+		"at a service, by the names that the API server calls it": {
+			func(c *Config) { c.WebhookService = "ns/svc" },
+			&apiextensionsv1.WebhookClientConfig{
+				Service: &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "svc", Path: &path},
+			},
+			[]string{"svc.ns.svc", "svc.ns.svc.cluster.local", "svc.ns"},
 		},
+		"at an address": {
+			func(c *Config) { c.WebhookURL = "https://10.0.0.1:9443/convert" },
+			&apiextensionsv1.WebhookClientConfig{URL: new("https://10.0.0.1:9443/convert")}, []string{"10.0.0.1"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := DefaultConfig()
+			tc.change(&c)
+			require.NoError(t, c.Validate())
+			at, names, err := c.webhookAddress()
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, at)
+			assert.Equal(t, tc.names, names)
+		})
 	}
-	u, err := decodeCRD(manifests.CRDs()[0])
-	require.NoError(t, err)
-	assert.NotContains(t, u.Object, "status")
-
-	require.NoError(t, keepConversion(u, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}))
-	assert.NotContains(t, u.Object["spec"], "conversion")
-	require.NoError(t, keepConversion(u, have))
-	assert.Contains(t, u.Object["spec"], "conversion")
-	_, err = u.MarshalJSON()
-	require.NoError(t, err)
 }
 
-func TestTheWebhookWaitsForItsCertificate(t *testing.T) {
-	c := DefaultConfig()
-	c.WebhookCertDir = t.TempDir()
-	w := &converter{config: c}
-	assert.False(t, w.NeedLeaderElection(), "conversion is served in every replica")
-	assert.False(t, w.certified())
-	for _, file := range []string{"tls.crt", "tls.key"} {
-		require.NoError(t, os.WriteFile(filepath.Join(c.WebhookCertDir, file), nil, 0o600))
+func TestReadinessSaysWhatFails(t *testing.T) {
+	var wrong error
+	handler := health([]check{
+		{"cache", func(context.Context) error { return nil }},
+		{"conversion", func(context.Context) error { return wrong }},
+	})
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return w.Code, w.Body.String()
 	}
-	assert.True(t, w.certified())
+	code, text := get("/readyz")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Equal(t, "[+]cache ok\n[+]conversion ok\n", text)
+	wrong = errors.New("nobody converts")
+	code, text = get("/readyz")
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Equal(t, "[+]cache ok\n[-]conversion: nobody converts\n", text)
+	code, _ = get("/healthz")
+	assert.Equal(t, http.StatusOK, code, "to restart it would help nobody")
 }
 
 func TestTheSecondCacheKeepsOnlyWhatADeletionNeeds(t *testing.T) {

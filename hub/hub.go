@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -15,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/spokelet/spokelet/hub/definition"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/command"
 )
@@ -48,12 +47,13 @@ func Run(ctx context.Context, c Config) error {
 	if c.Uninstall {
 		return uninstall(ctx, c, cfg, os.Stdout)
 	}
-	conv, err := conversion(c)
+	s, err := newServing(ctx, c, cfg)
 	if err != nil {
 		return err
 	}
+	var findings []definition.Finding
 	if c.InstallCRDs {
-		if err := InstallCRDs(ctx, cfg, conv); err != nil {
+		if findings, err = InstallCRDs(ctx, cfg, s.client()); err != nil {
 			return fmt.Errorf("installing the definitions: %w", err)
 		}
 	}
@@ -68,15 +68,31 @@ func Run(ctx context.Context, c Config) error {
 	if err := removeObsolete(mgr); err != nil {
 		return err
 	}
-	if c.WebhookCertDir != "" {
-		if err := addWebhook(mgr, c, cfg); err != nil {
-			return err
-		}
+	if err := addConversion(mgr, c, s, findings); err != nil {
+		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the hub manager: %w", err)
 	}
 	return nil
+}
+
+// addConversion has the manager serve the webhook, keep the conversion of the definitions, and tell whether it is ready.
+func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition.Finding) error {
+	silent := func() error { return errors.New("no webhook is configured") }
+	if s.served() {
+		server, err := addWebhook(mgr, c, s)
+		if err != nil {
+			return err
+		}
+		started := server.StartedChecker()
+		silent = func() error { return started(nil) }
+	}
+	keeper, err := addKeeper(mgr, c, s, silent, findings)
+	if err != nil {
+		return err
+	}
+	return addChecks(mgr, c, cacheCheck(mgr), check{"conversion", func(context.Context) error { return keeper.Ready() }})
 }
 
 // restConfig returns how the hub is reached. Without a limit of our own, priority and fairness of the API server rule.
@@ -114,7 +130,8 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 		LeaderElection: c.LeaderElect, LeaderElectionID: leaseName, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &durations[0], RenewDeadline: &durations[1], RetryPeriod: &durations[2],
-		HealthProbeBindAddress: c.HealthAddress,
+		// Health is served by ourselves (ready.go): that of the library does not say why.
+		HealthProbeBindAddress: off,
 		Metrics:                metricsserver.Options{BindAddress: c.MetricsAddress},
 	})
 	if err != nil {
@@ -127,7 +144,7 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 	if err := setup(ctx, mgr, c, wire, foreign.GetCache()); err != nil {
 		return nil, err
 	}
-	return mgr, addChecks(mgr)
+	return mgr, nil
 }
 
 // newForeignWorks adds a second cache to the manager, of ManifestWorks that do not belong to add-ons.
@@ -159,23 +176,4 @@ func detect(cfg *rest.Config) (addonapi.Wire, error) {
 		return "", fmt.Errorf("asking the hub what it serves: %w", err)
 	}
 	return addonapi.Detect(mapper)
-}
-
-// addChecks says that the manager lives, and that it is ready when its cache is filled.
-func addChecks(mgr ctrl.Manager) error {
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("registering the health check: %w", err)
-	}
-	synced := func(req *http.Request) error {
-		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
-		defer cancel()
-		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("the cache is not filled yet")
-		}
-		return nil
-	}
-	if err := mgr.AddReadyzCheck("cache", synced); err != nil {
-		return fmt.Errorf("registering the readiness check: %w", err)
-	}
-	return nil
 }

@@ -49,7 +49,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	}
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(
-		approval.Index(ctx, indexer), cluster.Index(ctx, indexer), deploy.Index(ctx, indexer),
+		approval.Index(ctx, indexer), cluster.Index(ctx, indexer), (&deploy.Reconciler{AddOns: addOns}).Index(ctx, indexer),
 		installer.Index(ctx, indexer), roller.Index(ctx, indexer),
 	); err != nil {
 		return err

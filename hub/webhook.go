@@ -2,129 +2,167 @@ package hub
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
-	"os"
-	"path/filepath"
-	"time"
+	"net/url"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/spokelet/spokelet/hub/certificate"
 	"github.com/spokelet/spokelet/hub/webhook"
+	"github.com/spokelet/spokelet/manifests"
 )
 
-// certPoll is how often a missing certificate of the webhook is looked for.
-const certPoll = 10 * time.Second
-
-// conversion returns where the API server finds the webhook; nil when it is not configured, or when the file with the
-// certificate to trust is not there yet.
-func conversion(c Config) (*apiextensionsv1.WebhookClientConfig, error) {
-	service, err := c.service()
-	if err != nil || (c.WebhookURL == "" && service.Name == "") {
-		return nil, err
-	}
-	ca, err := os.ReadFile(c.WebhookCAFile)
-	switch {
-	case os.IsNotExist(err):
-		return nil, nil //nolint:nilnil // no certificate, no webhook: both are ordinary
-	case err != nil:
-		return nil, fmt.Errorf("reading the certificate of the webhook: %w", err)
-	}
-	conv := &apiextensionsv1.WebhookClientConfig{CABundle: ca}
-	if c.WebhookURL != "" {
-		conv.URL = &c.WebhookURL
-		return conv, nil
-	}
-	conv.Service = &apiextensionsv1.ServiceReference{Namespace: service.Namespace, Name: service.Name}
-	return conv, nil
+// serving is how the webhook is served: where the API server finds it, and with which certificate.
+type serving struct {
+	address *apiextensionsv1.WebhookClientConfig
+	source  *certificate.Source
 }
 
-// converter serves the conversion as soon as its certificate is there.
+// newServing returns how the webhook is to be served, with its certificate where one can be had at once.
+func newServing(ctx context.Context, c Config, cfg *rest.Config) (*serving, error) {
+	address, names, err := c.webhookAddress()
+	if err != nil {
+		return nil, err
+	}
+	s := &serving{address: address, source: &certificate.Source{
+		Files: certificate.Files{Dir: c.WebhookCertDir, CA: c.WebhookCAFile}, Clock: clock.RealClock{},
+	}}
+	if address != nil && c.InstallCRDs && c.WebhookSecret != "" {
+		secrets, err := uncached(cfg, nil)
+		if err != nil {
+			return nil, err
+		}
+		s.source.Store = &certificate.Store{
+			Client: secrets, Key: types.NamespacedName{Namespace: c.Namespace, Name: c.WebhookSecret}, Names: names,
+			Clock: clock.RealClock{}, Random: rand.Reader,
+		}
+	}
+	if s.served() {
+		if err := s.source.Load(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).WithName("hub.webhook").Error(err, "there is no certificate of the webhook yet")
+		}
+	}
+	return s, nil
+}
+
+// served reports whether there is a webhook at all.
+func (s *serving) served() bool { return s.source.Files.Dir != "" || s.source.Store != nil }
+
+// client returns where the API server finds the webhook and whom it trusts there; nil while there is no certificate, or
+// where nobody said where we are found.
+func (s *serving) client() *apiextensionsv1.WebhookClientConfig {
+	trusted, found := s.source.Trusted()
+	if !found || s.address == nil {
+		return nil
+	}
+	client := s.address.DeepCopy()
+	client.CABundle = trusted
+	return client
+}
+
+// webhookAddress returns where the API server finds the webhook, and the names under which it does; nil when that is not
+// configured.
+func (c *Config) webhookAddress() (*apiextensionsv1.WebhookClientConfig, []string, error) {
+	if c.WebhookURL != "" {
+		parsed, err := url.Parse(c.WebhookURL)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--webhook-url: %w", err)
+		}
+		return &apiextensionsv1.WebhookClientConfig{URL: &c.WebhookURL}, []string{parsed.Hostname()}, nil
+	}
+	service, err := c.service()
+	if err != nil || service.Name == "" {
+		return nil, nil, err
+	}
+	path, inside := manifests.ConvertPath, service.Name+"."+service.Namespace+".svc"
+	return &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+		Namespace: service.Namespace, Name: service.Name, Path: &path,
+	}}, []string{inside, inside + ".cluster.local", service.Name + "." + service.Namespace}, nil
+}
+
+// converter serves the conversion as soon as there is a certificate. The manager starts it before its caches, which may
+// hold kinds that it has to convert.
 type converter struct {
-	config Config
-	rest   *rest.Config
-	server ctrlwebhook.Server
+	ctrlwebhook.Server
+
+	serving *serving
 }
 
 // addWebhook has the manager serve the webhook, and announce what it serves besides the conversion.
-func addWebhook(mgr ctrl.Manager, c Config, cfg *rest.Config) error {
+func addWebhook(mgr ctrl.Manager, c Config, s *serving) (ctrlwebhook.Server, error) {
 	server := webhook.NewServer(webhook.Options{
-		Host: c.WebhookBindAddress, Port: c.WebhookPort, CertDir: c.WebhookCertDir,
+		Host: c.WebhookBindAddress, Port: c.WebhookPort, Certificate: s.source.Certificate,
 	}, mgr.GetLogger().WithName("hub.webhook"))
-	serving := []manager.Runnable{&converter{config: c, rest: cfg, server: server}}
+	running := []manager.Runnable{s.source, &converter{Server: server, serving: s}}
 	live, err := uncached(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.WorkAdmission {
 		works := &webhook.Works{Limit: c.ManifestLimit}
 		works.Register(server)
 	}
 	if c.InstallCRDs {
-		serving = append(serving, &announcer{config: c, client: live, started: server.StartedChecker()})
+		running = append(running, &reannouncer{source: s.source, announcer: &announcer{
+			config: c, client: live, at: s.client, started: server.StartedChecker(),
+		}})
 	}
-	for _, runnable := range serving {
+	for _, runnable := range running {
 		if err := mgr.Add(runnable); err != nil {
-			return fmt.Errorf("registering the webhook: %w", err)
+			return nil, fmt.Errorf("registering the webhook: %w", err)
 		}
 	}
-	return nil
+	return server, nil
 }
-
-// NeedLeaderElection tells the manager that conversion is served in every replica.
-func (*converter) NeedLeaderElection() bool { return false }
 
 // Start serves until ctx ends. Without a certificate it waits for one, which it says once.
 func (w *converter) Start(ctx context.Context) error {
-	logger := ctrl.LoggerFrom(ctx).WithName("hub.webhook")
-	if !w.certified() {
-		logger.Info("conversion between v1alpha1 and v1beta1 is not served: there is no certificate yet; all else works",
-			"directory", w.config.WebhookCertDir)
-		if !w.wait(ctx) {
-			return nil
+	for said := false; ; said = true {
+		changed := w.serving.source.Changed()
+		if _, found := w.serving.source.Trusted(); found {
+			break
 		}
-		if err := w.announce(ctx); err != nil {
-			logger.Error(err, "telling the API server where the conversion is served")
+		if !said {
+			ctrl.LoggerFrom(ctx).WithName("hub.webhook").Info("the webhook is not served: there is no certificate yet",
+				"directory", w.serving.source.Files.Dir)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
 		}
 	}
-	if err := w.server.Start(ctx); err != nil {
+	if err := w.Server.Start(ctx); err != nil {
 		return fmt.Errorf("serving the conversion webhook: %w", err)
 	}
 	return nil
 }
 
-// certified tells whether certificate and key are there.
-func (w *converter) certified() bool {
-	for _, file := range []string{"tls.crt", "tls.key"} {
-		if _, err := os.Stat(filepath.Join(w.config.WebhookCertDir, file)); err != nil {
-			return false
-		}
-	}
-	return true
+// reannouncer announces the admission whenever the API server has to trust another certificate.
+type reannouncer struct {
+	*announcer
+
+	source *certificate.Source
 }
 
-// wait returns when the certificate is there, or false when ctx ends.
-func (w *converter) wait(ctx context.Context) bool {
-	ticker := time.NewTicker(certPoll)
-	defer ticker.Stop()
-	for !w.certified() {
+// Start announces the admission until ctx ends.
+func (r *reannouncer) Start(ctx context.Context) error {
+	for {
+		changed := r.source.Changed()
+		if err := r.announcer.Start(ctx); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
-			return false
-		case <-ticker.C:
+			return nil
+		case <-changed:
 		}
 	}
-	return true
-}
-
-// announce tells the API server where the conversion is served, which could not be told at the start.
-func (w *converter) announce(ctx context.Context) error {
-	conv, err := conversion(w.config)
-	if err != nil || conv == nil || !w.config.InstallCRDs {
-		return err
-	}
-	return InstallCRDs(ctx, w.rest, conv)
 }

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -50,4 +51,19 @@ func Judge(l *coordinationv1.Lease, now time.Time, grace time.Duration) Verdict 
 			l.Namespace, l.Name, renewed.UTC().Format(time.RFC3339), grace)
 	}
 	return v
+}
+
+// StoredAt returns when the present renewTime of a Lease was stored, by the clock of the API server; zero when the
+// bookkeeping of the API server does not say.
+func StoredAt(l *coordinationv1.Lease) time.Time {
+	var stored time.Time
+	for _, entry := range l.ManagedFields {
+		if entry.Time == nil || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:renewTime"`)) {
+			continue
+		}
+		if entry.Time.After(stored) {
+			stored = entry.Time.Time
+		}
+	}
+	return stored
 }

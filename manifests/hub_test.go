@@ -121,6 +121,26 @@ func TestTheDeploymentIsHardened(t *testing.T) {
 		"kubectl describe shows which policy is missing")
 	assert.Equal(t, "ALL", string(container.SecurityContext.Capabilities.Drop[0]))
 	assert.True(t, *pod.Volumes[0].Secret.Optional, "the hub manager starts without the certificate of its webhook")
+	assert.True(t, typed[corev1.Service](t, all[1]).Spec.PublishNotReadyAddresses,
+		"the webhook must answer before the hub manager is ready")
+}
+
+// TestTheHubManagerReadsOneSecretOfItsOwn holds its Roles, which are of its namespace, to the certificate of its webhook.
+func TestTheHubManagerReadsOneSecretOfItsOwn(t *testing.T) {
+	var rules []rbacv1.PolicyRule
+	for _, u := range hubObjects(t, manifests.Hub()) {
+		if u.GetKind() != "Role" {
+			continue
+		}
+		for _, rule := range typed[rbacv1.Role](t, u).Rules {
+			if slices.Contains(rule.Resources, "secrets") {
+				assert.Equal(t, names.NamespaceHub, u.GetNamespace())
+				rules = append(rules, rule)
+			}
+		}
+	}
+	require.Len(t, rules, 1)
+	assert.Equal(t, []string{names.SecretWebhook}, rules[0].ResourceNames)
 }
 
 func TestTheKustomizationsListAllFilesOfTheHub(t *testing.T) {

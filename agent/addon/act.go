@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -32,6 +33,8 @@ type result struct {
 	served bool
 	// missing is the namespace that the Secret waits for; empty when it does not wait.
 	missing string
+	// until are what a Secret that belongs to somebody else waits for.
+	until []target
 	// hurry is the instant at which to try again what fails while the credential in use runs out; zero when it does not.
 	hurry   time.Time
 	outcome reconcile.Outcome
@@ -56,7 +59,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 	issuer := csr.Issuer{
 		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(),
 		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
-		Namespace: r.Namespace, HubName: r.Server.Name(), User: r.User,
+		Namespace: r.Namespace, Secret: r.SecretName, HubName: r.Server.Name(), User: r.User,
 	}
 	answer, err := issuer.Ask(ctx, csr.Task{
 		Standing: csr.Standing{Now: f.now, Want: reg.request},
@@ -75,7 +78,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 	}
 	res.outcome = reconcile.RetryBy(ctx, err, res.hurry).And(reconcile.DoneUntil(answer.Wake))
 	if foreign := (foreignError{}); errors.As(err, &foreign) {
-		return res.told(foreign.Error())
+		return res.belongsToOthers(foreign)
 	}
 	if err != nil {
 		return res
@@ -140,10 +143,20 @@ func (res result) told(why string) result {
 	return res
 }
 
+// belongsToOthers returns the result for a Secret that is not ours. Nothing is tried again before something changes.
+func (res result) belongsToOthers(foreign foreignError) result {
+	res.served, res.hurry = false, time.Time{}
+	res.until, res.outcome = foreign.until, reconcile.Waiting(time.Time{})
+	return res.told(foreign.Error())
+}
+
 // failed returns the result with an error taken into account: what could not be stored is not called served.
 func (res result) failed(err error) result {
 	if err == nil {
 		return res
+	}
+	if foreign := (foreignError{}); errors.As(err, &foreign) {
+		return res.belongsToOthers(foreign)
 	}
 	res.served = false
 	if res.missing == "" {
@@ -158,7 +171,7 @@ func (res result) failed(err error) result {
 
 // seenMissing tells whether the namespace of the add-on agent is watched and seen to be absent.
 func (r *Reconciler) seenMissing(p place) bool {
-	seen := r.watch.look(target{side: p.side, name: p.namespace})
+	seen := r.watch.look(target{side: p.side, kind: kindNamespace, name: p.namespace})
 	return seen.known && seen.object == nil
 }
 
@@ -171,7 +184,7 @@ func isNamespaceMissing(err error) bool {
 func (r *Reconciler) remove(ctx context.Context, f facts, p plan, results []result) error {
 	var errs []error
 	for _, s := range f.secrets {
-		if !goes(s, r.Namespace, p, results) {
+		if !goes(s, types.NamespacedName{Namespace: r.Namespace, Name: r.SecretName}, p, results) {
 			continue
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name}}
@@ -187,8 +200,8 @@ func (r *Reconciler) remove(ctx context.Context, f facts, p plan, results []resu
 	return errors.Join(errs...)
 }
 
-// goes tells whether a Secret of ours is to be removed. It is pure.
-func goes(s held, namespace string, p plan, results []result) bool {
+// goes tells whether a Secret of ours is to be removed; agent is the Secret of the agent's own credential. It is pure.
+func goes(s held, agent types.NamespacedName, p plan, results []result) bool {
 	switch p.remove {
 	case removeNone:
 		return false
@@ -202,7 +215,8 @@ func goes(s held, namespace string, p plan, results []result) bool {
 	}
 	return !slices.ContainsFunc(p.serve, func(reg registration) bool {
 		if s.pending {
-			return s.side == sideAgent && s.key.Namespace == namespace && s.key.Name == csr.PendingName(reg.request)
+			return s.side == sideAgent && s.key.Namespace == agent.Namespace && (s.key.Name == csr.PendingName(
+				reg.request, agent.Name) || s.key.Name == csr.PendingName(reg.request, ""))
 		}
 		return s.side == p.place.side && s.key == reg.secret
 	})

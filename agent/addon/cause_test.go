@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -282,5 +283,5 @@ func TestANamespaceThatCanBeNoneIsTold(t *testing.T) {
 	assert.Empty(t, p.watch)
 	assert.Contains(t, p.refused[0].condition.Message, `registrations[0]: namespace "No/Such" of the add-on agent can be no namespace`)
 	assert.Contains(t, p.available.Message, "The status of hello add-on is unknown. There is no lease to be found: namespace")
-	assert.False(t, goes(held{side: sideAgent}, "agent", p, nil), "and nothing is removed for it")
+	assert.False(t, goes(held{side: sideAgent}, types.NamespacedName{Namespace: "agent"}, p, nil), "and nothing is removed for it")
 }

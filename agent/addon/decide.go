@@ -37,7 +37,7 @@ type place struct {
 
 // lease is the target that is the lease of the add-on agent.
 func (p place) lease(addon string) target {
-	return target{side: p.side, lease: true, namespace: p.namespace, name: addon}
+	return target{side: p.side, kind: kindLease, namespace: p.namespace, name: addon}
 }
 
 // plan is what a pass does.

@@ -89,7 +89,8 @@ func health(addon string, p place, v lease.Verdict) *metav1.Condition {
 		c.Message = fmt.Sprintf("The status of %s add-on is unknown. ", addon)
 		if p.hosting != "" {
 			c.Message += fmt.Sprintf("No lease found on hosting cluster %q; "+
-				"verify it matches the cluster where this managed cluster's klusterlet actually runs.", p.hosting)
+				"verify it matches the cluster where this managed cluster's klusterlet actually runs. There is no lease %s/%s.",
+				p.hosting, p.namespace, addon)
 			break
 		}
 		c.Message += fmt.Sprintf("There is no lease %s/%s: no agent of the add-on has renewed it yet.", p.namespace, addon)

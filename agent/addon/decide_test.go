@@ -219,7 +219,7 @@ func TestPlanRemoval(t *testing.T) {
 func TestGoes(t *testing.T) {
 	p := decide(addonWith(hubClient("csr", "u", "g")))
 	wanted := p.serve[0]
-	pending := csr.PendingName(wanted.request)
+	pending := csr.PendingName(wanted.request, "")
 	key := func(namespace, name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: namespace, Name: name}
 	}
@@ -257,7 +257,7 @@ func TestGoes(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&q)
 			}
-			assert.Equal(t, tc.want, goes(tc.secret, "agent", q, tc.results))
+			assert.Equal(t, tc.want, goes(tc.secret, types.NamespacedName{Namespace: "agent", Name: names.SecretHub}, q, tc.results))
 		})
 	}
 }
@@ -305,7 +305,8 @@ func TestPlanHealth(t *testing.T) {
 			func(f *facts) { f.addon.Annotations = map[string]string{names.AnnotationHostingCluster: "host"} },
 			metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound",
 			`The status of hello add-on is unknown. No lease found on hosting cluster "host"; ` +
-				`verify it matches the cluster where this managed cluster's klusterlet actually runs.`, time.Time{},
+				`verify it matches the cluster where this managed cluster's klusterlet actually runs. ` +
+				`There is no lease ns/hello.`, time.Time{},
 		},
 		"a lease that is not seen": {
 			func(f *facts) { f.lease = sight{cause: errors.New("forbidden")} }, "", "", "", time.Time{},
@@ -337,7 +338,7 @@ func TestPlanHealth(t *testing.T) {
 				assert.Nil(t, p.available)
 				return
 			}
-			assert.Equal(t, []target{{side: sideAgent, lease: true, namespace: "ns", name: "hello"}}, p.watch)
+			assert.Equal(t, []target{{side: sideAgent, kind: kindLease, namespace: "ns", name: "hello"}}, p.watch)
 			assert.Equal(t, &metav1.Condition{
 				Type: "Available", Status: tc.status, Reason: tc.reason, Message: tc.message,
 			}, p.available)

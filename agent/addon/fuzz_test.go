@@ -75,10 +75,10 @@ func FuzzSecret(f *testing.F) {
 			assert.False(t, state.good(noon) && !state.verdict.Fits)
 		}
 		_ = fromOtherHub(secret, server)
-		require.NoError(t, checkOwner(secret, addonWith(), sideAgent))
-		once, err := r.fill(addonWith(), reg, secret, fresh)
+		require.Empty(t, ownerOf(secret, addonWith(), sideAgent, secret.Annotations[names.AnnotationHub]).foreign)
+		once, err := r.fill(addonWith(), sideAgent, reg, secret, fresh)
 		require.NoError(t, err)
-		twice, err := r.fill(addonWith(), reg, once, fresh)
+		twice, err := r.fill(addonWith(), sideAgent, reg, once, fresh)
 		require.NoError(t, err)
 		assert.Equal(t, once, twice)
 		assert.Equal(t, "x", string(once.Data["theirs"]))

@@ -33,6 +33,8 @@ type facts struct {
 	now time.Time
 	// name is the name of the add-on, cluster that of its cluster.
 	name, cluster string
+	// agent names this agent where it runs: its namespace and the Secret of its own credential.
+	agent string
 	// split tells whether the agent runs on another cluster than the managed one.
 	split bool
 	// addon is nil when there certainly is none.
@@ -65,10 +67,10 @@ type held struct {
 func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
 		now: r.Clock.Now(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
-		expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
+		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
 	}
 	var err error
-	if f.secrets, err = r.observeSecrets(ctx, addon); err != nil {
+	if f.secrets, err = r.observeSecrets(ctx, f); err != nil {
 		return f, err
 	}
 	if f.addon, err = r.observeAddOn(ctx, addon, len(f.secrets) > 0); err != nil || f.addon == nil {
@@ -110,17 +112,20 @@ func (r *Reconciler) observeAddOn(
 }
 
 // observeSecrets finds the Secrets that we made for the add-on, wherever they are.
-func (r *Reconciler) observeSecrets(ctx context.Context, addon string) ([]held, error) {
+func (r *Reconciler) observeSecrets(ctx context.Context, f facts) ([]held, error) {
 	var found []held
 	for name, side := range r.sides {
 		var list corev1.SecretList
 		err := side.GetClient().List(ctx, &list, client.HasLabels{names.LabelCredential},
-			client.MatchingLabels{names.LabelClusterName: r.Cluster, names.LabelAddonName: addon})
+			client.MatchingLabels{names.LabelClusterName: r.Cluster, names.LabelAddonName: f.name})
 		if err != nil {
-			return nil, fmt.Errorf("listing the secrets of add-on %s: %w", addon, err)
+			return nil, fmt.Errorf("listing the secrets of add-on %s: %w", f.name, err)
 		}
 		for i := range list.Items {
 			secret := &list.Items[i]
+			if isOfOthers(secret, f, name, r.Server.Name()) {
+				continue
+			}
 			found = append(found, held{
 				side: name, key: client.ObjectKeyFromObject(secret), uid: secret.UID,
 				pending: secret.Labels[names.LabelCredential] == names.CredentialPending,
@@ -151,31 +156,45 @@ func (r *Reconciler) load(
 	case err != nil:
 		return stored{}, fmt.Errorf("reading secret %s: %w", reg.secret, err)
 	}
-	if err := checkOwner(&secret, f, on); err != nil {
+	if err := r.checkOwner(ctx, &secret, f, on); err != nil {
 		return stored{}, err
 	}
 	return stored{secret: secret.DeepCopy(), renew: fromOtherHub(&secret, r.Server)}, nil
 }
 
 // foreignError says that a Secret that we need belongs to somebody else.
-type foreignError struct{ message string }
+type foreignError struct {
+	message string
+	// until are what is to be watched: when one of them changes, the Secret may be ours.
+	until []target
+}
 
 // Error says whose the Secret is and what to do.
 func (e foreignError) Error() string { return e.message }
 
-// checkOwner refuses a Secret that an agent like ours made for another add-on, or, on a cluster where agents of several
-// clusters live side by side, for another cluster.
-func checkOwner(secret *corev1.Secret, f facts, on side) error {
-	if secret.Labels[names.LabelCredential] == "" {
+// checkOwner refuses a Secret of another add-on or agent. What an agent left behind whose namespace is gone is ours.
+func (r *Reconciler) checkOwner(ctx context.Context, secret *corev1.Secret, f facts, on side) error {
+	owner := ownerOf(secret, f, on, r.Server.Name())
+	if owner.foreign == "" {
 		return nil
 	}
-	addon, cluster := secret.Labels[names.LabelAddonName], secret.Labels[names.LabelClusterName]
-	hosted := f.split && on == sideAgent
-	if addon == f.name && (cluster == f.cluster || !hosted) {
-		return nil
+	err := foreignError{message: owner.foreign, until: []target{
+		{side: on, kind: kindSecret, namespace: secret.Namespace, name: secret.Name},
+	}}
+	if owner.unlessGone == "" {
+		return err
 	}
-	return foreignError{fmt.Sprintf("secret %s/%s belongs to add-on %s of cluster %s: "+
-		"give one of the two add-ons another namespace", secret.Namespace, secret.Name, addon, cluster)}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kindNamespace)))
+	switch readErr := r.sides[on].GetAPIReader().Get(ctx, types.NamespacedName{Name: owner.unlessGone}, namespace); {
+	case apierrors.IsNotFound(readErr):
+		return nil
+	case readErr != nil:
+		return fmt.Errorf("finding out whether the agent that secret %s/%s belongs to is still there: %w",
+			secret.Namespace, secret.Name, readErr)
+	}
+	err.until = append(err.until, target{side: on, kind: kindNamespace, name: owner.unlessGone})
+	return err
 }
 
 // fromOtherHub tells whether a credential is from another hub. A Secret that another agent made does not say it; then

@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,32 +13,94 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-func TestCheckOwner(t *testing.T) {
-	secret := func(addon, cluster string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{
-			names.LabelCredential: "addon", names.LabelAddonName: addon, names.LabelClusterName: cluster,
-		}}}
+func TestOwnerOf(t *testing.T) {
+	const mine, other = "agent/hub-kubeconfig-secret", "elsewhere/hub-kubeconfig-secret"
+	secret := func(addon, cluster, mark, hub string) *corev1.Secret {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "s", Annotations: map[string]string{}, Labels: map[string]string{
+				names.LabelCredential: "addon", names.LabelAddonName: addon, names.LabelClusterName: cluster,
+			},
+		}}
+		for key, value := range map[string]string{names.AnnotationAgent: mark, names.AnnotationHub: hub} {
+			if value != "" {
+				s.Annotations[key] = value
+			}
+		}
+		return s
 	}
 	tests := map[string]struct {
-		secret  *corev1.Secret
-		split   bool
-		refused bool
+		secret *corev1.Secret
+		split  bool
+		on     side
+		// foreign is a part of what is said; empty where the Secret is ours.
+		foreign, unlessGone string
 	}{
 		"a Secret without our labels may be taken over":    {secret: &corev1.Secret{}},
-		"our own Secret is ours":                           {secret: secret("hello", "c1")},
-		"that of another add-on is not":                    {secret: secret("other", "c1"), refused: true},
-		"that of a former name of this cluster is":         {secret: secret("hello", "c0")},
-		"that of a neighbour on a hosting cluster is not":  {secret: secret("hello", "c0"), split: true, refused: true},
-		"our own Secret on a hosting cluster is ours also": {secret: secret("hello", "c1"), split: true},
+		"our own Secret is ours":                           {secret: secret("hello", "c1", mine, "hub")},
+		"so is one from before there were marks":           {secret: secret("hello", "c1", "", "hub")},
+		"that of another add-on is not":                    {secret: secret("other", "c1", mine, "hub"), foreign: "add-on other"},
+		"that of a former name of this cluster is ours":    {secret: secret("hello", "c0", mine, "hub")},
+		"so is one without a mark":                         {secret: secret("hello", "c0", "", "hub")},
+		"but not one without a mark from another hub":      {secret: secret("hello", "c0", "", "x"), foreign: "if no other agent"},
+		"our own Secret on a hosting cluster is ours also": {secret: secret("hello", "c1", mine, "hub"), split: true},
+		"a neighbour without a mark on a hosting cluster is one": {
+			secret: secret("hello", "c0", "", "hub"), split: true, foreign: "if no other agent",
+		},
+		"that of a former name on a hosting cluster is ours": {secret: secret("hello", "c0", mine, "hub"), split: true},
+		"that of another agent is ours once its namespace is gone": {
+			secret: secret("hello", "c0", other, "hub"), foreign: "agent in namespace elsewhere", unlessGone: "elsewhere",
+		},
+		"that of the agent of another hub is too, though the clusters have one name": {
+			secret: secret("hello", "c1", other, "x"), foreign: "agent in namespace elsewhere", unlessGone: "elsewhere",
+		},
+		"two agents of one cluster at one hub share":    {secret: secret("hello", "c1", other, "hub")},
+		"another agent in our namespace is another one": {secret: secret("hello", "c0", "agent/x", "hub"), foreign: "namespace agent", unlessGone: "agent"},
+		"we on the managed cluster are known by our mark": {
+			secret: secret("hello", "c0", "hosted:"+mine, "hub"), split: true, on: sideSpoke,
+		},
+		"an agent on the managed cluster is not a hosted one": {
+			secret: secret("hello", "c0", mine, "hub"), split: true, on: sideSpoke,
+			foreign: "agent in namespace agent", unlessGone: "agent",
+		},
+		"whether a hosted one is gone, nobody can see": {
+			secret: secret("hello", "c0", "hosted:"+other, "hub"), foreign: "if agent hosted:elsewhere/",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := checkOwner(tc.secret, facts{name: "hello", cluster: "c1", split: tc.split}, sideAgent)
-			if !tc.refused {
-				assert.NoError(t, err)
+			on := cmp.Or(tc.on, sideAgent)
+			got := ownerOf(tc.secret, facts{name: "hello", cluster: "c1", agent: mine, split: tc.split}, on, "hub")
+			assert.Equal(t, tc.unlessGone, got.unlessGone)
+			if tc.foreign == "" {
+				assert.Empty(t, got.foreign)
 				return
 			}
-			assert.ErrorContains(t, err, "give one of the two add-ons another namespace")
+			assert.Contains(t, got.foreign, "give one of the two add-ons another namespace")
+			assert.Contains(t, got.foreign, tc.foreign)
+		})
+	}
+}
+
+func TestIsOfOthers(t *testing.T) {
+	tests := map[string]struct {
+		kind, mark, hub string
+		want            bool
+	}{
+		"ours is not":                                 {kind: "addon", mark: "agent/s", hub: "hub"},
+		"one without a mark is not":                   {kind: "addon", hub: "other"},
+		"what another agent has from our hub is ours": {kind: "addon", mark: "x/s", hub: "hub"},
+		"what another agent has from its hub is not to be removed": {
+			kind: "addon", mark: "x/s", hub: "other", want: true,
+		},
+		"the pending key of another agent is not to be removed": {kind: "pending", mark: "agent/x", want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+				Labels:      map[string]string{names.LabelCredential: tc.kind},
+				Annotations: map[string]string{names.AnnotationAgent: tc.mark, names.AnnotationHub: tc.hub},
+			}}
+			assert.Equal(t, tc.want, isOfOthers(secret, facts{agent: "agent/s"}, sideAgent, "hub"))
 		})
 	}
 }
@@ -79,7 +142,7 @@ func TestFillKeepsWhatOthersPutThere(t *testing.T) {
 		Data:       map[string][]byte{"theirs": []byte("x"), "kubeconfig": []byte("old")},
 	}
 	reg, pair := registration{kubeconfig: true}, csr.Pair{Certificate: []byte("crt"), Key: []byte("key")}
-	got, err := r.fill(addonWith(), reg, seen, credential{pair: pair})
+	got, err := r.fill(addonWith(), sideAgent, reg, seen, credential{pair: pair})
 	require.NoError(t, err)
 	assert.Equal(t, "x", string(got.Data["theirs"]))
 	assert.Equal(t, "x", got.Labels["theirs"])
@@ -91,10 +154,10 @@ func TestFillKeepsWhatOthersPutThere(t *testing.T) {
 	assert.False(t, SecretSelector("c2").Matches(labelsOf(got)))
 	assert.False(t, selector.Matches(labelsOf(seen)))
 
-	again, err := r.fill(addonWith(), reg, got, credential{pair: pair})
+	again, err := r.fill(addonWith(), sideAgent, reg, got, credential{pair: pair})
 	require.NoError(t, err)
 	assert.Equal(t, got, again, "filled once, nothing is left to write")
-	bare, err := r.fill(addonWith(), registration{}, &corev1.Secret{}, credential{pair: pair})
+	bare, err := r.fill(addonWith(), sideAgent, registration{}, &corev1.Secret{}, credential{pair: pair})
 	require.NoError(t, err)
 	assert.NotContains(t, bare.Data, "kubeconfig")
 }

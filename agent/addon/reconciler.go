@@ -1,6 +1,7 @@
 package addon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type Reconciler struct {
 	Spoke cluster.Cluster
 	// Namespace is the agent's namespace.
 	Namespace string
+	// SecretName is the Secret in Namespace that keeps the agent's own credential; empty means names.SecretHub.
+	SecretName string
 	// Cluster is the name of the managed cluster.
 	Cluster string
 	// User is the user name of the agent on the hub: what others ask for does not count against it.
@@ -93,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	plan := decide(facts)
 	results := r.serve(ctx, facts, plan)
 	removeErr := r.remove(ctx, facts, plan, results)
-	r.watch.want(req.Name, withNamespaces(plan, results)...)
+	r.watch.want(req.Name, withWaits(plan, results)...)
 	publishErr := r.publish(ctx, facts, plan, results)
 	return settle(ctx, plan, results, removeErr, publishErr).Settle(facts.now)
 }
@@ -131,6 +134,7 @@ func (r *Reconciler) complete() error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
 	}
+	r.SecretName = cmp.Or(r.SecretName, names.SecretHub)
 	if r.LeaseGrace == 0 {
 		r.LeaseGrace = lease.AddonGrace
 	}

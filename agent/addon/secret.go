@@ -48,7 +48,7 @@ func (r *Reconciler) store(
 ) error {
 	c := r.sides[p.side].GetClient()
 	if seen == nil {
-		secret, err := r.fill(f, reg, &corev1.Secret{
+		secret, err := r.fill(f, p.side, reg, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: reg.secret.Namespace, Name: reg.secret.Name},
 		}, fresh)
 		if err != nil {
@@ -60,7 +60,7 @@ func (r *Reconciler) store(
 		}
 		return r.adopt(ctx, f, p, reg, fresh, err)
 	}
-	secret, err := r.fill(f, reg, seen, fresh)
+	secret, err := r.fill(f, p.side, reg, seen, fresh)
 	if err != nil || equality.Semantic.DeepEqual(secret, seen) {
 		return err
 	}
@@ -68,7 +68,7 @@ func (r *Reconciler) store(
 }
 
 // adopt takes over a Secret that stands where ours should be and that our cache does not show, because it has no labels
-// of ours. One that has them is only news that the cache does not know yet.
+// of ours or those of a former name of the cluster. One that has ours is only news that the cache does not know yet.
 func (r *Reconciler) adopt(
 	ctx context.Context, f facts, p place, reg registration, fresh credential, exists error,
 ) error {
@@ -76,10 +76,15 @@ func (r *Reconciler) adopt(
 	if err != nil {
 		return err
 	}
-	if have.secret == nil || have.secret.Labels[names.LabelCredential] != "" {
+	if have.secret == nil || isShown(have.secret, f.cluster) {
 		return wrapStore(exists, reg)
 	}
 	return r.store(ctx, f, p, reg, have.secret, fresh)
+}
+
+// isShown reports whether the cache of the agent of a cluster shows a Secret.
+func isShown(secret *corev1.Secret, cluster string) bool {
+	return secret.Labels[names.LabelCredential] != "" && secret.Labels[names.LabelClusterName] == cluster
 }
 
 func wrapStore(err error, reg registration) error {
@@ -91,7 +96,9 @@ func wrapStore(err error, reg registration) error {
 
 // fill returns a copy of a Secret with the credential and all that belongs beside it. Unknown keys stay; those of the
 // other driver go with the very write that brings the successor.
-func (r *Reconciler) fill(f facts, reg registration, seen *corev1.Secret, fresh credential) (*corev1.Secret, error) {
+func (r *Reconciler) fill(
+	f facts, on side, reg registration, seen *corev1.Secret, fresh credential,
+) (*corev1.Secret, error) {
 	secret := seen.DeepCopy()
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
@@ -113,6 +120,11 @@ func (r *Reconciler) fill(f facts, reg registration, seen *corev1.Secret, fresh 
 			return nil, err
 		}
 		secret.Data[csr.KeyKubeconfig] = kubeconfig
+	}
+	if !isShown(seen, f.cluster) || seen.Annotations[names.AnnotationHub] != r.Server.Name() ||
+		seen.Annotations[names.AnnotationAgent] == "" {
+		// Two agents of one cluster at one hub share the Secret; the mark of the first one stays.
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, names.AnnotationAgent, markOf(f, on))
 	}
 	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelCredential, names.CredentialAddon)
 	metav1.SetMetaDataLabel(&secret.ObjectMeta, names.LabelClusterName, f.cluster)

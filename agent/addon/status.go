@@ -102,15 +102,18 @@ func explained(f facts, p plan, results []result) *metav1.Condition {
 	return &c
 }
 
-// withNamespaces returns what is to be watched, with the namespaces that Secrets wait for.
-func withNamespaces(p plan, results []result) []target {
+// withWaits returns what is to be watched, with what Secrets wait for.
+func withWaits(p plan, results []result) []target {
 	watch := slices.Clone(p.watch)
 	for _, res := range results {
-		if res.missing == "" {
-			continue
+		until := res.until
+		if res.missing != "" {
+			until = append(slices.Clone(until), target{side: p.place.side, kind: kindNamespace, name: res.missing})
 		}
-		if t := (target{side: p.place.side, name: res.missing}); !slices.Contains(watch, t) {
-			watch = append(watch, t)
+		for _, t := range until {
+			if !slices.Contains(watch, t) {
+				watch = append(watch, t)
+			}
 		}
 	}
 	return watch

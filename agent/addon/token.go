@@ -2,7 +2,6 @@ package addon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -37,10 +36,6 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 	if err == nil && !have.good(f.now) {
 		// A cache may lag behind our own writes; another token is only asked for on proof.
 		have, err = r.loadToken(ctx, f, p, reg, true)
-	}
-	if foreign := (foreignError{}); errors.As(err, &foreign) {
-		res.outcome = reconcile.FromError(err)
-		return res.told(foreign.Error())
 	}
 	if err != nil {
 		return res.failed(err)

@@ -186,10 +186,10 @@ func TestFillChangesTheDriverInOneWrite(t *testing.T) {
 	r := &Reconciler{Server: csr.HubServer{Cluster: "hub", Server: "https://hub"}}
 	pair := csr.Pair{Certificate: []byte("crt"), Key: []byte("key"), IssuedAt: noon}
 	byCSR, byToken := registration{kubeconfig: true}, registration{kubeconfig: true, account: &account{}}
-	first, err := r.fill(addonWith(), byCSR, &corev1.Secret{Data: map[string][]byte{"theirs": []byte("x")}},
+	first, err := r.fill(addonWith(), sideAgent, byCSR, &corev1.Secret{Data: map[string][]byte{"theirs": []byte("x")}},
 		credential{pair: pair})
 	require.NoError(t, err)
-	second, err := r.fill(addonWith(), byToken, first, credential{token: []byte("jwt"), issuedAt: noon.Add(time.Hour)})
+	second, err := r.fill(addonWith(), sideAgent, byToken, first, credential{token: []byte("jwt"), issuedAt: noon.Add(time.Hour)})
 	require.NoError(t, err)
 	assert.Equal(t, "jwt", string(second.Data["token"]))
 	assert.NotContains(t, second.Data, "tls.crt")
@@ -197,16 +197,16 @@ func TestFillChangesTheDriverInOneWrite(t *testing.T) {
 	assert.True(t, r.Server.DescribesToken(second.Data["kubeconfig"]))
 	assert.True(t, noon.Add(time.Hour).Equal(tokenOf(second).issuedAt))
 	assert.Equal(t, "x", string(second.Data["theirs"]))
-	again, err := r.fill(addonWith(), byToken, second, tokenOf(second))
+	again, err := r.fill(addonWith(), sideAgent, byToken, second, tokenOf(second))
 	require.NoError(t, err)
 	assert.Equal(t, second, again, "filled once, nothing is left to write")
-	third, err := r.fill(addonWith(), byCSR, second, credential{pair: pair})
+	third, err := r.fill(addonWith(), sideAgent, byCSR, second, credential{pair: pair})
 	require.NoError(t, err)
 	assert.NotContains(t, third.Data, "token")
 	assert.True(t, r.Server.Describes(third.Data["kubeconfig"]))
 
 	// The key "token" in the Secret of a custom signer is somebody else's.
-	own, err := r.fill(addonWith(), registration{}, &corev1.Secret{Data: map[string][]byte{"token": []byte("x")}},
+	own, err := r.fill(addonWith(), sideAgent, registration{}, &corev1.Secret{Data: map[string][]byte{"token": []byte("x")}},
 		credential{pair: pair})
 	require.NoError(t, err)
 	assert.Contains(t, own.Data, "token")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,11 +23,19 @@ import (
 
 // target is one object that is watched alone.
 type target struct {
-	side side
-	// lease tells whether it is a Lease; else it is a Namespace.
-	lease           bool
+	side            side
+	kind            targetKind
 	namespace, name string
 }
+
+// targetKind is the kind of a target. Of all but Leases, only the metadata is read.
+type targetKind string
+
+const (
+	kindLease     targetKind = "Lease"
+	kindNamespace targetKind = "Namespace"
+	kindSecret    targetKind = "Secret"
+)
 
 // sight is what is known of a target.
 type sight struct {
@@ -195,20 +204,20 @@ func (w *watcher) reflector(t target, g *glass) *cache.Reflector {
 }
 
 func (t target) emptyList() client.ObjectList {
-	if t.lease {
+	if t.kind == kindLease {
 		return &coordinationv1.LeaseList{}
 	}
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(t.kind) + "List"))
 	return list
 }
 
 // String names the target for people.
 func (t target) String() string {
-	if t.lease {
-		return fmt.Sprintf("lease %s/%s", t.namespace, t.name)
+	if t.namespace == "" {
+		return strings.ToLower(string(t.kind)) + " " + t.name
 	}
-	return "namespace " + t.name
+	return fmt.Sprintf("%s %s/%s", strings.ToLower(string(t.kind)), t.namespace, t.name)
 }
 
 // glass holds what was seen last of one target. It is the store that a reflector writes to.

@@ -73,7 +73,7 @@ func TestOnlyChangesThatMatterWakeAnAddon(t *testing.T) {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
 	}
 	fresh, fresher, stale := lease(noon.Add(-time.Minute)), lease(noon), lease(noon.Add(-time.Hour))
-	watched := target{lease: true, namespace: "ns", name: "hello"}
+	watched := target{kind: kindLease, namespace: "ns", name: "hello"}
 	tests := map[string]struct {
 		before, after client.Object
 		want          []string
@@ -90,7 +90,7 @@ func TestOnlyChangesThatMatterWakeAnAddon(t *testing.T) {
 			w := newWatcher(nil, "c1", r.leaseMatters, r.Clock)
 			w.queue = q
 			w.want("hello", watched)
-			w.want("other", target{lease: true, namespace: "ns", name: "other"})
+			w.want("other", target{kind: kindLease, namespace: "ns", name: "other"})
 			w.wake(watched, tc.before, tc.after)
 			assert.Equal(t, tc.want, q.names)
 		})
@@ -99,15 +99,15 @@ func TestOnlyChangesThatMatterWakeAnAddon(t *testing.T) {
 
 func TestWhatIsNotWantedAnyMoreIsNotKnown(t *testing.T) {
 	w := newWatcher(nil, "c1", nil, nil)
-	w.want("hello", target{name: "ns"})
+	w.want("hello", target{kind: kindNamespace, name: "ns"})
 	assert.Len(t, w.moved, 1)
 	<-w.moved
-	w.want("hello", target{name: "ns"})
+	w.want("hello", target{kind: kindNamespace, name: "ns"})
 	assert.Empty(t, w.moved, "the same again is no news")
 	w.want("hello")
 	assert.Len(t, w.moved, 1)
 	assert.Empty(t, w.wanted)
-	assert.Equal(t, sight{}, w.look(target{name: "ns"}))
+	assert.Equal(t, sight{}, w.look(target{kind: kindNamespace, name: "ns"}))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -83,9 +83,10 @@ func steady(f facts, p plan) plan {
 	return p
 }
 
-// silenced tells whether the hub has given the cluster up and has not got a heartbeat since.
+// silenced tells whether the hub has given the cluster up and has not got a heartbeat since. Both instants are by the
+// clock of the hub, which counts in whole seconds.
 func silenced(f facts) bool {
 	have := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	return have != nil && have.Status == metav1.ConditionUnknown && have.Reason == reasonLeaseStopped &&
-		!f.lastBeat.After(have.LastTransitionTime.Time)
+		f.lastBeat.Before(have.LastTransitionTime.Time)
 }

@@ -73,6 +73,10 @@ func TestDecide(t *testing.T) {
 		"with a clock out of step the heartbeat goes on and nothing is written": {
 			facts{cluster: clockOff, health: well()}, plan{heartbeat: 30 * time.Second},
 		},
+		"a heartbeat in the same second takes it back": {
+			facts{cluster: silencedByHub(), health: well(), lastBeat: noon.Add(-time.Hour)},
+			plan{heartbeat: 30 * time.Second, publish: true, availability: available, refresh: true},
+		},
 		"the hub's Unknown stands until a heartbeat gets through": {
 			facts{cluster: silencedByHub(), health: well(), lastBeat: noon.Add(-2 * time.Hour)},
 			plan{heartbeat: 30 * time.Second, publish: true, refresh: true, awaitBeat: true},
@@ -131,8 +135,14 @@ func TestConcludeKeepsWhatIsUnknown(t *testing.T) {
 	f.claims = []clusterv1.ManagedClusterClaim{}
 	f.resources = &resources{capacity: clusterv1.ResourceList{}, allocatable: clusterv1.ResourceList{}}
 	after = conclude(f, decide(f), nil)
-	assert.Empty(t, after.Status.Capacity, "a key that no node reports goes")
+	assert.Equal(t, cluster.Status.Capacity, after.Status.Capacity, "a resource of another writer stays")
 	assert.Empty(t, after.Status.ClusterClaims)
+
+	cluster.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "work-agent", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:capacity":{".":{},"f:cpu":{}}}}`)},
+	}}
+	after = conclude(f, decide(f), nil)
+	assert.Empty(t, after.Status.Capacity, "a resource of ours that no node reports goes")
 }
 
 func TestASecondPassChangesNothing(t *testing.T) {

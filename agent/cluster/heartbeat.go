@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -26,6 +28,8 @@ type Heartbeat struct {
 	want    time.Duration
 	cancel  context.CancelFunc
 	renewed time.Time
+	// stored is when the hub stored the last heartbeat, by its own clock; zero when it does not say.
+	stored  time.Time
 	failing bool
 	awaited bool
 	bell    bell
@@ -44,10 +48,14 @@ func (h *Heartbeat) Want(period time.Duration) {
 	}
 }
 
-// Renewed returns the time of the last heartbeat that the hub has stored, zero when there was none.
+// Renewed returns when the hub stored the last heartbeat, by the clock of the hub where it says so; zero when there was
+// none.
 func (h *Heartbeat) Renewed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.stored.IsZero() {
+		return h.stored
+	}
 	return h.renewed
 }
 
@@ -82,10 +90,34 @@ func (h *Heartbeat) send(ctx context.Context) error {
 	}
 	log.FromContext(ctx).WithName("heartbeat").Info("sending heartbeats", "period", period.String())
 	renewer := lease.Renewer{
-		Leases: h.Leases, Namespace: h.Cluster, Name: lease.ClusterLease, Duration: period, Clock: h.Clock,
+		Leases: storedLeases{Leases: h.Leases, note: h.note}, Namespace: h.Cluster, Name: lease.ClusterLease, Duration: period, Clock: h.Clock,
 		Report: func(at time.Time, err error) { h.report(ctx, at, err) },
 	}
 	return renewer.Run(ctx)
+}
+
+// note remembers when the hub stored a heartbeat.
+func (h *Heartbeat) note(at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stored = at
+}
+
+// storedLeases notes when the API server stored each heartbeat.
+type storedLeases struct {
+	lease.Leases
+	note func(at time.Time)
+}
+
+// Update implements lease.Leases.
+func (s storedLeases) Update(
+	ctx context.Context, l *coordinationv1.Lease, opts metav1.UpdateOptions,
+) (*coordinationv1.Lease, error) {
+	after, err := s.Leases.Update(ctx, l, opts)
+	if err == nil {
+		s.note(lease.StoredAt(after))
+	}
+	return after, err
 }
 
 // report remembers how a heartbeat went; the first and the last of a row of failures are logged, and the one that ends

@@ -18,6 +18,8 @@ import (
 type hubLeases struct {
 	away  atomic.Bool
 	beats atomic.Int64
+	// behind is by how much the clock of the agent is behind the hub's, which notes when it stores a heartbeat.
+	behind atomic.Int64
 }
 
 func (h *hubLeases) sent() int { return int(h.beats.Load()) }
@@ -44,6 +46,12 @@ func (h *hubLeases) Update(
 		return nil, errAway
 	}
 	h.beats.Add(1)
+	if behind := h.behind.Load(); behind > 0 {
+		at := metav1.NewTime(l.Spec.RenewTime.Add(time.Duration(behind)))
+		l.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)},
+		}}
+	}
 	return l, nil
 }
 
@@ -86,6 +94,27 @@ func TestHeartbeatFollowsWhatIsWanted(t *testing.T) {
 		before = hub.sent()
 		pass(time.Hour)
 		assert.Equal(t, before, hub.sent())
+
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+func TestAHeartbeatCountsByTheClockOfTheHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := &hubLeases{}
+		hub.behind.Store(int64(4 * time.Minute))
+		h := &Heartbeat{Leases: hub, Cluster: "c1"}
+		h.Want(time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.Start(ctx) }()
+		synctest.Wait()
+		// The hub gave the cluster up three minutes ahead of our clock, and has stored a heartbeat since.
+		f := facts{now: time.Now(), cluster: silencedByHub(), health: well(), lastBeat: h.Renewed()}
+		silenced := &f.cluster.Status.Conditions[len(f.cluster.Status.Conditions)-1]
+		silenced.LastTransitionTime = metav1.NewTime(time.Now().Add(3 * time.Minute))
+		assert.Equal(t, available, decide(f).availability)
 
 		cancel()
 		require.NoError(t, <-ended)

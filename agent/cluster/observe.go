@@ -30,7 +30,8 @@ type facts struct {
 	// nextLook is when the next pass is due whatever happens until then: the spoke is to be probed, its nodes are to be
 	// looked at again, or the period is over; zero when nothing asks for it.
 	nextLook time.Time
-	// lastBeat is the last heartbeat that the hub has stored, zero when there was none.
+	// lastBeat is when the hub stored the last heartbeat, by the clock of the hub where it says so; zero when there was
+	// none.
 	lastBeat time.Time
 	// resources are the sums over the nodes; nil when the nodes could not be read.
 	resources *resources

@@ -30,7 +30,8 @@ const debounce = 500 * time.Millisecond
 
 // Reconciler writes the status of the ManagedCluster of this agent and steers its heartbeat.
 type Reconciler struct {
-	// Hub is the hub; its cache watches the ManagedCluster named Cluster and needs to hold no other.
+	// Hub is the hub; its cache watches the ManagedCluster named Cluster, with the transform StripManagedCluster, and
+	// needs to hold no other.
 	Hub cluster.Cluster
 	// Spoke is the managed cluster; its cache watches Nodes, with the transform StripNode. What else is read there
 	// (claims, namespaces) the reconciler watches itself.
@@ -137,7 +138,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return outcome.Settle(f.now)
 	}
 	after := conclude(f, p, results)
-	written, err := reconcile.PatchStatus(ctx, r.Hub.GetClient(), f.cluster, after)
+	hub := client.WithFieldOwner(r.Hub.GetClient(), fieldManager)
+	written, err := reconcile.PatchStatus(ctx, hub, f.cluster, after)
 	if written && err == nil {
 		r.tell(ctx, f.cluster, after, f.now)
 	}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -90,12 +89,9 @@ func refresh(status *clusterv1.ManagedClusterStatus, f facts) {
 		status.Version.Kubernetes = f.health.version
 	}
 	if f.resources != nil {
-		if !equality.Semantic.DeepEqual(status.Capacity, f.resources.capacity) {
-			status.Capacity = f.resources.capacity
-		}
-		if !equality.Semantic.DeepEqual(status.Allocatable, f.resources.allocatable) {
-			status.Allocatable = f.resources.allocatable
-		}
+		own := ownedBy(f.cluster)
+		status.Capacity = merge(status.Capacity, f.resources.capacity, own.capacity)
+		status.Allocatable = merge(status.Allocatable, f.resources.allocatable, own.allocatable)
 	}
 	if f.claims != nil && !slices.Equal(status.ClusterClaims, f.claims) {
 		status.ClusterClaims = f.claims

@@ -77,11 +77,15 @@ func Identify(
 	ctx context.Context, c client.Client, key types.NamespacedName, flags csr.Identity,
 ) (csr.Identity, error) {
 	var found []*corev1.Secret
-	pendingName := csr.PendingName(csr.ForCluster("", ""))
-	for _, name := range []string{key.Name, pendingName} {
+	nobody := csr.ForCluster("", "")
+	pendingName, formerName := csr.PendingName(nobody, key.Name), csr.PendingName(nobody, "")
+	for _, name := range []string{key.Name, pendingName, formerName} {
 		secret, err := readSecret(ctx, c, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		if err != nil {
 			return csr.Identity{}, fmt.Errorf("looking for the names of a former agent: %w", err)
+		}
+		if name == formerName && name != pendingName && !csr.IsFormer(secret) {
+			continue // the pending key of another agent in this namespace
 		}
 		found = append(found, secret)
 	}
@@ -93,29 +97,31 @@ func Identify(
 	if id.Cluster != draw.Cluster && id.Agent != draw.Agent {
 		return id, nil
 	}
-	if err := remember(ctx, c, key.Namespace, pendingName, found[1], id); err != nil {
+	if err := remember(ctx, c, key, pendingName, found[1], id); err != nil {
 		return csr.Identity{}, fmt.Errorf("writing down the drawn names: %w", err)
 	}
 	return id, nil
 }
 
 func remember(
-	ctx context.Context, c client.Client, namespace, name string, seen *corev1.Secret, id csr.Identity,
+	ctx context.Context, c client.Client, key types.NamespacedName, name string, seen *corev1.Secret, id csr.Identity,
 ) error {
 	want := csr.ForCluster(id.Cluster, id.Agent)
 	data := map[string][]byte{csr.KeyClusterName: []byte(id.Cluster), csr.KeyAgentName: []byte(id.Agent)}
 	if seen == nil {
-		return c.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: csr.PendingLabels(want)},
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: csr.PendingLabels(want)},
 			Data:       data,
-		})
+		}
+		csr.MarkAgent(secret, key.Namespace, key.Name)
+		return c.Create(ctx, secret)
 	}
 	secret := seen.DeepCopy()
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
 	}
-	for key, value := range data {
-		secret.Data[key] = value
+	for name, value := range data {
+		secret.Data[name] = value
 	}
 	return c.Update(ctx, secret)
 }

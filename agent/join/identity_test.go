@@ -101,6 +101,31 @@ func TestADrawnNameJoinsAPendingKeyWithoutHarm(t *testing.T) {
 	assert.Equal(t, []byte(id.Agent), secret.Data["agent-name"])
 }
 
+func TestTwoAgentsOfOneNamespaceDrawDifferentNames(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	other := types.NamespacedName{Namespace: hubSecret.Namespace, Name: "other"}
+	first, err := Identify(t.Context(), c, hubSecret, csr.Identity{})
+	require.NoError(t, err)
+	second, err := Identify(t.Context(), c, other, csr.Identity{})
+	require.NoError(t, err)
+	assert.NotEqual(t, first, second)
+	for key, want := range map[types.NamespacedName]csr.Identity{hubSecret: first, other: second} {
+		again, err := Identify(t.Context(), c, key, csr.Identity{})
+		require.NoError(t, err)
+		assert.Equal(t, want, again, "and each keeps its own")
+	}
+}
+
+func TestNamesThatAnEarlierVersionDrewAreKept(t *testing.T) {
+	c := fake.NewClientBuilder().WithObjects(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "agent", Name: names.SecretHub + "-pending"},
+		Data:       map[string][]byte{"cluster-name": []byte("c1"), "agent-name": []byte("a1")},
+	}).Build()
+	id, err := Identify(t.Context(), c, types.NamespacedName{Namespace: "agent", Name: "other"}, csr.Identity{})
+	require.NoError(t, err)
+	assert.Equal(t, csr.Identity{Cluster: "c1", Agent: "a1"}, id)
+}
+
 func TestParseBootstrapNamesItsSource(t *testing.T) {
 	_, err := ParseBootstrap([]byte("current-context: x\n"), "/bootstrap/kubeconfig")
 	require.EqualError(t, err,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -134,8 +135,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // ownSecret tells whether a Secret is the credential or its pending key.
 func (r *Reconciler) ownSecret(o client.Object) bool {
-	return o.GetNamespace() == r.Namespace &&
-		(o.GetName() == r.key().Name || o.GetName() == csr.PendingName(r.request()))
+	own := []string{r.key().Name, csr.PendingName(r.request(), r.SecretName), csr.PendingName(r.request(), "")}
+	return o.GetNamespace() == r.Namespace && slices.Contains(own, o.GetName())
 }
 
 // key names the Secret that keeps the credential.
@@ -179,7 +180,7 @@ func (r *Reconciler) issuer() csr.Issuer {
 	return csr.Issuer{
 		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(),
 		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
-		Namespace: r.Namespace, HubName: r.Server.Name(), User: user,
+		Namespace: r.Namespace, Secret: r.SecretName, HubName: r.Server.Name(), User: user,
 	}
 }
 

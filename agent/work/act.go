@@ -34,12 +34,15 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	tasks := r.tasks(f)
 	asked := r.guard.authorize(ctx, f, tasks)
 	if err := r.ensureApplied(ctx, f, tasks); err != nil {
-		return reconcile.FromError(err)
+		return r.publishUnlisted(ctx, f, err)
 	}
 	results, outcome := r.applyAll(ctx, f, tasks, asked)
 	r.forgetUnserved(f, tasks)
 	unwanted := stale(f.manifests, tracked(f.applied))
-	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, unwanted, f.spares)
+	ready, unsure := prunable(f.manifests, results, unwanted)
+	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, ready,
+		exempt{orphaned: f.spares, applied: appliedUIDs(results)})
+	left.pending = append(left.pending, unsure...)
 	outcome = outcome.And(reconcile.FromError(left.err)).And(reconcile.DoneUntil(left.wake))
 	r.announce(f, tasks, &left)
 	list := track(f.manifests, results, f.applied.Status.AppliedResources, left.pending)
@@ -49,9 +52,29 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 		r.claim(f) // what went needs no watch any more
 	}
 	status := conclude(f.work, f.manifests, results, f.now)
-	outcome = outcome.And(thawing(f.work, tasks, status, f.now))
+	before := f.work
 	outcome = outcome.And(r.publishStatus(ctx, f, status))
+	if f.work != before {
+		// Until the hub has the status, the next pass finds the same manifests frozen as this one.
+		outcome = outcome.And(thawing(before, tasks, status, f.now))
+	}
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
+}
+
+// publishUnlisted ends a pass that could not write down which objects it was about to make, without which it makes none.
+// The work says so where somebody has to help.
+func (r *Reconciler) publishUnlisted(ctx context.Context, f *facts, err error) reconcile.Outcome {
+	applied, lasting := unlistedCondition(err)
+	outcome := reconcile.Done()
+	if !lasting {
+		outcome = reconcile.FromError(err)
+	}
+	if applied == nil {
+		return outcome
+	}
+	status := *f.work.Status.DeepCopy()
+	setAt(&status.Conditions, *applied, f.work.Generation, f.now)
+	return outcome.And(r.publishStatus(ctx, f, status))
 }
 
 // ensureFinalizer puts our finalizer on the work, without which nothing is applied.
@@ -189,9 +212,13 @@ func (r *Reconciler) ensureApplied(ctx context.Context, f *facts, tasks []task) 
 
 // createApplied makes the AppliedManifestWork of the work, with the intent.
 func (r *Reconciler) createApplied(ctx context.Context, f *facts, tasks []task) error {
+	name := appliedName(r.HubHash, f.work.Name)
+	if wrong := nameFailure(f.work.Name, name); wrong != nil {
+		return wrong
+	}
 	applied := &workv1.AppliedManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       appliedName(r.HubHash, f.work.Name),
+			Name:       name,
 			Finalizers: []string{names.FinalizerAppliedManifestWork},
 		},
 		Spec: r.appliedSpec(f),
@@ -214,7 +241,9 @@ func (r *Reconciler) createApplied(ctx context.Context, f *facts, tasks []task) 
 		return fmt.Errorf("creating the AppliedManifestWork: %w", err)
 	}
 	r.wroteApplied(f, applied)
-	r.memory.change(f.holder, func(k *recall) { k.fresh = applied.UID })
+	if len(f.work.Status.Conditions) == 0 {
+		r.memory.change(f.holder, func(k *recall) { k.fresh = applied.UID })
+	}
 	return nil
 }
 
@@ -265,8 +294,13 @@ func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task, asked
 		group.SetLimit(width)
 		for _, i := range order[:end] {
 			group.Go(func() error {
-				r.guard.dare(ctx, asked, &tasks[i])
-				results[i] = r.applyOne(ctx, f.holder, &tasks[i])
+				t := &tasks[i]
+				if fault := contain(ctx, t.id().String(), func() {
+					r.guard.dare(ctx, asked, t)
+					results[i] = r.applyOne(ctx, f.holder, t)
+				}); fault != nil {
+					results[i] = r.broken(f.holder, t, fault)
+				}
 				return nil
 			})
 		}
@@ -305,7 +339,7 @@ func (r *Reconciler) applyOne(ctx context.Context, h holder, t *task) result {
 		r.ledger.note(h, t.id(), rec)
 	}
 	if t.denied != nil {
-		res.err, res.lasting = t.denied.err, res.readErr == nil
+		res.err, res.lasting = t.denied.err, res.lasting || res.readErr == nil
 	}
 	return res
 }
@@ -362,6 +396,7 @@ func (r *Reconciler) narrowIntent(ctx context.Context, f *facts, pending []workv
 // pass only so long, and the passes after that not at all for a while: the spoke comes first.
 func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) reconcile.Outcome {
 	if equality.Semantic.DeepEqual(f.work.Status, status) {
+		r.memory.change(f.holder, func(k *recall) { k.fresh = "" })
 		return reconcile.Done()
 	}
 	if silent := r.memory.of(f.holder).silent; f.now.Before(silent) {

@@ -20,6 +20,8 @@ const (
 	feedbackPause = 250 * time.Millisecond
 	// recheckPause is how long an object that cannot be watched is believed to be as it was, at least.
 	recheckPause = 5 * time.Minute
+	// firstRetry is how long after its first refusal by the API server a manifest is tried again.
+	firstRetry = 100 * time.Millisecond
 )
 
 // task is one manifest to apply, with all that is known of its object.
@@ -46,6 +48,9 @@ type task struct {
 	dared  bool
 	// trial is set when the object hands out rights in the name of an executor, which then tries each write first.
 	trial *trial
+	// mayDelete asks whether the executor of the work may delete the object, for a task whose verbs lack that; the error
+	// says why it may not. It is nil when there is nothing to ask.
+	mayDelete func(context.Context) error
 	// recheck is when an object that cannot be watched, or the rights of the executor, are looked at again.
 	recheck time.Time
 	now     time.Time
@@ -90,10 +95,13 @@ type applier struct {
 }
 
 // holds tells whether the record of the task holds without any request.
-func (t *task) holds() bool { return t.granted() && t.prior.reads == t.reads && t.heard == newsNone }
+func (t *task) holds() bool { return t.answered() && t.prior.reads == t.reads && t.heard == newsNone }
+
+// answered reports whether the record is about this very manifest: it was applied, or failed for good.
+func (t *task) answered() bool { return t.prior.wish == t.wish && t.prior.owner == t.owner.UID }
 
 // granted tells whether the object was as this very manifest wants when it was last looked at.
-func (t *task) granted() bool { return t.prior.wish == t.wish && t.prior.owner == t.owner.UID }
+func (t *task) granted() bool { return t.answered() && t.prior.failure == nil }
 
 // writes tells whether applying the manifest may make an object.
 func (t *task) writes() bool {
@@ -121,7 +129,7 @@ func (a *applier) apply(ctx context.Context, t *task) (result, record, bool) {
 			return res, record{}, false
 		}
 	}
-	if t.heard == newsChanged && t.granted() {
+	if t.heard == newsChanged && t.answered() {
 		left, until, ok := t.prior.looks.spend(t.now)
 		if !ok {
 			res := recorded(t)
@@ -138,7 +146,7 @@ func (a *applier) apply(ctx context.Context, t *task) (result, record, bool) {
 		return res, record{}, false
 	}
 	var unreadable unreadableError
-	if errors.As(err, &unreadable) {
+	if errors.As(err, &unreadable) && (!isRefusal(unreadable.read) || lastingFailure(err) == nil) {
 		return result{err: err, presence: presenceUnknown, readErr: unreadable.read}, record{}, false
 	}
 	t.prior, t.heard = a.record(ctx, t, live, err), newsNone
@@ -158,9 +166,12 @@ func recorded(t *task) result {
 			values: t.prior.values, valuesErr: t.prior.valuesErr, rulings: t.prior.rulings,
 		}
 	}
-	res.behind = t.frozen && t.prior.behind
+	res.behind = t.frozen && t.prior.behind && t.prior.unread == nil
 	if t.prior.failure != nil {
 		res.err, res.lasting, res.wake = t.prior.failure, true, t.retryAt()
+	}
+	if t.prior.unread != nil {
+		res.presence, res.readErr = presenceUnknown, t.prior.unread
 	}
 	return res
 }
@@ -169,8 +180,18 @@ func recorded(t *task) result {
 func (a *applier) record(ctx context.Context, t *task, live *unstructured.Unstructured, err error) record {
 	rec := record{base: t.prior.base, checked: t.now, repairs: t.prior.repairs, looks: t.prior.looks}
 	rec.behind = t.frozen && t.fallenBehind(live)
-	if errors.As(err, &rec.failure) || err == nil {
+	if rec.failure = lastingFailure(err); rec.failure != nil || err == nil {
 		rec.wish, rec.owner, rec.reads = t.wish, t.owner.UID, t.reads
+	}
+	if isRefusal(err) {
+		rec.refused = t.now
+		if t.answered() && !t.prior.refused.IsZero() {
+			rec.refused = t.prior.refused
+		}
+	}
+	var unreadable unreadableError
+	if errors.As(err, &unreadable) {
+		rec.unread = unreadable.read
 	}
 	if live == nil {
 		return rec
@@ -192,7 +213,7 @@ func (a *applier) settle(ctx context.Context, t *task) (*unstructured.Unstructur
 	if err != nil {
 		return nil, unreadableError{read: err}
 	}
-	if t.granted() && t.prior.failure == nil && (t.heard == newsStatus || t.heard == newsNone) {
+	if t.granted() && (t.heard == newsStatus || t.heard == newsNone) {
 		live, err := a.spoke.get(ctx, t.resource, t.id())
 		if err != nil {
 			return nil, unreadableError{read: err}

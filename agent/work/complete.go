@@ -44,7 +44,7 @@ func completed(state *workv1.ManifestCondition) bool {
 // freeze gives a frozen manifest, of whose object there is news, another wish than it has when it thaws, so that it is
 // applied then. As long as there is none the object is as the manifest says, frozen or not.
 func (t *task) freeze() {
-	if !t.frozen || t.holds() {
+	if !t.frozen || (t.granted() && t.holds()) {
 		return
 	}
 	t.mark(func(w *wish) { w.frozen = true })
@@ -53,7 +53,7 @@ func (t *task) freeze() {
 // fallenBehind tells whether an object that is frozen does not say what its manifest says, as far as that is not known
 // from the status.
 func (t *task) fallenBehind(live *unstructured.Unstructured) bool {
-	if t.current || t.prior.wish == t.wish {
+	if t.current || (t.prior.wish == t.wish && t.prior.failure == nil) {
 		return t.prior.behind
 	}
 	desired, err := t.desired()

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,9 +51,12 @@ const (
 
 // judge decides about an entry whose live object was read; live is nil when there is none. An entry without UID is an
 // intent: there the owner reference alone says that the object is ours. spared tells that the work orphans the object,
-// which no pass may have done yet.
-func judge(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav1.Object, spared bool) verdict {
-	if live == nil {
+// which no pass may have done yet. applied are the objects of the manifests of this pass: the API server may serve one
+// object under two groups, and the entry of the one does not delete what the other one wants.
+func judge(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav1.Object, spared bool,
+	applied map[types.UID]bool,
+) verdict {
+	if live == nil || applied[live.GetUID()] {
 		return verdictForget
 	}
 	ours, others := owners(live, owner)
@@ -73,9 +77,18 @@ func judge(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav
 type drainer struct {
 	spoke  spoke
 	ledger *ledger
+	mapper meta.RESTMapper
 	counts *counters
 	// patience is how long an object that does not go holds up the ranks after its own.
 	patience time.Duration
+}
+
+// exempt says which objects are not deleted.
+type exempt struct {
+	// orphaned reports whether an object only loses its owner.
+	orphaned func(identity) bool
+	// applied are the objects that manifests mean; their entries are forgotten.
+	applied map[types.UID]bool
 }
 
 // drained says what is left after deleting.
@@ -119,9 +132,9 @@ func (l *drained) holdsUntil(patience time.Duration) time.Time {
 // and returns what is not gone yet. The holder must have claimed them. They go rank by rank in the reverse of the order
 // in which they were applied, those of one rank at once. A rank begins when the one before it is gone; one that does
 // not go holds up the others for the patience, so that an object with a finalizer that nobody removes does not keep
-// what has nothing to do with it for ever. What spared says of stays and only loses its owner.
+// what has nothing to do with it for ever. What is exempt stays.
 func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time.Time,
-	entries []workv1.AppliedManifestResourceMeta, spared func(identity) bool,
+	entries []workv1.AppliedManifestResourceMeta, not exempt,
 ) drained {
 	var left drained
 	queue := deletionOrder(entries)
@@ -132,7 +145,7 @@ func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time
 			break
 		}
 		end := rankEnd(queue)
-		d.drainRank(ctx, h, owner, now, queue[:end], spared, &left)
+		d.drainRank(ctx, h, owner, now, queue[:end], not, &left)
 		queue = queue[end:]
 	}
 	for _, held := range left.held {
@@ -148,14 +161,21 @@ func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time
 
 // drainRank tells the objects of one rank to go, several at a time, and adds what is not gone to left.
 func (d *drainer) drainRank(ctx context.Context, h holder, owner types.UID, now time.Time,
-	rank []workv1.AppliedManifestResourceMeta, spared func(identity) bool, left *drained,
+	rank []workv1.AppliedManifestResourceMeta, not exempt, left *drained,
 ) {
 	var mu sync.Mutex
 	group := errgroup.Group{}
 	group.SetLimit(width)
 	for _, entry := range rank {
 		group.Go(func() error {
-			rec, pending, err := d.dismiss(ctx, h, owner, now, entry, spared(entryIdentity(entry)))
+			var rec record
+			pending, err := true, error(nil)
+			if fault := contain(ctx, entryIdentity(entry).String(), func() {
+				rec, pending, err = d.dismiss(ctx, h, owner, now, entry, not)
+			}); fault != nil {
+				rec, _ = d.ledger.look(h, entryIdentity(entry))
+				err = fault
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -193,22 +213,43 @@ func tellable(err error) string {
 	if errors.As(err, &status) && status.Status().Message != "" {
 		return status.Status().Message
 	}
+	if fault := (*failure)(nil); errors.As(err, &fault) {
+		return fault.message
+	}
 	return "the API server did not answer"
 }
 
-// dismiss makes one object go, with as few requests as its record allows, and tells whether its entry must stay.
+// dismiss makes one object go, and reports whether its entry must stay. Where the version of the entry is not served any
+// more, the object is spoken of in one that is.
 func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now time.Time,
-	entry workv1.AppliedManifestResourceMeta, spared bool,
+	entry workv1.AppliedManifestResourceMeta, not exempt,
+) (record, bool, error) {
+	rec, pending, err := d.dismissAt(ctx, h, owner, now, entry, not)
+	if !kindGone(err) {
+		return rec, pending, err
+	}
+	version, err := d.servedVersion(ctx, entryResource(entry))
+	if err != nil || version == "" {
+		return rec, err != nil, err
+	}
+	entry.Version = version
+	return d.dismissAt(ctx, h, owner, now, entry, not)
+}
+
+// dismissAt is dismiss in the version of the entry, with as few requests as the record of the object allows.
+func (d *drainer) dismissAt(ctx context.Context, h holder, owner types.UID, now time.Time,
+	entry workv1.AppliedManifestResourceMeta, not exempt,
 ) (record, bool, error) {
 	id, resource := entryIdentity(entry), entryResource(entry)
+	spared := not.orphaned(id)
 	rec, heard := d.ledger.look(h, id)
-	if heard == newsGone {
+	if heard == newsGone || not.applied[types.UID(entry.UID)] {
 		return rec, false, nil
 	}
 	if rec.deleting && heard == newsNone && now.Before(rec.look) {
 		return rec, true, nil
 	}
-	if heard == newsNone && !rec.deleting && rec.sole && rec.exists && !spared &&
+	if heard == newsNone && !rec.deleting && rec.sole && rec.exists && !spared && !not.applied[rec.uid] &&
 		(entry.UID == "" || entry.UID == string(rec.uid)) {
 		gone, err := d.spoke.retire(ctx, resource, id, rec.uid, rec.version)
 		if !apierrors.IsConflict(err) {
@@ -226,13 +267,13 @@ func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now ti
 		base: rec.base, checked: now, exists: true, version: live.GetResourceVersion(), uid: live.GetUID(),
 		generation: live.GetGeneration(), meta: fingerprint(live), since: rec.since, because: rec.because,
 	}
-	switch judge(entry, owner, live, spared) {
+	switch judge(entry, owner, live, spared, not.applied) {
 	case verdictDisown:
 		return rec, false, d.disown(ctx, entry, owner, live)
 	case verdictWait:
 		rec.deleting, rec.blockers, rec.because = true, live.GetFinalizers(), remaining(live)
 		rec.since = live.GetDeletionTimestamp().Time
-		rec.look = nextLook(rec.since, now)
+		rec.look = nextLook(rec.since, graceOf(live), now)
 		d.ledger.note(h, id, rec)
 		return rec, true, nil
 	case verdictDelete:
@@ -252,7 +293,7 @@ func (d *drainer) disown(ctx context.Context, entry workv1.AppliedManifestResour
 		return ref.UID == owner
 	})
 	_, err := d.spoke.setOwners(ctx, entryResource(entry), entryIdentity(entry), live, others)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && (!apierrors.IsNotFound(err) || kindGone(err)) {
 		return fmt.Errorf("taking the owner reference from %s: %w", entryIdentity(entry), err)
 	}
 	return nil
@@ -262,6 +303,8 @@ func (d *drainer) disown(ctx context.Context, entry workv1.AppliedManifestResour
 func (d *drainer) dismissed(h holder, id identity, rec record, now time.Time, answer departure, err error,
 ) (record, bool, error) {
 	switch {
+	case kindGone(err):
+		return rec, true, err
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return rec, false, nil
 	case err != nil:
@@ -279,7 +322,7 @@ func (d *drainer) dismissed(h holder, id identity, rec record, now time.Time, an
 	if !answer.since.IsZero() {
 		rec.since = answer.since
 	}
-	rec.look = now.Add(firstLook)
+	rec.look = nextLook(rec.since, answer.grace, now)
 	d.ledger.note(h, id, rec)
 	return rec, true, nil
 }
@@ -311,8 +354,21 @@ func remaining(live *unstructured.Unstructured) string {
 	return ""
 }
 
-// nextLook is when an object that has been going since the given instant is looked at again without an event.
-func nextLook(since, now time.Time) time.Time {
+// graceOf is how long an object that is going may take by itself, such as the grace period of a Pod.
+func graceOf(live metav1.Object) time.Duration {
+	if seconds := live.GetDeletionGracePeriodSeconds(); seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return 0
+}
+
+// nextLook is when an object that has been going since the given instant is looked at again without an event. The
+// deletion timestamp of one with a grace is the end of that: it goes no later, and if it goes before, a watch says so.
+// The grace bounds the wait where the clock of the API server differs from ours.
+func nextLook(since time.Time, grace time.Duration, now time.Time) time.Time {
 	pause := min(max(lookGrowth*now.Sub(since), firstLook), lastLook)
+	if left := min(since.Sub(now), grace); left > pause {
+		pause = min(left, lastLook)
+	}
 	return now.Add(pause)
 }

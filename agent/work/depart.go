@@ -29,8 +29,9 @@ func requestsTo(config *rest.Config, client *http.Client) (rest.Interface, error
 type departure struct {
 	// gone tells that nothing is left of it; otherwise it goes when its finalizers and its grace let it.
 	gone bool
-	// since is its deletion timestamp, zero when the answer has none.
+	// since is its deletion timestamp, zero when the answer has none; grace is how long after the request that is.
 	since time.Time
+	grace time.Duration
 	// finalizers are those that hold it.
 	finalizers []string
 	// answer is the body of the answer.
@@ -82,13 +83,17 @@ func departed(answer []byte) departure {
 		Metadata   struct {
 			UID               types.UID    `json:"uid"`
 			DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+			GracePeriod       int64        `json:"deletionGracePeriodSeconds"`
 			Finalizers        []string     `json:"finalizers"`
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(answer, &said) != nil {
 		return departure{answer: answer}
 	}
-	d := departure{finalizers: said.Metadata.Finalizers, answer: answer}
+	d := departure{
+		finalizers: said.Metadata.Finalizers, answer: answer,
+		grace: time.Duration(said.Metadata.GracePeriod) * time.Second,
+	}
 	if said.Metadata.DeletionTimestamp != nil {
 		d.since = said.Metadata.DeletionTimestamp.Time
 	}

@@ -156,7 +156,7 @@ func (h *herald) send(ctx context.Context, l letter) {
 	case ctx.Err() != nil, apierrors.IsNotFound(err) && l.event == nil:
 	default:
 		h.counts.event(l.reason, eventRefused)
-		log.FromContext(ctx).Info("cannot tell an event on the hub", "event", l.reason, "error", err.Error())
+		log.FromContext(ctx).Info("cannot tell an event on the hub", "event", l.reason, "error", err)
 	}
 }
 

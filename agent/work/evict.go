@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,7 +78,7 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	return e.proceed(ctx, f, managed).Settle(f.now)
+	return e.proceed(ctx, f, managed).SettleIn(e.queues.applied, req, f.now)
 }
 
 // checkEvictionLag compares the cache with the last writes of the evictor.
@@ -101,16 +99,7 @@ func (e *evictor) hasWork(ctx context.Context, hub client.Reader, applied *workv
 	if applied.Name != appliedName(e.HubHash, applied.Spec.ManifestWorkName) {
 		return false, nil
 	}
-	work := &workv1.ManifestWork{}
-	key := types.NamespacedName{Namespace: e.Cluster, Name: applied.Spec.ManifestWorkName}
-	err := hub.Get(ctx, key, work)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading the ManifestWork %s: %w", key.Name, err)
-	}
-	return true, nil
+	return e.onHub(ctx, hub, applied.Spec.ManifestWorkName)
 }
 
 // proceed does what the stage wants.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
@@ -112,8 +113,13 @@ func (g *guard) ask(ctx context.Context, q *inquiry, tasks []*task) {
 		answers[i] = make([]answer, len(verbs))
 		for j, verb := range verbs {
 			group.Go(func() error {
-				allowed, err := g.access.allowed(ctx, q.who, t, verb)
-				answers[i][j] = answer{verb: verb, allowed: allowed, err: err}
+				said := &answers[i][j]
+				said.verb = verb
+				if fault := contain(ctx, t.id().String(), func() {
+					said.allowed, said.err = g.access.allowed(ctx, q.who, t, verb)
+				}); fault != nil {
+					said.err = fault
+				}
 				return nil
 			})
 		}
@@ -140,7 +146,13 @@ func (g *guard) settle(t *task, c clearance) {
 // dare checks, right before it is applied, that a manifest hands out no rights which its executor lacks. That says
 // nothing about the object, which may be another one than the manifest: each write to it is tried besides.
 func (g *guard) dare(ctx context.Context, q *inquiry, t *task) {
-	if q == nil || t.err != nil || t.denied != nil || !t.grantsRights() {
+	if q == nil || t.err != nil || t.denied != nil {
+		return
+	}
+	if !slices.Contains(t.verbs(), "delete") {
+		t.mayDelete = func(ctx context.Context) error { return g.mayDelete(ctx, q.who, t) }
+	}
+	if !t.grantsRights() {
 		return
 	}
 	posing, err := g.access.as(q.who)
@@ -166,6 +178,19 @@ func (g *guard) dare(ctx context.Context, q *inquiry, t *task) {
 	default:
 		_ = g.deny(q, t, fmt.Sprintf("%s may not hand out rights that it does not have", q.who))
 	}
+}
+
+// mayDelete asks whether the executor may delete the object of a task, and returns why it may not. An executor needs
+// that for an object which is not deleted with its work only when it has to be made anew.
+func (g *guard) mayDelete(ctx context.Context, who executor, t *task) error {
+	allowed, err := g.access.allowed(ctx, who, t, "delete")
+	if err != nil {
+		return err
+	}
+	if !allowed {
+		return denied(t, "", fmt.Sprintf("it cannot be changed in place, and to make it anew %s lacks delete", who))
+	}
+	return nil
 }
 
 // deny refuses a task because its executor may not hand out what it would, and returns the refusal.

@@ -3,7 +3,7 @@ package work
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
+	"strings"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,56 +50,12 @@ const DefaultMaxJSONRawLength = 1024
 // maxJSONRaw is the longest raw JSON value that the API takes, in characters.
 const maxJSONRaw = 1024
 
-// paths evaluates the JSON paths of feedback rules and compiles each of them once. It is safe for several passes at a
-// time.
+// paths reads values for feedback rules. It is safe for several passes at a time.
 type paths struct {
 	// raw makes lists, maps, fractions and several results raw JSON instead of errors and the first result, up to maxRaw
 	// bytes (gate RawFeedbackJsonString).
 	raw    bool
 	maxRaw int
-
-	mu       sync.Mutex
-	compiled map[string]compiledPath
-}
-
-// find returns the results of a path in an object, in an order that does not change by itself.
-func (p *paths) find(path string, object map[string]any) (found []any, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// The evaluator is not ours, the path is anybody's: one bad rule must not take the agent down.
-	defer func() {
-		if fault := recover(); fault != nil {
-			found, err = nil, fmt.Errorf("the JSON path %q cannot be evaluated: %v", path, fault)
-		}
-	}()
-	compiled, known := p.compiled[path]
-	if !known {
-		if compiled, err = compilePath(path); err != nil {
-			return nil, err
-		}
-		if p.compiled == nil || len(p.compiled) >= maxPaths {
-			p.compiled = map[string]compiledPath{}
-		}
-		p.compiled[path] = compiled
-	}
-	results, err := compiled.program.FindResults(object)
-	if err != nil {
-		return nil, fmt.Errorf("the JSON path %q cannot be evaluated: %w", path, err)
-	}
-	if len(results) == 0 {
-		return nil, nil
-	}
-	for _, result := range results[0] {
-		if !result.IsValid() || !result.CanInterface() {
-			found = append(found, nil)
-			continue
-		}
-		found = append(found, result.Interface())
-	}
-	if len(found) > 1 && meetsMap(compiled.root, object) {
-		sortByText(found)
-	}
-	return found, nil
 }
 
 // readFeedback evaluates the feedback rules on a live object. Values that could be read are returned along with the
@@ -153,12 +109,16 @@ func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.F
 
 // value reads one value; nil when the object has none there.
 func (p *paths) value(object *unstructured.Unstructured, path string) (*workv1.FieldValue, error) {
-	found, err := p.find(path, object.Object)
+	parsed, err := parsePath(path)
+	if err != nil {
+		return nil, err
+	}
+	found, err := parsed.find(object.Object)
 	switch {
 	case err != nil || len(found) == 0:
 		return nil, err
 	case p.raw && len(found) > 1:
-		return p.rawValue(found)
+		return p.rawList(found)
 	}
 	switch found := found[0].(type) {
 	case nil:
@@ -182,7 +142,34 @@ func (p *paths) rawValue(found any) (*workv1.FieldValue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", shapeOf(found), err)
 	}
-	raw := string(text)
+	return p.rawText(string(text))
+}
+
+// rawList is a list of values as compact JSON with sorted keys. Each of the values may be most of the object, so not
+// more of them are encoded than may be reported.
+func (p *paths) rawList(found []any) (*workv1.FieldValue, error) {
+	limit := min(p.maxRaw, utf8.UTFMax*maxJSONRaw)
+	var list strings.Builder
+	list.WriteByte('[')
+	for i, value := range found {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", shapeOf(value), err)
+		}
+		if i > 0 {
+			list.WriteByte(',')
+		}
+		list.Write(text)
+		if list.Len() > limit {
+			return nil, fmt.Errorf("the raw JSON of %d values has more bytes than the limit of %d", len(found), limit)
+		}
+	}
+	list.WriteByte(']')
+	return p.rawText(list.String())
+}
+
+// rawText is raw JSON as a value, unless it is too long.
+func (p *paths) rawText(raw string) (*workv1.FieldValue, error) {
 	switch {
 	case len(raw) > p.maxRaw:
 		return nil, fmt.Errorf("the raw JSON has %d bytes, more than the limit of %d", len(raw), p.maxRaw)

@@ -68,25 +68,21 @@ func TestReadFeedback(t *testing.T) {
 		"a null is left out": {
 			"{apiVersion: v1, kind: X, a: null}", []workv1.FeedbackRule{path("a", ".a")}, nil, "",
 		},
-		"a path that could find too much": {
-			deployment, []workv1.FeedbackRule{path("a", "..a..b..c", "b", "..status.replicas")},
-			[]workv1.FeedbackValue{integer("b", 2)}, "too many '..'",
-		},
 		"a loop": {
-			deployment, []workv1.FeedbackRule{path("a", "range .status.conditions[*]")}, nil, "has a range or an end",
+			deployment, []workv1.FeedbackRule{path("a", "range .status.conditions[*]")}, nil, "range or an end is not supported",
 		},
-		"the first of a map has the least text": {
+		"several paths in one": {
+			deployment, []workv1.FeedbackRule{path("a", ".status}{.spec")}, nil, "more than one path",
+		},
+		"the first of a map has the least key": {
 			`{apiVersion: v1, kind: X, data: {e: zz, d: mm, c: kk, b: aa, a: zzz}}`,
 			[]workv1.FeedbackRule{path("a", ".data.*", "b", "..d")},
-			[]workv1.FeedbackValue{text("a", "aa"), text("b", "mm")}, "",
+			[]workv1.FeedbackValue{text("a", "zzz"), text("b", "mm")}, "",
 		},
 		"the first of a list is the first of the list": {
 			`{apiVersion: v1, kind: X, items: [{n: 1}, {list: [{v: z}, {v: b}]}, {list: [{v: a}]}]}`,
 			[]workv1.FeedbackRule{path("a", ".items[*].list[*].v", "b", `.items[1].list[?(@.v!="x")].v`)},
 			[]workv1.FeedbackValue{text("a", "z"), text("b", "z")}, "",
-		},
-		"a union of unions": {
-			deployment, []workv1.FeedbackRule{path("a", strings.Repeat("['status','status']", 7))}, nil, "too long unions",
 		},
 		"a kind without one": {
 			`{apiVersion: v1, kind: ConfigMap}`, []workv1.FeedbackRule{wellKnown}, nil,

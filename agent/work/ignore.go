@@ -5,20 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 	"strings"
-	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/itchyny/gojq"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/util/jsonpath"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
-
-// jqLimit is how long one jq expression may run (work contract, section 1.6).
-const jqLimit = time.Second
 
 // ignore returns a copy of an object without the fields of those entries that have the condition. An entry without a
 // condition has OnSpokePresent. Nothing is compiled ahead or kept: a field is only looked at when something changed.
@@ -87,27 +80,21 @@ func sameIdentity(full, rest map[string]any) error {
 // ignorePath removes the field that a JSON path ends in from every map that the rest of the path finds. A path that
 // finds nothing is no error; one that cannot be read, or whose end is no field of a map, is.
 func ignorePath(object map[string]any, path string) error {
+	if err := tooLong("JSON path", path); err != nil {
+		return err
+	}
 	parent, field, err := splitPath(path)
 	if err != nil {
 		return err
 	}
 	parents := []any{object}
 	if parent != "" {
-		finder := jsonpath.New("ignoreFields").AllowMissingKeys(true)
-		if err := finder.Parse("{" + parent + "}"); err != nil {
-			return fmt.Errorf("the JSON path %q cannot be parsed: %w", path, err)
-		}
-		results, err := finder.FindResults(object)
+		parsed, err := parsePath(parent)
 		if err != nil {
-			return fmt.Errorf("the JSON path %q cannot be evaluated: %w", path, err)
+			return fmt.Errorf("the JSON path %q: %w", path, err)
 		}
-		parents = nil
-		for _, result := range results {
-			for _, value := range result {
-				if value.IsValid() && value.CanInterface() {
-					parents = append(parents, value.Interface())
-				}
-			}
+		if parents, err = parsed.find(object); err != nil {
+			return fmt.Errorf("the JSON path %q: %w", path, err)
 		}
 	}
 	for _, found := range parents {
@@ -169,119 +156,32 @@ func ignorePointers(object map[string]any, pointers []string) (map[string]any, e
 	if err != nil {
 		return nil, fmt.Errorf("encoding the manifest: %w", err)
 	}
-	options := jsonpatch.NewApplyOptions()
-	options.AllowMissingPathOnRemove = true
-	for _, pointer := range pointers {
+	removals := make([]map[string]string, len(pointers))
+	for i, pointer := range pointers {
+		if err := tooLong("JSON pointer", pointer); err != nil {
+			return nil, err
+		}
 		if !strings.HasPrefix(pointer, "/") {
 			return nil, fmt.Errorf("the JSON pointer %q must begin with a slash", pointer)
 		}
-		text, err := json.Marshal([]map[string]string{{"op": "remove", "path": pointer}})
-		if err != nil {
-			return nil, fmt.Errorf("encoding the JSON pointer %q: %w", pointer, err)
-		}
-		patch, err := jsonpatch.DecodePatch(text)
-		if err == nil {
-			raw, err = patch.ApplyWithOptions(raw, options)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the JSON pointer %q cannot be removed: %w", pointer, err)
-		}
+		removals[i] = map[string]string{"op": "remove", "path": pointer}
+	}
+	text, err := json.Marshal(removals)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the JSON pointers: %w", err)
+	}
+	options := jsonpatch.NewApplyOptions()
+	options.AllowMissingPathOnRemove = true
+	patch, err := jsonpatch.DecodePatch(text)
+	if err == nil {
+		raw, err = patch.ApplyWithOptions(raw, options)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("one of the JSON pointers cannot be removed: %w", err)
 	}
 	rest := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &rest); err != nil {
 		return nil, fmt.Errorf("decoding what the JSON pointers left: %w", err)
 	}
 	return rest, nil
-}
-
-// ignoreJQ removes what a jq path expression means. It may run for jqLimit and must leave exactly one object. The
-// environment of the agent is not visible to it.
-func ignoreJQ(ctx context.Context, object map[string]any, expression string) (map[string]any, error) {
-	query, err := gojq.Parse("del(" + expression + ")")
-	if err != nil {
-		return nil, fmt.Errorf("the jq expression %q cannot be parsed: %w", expression, err)
-	}
-	code, err := gojq.Compile(query)
-	if err != nil {
-		return nil, fmt.Errorf("the jq expression %q cannot be compiled: %w", expression, err)
-	}
-	limited, cancel := context.WithTimeout(ctx, jqLimit)
-	defer cancel()
-	results := code.RunWithContext(limited, toJQ(object))
-	result, ok := results.Next()
-	if !ok {
-		return nil, fmt.Errorf("the jq expression %q leaves nothing", expression)
-	}
-	failed, bad := result.(error)
-	if !bad {
-		if more, again := results.Next(); again {
-			if failed, bad = more.(error); !bad {
-				return nil, fmt.Errorf("the jq expression %q leaves more than one object", expression)
-			}
-		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, stoppedError{ctx.Err()}
-	case limited.Err() != nil:
-		return nil, fmt.Errorf("the jq expression %q runs longer than %s", expression, jqLimit)
-	case bad:
-		return nil, fmt.Errorf("the jq expression %q fails: %w", expression, failed)
-	}
-	rest, isMap := fromJQ(result).(map[string]any)
-	if !isMap {
-		return nil, fmt.Errorf("the jq expression %q does not leave an object", expression)
-	}
-	return rest, nil
-}
-
-// stoppedError says that the agent was stopped meanwhile, which is no fault of a manifest.
-type stoppedError struct{ error }
-
-// Unwrap returns the cause.
-func (e stoppedError) Unwrap() error { return e.error }
-
-// toJQ copies a JSON value into the types that jq takes.
-func toJQ(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		next := make(map[string]any, len(value))
-		for key, inner := range value {
-			next[key] = toJQ(inner)
-		}
-		return next
-	case []any:
-		next := make([]any, len(value))
-		for i, inner := range value {
-			next[i] = toJQ(inner)
-		}
-		return next
-	case int64:
-		return int(value)
-	}
-	return value
-}
-
-// fromJQ copies a value of jq into the types of an unstructured object.
-func fromJQ(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		next := make(map[string]any, len(value))
-		for key, inner := range value {
-			next[key] = fromJQ(inner)
-		}
-		return next
-	case []any:
-		next := make([]any, len(value))
-		for i, inner := range value {
-			next[i] = fromJQ(inner)
-		}
-		return next
-	case int:
-		return int64(value)
-	case *big.Int:
-		float, _ := new(big.Float).SetInt(value).Float64()
-		return float
-	}
-	return value
 }

@@ -2,11 +2,15 @@ package work
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -98,25 +102,28 @@ func TestIgnore(t *testing.T) {
 		"a jq expression that does not parse": {
 			entry: workv1.IgnoreField{JQPathExpressions: []string{".spec["}}, fails: "cannot be parsed",
 		},
-		"a jq expression that does not compile": {
-			entry: workv1.IgnoreField{JQPathExpressions: []string{"nowhere"}}, fails: "cannot be compiled",
+		"a jq function that does not exist": {
+			entry: workv1.IgnoreField{JQPathExpressions: []string{"nowhere"}}, fails: "nowhere with 0 arguments is not supported",
+		},
+		"a jq variable that does not exist": {
+			entry: workv1.IgnoreField{JQPathExpressions: []string{"$nowhere"}}, fails: "cannot be compiled",
 		},
 		"a jq expression that is no path": {entry: workv1.IgnoreField{JQPathExpressions: []string{"1 + 1"}}, fails: "fails"},
 		"a jq expression that leaves no object": {
 			entry: workv1.IgnoreField{JQPathExpressions: []string{"."}}, fails: "does not leave an object",
 		},
-		"a jq expression that leaves many objects": {
-			entry: workv1.IgnoreField{JQPathExpressions: []string{".a), (."}}, fails: "more than one object",
+		"more than one jq expression": {
+			entry: workv1.IgnoreField{JQPathExpressions: []string{".a), (."}}, fails: "cannot be parsed",
 		},
-		"a jq expression that leaves nothing": {
-			entry: workv1.IgnoreField{JQPathExpressions: []string{".a) | empty | (."}}, fails: "leaves nothing",
-		},
-		"a jq expression that never ends": {
-			entry: workv1.IgnoreField{JQPathExpressions: []string{"last(repeat(.spec))"}}, fails: "runs longer than 1s",
-		},
-		"the environment is not to be seen": {
-			entry: workv1.IgnoreField{JQPathExpressions: []string{`if (env | length) > 0 then .spec else .nothing end`}},
-			want:  "same",
+		"several fields in one jq expression": {
+			entry: workv1.IgnoreField{JQPathExpressions: []string{
+				`.metadata.annotations as $a | (.spec.replicas, .spec.template.spec.containers[length - 3].image, .spec.paused)`,
+				`.spec.template.spec.containers[] | if has("env") then .env else empty end`,
+				`.. | select(type == "object" and (.limits? // {}) != {}).limits`, `.spec.template.spec.containers[-1].image`,
+				`first(.spec.template.spec.containers[] | select(any(.image; test("^WEB"; "i")))).image`,
+				`getpath(["spec", "none"])`, `.spec.template.spec.containers[] | select(.name | IN("a", "b"))`,
+			}},
+			want: `{spec: {template: {spec: {containers: [{name: web}, {name: side, resources: {}}]}}}}`,
 		},
 		"a condition that nobody knows": {
 			entry: workv1.IgnoreField{Condition: "Never", JSONPaths: []string{".spec"}}, fails: `condition "Never" is unknown`,
@@ -159,26 +166,135 @@ func TestIgnoreTakesTheEntriesOfACondition(t *testing.T) {
 	assert.Equal(t, map[string]any{"a": "1", "c": "3"}, got["data"])
 }
 
+// chain is an object whose field a is nested to a depth: some kilobytes of YAML.
+func chain(depth int) map[string]any {
+	var inner any = map[string]any{"x": "leaf"}
+	for range depth {
+		inner = map[string]any{"a": inner}
+	}
+	return map[string]any{
+		"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "n", "namespace": "ns"}, "spec": inner,
+	}
+}
+
+func TestNoExpressionTakesMoreThanItsBound(t *testing.T) {
+	path := func(text string) workv1.IgnoreField { return workv1.IgnoreField{JSONPaths: []string{text}} }
+	jq := func(text string) workv1.IgnoreField { return workv1.IgnoreField{JQPathExpressions: []string{text}} }
+	for name, c := range map[string]struct {
+		entry workv1.IgnoreField
+		fails string
+	}{
+		"descents in a JSON path":       {path(".spec..a..a..a.x"), "looks at more than 250000 values"},
+		"one descent in a JSON path":    {path(".spec..a.x"), ""},
+		"descents in filters":           {path(`.spec..[?(@..a)].x`), "cannot be filtered"},
+		"unions of unions":              {path(".spec" + strings.Repeat("['a','a','a','a']", 12) + ".x"), "looks at more than"},
+		"a text as a list of bytes":     {path(strings.Repeat(".*", 3) + ".x"), "of something that has none"},
+		"filters in filters in filters": {path("." + strings.Repeat("[?(@", 2000) + ".x"), "more than the limit of 4096"},
+		"a JSON pointer of any length": {
+			workv1.IgnoreField{JSONPointers: []string{strings.Repeat("/a", 4096)}}, "more than the limit of 4096",
+		},
+		"jq of any length":                  {jq(strings.Repeat(".a|", 4096) + "."), "more than the limit of 4096"},
+		"descents in jq":                    {jq(".spec | .. | .. | .. | .x?"), "finds more than 10000 fields"},
+		"descents in jq that find nothing":  {jq("last(.. | .. | .. | .. | .. | .nowhere?) | empty"), "runs longer than 1s"},
+		"a text that is repeated":           {jq(`select(("x" * 1000000000) == "x")`), "operator * is not supported"},
+		"a text that is doubled":            {jq("select(tojson" + strings.Repeat(" | . + .", 40) + ` == "")`), "is not supported"},
+		"a list that is doubled":            {jq("select(." + strings.Repeat(" | [., .]", 40) + " | tostring)"), "not a constant"},
+		"a text that is put into itself":    {jq(`select(.kind` + strings.Repeat(` | "\(.)\(.)"`, 40) + ` == "")`), "not a constant"},
+		"all numbers":                       {jq("select([range(infinite)] == [])"), "not a constant"},
+		"a function that calls itself":      {jq("def f: [f]; select(f)"), "def, import and include"},
+		"a loop":                            {jq("select(reduce range(1000000000) as $i ([]; [.]) == [])"), "is not supported"},
+		"another loop":                      {jq("select(until(false; [., .]))"), "until with 2 arguments is not supported"},
+		"an endless loop":                   {jq("last(repeat(.spec))"), "repeat with 1 arguments is not supported"},
+		"entries of entries":                {jq("select(to_entries)"), "to_entries with 0 arguments is not supported"},
+		"an update":                         {jq(".spec |= [., .]"), "the operator |= is not supported"},
+		"a list within itself":              {jq(". as $x | .spec[$x | keys]"), "an index that is neither"},
+		"a pattern of any size":             {jq(`select(test("` + strings.Repeat("(a{1000})", 100) + `"))`), "more than the limit of 256"},
+		"a pattern that is in the manifest": {jq("select(test(.kind))"), "not a constant"},
+		"the environment":                   {jq("select($ENV.HOME)"), "$ENV with 0 arguments is not supported"},
+		"destructuring":                     {jq(". as [$a] | .spec"), "a destructuring pattern is not supported"},
+		"a format":                          {jq(`select(@json "\(.)")`), "is not supported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ignore(t.Context(), chain(1000), []workv1.IgnoreField{c.entry}, present)
+			if c.fails == "" {
+				require.NoError(t, err)
+				assert.NotEmpty(t, got)
+				return
+			}
+			require.ErrorContains(t, err, c.fails)
+			assert.Less(t, len(err.Error()), 2*maxExpression+1024)
+		})
+	}
+}
+
+func TestAsManyFieldsAsTheLimitCanBeIgnored(t *testing.T) {
+	items := make([]any, maxJQFound)
+	for i := range items {
+		items[i] = map[string]any{"x": "1", "y": "2"}
+	}
+	full := map[string]any{"spec": map[string]any{"items": items}}
+	got, err := ignore(t.Context(), full, []workv1.IgnoreField{
+		{JQPathExpressions: []string{".spec.items[].x"}, JSONPaths: []string{".spec.items[*].none"}},
+	}, present)
+	require.NoError(t, err)
+	rest, _, err := unstructured.NestedSlice(got, "spec", "items")
+	require.NoError(t, err)
+	require.Len(t, rest, maxJQFound)
+	assert.Equal(t, map[string]any{"y": "2"}, rest[maxJQFound-1])
+}
+
 func TestStoppingTheAgentIsNoFaultOfAManifest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := ignore(ctx, map[string]any{"a": "1"},
-		[]workv1.IgnoreField{{JQPathExpressions: []string{"last(repeat(.a))"}}}, present)
+	_, err := ignore(ctx, chain(1000),
+		[]workv1.IgnoreField{{JQPathExpressions: []string{"last(.. | .. | .. | .. | .nowhere?)"}}}, present)
 	var stopped stoppedError
 	require.ErrorAs(t, err, &stopped)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// leavesOf are the values of an object that have nothing in them, by their paths.
+func leavesOf(at string, value any, leaves map[string]any) map[string]any {
+	switch inner := value.(type) {
+	case map[string]any:
+		for key, next := range inner {
+			leavesOf(at+"/"+key, next, leaves)
+		}
+	case []any:
+		for _, next := range inner {
+			leavesOf(at+"/-", next, leaves)
+		}
+	default:
+		leaves[at+"="+fmt.Sprint(value)] = value
+	}
+	return leaves
+}
+
 func FuzzIgnore(f *testing.F) {
-	for _, seed := range []string{".spec.replicas", "/spec/0", ".a[?(@.b==1)].c", "$['a.b']['c']", ".[", "del(.a)", "..", "\\"} {
+	for _, seed := range []string{
+		".spec.replicas", "/spec/0", ".spec.list[?(@.b==1)].c", "$['a.b']['c']", ".[", "del(.a)", "..", "\\", ".spec..a.x",
+		".spec..a..a..x", ".spec.list[*].a", "/spec/list/0", ".. | .x?", ".spec.list[] | select(.a)", ".metadata",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		object := map[string]any{"spec": map[string]any{"replicas": int64(3), "list": []any{map[string]any{"a": "b"}, "x"}}}
+		full := chain(40)
+		full["list"] = []any{map[string]any{"a": "b", "c": int64(3)}, "x", nil, []any{true, 0.5}}
+		before := runtime.DeepCopyJSON(full)
 		for _, entry := range []workv1.IgnoreField{
-			{JSONPaths: []string{text}}, {JSONPointers: []string{text}},
+			{JSONPaths: []string{text}}, {JSONPointers: []string{text}}, {JQPathExpressions: []string{text}},
 		} {
-			_, _ = ignore(t.Context(), object, []workv1.IgnoreField{entry}, present)
+			rest, err := ignore(t.Context(), full, []workv1.IgnoreField{entry}, present)
+			require.Equal(t, before, full, "the manifest is not touched")
+			if err != nil {
+				assert.NotEmpty(t, err.Error())
+				continue
+			}
+			require.NoError(t, sameIdentity(full, rest))
+			had := leavesOf("", full, map[string]any{})
+			for leaf, value := range leavesOf("", rest, map[string]any{}) {
+				require.Equal(t, had[leaf], value, "what is left is as it was: %s", leaf)
+			}
 		}
 	})
 }

@@ -32,6 +32,8 @@ type sighting struct {
 	generation int64
 	meta       uint64
 	gone       bool
+	// unsure tells that the watch ended because the kind is not served: what became of the object is not known.
+	unsure bool
 }
 
 // record is what a holder knows of an object from its own last request about it.
@@ -41,6 +43,10 @@ type record struct {
 	owner types.UID
 	// failure says why the wish cannot be granted until the object or the wish changes.
 	failure *failure
+	// refused is since when the API server refuses the wish; zero when it does not.
+	refused time.Time
+	// unread is why the object could not be read, so that it is not known whether it exists; nil when it was read.
+	unread error
 	// exists, version, uid, generation and meta describe the object as it was read or written.
 	exists     bool
 	version    string
@@ -100,6 +106,8 @@ type ledger struct {
 	// watched counts the claims on each watch; broken has those that the API server refuses.
 	watched map[watchKey]int
 	broken  map[watchKey]string
+	// versions has the resourceVersion of the last list of each watch.
+	versions map[watchKey]string
 	// wake is called, without the lock, for each holder that should look again.
 	wake func(holder)
 	// changed is called, without the lock, when the set of wanted watches changed.
@@ -130,7 +138,7 @@ type holding struct {
 func newLedger(wake func(holder), changed func()) *ledger {
 	return &ledger{
 		objects: map[identity]*entry{}, holders: map[holder]*holding{},
-		watched: map[watchKey]int{}, broken: map[watchKey]string{},
+		watched: map[watchKey]int{}, broken: map[watchKey]string{}, versions: map[watchKey]string{},
 		wake: wake, changed: changed,
 	}
 }
@@ -209,6 +217,7 @@ func (l *ledger) unwatch(key watchKey) bool {
 	}
 	delete(l.watched, key)
 	delete(l.broken, key)
+	delete(l.versions, key)
 	return true
 }
 
@@ -325,25 +334,4 @@ func (l *ledger) waiting(id identity) []holder {
 		}
 	}
 	return found
-}
-
-// listed tells the ledger the complete state of a watch: what is claimed and not in present was gone at version.
-func (l *ledger) listed(key watchKey, present map[identity]sighting, version string) {
-	l.mu.Lock()
-	delete(l.broken, key)
-	missing := map[identity]struct{}{}
-	for _, held := range l.holders {
-		for id, at := range held.objects {
-			if _, there := present[id]; at == key && !there {
-				missing[id] = struct{}{}
-			}
-		}
-	}
-	l.mu.Unlock()
-	for id, s := range present {
-		l.see(id, s)
-	}
-	for id := range missing {
-		l.see(id, sighting{gone: true, version: version})
-	}
 }

@@ -179,6 +179,73 @@ func TestLedgerListing(t *testing.T) {
 	assert.Equal(t, newsGone, heard)
 }
 
+func TestAStoreThatWasPutBackIsBelieved(t *testing.T) {
+	for name, c := range map[string]struct {
+		// seen is the version of what the watch showed before, put the version of the list after.
+		seen, put string
+		woken     bool
+	}{
+		"a list that goes on":          {"500", "501", false},
+		"a list that is the same":      {"500", "500", false},
+		"a list older than the list":   {"", "90", true},
+		"a list older than an event":   {"500", "300", true},
+		"versions that have no order":  {"x", "y", false},
+		"a list that does not say one": {"500", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, h := newWoken(), holder{name: "w"}
+			l.claim(h, claims("a", "b"), nil)
+			was := sighting{version: "50", uid: "u", generation: 3, meta: 7}
+			l.listed(cmWatch(), map[identity]sighting{thing("a"): was, thing("b"): was}, "100")
+			known := record{exists: true, version: "50", uid: "u", generation: 3, meta: 7}
+			for _, name := range []string{"a", "b"} {
+				rec, _ := l.look(h, thing(name))
+				known.base = rec.base
+				l.note(h, thing(name), known)
+			}
+			if c.seen != "" {
+				next := was
+				next.version = c.seen
+				l.see(thing("b"), next)
+			}
+			l.take()
+			// What the restored store has is older than what was seen, in the same generation.
+			back := was
+			back.version = "40"
+			l.listed(cmWatch(), map[identity]sighting{thing("a"): back}, c.put)
+			_, heard := l.look(h, thing("a"))
+			if !c.woken {
+				assert.Equal(t, newsNone, heard)
+				return
+			}
+			assert.Contains(t, l.take(), h)
+			assert.Equal(t, newsChanged, heard, "what is there may be anything")
+			_, heard = l.look(h, thing("b"))
+			assert.Equal(t, newsGone, heard, "what is not there is gone")
+
+			rec, _ := l.look(h, thing("a"))
+			l.note(h, thing("a"), record{base: rec.base, exists: true, version: "41", uid: "u", generation: 3})
+			l.take()
+			l.listed(cmWatch(), map[identity]sighting{thing("a"): {version: "41", uid: "u", generation: 3}}, "600")
+			_, heard = l.look(h, thing("a"))
+			assert.Equal(t, newsNone, heard, "from then on versions count again")
+		})
+	}
+}
+
+func TestAWatchOfAKindThatIsNotServedSaysNothing(t *testing.T) {
+	l, h := newWoken(), holder{name: "w"}
+	l.claim(h, claims("a"), nil)
+	l.note(h, thing("a"), record{exists: true, version: "10", uid: "u"})
+	l.doubt(cmWatch())
+	assert.Equal(t, []holder{h}, l.take())
+	rec, heard := l.look(h, thing("a"))
+	assert.Equal(t, newsChanged, heard, "the object is not known to be gone")
+	l.note(h, thing("a"), record{base: rec.base, exists: true, version: "10", uid: "u"})
+	l.doubt(cmWatch())
+	assert.Empty(t, l.take(), "once is enough")
+}
+
 func TestLedgerRefusal(t *testing.T) {
 	l, h := newWoken(), holder{name: "w"}
 	assert.True(t, l.unwatched(h, thing("a")), "what is not claimed is not watched")

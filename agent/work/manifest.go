@@ -163,6 +163,40 @@ func (m *manifest) resolve(mapper meta.RESTMapper, spec *workv1.ManifestWorkSpec
 	m.reads = readsOf(&m.option)
 }
 
+// refuseDuplicates refuses each manifest that means the same object as one before it: the two would undo each other's
+// writes for ever. The versions of a kind are the same objects.
+func refuseDuplicates(manifests []manifest) {
+	first := map[identity]int{}
+	for i := range manifests {
+		m := &manifests[i]
+		if duplicate := (duplicateError{}); errors.As(m.err, &duplicate) {
+			m.err = nil
+		}
+		if !m.mapped() || m.err != nil {
+			continue
+		}
+		if at, twice := first[m.id()]; twice {
+			m.err = duplicateError{first: at, gvk: m.gvk, other: manifests[at].gvk, id: m.id()}
+			continue
+		}
+		first[m.id()] = i
+	}
+}
+
+// duplicateError says that a manifest means the same object as an earlier one.
+type duplicateError struct {
+	first      int
+	gvk, other schema.GroupVersionKind
+	id         identity
+}
+
+// Error begins with the text of the work contract, section 5.2.
+func (e duplicateError) Error() string {
+	return fmt.Sprintf("duplicate manifest for resource %s/%s with resource type %s.%s: "+
+		"the manifest with the ordinal %d means the same object, as %s; remove one of them",
+		e.id.Namespace, e.id.Name, e.gvk.GroupVersion(), e.gvk.Kind, e.first, e.other.GroupVersion())
+}
+
 // unservedError says that the spoke serves no such kind, at least not yet.
 type unservedError struct{ kind string }
 

@@ -2,6 +2,7 @@ package work
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -98,6 +99,62 @@ func TestReadManifest(t *testing.T) {
 }
 
 // Weakness: W31
+func TestADuplicateIsRefused(t *testing.T) {
+	const hpa = `{"apiVersion":"autoscaling/%s","kind":"HorizontalPodAutoscaler","metadata":{"name":"x","namespace":"%s"}}`
+	for name, c := range map[string]struct {
+		manifests []string
+		fails     map[int]string
+	}{
+		"two versions of one object": {
+			[]string{fmt.Sprintf(hpa, "v1", "ns"), configMap("x"), fmt.Sprintf(hpa, "v2", "ns")},
+			map[int]string{2: "duplicate manifest for resource ns/x with resource type autoscaling/v2.HorizontalPodAutoscaler: " +
+				"the manifest with the ordinal 0 means the same object, as autoscaling/v1; remove one of them"},
+		},
+		"the same twice, and again": {
+			[]string{configMap("x"), configMap("x"), configMap("x")},
+			map[int]string{
+				1: "duplicate manifest for resource ns/x with resource type v1.ConfigMap: the manifest with the ordinal 0",
+				2: "ordinal 0",
+			},
+		},
+		"another namespace is another object": {[]string{fmt.Sprintf(hpa, "v1", "ns"), fmt.Sprintf(hpa, "v2", "other")}, nil},
+		"a version that is not served means nothing": {
+			[]string{fmt.Sprintf(hpa, "v9", "ns"), fmt.Sprintf(hpa, "v2", "ns")},
+			map[int]string{0: "the server doesn't have a resource type"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := lean()
+			versions := []schema.GroupVersion{{Version: "v1"}, {Group: "autoscaling", Version: "v1"}, {Group: "autoscaling", Version: "v2"}}
+			kinds := meta.NewDefaultRESTMapper(versions)
+			kinds.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+			for _, version := range versions[1:] {
+				kinds.Add(version.WithKind("HorizontalPodAutoscaler"), meta.RESTScopeNamespace)
+			}
+			r.mapper = kinds
+			var raws [][]byte
+			for _, raw := range c.manifests {
+				raws = append(raws, []byte(raw))
+			}
+			for range 2 { // read, and remembered
+				for i, m := range r.readManifests(workOf(raws...)) {
+					if c.fails[i] == "" {
+						require.NoError(t, m.err)
+					} else {
+						require.ErrorContains(t, m.err, c.fails[i])
+					}
+				}
+			}
+		})
+	}
+	list := read(t, configMap("x"), configMap("x"))
+	refuseDuplicates(list)
+	require.Error(t, list[1].err)
+	list[0].unserve()
+	refuseDuplicates(list)
+	require.NoError(t, list[1].err, "when the first means nothing any more, the second counts")
+}
+
 func TestMapperErrorsAreTold(t *testing.T) {
 	m := parseManifest(0, []byte(configMap("x")))
 	spec := &workv1.ManifestWorkSpec{}

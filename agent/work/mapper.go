@@ -29,6 +29,15 @@ func (k *kindMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 	return known.RESTMapping(kind, versions...)
 }
 
+// ResourcesFor says in which versions a resource is served.
+func (k *kindMapper) ResourcesFor(resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	known, err := k.current()
+	if err != nil {
+		return nil, err
+	}
+	return known.ResourcesFor(resource)
+}
+
 // current is the mapper to ask.
 func (k *kindMapper) current() (meta.RESTMapper, error) {
 	k.mu.Lock()

@@ -42,8 +42,8 @@ func (w written) left(uid types.UID, now time.Time) bool {
 // recall is what the process remembers of one holder besides its objects. Like the ledger it is a pure cache.
 type recall struct {
 	work, applied written
-	// fresh is the AppliedManifestWork that was made for a work which has not taken a status since. The API server may
-	// delete a work in the moment in which it gets its finalizer; what was made for it then goes without a grace.
+	// fresh is the AppliedManifestWork that was made for a work which never had a status. The API server may delete a work
+	// in the moment in which it gets its finalizer; what was made for it then goes without a grace.
 	fresh types.UID
 	// uid and generation say of which work manifests is the reading.
 	uid        types.UID

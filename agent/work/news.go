@@ -11,6 +11,9 @@ func newsOf(r *record, s *sighting) news {
 	if s == nil || s == r.base {
 		return newsNone
 	}
+	if s.unsure {
+		return newsChanged
+	}
 	if s.gone {
 		if r.exists && !olderVersion(s.version, r.version) {
 			return newsGone

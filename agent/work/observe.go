@@ -106,17 +106,36 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	return f, nil
 }
 
-// abandoned returns the AppliedManifestWork that was made for a work which vanished before it could hold it, if any.
+// abandoned returns the AppliedManifestWork that was made for a work which vanished before it could hold it, if any. Its
+// objects go at once, so the hub has to confirm that the work does not exist.
 func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedManifestWork, error) {
 	fresh := r.memory.of(f.holder).fresh
 	if fresh == "" {
 		return nil, nil //nolint:nilnil // absence is an answer here
+	}
+	within, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	exists, err := r.onHub(within, r.Hub.GetAPIReader(), f.holder.name)
+	if err != nil || exists {
+		return nil, err
 	}
 	live, err := readApplied(ctx, r.Spoke.GetAPIReader(), appliedName(r.HubHash, f.holder.name))
 	if err != nil || live == nil || live.UID != fresh {
 		return nil, err
 	}
 	return live, nil
+}
+
+// onHub reports whether a work exists on the hub.
+func (r *Reconciler) onHub(ctx context.Context, hub client.Reader, name string) (bool, error) {
+	err := hub.Get(ctx, types.NamespacedName{Namespace: r.Cluster, Name: name}, &workv1.ManifestWork{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the ManifestWork %s: %w", name, err)
+	}
+	return true, nil
 }
 
 // readApplied reads an AppliedManifestWork; nil without error means that there is none.
@@ -173,6 +192,7 @@ func (r *Reconciler) readManifests(f *facts) []manifest {
 		m.resolve(r.mapper, spec)
 		changed = true
 	}
+	refuseDuplicates(manifests)
 	if changed {
 		r.memory.change(f.holder, func(k *recall) {
 			k.uid, k.generation, k.manifests = f.work.UID, f.work.Generation, slices.Clone(manifests)

@@ -30,6 +30,9 @@ type absence struct {
 // offline tells whether the works are those of the copies.
 func (r *Reconciler) offline() bool { return r.absence != nil && !r.absence.over.Load() }
 
+// Copies returns the number of works of which Cache has a copy.
+func (r *Reconciler) Copies() int { return len(r.Cache.works()) }
+
 // SetupOffline registers the controller of works before the hub may be asked, or where there is no hub at all and Hub
 // is nil: until the hub has listed its works, it looks after those of which Cache has a copy. With no copy it does
 // nothing. SetupWithManager may follow, once the hub may be asked.

@@ -194,7 +194,8 @@ func (r *Reconciler) complete() error {
 		paths: &paths{raw: r.RawFeedback, maxRaw: r.MaxJSONRawLength},
 	}
 	r.drainer = drainer{
-		spoke: spoke{client: objects, requests: requests}, ledger: r.ledger, counts: r.counts, patience: r.OrderPatience,
+		spoke: spoke{client: objects, requests: requests}, ledger: r.ledger, mapper: r.mapper, counts: r.counts,
+		patience: r.OrderPatience,
 	}
 	r.memory = newMemory()
 	if r.guard, err = newGuard(config, client, metas, r.Clock, r.wake); err != nil {
@@ -261,7 +262,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case phaseApply:
 		outcome = r.apply(ctx, f)
 	}
-	return outcome.Settle(f.now)
+	return outcome.SettleIn(r.queues.works, req, f.now)
 }
 
 // forget drops what the process remembers of a work.

@@ -70,7 +70,7 @@ func (r *Reconciler) takeDown(ctx context.Context, f *facts) (reconcile.Outcome,
 		return reconcile.Waiting(f.now.Add(staleLimit)), drained{}
 	}
 	r.claimTracked(f)
-	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, tracked(f.applied), f.spares)
+	left := r.drainer.drain(ctx, f.holder, f.applied.UID, f.now, tracked(f.applied), exempt{orphaned: f.spares})
 	outcome := reconcile.FromError(left.err).And(reconcile.DoneUntil(left.wake))
 	if len(left.pending) > 0 {
 		return outcome.And(reconcile.FromError(r.shrinkApplied(ctx, f, left.pending))), left

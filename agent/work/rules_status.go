@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -78,23 +77,19 @@ func concludeRules(state *workv1.ManifestCondition, generation int64, m *manifes
 	}, now)
 }
 
-// maxForHub is how much one work reports of its objects, in bytes: the API server takes no object above 1.5 MiB, and
-// refuses the whole status with one value too many.
-const maxForHub = 512 << 10
-
 // withinBounds drops the values and shortens the messages for which there is no room any more, each with a word about
 // it in its place.
-func withinBounds(results []result) []result {
+func withinBounds(results []result, room int) []result {
 	const (
-		entry   = 100 // what a value or a condition takes besides its text
+		entry   = 100 // what a condition takes besides its text
 		tooMuch = "the values of this work are too many or too long for its status"
 	)
-	room, out := maxForHub, slices.Clone(results)
+	out := slices.Clone(results)
 	for i := range out {
 		r := &out[i]
 		values, rulings := slices.Clone(r.values), slices.Clone(r.rulings)
 		r.values = slices.DeleteFunc(values, func(v workv1.FeedbackValue) bool {
-			size := entry + len(v.Name) + len(ptr.Deref(v.Value.String, "")) + len(ptr.Deref(v.Value.JsonRaw, ""))
+			size := valueSize(v)
 			if size > room {
 				return true
 			}
@@ -106,7 +101,7 @@ func withinBounds(results []result) []result {
 		}
 		for j := range rulings {
 			v := &rulings[j]
-			if size := entry + len(v.condition) + len(v.message); size > room {
+			if size := entry + len(v.condition) + encodedSize(v.message); size > room {
 				v.message = "the message is left out: " + tooMuch
 			} else {
 				room -= size

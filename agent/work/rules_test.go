@@ -379,7 +379,7 @@ func TestAStatusHasRoom(t *testing.T) {
 	first.values = []workv1.FeedbackValue{value("a", 300<<10), value("b", 300<<10), value("c", 10)}
 	second.values = []workv1.FeedbackValue{value("a", 300<<10)}
 	second.rulings = []ruling{{"X", "True", "ConditionRuleEvaluated", *long(300 << 10)}}
-	got := withinBounds([]result{first, second, here()})
+	got := withinBounds([]result{first, second, here()}, maxForHub)
 	require.Len(t, got[0].values, 2, "what fits is told")
 	assert.Equal(t, "c", got[0].values[1].Name)
 	assert.Contains(t, got[0].valuesErr, "too many or too long")

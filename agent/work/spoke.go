@@ -33,11 +33,12 @@ func (s spoke) at(resource schema.GroupVersionResource, id identity) dynamic.Res
 	return s.client.Resource(resource).Namespace(id.Namespace)
 }
 
-// get reads an object; nil without error means that it does not exist.
+// get reads an object; nil without error means that it does not exist. That its kind is not served is an error, which
+// says nothing about the object.
 func (s spoke) get(ctx context.Context, resource schema.GroupVersionResource, id identity,
 ) (*unstructured.Unstructured, error) {
 	live, err := s.at(resource, id).Get(ctx, id.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !kindGone(err) {
 		return nil, nil //nolint:nilnil // absence is an answer here
 	}
 	if err != nil {
@@ -53,6 +54,19 @@ func (s spoke) create(ctx context.Context, resource schema.GroupVersionResource,
 	return s.at(resource, id).Create(ctx, object, metav1.CreateOptions{
 		FieldManager: names.FieldManagerWork, DryRun: s.dryRun,
 	})
+}
+
+// tryCreate reports whether the API server would accept the creation of an object that exists. It answers that the object
+// exists only after it accepted all else.
+func (s spoke) tryCreate(ctx context.Context, resource schema.GroupVersionResource, id identity,
+	object *unstructured.Unstructured,
+) error {
+	s.dryRun = []string{metav1.DryRunAll}
+	_, err := s.create(ctx, resource, id, object)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // update replaces an object at the resourceVersion that it carries.

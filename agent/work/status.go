@@ -35,6 +35,7 @@ const (
 	reasonDeleting        = "WorkDeleting"
 
 	deletingText = "ManifestWork is being deleted"
+	failedText   = "Failed to apply manifest work"
 )
 
 // maxMessage is the longest message that the API takes, in bytes.
@@ -44,7 +45,8 @@ const maxMessage = 32768
 func conclude(work *workv1.ManifestWork, manifests []manifest, results []result, now time.Time,
 ) workv1.ManifestWorkStatus {
 	status := workv1.ManifestWorkStatus{Conditions: slices.Clone(work.Status.Conditions)}
-	results = withinBounds(results)
+	room := roomFor(work)
+	results = withinBounds(results, valuesShare(room))
 	former := formerConditions(work.Status.ResourceStatus.Manifests)
 	for i := range manifests {
 		before := former.of(manifests[i].meta())
@@ -52,6 +54,7 @@ func conclude(work *workv1.ManifestWork, manifests []manifest, results []result,
 			concludeManifest(work.Generation, &manifests[i], &results[i], before, now))
 	}
 	concludeWork(&status, work.Generation, now)
+	fitMessages(&status, room)
 	return status
 }
 
@@ -182,9 +185,10 @@ func concludeWork(status *workv1.ManifestWorkStatus, generation int64, now time.
 			Type: workv1.WorkApplied, Status: metav1.ConditionTrue,
 			Reason: reasonWorkApplied, Message: "Apply manifest work complete",
 		}
-		if tally(list, workv1.ManifestApplied).no > 0 {
+		if failed := tally(list, workv1.ManifestApplied).no; failed > 0 {
 			applied.Status, applied.Reason = metav1.ConditionFalse, reasonWorkFailed
-			applied.Message = "Failed to apply manifest work"
+			applied.Message = fmt.Sprintf("%s: %d of %d manifests failed to apply: %s", failedText, failed, len(list),
+				firstWith(list, workv1.ManifestApplied, metav1.ConditionFalse))
 		}
 		setAt(&status.Conditions, applied, generation, now)
 	}
@@ -242,10 +246,12 @@ func aggregateAvailable(list []workv1.ManifestCondition) metav1.Condition {
 	switch {
 	case c.no > 0:
 		available.Status, available.Reason = metav1.ConditionFalse, reasonSomeMissing
-		available.Message = fmt.Sprintf("%d of %d resources are not available", c.no, len(list))
+		available.Message = fmt.Sprintf("%d of %d resources are not available: %s", c.no, len(list),
+			firstWith(list, workv1.ManifestAvailable, metav1.ConditionFalse))
 	case c.unknown > 0:
 		available.Status, available.Reason = metav1.ConditionUnknown, reasonSomeUnknown
-		available.Message = fmt.Sprintf("%d of %d resources have unknown status", c.unknown, len(list))
+		available.Message = fmt.Sprintf("%d of %d resources have unknown status: %s", c.unknown, len(list),
+			firstWith(list, workv1.ManifestAvailable, metav1.ConditionUnknown))
 	case c.yes == 0:
 		available.Status, available.Reason = metav1.ConditionUnknown, reasonSomeUnknown
 		available.Message = "cannot get any available resource "

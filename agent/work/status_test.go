@@ -155,11 +155,11 @@ func TestConcludeWork(t *testing.T) {
 		"all is well":    {[]result{here(), here()}, "True", [3]string{"True", "ResourcesAvailable", "All resources are available"}},
 		"one is missing": {
 			[]result{here(), absent, unknown}, "False",
-			[3]string{"False", "ResourcesNotAvailable", "1 of 3 resources are not available"},
+			[3]string{"False", "ResourcesNotAvailable", "1 of 3 resources are not available: manifest 1 (ConfigMap ns/xx): Resource is not available"},
 		},
 		"one is unknown": {
 			[]result{here(), unknown}, "False",
-			[3]string{"Unknown", "ResourcesStatusUnknown", "1 of 2 resources have unknown status"},
+			[3]string{"Unknown", "ResourcesStatusUnknown", "1 of 2 resources have unknown status: manifest 1 (ConfigMap ns/xx): Failed to fetch resource: x"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
-
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // createOnly makes the object when it does not exist, and otherwise only sees to its owner (strategy CreateOnly).
@@ -60,7 +58,7 @@ func (t *task) looksFirst() bool {
 	if t.configuration.ignores || t.trial != nil {
 		return true
 	}
-	undisturbed := t.granted() && t.prior.failure == nil && t.heard != newsGone
+	undisturbed := t.granted() && t.heard != newsGone
 	restarted := t.prior.wish == (wish{}) && t.expected && t.current
 	return undisturbed || restarted
 }
@@ -68,7 +66,7 @@ func (t *task) looksFirst() bool {
 // inForce tells whether the configuration of the task is in force in a live object. What this process found so stays
 // so until somebody touches what was applied; after a restart the managed fields tell.
 func (t *task) inForce(live *unstructured.Unstructured) bool {
-	if t.granted() && t.prior.failure == nil && t.prior.uid == live.GetUID() && t.prior.content != (digest{}) &&
+	if t.granted() && t.prior.uid == live.GetUID() && t.prior.content != (digest{}) &&
 		t.prior.content == t.configuration.digest(live) {
 		return true
 	}
@@ -77,7 +75,7 @@ func (t *task) inForce(live *unstructured.Unstructured) bool {
 
 // trusted tells whether it is known that this very manifest was applied to the live object, whatever its mark says.
 func (t *task) trusted(live *unstructured.Unstructured) bool {
-	return t.current || (t.granted() && t.prior.failure == nil && t.prior.uid == live.GetUID())
+	return t.current || (t.granted() && t.prior.uid == live.GetUID())
 }
 
 // applyConfiguration applies until it is done or refused; live is the object as it was read, nil when it was not read
@@ -150,13 +148,22 @@ func (a *applier) applied(ctx context.Context, t *task, before, written *unstruc
 	return a.own(ctx, t, handed)
 }
 
-// retryAt is when a manifest that was refused for good is tried again although nothing was heard, as a net below the
-// watches; zero when it was not refused.
+// retryAt is when a manifest that failed for good is tried again although nothing was heard; zero when it did not fail.
+// What the API server refuses for other reasons than the object, such as a right, a quota or a webhook, changes without
+// a word: so it is tried again as long after the last attempt as it has been refused by then, and in the end as rarely
+// as all others.
 func (t *task) retryAt() time.Time {
 	if t.prior.failure == nil {
 		return time.Time{}
 	}
-	return t.prior.checked.Add(reconcile.Spread(recheckPause, recheckSpread, t.id().String()))
+	at := pauseAfter(t.prior.checked, t)
+	if refused := t.prior.refused; !refused.IsZero() {
+		since := max(t.prior.checked.Sub(refused), firstRetry)
+		if sooner := t.prior.checked.Add(since); sooner.Before(at) {
+			return sooner
+		}
+	}
+	return at
 }
 
 // managerConflict tells whether a conflict is one with another manager, and not only with a newer version.

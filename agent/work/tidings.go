@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,8 @@ func appliedTidings(before, after *workv1.ManifestWorkStatus) (message, bool) {
 	case is == nil || (was != nil && was.Status == is.Status):
 	case is.Status == metav1.ConditionFalse:
 		return message{
-			kind: corev1.EventTypeWarning, reason: eventFailed, action: actionApply, note: failures(after),
+			kind: corev1.EventTypeWarning, reason: eventFailed, action: actionApply,
+			note: cmp.Or(failures(after), is.Message),
 		}, true
 	case is.Status == metav1.ConditionTrue && was != nil:
 		return message{

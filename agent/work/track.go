@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -166,6 +167,37 @@ func stale(manifests []manifest, list []workv1.AppliedManifestResourceMeta) []wo
 		}
 	}
 	return left
+}
+
+// prunable divides the objects that no manifest means any more: those that may be deleted, and those for which it is not
+// known whether a manifest means them under another group, because what has their name could not be read in this pass.
+func prunable(manifests []manifest, results []result, unwanted []workv1.AppliedManifestResourceMeta,
+) (ready, unsure []workv1.AppliedManifestResourceMeta) {
+	for _, entry := range unwanted {
+		same := false
+		for i := range results {
+			m := &manifests[i]
+			same = same || (m.mapped() && results[i].presence == presenceUnknown && !results[i].lasting &&
+				m.resource.Group != entry.Group && m.namespace == entry.Namespace && m.name == entry.Name)
+		}
+		if same {
+			unsure = append(unsure, entry)
+		} else {
+			ready = append(ready, entry)
+		}
+	}
+	return ready, unsure
+}
+
+// appliedUIDs are the UIDs of the objects that manifests mean, as they were seen in this pass.
+func appliedUIDs(results []result) map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for i := range results {
+		if results[i].presence == presencePresent && results[i].uid != "" {
+			uids[types.UID(results[i].uid)] = true
+		}
+	}
+	return uids
 }
 
 // track returns the new list of applied resources, sorted: every object that is known to exist, with its UID, and from

@@ -1,6 +1,8 @@
 package work
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +16,40 @@ import (
 // when the manifest was read. An object, or its namespace, that does not exist is another matter.
 func kindGone(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// servedVersion returns a version in which the API server serves the objects of a resource, after it was found not to
+// serve the given one any more. It is empty when there are none left, because the kind has no definition. That a kind
+// is not served although it has one is an error: its objects are there, and nobody can reach them.
+func (d *drainer) servedVersion(ctx context.Context, gone schema.GroupVersionResource) (string, error) {
+	meta.MaybeResetRESTMapper(d.mapper)
+	served, err := d.mapper.ResourcesFor(schema.GroupVersionResource{Group: gone.Group, Resource: gone.Resource})
+	if err != nil && !meta.IsNoMatchError(err) {
+		return "", fmt.Errorf("looking up in which versions the API server serves %s: %w", gone.GroupResource(), err)
+	}
+	if version := otherVersion(served, gone); version != "" {
+		return version, nil
+	}
+	definition, err := d.spoke.get(ctx, definitionsKey().resource, identity{Name: gone.GroupResource().String()})
+	if err != nil {
+		return "", err
+	}
+	if definition != nil {
+		return "", &failure{reason: workv1.AppliedManifestFailed, message: fmt.Sprintf(
+			"the API server serves no version of %s, although its CustomResourceDefinition exists; serve one",
+			gone.GroupResource())}
+	}
+	return "", nil
+}
+
+// otherVersion returns the first version of a resource that is not the one that is gone; empty when there is none.
+func otherVersion(served []schema.GroupVersionResource, gone schema.GroupVersionResource) string {
+	for _, resource := range served {
+		if resource.GroupResource() == gone.GroupResource() && resource.Version != gone.Version {
+			return resource.Version
+		}
+	}
+	return ""
 }
 
 // unserve notes that the kind of the manifest is not served any more. From now on its definition is waited for, as for

@@ -52,7 +52,7 @@ func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Uns
 // said the same right after the last write, or this manifest is known to be applied, after a restart by the status, and
 // nobody else set any content since.
 func (t *task) settled(live *unstructured.Unstructured) bool {
-	known := t.prior.wish == t.wish && t.prior.content != (digest{})
+	known := t.prior.wish == t.wish && t.prior.failure == nil && t.prior.content != (digest{})
 	if known && t.prior.content == digestOf(contentOf(live)) {
 		return true
 	}
@@ -83,7 +83,8 @@ func (a *applier) afterRefusal(ctx context.Context, t *task, live, desired *unst
 	return written, nil
 }
 
-// recreate deletes an object that cannot be changed in place and makes it anew.
+// recreate deletes an object that cannot be changed in place and makes it anew. It is deleted only when the API server
+// accepts what is to take its place, and when the executor of the work, if it has one, may delete it.
 func (a *applier) recreate(ctx context.Context, t *task, live, desired *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
 	if t.offline {
@@ -92,11 +93,20 @@ func (a *applier) recreate(ctx context.Context, t *task, live, desired *unstruct
 	if err := t.allowRepair(); err != nil {
 		return live, err
 	}
+	next := forRecreate(live, desired, t.owner, t.owned)
+	if err := a.spoke.tryCreate(ctx, t.resource, t.id(), next); err != nil {
+		return live, fmt.Errorf("making %s anew, for it cannot be changed in place; it stays as it is: %w", t.id(), err)
+	}
+	if t.mayDelete != nil {
+		if err := t.mayDelete(ctx); err != nil {
+			return live, err
+		}
+	}
 	if err := a.remove(ctx, t, live.GetUID()); err != nil && !apierrors.IsNotFound(err) {
 		return live, fmt.Errorf("deleting %s to make it anew: %w", t.id(), err)
 	}
 	log.FromContext(ctx).Info("made anew, for it cannot be changed in place", "object", t.id().String())
-	made, err := a.create(ctx, t, forRecreate(live, desired, t.owner, t.owned))
+	made, err := a.create(ctx, t, next)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil, fmt.Errorf("making %s anew: waiting for the original object to be deleted", t.id())

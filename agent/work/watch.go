@@ -118,7 +118,7 @@ func (w *watcher) follow(ctx context.Context, key watchKey) {
 	relist := reconcile.Spread(w.relist, relistSpread, key.String())
 	keepWatching(ctx, reflector, key.String(), relist, func(err error) {
 		if ctx.Err() == nil && kindGone(err) {
-			w.ledger.listed(key, nil, "") // what was of that kind is gone with it
+			w.ledger.doubt(key) // the kind may be gone with its objects, or served in another version
 		}
 		if ctx.Err() == nil && refused(err) {
 			w.refuse(ctx, key, err)
@@ -159,7 +159,10 @@ func listAndWatch(ctx context.Context, reflector *cache.Reflector, relist time.D
 		within, cancel = context.WithTimeout(ctx, relist)
 	}
 	defer cancel()
-	err := reflector.ListAndWatchWithContext(within)
+	var err error
+	if fault := contain(ctx, "a watch", func() { err = reflector.ListAndWatchWithContext(within) }); fault != nil {
+		return fault
+	}
 	if within.Err() != nil {
 		return nil // what was cut off says nothing of the API server
 	}

@@ -18,7 +18,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	config, err := agent.ParseFlags(os.Args[1:], os.Stdout)
+	config, err := agent.ParseFlags(os.Args[0], os.Args[1:], os.Stdout)
 	if err == nil {
 		err = agent.Run(ctx, config)
 	}

@@ -53,6 +53,8 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 		return r.review(ctx, f, p)
 	case stepSign:
 		return result{verdict: p.verdict, err: r.sign(ctx, f, p)}
+	case stepExpire:
+		return result{err: r.expire(ctx, f)}
 	case stepNone:
 	}
 	return result{}
@@ -76,6 +78,7 @@ func (r *Reconciler) review(ctx context.Context, f facts, p plan) result {
 func (r *Reconciler) approve(ctx context.Context, f facts, v csrs.Verdict) error {
 	csr := f.csr.DeepCopy()
 	now := metav1.NewTime(f.now)
+	csrs.RemoveComment(csr, csrs.ConditionApprovedByHub)
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: v.Reason, Message: v.Message, LastUpdateTime: now, LastTransitionTime: now,
@@ -110,6 +113,8 @@ func (r *Reconciler) sign(ctx context.Context, f facts, p plan) error {
 	}
 	csr := f.csr.DeepCopy()
 	csr.Status.Certificate = certificate
+	csrs.RemoveComment(csr, csrs.ConditionApprovedByHub)
+	csrs.RemoveComment(csr, csrs.ConditionSignedByHub)
 	if err := r.Client.Status().Update(ctx, csr); err != nil {
 		return &stepError{partStoring, err}
 	}

@@ -21,6 +21,7 @@ const (
 	stepApprove step = "approve"
 	stepReview  step = "review"
 	stepSign    step = "sign"
+	stepExpire  step = "expire"
 )
 
 // Reasons of our own, besides those of the verdicts of package csr.
@@ -58,6 +59,8 @@ func decide(f facts) plan {
 	switch {
 	case f.stage == stageFinished:
 		return plan{}
+	case isOver(f):
+		return plan{step: stepExpire}
 	case f.unknown != nil:
 		return decideUnknown(f)
 	case f.addon == nil && f.stage == stageOpen:
@@ -72,6 +75,12 @@ func decide(f facts) plan {
 		return decideSigning(f)
 	}
 	return decideVerdict(csrs.JudgeAddon(f.csr, f.addon.registrations))
+}
+
+// isOver reports whether an open request is to be removed.
+func isOver(f facts) bool {
+	at := expiry(f)
+	return !at.IsZero() && !f.now.Before(at)
 }
 
 // decideUnknown waits for what could not be read: what a person must correct is told, the rest comes by itself.

@@ -46,7 +46,9 @@ const (
 func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 	switch {
 	case p.step == stepNone:
-		return p.note, p.outcome
+		return p.note, p.outcome.And(reconcile.DoneUntil(expiry(f)))
+	case p.step == stepExpire:
+		return nil, reconcile.FromError(done.err)
 	case done.err == nil && done.verdict.Decision == csrs.DecisionApprove:
 		return nil, reconcile.Done()
 	case done.err == nil:

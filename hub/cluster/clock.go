@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -19,8 +18,6 @@ const (
 		"This may cause the Unknown status and affect agent functionalities."
 	// annotationSkipClock with value "true" on a ManagedCluster says that its clock is not to be compared.
 	annotationSkipClock = "registration.open-cluster-management.io/skip-clock-sync-check"
-	// fieldRenewTime is how the bookkeeping of the API server names spec.renewTime.
-	fieldRenewTime = `"f:renewTime"`
 )
 
 // clockSkew is how far the clock of the agent is ahead of the hub's, negative when it is behind; false when nothing
@@ -30,26 +27,12 @@ func clockSkew(l *coordinationv1.Lease) (time.Duration, bool) {
 	if l == nil || l.Spec.RenewTime.IsZero() {
 		return 0, false
 	}
-	written := renewalWritten(l)
+	written := lease.StoredAt(l)
 	if written.IsZero() {
 		return 0, false
 	}
 	// The API server counts in whole seconds.
 	return l.Spec.RenewTime.Truncate(time.Second).Sub(written), true
-}
-
-// renewalWritten is when the present renewTime was stored, by the clock of the API server; zero when it did not say.
-func renewalWritten(l *coordinationv1.Lease) time.Time {
-	var written time.Time
-	for _, entry := range l.ManagedFields {
-		if entry.Time == nil || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.Raw, []byte(fieldRenewTime)) {
-			continue
-		}
-		if entry.Time.After(written) {
-			written = entry.Time.Time
-		}
-	}
-	return written
 }
 
 // TrimLease drops from a cached Lease what nobody here reads. Of the bookkeeping of the API server, it keeps when
@@ -59,12 +42,12 @@ func TrimLease(in any) (any, error) {
 	if !ok {
 		return in, nil
 	}
-	written := renewalWritten(l)
+	written := lease.StoredAt(l)
 	l.ManagedFields = nil
 	if !written.IsZero() {
 		at := metav1.NewTime(written)
 		l.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{` + fieldRenewTime + `:{}}}`)},
+			Time: &at, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)},
 		}}
 	}
 	return l, nil
@@ -73,17 +56,18 @@ func TrimLease(in any) (any, error) {
 // within tells whether a skew is small enough for a cluster with this grace.
 func within(skew, grace time.Duration) bool { return skew.Abs() < grace }
 
-// clockCondition says whether the clock of an accepted cluster is right; nil when nothing tells.
+// clockCondition says whether the clock of an accepted cluster is right; nil when nothing tells. Where somebody said that
+// it is not to be compared, it counts as right.
 func clockCondition(f facts) *metav1.Condition {
 	skew, known := clockSkew(f.lease)
-	if !known {
+	skipped := f.cluster.Annotations[annotationSkipClock] == "true"
+	if !known && !skipped {
 		return nil
 	}
 	c := metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionClockSynced, Status: metav1.ConditionTrue,
 		Reason: reasonSynced, Message: messageSynced,
 	}
-	skipped := f.cluster.Annotations[annotationSkipClock] == "true"
 	if !skipped && !within(skew, lease.ClusterGrace(f.cluster.Spec.LeaseDurationSeconds)) {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonOutOfSync, messageOutOfSync
 	}

@@ -33,6 +33,8 @@ type facts struct {
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	cluster *clusterv1.ManagedCluster
 	about   addon.About
+	// host is the cluster that the add-on names as its host; nil when it does not exist.
+	host *clusterv1.ManagedCluster
 
 	// What the agent answered; each answer is unknown while its error is set.
 	registrations    []addonv1beta1.RegistrationConfig
@@ -78,6 +80,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		return facts{}, nil // A cluster that leaves gets nothing new.
 	}
 	f.relevant, f.cluster, f.about = true, &cluster, agent.About()
+	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
+		return facts{}, err
+	}
 	f.registrations, f.registrationsErr = agent.Registrations(ctx, f.cluster, f.addOn)
 	if f.setup, f.setupErr = agent.Setup(ctx, f.cluster, f.addOn); f.setupErr == nil {
 		f.setupErr = r.checkNamespaces(ctx, key, f.setup.Permissions)

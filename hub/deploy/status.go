@@ -56,6 +56,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		condition.Message = cut(condition.Message)
 		reconcile.SetCondition(&status.Conditions, condition, f.now)
 	}
+	concludeHost(f, &status.Conditions, set)
 	if condition, known := registrationApplied(f, p, done); known {
 		set(condition)
 	}

@@ -34,7 +34,7 @@ const (
 )
 
 // Index prepares the cache; it must be called once before the cache starts.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &rbacv1.RoleBinding{}, indexOwn, func(o client.Object) []string {
 		labels := o.GetLabels()
 		cluster, addOn := labels[names.LabelClusterName], labels[names.LabelAddonName]
@@ -45,6 +45,9 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	})
 	if err == nil {
 		err = indexer.IndexField(ctx, &rbacv1.RoleBinding{}, indexShared, sharedKeys)
+	}
+	if err == nil {
+		err = indexer.IndexField(ctx, r.AddOns.WatchedAddOn(), indexHost, hostKeys)
 	}
 	if err != nil {
 		return fmt.Errorf("indexing the bindings of add-ons: %w", err)
@@ -120,10 +123,11 @@ func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctr
 	return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool { return a.Name == addOn })
 }
 
-// ofCluster finds the add-ons of a cluster.
+// ofCluster finds the add-ons of a cluster, and those that it hosts.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
-	return r.addOns(ctx, func(*addonv1beta1.ManagedClusterAddOn) bool { return true },
-		client.InNamespace(cluster.GetName()))
+	all := func(*addonv1beta1.ManagedClusterAddOn) bool { return true }
+	return append(r.addOns(ctx, all, client.InNamespace(cluster.GetName())),
+		r.addOns(ctx, all, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
 // ofManagement finds the add-ons of a ClusterManagementAddOn.
@@ -192,6 +196,7 @@ func clusterChange() predicate.Predicate {
 			}
 			return before.Annotations[names.AnnotationImageRegistries] != after.Annotations[names.AnnotationImageRegistries] ||
 				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+				before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
 				availability(before) != availability(after)
 		},
 	}

@@ -71,27 +71,31 @@ func (r *Reconciler) owner(
 	}
 	var lost []string
 	for _, placement := range placements {
-		exists, err := r.exists(ctx, placement.PlacementRef)
+		found, err := r.placement(ctx, placement.PlacementRef)
 		if err != nil {
 			return -1, nil, err
 		}
-		if !exists {
+		if found == nil {
 			lost = append(lost, fmt.Sprintf("placement %s/%s", placement.Namespace, placement.Name))
 		}
 	}
 	return -1, lost, nil
 }
 
-func (r *Reconciler) exists(ctx context.Context, ref addonv1beta1.PlacementRef) (bool, error) {
+// placement reads a Placement; nil when there is none. It belongs to the cache.
+func (r *Reconciler) placement(
+	ctx context.Context, ref addonv1beta1.PlacementRef,
+) (*clusterv1beta1.Placement, error) {
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	err := r.Client.Get(ctx, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
+	var found clusterv1beta1.Placement
+	err := r.Client.Get(ctx, key, &found, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil //nolint:nilnil // no placement is a good answer
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading placement %s: %w", key, err)
+		return nil, fmt.Errorf("reading placement %s: %w", key, err)
 	}
-	return true, nil
+	return &found, nil
 }
 
 // works lists the works of an add-on, its pre-delete hooks aside: those in the namespace of its cluster and, when it is
@@ -162,7 +166,7 @@ func (r *Reconciler) observePlan(ctx context.Context, name string, now time.Time
 }
 
 func (r *Reconciler) observePlacement(ctx context.Context, ref addonv1beta1.PlacementRef) (placementFacts, error) {
-	exists, err := r.exists(ctx, ref)
+	found, err := r.placement(ctx, ref)
 	if err != nil {
 		return placementFacts{}, err
 	}
@@ -172,7 +176,10 @@ func (r *Reconciler) observePlacement(ctx context.Context, ref addonv1beta1.Plac
 	if err != nil {
 		return placementFacts{}, fmt.Errorf("listing the decisions of placement %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	facts := placementFacts{exists: exists, clusters: map[string]bool{}}
+	facts := placementFacts{exists: found != nil, clusters: map[string]bool{}}
+	if found != nil {
+		facts.conditions = found.Status.Conditions
+	}
 	for i := range decisions.Items {
 		for _, decision := range decisions.Items[i].Status.Decisions {
 			facts.clusters[decision.ClusterName] = true

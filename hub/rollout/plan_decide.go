@@ -28,6 +28,8 @@ type planFacts struct {
 // placementFacts is what is known about one placement.
 type placementFacts struct {
 	exists bool
+	// conditions are those of the Placement.
+	conditions []metav1.Condition
 	// clusters are the selected clusters.
 	clusters map[string]bool
 }
@@ -65,6 +67,7 @@ func phaseOf(addon *addonv1beta1.ManagedClusterAddOn, want []addonv1beta1.Config
 // counts is how far the add-ons of one placement are (contract of the hub, 4.6).
 type counts struct {
 	total, configured, progressing, done, failed, timeout int
+	trouble                                               trouble
 	// recheck is the next instant at which an add-on may run out of time; zero when there is none.
 	recheck time.Time
 }
@@ -88,6 +91,7 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 		if owner, owned := owners[addon.Namespace]; !owned || owner != index {
 			continue
 		}
+		c.trouble.add(addon, f.now)
 		facts, wanted, next := f.addOn(addon, index), wanted, next
 		if len(addon.Spec.Configs) > 0 {
 			wanted = wishes(f.management, index, addon.Spec.Configs)
@@ -113,6 +117,7 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 			c.recheck = reconcile.Earliest(c.recheck, expiry)
 		}
 	}
+	c.recheck = reconcile.Earliest(c.recheck, c.trouble.recheck)
 	return c
 }
 
@@ -134,6 +139,9 @@ func (c counts) condition(remarks []string) metav1.Condition {
 	if c.complete() {
 		condition = notProgressing(addonv1beta1.ProgressingReasonCompleted, c.message())
 	}
+	if stuck := c.trouble.remark(); stuck != "" {
+		remarks = append(remarks, stuck)
+	}
 	if len(remarks) > 0 {
 		condition.Message += " " + listed(remarks) + "."
 	}
@@ -144,8 +152,8 @@ func (c counts) condition(remarks []string) metav1.Condition {
 func (f planFacts) remarks(index int) []string {
 	strategy := f.management.Spec.InstallStrategy.Placements[index]
 	var remarks []string
-	if !f.placements[index].exists {
-		remarks = append(remarks, fmt.Sprintf("placement %s/%s does not exist", strategy.Namespace, strategy.Name))
+	if remark := f.placements[index].selectionRemark(strategy.PlacementRef); remark != "" {
+		remarks = append(remarks, remark)
 	}
 	if kind := strategy.RolloutStrategy.Type; !supported(kind) {
 		remarks = append(remarks, fmt.Sprintf(

@@ -82,7 +82,8 @@ func TestConcludePlanCounts(t *testing.T) {
 		"no cluster is selected": {
 			placements: []addonv1beta1.PlacementStrategy{placement("p", t1)},
 			facts:      []placementFacts{selects()},
-			want:       []string{"selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout."},
+			want: []string{"selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout. placement ns/p " +
+				"selects no cluster: no placement controller has decided it; start the hub manager with --placement=true, or one of OCM."},
 		},
 		"add-ons are not created yet": {
 			placements: []addonv1beta1.PlacementStrategy{placement("p", t1)},
@@ -146,7 +147,7 @@ func TestConcludePlanCounts(t *testing.T) {
 			addons:     []*addonv1beta1.ManagedClusterAddOn{done("c1")},
 			want: []string{
 				"selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout. " +
-					"placement ns/gone does not exist.",
+					"placement ns/gone does not exist: create it, or correct spec.installStrategy.placements.",
 				"selected clusters 1. configured addons 1/1 completed with no errors, 0 failed 0 timeout.",
 			},
 		},

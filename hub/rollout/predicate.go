@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -24,6 +25,18 @@ func present() predicate.Predicate {
 // cameOrWent lets pass that an object is new or gone, not that it changed.
 func cameOrWent() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// selectionChanged lets pass that a Placement is new or gone, or says something else about what it selects.
+func selectionChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*clusterv1beta1.Placement)
+		if !ok {
+			return false
+		}
+		is, ok := e.ObjectNew.(*clusterv1beta1.Placement)
+		return ok && placementSaid(was, is)
+	}}
 }
 
 // instructionsChanged lets pass changes of a ClusterManagementAddOn that may concern its add-ons.

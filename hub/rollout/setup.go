@@ -58,7 +58,8 @@ func (r *Reconciler) setupPlan(mgr ctrl.Manager) error {
 		Watches(r.AddOns.WatchedManagement(), planOfManagement()).
 		Watches(r.AddOns.WatchedAddOn(), soon(planOfAddOn)).
 		Watches(&clusterv1beta1.PlacementDecision{}, soon(r.plansOfDecision)).
-		Watches(&clusterv1beta1.Placement{}, soon(r.plansOfPlacement), builder.WithPredicates(cameOrWent()))
+		Watches(&clusterv1beta1.Placement{}, soon(r.plansOfPlacement),
+			builder.WithPredicates(selectionChanged()))
 	for _, config := range watchedConfigs() {
 		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.plansOfConfig),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))

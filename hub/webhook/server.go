@@ -30,6 +30,8 @@ type Options struct {
 	Port int
 	// CertDir holds tls.crt and tls.key, PEM. Both are read again when they change.
 	CertDir string
+	// Certificate returns the certificate instead, for every connection.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 // NewServer returns the TLS server of the conversion, to be added to a manager. It runs in every replica. Its
@@ -39,7 +41,9 @@ func NewServer(opts Options, log logr.Logger) ctrlwebhook.Server {
 		Host:    opts.Host,
 		Port:    opts.Port,
 		CertDir: opts.CertDir,
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS12 }},
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+			c.MinVersion, c.GetCertificate = tls.VersionTLS12, opts.Certificate
+		}},
 	})
 	server.Register(Path, Handler(log))
 	return server

@@ -25,7 +25,7 @@ type Program struct {
 	Name string
 	// Story is a sentence about it, for its help.
 	Story string
-	// Verbs are words of which one may stand before the flags; they change nothing.
+	// Verbs are the words that may stand before the flags, for its help; who parses takes them away before.
 	Verbs []string
 }
 
@@ -39,12 +39,6 @@ func (p Program) Parse(args []string, out io.Writer, bind func(*pflag.FlagSet)) 
 	showVersion := flags.Bool("version", false, "print the version and exit")
 	flags.Usage = func() {
 		fmt.Fprintf(out, "%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", p.Story, p.call(), flags.FlagUsages())
-	}
-	for _, verb := range p.Verbs {
-		if len(args) > 0 && args[0] == verb {
-			args = args[1:]
-			break
-		}
 	}
 	if err := flags.Parse(args); err != nil {
 		return err

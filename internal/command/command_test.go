@@ -20,11 +20,11 @@ func TestParse(t *testing.T) {
 	}{
 		"nothing leaves the defaults":         {wantName: "default"},
 		"a flag is taken":                     {args: []string{"--name=x"}, wantName: "x"},
-		"the verb may stand first":            {args: []string{"agent", "--name=x"}, wantName: "x"},
 		"another word is refused":             {args: []string{"agnet"}, wantErr: "agnet"},
 		"a word behind the flags is refused":  {args: []string{"--name=x", "y"}, wantErr: "y"},
 		"an unknown flag is refused by name":  {args: []string{"--other=x"}, wantErr: "other"},
 		"help tells the story and the flags":  {args: []string{"--help"}, wantHelp: true, wantOut: "--name"},
+		"help tells the words before them":    {args: []string{"--help"}, wantHelp: true, wantOut: "program [agent]"},
 		"the version is printed for the name": {args: []string{"--version"}, wantHelp: true, wantOut: "program "},
 	}
 	for name, tc := range tests {

@@ -30,6 +30,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "Available", "hub.deploy"},
 		{"ManagedClusterAddOn", "ClusterCertificateRotated", "agent.addon"},
 		{"ManagedClusterAddOn", "Configured", "hub.rollout"},
+		{"ManagedClusterAddOn", "HostingClusterValidity", "hub.deploy"},
 		{"ManagedClusterAddOn", "HookManifestCompleted", "hub.deploy"},
 		{"ManagedClusterAddOn", "ManifestApplied", "hub.deploy"},
 		{"ManagedClusterAddOn", "Progressing", "hub.rollout"},

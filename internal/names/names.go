@@ -91,6 +91,9 @@ const (
 	CredentialPending = "pending"
 	// AnnotationHub on the Secret of an add-on says from which hub the credential is, in one short string.
 	AnnotationHub = "spokelet.io/hub"
+	// AnnotationAgent on the Secret of an add-on or of a pending key names the agent that made it: its namespace and the
+	// Secret of its own credential there, as "namespace/secret", behind "hosted:" where it runs on another cluster.
+	AnnotationAgent = "spokelet.io/agent"
 	// AnnotationIssuedAt on a credential Secret says when the agent got the certificate in it, RFC 3339.
 	AnnotationIssuedAt = "spokelet.io/issued-at"
 )
@@ -112,6 +115,9 @@ const (
 	// ServiceAccountManager is the identity of the hub manager in NamespaceHub. It holds what the hub manager needs for
 	// its own work. It is Spokelet's own addition.
 	ServiceAccountManager = "spokelet-hub"
+	// SecretWebhook is the Secret in NamespaceHub with the certificate of the webhook that the hub manager makes itself,
+	// where administrators give it none. It is Spokelet's own addition.
+	SecretWebhook = "spokelet-hub-webhook-self-signed"
 	// ServiceAccountAddons is the identity in NamespaceHub in whose name the hub manager binds the roles of add-ons and
 	// reads the Secrets of their CAs: the one that OCM's developer guide tells users to grant further rights to. It holds
 	// nothing but those grants, so what it may not bind, nobody consented to (docs/adr/0024-consent.md).

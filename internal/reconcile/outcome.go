@@ -20,16 +20,14 @@ const (
 	ClassDone Class = iota
 	// ClassWaiting means that somebody else must move first; a wake instant may be set.
 	ClassWaiting
-	// ClassLostRace means that another writer was faster; the pass is repeated soon and quietly.
+	// ClassLostRace means that another writer was faster; the pass is repeated quietly, soon at first, and the queue
+	// backs off while it is lost again and again.
 	ClassLostRace
 	// ClassStalled means that only a person can help; nothing is retried until an input changes.
 	ClassStalled
 	// ClassRetry means that something failed that may succeed later; the queue backs off.
 	ClassRetry
 )
-
-// raceDelay is how long a lost race waits, so that the winner's write has reached the cache.
-const raceDelay = 50 * time.Millisecond
 
 // Outcome is how a pass ended. The zero value is Done.
 type Outcome struct {
@@ -119,7 +117,22 @@ func (o Outcome) And(p Outcome) Outcome {
 	return joined
 }
 
-// Settle maps the outcome to what controller-runtime wants, now being the instant of the pass.
+// Queue is as much of the queue of a controller as SettleIn needs.
+type Queue interface {
+	AddAfter(item ctrl.Request, after time.Duration)
+}
+
+// SettleIn is Settle for a pass whose wake instant counts also when the pass failed. A failed pass is repeated by the
+// back-off of its queue, which takes no instant, so the instant goes into the queue besides; the earlier of both counts.
+func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctrl.Result, error) {
+	if o.class == ClassRetry && !o.wake.IsZero() {
+		queue.AddAfter(request, delay(o.wake, now))
+	}
+	return o.Settle(now)
+}
+
+// Settle maps the outcome to what controller-runtime wants, now being the instant of the pass. The instant of an outcome
+// that is to be retried is dropped, see SettleIn.
 func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	switch o.class {
 	case ClassRetry:
@@ -127,7 +140,8 @@ func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	case ClassStalled:
 		return ctrl.Result{RequeueAfter: delay(o.wake, now)}, stalledError(o)
 	case ClassLostRace:
-		return ctrl.Result{RequeueAfter: raceDelay}, nil
+		// An error would back off as well, but be logged; an instant would make the queue forget the races before.
+		return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // nothing else backs off without an error
 	case ClassDone, ClassWaiting:
 		return ctrl.Result{RequeueAfter: delay(o.wake, now)}, nil
 	}

@@ -75,7 +75,6 @@ func TestSettle(t *testing.T) {
 		"done until this instant":      {outcome: DoneUntil(now), after: time.Millisecond},
 		"waiting for an event":         {outcome: Waiting(time.Time{})},
 		"waiting until later":          {outcome: Waiting(later), after: time.Minute},
-		"a lost race is quiet":         {outcome: FromError(errRace), after: raceDelay},
 		"a retry backs off":            {outcome: Retry(errDown), err: errDown},
 		"stalled ends":                 {outcome: Stalled(errDown), err: errDown, terminal: true},
 		"stalled, but waiting as well": {outcome: Stalled(errDown).And(Waiting(later)), after: time.Minute},
@@ -92,7 +91,10 @@ func TestSettle(t *testing.T) {
 			require.ErrorIs(t, err, tc.err)
 		})
 	}
-	_, err := Outcome{class: 99}.Settle(now)
+	lost, err := FromError(errRace).And(DoneUntil(later)).Settle(now)
+	require.NoError(t, err, "a lost race is quiet")
+	assert.Equal(t, ctrl.Result{Requeue: true}, lost, "and the queue chooses the pause")
+	_, err = Outcome{class: 99}.Settle(now)
 	require.ErrorContains(t, err, "unknown outcome class 99")
 }
 
@@ -133,4 +135,32 @@ func TestEarliest(t *testing.T) {
 	assert.Equal(t, zero, Earliest(zero, zero))
 	assert.Equal(t, a, Earliest(zero, b, a, zero))
 	assert.Equal(t, b, Earliest(b))
+}
+
+// added has what was put into a queue for later.
+type added []time.Duration
+
+func (a *added) AddAfter(_ ctrl.Request, after time.Duration) { *a = append(*a, after) }
+
+func TestAFailedPassKeepsItsInstantBesidesTheBackOff(t *testing.T) {
+	failed := Retry(errDown)
+	for name, tc := range map[string]struct {
+		outcome Outcome
+		want    added
+	}{
+		"an instant to come":           {failed.And(DoneUntil(now.Add(250 * time.Millisecond))), added{250 * time.Millisecond}},
+		"an instant that has come":     {failed.And(DoneUntil(now.Add(-time.Hour))), added{time.Millisecond}},
+		"no instant":                   {failed, nil},
+		"a pass that is fine":          {DoneUntil(now.Add(time.Second)), nil},
+		"a lost race comes soon again": {FromError(errRace).And(DoneUntil(now.Add(time.Second))), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var queue added
+			result, err := tc.outcome.SettleIn(&queue, ctrl.Request{}, now)
+			assert.Equal(t, tc.want, queue)
+			alone, settled := tc.outcome.Settle(now)
+			assert.Equal(t, alone, result)
+			assert.Equal(t, settled, err, "the queue backs off all the same")
+		})
+	}
 }

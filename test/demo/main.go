@@ -8,16 +8,15 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
-	"k8s.io/utils/clock"
 
 	"github.com/spokelet/spokelet/test/sandbox"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	d := &demo{
-		console:     &console{out: os.Stdout, tty: term.IsTerminal(int(os.Stdout.Fd())), clock: clock.RealClock{}},
+		console:     newConsole(os.Stdout),
 		addons:      map[string]*sandbox.Process{},
 		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 	}

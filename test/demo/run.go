@@ -63,10 +63,10 @@ func (d *demo) show(ctx context.Context, steps []step) error {
 }
 
 func (d *demo) intro() {
-	d.console.line("A hub and two managed clusters on this machine: real etcd, kube-apiserver and")
-	d.console.line("kube-controller-manager with RBAC on, the hub manager, one agent per cluster, and the")
-	d.console.line("hello add-on. Only the kubelet is missing: there are no pods. What a kubelet would start")
-	d.console.line("for the add-on's Deployment runs as a process, with the files that its pod would mount.")
+	d.console.line("A hub and two managed clusters on this machine: real etcd, kube-apiserver and " +
+		"kube-controller-manager with RBAC on, the hub manager, one agent per cluster, and the hello add-on. Only the " +
+		"kubelet is missing: there are no pods. What a kubelet would start for the add-on's Deployment runs as a process, " +
+		"with the files that its pod would mount.")
 	d.console.line("")
 }
 
@@ -101,16 +101,16 @@ func (d *demo) stay(ctx context.Context) error {
 	}
 	d.console.line("")
 	d.console.line("The fleet stays up until Ctrl-C. Look around from another terminal:")
-	d.console.line("  export KUBECONFIG=%s", hub)
-	d.console.line("  kubectl get managedclusters")
-	d.console.line("  kubectl get managedclusteraddons -A")
-	d.console.line("  kubectl get manifestworks -A")
+	d.console.command("export KUBECONFIG=%s", hub)
+	d.console.command("kubectl get managedclusters")
+	d.console.command("kubectl get managedclusteraddons -A")
+	d.console.command("kubectl get manifestworks -A")
 	for _, cluster := range d.fleet.Clusters() {
 		path, err := d.fleet.Kubeconfig(cluster.ControlPlane, cluster.ControlPlane.Admin(), "admin-"+cluster.Name)
 		if err != nil {
 			return err
 		}
-		d.console.line("  kubectl --kubeconfig %s get deployments,secrets,leases -n %s", path, names.NamespaceAgentAddon)
+		d.console.command("kubectl --kubeconfig %s get deployments,secrets,leases -n %s", path, names.NamespaceAgentAddon)
 	}
 	d.console.line("Logs are in %s", d.fleet.Dir())
 	<-ctx.Done()

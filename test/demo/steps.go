@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -45,17 +46,17 @@ type step struct {
 
 func (d *demo) steps() []step {
 	return []step{
-		{title: "Starting three control planes: hub, cluster1, cluster2", do: d.startControlPlanes},
-		{title: "Installing the hub manager, the CRDs and their conversion webhook", do: d.installHub},
-		{title: "Starting an agent for each cluster with a bootstrap kubeconfig", do: d.startAgents},
-		{title: "Accepting both clusters, waiting until they joined and are available", do: d.acceptClusters},
-		{title: "Enabling the hello add-on by a Placement, waiting for its credentials", do: d.enableAddon},
+		{title: "Starting control planes: hub, cluster1, cluster2", do: d.startControlPlanes},
+		{title: "Installing the hub manager and the CRDs", do: d.installHub},
+		{title: "Starting an agent for each cluster", do: d.startAgents},
+		{title: "Accepting both clusters", do: d.acceptClusters},
+		{title: "Enabling the hello add-on by a Placement", do: d.enableAddon},
 		{title: "Starting the add-on's agent as a kubelet would", do: d.startAddonAgents},
-		{title: "Waiting until the add-on is available and rolled out on both clusters", do: d.waitHealthy,
+		{title: "Waiting until the add-on is available", do: d.waitHealthy,
 			after: d.showTree},
-		{title: "Changing a ConfigMap on the hub, waiting until both spokes have it", do: d.changeConfigMap},
-		{title: "Deleting the add-on's Deployment on both spokes, waiting until it is back", do: d.deleteApplied},
-		{title: "Deleting the add-on, waiting until nothing of it is left", do: d.deleteAddon,
+		{title: "Bringing a changed ConfigMap to both spokes", do: d.changeConfigMap},
+		{title: "Repairing a deleted Deployment on both spokes", do: d.deleteApplied},
+		{title: "Deleting the add-on until nothing is left", do: d.deleteAddon,
 			after: d.showMemory},
 	}
 }
@@ -151,11 +152,11 @@ func (d *demo) addonReason(ctx context.Context, cluster string) string {
 	case available == nil:
 		return cluster + ": nobody has said yet whether the add-on is available"
 	case available.Status != metav1.ConditionTrue:
-		return cluster + ": " + available.Message
+		return cluster + ": " + available.Reason + ": " + available.Message
 	case progressing == nil:
 		return cluster + ": nobody has said yet whether the add-on is rolled out"
 	case progressing.Reason != "Completed":
-		return cluster + ": " + progressing.Message
+		return cluster + ": " + progressing.Reason + ": " + progressing.Message
 	}
 	return ""
 }
@@ -171,7 +172,7 @@ func (d *demo) showTree(ctx context.Context) error {
 	}
 	d.console.line("")
 	d.console.line("%s  %s", root.text, d.fleet.Hub.Admin().Host)
-	root.print(d.console.out, "    ")
+	root.print(d.console.out, margin, d.console.width())
 	d.console.line("")
 	return nil
 }
@@ -294,7 +295,8 @@ func (d *demo) leftovers(ctx context.Context, cluster *fleet.Cluster) error {
 func isGone(ctx context.Context, from client.Reader, object client.Object, namespace, name string) error {
 	switch err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); {
 	case err == nil:
-		return fleet.NotYet("%T %s/%s is left", object, namespace, name)
+		kind := reflect.TypeOf(object).Elem().Name()
+		return fleet.NotYet("%s %s/%s is left", kind, namespace, name)
 	case !apierrors.IsNotFound(err):
 		return err
 	}
@@ -303,8 +305,8 @@ func isGone(ctx context.Context, from client.Reader, object client.Object, names
 
 func (d *demo) showMemory(context.Context) error {
 	const budget = 48 << 20
-	d.console.line("(Most of the last step is the hub's own garbage collector: it looks for new kinds every 30")
-	d.console.line("seconds, and this hub is hardly older than that.)")
+	d.console.line("(Most of the last step is the hub's own garbage collector: it looks for new kinds every 30 " +
+		"seconds, and this hub is hardly older than that.)")
 	d.console.line("")
 	for _, process := range append([]*sandbox.Process{d.fleet.HubManager()}, d.agents()...) {
 		rss, err := process.RSS()

@@ -10,7 +10,9 @@ import (
 	"sort"
 	"strings"
 	"time"
+	"unicode"
 
+	"github.com/charmbracelet/x/ansi"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,16 +36,41 @@ func (n *node) leaf(format string, args ...any) {
 	n.children = append(n.children, node{text: fmt.Sprintf(format, args...)})
 }
 
-// print writes the tree, each line behind prefix.
-func (n *node) print(out io.Writer, prefix string) {
+// print writes the tree, each line behind prefix. Text that is wider than the width goes on in further lines, which
+// keep the branches of the tree and stand two columns to the right of the first.
+func (n *node) print(out io.Writer, prefix string, width int) {
 	for i := range n.children {
+		child := &n.children[i]
 		branch, below := "├─ ", "│  "
 		if i == len(n.children)-1 {
 			branch, below = "└─ ", "   "
 		}
-		fmt.Fprintf(out, "%s%s%s\n", prefix, branch, n.children[i].text)
-		n.children[i].print(out, prefix+below)
+		rest := prefix + below
+		if len(child.children) > 0 {
+			rest += "│ "
+		} else {
+			rest += "  "
+		}
+		room := max(width-ansi.StringWidth(rest), minWidth)
+		for j, line := range wrap(oneLine(child.text), room) {
+			lead := rest
+			if j == 0 {
+				lead = prefix + branch
+			}
+			fmt.Fprintln(out, strings.TrimRight(lead+line, " "))
+		}
+		child.print(out, prefix+below, width)
 	}
+}
+
+// oneLine returns text without line breaks and other characters that move the cursor.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, ansi.Strip(strings.TrimSpace(text)))
 }
 
 // view reads what the tree shows: the hub as an administrator, and the credentials on each spoke.

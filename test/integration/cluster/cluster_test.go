@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -167,6 +168,34 @@ func TestNodesAddUp(t *testing.T) {
 
 	require.NoError(t, shared.admin.Delete(t.Context(), second))
 	status(t, sums(first, first))
+}
+
+func TestResourcesOfAnotherWriterStay(t *testing.T) {
+	newNode(t, "n1", corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("1")})
+	own := map[string]string{"cpu": "4", "nvidia.com/gpu": "1"}
+	status(t, sums(own, own))
+	eventually(t, func(ctx context.Context) error {
+		patch := []byte(`{"status":{"capacity":{"core_worker":"8"},"allocatable":{"core_worker":"7"}}}`)
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
+		return shared.admin.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
+	})
+	t.Cleanup(func() {
+		patch := []byte(`{"status":{"capacity":{"core_worker":null},"allocatable":{"core_worker":null}}}`)
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
+		assert.NoError(t, shared.admin.Status().Patch(context.WithoutCancel(t.Context()), cluster,
+			client.RawPatch(types.MergePatchType, patch)))
+	})
+	// Our own resources follow the nodes, and those of the other writer are there all the time.
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	patch := []byte(`{"status":{"capacity":{"cpu":"6","nvidia.com/gpu":null},"allocatable":{"cpu":"6","nvidia.com/gpu":null}}}`)
+	require.NoError(t, shared.admin.Status().Patch(t.Context(), node, client.RawPatch(types.MergePatchType, patch)))
+	status(t, sums(map[string]string{"cpu": "6", "core_worker": "8"}, map[string]string{"cpu": "6", "core_worker": "7"}))
+	before := &clusterv1.ManagedCluster{}
+	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: clusterName}, before))
+	beats(t, heartbeat(t.Context(), t))
+	after := &clusterv1.ManagedCluster{}
+	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: clusterName}, after))
+	assert.Equal(t, before.ResourceVersion, after.ResourceVersion, "nobody writes without a reason")
 }
 
 // restart runs the agent anew, with what happens while it is away and the switch of its view that is on from then.

@@ -83,7 +83,7 @@ func serveOnce(ctx context.Context) error {
 	}
 	for i := range all.Items {
 		request := &all.Items[i]
-		if len(request.Status.Conditions) == 0 {
+		if csr.Undecided(request) {
 			request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
 			}}

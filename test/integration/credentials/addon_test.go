@@ -267,7 +267,7 @@ func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 func (m *member) approveAll(requests []certificatesv1.CertificateSigningRequest) {
 	m.t.Helper()
 	for _, request := range requests {
-		if len(request.Status.Conditions) == 0 {
+		if csr.Undecided(&request) {
 			m.approve(request)
 		}
 	}

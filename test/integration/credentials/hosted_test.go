@@ -68,7 +68,7 @@ func TestCredentialsAndLeaseOfAnAddonAreWhereItsAgentRuns(t *testing.T) {
 	m.moveTo("host")
 	told := m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
 	assert.Contains(t, told.Message, `The status of hello add-on is unknown. No lease found on hosting cluster "host"; `+
-		`verify it matches the cluster where this managed cluster's klusterlet actually runs.`)
+		`verify it matches the cluster where this managed cluster's klusterlet actually runs. There is no lease `+m.addonNamespace+`/hello.`)
 	requests := m.awaitRequests(hello, 2)
 	assert.NotNil(t, m.secret(m.addonNamespace, helloKube))
 	m.approveAll(requests)

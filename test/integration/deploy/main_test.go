@@ -101,7 +101,10 @@ func newManager(ctx context.Context, config *rest.Config, scheme *runtime.Scheme
 	}
 	cached := addonapi.Client{Client: mgr.GetClient()}
 	roller := &rollout.Reconciler{AddOns: cached, Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 2}
-	if err := errors.Join(roller.Index(ctx, mgr.GetFieldIndexer()), deploy.Index(ctx, mgr.GetFieldIndexer())); err != nil {
+	indexed := &deploy.Reconciler{AddOns: cached}
+	if err := errors.Join(
+		roller.Index(ctx, mgr.GetFieldIndexer()), indexed.Index(ctx, mgr.GetFieldIndexer()),
+	); err != nil {
 		return nil, err
 	}
 	if err := roller.SetupWithManager(mgr); err != nil {

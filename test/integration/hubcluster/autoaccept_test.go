@@ -135,5 +135,6 @@ func approve(t *testing.T, asked *certificatesv1.CertificateSigningRequest) {
 	asked.Status.Conditions = append(asked.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByHand", Message: "By hand.",
 	})
+	asked.ResourceVersion = "" // the hub may comment on it at the same moment
 	require.NoError(t, shared.admin.SubResource("approval").Update(t.Context(), asked))
 }

@@ -53,13 +53,17 @@ func TestDefinitionsAreInstalledAgainWithoutHarm(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, c.Get(t.Context(), key, &before))
-	require.NoError(t, hub.InstallCRDs(ctx, identity, nil))
+	_, err = hub.InstallCRDs(ctx, identity, nil)
+	require.NoError(t, err)
 	require.NoError(t, c.Get(t.Context(), key, &after))
 	assert.Equal(t, before.ResourceVersion, after.ResourceVersion, "what is there already is not written")
 
 	after.Spec.Versions[0].AdditionalPrinterColumns = nil
 	require.NoError(t, c.Update(t.Context(), &after))
-	require.NoError(t, hub.InstallCRDs(ctx, identity, nil))
+	found, err := hub.InstallCRDs(ctx, identity, nil)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.Equal(t, "DefinitionKeptByOthers", found[0].Reason)
 	require.NoError(t, c.Get(t.Context(), key, &before))
 	assert.Equal(t, after.ResourceVersion, before.ResourceVersion, "what somebody else keeps is left to them")
 }

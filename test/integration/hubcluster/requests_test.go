@@ -246,7 +246,7 @@ func expectIssued(t *testing.T, request *certificatesv1.CertificateSigningReques
 func expectOpen(t *testing.T, request *certificatesv1.CertificateSigningRequest) {
 	t.Helper()
 	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(request), request))
-	assert.Empty(t, request.Status.Conditions)
+	assert.True(t, csr.Undecided(request))
 }
 
 // forbidden checks that somebody is refused with words.

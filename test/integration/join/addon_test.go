@@ -53,10 +53,11 @@ func (m *member) approveAddon(h *hubSide, addon string) bool {
 		names.LabelClusterName: m.name, names.LabelAddonName: addon,
 	}))
 	for _, request := range list.Items {
-		if len(request.Status.Conditions) == 0 {
+		if csr.Undecided(&request) {
 			request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByTest", Message: "by a person",
 			}}
+			request.ResourceVersion = "" // the hub may comment on it at the same moment
 			require.NoError(m.t, client.IgnoreNotFound(h.admin.SubResource("approval").Update(m.t.Context(), &request)))
 		}
 	}

@@ -277,7 +277,7 @@ func (m *member) undecided(h *hubSide) []certificatesv1.CertificateSigningReques
 	m.t.Helper()
 	var open []certificatesv1.CertificateSigningRequest
 	for _, request := range m.requests(h) {
-		if len(request.Status.Conditions) == 0 {
+		if csr.Undecided(&request) {
 			open = append(open, request)
 		}
 	}
@@ -297,6 +297,7 @@ func (m *member) decide(h *hubSide, kind certificatesv1.RequestConditionType) {
 		request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 			Type: kind, Status: corev1.ConditionTrue, Reason: "ByTest", Message: "by a person",
 		})
+		request.ResourceVersion = "" // the hub may comment on it at the same moment
 		require.NoError(m.t, h.admin.SubResource("approval").Update(m.t.Context(), &request))
 	}
 }

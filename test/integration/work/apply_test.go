@@ -147,7 +147,7 @@ func TestBadManifestsDoNotStopTheOthers(t *testing.T) {
 	assert.Equal(t, "Apply manifest complete", message(4))
 	assert.Equal(t, []string{"configmaps/dropped", "configmaps/good"}, names(e.applied()))
 	available := e.is(w, workv1.WorkAvailable, metav1.ConditionFalse)
-	assert.Equal(t, "1 of 6 resources are not available", available.Message)
+	assert.Regexp(t, `^1 of 6 resources are not available: manifest \d \(`, available.Message)
 
 	e.edit(w, func(w *workv1.ManifestWork) {
 		w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests[1:4:4], e.manifests(e.configMap("good", nil))...)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,6 +26,7 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -153,6 +155,9 @@ type settings struct {
 	events   bool
 	// cache is the directory for copies of works; empty keeps none.
 	cache string
+	// clock is Clock of the agent, metrics its Metrics.
+	clock   clock.PassiveClock
+	metrics *prometheus.Registry
 }
 
 // env is what one test works with: a cluster of its own and an administrator of both sides.
@@ -256,7 +261,12 @@ func (e *env) start() *agent {
 	require.NoError(e, err)
 	require.NoError(e, mgr.Add(hub))
 	require.NoError(e, mgr.Add(spoke))
+	var counted prometheus.Registerer
+	if e.settings.metrics != nil {
+		counted = e.settings.metrics
+	}
 	require.NoError(e, (&work.Reconciler{
+		Clock: e.settings.clock, Metrics: counted,
 		Cache:   e.openCache(),
 		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
 		EvictionGrace: e.settings.grace, OrderPatience: e.settings.patience, TellEvents: e.settings.events,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -34,7 +35,7 @@ func Wait(ctx context.Context, what string, note func(string), holds func(ctx co
 			reason = err
 		}
 		if note != nil {
-			note(reason.Error())
+			note(strings.ReplaceAll(reason.Error(), ErrNotYet.Error()+": ", ""))
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// fieldManager is under what name the API server notes what the agent writes to its ManagedCluster.
+const fieldManager = names.FieldManagerWork
+
+// StripManagedCluster is the cache transform for the ManagedCluster: of the bookkeeping of the API server, it keeps what
+// the agent itself wrote. What is no ManagedCluster passes.
+func StripManagedCluster(in any) (any, error) {
+	cluster, ok := in.(*clusterv1.ManagedCluster)
+	if !ok {
+		return in, nil
+	}
+	var own []metav1.ManagedFieldsEntry
+	for _, entry := range cluster.ManagedFields {
+		if entry.Manager == fieldManager {
+			own = append(own, entry)
+		}
+	}
+	cluster.ManagedFields = own
+	return cluster, nil
+}
+
+// owned are the resources that the agent wrote into the status of its ManagedCluster.
+type owned struct {
+	capacity, allocatable map[clusterv1.ResourceName]bool
+}
+
+// ownedBy reads from the bookkeeping of the API server which resources are ours. What cannot be read is not ours.
+func ownedBy(cluster *clusterv1.ManagedCluster) owned {
+	own := owned{capacity: map[clusterv1.ResourceName]bool{}, allocatable: map[clusterv1.ResourceName]bool{}}
+	for _, entry := range cluster.ManagedFields {
+		if entry.Manager != fieldManager || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Status struct {
+				Capacity    map[string]any `json:"f:capacity"`
+				Allocatable map[string]any `json:"f:allocatable"`
+			} `json:"f:status"`
+		}
+		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+			continue
+		}
+		take(own.capacity, fields.Status.Capacity)
+		take(own.allocatable, fields.Status.Allocatable)
+	}
+	return own
+}
+
+func take(own map[clusterv1.ResourceName]bool, fields map[string]any) {
+	for field := range fields {
+		if name, ok := strings.CutPrefix(field, "f:"); ok {
+			own[clusterv1.ResourceName(name)] = true
+		}
+	}
+}
+
+// merge returns the resources that are there with those that the nodes add up to. Of what no node reports, it removes
+// what we wrote: other writers add resources of their own. Quantities that mean the same stay as they are written.
+func merge(
+	have, nodes clusterv1.ResourceList, own map[clusterv1.ResourceName]bool,
+) clusterv1.ResourceList {
+	merged := maps.Clone(have)
+	if merged == nil {
+		merged = clusterv1.ResourceList{}
+	}
+	maps.DeleteFunc(merged, func(name clusterv1.ResourceName, _ resource.Quantity) bool {
+		_, reported := nodes[name]
+		return !reported && own[name]
+	})
+	maps.Copy(merged, nodes)
+	if equality.Semantic.DeepEqual(have, merged) {
+		return have
+	}
+	return merged
+}

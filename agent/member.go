@@ -1,0 +1,213 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/agent/join"
+	"github.com/spokelet/spokelet/csr"
+)
+
+// member is what a process that only does works finds of the cluster's membership: the hub kubeconfig that the
+// registration agent keeps, as files in the directory where its Secret is mounted.
+type member struct {
+	// credential may be used where problem is nil.
+	credential join.Credential
+	// files are the files that were read or would have been.
+	files []string
+	// problem says why there is no credential.
+	problem error
+}
+
+// same reports whether two looks found the same.
+func (m member) same(other member) bool {
+	return m.credential.Same(other.credential) && fmt.Sprint(m.problem) == fmt.Sprint(other.problem)
+}
+
+// readMember reads the hub kubeconfig at a path, with the certificate that it names. cluster is the name of the cluster;
+// where it is empty, the file cluster-name beside the kubeconfig has it, or the certificate.
+func readMember(path, cluster string, now time.Time) member {
+	found := finding{files: []string{path}}
+	source := bootstrapSource{file: path}
+	m := member{files: []string{path, filepath.Join(filepath.Dir(path), csr.KeyClusterName)}}
+	raw, err := source.readFile(&found)
+	m.files = append(m.files, found.files...)
+	switch {
+	case err != nil:
+		m.problem = fmt.Errorf("hub kubeconfig %s: %w", path, err)
+		return m
+	case raw == nil:
+		m.problem = fmt.Errorf("hub kubeconfig %s does not exist yet: the registration agent writes it when the hub has "+
+			"approved its certificate", path)
+		return m
+	}
+	if m.credential, err = memberCredential(raw); err != nil {
+		m.problem = fmt.Errorf("hub kubeconfig %s: %w", path, err)
+		return m
+	}
+	m.name(path, cluster)
+	if m.problem == nil && !m.credential.NotAfter.After(now) {
+		m.problem = fmt.Errorf("hub kubeconfig %s: its certificate expired at %s: the registration agent replaces it", path,
+			m.credential.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return m
+}
+
+// name finds out which cluster the credential is for.
+func (m *member) name(path, cluster string) {
+	id := &m.credential.Identity
+	if cluster == "" {
+		data, err := os.ReadFile(filepath.Join(filepath.Dir(path), csr.KeyClusterName))
+		if cluster = strings.TrimSpace(string(data)); err != nil || cluster == "" {
+			cluster = id.Cluster
+		}
+	}
+	if id.Cluster != "" && id.Cluster != cluster {
+		m.problem = fmt.Errorf("hub kubeconfig %s: its certificate is for cluster %s, this agent is for cluster %s: check "+
+			"--spoke-cluster-name of both agents", path, id.Cluster, cluster)
+	}
+	if id.Cluster = cluster; cluster == "" {
+		m.problem = fmt.Errorf("nothing names the cluster: set --spoke-cluster-name, as neither the file %s beside hub "+
+			"kubeconfig %s nor its certificate does", csr.KeyClusterName, path)
+	}
+}
+
+// memberCredential reads a kubeconfig that holds its certificate in itself.
+func memberCredential(kubeconfig []byte) (join.Credential, error) {
+	server, err := csr.ParseHubServer(kubeconfig)
+	if err != nil {
+		return join.Credential{}, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return join.Credential{}, err
+	}
+	pair := csr.Pair{Certificate: config.CertData, Key: config.KeyData}
+	if len(pair.Certificate) == 0 || len(pair.Key) == 0 {
+		return join.Credential{}, errors.New("it has no client certificate with its key, and other ways to prove who the " +
+			"agent is are not supported")
+	}
+	parsed, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	if err != nil {
+		return join.Credential{}, fmt.Errorf("reading its client certificate: %w", err)
+	}
+	id, _ := csr.ParseClusterUser(parsed.Leaf.Subject.CommonName)
+	return join.Credential{Identity: id, Server: server, Pair: pair, NotAfter: parsed.Leaf.NotAfter}, nil
+}
+
+// memberWatch looks at the files of a member whenever they change. It is a Runnable of a phase's manager.
+type memberWatch struct {
+	*agent
+	// changed is called with what is there now when that is something else; it must not block.
+	changed func(member)
+
+	mu   sync.Mutex
+	last member
+}
+
+// watchMember adds to the manager of a phase what watches the files of the member, found at its start, and in hosted
+// mode the kubeconfig of the managed cluster.
+func (a *agent) watchMember(mgr ctrl.Manager, found member, changed func(member), end context.CancelCauseFunc) error {
+	if err := mgr.Add(&memberWatch{agent: a, changed: changed, last: found}); err != nil {
+		return fmt.Errorf("adding the watch of the hub kubeconfig: %w", err)
+	}
+	if !a.hosted {
+		return nil
+	}
+	spoke := &lookout{
+		over: func([]finding) string { return "" }, end: end, clock: a.clock,
+		spokeFile: a.config.SpokeKubeconfig, spokeBegan: a.spokeRaw,
+	}
+	return spoke.setup(mgr)
+}
+
+// Start implements manager.Runnable.
+func (w *memberWatch) Start(ctx context.Context) error {
+	files := func() []string {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.last.files
+	}
+	return (&fileWatch{paths: files, changed: func() { w.look(ctx) }, clock: w.clock}).Start(ctx)
+}
+
+func (w *memberWatch) look(ctx context.Context) {
+	now := readMember(w.config.hubFile(), w.config.ClusterName, w.clock.Now())
+	w.mu.Lock()
+	before := w.last
+	w.last = now
+	w.mu.Unlock()
+	if now.same(before) {
+		return
+	}
+	if now.problem != nil {
+		log.FromContext(ctx).Info("the hub kubeconfig cannot be used", "reason", now.problem.Error())
+	}
+	w.changed(now)
+}
+
+// memberPhase is the phase of a process that only does works: it serves with the hub kubeconfig that the registration
+// agent keeps, or waits for it. It never asks the hub for a certificate.
+func (a *agent) memberPhase(ctx context.Context) error {
+	found := readMember(a.config.hubFile(), a.config.ClusterName, a.clock.Now())
+	if err := a.connectSpoke(); err != nil {
+		found.problem = err
+	}
+	if found.problem != nil {
+		return a.awaitMember(ctx, found)
+	}
+	logger := ctrl.LoggerFrom(ctx).WithValues("cluster", found.credential.Identity.Cluster,
+		"hub", found.credential.Server.Server)
+	logger.Info("serving works", "certificateExpires", found.credential.NotAfter)
+	return a.serveWorks(ctrl.LoggerInto(ctx, logger), found)
+}
+
+// awaitMember waits until there is something else in the files, and looks after the works that it has copies of.
+func (a *agent) awaitMember(ctx context.Context, found member) error {
+	if a.state.set("waiting: " + found.problem.Error()) {
+		ctrl.LoggerFrom(ctx).Info("waiting", "reason", found.problem.Error())
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	mgr, err := a.newManager(ctx, "")
+	if err != nil {
+		return err
+	}
+	if c := found.credential; c.Server.Server != "" && c.Identity.Cluster != "" && a.spoke != nil {
+		if err := a.worksWithoutHub(ctx, mgr, c.Server.Server, c.Identity.Cluster); err != nil {
+			return err
+		}
+	}
+	changed := func(member) { end(phaseOverError("the hub kubeconfig changed")) }
+	if err := a.watchMember(mgr, found, changed, end); err != nil {
+		return err
+	}
+	return finish(ctx, mgr)
+}
+
+// serveWorks does the works of a cluster that somebody else keeps a member of the hub. It ends when the hub kubeconfig
+// leads elsewhere or its certificate expires.
+func (a *agent) serveWorks(ctx context.Context, found member) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s := &serving{agent: a, boot: bootstrap{server: found.credential.Server}, credential: found.credential, end: end}
+	return s.run(ctx, func() error {
+		changed := func(now member) {
+			if now.problem == nil {
+				s.keeper.offer(now.credential)
+			}
+		}
+		return a.watchMember(s.mgr, found, changed, end)
+	})
+}

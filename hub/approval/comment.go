@@ -1,0 +1,84 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// openLife is how long Kubernetes keeps a request that nobody has approved or denied. It keeps those with a condition
+// for ever, whatever the condition says, so the ones that we commented on are for us to remove.
+const openLife = 24 * time.Hour
+
+// comment writes a note into the status of the request, unless it stands there. Where the hub manager may not, the Event
+// has to do.
+func (r *Reconciler) comment(ctx context.Context, f facts, n *note) reconcile.Outcome {
+	if n == nil || !concernsRequester(f.csr) || csrs.TooLarge(f.csr) || !r.crowd.mayTell(f.csr) {
+		return reconcile.Done()
+	}
+	comment := commentOf(f, n)
+	if had, found := csrs.CommentOn(f.csr, comment.Kind); found && had == comment {
+		return reconcile.Done()
+	}
+	csr := f.csr.DeepCopy()
+	comment.Put(csr, f.now)
+	err := r.Client.SubResource("approval").Update(ctx, csr)
+	switch {
+	case apierrors.IsForbidden(err):
+		log.FromContext(ctx).V(1).Info("may not comment on a certificate request", "request", csr.Name, "error", err.Error())
+		return reconcile.Done()
+	case err == nil, apierrors.IsNotFound(err):
+		return reconcile.Done()
+	}
+	return reconcile.FromError(fmt.Errorf("commenting on certificate request %s: %w", csr.Name, err))
+}
+
+// commentOf is a note as the agent that asked reads it.
+func commentOf(f facts, n *note) csrs.Comment {
+	kind := csrs.ConditionApprovedByHub
+	if f.stage == stageUnsigned {
+		kind = csrs.ConditionSignedByHub
+	}
+	return csrs.Comment{Kind: kind, Reason: n.reason, Message: n.message}
+}
+
+// concernsRequester reports whether the requester can be the agent that the request is about: only then somebody reads
+// the comment. Policies keep the hub manager from writing to any other.
+func concernsRequester(csr *certificatesv1.CertificateSigningRequest) bool {
+	cluster, _, addonLabel := csrs.Subject(csr)
+	if id, ok := csrs.ParseClusterUser(csr.Spec.Username); ok {
+		return id.Cluster == cluster
+	}
+	_, addonAgent := csrs.ParseAddonUser(csr.Spec.Username)
+	return !addonLabel && !addonAgent
+}
+
+// expiry is when an open request that carries a comment is removed; zero when it is not for us to remove.
+func expiry(f facts) time.Time {
+	if f.stage != stageOpen || f.csr == nil {
+		return time.Time{}
+	}
+	if _, found := csrs.CommentOn(f.csr, csrs.ConditionApprovedByHub); !found {
+		return time.Time{}
+	}
+	return f.csr.CreationTimestamp.Add(openLife)
+}
+
+// expire removes a request that has been open for too long, as Kubernetes does with those without a comment.
+func (r *Reconciler) expire(ctx context.Context, f facts) error {
+	uid, version := f.csr.UID, f.csr.ResourceVersion
+	err := r.Client.Delete(ctx, f.csr, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if err := client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("removing certificate request %s, which is open for too long: %w", f.csr.Name, err)
+	}
+	log.FromContext(ctx).Info("removed a certificate request that nobody approved for a day", "request", f.csr.Name)
+	return nil
+}

@@ -1,0 +1,307 @@
+package definition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// managerSchema owns the schema that we apply, managerConversion the conversion.
+	managerSchema, managerConversion = "spokelet-hub", "spokelet-hub-conversion"
+	// servedPoll is how often a new definition is looked at until it is served, and servedTimeout how long.
+	servedPoll, servedTimeout = 50 * time.Millisecond, time.Minute
+	// shown is how many differences a message names.
+	shown = 5
+)
+
+// Finding is what is told about a definition in an Event.
+type Finding struct {
+	// Definition is the object that the Event is about.
+	Definition *apiextensionsv1.CustomResourceDefinition
+	// Type, Reason and Message are those of the Event.
+	Type, Reason, Message string
+}
+
+// Installer applies definitions.
+type Installer struct {
+	// Client reads and writes definitions, without a cache.
+	Client client.Client
+	// Discovery tells what the API server serves.
+	Discovery discovery.ServerResourcesInterface
+	// Kinds are the definitions that are converted, and Ours the webhook that converts them; nil where there is none.
+	Kinds []Kind
+	Ours  *apiextensionsv1.WebhookClientConfig
+}
+
+// Install applies definitions, one YAML document each, and returns when all are served, with what administrators should
+// know about those that were left as they are.
+func (i *Installer) Install(ctx context.Context, docs [][]byte) ([]Finding, error) {
+	var found []Finding
+	var failed []error
+	names := make([]string, 0, len(docs))
+	for _, doc := range docs {
+		ours, err := decode(doc)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, ours.GetName())
+		finding, err := i.install(ctx, ours)
+		failed = append(failed, err)
+		if finding != nil {
+			found = append(found, *finding)
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return found, err
+	}
+	return found, i.waitServed(ctx, names)
+}
+
+// install applies one definition.
+func (i *Installer) install(ctx context.Context, ours *unstructured.Unstructured) (*Finding, error) {
+	name := ours.GetName()
+	var have apiextensionsv1.CustomResourceDefinition
+	err := i.Client.Get(ctx, client.ObjectKey{Name: name}, &have)
+	converted := i.converted(name)
+	switch {
+	case apierrors.IsNotFound(err):
+		// A definition is never without its conversion, not even for a moment.
+		if converted != nil {
+			if err := setConversion(ours, converted); err != nil {
+				return nil, err
+			}
+		}
+		if err := i.apply(ctx, ours); err != nil || converted == nil {
+			return nil, err
+		}
+		return nil, i.own(ctx, name, Conversion(*converted))
+	case err != nil:
+		return nil, fmt.Errorf("reading definition %s: %w", name, err)
+	}
+	if converted != nil && mayAnnounce(&have, converted) {
+		if err := announce(ctx, i.Client, &have, converted); err != nil {
+			return nil, err
+		}
+	}
+	// To apply a schema without a conversion takes away one that came with our schema and that nobody else owns.
+	if webhookOf(have.Spec.Conversion) != nil && owns(have.ManagedFields, managerSchema) {
+		if err := i.own(ctx, name, have.Spec.Conversion); err != nil {
+			return nil, err
+		}
+	}
+	return i.applySchema(ctx, ours, &have)
+}
+
+// converted returns the webhook that is to convert a definition; nil when none is.
+func (i *Installer) converted(name string) *apiextensionsv1.WebhookClientConfig {
+	for _, kind := range i.Kinds {
+		if kind.Name == name && !kind.SameFields {
+			return i.Ours
+		}
+	}
+	return nil
+}
+
+// mayAnnounce reports whether our webhook may be put into a definition before it is served: where the API server
+// renames, which is worse than a request that fails, and where our own stands already.
+func mayAnnounce(
+	have *apiextensionsv1.CustomResourceDefinition, ours *apiextensionsv1.WebhookClientConfig,
+) bool {
+	client := webhookOf(have.Spec.Conversion)
+	return client == nil || address(client) == address(ours)
+}
+
+// applySchema applies a definition that exists, but for its conversion.
+func (i *Installer) applySchema(
+	ctx context.Context, ours *unstructured.Unstructured, have *apiextensionsv1.CustomResourceDefinition,
+) (*Finding, error) {
+	var typed apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(ours.Object, &typed); err != nil {
+		return nil, fmt.Errorf("decoding definition %s: %w", ours.GetName(), err)
+	}
+	logger := ctrl.LoggerFrom(ctx).WithName("hub.definition")
+	if more := Beyond(have, &typed); len(more) > 0 {
+		finding := &Finding{
+			Definition: have, Type: corev1.EventTypeNormal, Reason: "DefinitionIsNewer",
+			Message: "this definition has what the one of this hub manager lacks, and is kept as it is: " + list(more),
+		}
+		logger.Info(finding.Message, "definition", have.Name)
+		return finding, nil
+	}
+	err := i.apply(ctx, ours)
+	if !apierrors.IsConflict(err) {
+		return nil, err
+	}
+	logger.Error(err, "this definition differs from the one of this hub manager, and somebody else keeps it: it is "+
+		"left as it is", "definition", have.Name)
+	return &Finding{
+		Definition: have, Type: corev1.EventTypeWarning, Reason: "DefinitionKeptByOthers",
+		Message: "this definition differs from the one of this hub manager, and is left as it is because somebody else " +
+			"keeps it: " + conflicts(err) + "; apply the definitions of this version where yours come from",
+	}, nil
+}
+
+func (i *Installer) apply(ctx context.Context, ours *unstructured.Unstructured) error {
+	err := i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(ours), client.FieldOwner(managerSchema))
+	if err != nil {
+		return fmt.Errorf("applying definition %s: %w", ours.GetName(), err)
+	}
+	return nil
+}
+
+// announce puts our webhook into a definition that is as it was read. The whole of spec.conversion becomes ours, also
+// what another manager wrote there.
+func announce(
+	ctx context.Context, c client.Client, have *apiextensionsv1.CustomResourceDefinition,
+	ours *apiextensionsv1.WebhookClientConfig,
+) error {
+	// The resource version of the cache may be of an object without its schema: the patch holds nothing else.
+	before := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: have.Name, ResourceVersion: have.ResourceVersion,
+	}}
+	before.Spec.Conversion = have.Spec.Conversion
+	after := before.DeepCopy()
+	after.Spec.Conversion = Conversion(*ours)
+	if SameWebhook(have.Spec.Conversion, ours) {
+		return nil
+	}
+	patch, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
+	if err != nil {
+		return fmt.Errorf("comparing the conversion of %s: %w", have.Name, err)
+	}
+	err = c.Patch(ctx, after, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(managerConversion))
+	if err != nil {
+		return fmt.Errorf("putting our webhook into definition %s: %w", have.Name, err)
+	}
+	have.ResourceVersion, have.Spec.Conversion = after.ResourceVersion, after.Spec.Conversion
+	return nil
+}
+
+// own makes the conversion that a definition has ours besides whoever owns it, so that it stays when they drop it.
+func (i *Installer) own(
+	ctx context.Context, name string, conversion *apiextensionsv1.CustomResourceConversion,
+) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(conversion)
+	if err != nil {
+		return fmt.Errorf("encoding the conversion of %s: %w", name, err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": fields}}}
+	u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	u.SetName(name)
+	err = i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(managerConversion),
+		client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("taking over the conversion of definition %s: %w", name, err)
+	}
+	return nil
+}
+
+func setConversion(u *unstructured.Unstructured, ours *apiextensionsv1.WebhookClientConfig) error {
+	conversion, err := runtime.DefaultUnstructuredConverter.ToUnstructured(Conversion(*ours))
+	if err != nil {
+		return fmt.Errorf("encoding the conversion of %s: %w", u.GetName(), err)
+	}
+	return unstructured.SetNestedMap(u.Object, conversion, "spec", "conversion")
+}
+
+// decode reads a definition as it is applied: without status, without a conversion, and without a field that says what
+// holds without it and that others say, too.
+func decode(doc []byte) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(doc, &u.Object); err != nil {
+		return nil, fmt.Errorf("decoding a definition: %w", err)
+	}
+	for _, field := range [][]string{
+		{"status"}, {"metadata", "creationTimestamp"}, {"spec", "conversion"}, {"spec", "preserveUnknownFields"},
+	} {
+		unstructured.RemoveNestedField(u.Object, field...)
+	}
+	return u, nil
+}
+
+// conflicts names what is in the way of an apply.
+func conflicts(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return err.Error()
+	}
+	causes := status.Status().Details.Causes
+	said := make([]string, 0, len(causes))
+	for _, cause := range causes {
+		said = append(said, cause.Message+" ("+cause.Field+")")
+	}
+	return list(said)
+}
+
+// list joins the first few of many.
+func list(all []string) string {
+	if len(all) <= shown {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), len(all)-shown)
+}
+
+// waitServed returns when the API server serves all versions of all definitions.
+func (i *Installer) waitServed(ctx context.Context, names []string) error {
+	for _, name := range names {
+		var last error
+		err := wait.PollUntilContextTimeout(ctx, servedPoll, servedTimeout, true, func(ctx context.Context) (bool, error) {
+			last = i.served(ctx, name)
+			return last == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for definition %s: %w", name, errors.Join(last, err))
+		}
+	}
+	return nil
+}
+
+// served returns why a definition is not served yet; nil when it is.
+func (i *Installer) served(ctx context.Context, name string) error {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := i.Client.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil {
+		return err
+	}
+	established := false
+	for _, condition := range crd.Status.Conditions {
+		established = established || (condition.Type == apiextensionsv1.Established &&
+			condition.Status == apiextensionsv1.ConditionTrue)
+	}
+	if !established {
+		return errors.New("it is not established")
+	}
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		group := crd.Spec.Group + "/" + version.Name
+		resources, err := i.Discovery.ServerResourcesForGroupVersion(group)
+		if err != nil {
+			return fmt.Errorf("asking what %s serves: %w", group, err)
+		}
+		found := false
+		for j := range resources.APIResources {
+			found = found || resources.APIResources[j].Name == crd.Spec.Names.Plural
+		}
+		if !found {
+			return fmt.Errorf("%s does not serve %s", group, crd.Spec.Names.Plural)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,367 @@
+package definition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Name is the name under which Events are written.
+const Name = "hub.definition"
+
+const (
+	// soon and late bound the time until a problem is looked at again, and foreign is how often a webhook of somebody
+	// else is tried.
+	soon, late, foreign = 500 * time.Millisecond, 15 * time.Second, time.Minute
+)
+
+// Keeper keeps the conversion of definitions, in every replica.
+type Keeper struct {
+	// Client reads and writes definitions and add-ons, without a cache.
+	Client client.WithWatch
+	// Recorder writes Events, which only the leader does: Elected is closed when we lead.
+	Recorder events.EventRecorder
+	Elected  <-chan struct{}
+	// Clock tells the instant of a pass.
+	Clock clock.Clock
+	// Kinds are the definitions; the first one is that of ManagedClusterAddOns, which is asked for.
+	Kinds []Kind
+	// Namespace is where the probe would be created.
+	Namespace string
+	// Write reports whether definitions may be changed.
+	Write bool
+	// Ours returns where the API server finds our webhook; nil while there is none.
+	Ours func() *apiextensionsv1.WebhookClientConfig
+	// Silent returns why our webhook does not answer; nil when it does.
+	Silent func() error
+	// Refresh reads again what Ours returns, and Changed returns a channel that is closed when that changes.
+	Refresh func(context.Context) error
+	Changed func() <-chan struct{}
+	// Findings are told when the keeper starts.
+	Findings []Finding
+
+	mu       sync.Mutex
+	problems []string
+	looked   bool
+	// depends reports whether a definition names our webhook.
+	depends bool
+
+	watches map[string]watched
+	wake    chan struct{}
+	states  map[string]*state
+	// asked is the conversion that was found to work, ours or not; as long as ours stays so, nothing is asked again.
+	asked string
+	pause time.Duration
+}
+
+// state is what the keeper remembers of one definition.
+type state struct {
+	// told is the problem in the last Event.
+	told string
+	// put counts how often our webhook was put there since it last stayed for a while, at is when that was last.
+	put int
+	at  time.Time
+	// version is the resource version at which we wrote last, and ours reports whether our webhook stood there since.
+	version string
+	ours    bool
+}
+
+// NeedLeaderElection reports whether only the leader looks: every replica must know whether it is ready.
+func (*Keeper) NeedLeaderElection() bool { return false }
+
+// Start looks whenever something changes until ctx ends.
+func (k *Keeper) Start(ctx context.Context) error {
+	k.wake, k.watches, k.states = make(chan struct{}, 1), map[string]watched{}, map[string]*state{}
+	for _, kind := range k.Kinds {
+		k.watches[kind.Name] = follow(ctx, k.Client, kind.Name, k.ring)
+		k.states[kind.Name] = &state{}
+	}
+	elected := k.Elected
+	for {
+		changed := k.Changed()
+		wait := k.look(ctx)
+		timer := k.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-k.wake:
+		case <-changed:
+		case <-elected:
+			elected = nil
+			for _, finding := range k.Findings {
+				k.event(finding)
+			}
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// ring wakes the loop.
+func (k *Keeper) ring() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Ready returns why the API server does not convert; nil when it does.
+func (k *Keeper) Ready() error {
+	k.mu.Lock()
+	looked, depends, problems := k.looked, k.depends, k.problems
+	k.mu.Unlock()
+	switch {
+	case !looked:
+		return errors.New("the conversion of add-ons was not looked at yet")
+	case len(problems) > 0:
+		return errors.New(strings.Join(problems, "; "))
+	}
+	if depends {
+		if err := k.Silent(); err != nil {
+			k.ring()
+			return fmt.Errorf("the conversion webhook of this hub manager does not answer: %w", err)
+		}
+	}
+	return nil
+}
+
+// look judges all definitions and acts; it returns how long nothing is to do unless something changes.
+func (k *Keeper) look(ctx context.Context) time.Duration {
+	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for name, w := range k.watches {
+		crd, err := w.get(name)
+		if err != nil || !w.synced() {
+			k.conclude([]string{"definition " + name + " was not read yet, or may not be read"}, false, false)
+			return soon
+		}
+		if crd != nil {
+			crds[name] = crd
+		}
+	}
+	ours := k.ours(ctx, crds)
+	first := k.probe(ctx, crds, ours)
+	problems, recheck, depends := []string(nil), false, false
+	pause := late
+	for _, kind := range k.Kinds {
+		crd := crds[kind.Name]
+		facts := Facts{Kind: kind, Ours: ours, Write: k.Write, Silent: text(k.Silent())}
+		if crd != nil {
+			facts.Served, facts.Conversion = versions(crd), crd.Spec.Conversion
+			facts.Probe = k.probeOf(ctx, crd, crds[k.Kinds[0].Name], first)
+			mine := SameWebhook(crd.Spec.Conversion, ours)
+			k.states[kind.Name].ours, depends = mine || k.states[kind.Name].ours, mine || depends
+		}
+		verdict := Decide(facts)
+		if verdict.Announce {
+			if wait := k.put(ctx, crd, ours); wait > 0 {
+				pause = min(pause, wait)
+			} else {
+				pause = 0
+			}
+		}
+		k.tell(crd, verdict)
+		recheck = recheck || verdict.Recheck
+		if verdict.Problem != "" {
+			problems = append(problems, verdict.Problem)
+		}
+	}
+	k.conclude(problems, true, depends)
+	return k.next(problems, recheck, pause)
+}
+
+// next returns how long nothing is to do.
+func (k *Keeper) next(problems []string, recheck bool, pause time.Duration) time.Duration {
+	if len(problems) == 0 {
+		k.pause = 0
+		if recheck {
+			return foreign
+		}
+		return time.Duration(1<<63 - 1)
+	}
+	k.pause = min(max(2*k.pause, soon), pause, late)
+	return max(k.pause, soon)
+}
+
+func (k *Keeper) conclude(problems []string, looked, depends bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.problems, k.looked, k.depends = problems, looked || len(problems) > 0, depends
+}
+
+// ours returns where our webhook is, after it read again what another replica may have changed: one that made a new
+// authority has announced it.
+func (k *Keeper) ours(
+	ctx context.Context, crds map[string]*apiextensionsv1.CustomResourceDefinition,
+) *apiextensionsv1.WebhookClientConfig {
+	ours := k.Ours()
+	for _, crd := range crds {
+		have := webhookOf(crd.Spec.Conversion)
+		if ours == nil || have == nil || address(have) != address(ours) || SameWebhook(crd.Spec.Conversion, ours) {
+			continue
+		}
+		if err := k.Refresh(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).WithName(Name).Error(err, "reading the certificate of the webhook again")
+		}
+		return k.Ours()
+	}
+	return ours
+}
+
+// probe asks the API server to convert, unless it did so through our webhook since anything changed.
+func (k *Keeper) probe(
+	ctx context.Context, crds map[string]*apiextensionsv1.CustomResourceDefinition,
+	ours *apiextensionsv1.WebhookClientConfig,
+) Probe {
+	crd := crds[k.Kinds[0].Name]
+	if crd == nil || webhookOf(crd.Spec.Conversion) == nil {
+		return Probe{Message: "nobody was asked"}
+	}
+	mine := SameWebhook(crd.Spec.Conversion, ours)
+	if mine && k.Silent() != nil {
+		k.asked = ""
+		return Probe{Message: "nobody was asked"}
+	}
+	if mine && k.asked == crd.ResourceVersion {
+		return Probe{Answer: Converted}
+	}
+	probe := k.ask(ctx)
+	k.asked = ""
+	if probe.Answer == Converted {
+		k.asked = crd.ResourceVersion
+	}
+	return probe
+}
+
+// probeOf returns what the API server says about a definition: what it said about the first one where the same webhook
+// converts both.
+func (k *Keeper) probeOf(ctx context.Context, crd, first *apiextensionsv1.CustomResourceDefinition, said Probe) Probe {
+	client := webhookOf(crd.Spec.Conversion)
+	if client == nil || len(versions(crd)) < 2 || (first != nil && SameWebhook(first.Spec.Conversion, client)) {
+		return said
+	}
+	return k.list(ctx, crd.Spec.Names.Kind)
+}
+
+// put puts our webhook into a definition, or returns how long to wait before that.
+func (k *Keeper) put(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, ours *apiextensionsv1.WebhookClientConfig,
+) time.Duration {
+	s, now := k.states[crd.Name], k.Clock.Now()
+	if s.put > 0 && now.Sub(s.at) > calm {
+		s.put = 0
+	}
+	if s.version == crd.ResourceVersion {
+		return soon // The watch has not shown yet what we wrote.
+	}
+	if left := s.at.Add(Pause(s.put)).Sub(now); s.put > 0 && left > 0 {
+		return left
+	}
+	before, setter := crd.Spec.Conversion, Setter(crd.ManagedFields, managerConversion, managerSchema)
+	s.version = crd.ResourceVersion
+	err := announce(ctx, k.Client, crd.DeepCopy(), ours)
+	switch {
+	case apierrors.IsConflict(err):
+		return 0 // The watch brings what changed meanwhile.
+	case err != nil:
+		s.version = ""
+		ctrl.LoggerFrom(ctx).WithName(Name).Error(err, "the API server is not told where add-ons are converted")
+		return late
+	}
+	s.put, s.at = s.put+1, now
+	said := fmt.Sprintf("the hub manager put its webhook at %s into spec.conversion, where %s was", address(ours),
+		Describe(before))
+	if setter != "" {
+		said += ", set by field manager " + setter
+	}
+	finding := Finding{Definition: crd, Type: corev1.EventTypeNormal, Reason: "ConversionAnnounced", Message: said}
+	if s.ours {
+		finding.Type, finding.Reason = corev1.EventTypeWarning, "ConversionOverruled"
+		finding.Message = fmt.Sprintf("%s; it had its webhook there before, and the pauses until it puts it back grow to "+
+			"%s: have whoever applies this definition leave spec.conversion out", said, longestPause)
+	}
+	s.ours = true
+	ctrl.LoggerFrom(ctx).WithName(Name).Info(finding.Message, "definition", crd.Name)
+	k.event(finding)
+	return 0
+}
+
+// tell writes an Event when a problem comes, changes or goes.
+func (k *Keeper) tell(crd *apiextensionsv1.CustomResourceDefinition, verdict Verdict) {
+	if crd == nil || !k.leads() {
+		return
+	}
+	s := k.states[crd.Name]
+	switch {
+	case verdict.Problem == s.told:
+		return
+	case verdict.Problem != "":
+		k.event(Finding{
+			Definition: crd, Type: corev1.EventTypeWarning, Reason: "ConversionNotServed", Message: verdict.Problem,
+		})
+	default:
+		k.event(Finding{
+			Definition: crd, Type: corev1.EventTypeNormal, Reason: "ConversionServed",
+			Message: "requests in every version are answered: " + Describe(crd.Spec.Conversion) + " converts",
+		})
+	}
+	s.told = verdict.Problem
+}
+
+// leads reports whether we are the leader.
+func (k *Keeper) leads() bool {
+	select {
+	case <-k.Elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// event writes an Event about a definition, which the API server keeps in namespace default.
+func (k *Keeper) event(f Finding) {
+	if k.leads() {
+		about := f.Definition.DeepCopy()
+		about.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		k.Recorder.Eventf(about, nil, f.Type, f.Reason, "Convert", "%s", clip(f.Message))
+	}
+}
+
+// clip keeps a message within what an Event takes.
+func clip(message string) string {
+	const limit = 1024
+	if len(message) <= limit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:limit-3], "") + "..."
+}
+
+// versions returns the versions that a definition serves.
+func versions(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	served := []string{}
+	for _, version := range crd.Spec.Versions {
+		if version.Served {
+			served = append(served, version.Name)
+		}
+	}
+	return served
+}
+
+// text returns the message of an error.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,72 @@
+package definition
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// watched is one definition as a watch sees it.
+type watched struct {
+	store cache.Store
+	// synced reports whether the definition was listed.
+	synced func() bool
+}
+
+// follow watches one definition by its name, which takes no right to any other, and calls wake when it changes.
+func follow(ctx context.Context, c client.WithWatch, name string, wake func()) watched {
+	only := &client.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+	lists := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list := &apiextensionsv1.CustomResourceDefinitionList{}
+			return list, c.List(ctx, list, &client.ListOptions{Raw: &options}, only)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, &client.ListOptions{Raw: &options}, only)
+		},
+	}
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(lists, c),
+		ObjectType:    &apiextensionsv1.CustomResourceDefinition{},
+		Transform:     trim,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { wake() }, UpdateFunc: func(any, any) { wake() }, DeleteFunc: func(any) { wake() },
+		},
+	})
+	go informer.RunWithContext(ctx)
+	return watched{store: store, synced: informer.HasSynced}
+}
+
+// trim drops the schemas of a definition, which are most of it.
+func trim(obj any) (any, error) {
+	if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
+		for i := range crd.Spec.Versions {
+			version := &crd.Spec.Versions[i]
+			crd.Spec.Versions[i] = apiextensionsv1.CustomResourceDefinitionVersion{
+				Name: version.Name, Served: version.Served, Storage: version.Storage,
+			}
+		}
+		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	}
+	return obj, nil
+}
+
+// get returns the definition as it was seen last; nil when there is none.
+func (w watched) get(name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	obj, found, err := w.store.GetByKey(name)
+	if err != nil {
+		return nil, fmt.Errorf("looking up definition %s: %w", name, err)
+	}
+	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
+	if !found || !ok {
+		return nil, nil //nolint:nilnil // no definition is not an error
+	}
+	return crd, nil
+}

@@ -1,0 +1,170 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+// saying is a condition with a message.
+func saying(kind string, status metav1.ConditionStatus, reason, message string, since time.Time) metav1.Condition {
+	c := condition(kind, status, reason, since)
+	c.Message = message
+	return c
+}
+
+func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
+	const counted = "selected clusters 3. configured addons 3/3 "
+	no := func(kind, message string, ago time.Duration) metav1.Condition {
+		return saying(kind, metav1.ConditionFalse, "Because", message, noon.Add(-ago))
+	}
+	leaving := with(addOn("c1"), no("ManifestApplied", "leaving.", time.Minute))
+	deleted := metav1.NewTime(noon)
+	leaving.DeletionTimestamp = &deleted
+	type addOns = []*addonv1beta1.ManagedClusterAddOn
+	for name, tc := range map[string]struct {
+		addOns  addOns
+		says    string
+		recheck time.Time
+	}{
+		"nothing is wrong": {addOns: addOns{with(addOn("c1"), isTrue("ManifestApplied"))},
+			says: counted + "completed with no errors, 0 failed 0 timeout."},
+		"what is wrong for a moment is looked at again": {addOns: addOns{with(addOn("c1"), no("Available", "x", time.Second))},
+			says: counted + "completed with no errors, 0 failed 0 timeout.", recheck: noon.Add(4 * time.Second)},
+		"one is stuck": {addOns: addOns{with(addOn("c2"), no("ManifestApplied", "Not so.\nDo this.", time.Minute))},
+			says: counted + "completed with no errors, 0 failed 0 timeout. 1 cluster is stuck, the first is c2: " +
+				"ManifestApplied is False (Because): Not so. Do this."},
+		"the first by name is told, whatever the order": {addOns: addOns{
+			with(addOn("c3"), no("ManifestApplied", "third", time.Minute)),
+			with(addOn("c1"), no("ClusterCertificateRotated", "first", time.Minute)),
+			with(addOn("c2"), no("ManifestApplied", "second", time.Minute)),
+		}, says: " 3 clusters are stuck, the first is c1: ClusterCertificateRotated is False (Because): first."},
+		"the cause counts, not what follows from it": {addOns: addOns{with(addOn("c1"), no("Available", "no pod", time.Minute),
+			no("RegistrationApplied", "no role", time.Minute))},
+			says: " 1 cluster is stuck, the first is c1: RegistrationApplied is False (Because): no role."},
+		"another condition does not start the time anew": {addOns: addOns{with(addOn("c1"), no("Available", "no pod", time.Minute),
+			no("RegistrationApplied", "no role", time.Second))},
+			says: "RegistrationApplied is False (Because): no role."},
+		"what is not known is not stuck": {
+			addOns: addOns{with(addOn("c1"), condition("Available", metav1.ConditionUnknown, "Because", noon.Add(-time.Hour)))},
+			says:   counted + "completed with no errors, 0 failed 0 timeout."},
+		"one whose cluster is silent before it is done is stuck": {
+			addOns: addOns{with(addOn("c1"), saying("Available", metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped",
+				"The agent stopped.", noon.Add(-time.Hour)))},
+			says: " 1 cluster is stuck, the first is c1: Available is Unknown (ManagedClusterLeaseUpdateStopped): The agent stopped.",
+		},
+		"one whose cluster is silent after it was done is not": {
+			addOns: addOns{with(addOn("c1"), condition("Progressing", metav1.ConditionFalse, "Completed", noon),
+				condition("Available", metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped", noon.Add(-time.Hour)))},
+			says: counted + "completed with no errors, 0 failed 0 timeout."},
+		"one on its way out is not stuck": {addOns: addOns{leaving},
+			says: counted + "completed with no errors, 0 failed 0 timeout."},
+		"one that no placement selects is not counted": {addOns: addOns{with(addOn("other"), no("ManifestApplied", "x", time.Minute))},
+			says: counted + "completed with no errors, 0 failed 0 timeout."},
+		"a long cause is cut": {addOns: addOns{with(addOn("c1"), no("ManifestApplied", strings.Repeat("ä", 5000), time.Minute))},
+			says: strings.Repeat("ä", 400) + "...."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := planFacts{now: noon, management: management(nil, placement("p")),
+				placements: []placementFacts{selects("c1", "c2", "c3")}, addons: tc.addOns}
+			for _, cluster := range []string{"c1", "c2", "c3"} {
+				if !isAmong(tc.addOns, cluster) {
+					f.addons = append(f.addons, addOn(cluster))
+				}
+			}
+			after, recheck := concludePlan(f)
+			message := after.Status.InstallProgressions[0].Conditions[0].Message
+			if strings.HasPrefix(tc.says, counted) {
+				assert.Equal(t, tc.says, message)
+			}
+			assert.Contains(t, message, tc.says)
+			assert.Equal(t, tc.recheck, recheck)
+		})
+	}
+}
+
+func isAmong(addOns []*addonv1beta1.ManagedClusterAddOn, cluster string) bool {
+	for _, addon := range addOns {
+		if addon.Namespace == cluster {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAPlacementThatSelectsNothingSaysWhyAndWhatToDo(t *testing.T) {
+	satisfied := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return saying("PlacementSatisfied", status, reason, message, noon)
+	}
+	for name, tc := range map[string]struct {
+		conditions []metav1.Condition
+		missing    bool
+		says       string
+	}{
+		"it does not exist": {missing: true,
+			says: "placement ns/p does not exist: create it, or correct spec.installStrategy.placements"},
+		"nobody has decided it": {says: "placement ns/p selects no cluster: no placement controller has decided it; start " +
+			"the hub manager with --placement=true, or one of OCM"},
+		"it is misconfigured": {
+			conditions: []metav1.Condition{
+				satisfied(metav1.ConditionTrue, "AllDecisionsScheduled", "old"),
+				saying("PlacementMisconfigured", metav1.ConditionTrue, "Misconfigured", "spec.sortBy is not supported: remove it.", noon),
+			},
+			says: "placement ns/p selects no cluster: spec.sortBy is not supported: remove it"},
+		"no cluster matches": {
+			conditions: []metav1.Condition{satisfied(metav1.ConditionFalse, "NoManagedClusterMatched", "No ManagedCluster matches.")},
+			says: "placement ns/p selects no cluster: No ManagedCluster matches; compare spec.predicates and spec.tolerations " +
+				"with the labels and taints of the ManagedClusters"},
+		"no set is bound": {
+			conditions: []metav1.Condition{satisfied(metav1.ConditionFalse, "NoManagedClusterSetBindings", "No bindings")},
+			says: "placement ns/p selects no cluster: No bindings; create a ManagedClusterSetBinding in namespace ns for a " +
+				"set that has clusters"},
+		"the sets are others": {
+			conditions: []metav1.Condition{satisfied(metav1.ConditionFalse, "NoIntersection", "None")},
+			says:       "spec.clusterSets must name sets that a ManagedClusterSetBinding in namespace ns binds"},
+		"the sets are empty": {
+			conditions: []metav1.Condition{satisfied(metav1.ConditionFalse, "AllManagedClusterSetsEmpty", "None")},
+			says:       "put ManagedClusters into the sets"},
+		"it selected some a moment ago": {
+			conditions: []metav1.Condition{satisfied(metav1.ConditionTrue, "AllDecisionsScheduled", "All")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := placementFacts{exists: !tc.missing, conditions: tc.conditions}
+			remark := p.selectionRemark(addonv1beta1.PlacementRef{Namespace: "ns", Name: "p"})
+			if tc.says == "" {
+				assert.Empty(t, remark)
+			}
+			assert.Contains(t, remark, tc.says)
+		})
+	}
+}
+
+func TestOnlyWhatAPlacementSaysAboutItsSelectionCountsAnew(t *testing.T) {
+	said := func(conditions ...metav1.Condition) *clusterv1beta1.Placement {
+		return &clusterv1beta1.Placement{Status: clusterv1beta1.PlacementStatus{Conditions: conditions}}
+	}
+	matched := saying("PlacementSatisfied", metav1.ConditionFalse, "NoManagedClusterMatched", "a", noon)
+	other := saying("PlacementSatisfied", metav1.ConditionFalse, "NoManagedClusterMatched", "b", noon)
+	for name, tc := range map[string]struct {
+		was, is *clusterv1beta1.Placement
+		want    bool
+	}{
+		"nothing":             {said(), said(), false},
+		"the first condition": {said(), said(matched), true},
+		"another message":     {said(matched), said(other), true},
+		"a later time":        {said(matched), said(saying("PlacementSatisfied", "False", "NoManagedClusterMatched", "a", noon.Add(1))), false},
+		"another condition":   {said(matched), said(matched, isTrue("Other")), false},
+		"it is misconfigured": {said(matched), said(matched, isTrue("PlacementMisconfigured")), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tc.want, selectionChanged().Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}))
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package klusterlet_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestRegistrationAndWorkRunApartAsAKlusterletStartsThem(t *testing.T) {
+	k := newKlusterlet(t, "apart", false)
+	works := k.run(k.working, k.workArgs())
+	works.awaitReadiness("/hub-kubeconfig/kubeconfig does not exist yet: the registration agent writes it")
+	registration := k.run(k.registration, k.registrationArgs())
+	k.admit()
+	k.work("one")
+	k.awaitApplied("one")
+	k.registerAddon("helper")
+	k.awaitClaim()
+	assert.Len(t, k.requests(""), 1, "who only does works asks for no certificate")
+	for _, p := range []*pod{works, registration} {
+		p.awaitReadiness("serving")
+	}
+	assert.Equal(t, map[string]string{
+		"registration-agent-lock": registration.name, "work-agent-lock": works.name,
+	}, k.holders())
+
+	works.stop()
+	k.work("two")
+	k.registerAddon("other")
+	assert.False(t, k.configMap("two"), "registration does no works")
+	registration.stop()
+	works = k.run(k.working, k.workArgs())
+	k.awaitApplied("two")
+	works.stop()
+	assert.Equal(t, map[string]string{"registration-agent-lock": "", "work-agent-lock": ""}, k.holders(),
+		"who ends releases its Lease")
+}
+
+func TestOneProcessDoesBothAsAKlusterletStartsIt(t *testing.T) {
+	k := newKlusterlet(t, "both", true)
+	p := k.run(k.working, k.singletonArgs())
+	k.admit()
+	k.registerAddon("helper")
+	k.work("one")
+	k.awaitApplied("one")
+	p.awaitReadiness("serving")
+	assert.Equal(t, map[string]string{
+		"klusterlet-agent-lock": p.name, "registration-agent-lock": p.name, "work-agent-lock": p.name,
+	}, k.holders())
+	for _, flag := range []string{"--terminate-on-files", "--status-sync-interval", "--workload-source-config"} {
+		assert.Contains(t, p.process.Log(), `msg="a flag has no effect" flag=`+flag)
+	}
+}
+
+// A Deployment with one replica gets no leader election, and so no Lease.
+func TestAReplicaAloneHoldsNoLease(t *testing.T) {
+	k := newKlusterlet(t, "alone", true)
+	k.run(k.working, append(k.singletonArgs(), "--disable-leader-election"))
+	k.admit()
+	assert.Empty(t, k.holders())
+}
+
+func TestASecondPodWaitsForTheFirstAndTakesOver(t *testing.T) {
+	k := newKlusterlet(t, "second", true)
+	first := k.run(k.working, k.singletonArgs())
+	k.admit()
+	second := k.run(k.working, k.singletonArgs())
+	second.awaitReadiness("klusterlet-agent-lock is held by " + first.name)
+	code, _ := second.readiness()
+	assert.Equal(t, http.StatusOK, code, "else a rollout would wait for it and never end the first")
+	apart := k.run(k.working, k.workArgs())
+	apart.awaitReadiness("work-agent-lock is held by " + first.name)
+	apart.stop()
+
+	first.stop()
+	k.work("one")
+	k.awaitApplied("one")
+	assert.Equal(t, second.name, k.holders()["klusterlet-agent-lock"])
+}
+
+func TestAnAgentOfOCMThatHoldsALeaseIsWaitedFor(t *testing.T) {
+	for lease, args := range map[string]func(k *klusterlet) []string{
+		"registration-agent-lock": (*klusterlet).registrationArgs,
+		"work-agent-lock":         (*klusterlet).workArgs,
+		"klusterlet-agent-lock":   (*klusterlet).singletonArgs,
+	} {
+		t.Run(lease, func(t *testing.T) {
+			k := newKlusterlet(t, "ocm", true)
+			held := &coordinationv1.Lease{
+				ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: lease},
+				Spec: coordinationv1.LeaseSpec{
+					HolderIdentity: ptr.To("klusterlet-5d9c_1f"), LeaseDurationSeconds: ptr.To[int32](137),
+					RenewTime: ptr.To(metav1.NewMicroTime(time.Now())), AcquireTime: ptr.To(metav1.NewMicroTime(time.Now())),
+				},
+			}
+			require.NoError(t, shared.admin.Create(t.Context(), held))
+			p := k.run(k.working, args(k))
+			p.awaitReadiness(lease + " is held by klusterlet-5d9c_1f")
+			assert.Empty(t, k.requests(""), "it does nothing")
+			// As OCM's agents release it.
+			released := held.DeepCopy()
+			released.Spec.HolderIdentity, released.Spec.LeaseDurationSeconds = ptr.To(""), ptr.To[int32](1)
+			require.NoError(t, shared.admin.Patch(t.Context(), released, client.MergeFrom(held)))
+			k.eventually(func() bool { return k.holders()[lease] == p.name }, "the Lease is taken")
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package said_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+func TestAHostingClusterThatCannotHostIsToldOnTheAddOn(t *testing.T) {
+	const validity, invalid = "HostingClusterValidity", "HostingClusterInvalid"
+	define(t, "refused")
+	install(t, "refused", map[string]string{names.AnnotationHostingCluster: "the-host"})
+	says(t, "refused", validity, metav1.ConditionFalse, invalid,
+		`There is no ManagedCluster "the-host"`, "Correct the annotation, or register that cluster.")
+
+	host := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "the-host"}}
+	require.NoError(t, shared.admin.Create(t.Context(), host))
+	says(t, "refused", validity, metav1.ConditionFalse, invalid,
+		"The hub does not accept cluster the-host", "Set spec.hubAcceptsClient of the ManagedCluster to true, or name another")
+
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hubAcceptsClient":true}}`))
+	require.NoError(t, shared.admin.Patch(t.Context(), host, patch))
+	says(t, "refused", validity, metav1.ConditionTrue, "HostingClusterValid")
+	require.NoError(t, shared.admin.Delete(t.Context(), host))
+	says(t, "refused", validity, metav1.ConditionFalse, invalid, "Correct the annotation, or register that cluster.")
+}
