@@ -41,7 +41,6 @@ func TestAHubMovesFromOCMAndBack(t *testing.T) {
 		}
 	})
 	settled(t)
-	// The definitions that OCM leaves convert here without a webhook, so that ours is told at once.
 	eventually(t, "add-ons are converted by our webhook", func() error {
 		return converts(t, "managedclusteraddons.addon.open-cluster-management.io", s.config.WebhookURL)
 	})
@@ -61,7 +60,9 @@ func TestAHubMovesFromOCMAndBack(t *testing.T) {
 	t.Run("while the policies stand, OCM's add-on manager is kept out", keptOut)
 	t.Run("though nobody waits for our webhook", func(t *testing.T) { createWork(t, shared.admin, "c3", "unchecked") })
 
+	out := commands["Move the hub out / 1. Remove ours"]
 	s.do(commands, "Move the hub out / 1. Remove ours")
+	t.Run("the way back is to start ours again", func(t *testing.T) { s.again(out) })
 	s.do(commands, "Move the hub out / 2. Start OCM's")
 	assert.Empty(t, commands, "every command of the page was run")
 	t.Run("nothing of ours is left that could block", nothingBlocks)

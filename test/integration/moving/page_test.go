@@ -158,6 +158,22 @@ func (s *shell) applyHub() error {
 	return nil
 }
 
+// again starts our hub manager after it was removed, and removes it by the same commands.
+func (s *shell) again(remove []string) {
+	s.t.Helper()
+	require.NoError(s.t, s.applyHub())
+	eventually(s.t, "v1beta1 is served and converted", func() error {
+		if err := converts(s.t, "managedclusteraddons.addon.open-cluster-management.io", s.config.WebhookURL); err != nil {
+			return err
+		}
+		return s.list("managedclusteraddons.v1beta1.addon.open-cluster-management.io")
+	})
+	s.stop()
+	for _, command := range remove {
+		require.NoError(s.t, s.run(strings.Fields(command)), command)
+	}
+}
+
 // hubManager runs the program as an administrator would. Where the shipped hub manager is found by its Service, that of
 // the test is found by its address.
 func (s *shell) hubManager(args []string) error {

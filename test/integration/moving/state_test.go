@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,6 +59,12 @@ func leaveAsOCM(t *testing.T) {
 	apply(t, "programs.yaml") // From here on, nobody writes clusters and works but by its webhooks.
 	programs(t)
 	exempt(t, func() { works(t) })
+	// OCM's webhook converts add-ons, and does not run either.
+	definitions, err := manifests.CRDsWithConversion(apiextensionsv1.WebhookClientConfig{
+		Service: &apiextensionsv1.ServiceReference{Namespace: hubNamespace, Name: "cluster-manager-addon-webhook"},
+	})
+	require.NoError(t, err)
+	require.NoError(t, shared.plane.Apply(t.Context(), definitions...))
 }
 
 func apply(t *testing.T, file string) {
@@ -179,6 +186,7 @@ func works(t *testing.T) {
 	byHand := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c3", Name: "hello"}}
 	require.NoError(t, client.WithFieldOwner(shared.admin, "kubectl-create").Create(t.Context(), byHand))
 	own(t, manager, byHand)
+	deployed(t, manager, byHand, "hello", fmt.Sprintf(hello, "c3"))
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "c1", Name: "mine", Finalizers: []string{workCleanup},
 	}}
