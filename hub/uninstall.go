@@ -34,6 +34,8 @@ import (
 const (
 	// shippedWebhookService is the Service of the webhook in manifests/hub/deployment.yaml.
 	shippedWebhookService = "spokelet-hub-webhook"
+	// uninstallManager owns what the uninstaller writes, for a moment.
+	uninstallManager = "spokelet-hub-uninstall"
 	// ownRoles starts the names of the roles that only our hub manager uses.
 	ownRoles = "open-cluster-management:spokelet-hub"
 	// endPoll and endTimeout are how often, and how long, the end of the hub manager is looked for.
@@ -73,7 +75,8 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 		u.stopConversion,
 		u.forgetPages,
 		func(ctx context.Context) error {
-			return u.removeAll(ctx, ofKind(shipped, "Service", "ClusterRoleBinding", "ClusterRole", "ServiceAccount"))
+			return u.removeAll(ctx, ofKind(shipped, "Service", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role",
+				"ServiceAccount"))
 		},
 	} {
 		if err := step(ctx); err != nil {
@@ -120,8 +123,8 @@ func onlyOurs(u *unstructured.Unstructured) bool {
 		return true
 	case "ClusterRole", "ClusterRoleBinding":
 		return strings.HasPrefix(u.GetName(), ownRoles)
-	case "ServiceAccount":
-		return u.GetName() == names.ServiceAccountManager
+	case "ServiceAccount", "Role", "RoleBinding":
+		return strings.HasPrefix(u.GetName(), names.ServiceAccountManager)
 	}
 	return false
 }
@@ -205,7 +208,7 @@ func (u *uninstaller) stopConversion(ctx context.Context) error {
 		if !changed {
 			continue
 		}
-		if err := u.client.Update(ctx, definition); err != nil {
+		if err := u.disown(ctx, definition); err != nil {
 			return fmt.Errorf("changing definition %s: %w", definition.Name, err)
 		}
 		if err := u.say("definition %s serves its stored version only, until another hub manager that converts it applies "+
@@ -214,6 +217,18 @@ func (u *uninstaller) stopConversion(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// disown writes a definition and then gives up what it wrote, so that whoever applies a definition next, a hub manager
+// of ours too, meets no conflict.
+func (u *uninstaller) disown(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+	if err := u.client.Update(ctx, definition, client.FieldOwner(uninstallManager)); err != nil {
+		return err
+	}
+	definition.ManagedFields = slices.DeleteFunc(definition.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == uninstallManager
+	})
+	return u.client.Update(ctx, definition, client.FieldOwner(uninstallManager))
 }
 
 // converts reports whether a conversion is by our webhook.

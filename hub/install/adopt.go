@@ -23,7 +23,12 @@ func TrimAddOn(in any) (any, error) {
 	if _, known := o.GetLabels()[names.LabelInstalledBy]; known {
 		return in, nil
 	}
-	if manager := creator(o, entries); manager != "" {
+	// A cache may transform the same object again.
+	manager := creator(o, entries)
+	if len(entries) == 1 && entries[0].FieldsV1 == nil {
+		manager = entries[0].Manager
+	}
+	if manager != "" {
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager}})
 	}
 	return in, nil

@@ -50,8 +50,10 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 			if test.change != nil {
 				test.change(f.addon)
 			}
-			_, err := TrimAddOn(f.addon)
-			require.NoError(t, err)
+			for range 2 { // A cache may do so.
+				_, err := TrimAddOn(f.addon)
+				require.NoError(t, err)
+			}
 			assert.Equal(t, test.want, madeBy(f))
 			assert.LessOrEqual(t, len(f.addon.ManagedFields), 1, "the cache keeps no more than it needs")
 		})
