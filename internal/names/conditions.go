@@ -21,6 +21,8 @@ const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 func ConditionOwners() []ConditionOwner {
 	return []ConditionOwner{
 		{"AppliedManifestWork", "", "agent.work"},
+		{"CertificateSigningRequest", "registration.spokelet.io/ApprovedByHub", "hub.approval"},
+		{"CertificateSigningRequest", "registration.spokelet.io/SignedByHub", "hub.approval"},
 		{"ClusterManagementAddOn", "Progressing", "hub.rollout"},
 		{"ManagedCluster", "ClusterCertificateRotated", "agent.join"},
 		{"ManagedCluster", "Deleting", "hub.cluster"},
