@@ -54,8 +54,8 @@ func workloadsMatter(f facts) (time.Time, bool) {
 	return c.LastTransitionTime.Time, true
 }
 
-// concludeWorkloads writes why workloads are not ready. The condition goes when there is nothing to say, and stays while
-// nobody looked.
+// concludeWorkloads writes why workloads are not ready. The condition goes when there is nothing to say, and stays
+// while nobody looked.
 func concludeWorkloads(f facts, conditions *[]metav1.Condition) {
 	switch {
 	case f.workloads == nil:
@@ -153,7 +153,7 @@ func waitingTrouble(target workloadTarget, seen seenWorkload, pods []corev1.Pod,
 		if now.Before(seen.created.Add(startPatience)) {
 			return ""
 		}
-		return fmt.Sprintf("%s has no pods: see what kubectl describe says about it and its ReplicaSets on the cluster.", target)
+		return fmt.Sprintf("%s has no pods: see what kubectl describe says about it on the cluster.", target)
 	}
 	for i := range pods {
 		p := &pods[i]
@@ -183,7 +183,8 @@ func podRemedy(p *corev1.Pod) string {
 	trouble := podTrouble(p)
 	switch {
 	case strings.Contains(trouble, "no node takes it"):
-		return "Add nodes that fit, or change resources, nodeSelector or tolerations, for templates in an AddOnDeploymentConfig."
+		return "Add nodes that fit, or change resources, nodeSelector or tolerations, for templates in an " +
+			"AddOnDeploymentConfig."
 	case strings.Contains(trouble, "cannot be pulled"):
 		return "Correct the image or its registry, or give the pods the imagePullSecret that they need."
 	case strings.Contains(trouble, "crashes again and again"):

@@ -38,8 +38,8 @@ type workloadLook struct {
 // due is when the next look is.
 func (l workloadLook) due() time.Time { return l.at.Add(l.pause) }
 
-// observeWorkloads looks at the workloads of an add-on that the hub finds not ready, now and then. Nothing is read while
-// they are ready, nothing is watched or cached for it, and what may not be read is left out.
+// observeWorkloads looks at the workloads of an add-on that the hub finds not ready, now and then. Nothing is read
+// while they are ready, nothing is watched or cached for it, and what may not be read is left out.
 func (r *Reconciler) observeWorkloads(ctx context.Context, f *facts) {
 	since, matter := workloadsMatter(*f)
 	if !matter {
