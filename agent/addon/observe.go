@@ -50,6 +50,8 @@ type facts struct {
 	// scene is what was seen of the add-on agent that does not renew its lease, lookAgain when to look again.
 	scene     scene
 	lookAgain time.Time
+	// workloads is why workloads of the add-on are not ready, empty when nothing can be said; nil while nobody looked.
+	workloads *string
 	// grace is how long the agent may stay silent.
 	grace time.Duration
 	// driver says how kubeClient registrations get their credentials.

@@ -77,7 +77,9 @@ type Reconciler struct {
 	addons addonapi.Client
 	sides  map[side]cluster.Cluster
 	watch  *watcher
-	looks  looks
+	looks  looks[look]
+	// workloads are the looks at workloads whose health the hub tells.
+	workloads looks[workloadLook]
 }
 
 // SecretSelector selects the Secrets that a Reconciler for the cluster makes, and nothing else.
@@ -96,6 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.FromError(err).Settle(facts.now)
 	}
 	r.observeScene(ctx, &facts)
+	r.observeWorkloads(ctx, &facts)
 	plan := decide(facts)
 	results := r.serve(ctx, facts, plan)
 	removeErr := r.remove(ctx, facts, plan, results)

@@ -119,8 +119,13 @@ func (w *world) onHub(ctx context.Context, namespace, name string, object client
 	})
 }
 
-// installAddOns waits for the add-on that a placement selects the cluster for.
+// installAddOns waits for the add-on that a placement selects the cluster for, and installs another whose pod never
+// starts. The agent has looked why long before the scenario is over.
 func (w *world) installAddOns(ctx context.Context) error {
+	podful := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(own, "podful")}
+	if err := w.HubClient.Create(ctx, podful); err != nil {
+		return err
+	}
 	for _, secret := range []string{addOn + "-hub-kubeconfig", addOn + "-example.com-hello-client-cert"} {
 		if err := w.onSpoke(ctx, names.NamespaceAgentAddon, secret, &corev1.Secret{}); err != nil {
 			return err
