@@ -335,7 +335,7 @@ func (r *Reconciler) applyOne(ctx context.Context, h holder, t *task) result {
 		r.ledger.note(h, t.id(), rec)
 	}
 	if t.denied != nil {
-		res.err, res.lasting = t.denied.err, res.lasting || res.readErr == nil
+		res.err, res.lasting = t.denied.err, t.denied.lasting && (res.lasting || res.readErr == nil)
 	}
 	return res
 }
