@@ -328,7 +328,10 @@ func TestWhatAnExecutorMayNotReadIsNotReadForIt(t *testing.T) {
 	e.quiet(a)
 	require.True(t, e.get(w, e.cluster, "w"))
 	assert.Empty(t, w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values)
-	assert.Equal(t, metav1.ConditionUnknown, manifestCondition(w, 0, workv1.ManifestAvailable).Status)
+	available := manifestCondition(w, 0, workv1.ManifestAvailable)
+	assert.Equal(t, metav1.ConditionUnknown, available.Status, "whether it exists is not told either")
+	assert.Equal(t, "FetchingResourceFailed", available.Reason)
+	assert.Contains(t, available.Message, "system:serviceaccount:"+e.cluster+":executor is not allowed to get secrets ")
 	for _, line := range a.spoke.since(0) {
 		assert.NotContains(t, line, "treasure")
 	}
