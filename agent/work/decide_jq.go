@@ -1,6 +1,7 @@
 package work
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,6 +56,8 @@ func checkJQ(query *gojq.Query) error {
 		return unsupportedJQ("def, import and include")
 	case query.Term != nil:
 		return checkJQTerm(query.Term)
+	case query.Left == nil || query.Right == nil:
+		return errors.New("it is empty")
 	}
 	switch query.Op {
 	case gojq.OpPipe, gojq.OpComma, gojq.OpAlt, gojq.OpAnd, gojq.OpOr,

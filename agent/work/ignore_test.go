@@ -116,6 +116,12 @@ func TestIgnore(t *testing.T) {
 		"more than one jq expression": {
 			entry: workv1.IgnoreField{JQPathExpressions: []string{".a), (."}}, fails: "cannot be parsed",
 		},
+		"a jq expression that is empty": {
+			entry: workv1.IgnoreField{JQPathExpressions: []string{""}}, fails: "it is empty",
+		},
+		"a jq expression that is a comment": {
+			entry: workv1.IgnoreField{JQPathExpressions: []string{".spec[]? | # nothing"}}, fails: "cannot be parsed",
+		},
 		"several fields in one jq expression": {
 			entry: workv1.IgnoreField{JQPathExpressions: []string{
 				`.metadata.annotations as $a | (.spec.replicas, .spec.template.spec.containers[length - 3].image, .spec.paused)`,
@@ -277,7 +283,7 @@ func leavesOf(at string, value any, leaves map[string]any) map[string]any {
 
 func FuzzIgnore(f *testing.F) {
 	for _, seed := range []string{
-		".spec.replicas", "/spec/0", ".spec.list[?(@.b==1)].c", "$['a.b']['c']", ".[", "del(.a)", "..", "\\", ".spec..a.x",
+		"", "# x", ".spec.replicas", "/spec/0", ".spec.list[?(@.b==1)].c", "$['a.b']['c']", ".[", "del(.a)", "..", "\\", ".spec..a.x",
 		".spec..a..a..x", ".spec.list[*].a", "/spec/list/0", ".. | .x?", ".spec.list[] | select(.a)", ".metadata",
 	} {
 		f.Add(seed)
