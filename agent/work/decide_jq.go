@@ -35,8 +35,8 @@ func jqArguments(function string) []int {
 	return nil
 }
 
-// jqConstant reports whether the arguments of a function must be written out: it takes as long as they are large, for
-// each value that it sees.
+// jqConstant reports whether the arguments of a function must be constants: it takes as long as they are large, for each
+// value that it sees.
 func jqConstant(function string) bool {
 	switch function {
 	case "contains", "getpath", "index", "inside", "rindex", "test":
@@ -72,7 +72,7 @@ func checkJQ(query *gojq.Query) error {
 	return checkAll(query.Left, query.Right)
 }
 
-// unsupportedJQ says what of jq is not supported.
+// unsupportedJQ is the error about a part of jq that is not supported.
 func unsupportedJQ(what string) error {
 	return fmt.Errorf("%s is not supported in ignoreFields, because nothing bounds the memory that it takes; "+
 		"use paths and select()", what)
@@ -184,12 +184,12 @@ func checkJQFunc(call *gojq.Func) error {
 	return checkAll(call.Args...)
 }
 
-// isNumber reports whether an expression is a number that is written out.
+// isNumber reports whether an expression is a constant number.
 func isNumber(query *gojq.Query) bool {
 	return query != nil && query.Term != nil && query.Term.Type == gojq.TermTypeNumber && len(query.Term.SuffixList) == 0
 }
 
-// isLiteral reports whether a term is a value that is written out.
+// isLiteral reports whether a term is a constant.
 func isLiteral(term *gojq.Term) bool {
 	scalars := []gojq.TermType{
 		gojq.TermTypeNull, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber, gojq.TermTypeString,
@@ -205,10 +205,10 @@ func isLiteral(term *gojq.Term) bool {
 	return slices.Contains(scalars, term.Type) && isConstant(term.Str)
 }
 
-// isConstant reports whether nothing is put into a string, if there is one.
+// isConstant reports whether a string, if there is one, has no expression in it.
 func isConstant(text *gojq.String) bool { return text == nil || len(text.Queries) == 0 }
 
-// literalItems reports whether the items of a list, or the value of a key, are written out.
+// literalItems reports whether the items of a list, or the value of a key, are constants.
 func literalItems(query *gojq.Query) bool {
 	switch {
 	case query == nil:
