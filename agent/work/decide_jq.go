@@ -35,8 +35,8 @@ func jqArguments(function string) []int {
 	return nil
 }
 
-// jqConstant reports whether the arguments of a function must be constants: it takes as long as they are large, for each
-// value that it sees.
+// jqConstant reports whether the arguments of a function must be constants: it takes as long as they are large, for
+// each value that it sees.
 func jqConstant(function string) bool {
 	switch function {
 	case "contains", "getpath", "index", "inside", "rindex", "test":
@@ -117,7 +117,7 @@ func checkJQTerm(term *gojq.Term) error {
 		}
 		return checkAll(term.If.Cond, term.If.Then, term.If.Else)
 	case gojq.TermTypeString, gojq.TermTypeArray, gojq.TermTypeObject:
-		if !isLiteral(term) {
+		if !isLiteral(term) && !isOneField(term) {
 			return unsupportedJQ("a string, list or object that is not a constant")
 		}
 		return nil
@@ -203,6 +203,20 @@ func isLiteral(term *gojq.Term) bool {
 		})
 	}
 	return slices.Contains(scalars, term.Type) && isConstant(term.Str)
+}
+
+// isOneField reports whether a term is a list of one field. A list with more than that could have one value several
+// times, and one of such lists that many times more.
+func isOneField(term *gojq.Term) bool {
+	if term.Array == nil || term.Array.Query == nil || term.Array.Query.Term == nil {
+		return false
+	}
+	field := term.Array.Query.Term
+	named := func(index *gojq.Index) bool {
+		return index != nil && (index.Name != "" || index.Str != nil && isConstant(index.Str))
+	}
+	return (field.Type == gojq.TermTypeIdentity || field.Type == gojq.TermTypeIndex && named(field.Index)) &&
+		!slices.ContainsFunc(field.SuffixList, func(suffix *gojq.Suffix) bool { return !named(suffix.Index) })
 }
 
 // isConstant reports whether a string, if there is one, has no expression in it.

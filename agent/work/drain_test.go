@@ -190,8 +190,8 @@ func TestAnObjectThatIsKnownIsDeletedWithOneRequest(t *testing.T) {
 		applied []types.UID
 		asked   []string
 	}{
-		"deleted":                     {nil, []string{"DELETE " + pathA}},
-		"applied under another group":  {[]types.UID{"live"}, []string{"GET " + pathA}},
+		"deleted":                       {nil, []string{"DELETE " + pathA}},
+		"applied under another group":   {[]types.UID{"live"}, []string{"GET " + pathA}},
 		"while another one was applied": {[]types.UID{"other"}, []string{"DELETE " + pathA}},
 	} {
 		t.Run(name, func(t *testing.T) {
