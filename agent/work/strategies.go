@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // createOnly makes the object when it does not exist, and otherwise only sees to its owner (strategy CreateOnly).
@@ -154,7 +156,7 @@ func (t *task) retryAt() time.Time {
 	if t.prior.failure == nil {
 		return time.Time{}
 	}
-	return pauseAfter(t.prior.checked, t)
+	return t.prior.checked.Add(reconcile.Spread(recheckPause, recheckSpread, t.id().String()))
 }
 
 // managerConflict tells whether a conflict is one with another manager, and not only with a newer version.
