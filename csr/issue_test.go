@@ -186,17 +186,18 @@ func TestDecide(t *testing.T) {
 		},
 		"after the pause there is a new request": {
 			given: func(i *issuing) {
+				i.standing.Pending.MadeAt = noon.Add(-time.Minute)
 				i.conditioned(certificatesv1.CertificateDenied, noon.Add(-time.Minute))
 			},
 			step: StepStart, status: metav1.ConditionFalse, message: "was denied: Because: of this", attempt: 1,
 		},
 		"a request that vanished is told and replaced": {
 			given: func(i *issuing) { i.standing.Request = nil },
-			step:  StepStart, status: metav1.ConditionFalse, message: vanished,
+			step:  StepStart, status: metav1.ConditionFalse, message: vanished, attempt: 1,
 		},
 		"a request that somebody made again is replaced": {
 			given: func(i *issuing) { i.standing.Request.UID = "uid-2" },
-			step:  StepStart, status: metav1.ConditionFalse, message: vanished,
+			step:  StepStart, status: metav1.ConditionFalse, message: vanished, attempt: 1,
 		},
 		"a request of our name with another key is none of ours": {
 			given: func(i *issuing) {
@@ -204,7 +205,7 @@ func TestDecide(t *testing.T) {
 				require.NoError(i.t, err)
 				i.standing.Pending.Key = key
 			},
-			step: StepStart, status: metav1.ConditionFalse, message: "was not made by this agent",
+			step: StepStart, status: metav1.ConditionFalse, message: "was not made by this agent", attempt: 1,
 		},
 		"a pending key for another subject is given up": {
 			given: func(i *issuing) { i.standing.Want.User = "other" },

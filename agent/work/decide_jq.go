@@ -1,6 +1,7 @@
 package work
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func jqArguments(function string) []int {
 	return nil
 }
 
-// jqConstant reports whether the arguments of a function must be written out: it takes as long as they are large, for
+// jqConstant reports whether the arguments of a function must be constants: it takes as long as they are large, for
 // each value that it sees.
 func jqConstant(function string) bool {
 	switch function {
@@ -55,6 +56,8 @@ func checkJQ(query *gojq.Query) error {
 		return unsupportedJQ("def, import and include")
 	case query.Term != nil:
 		return checkJQTerm(query.Term)
+	case query.Left == nil || query.Right == nil:
+		return errors.New("it is empty")
 	}
 	switch query.Op {
 	case gojq.OpPipe, gojq.OpComma, gojq.OpAlt, gojq.OpAnd, gojq.OpOr,
@@ -69,7 +72,7 @@ func checkJQ(query *gojq.Query) error {
 	return checkAll(query.Left, query.Right)
 }
 
-// unsupportedJQ says what of jq is not supported.
+// unsupportedJQ is the error about a part of jq that is not supported.
 func unsupportedJQ(what string) error {
 	return fmt.Errorf("%s is not supported in ignoreFields, because nothing bounds the memory that it takes; "+
 		"use paths and select()", what)
@@ -114,7 +117,7 @@ func checkJQTerm(term *gojq.Term) error {
 		}
 		return checkAll(term.If.Cond, term.If.Then, term.If.Else)
 	case gojq.TermTypeString, gojq.TermTypeArray, gojq.TermTypeObject:
-		if !isLiteral(term) {
+		if !isLiteral(term) && !isOneField(term) {
 			return unsupportedJQ("a string, list or object that is not a constant")
 		}
 		return nil
@@ -181,12 +184,12 @@ func checkJQFunc(call *gojq.Func) error {
 	return checkAll(call.Args...)
 }
 
-// isNumber reports whether an expression is a number that is written out.
+// isNumber reports whether an expression is a constant number.
 func isNumber(query *gojq.Query) bool {
 	return query != nil && query.Term != nil && query.Term.Type == gojq.TermTypeNumber && len(query.Term.SuffixList) == 0
 }
 
-// isLiteral reports whether a term is a value that is written out.
+// isLiteral reports whether a term is a constant.
 func isLiteral(term *gojq.Term) bool {
 	scalars := []gojq.TermType{
 		gojq.TermTypeNull, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber, gojq.TermTypeString,
@@ -202,10 +205,24 @@ func isLiteral(term *gojq.Term) bool {
 	return slices.Contains(scalars, term.Type) && isConstant(term.Str)
 }
 
-// isConstant reports whether nothing is put into a string, if there is one.
+// isOneField reports whether a term is a list of one field. A list with more than that could have one value several
+// times, and one of such lists that many times more.
+func isOneField(term *gojq.Term) bool {
+	if term.Array == nil || term.Array.Query == nil || term.Array.Query.Term == nil {
+		return false
+	}
+	field := term.Array.Query.Term
+	named := func(index *gojq.Index) bool {
+		return index != nil && (index.Name != "" || index.Str != nil && isConstant(index.Str))
+	}
+	return (field.Type == gojq.TermTypeIdentity || field.Type == gojq.TermTypeIndex && named(field.Index)) &&
+		!slices.ContainsFunc(field.SuffixList, func(suffix *gojq.Suffix) bool { return !named(suffix.Index) })
+}
+
+// isConstant reports whether a string, if there is one, has no expression in it.
 func isConstant(text *gojq.String) bool { return text == nil || len(text.Queries) == 0 }
 
-// literalItems reports whether the items of a list, or the value of a key, are written out.
+// literalItems reports whether the items of a list, or the value of a key, are constants.
 func literalItems(query *gojq.Query) bool {
 	switch {
 	case query == nil:

@@ -53,7 +53,7 @@ const (
 // judge decides about an entry whose live object was read; live is nil when there is none. An entry without UID is an
 // intent: there the owner reference alone says that the object is ours. spared tells that the work orphans the object,
 // which no pass may have done yet. applied are the objects of the manifests of this pass: the API server may serve one
-// object under two groups, and the entry of the one does not delete what the other one wants.
+// object under two groups, and the entry of the one must not delete the object of the other.
 func judge(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav1.Object, spared bool,
 	applied map[types.UID]bool,
 ) verdict {
@@ -84,11 +84,11 @@ type drainer struct {
 	patience time.Duration
 }
 
-// exempt says which objects are not deleted.
+// exempt has the objects that are not deleted.
 type exempt struct {
 	// orphaned reports whether an object only loses its owner.
 	orphaned func(identity) bool
-	// applied are the objects that manifests mean; their entries are forgotten.
+	// applied are the objects that manifests mean; other entries of them are forgotten.
 	applied map[types.UID]bool
 }
 

@@ -47,16 +47,16 @@ func TestJudge(t *testing.T) {
 		"an intent that is going":                  {uid: "", live: live("", true, mine), want: verdictWait},
 		"ours, orphaned as it is deleted":          {uid: "live", live: live("", false, mine), want: verdictDisown, spared: true},
 		"orphaned before it is deleted":            {uid: "live", live: live("", false), want: verdictForget, spared: true},
-		"ours, and wanted under another group": {
+		"ours, and applied under another group": {
 			uid: "live", live: live("", false, mine), want: verdictForget, applied: map[types.UID]bool{"live": true},
 		},
-		"an intent that is wanted under another group": {
+		"an intent that is applied under another group": {
 			live: live("", false, mine), want: verdictForget, applied: map[types.UID]bool{"live": true},
 		},
-		"ours and somebody's, and wanted under another group": {
+		"ours and somebody's, and applied under another group": {
 			uid: "live", live: live("", false, mine, other), want: verdictForget, applied: map[types.UID]bool{"live": true},
 		},
-		"ours, while another one is wanted": {
+		"ours, while another one was applied": {
 			uid: "live", live: live("", false, mine), want: verdictDelete, applied: map[types.UID]bool{"another": true},
 		},
 		"orphaned and gone": {uid: "live", want: verdictForget, spared: true},

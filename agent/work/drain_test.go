@@ -190,9 +190,9 @@ func TestAnObjectThatIsKnownIsDeletedWithOneRequest(t *testing.T) {
 		applied []types.UID
 		asked   []string
 	}{
-		"deleted":                     {nil, []string{"DELETE " + pathA}},
-		"wanted under another group":  {[]types.UID{"live"}, []string{"GET " + pathA}},
-		"while another one is wanted": {[]types.UID{"other"}, []string{"DELETE " + pathA}},
+		"deleted":                       {nil, []string{"DELETE " + pathA}},
+		"applied under another group":   {[]types.UID{"live"}, []string{"GET " + pathA}},
+		"while another one was applied": {[]types.UID{"other"}, []string{"DELETE " + pathA}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, client := newStub(t, map[string]*unstructured.Unstructured{pathA: ours(t, "live")})

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/metadata"
@@ -105,7 +106,7 @@ func (w *rbacWatcher) roles(from rbacSource) rbacWatch {
 	}
 }
 
-// listWatch makes a ListWatch of the two methods of a client.
+// listWatch makes a ListWatch of the two methods of a client. After an outage of the API server it lists anew.
 func listWatch[L runtime.Object](
 	list func(context.Context, metav1.ListOptions) (L, error),
 	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
@@ -114,9 +115,23 @@ func listWatch[L runtime.Object](
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return list(ctx, options)
 		},
-		WatchFuncWithContext: follow,
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			events, err := follow(ctx, options)
+			if utilnet.IsConnectionRefused(err) && options.SendInitialEvents == nil {
+				return nil, awayError{cause: err.Error()}
+			}
+			return events, err
+		},
 	}
 }
+
+// awayError says that the API server was away when a watch was to go on. A reflector would wait and then go on from the
+// version where it was. But the store may have been restored from a backup meanwhile: in that the version has yet to
+// come, and until then the watch would be silent. This error, which no reflector knows, has it list anew.
+type awayError struct{ cause string }
+
+// Error is the cause.
+func (e awayError) Error() string { return e.cause }
 
 // follow lists and watches one kind until the context ends.
 func (w *rbacWatcher) follow(ctx context.Context, one rbacWatch) {

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -18,14 +19,25 @@ import (
 func contain(ctx context.Context, about string, run func()) (fault *failure) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", cause), "a defect of the agent; please report it",
+			said := describePanic(cause)
+			log.FromContext(ctx).Error(errors.New("panic: "+said), "a defect of the agent; please report it",
 				"about", about, "stack", string(debug.Stack()))
 			fault = &failure{reason: workv1.AppliedManifestFailed, message: fmt.Sprintf(
-				"the agent failed, which is a defect of it: %s; its log has the details", cut(fmt.Sprint(cause), maxBecause))}
+				"the agent failed, which is a defect of it: %s; its log has the details", cut(said, maxBecause))}
 		}
 	}()
 	run()
 	return nil
+}
+
+// describePanic is the value of a panic as text, or its type where even that panics.
+func describePanic(cause any) (said string) {
+	defer func() {
+		if recover() != nil {
+			said = fmt.Sprintf("a %T", cause)
+		}
+	}()
+	return fmt.Sprint(cause)
 }
 
 // broken is the result of a task at which the agent failed. It is tried again when the manifest or the object changes,

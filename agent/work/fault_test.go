@@ -70,6 +70,18 @@ func TestAPanicOverOneManifestLeavesItsSiblingsAlone(t *testing.T) {
 	assert.True(t, again[1].holds(), "the manifest that failed rests until something changes")
 }
 
+// unspeakable is a value that panics when it is printed, again and again.
+type unspeakable struct{}
+
+func (unspeakable) Error() string { panic(unspeakable{}) }
+
+func TestAPanicWithAValueThatCannotBePrintedIsContained(t *testing.T) {
+	fault := contain(t.Context(), "x", func() { panic(unspeakable{}) })
+	require.NotNil(t, fault)
+	assert.Contains(t, fault.message, "a work.unspeakable")
+	assert.Nil(t, contain(t.Context(), "x", func() {}))
+}
+
 func TestAPanicOverOneDeletionLeavesItsSiblingsAlone(t *testing.T) {
 	s, client := newStub(t, map[string]*unstructured.Unstructured{})
 	d := drainer{spoke: client, ledger: newLedger(func(holder) {}, func() {}), patience: time.Minute}

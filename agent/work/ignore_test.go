@@ -116,13 +116,20 @@ func TestIgnore(t *testing.T) {
 		"more than one jq expression": {
 			entry: workv1.IgnoreField{JQPathExpressions: []string{".a), (."}}, fails: "cannot be parsed",
 		},
+		"a jq expression that is empty": {
+			entry: workv1.IgnoreField{JQPathExpressions: []string{""}}, fails: "it is empty",
+		},
+		"a jq expression that is a comment": {
+			entry: workv1.IgnoreField{JQPathExpressions: []string{".spec[]? | # nothing"}}, fails: "cannot be parsed",
+		},
 		"several fields in one jq expression": {
 			entry: workv1.IgnoreField{JQPathExpressions: []string{
 				`.metadata.annotations as $a | (.spec.replicas, .spec.template.spec.containers[length - 3].image, .spec.paused)`,
 				`.spec.template.spec.containers[] | if has("env") then .env else empty end`,
 				`.. | select(type == "object" and (.limits? // {}) != {}).limits`, `.spec.template.spec.containers[-1].image`,
 				`first(.spec.template.spec.containers[] | select(any(.image; test("^WEB"; "i")))).image`,
-				`getpath(["spec", "none"])`, `.spec.template.spec.containers[] | select(.name | IN("a", "b"))`,
+				`getpath(["spec", "none"])`, `.spec.none`,
+				`.spec.template.spec.containers[] | select([.name] | inside(["other", "x"]))`, `.spec.template.spec.containers[] | select(.name | IN("a", "b"))`,
 			}},
 			want: `{spec: {template: {spec: {containers: [{name: web}, {name: side, resources: {}}]}}}}`,
 		},
@@ -198,12 +205,16 @@ func TestNoExpressionTakesMoreThanItsBound(t *testing.T) {
 		"a JSON pointer of any length": {
 			workv1.IgnoreField{JSONPointers: []string{strings.Repeat("/a", 4096)}}, "more than the limit of 4096",
 		},
-		"jq of any length":                  {jq(strings.Repeat(".a|", 4096) + "."), "more than the limit of 4096"},
-		"descents in jq":                    {jq(".spec | .. | .. | .. | .x?"), "finds more than 10000 fields"},
-		"descents in jq that find nothing":  {jq("last(.. | .. | .. | .. | .. | .nowhere?) | empty"), "runs longer than 1s"},
-		"a text that is repeated":           {jq(`select(("x" * 1000000000) == "x")`), "operator * is not supported"},
-		"a text that is doubled":            {jq("select(tojson" + strings.Repeat(" | . + .", 40) + ` == "")`), "is not supported"},
-		"a list that is doubled":            {jq("select(." + strings.Repeat(" | [., .]", 40) + " | tostring)"), "not a constant"},
+		"jq of any length":                 {jq(strings.Repeat(".a|", 4096) + "."), "more than the limit of 4096"},
+		"descents in jq":                   {jq(".spec | .. | .. | .. | .x?"), "finds more than 10000 fields"},
+		"descents in jq that find nothing": {jq("last(.. | .. | .. | .. | .. | .nowhere?) | empty"), "runs longer than 1s"},
+		"a text that is repeated":          {jq(`select(("x" * 1000000000) == "x")`), "operator * is not supported"},
+		"a text that is doubled":           {jq("select(tojson" + strings.Repeat(" | . + .", 40) + ` == "")`), "is not supported"},
+		"a list that is doubled":           {jq("select(." + strings.Repeat(" | [., .]", 40) + " | tostring)"), "not a constant"},
+		"a list that is doubled by its index": {
+			jq("select([.]" + strings.Repeat(" | [.[0,0]]", 40) + " | tostring)"), "not a constant",
+		},
+		"a list that has all of a list":     {jq("select([.spec[]] == [])"), "not a constant"},
 		"a text that is put into itself":    {jq(`select(.kind` + strings.Repeat(` | "\(.)\(.)"`, 40) + ` == "")`), "not a constant"},
 		"all numbers":                       {jq("select([range(infinite)] == [])"), "not a constant"},
 		"a function that calls itself":      {jq("def f: [f]; select(f)"), "def, import and include"},
@@ -277,7 +288,7 @@ func leavesOf(at string, value any, leaves map[string]any) map[string]any {
 
 func FuzzIgnore(f *testing.F) {
 	for _, seed := range []string{
-		".spec.replicas", "/spec/0", ".spec.list[?(@.b==1)].c", "$['a.b']['c']", ".[", "del(.a)", "..", "\\", ".spec..a.x",
+		"", "# x", ".spec.replicas", "/spec/0", ".spec.list[?(@.b==1)].c", "$['a.b']['c']", ".[", "del(.a)", "..", "\\", ".spec..a.x",
 		".spec..a..a..x", ".spec.list[*].a", "/spec/list/0", ".. | .x?", ".spec.list[] | select(.a)", ".metadata",
 	} {
 		f.Add(seed)

@@ -60,8 +60,8 @@ func parsePath(path string) (parsed jsonPath, err error) {
 }
 
 // find returns the values that the path finds in an object, those of a map in the order of its keys. A key that is
-// missing finds nothing. It counts for all, the paths of the same manifest. What the path means is up to client-go, whose parser it went through; its evaluator is not
-// used, because that has no bound.
+// missing finds nothing. What is visited counts for all, the paths of the same manifest. The path means what it means
+// to client-go, whose parser it went through; its evaluator is not used, because that has no bound.
 func (p jsonPath) find(object map[string]any, all *search) ([]any, error) {
 	s := search{left: min(maxVisits, all.left)}
 	before := s.left

@@ -32,7 +32,7 @@ type sighting struct {
 	generation int64
 	meta       uint64
 	gone       bool
-	// unsure tells that the watch ended because the kind is not served: what became of the object is not known.
+	// unsure is set when the watch ended because the kind is not served: the object may be there or gone.
 	unsure bool
 }
 

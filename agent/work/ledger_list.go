@@ -1,15 +1,17 @@
 package work
 
-// listed tells the ledger the complete state of a watch: what is claimed and not in present was gone at version.
-func (l *ledger) listed(key watchKey, present map[identity]sighting, version string) {
+// listed tells the ledger the complete state of a watch: what is claimed and not in present was gone at version. It
+// reports whether the state is older than what was seen before.
+func (l *ledger) listed(key watchKey, present map[identity]sighting, version string) (wentBack bool) {
 	l.mu.Lock()
 	delete(l.broken, key)
-	if claimed := l.claimed(key); l.wentBack(key, version, claimed) {
+	claimed := l.claimed(key)
+	if wentBack = l.wentBack(key, version, claimed); wentBack {
 		l.distrust(claimed)
 	}
 	l.versions[key] = version
 	missing := map[identity]struct{}{}
-	for _, id := range l.claimed(key) {
+	for _, id := range claimed {
 		if _, there := present[id]; !there {
 			missing[id] = struct{}{}
 		}
@@ -21,6 +23,7 @@ func (l *ledger) listed(key watchKey, present map[identity]sighting, version str
 	for id := range missing {
 		l.see(id, sighting{gone: true, version: version})
 	}
+	return wentBack
 }
 
 // doubt tells the ledger that the API server does not serve what a watch is of. Its holders look for themselves: the

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // createOnly makes the object when it does not exist, and otherwise only sees to its owner (strategy CreateOnly).
@@ -156,10 +158,10 @@ func (t *task) retryAt() time.Time {
 	if t.prior.failure == nil {
 		return time.Time{}
 	}
-	at := pauseAfter(t.prior.checked, t)
+	at := t.prior.checked.Add(reconcile.Spread(recheckPause, recheckSpread, t.id().String()))
 	if refused := t.prior.refused; !refused.IsZero() {
-		since := max(t.prior.checked.Sub(refused), firstRetry)
-		if sooner := t.prior.checked.Add(since); sooner.Before(at) {
+		sooner := t.prior.checked.Add(max(t.prior.checked.Sub(refused), firstRetry))
+		if sooner.Before(at) {
 			return sooner
 		}
 	}

@@ -9,8 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -104,16 +102,13 @@ func (w *watcher) leave(ctx context.Context, beyond []watchKey, told *bool) {
 // follow lists and watches one resource in one namespace until the context ends.
 func (w *watcher) follow(ctx context.Context, key watchKey) {
 	resource := w.client.Resource(key.resource).Namespace(key.namespace)
-	lists := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return resource.Watch(ctx, options)
-		},
+	wentBack := func() {
+		log.FromContext(ctx).Info("the API server went back to an earlier state, as after a restore from a backup;"+
+			" the objects are read again", "watch", key.String())
 	}
+	lists := listWatch(resource.List, resource.Watch)
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, w.client),
-		&metav1.PartialObjectMetadata{}, &sightings{ledger: w.ledger, key: key},
+		&metav1.PartialObjectMetadata{}, &sightings{ledger: w.ledger, key: key, wentBack: wentBack},
 		cache.ReflectorOptions{Name: "agent.work", TypeDescription: key.String()})
 	relist := reconcile.Spread(w.relist, relistSpread, key.String())
 	keepWatching(ctx, reflector, key.String(), relist, func(err error) {
@@ -206,6 +201,8 @@ func (k watchKey) String() string {
 type sightings struct {
 	ledger *ledger
 	key    watchKey
+	// wentBack is called when a list is older than what was seen before.
+	wentBack func()
 }
 
 var _ cache.TransformingStore = (*sightings)(nil)
@@ -232,7 +229,9 @@ func (s *sightings) Replace(items []any, version string) error {
 		}
 		present[s.identity(object)] = sightingOf(object)
 	}
-	s.ledger.listed(s.key, present, version)
+	if s.ledger.listed(s.key, present, version) {
+		s.wentBack()
+	}
 	return nil
 }
 

@@ -1,0 +1,72 @@
+package work_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/sandbox"
+)
+
+// A store that was restored from a backup counts its resource versions from there again. What it has then is older than
+// what the agent saw, by its versions, and must be believed all the same.
+func TestASpokeWhoseStoreWasRestoredIsRepaired(t *testing.T) {
+	const restart = 2 * time.Minute
+	spoke, err := sandbox.Start(t.Context(), sandbox.Options{Name: "restored", Log: os.Stderr})
+	require.NoError(t, err)
+	t.Cleanup(spoke.Stop)
+	require.NoError(t, spoke.Apply(t.Context(), append(manifests.SpokeCRDs(), manifests.Klusterlet()...)...))
+	admin, err := client.New(spoke.Admin(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	e := newEnv(t)
+	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.cluster}}))
+	e.settings.spoke, err = spoke.ServiceAccount(t.Context(), "open-cluster-management-agent", "klusterlet-work-sa")
+	require.NoError(t, err)
+	e.settings.spoke.QPS = -1
+	e.start()
+	says := func(name, value string) func() bool {
+		return func() bool {
+			live := &corev1.ConfigMap{}
+			err := admin.Get(t.Context(), client.ObjectKey{Namespace: e.cluster, Name: name}, live)
+			return err == nil && live.Data["k"] == value
+		}
+	}
+	w := e.work("w", e.configMap("changed", map[string]string{"k": "1"}), e.configMap("same", map[string]string{"k": "1"}))
+	e.create(w)
+	e.settled(w)
+	require.NoError(t, spoke.BackUp(t.Context()))
+
+	// What is written from here on is lost, and there is so much of it that the versions do not catch up by themselves.
+	require.Eventually(t, func() bool {
+		busy := e.configMap("busy", nil)
+		return client.IgnoreAlreadyExists(admin.Create(t.Context(), busy)) == nil
+	}, restart, tick)
+	for i := range 3000 {
+		busy := e.configMap("busy", map[string]string{"k": strconv.Itoa(i)})
+		require.NoError(t, admin.Update(t.Context(), busy))
+	}
+	e.edit(w, func(w *workv1.ManifestWork) {
+		w.Spec.Workload.Manifests = e.manifests(e.configMap("changed", map[string]string{"k": "2"}),
+			e.configMap("same", map[string]string{"k": "1"}), e.configMap("added", map[string]string{"k": "1"}))
+	})
+	require.Eventually(t, says("added", "1"), restart, tick)
+	require.Eventually(t, says("changed", "2"), restart, tick)
+	e.settled(w)
+
+	require.NoError(t, spoke.Restore(t.Context()))
+	require.Eventually(t, says("changed", "2"), restart, tick, "what went back is put right")
+	require.Eventually(t, says("added", "1"), restart, tick, "what is missing is made")
+	assert.True(t, says("same", "1")())
+	live := e.configMap("same", nil)
+	require.NoError(t, admin.Delete(t.Context(), live))
+	require.Eventually(t, says("same", "1"), restart, tick, "and the watches count again")
+}
