@@ -11,7 +11,6 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -44,6 +43,7 @@ type serving struct {
 	applier          *work.Reconciler
 	heartbeat        *agentcluster.Heartbeat
 	keeper           *keeper
+	versions         *addonapi.Versions
 	lookout          *lookout
 	end              context.CancelCauseFunc
 	// quiet is set where there are several hubs.
@@ -104,6 +104,7 @@ func (a *agent) serve(ctx context.Context, v view, boot bootstrap, credential jo
 		return err
 	}
 	defer connection.close()
+	s.versions = s.newVersions()
 	s.keeper = a.newKeeper(connection, credential, end)
 	s.lookout = a.newLookout(v, func(now []finding) string { return leadsElsewhere(boot.server, now) }, end)
 	if err := s.connect(ctx, connection); err != nil {
@@ -139,7 +140,8 @@ func (s *serving) connect(ctx context.Context, connection *hubConnection) error 
 		return err
 	}
 	config := connection.config(s.config.HubQPS, s.config.HubBurst, s.config.WrapTransport)
-	if s.hub, err = s.newHub(s.mgr, config, name, csr.ClusterUser(id.Cluster, id.Agent)); err != nil {
+	if s.hub, err = s.newHub(s.mgr, config, name, csr.ClusterUser(id.Cluster, id.Agent),
+		s.versions.WatchError); err != nil {
 		return err
 	}
 	leases, err := coordinationv1client.NewForConfigAndClient(config, s.hub.GetHTTPClient())
@@ -212,6 +214,10 @@ func (s *serving) admit(ctx context.Context) error {
 		s.sleep(ctx, kit.Spread(pause, lookSpread, s.credential.Identity.Cluster))
 		pause = min(2*pause, s.longestPause())
 	}
+	s.versions.Wire = s.wire
+	if err := s.mgr.Add(s.versions); err != nil {
+		return fmt.Errorf("adding the watch of the versions that the hub serves: %w", err)
+	}
 	for _, r := range s.reconcilers() {
 		if err := r.SetupWithManager(s.mgr); err != nil {
 			return err
@@ -244,10 +250,7 @@ func (s *serving) look(ctx context.Context) error {
 		return fmt.Errorf("ManagedCluster %s is not accepted: spec.hubAcceptsClient is %t on the hub", name,
 			own.Spec.HubAcceptsClient)
 	}
-	served, err := apiutil.NewDynamicRESTMapper(s.hub.GetConfig(), s.hub.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("preparing to ask what the hub serves: %w", err)
-	}
-	s.wire, err = addonapi.Detect(served)
+	var err error
+	s.wire, err = addonapi.DetectAt(s.hub.GetConfig(), s.hub.GetHTTPClient())
 	return err
 }
