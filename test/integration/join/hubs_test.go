@@ -46,9 +46,12 @@ func TestAHubThatHasNotAcceptedTheClusterIsLeftAtAStartForOneThatMay(t *testing.
 	m.restart()
 	m.eventually(func() bool { return m.cluster(shared.brief) != nil && len(m.requests(shared.brief)) == 1 },
 		"a request at the second hub")
-	// Now that neither has accepted it, the first one is waited for again, also when its certificate came before that.
+	// Now that neither has accepted it, the first one is waited for again, and stays the choice when the certificate comes
+	// before the acceptance.
 	m.restart()
+	m.eventually(func() bool { return len(m.requests(shared.hub)) == 2 }, "a request at the first hub again")
 	m.admit(shared.hub)
+	assert.Len(t, m.requests(shared.brief), 1)
 }
 
 // Row: spokeagent_switch_hub_test.go:129
