@@ -46,6 +46,8 @@ type agent struct {
 	clock  clock.WithDelayedExecution
 	// hubTime knows what time it is at the hub.
 	hubTime *hubTime
+	// chosen is the server of the hub that this process chose last among several.
+	chosen string
 	// refused is the last credential that the hub answered nothing but 401 to; nil when there is none.
 	refused atomic.Pointer[join.Credential]
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -86,19 +87,26 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 	if !a.hosted {
 		return mgr, nil
 	}
-	return a.newCluster(mgr, a.spoke, apiutil.NewDynamicRESTMapper, map[client.Object]cache.ByObject{
+	return a.newCluster(mgr, a.spoke, apiutil.NewDynamicRESTMapper, options(map[client.Object]cache.ByObject{
 		&corev1.Secret{}:              {Label: addon.SecretSelector(clusterName)},
 		&corev1.Node{}:                {Transform: agentcluster.StripNode},
 		&workv1.AppliedManifestWork{}: {UnsafeDisableDeepCopy: ptr.To(true)},
-	})
+	}))
 }
 
 // newHub returns the hub as far as it concerns one managed cluster; mgr will start it. user is the agent's user name
-// there, empty while it joins.
+// there, empty while it joins. failed is told what watches fail with; nil tells nobody.
 func (a *agent) newHub(
-	mgr ctrl.Manager, config *rest.Config, clusterName, user string,
+	mgr ctrl.Manager, config *rest.Config, clusterName, user string, failed func(error),
 ) (cluster.Cluster, error) {
-	return a.newCluster(mgr, config, a.hubMapper, hubHolds(clusterName, user))
+	holds := a.tolerant(mgr.GetLogger(), options(hubHolds(clusterName, user)))
+	if tell := holds.DefaultWatchErrorHandler; failed != nil {
+		holds.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
+			tell(ctx, r, err)
+			failed(err)
+		}
+	}
+	return a.newCluster(mgr, config, a.hubMapper, holds)
 }
 
 // hubHolds says what the agent keeps of the hub. Anybody may create certificate requests with the label of the cluster,
@@ -124,11 +132,11 @@ func hubHolds(clusterName, user string) map[client.Object]cache.ByObject {
 }
 
 func (a *agent) newCluster(
-	mgr ctrl.Manager, config *rest.Config, mapper mapperProvider, holds map[client.Object]cache.ByObject,
+	mgr ctrl.Manager, config *rest.Config, mapper mapperProvider, holds cache.Options,
 ) (cluster.Cluster, error) {
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme, o.Logger, o.MapperProvider = a.scheme, mgr.GetLogger(), mapper
-		o.Cache, o.NewCache = a.tolerant(mgr.GetLogger(), options(holds)), independentCache
+		o.Cache, o.NewCache = a.tolerant(mgr.GetLogger(), holds), independentCache
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building the client of %s: %w", config.Host, err)
@@ -190,7 +198,9 @@ func options(holds map[client.Object]cache.ByObject) cache.Options {
 
 // tolerant makes a cache write one line into the log for one cause why its watches fail.
 func (a *agent) tolerant(logger logr.Logger, o cache.Options) cache.Options {
-	o.DefaultWatchErrorHandler = newWatchErrors(logger, a.clock).handle
+	if o.DefaultWatchErrorHandler == nil {
+		o.DefaultWatchErrorHandler = newWatchErrors(logger, a.clock).handle
+	}
 	return o
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
+// errUndecided says that a hub has not accepted the cluster, and has not denied it either.
+var errUndecided = errors.New("the hub has not accepted it yet: spec.hubAcceptsClient is false")
+
 // checkTimeout bounds each request that finds out whether a hub can be joined.
 const checkTimeout = 10 * time.Second
 
@@ -47,13 +51,14 @@ func (a *agent) chooseHub(ctx context.Context, v view, clusterName string) (boot
 }
 
 // chooseAmong chooses among several hubs (contract, registration 1.12): the one that the stored credential is for if it
-// passes the check, else the first that does. When none does, the stored credential stays in use unless its hub denied
-// the cluster: a bootstrap credential that expired meanwhile says nothing about it.
+// passes the check, else the first that does. A hub that has not accepted the cluster does not pass, but it is waited for
+// where no other does, and where this process chose it before. When none is left, the stored credential stays in use
+// unless its hub denied the cluster: a bootstrap credential that expired meanwhile says nothing about it.
 func (a *agent) chooseAmong(
 	ctx context.Context, found []finding, stored *csr.HubServer, clusterName string,
 ) (bootstrap, string) {
 	var told []string
-	var fallback bootstrap
+	var fallback, undecided bootstrap
 	for _, at := range hubOrder(found, stored) {
 		one := found[at]
 		if one.problem != nil {
@@ -61,13 +66,21 @@ func (a *agent) chooseAmong(
 			continue
 		}
 		denied, err := a.checkHub(ctx, one.bootstrap, clusterName)
-		if err == nil {
+		if err == nil || (errors.Is(err, errUndecided) && one.server.Server == a.chosen) {
+			a.chosen = one.server.Server
 			return one.bootstrap, ""
+		}
+		if errors.Is(err, errUndecided) && undecided.server.Server == "" {
+			undecided = one.bootstrap
 		}
 		told = append(told, fmt.Sprintf("hub %s of bootstrap kubeconfig %s: %v", one.server.Server, one.source, err))
 		if !denied && stored != nil && one.server.Server == stored.Server {
 			fallback.server = one.server
 		}
+	}
+	if undecided.server.Server != "" {
+		a.chosen = undecided.server.Server
+		return undecided, ""
 	}
 	return fallback, "no hub can be joined: " + strings.Join(told, "; ")
 }
@@ -120,8 +133,11 @@ func (a *agent) checkHub(ctx context.Context, boot bootstrap, clusterName string
 	case err != nil:
 		return false, fmt.Errorf("reading ManagedCluster %s: %w", clusterName, err)
 	}
-	if denied(&own) {
+	switch {
+	case denied(&own):
 		return true, fmt.Errorf("it denied ManagedCluster %s: spec.hubAcceptsClient is false", clusterName)
+	case !own.Spec.HubAcceptsClient:
+		return false, fmt.Errorf("ManagedCluster %s: %w", clusterName, errUndecided)
 	}
 	return false, nil
 }

@@ -54,7 +54,7 @@ func (a *agent) join(
 			return fmt.Errorf("adding the watch of the hub's silence: %w", err)
 		}
 	}
-	hub, err := a.newHub(mgr, config, id.Cluster, "")
+	hub, err := a.newHub(mgr, config, id.Cluster, "", nil)
 	if err != nil {
 		return err
 	}

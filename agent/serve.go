@@ -11,7 +11,6 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -44,6 +43,7 @@ type serving struct {
 	applier          *work.Reconciler
 	heartbeat        *agentcluster.Heartbeat
 	keeper           *keeper
+	versions         *addonapi.Versions
 	lookout          *lookout
 	end              context.CancelCauseFunc
 	// quiet is set where there are several hubs, lookout and heartbeat where the process does registration, and applier
@@ -127,6 +127,7 @@ func (s *serving) run(ctx context.Context, setup func() error) error {
 	}
 	defer connection.close()
 	connection.reach = hub
+	s.versions = s.newVersions()
 	s.keeper = s.newKeeper(connection, s.credential, s.end)
 	if err := s.connect(ctx, connection); err != nil {
 		return err
@@ -163,7 +164,8 @@ func (s *serving) connect(ctx context.Context, connection *hubConnection) error 
 		return err
 	}
 	config := connection.config(s.config.HubQPS, s.config.HubBurst, s.config.WrapTransport)
-	if s.hub, err = s.newHub(s.mgr, config, name, csr.ClusterUser(id.Cluster, id.Agent)); err != nil {
+	if s.hub, err = s.newHub(s.mgr, config, name, csr.ClusterUser(id.Cluster, id.Agent),
+		s.versions.Note); err != nil {
 		return err
 	}
 	if !s.config.Duties.Registration {
@@ -243,6 +245,12 @@ func (s *serving) admit(ctx context.Context) error {
 		s.sleep(ctx, kit.Spread(pause, lookSpread, s.credential.Identity.Cluster))
 		pause = min(2*pause, s.longestPause())
 	}
+	if s.config.Duties.Registration {
+		s.versions.Wire = s.wire
+		if err := s.mgr.Add(s.versions); err != nil {
+			return fmt.Errorf("adding the watch of the versions that the hub serves: %w", err)
+		}
+	}
 	for _, r := range s.reconcilers() {
 		if err := r.SetupWithManager(s.mgr); err != nil {
 			return err
@@ -293,10 +301,7 @@ func (s *serving) look(ctx context.Context) error {
 	if !s.config.Duties.Registration {
 		return nil
 	}
-	served, err := apiutil.NewDynamicRESTMapper(s.hub.GetConfig(), s.hub.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("preparing to ask what the hub serves: %w", err)
-	}
-	s.wire, err = addonapi.Detect(served)
+	var err error
+	s.wire, err = addonapi.DetectAt(s.hub.GetConfig(), s.hub.GetHTTPClient())
 	return err
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestAWrongClockDoesNotShortenAPause(t *testing.T) {
@@ -90,13 +92,13 @@ func TestNoClockMakesAnAgentAskWithoutEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.ahead = ahead
-			for range 3600 {
+			for range 360 {
 				w.refresh()
 				_, err := w.pass()
 				require.NoError(t, err)
 				require.Less(t, len(w.created), 50, "after %s", w.now.Sub(noon))
 				w.approve()
-				w.now = w.now.Add(time.Second)
+				w.now = w.now.Add(10 * time.Second)
 			}
 			assert.LessOrEqual(t, len(w.created), 7, "pauses of 1, 2, 4, 8, 16 and 32 minutes")
 		})
@@ -114,4 +116,30 @@ func TestTellClock(t *testing.T) {
 	}
 	assert.Equal(t, "good", good.Message)
 	assert.Nil(t, TellClock(nil, time.Hour))
+}
+
+// TestWhatRemovesEachCredentialDoesNotMakeTheHubIssueOneAfterTheOther lets something delete the credential as soon as it
+// is there.
+func TestWhatRemovesEachCredentialDoesNotMakeTheHubIssueOneAfterTheOther(t *testing.T) {
+	w := newWorld(t)
+	w.user = "agent"
+	waited := false
+	for range 1200 {
+		w.refresh()
+		answer, err := w.pass()
+		require.NoError(t, err)
+		if answer.Step == StepWait && answer.Condition != nil {
+			waited = true
+			assert.Contains(t, answer.Condition.Message, "10 certificates were issued within 1m0s")
+			assert.True(t, answer.Wake.After(w.now))
+		}
+		require.Less(t, len(w.created), 50, "after %s", w.now.Sub(noon))
+		w.approve()
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "agent", Name: "credential"}}
+		require.NoError(t, client.IgnoreNotFound(w.api.Delete(t.Context(), secret)))
+		w.now = w.now.Add(100 * time.Millisecond)
+	}
+	assert.True(t, waited)
+	assert.LessOrEqual(t, len(w.created), 30, "in two minutes")
+	assert.Greater(t, len(w.created), 15, "it goes on")
 }

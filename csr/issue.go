@@ -27,6 +27,8 @@ const (
 	messageNoCreate = "Failed to create CSR %s"
 	messageCapped   = "Stop creating csr since there are too many csr created already on hub"
 	messageCrowded  = messageCapped + "; not all may be of this agent, so another one is created at %s"
+	messageRushed   = "%d certificates were issued within %s, so something removes or replaces what comes of them; " +
+		"a new csr is made at %s"
 	messageVanished = "unable to get csr %q. It might have already been deleted"
 )
 
@@ -35,6 +37,12 @@ const (
 	// an end, good or bad, do not count: nobody has to clean up after them. Where others may have made them, the next one
 	// is not stopped but waits for as long as after a refusal.
 	MaxRequests = 10
+
+	// maxLately is how many certificates are had within latelyIs to get what is not there or does not fit. Something that
+	// removes or overwrites the credential as fast as it comes must not make the hub issue certificates as fast. The renewal
+	// of a certificate in use is not stopped: its pace follows from its life.
+	maxLately = 10
+	latelyIs  = time.Minute
 
 	// firstRetry is how long a refused request keeps the next one waiting; it doubles with each refusal.
 	firstRetry = time.Minute
@@ -67,6 +75,9 @@ type Standing struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Open counts the request objects of the same owner on the hub that nobody has decided about yet.
 	Open int
+	// Lately is when the request objects of the same owner were made that led to a certificate and are younger than
+	// latelyIs, the latest first. The hub removes them long after that.
+	Lately []time.Time
 	// Shared says that others may have made some of these: the credential with which the hub is asked is not the agent's
 	// alone.
 	Shared bool
@@ -249,6 +260,11 @@ func (s Standing) start(failure string, attempt int) Plan {
 		plan.Wake, plan.Condition = s.turn(plan.Pending)
 		return plan
 	}
+	if !s.Shared && len(s.Lately) >= maxLately && !JudgePair(s.Stored, s.Want, s.Now).Fits {
+		retryAt := s.Lately[maxLately-1].Add(latelyIs)
+		return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, fmt.Sprintf(messageRushed,
+			maxLately, latelyIs, retryAt.UTC().Format(time.RFC3339)))}
+	}
 	if failure != "" {
 		plan.Condition = failed(messageFailed, failure)
 	}
@@ -352,40 +368,4 @@ func pause(attempt int) time.Duration {
 		}
 	}
 	return wait
-}
-
-// TellClock returns a condition that also says that the clock of the agent is wrong, where it is by a minute or more.
-func TellClock(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
-	off := ahead.Abs()
-	if c == nil || off < time.Minute {
-		return c
-	}
-	if off = off.Round(time.Minute); off > 2*time.Hour {
-		off = off.Round(time.Hour) // it need not be written again for each minute that a clock drifts
-	}
-	direction := "ahead of"
-	if ahead < 0 {
-		direction = "behind"
-	}
-	told := *c
-	told.Message += fmt.Sprintf("; the clock of the agent is about %s %s the clock of the hub: set it right", off, direction)
-	return &told
-}
-
-// Rotated returns the condition for a good pair.
-func Rotated(v PairVerdict) *metav1.Condition {
-	return &metav1.Condition{
-		Type: ConditionRotated, Status: metav1.ConditionTrue, Reason: ReasonUpdated,
-		Message: fmt.Sprintf(messageRotated, v.NotBefore.UTC(), v.NotAfter.UTC()),
-	}
-}
-
-// NotStored returns the condition for a certificate that was issued but could not be stored, why for people.
-func NotStored(why string) *metav1.Condition { return failed(messageFailed, why) }
-
-func failed(format string, args ...any) *metav1.Condition {
-	return &metav1.Condition{
-		Type: ConditionRotated, Status: metav1.ConditionFalse, Reason: ReasonUpdateFailed,
-		Message: fmt.Sprintf(format, args...),
-	}
 }

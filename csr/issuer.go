@@ -3,6 +3,8 @@ package csr
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -151,7 +153,7 @@ func (i Issuer) observe(ctx context.Context, t Task, live bool) (Standing, *core
 			return s, nil, err
 		}
 	}
-	if s.Open, err = i.countOpen(ctx, s.Want); err != nil {
+	if s.Open, s.Lately, err = i.countRequests(ctx, s); err != nil {
 		return s, nil, err
 	}
 	return s, secret, nil
@@ -220,23 +222,24 @@ func (i Issuer) requestOf(
 	return nil, nil //nolint:nilnil // gone is a good answer
 }
 
-// countOpen counts the undecided request objects of the same owner: the same cluster label and the same add-on label or
+// countRequests counts the undecided request objects of the same owner: the same cluster label and the same add-on label or
 // none. Anybody may write these labels, but who made a request the API server says: with a credential of its own, an
-// agent counts only what was asked for with it; with one that it shares, all but what agents of other clusters made.
-func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
+// agent counts only what was asked for with it; with one that it shares, all but what agents of other clusters made. It also returns when those of the last while were made that led to a certificate,
+// the latest first.
+func (i Issuer) countRequests(ctx context.Context, s Standing) (open int, lately []time.Time, err error) {
+	want := s.Want
 	selector := labels.SelectorFromSet(want.Labels)
 	if want.Labels[names.LabelAddonName] == "" {
 		none, err := labels.NewRequirement(names.LabelAddonName, selection.DoesNotExist, nil)
 		if err != nil {
-			return 0, fmt.Errorf("selecting csrs: %w", err)
+			return 0, nil, fmt.Errorf("selecting csrs: %w", err)
 		}
 		selector = selector.Add(*none)
 	}
 	var list certificatesv1.CertificateSigningRequestList
 	if err := i.Hub.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return 0, fmt.Errorf("listing csrs: %w", err)
+		return 0, nil, fmt.Errorf("listing csrs: %w", err)
 	}
-	open := 0
 	for n := range list.Items {
 		request := &list.Items[n]
 		ours := !fromStranger(request, want)
@@ -246,8 +249,13 @@ func (i Issuer) countOpen(ctx context.Context, want Request) (int, error) {
 		if ours && Undecided(request) {
 			open++
 		}
+		made := request.CreationTimestamp.Time
+		if ours && len(request.Status.Certificate) > 0 && made.After(s.Now.Add(-latelyIs)) && !made.After(s.Now) {
+			lately = append(lately, made)
+		}
 	}
-	return open, nil
+	slices.SortFunc(lately, func(a, b time.Time) int { return b.Compare(a) })
+	return open, lately, nil
 }
 
 // start stores a new key and only then asks for a certificate, so that no request is ever without its key.

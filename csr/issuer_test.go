@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 			return w.write(func() error {
 				o.SetUID(uuid.NewUUID())
 				if request, ok := o.(*certificatesv1.CertificateSigningRequest); ok && request.Spec.Username == "" {
-					request.Spec.Username = w.user
+					request.Spec.Username, request.CreationTimestamp = w.user, metav1.NewTime(w.now)
 				}
 				err := c.Create(ctx, o, opts...)
 				if _, ok := o.(*certificatesv1.CertificateSigningRequest); ok && err == nil {

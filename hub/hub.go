@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -118,7 +117,7 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
-	wire, err := detect(cfg)
+	wire, err := addonapi.DetectAt(cfg, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +125,8 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 	if err != nil {
 		return nil, err
 	}
+	versions := newVersions(ctx, cfg, wire)
+	options.DefaultWatchErrorHandler = versions.WatchError
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: options,
 		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
@@ -138,6 +139,9 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building the manager: %w", err)
+	}
+	if err := mgr.Add(versions); err != nil {
+		return nil, fmt.Errorf("registering the watch of the versions that the hub serves: %w", err)
 	}
 	foreign, err := newForeignWorks(mgr, scheme, cfg)
 	if err != nil {
@@ -167,15 +171,22 @@ func newForeignWorks(mgr ctrl.Manager, scheme *runtime.Scheme, cfg *rest.Config)
 	return foreign, nil
 }
 
-// detect asks the hub in which version add-ons travel.
-func detect(cfg *rest.Config) (addonapi.Wire, error) {
-	httpClient, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return "", fmt.Errorf("building the HTTP client for the hub: %w", err)
+// newVersions notices when the hub no longer serves the version of add-ons that this process uses. All reconcilers are
+// built for one version, so the process ends and is started again with the other one.
+func newVersions(ctx context.Context, cfg *rest.Config, wire addonapi.Wire) *addonapi.Versions {
+	v := addonapi.NewVersions()
+	v.Wire = wire
+	v.Detect = func() (addonapi.Wire, error) { return addonapi.DetectAt(cfg, nil) }
+	v.Changed = func(now addonapi.Wire) error {
+		return fmt.Errorf("the hub serves add-ons in %s and no longer in %s: the hub manager has to be started again, "+
+			"and then uses %s", now, wire, now)
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(cfg, httpClient)
-	if err != nil {
-		return "", fmt.Errorf("asking the hub what it serves: %w", err)
+	v.Missing = func(why error) {
+		if why == nil {
+			ctrl.LoggerFrom(ctx).Info("the hub serves add-ons again", "version", wire)
+			return
+		}
+		ctrl.LoggerFrom(ctx).Error(why, "the add-ons of the hub cannot be seen, looking again")
 	}
-	return addonapi.Detect(mapper)
+	return v
 }

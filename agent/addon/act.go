@@ -33,6 +33,8 @@ type result struct {
 	served bool
 	// missing is the namespace that the Secret waits for; empty when it does not wait.
 	missing string
+	// waits says what of the hub the credential waits for, for people; empty when it does not.
+	waits string
 	// until are what a Secret that belongs to somebody else waits for.
 	until []target
 	// hurry is the instant at which to try again what fails while the credential in use runs out; zero when it does not.

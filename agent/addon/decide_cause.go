@@ -251,6 +251,8 @@ func credentialCause(p plan, results []result) string {
 		switch {
 		case res.condition != nil && res.condition.Status == metav1.ConditionFalse:
 			return fmt.Sprintf("Its credential for the hub is not there: %s.", strings.TrimRight(res.condition.Message, "."))
+		case res.waits != "":
+			return fmt.Sprintf("Its credential for the hub is not there yet: %s.", strings.TrimRight(res.waits, "."))
 		default:
 			return "Its credential for the hub is not there yet: its certificate request waits on the hub to be approved " +
 				"and signed."

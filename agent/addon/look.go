@@ -8,11 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/lease"
 )
@@ -38,10 +33,17 @@ type look struct {
 	// pause is how long after at the next look is due.
 	at    time.Time
 	pause time.Duration
+	// turn is when the next look is, once it is due and waits for others; zero when it does not.
+	turn time.Time
 }
 
 // due is when the next look is.
-func (l look) due() time.Time { return l.at.Add(l.pause) }
+func (l look) due() time.Time {
+	if !l.turn.IsZero() {
+		return l.turn
+	}
+	return l.at.Add(l.pause)
+}
 
 func (l *looks[L]) get(addon string) (L, bool) {
 	l.mu.Lock()
@@ -91,10 +93,16 @@ func (r *Reconciler) observeScene(ctx context.Context, f *facts) {
 	f.scene, f.lookAgain = last.scene, last.due()
 }
 
-// lookAgain looks, and returns the look with the pause until the next one.
+// lookAgain looks, and returns the look with the pause until the next one; or the look before, to be repeated when it is
+// its turn.
 func (r *Reconciler) lookAgain(ctx context.Context, addon string, last look, now time.Time) look {
-	seen := r.lookAt(ctx, addon, last.place)
-	return look{place: last.place, at: now, pause: pauseAfter(last, seen), scene: seen}
+	seen, turn := r.namespaceOf(ctx, last, now)
+	if !turn.IsZero() {
+		last.turn = turn
+		return last
+	}
+	scene := seen.scene(addon)
+	return look{place: last.place, at: now, pause: pauseAfter(last, scene), scene: scene}
 }
 
 // pauseAfter is how long the look after one that saw this is put off: longer and longer while nothing changes.
@@ -103,48 +111,6 @@ func pauseAfter(last look, seen scene) time.Duration {
 		return againFirst
 	}
 	return min(2*last.pause, againLast)
-}
-
-// lookAt reads the scene.
-func (r *Reconciler) lookAt(ctx context.Context, addon string, at place) scene {
-	reader := r.sides[at.side].GetAPIReader()
-	logger := log.FromContext(ctx).V(1)
-	s := scene{looked: true}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	switch err := reader.Get(ctx, types.NamespacedName{Name: at.namespace}, namespace); {
-	case apierrors.IsNotFound(err):
-		return scene{looked: true, namespace: presenceMissing}
-	case err != nil:
-		logger.Info("cannot look for the cause", "namespace", at.namespace, "error", err.Error())
-	case !namespace.DeletionTimestamp.IsZero():
-		s.namespace = presenceEnding
-	default:
-		s.namespace = presenceThere
-	}
-	options := []client.ListOption{client.InNamespace(at.namespace), client.Limit(maxLook)}
-	var pods corev1.PodList
-	if err := reader.List(ctx, &pods, options...); err != nil {
-		logger.Info("cannot look for the cause", "kind", "Pod", "error", err.Error())
-	} else {
-		s.podsKnown = pods.Continue == ""
-		for i := range pods.Items {
-			if pods.Items[i].Status.Phase != corev1.PodSucceeded {
-				s.pods = append(s.pods, podOf(addon, &pods.Items[i]))
-			}
-		}
-	}
-	var deployments appsv1.DeploymentList
-	var daemons appsv1.DaemonSetList
-	for _, list := range []client.ObjectList{&deployments, &daemons} {
-		if err := reader.List(ctx, list, options...); err != nil {
-			logger.Info("cannot look for the cause", "kind", reflect.TypeOf(list).String(), "error", err.Error())
-			return s
-		}
-	}
-	s.workloadsKnown = deployments.Continue == "" && daemons.Continue == ""
-	s.workloads = workloadsOf(addon, deployments.Items, daemons.Items)
-	return s
 }
 
 // workloadsOf reads how Deployments and DaemonSets are.

@@ -78,6 +78,8 @@ type Reconciler struct {
 	sides  map[side]cluster.Cluster
 	watch  *watcher
 	looks  looks[look]
+	// readings is what was read of namespaces for them.
+	readings readings
 	// workloads are the looks at workloads whose health the hub tells.
 	workloads looks[workloadLook]
 }

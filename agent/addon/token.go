@@ -48,7 +48,8 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 		return res.failed(r.store(ctx, f, p, reg, have.secret, tokenOf(have.secret)))
 	}
 	if reg.account.uid == "" {
-		return res.told(reg.account.missing)
+		res.waits = reg.account.missing
+		return res
 	}
 	if r.isMissing(ctx, p, have) {
 		res.missing = p.namespace

@@ -249,9 +249,9 @@ func TestAnAgentThatTakesTokensFromNowOnKeepsTheCertificateUntilThen(t *testing.
 
 		m.driver = token.Driver
 		m.serve(config)
-		told := m.awaitCondition("TokenRefreshed", metav1.ConditionFalse, "TokenCreationFailed")
-		assert.Equal(t, "Failed to create token: the hub has not said yet, in condition TokenInfrastructureReady, "+
-			"that ServiceAccount "+m.name+"/hello-agent is there", told.Message)
+		m.eventually(func() bool { return m.addon().Status.Registrations[0].KubeClient.Driver == "token" }, "the declaration")
+		m.never(func() bool { return meta.FindStatusCondition(m.addon().Status.Conditions, "TokenRefreshed") != nil },
+			"the hub is waited for without a condition")
 		still := m.secret(m.addonNamespace, helloKube)
 		require.NotNil(t, still)
 		assert.Equal(t, first.Data, still.Data, "the certificate is in use until there is a token")
@@ -361,16 +361,17 @@ func TestInfrastructureThatIsNotReadyIsToldWithTheWordsOfTheHub(t *testing.T) {
 	m := newTokenMember(t, "token-unready")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
-	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
+	m.enable(addonv1beta1.HealthCheckModeLease, m.addonNamespace, kubeClient("user"))
 	m.eventually(func() bool { return m.addon().Status.Registrations[0].KubeClient.Driver == "token" }, "the declaration")
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
 		meta.SetStatusCondition(&s.Conditions, *token.NotReady("there is another of that name"))
 	})
 	m.eventually(func() bool {
-		told := meta.FindStatusCondition(m.addon().Status.Conditions, "TokenRefreshed")
-		return told != nil && told.Message == "Failed to create token: the hub has no ServiceAccount "+m.name+"/hello-agent "+
-			"ready: Failed to apply token infrastructure: there is another of that name"
+		told := meta.FindStatusCondition(m.addon().Status.Conditions, "Available")
+		return told != nil && strings.Contains(told.Message, " Its credential for the hub is not there yet: the hub has no "+
+			"ServiceAccount "+m.name+"/hello-agent ready: Failed to apply token infrastructure: there is another of that name.")
 	}, "the words of the hub")
+	assert.Nil(t, meta.FindStatusCondition(m.addon().Status.Conditions, "TokenRefreshed"), "nothing has failed here")
 }
 
 func TestAnAgentCanAskForTheTokensOfItsAddonsOnly(t *testing.T) {

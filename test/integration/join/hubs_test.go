@@ -38,6 +38,22 @@ func TestAClusterThatIsDeniedGoesToTheNextHub(t *testing.T) {
 	m.awaitJoined(shared.brief)
 }
 
+func TestAHubThatHasNotAcceptedTheClusterIsLeftAtAStartForOneThatMay(t *testing.T) {
+	m := chooser(t, "undecided", way{hub: shared.hub})
+	m.start()
+	m.eventually(func() bool { return m.cluster(shared.hub) != nil && len(m.requests(shared.hub)) == 1 },
+		"a request at the first hub")
+	m.restart()
+	m.eventually(func() bool { return m.cluster(shared.brief) != nil && len(m.requests(shared.brief)) == 1 },
+		"a request at the second hub")
+	// Now that neither has accepted it, the first one is waited for again, and stays the choice when the certificate comes
+	// before the acceptance.
+	m.restart()
+	m.eventually(func() bool { return len(m.requests(shared.hub)) == 2 }, "a request at the first hub again")
+	m.admit(shared.hub)
+	assert.Len(t, m.requests(shared.brief), 1)
+}
+
 // Row: spokeagent_switch_hub_test.go:129
 func TestAHubThatIsDeadForTooLongIsLeft(t *testing.T) {
 	l := link(t, shared.hub)

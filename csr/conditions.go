@@ -1,0 +1,44 @@
+package csr
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TellClock returns a condition that also says that the clock of the agent is wrong, where it is by a minute or more.
+func TellClock(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
+	off := ahead.Abs()
+	if c == nil || off < time.Minute {
+		return c
+	}
+	if off = off.Round(time.Minute); off > 2*time.Hour {
+		off = off.Round(time.Hour) // it need not be written again for each minute that a clock drifts
+	}
+	direction := "ahead of"
+	if ahead < 0 {
+		direction = "behind"
+	}
+	told := *c
+	told.Message += fmt.Sprintf("; the clock of the agent is about %s %s the clock of the hub: set it right", off, direction)
+	return &told
+}
+
+// Rotated returns the condition for a good pair.
+func Rotated(v PairVerdict) *metav1.Condition {
+	return &metav1.Condition{
+		Type: ConditionRotated, Status: metav1.ConditionTrue, Reason: ReasonUpdated,
+		Message: fmt.Sprintf(messageRotated, v.NotBefore.UTC(), v.NotAfter.UTC()),
+	}
+}
+
+// NotStored returns the condition for a certificate that was issued but could not be stored, why for people.
+func NotStored(why string) *metav1.Condition { return failed(messageFailed, why) }
+
+func failed(format string, args ...any) *metav1.Condition {
+	return &metav1.Condition{
+		Type: ConditionRotated, Status: metav1.ConditionFalse, Reason: ReasonUpdateFailed,
+		Message: fmt.Sprintf(format, args...),
+	}
+}
