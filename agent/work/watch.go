@@ -128,8 +128,12 @@ func keepWatching(
 ) {
 	pause := firstPause
 	for ctx.Err() == nil {
+		before := reflector.LastSyncResourceVersion()
 		err := listAndWatch(ctx, reflector, relist)
 		ended(err)
+		if reflector.LastSyncResourceVersion() != before {
+			pause = firstPause // it worked meanwhile, so this failure is the first of an outage
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
