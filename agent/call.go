@@ -36,7 +36,7 @@ type call struct {
 	klusterlet bool
 }
 
-// calls are the words that say what the program is to do, as its own name or as the first argument. The Deployments of
+// calls are the words for what the program is to do, as its own name or as the first argument. The Deployments of
 // a Klusterlet begin with the path of a program of OCM's images, which ends in one of these words.
 func calls() map[string]call {
 	return map[string]call{
