@@ -5,9 +5,9 @@
 //
 //	start -> lead -> choose -> join  -> choose -> serve -> choose -> ...
 //
-// Config is everything that can be set, checked before any client exists. The name of the program or its first argument
-// selects registration, works or both (call.go). Of several agents for one cluster only the one that holds the Leases of
-// its duties does anything; they are those of OCM's agents, so that ours and theirs wait for each other, too
+// Config is everything that can be set, checked before any client exists. The name of the program or its first
+// argument selects registration, works or both (call.go). Of several agents for one cluster only the one that holds the
+// Leases of its duties does anything; they are those of OCM's agents, so that ours and theirs wait for each other, too
 // (leader.go).
 //
 // The agent chooses its phase by looking at its bootstrap kubeconfigs and at its stored credential: with a valid one it
