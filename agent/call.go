@@ -36,7 +36,7 @@ type call struct {
 	klusterlet bool
 }
 
-// calls are the words that say what the program is to do, as its own name or as the first argument. The Deployments of
+// calls are the words for what the program is to do, as its own name or as the first argument. The Deployments of
 // a Klusterlet begin with the path of a program of OCM's images, which ends in one of these words.
 func calls() map[string]call {
 	return map[string]call{
@@ -82,8 +82,8 @@ func word(args []string) (first string, rest []string) {
 
 // ParseFlags turns a command line, the name of the program and its arguments, into a Config. The words registration and
 // work, as the name of the program or as the first argument, run that part of the agent alone, with the defaults that a
-// Klusterlet of OCM relies on. It returns pflag.ErrHelp when the arguments asked for help or for the version, which then
-// stand in out.
+// Klusterlet of OCM relies on. It returns pflag.ErrHelp when the arguments asked for help or for the version, which
+// then stand in out.
 func ParseFlags(program string, args []string, out io.Writer) (Config, error) {
 	as, args, err := parseCall(program, args)
 	if err != nil {

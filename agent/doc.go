@@ -5,15 +5,16 @@
 //
 //	start -> lead -> choose -> join  -> choose -> serve -> choose -> ...
 //
-// Config is everything that can be set, checked before any client exists. How the program is called says whether it does
-// registration, works or both (call.go). Of several agents for one cluster only the one that holds the Leases of its
-// duties does anything; they are those of OCM's agents, so that ours and theirs wait for each other, too (leader.go).
+// Config is everything that can be set, checked before any client exists. The name of the program or its first
+// argument selects registration, works or both (call.go). Of several agents for one cluster only the one that holds the
+// Leases of its duties does anything; they are those of OCM's agents, so that ours and theirs wait for each other, too
+// (leader.go).
 //
 // The agent chooses its phase by looking at its bootstrap kubeconfigs and at its stored credential: with a valid one it
 // serves, else it joins with the bootstrap kubeconfig, with neither it waits. A phase is one manager with its own
 // clients; it ends when its ground is gone, and the next choice follows in the same process. What goes wrong in a phase
-// is told and tried again, after a second at first and a minute at last. Only flags that can never work end the process,
-// with the reason.
+// is told and tried again, after a second at first and a minute at last. Only flags that can never work end the
+// process, with the reason.
 //
 // What ends a phase:
 //

@@ -32,7 +32,7 @@ func TestParseFlags(t *testing.T) {
 	require.ErrorContains(t, err, "more")
 }
 
-func TestTheFirstWordsSayWhatTheProgramDoes(t *testing.T) {
+func TestTheFirstWordsSelectWhatTheProgramDoes(t *testing.T) {
 	klusterlet := func(duties Duties) Config {
 		return Config{Duties: duties, HealthPort: 8443, HubKubeconfigDir: "/spoke/hub-kubeconfig"}
 	}

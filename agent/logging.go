@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// detail is the verbosity of what is told elsewhere in other words already.
+// detail is the verbosity of an entry whose cause another entry has.
 const detail = 1
 
 // explained is a log sink that leaves out errors that have one cause, which is told elsewhere: that the hub does not

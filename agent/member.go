@@ -35,8 +35,8 @@ func (m member) same(other member) bool {
 	return m.credential.Same(other.credential) && fmt.Sprint(m.problem) == fmt.Sprint(other.problem)
 }
 
-// readMember reads the hub kubeconfig at a path, with the certificate that it names. cluster is the name of the cluster;
-// where it is empty, the file cluster-name beside the kubeconfig has it, or the certificate.
+// readMember reads the hub kubeconfig at a path, with the certificate that it names. cluster is the name of the
+// cluster; where it is empty, the file cluster-name beside the kubeconfig has it, or the certificate.
 func readMember(path, cluster string, now time.Time) member {
 	found := finding{files: []string{path}}
 	source := bootstrapSource{file: path}

@@ -112,9 +112,9 @@ func (c *Config) validateServing(complain func(flag, format string, args ...any)
 	e := c.Election
 	if e.RetryPeriod <= 0 || float64(e.RenewDeadline) <= leaderelection.JitterFactor*float64(e.RetryPeriod) ||
 		e.LeaseDuration <= e.RenewDeadline {
-		complain("leader-election-lease-duration", "%s must be more than --leader-election-renew-deadline, %s, and that more "+
-			"than %v times --leader-election-retry-period, %s", e.LeaseDuration, e.RenewDeadline, leaderelection.JitterFactor,
-			e.RetryPeriod)
+		complain("leader-election-lease-duration", "%s must be more than --leader-election-renew-deadline, %s, and that "+
+			"more than %v times --leader-election-retry-period, %s", e.LeaseDuration, e.RenewDeadline,
+			leaderelection.JitterFactor, e.RetryPeriod)
 	}
 	if c.HealthPort < 0 || c.HealthPort > math.MaxUint16 {
 		complain("health-port", "%d is no port: it must be between 1 and %d, or 0 for the default", c.HealthPort,
