@@ -34,14 +34,10 @@ type reconciler interface {
 
 // setup registers all reconcilers with the manager, and prepares its cache for them.
 func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, foreignWorks cache.Cache) error {
-	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
-	if err != nil {
-		return err
-	}
-	addOns := addonapi.Client{Client: mgr.GetClient(), Wire: wire, Configs: configs}
 	now := clock.RealClock{}
-	trusted, err := newAddOnsClient(mgr, c.Namespace)
-	if err != nil {
+	addOns, err := newAddOns(mgr, wire)
+	trusted, failed := newAddOnsClient(mgr, c.Namespace)
+	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
 	installer := &install.Reconciler{
@@ -96,6 +92,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		}
 	}
 	return nil
+}
+
+// newAddOns returns what reads and writes add-ons in the versions that the hub serves.
+func newAddOns(mgr ctrl.Manager, wire addonapi.Wire) (addonapi.Client, error) {
+	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
+	return addonapi.Client{Client: mgr.GetClient(), Wire: wire, Configs: configs}, err
 }
 
 // newAddOnsClient returns a client without a cache that acts in the name of the account of add-ons, which holds what

@@ -129,6 +129,7 @@ func theirs(f Facts, client *apiextensionsv1.WebhookClientConfig) Verdict {
 			Problem: fmt.Sprintf("%s is to be converted by the webhook at %s, which does not: %s; %s",
 				f.Kind.Name, address(client), f.Probe.Message, remedy(f)),
 		}
+	case Unknown:
 	}
 	// Nobody serves the kinds of add-ons apart from each other: this is what was left when ours was put into the other.
 	return Verdict{Recheck: true, Announce: f.Sibling && f.Write && f.Silent == "", Problem: fmt.Sprintf(

@@ -24,6 +24,9 @@ const (
 	// soon and late bound the time until a problem is looked at again, and foreign is how often a webhook of somebody
 	// else is tried.
 	soon, late, foreign = 500 * time.Millisecond, 15 * time.Second, time.Minute
+	// settling is how long an API server may take until it converts as a definition says. Before that, its answers say
+	// little.
+	settling = time.Second
 )
 
 // Keeper keeps the conversion of definitions, in every replica.
@@ -61,6 +64,9 @@ type Keeper struct {
 	// asked is the conversion that was found to work, ours or not; as long as ours stays so, nothing is asked again.
 	asked string
 	pause time.Duration
+	// seen are the resource versions of all definitions, and since is when they were first seen so.
+	seen  string
+	since time.Time
 }
 
 // state is what the keeper remembers of one definition.
@@ -149,7 +155,8 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 		}
 	}
 	ours := k.ours(ctx, crds)
-	first := k.probe(ctx, crds, ours)
+	unsettled := k.unsettled(crds)
+	first := k.probe(ctx, crds, ours, unsettled > 0)
 	problems, recheck := []string(nil), false
 	depends := k.dependsOn(crds, ours)
 	pause := late
@@ -168,14 +175,37 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 				pause = 0
 			}
 		}
-		k.tell(crd, verdict)
+		if verdict.Problem != "" || unsettled <= 0 {
+			k.tell(crd, verdict)
+		}
 		recheck = recheck || verdict.Recheck
 		if verdict.Problem != "" {
 			problems = append(problems, verdict.Problem)
 		}
 	}
+	if len(problems) == 0 && unsettled > 0 {
+		k.conclude([]string{"the API server was told a moment ago who converts add-ons"}, true, depends)
+		return unsettled
+	}
 	k.conclude(problems, true, depends)
 	return k.next(problems, recheck, pause)
+}
+
+// unsettled returns how long the API server may still convert as definitions said before.
+func (k *Keeper) unsettled(crds map[string]*apiextensionsv1.CustomResourceDefinition) time.Duration {
+	now, seen := k.Clock.Now(), ""
+	for _, kind := range k.Kinds {
+		if crd := crds[kind.Name]; crd != nil && len(versions(crd)) > 1 {
+			seen += " " + crd.ResourceVersion
+		}
+	}
+	if seen != k.seen {
+		k.seen, k.since = seen, now
+	}
+	if seen == "" {
+		return 0
+	}
+	return k.since.Add(settling).Sub(now)
 }
 
 // dependsOn reports whether a definition names our webhook, and remembers of each whether it did.
@@ -232,7 +262,7 @@ func (k *Keeper) ours(
 // probe asks the API server to convert, unless it did so through our webhook since anything changed.
 func (k *Keeper) probe(
 	ctx context.Context, crds map[string]*apiextensionsv1.CustomResourceDefinition,
-	ours *apiextensionsv1.WebhookClientConfig,
+	ours *apiextensionsv1.WebhookClientConfig, unsettled bool,
 ) Probe {
 	crd := crds[k.Kinds[0].Name]
 	if crd == nil || webhookOf(crd.Spec.Conversion) == nil {
@@ -248,7 +278,7 @@ func (k *Keeper) probe(
 	}
 	probe := k.ask(ctx)
 	k.asked = ""
-	if probe.Answer == Converted {
+	if probe.Answer == Converted && !unsettled {
 		k.asked = crd.ResourceVersion
 	}
 	return probe
@@ -305,56 +335,6 @@ func (k *Keeper) put(
 	ctrl.LoggerFrom(ctx).WithName(Name).Info(finding.Message, "definition", crd.Name)
 	k.event(finding)
 	return 0
-}
-
-// tell writes an Event when a problem comes, changes or goes.
-func (k *Keeper) tell(crd *apiextensionsv1.CustomResourceDefinition, verdict Verdict) {
-	if crd == nil || !k.leads() {
-		return
-	}
-	s := k.states[crd.Name]
-	switch {
-	case verdict.Problem == s.told:
-		return
-	case verdict.Problem != "":
-		k.event(Finding{
-			Definition: crd, Type: corev1.EventTypeWarning, Reason: "ConversionNotServed", Message: verdict.Problem,
-		})
-	default:
-		k.event(Finding{
-			Definition: crd, Type: corev1.EventTypeNormal, Reason: "ConversionServed",
-			Message: "requests in every version are answered: " + Describe(crd.Spec.Conversion) + " converts",
-		})
-	}
-	s.told = verdict.Problem
-}
-
-// leads reports whether we are the leader.
-func (k *Keeper) leads() bool {
-	select {
-	case <-k.Elected:
-		return true
-	default:
-		return false
-	}
-}
-
-// event writes an Event about a definition, which the API server keeps in namespace default.
-func (k *Keeper) event(f Finding) {
-	if k.leads() {
-		about := f.Definition.DeepCopy()
-		about.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-		k.Recorder.Eventf(about, nil, f.Type, f.Reason, "Convert", "%s", clip(f.Message))
-	}
-}
-
-// clip keeps a message within what an Event takes.
-func clip(message string) string {
-	const limit = 1024
-	if len(message) <= limit {
-		return message
-	}
-	return strings.ToValidUTF8(message[:limit-3], "") + "..."
 }
 
 // versions returns the versions that a definition serves.

@@ -43,8 +43,8 @@ func pathOf(path string) ([]string, bool) {
 // inSpec and inStatus are the parts of an object whose fields need not be known.
 const inSpec, inStatus = "spec", "status"
 
-// pack returns what the fields of an object that are not known hold. Known is the same object without them. Fields of the
-// status are returned only where no list is on their way.
+// pack returns what the fields of an object that are not known hold. Known is the same object without them. Fields of
+// the status are returned only where no list is on their way.
 func pack(raw, known map[string]any, fields []string) ([]carried, error) {
 	var all []carried
 	for _, field := range fields {
@@ -186,7 +186,8 @@ func putParcel(object map[string]any, p parcel) error {
 	if err != nil {
 		return fmt.Errorf("encoding what is carried: %w", err)
 	}
-	if err := unstructured.SetNestedField(object, string(text), "metadata", "annotations", names.AnnotationCarried); err != nil {
+	err = unstructured.SetNestedField(object, string(text), "metadata", "annotations", names.AnnotationCarried)
+	if err != nil {
 		return fmt.Errorf("writing the annotation %s: %w", names.AnnotationCarried, err)
 	}
 	return nil

@@ -111,9 +111,9 @@ func rename(raw []byte, desired string) ([]byte, error) {
 	return out, nil
 }
 
-// rewrite decodes, converts and encodes. What it does not know of the spec is carried along, and what it does not know of
-// the status keeps its place; elsewhere it is refused, as it would be lost. Field names are taken literally, as the API server does, because the two
-// versions have fields that differ in the case of a letter only.
+// rewrite decodes, converts and encodes. What it does not know of the spec is carried along, and what it does not know
+// of the status keeps its place; elsewhere it is refused, as it would be lost. Field names are taken literally, as the
+// API server does, because the two versions have fields that differ in the case of a letter only.
 func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 	in := new(A)
 	unknown, err := kjson.UnmarshalStrict(raw, in)

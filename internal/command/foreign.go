@@ -74,8 +74,8 @@ type Gate struct {
 	On bool
 }
 
-// all are the names that stand for many gates at once. Which of those here are of which stage is not ours to say.
-var all = []string{"AllAlpha", "AllBeta"}
+// manyGates are the names that stand for many gates at once. Which of those here are of which stage is not ours to say.
+func manyGates() []string { return []string{"AllAlpha", "AllBeta"} }
 
 // String implements pflag.Value.
 func (g *Gates) String() string {
@@ -103,7 +103,7 @@ func (g *Gates) Set(text string) error {
 		if !found || err != nil {
 			return fmt.Errorf("%q is not of the form name=true or name=false", part)
 		}
-		if slices.Contains(all, name) {
+		if slices.Contains(manyGates(), name) {
 			g.Notes.Note("feature gate %s has no effect: name the gates one by one", name)
 			continue
 		}
@@ -111,7 +111,7 @@ func (g *Gates) Set(text string) error {
 		switch {
 		case !known:
 			return fmt.Errorf("unknown feature gate %q, known are %s", name,
-				strings.Join(append(slices.Sorted(maps.Keys(g.Known)), all...), ", "))
+				strings.Join(append(slices.Sorted(maps.Keys(g.Known)), manyGates()...), ", "))
 		case gate.Value != nil:
 			*gate.Value = on
 		case gate.On != on:

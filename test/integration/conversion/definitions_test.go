@@ -1,6 +1,7 @@
 package conversion_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +57,7 @@ func setUpSecond(ctx context.Context) error {
 	if second.plane, err = sandbox.Start(ctx, sandbox.Options{Name: "definitions"}); err != nil {
 		return err
 	}
-	if err := second.plane.Apply(ctx, manifests.Hub()...); err != nil {
+	if err := second.plane.Apply(ctx, append(manifests.CRDs(), manifests.Hub()...)...); err != nil {
 		return err
 	}
 	scheme := runtime.NewScheme()
@@ -127,19 +130,28 @@ func ofOCM() map[string]any {
 // removeDefinitions deletes the definitions of add-ons and all add-ons with them.
 func removeDefinitions(t *testing.T) {
 	t.Helper()
-	for _, u := range shipped(t) {
-		// Nothing that nobody converts can be deleted.
-		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: u.GetName()}}
-		none := `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`
-		require.NoError(t, client.IgnoreNotFound(second.admin.Patch(t.Context(), crd,
-			client.RawPatch(types.MergePatchType, []byte(none)))))
-		require.NoError(t, client.IgnoreNotFound(second.admin.Delete(t.Context(), crd)))
+	// Nothing that nobody converts can be deleted.
+	patch := func(name, patch string) error {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return client.IgnoreNotFound(second.admin.Patch(t.Context(), crd, client.RawPatch(types.MergePatchType, []byte(patch))))
 	}
+	for _, u := range shipped(t) {
+		require.NoError(t, patch(u.GetName(), `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`))
+	}
+	for _, u := range shipped(t) {
+		require.NoError(t, client.IgnoreNotFound(second.admin.Delete(t.Context(), u)))
+	}
+	tries := 0
 	until(t, func() error {
+		tries++
 		for _, u := range shipped(t) {
-			if err := second.admin.Get(t.Context(), client.ObjectKeyFromObject(u), u); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%s is there: error %w, %v", u.GetName(), err, u.Object["status"])
+			err := second.admin.Get(t.Context(), client.ObjectKeyFromObject(u), u)
+			if apierrors.IsNotFound(err) {
+				continue
 			}
+			// The API server makes long pauses when it is not ready to list what it is to delete; a change wakes it.
+			poke := fmt.Sprintf(`{"metadata":{"annotations":{"tries":"%d"}}}`, tries)
+			return fmt.Errorf("%s is there: %w, %v", u.GetName(), errors.Join(err, patch(u.GetName(), poke)), u.Object["status"])
 		}
 		return nil
 	})
@@ -648,6 +660,39 @@ func TestADefinitionThatSomebodyElseKeepsIsConvertedAllTheSame(t *testing.T) {
 	r := runHub(t, nil)
 	r.becomesReady(t)
 	hasEvent(t, addOns, "DefinitionKeptByOthers", `"kubectl"`, "spec.versions")
+	everyFieldIsKept(t, false)
+}
+
+// TestAGivenCertificateReplacesTheOwnOne gives a certificate to a hub manager that made one for want of it: it serves with
+// that, and tells the API server whom to trust now.
+func TestAGivenCertificateReplacesTheOwnOne(t *testing.T) {
+	removeDefinitions(t)
+	given, err := newAuthority()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	r := runHub(t, func(c *hub.Config) { c.WebhookCertDir, c.WebhookCAFile = dir, filepath.Join(dir, "ca.crt") })
+	r.becomesReady(t)
+	var secret corev1.Secret
+	require.NoError(t, second.admin.Get(t.Context(),
+		client.ObjectKey{Namespace: names.NamespaceHub, Name: names.SecretWebhook}, &secret))
+	assert.Equal(t, secret.Data["ca.crt"], conversionOf(t, addOns).Webhook.ClientConfig.CABundle)
+
+	certificate, key, err := given.issue(1)
+	require.NoError(t, err)
+	for name, content := range map[string][]byte{
+		"ca.crt": given.certificatePEM(), "tls.crt": certificate, "tls.key": key,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	until(t, func() error {
+		for _, name := range []string{addOns, managements} {
+			if !bytes.Equal(conversionOf(t, name).Webhook.ClientConfig.CABundle, given.certificatePEM()) {
+				return errors.New(name + " trusts the former authority")
+			}
+		}
+		return nil
+	})
+	r.becomesReady(t)
 	everyFieldIsKept(t, false)
 }
 

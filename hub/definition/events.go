@@ -1,0 +1,58 @@
+package definition
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// tell writes an Event when a problem comes, changes or goes.
+func (k *Keeper) tell(crd *apiextensionsv1.CustomResourceDefinition, verdict Verdict) {
+	if crd == nil || !k.leads() {
+		return
+	}
+	s := k.states[crd.Name]
+	switch {
+	case verdict.Problem == s.told:
+		return
+	case verdict.Problem != "":
+		k.event(Finding{
+			Definition: crd, Type: corev1.EventTypeWarning, Reason: "ConversionNotServed", Message: verdict.Problem,
+		})
+	default:
+		k.event(Finding{
+			Definition: crd, Type: corev1.EventTypeNormal, Reason: "ConversionServed",
+			Message: "requests in every version are answered: " + Describe(crd.Spec.Conversion) + " converts",
+		})
+	}
+	s.told = verdict.Problem
+}
+
+// leads reports whether we are the leader.
+func (k *Keeper) leads() bool {
+	select {
+	case <-k.Elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// event writes an Event about a definition, which the API server keeps in namespace default.
+func (k *Keeper) event(f Finding) {
+	if k.leads() {
+		about := f.Definition.DeepCopy()
+		about.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		k.Recorder.Eventf(about, nil, f.Type, f.Reason, "Convert", "%s", clip(f.Message))
+	}
+}
+
+// clip keeps a message within what an Event takes.
+func clip(message string) string {
+	const limit = 1024
+	if len(message) <= limit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:limit-3], "") + "..."
+}
