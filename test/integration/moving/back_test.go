@@ -109,7 +109,8 @@ func deleteAll(t *testing.T) {
 		for _, list := range lists {
 			require.NoError(t, shared.admin.List(t.Context(), list))
 			require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
-				object := o.(client.Object)
+				object, isObject := o.(client.Object)
+				require.True(t, isObject)
 				if strings.HasPrefix(object.GetNamespace(), "kube-") {
 					return nil
 				}
