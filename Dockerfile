@@ -15,6 +15,8 @@ RUN mkdir /out && for program in spokelet spokelet-hub; do \
         -ldflags "-s -w -X github.com/spokelet/spokelet/internal/version.version=${VERSION}" \
         -o /out/$program ./cmd/$program; \
     done && go build -trimpath -ldflags "-s -w" -o /out/hello-agent ./test/hello
+# The names by which the Deployments of an OCM Klusterlet call the agents.
+RUN mkdir /out/names && for name in registration work registration-operator; do ln -s /spokelet /out/names/$name; done
 
 FROM scratch AS agent
 LABEL org.opencontainers.image.title="spokelet" \
@@ -22,6 +24,7 @@ LABEL org.opencontainers.image.title="spokelet" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/spokelet /spokelet
+COPY --from=build /out/names/ /
 USER 65532:65532
 ENTRYPOINT ["/spokelet"]
 

@@ -44,6 +44,8 @@ type agent struct {
 	// health knows how the API server of the spoke is.
 	health *cluster.Health
 	clock  clock.WithDelayedExecution
+	// hubTime knows what time it is at the hub.
+	hubTime *hubTime
 	// refused is the last credential that the hub answered nothing but 401 to; nil when there is none.
 	refused atomic.Pointer[join.Credential]
 }
@@ -88,6 +90,7 @@ func newAgent(config Config) (*agent, error) {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	a := &agent{config: config, scheme: scheme, hosted: config.SpokeKubeconfig != "", clock: clock.RealClock{}}
+	a.hubTime = &hubTime{clock: a.clock}
 	if a.host, err = clientConfig(config.Kubeconfig, config.WrapTransport); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}

@@ -13,6 +13,8 @@ import (
 // address. One 401 among other answers is nothing, and 403 Forbidden is none: who is forbidden something is known.
 type answers struct {
 	clock clock.PassiveClock
+	// time learns from the answers what time it is at the hub; nil where nobody wants to know.
+	time *hubTime
 	// patience is how long there may be nothing but 401.
 	patience time.Duration
 	// refused is called at each 401 after that, taken at the first other answer after such a call, and heard at each

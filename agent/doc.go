@@ -5,12 +5,15 @@
 //
 //	start -> lead -> choose -> join  -> choose -> serve -> choose -> ...
 //
-// Config is everything that can be set, checked before any client exists. Of several agents for one cluster only the
-// one that holds the lease LeaderLease does anything. It chooses its phase by looking at its bootstrap kubeconfigs and
-// at its stored credential: with a valid one it serves, else it joins with the bootstrap kubeconfig, with neither it
-// waits. A phase is one manager with its own clients; it ends when its ground is gone, and the next choice follows in
-// the same process. What goes wrong in a phase is told and tried again, after a second at first and a minute at last.
-// Only flags that can never work end the process, with the reason.
+// Config is everything that can be set, checked before any client exists. How the program is called says whether it does
+// registration, works or both (call.go). Of several agents for one cluster only the one that holds the Leases of its
+// duties does anything; they are those of OCM's agents, so that ours and theirs wait for each other, too (leader.go).
+//
+// The agent chooses its phase by looking at its bootstrap kubeconfigs and at its stored credential: with a valid one it
+// serves, else it joins with the bootstrap kubeconfig, with neither it waits. A phase is one manager with its own
+// clients; it ends when its ground is gone, and the next choice follows in the same process. What goes wrong in a phase
+// is told and tried again, after a second at first and a minute at last. Only flags that can never work end the process,
+// with the reason.
 //
 // What ends a phase:
 //
@@ -26,6 +29,12 @@
 // A hub that is away stops nothing that does not need it; caches keep what they last saw and watches come back by
 // themselves. An agent that starts meanwhile looks after its works by the copies in its directory, in whatever phase
 // (works.go). Before the hub has accepted the cluster the serving phase looks at it now and then, and watches the rest.
+//
+// A process that does works alone never joins: it serves with the files of the credential that a registration agent
+// keeps, or waits for them (member.go).
+//
+// That a hub stopped answering is told once, with its cause: in the log and in /readyz, which does not fail for it.
+// Errors that it explains stay out of the log (reach.go, logging.go).
 //
 // What the agent is doing stands in words in /healthz, /readyz and the log, also what a joining waits for, which nobody
 // may write into the ManagedCluster yet (report.go). mirror.go shows the stored credential as files for others.

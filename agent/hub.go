@@ -100,6 +100,9 @@ func (h *hubConnection) config(qps float32, burst int, wrap transport.WrapperFun
 	if h.reach != nil {
 		config.Wrap(h.reach.wrap)
 	}
+	if h.answers.time != nil {
+		config.Wrap(h.answers.time.wrap)
+	}
 	limit(config, qps, burst)
 	return config
 }

@@ -107,7 +107,7 @@ func TestTheKeeperEndsThePhaseWithItsGround(t *testing.T) {
 			require.NoError(t, err)
 			ctx, end := context.WithCancelCause(t.Context())
 			defer end(nil)
-			(&agent{clock: clock.RealClock{}}).newKeeper(connection, first, end).offer(tc.offered)
+			(&agent{clock: clock.RealClock{}, hubTime: &hubTime{clock: clock.RealClock{}}}).newKeeper(connection, first, end).offer(tc.offered)
 			if tc.want == "" {
 				require.NoError(t, ctx.Err())
 				return
@@ -130,7 +130,7 @@ func TestTheKeeperEndsThePhaseWhenTheLastCertificateExpires(t *testing.T) {
 		first.NotAfter, second.NotAfter = time.Now().Add(time.Hour), time.Now().Add(3*time.Hour)
 		ctx, end := context.WithCancelCause(t.Context())
 		defer end(nil)
-		k := (&agent{clock: clock.RealClock{}}).newKeeper(connection, first, end)
+		k := (&agent{clock: clock.RealClock{}, hubTime: &hubTime{clock: clock.RealClock{}}}).newKeeper(connection, first, end)
 		ended := make(chan error, 1)
 		go func() { ended <- k.Start(ctx) }()
 		synctest.Wait()

@@ -41,6 +41,7 @@ func (a *agent) join(
 	config.UserAgent = userAgent
 	wrapTransport(config, a.config.WrapTransport)
 	config.Wrap(r.wrap)
+	config.Wrap(a.hubTime.wrap)
 	limit(config, a.config.HubQPS, a.config.HubBurst)
 	mgr, err := a.newManager(ctx, "")
 	if err != nil {
@@ -60,7 +61,7 @@ func (a *agent) join(
 	reconciler := &join.Reconciler{
 		Hub: hub, Agent: mgr, Namespace: a.config.Namespace, SecretName: a.config.HubSecret, Identity: id,
 		Server: boot.server, Joining: true, ExpirationSeconds: a.certExpiration(), Cluster: a.clusterOptions(),
-		Clock: a.clock, OnProgress: r.progress,
+		Clock: a.clock, Ahead: a.hubTime.Ahead, OnProgress: r.progress,
 		OnCredential: func(join.Credential) { end(phaseOverError("the hub issued a certificate")) },
 	}
 	if refused != nil {
@@ -92,7 +93,7 @@ func (a *agent) leave(boot bootstrap, end context.CancelCauseFunc) func(since ti
 // tryAgain tries the refused credential now and then while the agent joins anew, and ends the phase when the hub takes
 // it.
 func (a *agent) tryAgain(mgr ctrl.Manager, refused join.Credential, end context.CancelCauseFunc) error {
-	connection, err := connectHub(refused, &answers{clock: a.clock})
+	connection, err := connectHub(refused, &answers{clock: a.clock, time: a.hubTime})
 	if err != nil {
 		return err
 	}

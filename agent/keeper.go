@@ -16,6 +16,8 @@ type keeper struct {
 	hub   *hubConnection
 	end   context.CancelCauseFunc
 	clock clock.Clock
+	// time is the clock of the hub, by which certificates expire.
+	time clock.PassiveClock
 
 	mu      sync.Mutex
 	current join.Credential
@@ -24,7 +26,7 @@ type keeper struct {
 }
 
 func (a *agent) newKeeper(hub *hubConnection, first join.Credential, end context.CancelCauseFunc) *keeper {
-	return &keeper{hub: hub, end: end, clock: a.clock, current: first, changed: make(chan struct{}, 1)}
+	return &keeper{hub: hub, end: end, clock: a.clock, time: a.hubTime, current: first, changed: make(chan struct{}, 1)}
 }
 
 // offer takes the credential that is valid now; it is called at each pass of the join reconciler and does not block.
@@ -62,7 +64,7 @@ func (k *keeper) Start(ctx context.Context) error {
 		k.mu.Lock()
 		expires := k.current.NotAfter
 		k.mu.Unlock()
-		timer := k.clock.NewTimer(expires.Sub(k.clock.Now()))
+		timer := k.clock.NewTimer(expires.Sub(k.time.Now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

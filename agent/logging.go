@@ -96,8 +96,8 @@ func newWatchErrors(logger logr.Logger, c clock.PassiveClock) *watchErrors {
 const watchErrorAgain = 10 * time.Minute
 
 // handle implements cache.WatchErrorHandlerWithContext.
-func (w *watchErrors) handle(_ context.Context, watch *toolscache.Reflector, err error) {
-	if ended(err) {
+func (w *watchErrors) handle(ctx context.Context, watch *toolscache.Reflector, err error) {
+	if ctx.Err() != nil || ended(err) {
 		return
 	}
 	if w.news(watch.TypeDescription(), whyUnreachable(err)) {

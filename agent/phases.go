@@ -108,7 +108,8 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 func (a *agent) act(
 	ctx context.Context, v view, boot bootstrap, id csr.Identity, why string, pause time.Duration,
 ) error {
-	facts := join.Facts{Server: boot.server, Identity: id, Now: a.clock.Now()}
+	a.askTime(ctx, v.stored, boot.server)
+	facts := join.Facts{Server: boot.server, Identity: id, Now: a.hubTime.Now()}
 	refused := a.refused.Load()
 	if refused != nil && boot.kubeconfig != nil {
 		facts.Refused = refused.Pair.Certificate

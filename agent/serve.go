@@ -71,7 +71,7 @@ func (s *serving) reconcilers() []reconciler {
 	list = append(list,
 		&join.Reconciler{
 			Hub: s.hub, Agent: s.host, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.boot.server,
-			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now,
+			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now, Ahead: s.hubTime.Ahead,
 		},
 		&agentcluster.Reconciler{
 			Hub: s.hub, Spoke: s.spoke, Cluster: id.Cluster, HubURL: s.boot.server.Server, Claims: c.Claims,
@@ -84,6 +84,7 @@ func (s *serving) reconcilers() []reconciler {
 			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
 			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server, ExpirationSeconds: s.certExpiration(),
 			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
+			Ahead: s.hubTime.Ahead,
 		})
 	}
 	if c.Gates.MultipleHubs {
@@ -111,7 +112,8 @@ func (s *serving) run(ctx context.Context, setup func() error) error {
 	server := s.boot.server.Server
 	s.state.set("waiting for hub " + server)
 	watch := &answers{
-		clock: s.clock, patience: s.config.UnauthorizedAfter, refused: s.refusedSince, taken: s.takenAgain,
+		clock: s.clock, time: s.hubTime, patience: s.config.UnauthorizedAfter, refused: s.refusedSince,
+		taken: s.takenAgain,
 	}
 	if s.quiet != nil {
 		watch.heard = s.heard
@@ -258,26 +260,18 @@ func (s *serving) tellWaiting(err error) (news bool) {
 	if !s.state.explains(err) {
 		return s.state.set(text)
 	}
-	if copies := s.copies(); copies > 0 {
-		s.state.standBy(fmt.Sprintf("waiting for the hub, looking after %d works by their copies: %v", copies, err))
+	if s.applier != nil && s.applier.Copies() > 0 {
+		s.state.standBy("waiting for the hub, looking after the works by their copies: " + err.Error())
 		return false
 	}
 	s.state.set(text)
 	return false
 }
 
-// copies is the number of works that are looked after until the hub is back.
-func (s *serving) copies() int {
-	if s.applier == nil {
-		return 0
-	}
-	return s.applier.Copies()
-}
-
 // longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because who
 // waits does not renew it.
 func (s *serving) longestPause() time.Duration {
-	left := s.credential.NotAfter.Sub(s.clock.Now())
+	left := s.credential.NotAfter.Sub(s.hubTime.Now())
 	return min(lastLook, max(left/hurry, time.Second))
 }
 

@@ -49,7 +49,8 @@ const (
 
 // Standing is everything that the next step of getting a certificate depends on.
 type Standing struct {
-	// Now is the instant of the observation.
+	// Now is the instant of the observation, by the clock of the hub: by it certificates are valid, and by it the hub
+	// notes when it refused a request. Where that is not known, the clock of the agent has to do.
 	Now time.Time
 	// Want is the certificate that is wanted.
 	Want Request
@@ -158,10 +159,10 @@ func (s Standing) followRequest() Plan {
 			return s.create()
 		}
 		name, _ := requestName(s.Want, p.Key) // a usable pending key has been parsed before
-		return s.start(fmt.Sprintf(messageVanished, name), p.Attempt)
+		return s.vanished(fmt.Sprintf(messageVanished, name))
 	}
 	if !carriesKey(request, p.Key) {
-		return s.start(fmt.Sprintf("csr %q was not made by this agent", request.Name), p.Attempt)
+		return s.vanished(fmt.Sprintf("csr %q was not made by this agent", request.Name))
 	}
 	if why, at, refused := refusal(request); refused {
 		return s.refused(why, at)
@@ -198,11 +199,34 @@ func (s Standing) takeIssued() Plan {
 	return Plan{Step: StepTake, Pair: pair, Wake: verdict.RotateAt, Condition: Rotated(verdict)}
 }
 
-// refused waits out the pause after a refusal and then starts again.
+// refused waits out the pause after a refusal and then starts again. A request cannot be refused before its key was made
+// nor after now; where the clocks say so they disagree, and the pause begins with the key.
 func (s Standing) refused(why string, at time.Time) Plan {
-	retryAt := at.Add(pause(s.Pending.Attempt))
+	made := s.Pending.MadeAt
+	if !made.IsZero() && !made.After(s.Now) && (at.Before(made) || at.After(s.Now)) {
+		at = made
+	}
+	return s.afterPause(why, at.Add(pause(s.Pending.Attempt)), s.Pending.Attempt+1)
+}
+
+// vanished replaces a request that is gone, the first time at once. Where one after the other goes, something removes
+// them, and the next one waits like after a refusal. One that stayed for long was cleaned up, which is no refusal.
+func (s Standing) vanished(why string) Plan {
+	made, attempt := s.Pending.MadeAt, s.Pending.Attempt
+	if made.IsZero() || made.After(s.Now) || !s.Now.Before(made.Add(lastRetry)) {
+		return s.start(why, attempt)
+	}
+	retryAt := made
+	if attempt > 0 {
+		retryAt = made.Add(pause(attempt - 1))
+	}
+	return s.afterPause(why, retryAt, attempt+1)
+}
+
+// afterPause starts again at an instant and waits until then.
+func (s Standing) afterPause(why string, retryAt time.Time, attempt int) Plan {
 	if !s.Now.Before(retryAt) {
-		return s.start(why, s.Pending.Attempt+1)
+		return s.start(why, attempt)
 	}
 	told := fmt.Sprintf("%s; a new csr is made at %s", why, retryAt.UTC().Format(time.RFC3339))
 	if has(s.Request, certificatesv1.CertificateDenied) {
@@ -328,6 +352,24 @@ func pause(attempt int) time.Duration {
 		}
 	}
 	return wait
+}
+
+// TellClock returns a condition that also says that the clock of the agent is wrong, where it is by a minute or more.
+func TellClock(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
+	off := ahead.Abs()
+	if c == nil || off < time.Minute {
+		return c
+	}
+	if off = off.Round(time.Minute); off > 2*time.Hour {
+		off = off.Round(time.Hour) // it need not be written again for each minute that a clock drifts
+	}
+	direction := "ahead of"
+	if ahead < 0 {
+		direction = "behind"
+	}
+	told := *c
+	told.Message += fmt.Sprintf("; the clock of the agent is about %s %s the clock of the hub: set it right", off, direction)
+	return &told
 }
 
 // Rotated returns the condition for a good pair.

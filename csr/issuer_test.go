@@ -33,6 +33,8 @@ type world struct {
 	// pendings and credentials are two caches of Secrets, because the two kinds may be on different clusters.
 	pendings, credentials client.Reader
 	now                   time.Time
+	// ahead is by how much the clock of the agent is ahead of that of the hub, without its knowledge.
+	ahead time.Duration
 	// crashAt is the number of the write at which the agent crashes; late lets the write happen before.
 	crashAt, writes int
 	late            bool
@@ -167,7 +169,7 @@ func (w *world) pass() (Answer, error) {
 	}
 	var seen *corev1.Secret
 	answer, err := issuer.Ask(ctx, Task{
-		Standing: Standing{Now: w.now, Want: wanted},
+		Standing: Standing{Now: w.now.Add(w.ahead), Want: wanted},
 		Load: func(ctx context.Context, live bool) (Pair, bool, error) {
 			reader := client.Reader(c)
 			if live {
@@ -435,7 +437,7 @@ func TestAHubThatRefusesIsTold(t *testing.T) {
 	})
 	issuer := Issuer{Hub: hub, HubLive: w.api, Agent: w.api, AgentLive: w.api, Namespace: "agent", HubName: "hub"}
 	answer, err := issuer.Ask(t.Context(), Task{
-		Standing: Standing{Now: w.now, Want: wanted},
+		Standing: Standing{Now: w.now.Add(w.ahead), Want: wanted},
 		Load:     func(context.Context, bool) (Pair, bool, error) { return Pair{}, false, nil },
 	})
 	require.ErrorIs(t, err, forbidden)

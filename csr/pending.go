@@ -51,7 +51,7 @@ type Pending struct {
 	Certificate []byte
 	// IssuedAt is since when Certificate is kept; zero when there is none.
 	IssuedAt time.Time
-	// MadeAt is when the key was made, by the clock of the agent; zero when that is not known.
+	// MadeAt is when the key was made, by the clock of the hub as far as the agent knew it; zero when that is not known.
 	MadeAt time.Time
 	// Attempt counts the refusals in a row before this key.
 	Attempt int

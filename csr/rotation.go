@@ -38,7 +38,7 @@ type Pair struct {
 	Certificate []byte
 	// Key is the private key of the leaf.
 	Key []byte
-	// IssuedAt is when the agent got the certificate, by its own clock; zero when that is not known. A signer may date a
+	// IssuedAt is when the agent got the certificate, by the clock of the hub as far as the agent knew it; zero when that is not known. A signer may date a
 	// certificate back, by minutes, so the start of its validity says too little about a short-lived one.
 	IssuedAt time.Time
 }
@@ -107,6 +107,12 @@ func JudgePair(pair Pair, want Request, now time.Time) PairVerdict {
 	}
 	v.Fits = v.Why == ""
 	return v
+}
+
+// IsExpired reports whether a pair can be read and a certificate of its chain is past its end.
+func IsExpired(pair Pair, now time.Time) bool {
+	chain, err := parseChain(pair.Certificate)
+	return err == nil && slices.ContainsFunc(chain, func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
 }
 
 // began is the instant at which the life of a pair began: when it was issued, or, where that is not known or cannot be,

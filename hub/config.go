@@ -1,10 +1,12 @@
 package hub
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,13 +57,16 @@ type Config struct {
 	// trust for it. Where they are missing, the hub manager makes both itself, see WebhookSecret.
 	WebhookCertDir string
 	WebhookCAFile  string
-	// WebhookSecret names the Secret in Namespace with the certificate that the hub manager makes itself, where it installs
-	// the definitions and nobody gives it one; empty means that it makes none.
+	// WebhookSecret names the Secret in Namespace with the certificate that the hub manager makes itself, where it
+	// installs the definitions and nobody gives it one; empty means that it makes none.
 	WebhookSecret string
 	// WebhookURL or WebhookService, as namespace/name, is where the API server finds the webhook; with neither, the
-	// CustomResourceDefinitions are installed without conversion, and the hub manager is not ready until somebody converts.
+	// CustomResourceDefinitions are installed without conversion, and the hub manager is not ready until somebody
+	// converts.
 	WebhookURL     string
 	WebhookService string
+	// TLS is what the webhook serves of TLS.
+	TLS command.TLS
 	// WorkAdmission makes the webhook check ManifestWorks, too; off where OCM's own webhook does.
 	WorkAdmission bool
 	// ManifestLimit is how many bytes the manifests of one ManifestWork may have together.
@@ -72,6 +77,9 @@ type Config struct {
 
 	// LeaderElect makes the reconcilers wait for the leader lease.
 	LeaderElect bool
+	// LeaseDuration, RenewDeadline and RetryPeriod are how leadership changes hands: at once when the leader ends in good
+	// order, after LeaseDuration when it does not.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// MetricsAddress serves /metrics over http; "0" is off.
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz over http; "0" is off.
@@ -83,6 +91,8 @@ type Config struct {
 	Workers int
 	// Verbosity is the highest level of log lines that are written.
 	Verbosity int
+
+	foreign foreignFlags
 }
 
 // DefaultConfig returns the defaults, with the namespace of the pod if there is one.
@@ -97,6 +107,9 @@ func DefaultConfig() Config {
 		ManifestLimit:   webhook.DefaultManifestLimit,
 		RequirePolicies: true,
 		LeaderElect:     true,
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
 		MetricsAddress:  off,
 		HealthAddress:   ":8081",
 		Workers:         10,
@@ -139,6 +152,10 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"namespace/name of the service at which the API server finds the conversion webhook, for --install-crds")
 	f.StringVar(&c.WebhookCAFile, "webhook-ca-file", c.WebhookCAFile,
 		"certificate that the API server is to trust for the conversion webhook, for --install-crds")
+	f.StringVar(&c.TLS.MinVersion, "tls-min-version", c.TLS.MinVersion,
+		"least version of TLS that the webhook serves: VersionTLS12 or VersionTLS13; empty means VersionTLS12")
+	f.StringSliceVar(&c.TLS.CipherSuites, "tls-cipher-suites", c.TLS.CipherSuites,
+		"cipher suites of TLS 1.2 that the webhook serves; those of TLS 1.3 cannot be chosen; empty means those of Go")
 	f.BoolVar(&c.WorkAdmission, "work-admission", c.WorkAdmission,
 		"have the webhook check ManifestWorks, too; turn it off where OCM's own webhook does")
 	f.IntVar(&c.ManifestLimit, "manifest-limit", c.ManifestLimit,
@@ -154,6 +171,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&c.Burst, "kube-api-burst", c.Burst, "burst over --kube-api-qps")
 	f.IntVar(&c.Workers, "workers", c.Workers, "number of objects that each reconciler works on at once")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
+	c.addForeignFlags(f)
 }
 
 // Validate checks the configuration without any request; it returns everything that is wrong at once.
@@ -188,6 +206,9 @@ func (c *Config) Validate() error {
 	for _, problem := range secretProblems(c.WebhookSecret) {
 		complain("webhook-secret", "%q is no name of a Secret: %s", c.WebhookSecret, problem)
 	}
+	if err := c.TLS.Apply(&tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
+		complain("tls-min-version and --tls-cipher-suites", "%s", err)
+	}
 	if math.IsNaN(float64(c.QPS)) || c.QPS < 0 {
 		complain("kube-api-qps", "must not be below 0")
 	}
@@ -200,6 +221,7 @@ func (c *Config) Validate() error {
 	if c.Workers < 1 {
 		complain("workers", "must not be below 1")
 	}
+	c.validateForeign(complain)
 	return errors.Join(wrong...)
 }
 

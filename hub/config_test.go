@@ -29,16 +29,17 @@ func TestAConfigurationThatCannotWorkIsNamed(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"a namespace that is none":         {func(c *Config) { c.Namespace = "A" }, "--namespace"},
-		"a pattern of users":               {func(c *Config) { c.AutoApprovedCSRUsers = []string{"system:*"} }, "--auto-approved-csr-users"},
-		"a port that is none":              {func(c *Config) { c.WebhookPort = 70000 }, "--webhook-port"},
-		"an address that is not secure":    {func(c *Config) { c.WebhookURL = "http://x"; c.WebhookCAFile = "y" }, "--webhook-url"},
-		"an address without a certificate": {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookCertDir = "y" }, "--webhook-ca-file"},
-		"an address and a service":         {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookService = "a/b" }, "--webhook-service"},
-		"a service without namespace":      {func(c *Config) { c.WebhookService = "b" }, "namespace/name"},
-		"a negative rate":                  {func(c *Config) { c.QPS = -1 }, "--kube-api-qps"},
-		"a negative burst":                 {func(c *Config) { c.Burst = -1 }, "--kube-api-burst"},
-		"nobody to do the work":            {func(c *Config) { c.Workers = 0 }, "--workers"},
+		"a namespace that is none":            {func(c *Config) { c.Namespace = "A" }, "--namespace"},
+		"a pattern of users":                  {func(c *Config) { c.AutoApprovedCSRUsers = []string{"system:*"} }, "--auto-approved-csr-users"},
+		"a port that is none":                 {func(c *Config) { c.WebhookPort = 70000 }, "--webhook-port"},
+		"an address that is not secure":       {func(c *Config) { c.WebhookURL = "http://x"; c.WebhookCAFile = "y" }, "--webhook-url"},
+		"an address without a certificate":    {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookCertDir = "y" }, "--webhook-ca-file"},
+		"an address and a service":            {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookService = "a/b" }, "--webhook-service"},
+		"a service without namespace":         {func(c *Config) { c.WebhookService = "b" }, "namespace/name"},
+		"a negative rate":                     {func(c *Config) { c.QPS = -1 }, "--kube-api-qps"},
+		"a negative burst":                    {func(c *Config) { c.Burst = -1 }, "--kube-api-burst"},
+		"a version of TLS that is not served": {func(c *Config) { c.TLS.MinVersion = "x" }, "--tls-min-version"},
+		"nobody to do the work":               {func(c *Config) { c.Workers = 0 }, "--workers"},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -73,6 +74,79 @@ func TestFlags(t *testing.T) {
 	assert.Contains(t, out.String(), "spokelet-hub ")
 	_, err = ParseFlags([]string{"surplus"}, &out)
 	require.ErrorContains(t, err, "surplus")
+}
+
+// TestCommandLinesOfOCMWork parses what OCM's operator and its users give to the programs of its hub.
+func TestCommandLinesOfOCMWork(t *testing.T) {
+	parse := func(args ...string) (Config, error) {
+		c, err := ParseFlags(args, &bytes.Buffer{})
+		if err == nil {
+			err = c.Validate()
+		}
+		return c, err
+	}
+	t.Run("flags without a meaning here are told once", func(t *testing.T) {
+		c, err := parse("controller", "--config=x", "--listen", ":8443", "--vmodule=a=1", "--log-flush-frequency=5s",
+			"--labels=a=b", "--terminate-on-files=x", "--auto-approved-arn-patterns=x", "--leader-election-namespace=x",
+			"--logtostderr", "--cloudevents-client-id=x", "--config=y")
+		require.NoError(t, err)
+		notes := c.foreign.notes.Notes()
+		assert.Len(t, notes, 10)
+		assert.Contains(t, notes, "--listen has no effect: see --health-probe-bind-address and --metrics-bind-address")
+	})
+	t.Run("users are taken under their former name", func(t *testing.T) {
+		c, err := parse("--cluster-auto-approval-users=a,b", "--feature-gates=ManagedClusterAutoApproval=true")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a", "b"}, c.AutoApprovedCSRUsers)
+		c, err = parse("--cluster-auto-approval-users=a", "--auto-approved-csr-users=c")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"c"}, c.AutoApprovedCSRUsers, "the new name comes first")
+		c, err = parse("--auto-approved-csr-users=c", "--feature-gates=ManagedClusterAutoApproval=false")
+		require.NoError(t, err)
+		assert.Empty(t, c.AutoApprovedCSRUsers)
+		assert.Len(t, c.foreign.notes.Notes(), 1)
+		_, err = parse("--cluster-auto-approval-users=system:*")
+		require.ErrorContains(t, err, "users are named exactly")
+	})
+	t.Run("gates", func(t *testing.T) {
+		c, err := parse("--feature-gates=CleanUpCompletedManifestWork=false,ClusterProfile=true,AllBeta=true,SIGPlacementDecision=true")
+		require.NoError(t, err)
+		assert.False(t, c.WorkTTL)
+		assert.Len(t, c.foreign.notes.Notes(), 3)
+		_, err = parse("--feature-gates=ManifestWorkReplicaSets=true")
+		require.ErrorContains(t, err, `unknown feature gate "ManifestWorkReplicaSets"`)
+		require.ErrorContains(t, err, "ManifestWorkReplicaSet, ")
+	})
+	t.Run("leader election", func(t *testing.T) {
+		c, err := parse("--leader-election-lease-duration=137s", "--leader-election-renew-deadline=107s",
+			"--leader-election-retry-period=26s")
+		require.NoError(t, err)
+		assert.Equal(t, 137*time.Second, c.LeaseDuration)
+		_, err = parse("--leader-election-renew-deadline=137s")
+		require.ErrorContains(t, err, "must be above --leader-election-renew-deadline")
+		_, err = parse("--leader-election-retry-period=0s")
+		require.ErrorContains(t, err, "must be above 0")
+		c, err = parse("--disable-leader-election")
+		require.NoError(t, err)
+		assert.False(t, c.LeaderElect)
+	})
+	t.Run("drivers", func(t *testing.T) {
+		_, err := parse("--enabled-registration-drivers=csr,token", "--work-driver=kube")
+		require.NoError(t, err)
+		_, err = parse("--enabled-registration-drivers=csr,awsirsa,x", "--work-driver=mqtt")
+		require.ErrorContains(t, err, `"awsirsa" is not supported; csr and token are there`)
+		require.ErrorContains(t, err, `"x" is unknown`)
+		require.ErrorContains(t, err, `--work-driver: "mqtt" is not supported`)
+	})
+	t.Run("what is removed with a cluster", func(t *testing.T) {
+		c, err := parse("--gc-resource-list=addon.open-cluster-management.io/v1alpha1/managedclusteraddons,"+
+			"work.open-cluster-management.io/v1/manifestworks", "--gc-resource-list=example.com/v1/things")
+		require.NoError(t, err)
+		require.Len(t, c.foreign.notes.Notes(), 1)
+		assert.Contains(t, c.foreign.notes.Notes()[0], "example.com/v1/things are not removed")
+		_, err = parse("--gc-resource-list=things")
+		require.ErrorContains(t, err, "group/version/resource")
+	})
 }
 
 func TestWhereTheWebhookIsFound(t *testing.T) {

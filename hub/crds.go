@@ -19,8 +19,8 @@ import (
 // fieldManager owns what the hub manager applies.
 const fieldManager = "spokelet-hub"
 
-// convertedKinds are the definitions of add-ons that may have two versions. The fields of AddOnTemplates are the same in
-// both.
+// convertedKinds are the definitions of add-ons that may have two versions. The fields of AddOnTemplates are the same
+// in both.
 func convertedKinds() []definition.Kind {
 	return []definition.Kind{
 		{Name: "managedclusteraddons.addon.open-cluster-management.io"},
@@ -29,9 +29,9 @@ func convertedKinds() []definition.Kind {
 	}
 }
 
-// InstallCRDs applies the CustomResourceDefinitions of the hub and returns when all are served, with what administrators
-// should know about those that were left as they are. With conv, add-ons are converted by the webhook at that address;
-// without, a conversion that a definition has already stays.
+// InstallCRDs applies the CustomResourceDefinitions of the hub and returns when all are served, with what
+// administrators should know about those that were left as they are. With conv, add-ons are converted by the webhook at
+// that address; without, a conversion that a definition has already stays.
 func InstallCRDs(
 	ctx context.Context, cfg *rest.Config, conv *apiextensionsv1.WebhookClientConfig,
 ) ([]definition.Finding, error) {
@@ -71,7 +71,7 @@ func addKeeper(
 	}
 	keeper := &definition.Keeper{
 		Client: definitions, Recorder: mgr.GetEventRecorder(definition.Name), Elected: mgr.Elected(),
-		Clock: clock.RealClock{}, Kinds: convertedKinds(), Namespace: c.Namespace, Write: c.InstallCRDs,
+		Clock: clock.RealClock{}, Kinds: convertedKinds(), Write: c.InstallCRDs,
 		Ours: s.client, Silent: silent, Refresh: s.source.Refresh, Changed: s.source.Changed, Findings: findings,
 	}
 	if err := mgr.Add(keeper); err != nil {

@@ -2,14 +2,16 @@
 // of reconcilers that make up the hub side of Spokelet. A hub comes up in this order:
 //
 //  1. Config is checked, as a whole and before any request.
-//  2. With --install-crds the CustomResourceDefinitions are applied, by server-side apply without force: definitions
-//     that somebody else keeps are left to them.
+//  2. The certificate of the webhook is read or made (package certificate). With --install-crds the
+//     CustomResourceDefinitions are applied (package definition): the schema by server-side apply without force, so that
+//     definitions that somebody else keeps are left to them, and the conversion of add-ons by itself.
 //  3. The admission policies of the hub are checked (package policy): without them nothing starts, unless that is asked
 //     for.
 //  4. The version in which add-ons travel is asked for once: v1alpha1 where it is served.
 //  5. The cache is told what to hold, and what not: see cache.go. No Secret is ever cached.
-//  6. The reconcilers are registered (reconcilers.go) and the conversion webhook (webhook.go), which waits for its
-//     certificate without holding anything up: the hub itself does not need it.
+//  6. The reconcilers are registered (reconcilers.go), the webhook (webhook.go), and what keeps the conversion in the
+//     definitions (crds.go). The hub manager itself does not need the webhook, and works without it; but it is not ready
+//     until the API server converts add-ons without a loss (ready.go, docs/adr/0028-conversion.md).
 //
 // Run can be called again in the same process after it returned; it keeps nothing outside of what it builds.
 package hub

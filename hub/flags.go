@@ -3,6 +3,7 @@ package hub
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -18,6 +19,10 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	program := command.Program{
 		Name:  "spokelet-hub",
 		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.",
+		Verbs: []string{"controller", "manager"},
+	}
+	if len(args) > 0 && slices.Contains(program.Verbs, args[0]) {
+		args = args[1:]
 	}
 	printed, account := false, names.ServiceAccountManager
 	bind := func(f *pflag.FlagSet) {
@@ -30,6 +35,7 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	if err := program.Parse(args, out, bind); err != nil {
 		return Config{}, err
 	}
+	config.adopt()
 	if printed {
 		return Config{}, printPolicies(out, config.Namespace, account)
 	}

@@ -24,8 +24,7 @@ import (
 const (
 	// leaseName is the leader lease in the namespace of the hub manager.
 	leaseName = "spokelet-hub"
-	// leaseDuration, renewDeadline and retryPeriod are how leadership changes hands: at once when the leader ends in
-	// good order, after leaseDuration when it does not.
+	// leaseDuration, renewDeadline and retryPeriod are the defaults of those in Config.
 	leaseDuration = 30 * time.Second
 	renewDeadline = 20 * time.Second
 	retryPeriod   = 5 * time.Second
@@ -40,6 +39,9 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, c.Verbosity)
+	for _, note := range c.foreign.notes.Notes() {
+		ctrl.LoggerFrom(ctx).Info(note)
+	}
 	cfg, err := restConfig(c)
 	if err != nil {
 		return err
@@ -77,7 +79,8 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// addConversion has the manager serve the webhook, keep the conversion of the definitions, and tell whether it is ready.
+// addConversion has the manager serve the webhook, keep the conversion of the definitions, and tell whether it is
+// ready.
 func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition.Finding) error {
 	silent := func() error { return errors.New("no webhook is configured") }
 	if s.served() {
@@ -123,13 +126,12 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 	if err != nil {
 		return nil, err
 	}
-	durations := []time.Duration{leaseDuration, renewDeadline, retryPeriod}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: options,
 		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		LeaderElection: c.LeaderElect, LeaderElectionID: leaseName, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &durations[0], RenewDeadline: &durations[1], RetryPeriod: &durations[2],
+		LeaseDuration:                 &c.LeaseDuration, RenewDeadline: &c.RenewDeadline, RetryPeriod: &c.RetryPeriod,
 		// Health is served by ourselves (ready.go): that of the library does not say why.
 		HealthProbeBindAddress: off,
 		Metrics:                metricsserver.Options{BindAddress: c.MetricsAddress},

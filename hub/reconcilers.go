@@ -34,7 +34,11 @@ type reconciler interface {
 
 // setup registers all reconcilers with the manager, and prepares its cache for them.
 func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, foreignWorks cache.Cache) error {
-	addOns := addonapi.Client{Client: mgr.GetClient(), Wire: wire}
+	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	addOns := addonapi.Client{Client: mgr.GetClient(), Wire: wire, Configs: configs}
 	now := clock.RealClock{}
 	trusted, err := newAddOnsClient(mgr, c.Namespace)
 	if err != nil {

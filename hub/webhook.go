@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"net/url"
 
@@ -67,8 +68,8 @@ func (s *serving) client() *apiextensionsv1.WebhookClientConfig {
 	return client
 }
 
-// webhookAddress returns where the API server finds the webhook, and the names under which it does; nil when that is not
-// configured.
+// webhookAddress returns where the API server finds the webhook, and the names under which it does; nil when that is
+// not configured.
 func (c *Config) webhookAddress() (*apiextensionsv1.WebhookClientConfig, []string, error) {
 	if c.WebhookURL != "" {
 		parsed, err := url.Parse(c.WebhookURL)
@@ -97,8 +98,13 @@ type converter struct {
 
 // addWebhook has the manager serve the webhook, and announce what it serves besides the conversion.
 func addWebhook(mgr ctrl.Manager, c Config, s *serving) (ctrlwebhook.Server, error) {
+	var served tls.Config
+	if err := c.TLS.Apply(&served); err != nil {
+		return nil, fmt.Errorf("preparing the webhook: %w", err)
+	}
 	server := webhook.NewServer(webhook.Options{
 		Host: c.WebhookBindAddress, Port: c.WebhookPort, Certificate: s.source.Certificate,
+		MinVersion: served.MinVersion, CipherSuites: served.CipherSuites,
 	}, mgr.GetLogger().WithName("hub.webhook"))
 	running := []manager.Runnable{s.source, &converter{Server: server, serving: s}}
 	live, err := uncached(mgr.GetConfig(), mgr.GetHTTPClient())

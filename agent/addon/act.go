@@ -62,7 +62,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 		Namespace: r.Namespace, Secret: r.SecretName, HubName: r.Server.Name(), User: r.User,
 	}
 	answer, err := issuer.Ask(ctx, csr.Task{
-		Standing: csr.Standing{Now: f.now, Want: reg.request},
+		Standing: csr.Standing{Now: f.hubNow(), Want: reg.request},
 		Load: func(ctx context.Context, live bool) (csr.Pair, bool, error) {
 			var err error
 			if have, err = r.load(ctx, f, p.side, reg, live); err != nil || have.secret == nil {
@@ -71,6 +71,8 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 			return csr.PairOf(have.secret), have.renew, nil
 		},
 	})
+	answer.Wake = f.ours(answer.Wake)
+	answer.Condition = csr.TellClock(answer.Condition, f.ahead)
 	res := newResult(reg)
 	res.condition = answer.Condition
 	if answer.Urgent {
@@ -93,7 +95,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 		return res
 	}
 	pair := csr.PairOf(have.secret)
-	if !csr.JudgePair(pair, reg.request, f.now).Fits {
+	if !csr.JudgePair(pair, reg.request, f.hubNow()).Fits {
 		return res
 	}
 	res.served = true

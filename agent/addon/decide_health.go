@@ -15,6 +15,7 @@ import (
 // the cluster, it says how the add-ons are.
 func (p *plan) planHealth(f facts) {
 	if !leaseTells(f) {
+		p.wake = f.lookAgain
 		return
 	}
 	if p.place.problem != "" {

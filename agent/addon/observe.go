@@ -31,6 +31,8 @@ const (
 // facts is everything that a pass depends on.
 type facts struct {
 	now time.Time
+	// ahead is by how much our clock is ahead of that of the hub.
+	ahead time.Duration
 	// name is the name of the add-on, cluster that of its cluster.
 	name, cluster string
 	// agent names this agent where it runs: its namespace and the Secret of its own credential.
@@ -48,12 +50,25 @@ type facts struct {
 	// scene is what was seen of the add-on agent that does not renew its lease, lookAgain when to look again.
 	scene     scene
 	lookAgain time.Time
+	// workloads is why workloads of the add-on are not ready, empty when nothing can be said; nil while nobody looked.
+	workloads *string
 	// grace is how long the agent may stay silent.
 	grace time.Duration
 	// driver says how kubeClient registrations get their credentials.
 	driver string
 	// expirationSeconds is asked for in every request.
 	expirationSeconds *int32
+}
+
+// hubNow is the instant of the pass by the clock of the hub.
+func (f facts) hubNow() time.Time { return f.now.Add(-f.ahead) }
+
+// ours turns an instant by the clock of the hub into one by our clock.
+func (f facts) ours(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return at.Add(f.ahead)
 }
 
 // held is a Secret that we made.
@@ -66,7 +81,7 @@ type held struct {
 
 func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
-		now: r.Clock.Now(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
+		now: r.Clock.Now(), ahead: r.Ahead(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
 		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
 	}
 	var err error

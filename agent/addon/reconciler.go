@@ -70,11 +70,16 @@ type Reconciler struct {
 	LeaseGrace time.Duration
 	// Clock tells the time; nil means the wall clock.
 	Clock clock.PassiveClock
+	// Ahead tells by how much Clock is ahead of the clock of the hub, as far as that is known; nil means not at all.
+	// Certificates are judged by the clock of the hub, leases by Clock.
+	Ahead func() time.Duration
 
 	addons addonapi.Client
 	sides  map[side]cluster.Cluster
 	watch  *watcher
-	looks  looks
+	looks  looks[look]
+	// workloads are the looks at workloads whose health the hub tells.
+	workloads looks[workloadLook]
 }
 
 // SecretSelector selects the Secrets that a Reconciler for the cluster makes, and nothing else.
@@ -93,6 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.FromError(err).Settle(facts.now)
 	}
 	r.observeScene(ctx, &facts)
+	r.observeWorkloads(ctx, &facts)
 	plan := decide(facts)
 	results := r.serve(ctx, facts, plan)
 	removeErr := r.remove(ctx, facts, plan, results)
@@ -133,6 +139,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) complete() error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
+	}
+	if r.Ahead == nil {
+		r.Ahead = func() time.Duration { return 0 }
 	}
 	r.SecretName = cmp.Or(r.SecretName, names.SecretHub)
 	if r.LeaseGrace == 0 {

@@ -42,6 +42,7 @@ func conclude(f facts, p plan, results []result) *addonv1beta1.ManagedClusterAdd
 			reconcile.SetCondition(conditions, *c, f.now)
 		}
 	}
+	concludeWorkloads(f, conditions)
 	if c := explained(f, p, results); c != nil {
 		reconcile.SetCondition(conditions, *c, f.now)
 	}

@@ -47,7 +47,7 @@ type Facts struct {
 	Pair csr.Pair
 	// Refused is a certificate, PEM, that the hub answers 401 to; nil when there is none.
 	Refused []byte
-	// Now is the instant of the judgement.
+	// Now is the instant of the judgement, by the clock of the hub.
 	Now time.Time
 }
 

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,13 +14,17 @@ import (
 type pass struct {
 	r     *Reconciler
 	facts Facts
+	// ahead is by how much the clock of the agent is ahead of that of the hub. All instants of a pass are by that of the
+	// hub.
+	ahead time.Duration
 	// secret is the credential Secret as it was read last; nil when there is none.
 	secret *corev1.Secret
 }
 
 func (r *Reconciler) begin() *pass {
-	return &pass{r: r, facts: Facts{
-		Server: r.Server, Identity: r.Identity, Refused: r.Refused, Now: r.Clock.Now(),
+	ahead := r.Ahead()
+	return &pass{r: r, ahead: ahead, facts: Facts{
+		Server: r.Server, Identity: r.Identity, Refused: r.Refused, Now: r.Clock.Now().Add(-ahead),
 	}}
 }
 

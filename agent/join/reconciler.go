@@ -61,6 +61,9 @@ type Reconciler struct {
 	OnCredential func(Credential)
 	// Clock tells the time; nil means the wall clock.
 	Clock clock.PassiveClock
+	// Ahead tells by how much Clock is ahead of the clock of the hub, as far as that is known; nil means not at all.
+	// Certificates are judged by the clock of the hub.
+	Ahead func() time.Duration
 }
 
 // ClusterOptions is what a new ManagedCluster says about the cluster.
@@ -80,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	answer, askErr := r.issuer().Ask(ctx, pass.task())
 	plan := decide(pass.facts, ready, answer.Plan)
 	actErr := r.act(ctx, pass, plan, answer)
-	publishErr := r.publish(ctx, conclude(answer.Plan, actErr), pass.facts.Now)
+	publishErr := r.publish(ctx, csr.TellClock(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
 	outcome := reconcile.DoneUntil(answer.Wake)
 	for _, err := range []error{clusterErr, askErr, actErr, publishErr} {
 		outcome = outcome.And(reconcile.RetryBy(ctx, err, hurry(answer)))
@@ -110,6 +113,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
+	}
+	if r.Ahead == nil {
+		r.Ahead = func() time.Duration { return 0 }
 	}
 	one := ctrl.Request{NamespacedName: r.key()}
 	always := func(context.Context, client.Object) []ctrl.Request { return []ctrl.Request{one} }

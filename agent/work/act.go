@@ -224,6 +224,7 @@ func (r *Reconciler) createApplied(ctx context.Context, f *facts, tasks []task) 
 		Spec: r.appliedSpec(f),
 	}
 	copyLabels(applied, f.work.Labels)
+	setGeneration(applied, f.work)
 	intent, _ := widen(tasks, applied)
 	setIntent(applied, intent)
 	err := r.Spoke.GetClient().Create(ctx, applied)
@@ -264,6 +265,9 @@ func (r *Reconciler) repairApplied(ctx context.Context, f *facts, tasks []task) 
 	}
 	if intent, wider := widen(tasks, f.applied); wider {
 		setIntent(after, intent)
+		if !f.offline {
+			setGeneration(after, f.work) // for nothing in this write; otherwise the copier does it
+		}
 	}
 	written, err := reconcile.PatchMain(ctx, r.Spoke.GetClient(), f.applied, after)
 	if err != nil {

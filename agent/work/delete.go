@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -91,6 +92,28 @@ type exempt struct {
 	applied map[types.UID]bool
 }
 
+// draining is one pass of a drainer over the entries of one holder.
+type draining struct {
+	*drainer
+	holder holder
+	// owner is the UID of the AppliedManifestWork to which the objects belong.
+	owner types.UID
+	now   time.Time
+	not   exempt
+
+	mu sync.Mutex
+	// versions looks up, once in a pass, the version that took the place of one that is not served any more.
+	versions map[schema.GroupVersionResource]func() (string, error)
+}
+
+// begin starts a pass.
+func (d *drainer) begin(h holder, owner types.UID, now time.Time, not exempt) *draining {
+	return &draining{
+		drainer: d, holder: h, owner: owner, now: now, not: not,
+		versions: map[schema.GroupVersionResource]func() (string, error){},
+	}
+}
+
 // drained says what is left after deleting.
 type drained struct {
 	// pending are the entries that must stay listed, as they were: those of held and next.
@@ -137,6 +160,7 @@ func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time
 	entries []workv1.AppliedManifestResourceMeta, not exempt,
 ) drained {
 	var left drained
+	pass := d.begin(h, owner, now, not)
 	queue := deletionOrder(entries)
 	for len(queue) > 0 {
 		if until := left.holdsUntil(d.patience); now.Before(until) {
@@ -145,7 +169,7 @@ func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time
 			break
 		}
 		end := rankEnd(queue)
-		d.drainRank(ctx, h, owner, now, queue[:end], not, &left)
+		pass.drainRank(ctx, queue[:end], &left)
 		queue = queue[end:]
 	}
 	for _, held := range left.held {
@@ -160,9 +184,7 @@ func (d *drainer) drain(ctx context.Context, h holder, owner types.UID, now time
 }
 
 // drainRank tells the objects of one rank to go, several at a time, and adds what is not gone to left.
-func (d *drainer) drainRank(ctx context.Context, h holder, owner types.UID, now time.Time,
-	rank []workv1.AppliedManifestResourceMeta, not exempt, left *drained,
-) {
+func (d *draining) drainRank(ctx context.Context, rank []workv1.AppliedManifestResourceMeta, left *drained) {
 	var mu sync.Mutex
 	group := errgroup.Group{}
 	group.SetLimit(width)
@@ -171,9 +193,9 @@ func (d *drainer) drainRank(ctx context.Context, h holder, owner types.UID, now 
 			var rec record
 			pending, err := true, error(nil)
 			if fault := contain(ctx, entryIdentity(entry).String(), func() {
-				rec, pending, err = d.dismiss(ctx, h, owner, now, entry, not)
+				rec, pending, err = d.dismiss(ctx, entry)
 			}); fault != nil {
-				rec, _ = d.ledger.look(h, entryIdentity(entry))
+				rec, _ = d.ledger.look(d.holder, entryIdentity(entry))
 				err = fault
 			}
 			mu.Lock()
@@ -181,7 +203,7 @@ func (d *drainer) drainRank(ctx context.Context, h holder, owner types.UID, now 
 			switch {
 			case err != nil:
 				left.err = errors.Join(left.err, err)
-				rec = d.failed(h, entryIdentity(entry), rec, now, err)
+				rec = d.failed(entryIdentity(entry), rec, err)
 			case !pending:
 				return nil
 			}
@@ -197,12 +219,12 @@ func (d *drainer) drainRank(ctx context.Context, h holder, owner types.UID, now 
 }
 
 // failed notes that an object could not be told to go, and since when.
-func (d *drainer) failed(h holder, id identity, rec record, now time.Time, err error) record {
+func (d *draining) failed(id identity, rec record, err error) record {
 	if rec.because == "" || rec.since.IsZero() {
-		rec.since = now
+		rec.since = d.now
 	}
 	rec.because = "cannot be deleted: " + tellable(err)
-	d.ledger.note(h, id, rec)
+	d.ledger.note(d.holder, id, rec)
 	return rec
 }
 
@@ -219,12 +241,10 @@ func tellable(err error) string {
 	return "the API server did not answer"
 }
 
-// dismiss makes one object go, and reports whether its entry must stay. Where the version of the entry is not served any
-// more, the object is spoken of in one that is.
-func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now time.Time,
-	entry workv1.AppliedManifestResourceMeta, not exempt,
-) (record, bool, error) {
-	rec, pending, err := d.dismissAt(ctx, h, owner, now, entry, not)
+// dismiss makes one object go, and reports whether its entry must stay. Where the version of the entry is not served
+// any more, the object is spoken of in one that is.
+func (d *draining) dismiss(ctx context.Context, entry workv1.AppliedManifestResourceMeta) (record, bool, error) {
+	rec, pending, err := d.dismissAt(ctx, entry)
 	if !kindGone(err) {
 		return rec, pending, err
 	}
@@ -233,16 +253,14 @@ func (d *drainer) dismiss(ctx context.Context, h holder, owner types.UID, now ti
 		return rec, err != nil, err
 	}
 	entry.Version = version
-	return d.dismissAt(ctx, h, owner, now, entry, not)
+	return d.dismissAt(ctx, entry)
 }
 
 // dismissAt is dismiss in the version of the entry, with as few requests as the record of the object allows.
-func (d *drainer) dismissAt(ctx context.Context, h holder, owner types.UID, now time.Time,
-	entry workv1.AppliedManifestResourceMeta, not exempt,
-) (record, bool, error) {
-	id, resource := entryIdentity(entry), entryResource(entry)
+func (d *draining) dismissAt(ctx context.Context, entry workv1.AppliedManifestResourceMeta) (record, bool, error) {
+	id, resource, now, not := entryIdentity(entry), entryResource(entry), d.now, d.not
 	spared := not.orphaned(id)
-	rec, heard := d.ledger.look(h, id)
+	rec, heard := d.ledger.look(d.holder, id)
 	if heard == newsGone || not.applied[types.UID(entry.UID)] {
 		return rec, false, nil
 	}
@@ -253,7 +271,7 @@ func (d *drainer) dismissAt(ctx context.Context, h holder, owner types.UID, now 
 		(entry.UID == "" || entry.UID == string(rec.uid)) {
 		gone, err := d.spoke.retire(ctx, resource, id, rec.uid, rec.version)
 		if !apierrors.IsConflict(err) {
-			return d.dismissed(h, id, rec, now, gone, err)
+			return d.dismissed(id, rec, gone, err)
 		}
 	}
 	live, err := d.spoke.get(ctx, resource, id)
@@ -267,30 +285,30 @@ func (d *drainer) dismissAt(ctx context.Context, h holder, owner types.UID, now 
 		base: rec.base, checked: now, exists: true, version: live.GetResourceVersion(), uid: live.GetUID(),
 		generation: live.GetGeneration(), meta: fingerprint(live), since: rec.since, because: rec.because,
 	}
-	switch judge(entry, owner, live, spared, not.applied) {
+	switch judge(entry, d.owner, live, spared, not.applied) {
 	case verdictDisown:
-		return rec, false, d.disown(ctx, entry, owner, live)
+		return rec, false, d.disown(ctx, entry, live)
 	case verdictWait:
 		rec.deleting, rec.blockers, rec.because = true, live.GetFinalizers(), remaining(live)
 		rec.since = live.GetDeletionTimestamp().Time
 		rec.look = nextLook(rec.since, graceOf(live), now)
-		d.ledger.note(h, id, rec)
+		d.ledger.note(d.holder, id, rec)
 		return rec, true, nil
 	case verdictDelete:
 		log.FromContext(ctx).V(1).Info("deleting", "object", id.String())
 		gone, err := d.spoke.retire(ctx, resource, id, live.GetUID(), "")
-		return d.dismissed(h, id, rec, now, gone, err)
+		return d.dismissed(id, rec, gone, err)
 	case verdictForget:
 	}
 	return rec, false, nil
 }
 
 // disown takes our owner reference from an object that stays.
-func (d *drainer) disown(ctx context.Context, entry workv1.AppliedManifestResourceMeta, owner types.UID,
+func (d *draining) disown(ctx context.Context, entry workv1.AppliedManifestResourceMeta,
 	live *unstructured.Unstructured,
 ) error {
 	others := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return ref.UID == owner
+		return ref.UID == d.owner
 	})
 	_, err := d.spoke.setOwners(ctx, entryResource(entry), entryIdentity(entry), live, others)
 	if err != nil && (!apierrors.IsNotFound(err) || kindGone(err)) {
@@ -300,8 +318,7 @@ func (d *drainer) disown(ctx context.Context, entry workv1.AppliedManifestResour
 }
 
 // dismissed notes the answer to a delete request.
-func (d *drainer) dismissed(h holder, id identity, rec record, now time.Time, answer departure, err error,
-) (record, bool, error) {
+func (d *draining) dismissed(id identity, rec record, answer departure, err error) (record, bool, error) {
 	switch {
 	case kindGone(err):
 		return rec, true, err
@@ -313,17 +330,17 @@ func (d *drainer) dismissed(h holder, id identity, rec record, now time.Time, an
 	case answer.gone:
 		d.counts.deletion(deletionGone)
 		// The watch will say so, too, which is then no news.
-		d.ledger.note(h, id, record{base: rec.base, checked: now})
+		d.ledger.note(d.holder, id, record{base: rec.base, checked: d.now})
 		return rec, false, nil
 	}
 	d.counts.deletion(deletionHeld)
 	rec.deleting, rec.wish, rec.because = true, wish{}, ""
-	rec.since, rec.blockers = now, answer.finalizers
+	rec.since, rec.blockers = d.now, answer.finalizers
 	if !answer.since.IsZero() {
 		rec.since = answer.since
 	}
-	rec.look = nextLook(rec.since, answer.grace, now)
-	d.ledger.note(h, id, rec)
+	rec.look = nextLook(rec.since, answer.grace, d.now)
+	d.ledger.note(d.holder, id, rec)
 	return rec, true, nil
 }
 

@@ -152,7 +152,7 @@ func TestDismissal(t *testing.T) {
 			if c.not.applied == nil {
 				c.not.applied = map[types.UID]bool{}
 			}
-			_, pending, err := d.dismiss(t.Context(), h, "mine", epoch, c.entry, c.not)
+			_, pending, err := d.begin(h, "mine", epoch, c.not).dismiss(t.Context(), c.entry)
 			if c.fails == "" {
 				require.NoError(t, err)
 			} else {
@@ -162,6 +162,27 @@ func TestDismissal(t *testing.T) {
 			assert.Equal(t, c.asked, s.requests())
 		})
 	}
+}
+
+func TestAVersionThatIsNotServedAnyMoreIsLookedUpOnceInAPass(t *testing.T) {
+	s, client := newStub(t, map[string]*unstructured.Unstructured{})
+	var entries []workv1.AppliedManifestResourceMeta
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		entry := widgetEntry()
+		entry.Name = name
+		entries = append(entries, entry)
+	}
+	d, h := drainerOf(t, client, nil, entries...)
+	s.answer = func(_, path string) (int, any) {
+		if path == pathCRD {
+			return 0, nil
+		}
+		return http.StatusNotFound, "404 page not found"
+	}
+	left := d.drain(t.Context(), h, "mine", epoch, entries, nothingOrphaned())
+	require.NoError(t, left.err)
+	assert.Empty(t, left.pending)
+	assert.Len(t, s.requests(), len(entries)+1)
 }
 
 func TestAnObjectThatIsKnownIsDeletedWithOneRequest(t *testing.T) {
@@ -178,7 +199,7 @@ func TestAnObjectThatIsKnownIsDeletedWithOneRequest(t *testing.T) {
 			entry := entryOf("a", "") // an intent, whose UID the status has not taken over yet
 			d, h := drainerOf(t, client, nil, entry)
 			d.ledger.note(h, entryIdentity(entry), record{exists: true, uid: "live", version: "7", sole: true})
-			_, pending, err := d.dismiss(t.Context(), h, "mine", epoch, entry, nothingOrphaned(c.applied...))
+			_, pending, err := d.begin(h, "mine", epoch, nothingOrphaned(c.applied...)).dismiss(t.Context(), entry)
 			require.NoError(t, err)
 			assert.False(t, pending)
 			assert.Equal(t, c.asked, s.requests())

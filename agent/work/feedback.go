@@ -67,8 +67,9 @@ func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.F
 	var values []workv1.FeedbackValue
 	var errs []error
 	seen := map[string]bool{}
+	all := &search{left: maxAllVisits}
 	add := func(name, path string) {
-		value, err := p.value(object, path)
+		value, err := p.value(object, path, all)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("value %q: %w", name, err))
@@ -108,12 +109,12 @@ func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.F
 }
 
 // value reads one value; nil when the object has none there.
-func (p *paths) value(object *unstructured.Unstructured, path string) (*workv1.FieldValue, error) {
+func (p *paths) value(object *unstructured.Unstructured, path string, all *search) (*workv1.FieldValue, error) {
 	parsed, err := parsePath(path)
 	if err != nil {
 		return nil, err
 	}
-	found, err := parsed.find(object.Object)
+	found, err := parsed.find(object.Object, all)
 	switch {
 	case err != nil || len(found) == 0:
 		return nil, err
@@ -133,7 +134,7 @@ func (p *paths) value(object *unstructured.Unstructured, path string) (*workv1.F
 	if p.raw {
 		return p.rawValue(found[0])
 	}
-	return nil, fmt.Errorf("the path %q gives %s, not an integer, string or boolean", path, shapeOf(found[0]))
+	return nil, fmt.Errorf("the path %s gives %s, not an integer, string or boolean", quoted(path), shapeOf(found[0]))
 }
 
 // rawValue is a value as compact JSON with sorted keys.

@@ -161,7 +161,7 @@ func TestRawFeedback(t *testing.T) {
 			if c.limit > 0 {
 				p.maxRaw = c.limit
 			}
-			got, err := p.value(object(t, deployment), c.path)
+			got, err := p.value(object(t, deployment), c.path, &search{left: maxAllVisits})
 			assert.Equal(t, c.want, got)
 			if c.fails == "" {
 				require.NoError(t, err)
@@ -189,12 +189,12 @@ func FuzzJSONPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string, raw bool) {
 		p := paths{raw: raw, maxRaw: DefaultMaxJSONRawLength}
-		first, err := p.value(&unstructured.Unstructured{Object: live}, path)
+		first, err := p.value(&unstructured.Unstructured{Object: live}, path, &search{left: maxAllVisits})
 		if err != nil {
 			assert.NotEmpty(t, err.Error())
 			return
 		}
-		again, err := p.value(&unstructured.Unstructured{Object: live}, path)
+		again, err := p.value(&unstructured.Unstructured{Object: live}, path, &search{left: maxAllVisits})
 		require.NoError(t, err)
 		assert.Equal(t, first, again, "the same again")
 		if first != nil && first.JsonRaw != nil {

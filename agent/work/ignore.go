@@ -18,6 +18,9 @@ import (
 func ignore(ctx context.Context, object map[string]any, entries []workv1.IgnoreField,
 	when workv1.IgnoreFieldsCondition,
 ) (map[string]any, error) {
+	within, cancel := context.WithTimeoutCause(ctx, jqTotal, errJQTotal)
+	defer cancel()
+	all := &search{left: maxAllVisits}
 	rest := runtime.DeepCopyJSON(object)
 	for i := range entries {
 		entry := &entries[i]
@@ -33,7 +36,7 @@ func ignore(ctx context.Context, object map[string]any, entries []workv1.IgnoreF
 			return nil, fmt.Errorf("the condition %q is unknown; use OnSpokePresent or OnSpokeChange", entry.Condition)
 		}
 		var err error
-		if rest, err = ignoreEntry(ctx, rest, entry); err != nil {
+		if rest, err = ignoreEntry(within, rest, entry, all); err != nil {
 			return nil, err
 		}
 	}
@@ -44,9 +47,10 @@ func ignore(ctx context.Context, object map[string]any, entries []workv1.IgnoreF
 }
 
 // ignoreEntry removes the fields of one entry from an object.
-func ignoreEntry(ctx context.Context, object map[string]any, entry *workv1.IgnoreField) (map[string]any, error) {
+func ignoreEntry(ctx context.Context, object map[string]any, entry *workv1.IgnoreField, all *search,
+) (map[string]any, error) {
 	for _, path := range entry.JSONPaths {
-		if err := ignorePath(object, path); err != nil {
+		if err := ignorePath(object, path, all); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +83,7 @@ func sameIdentity(full, rest map[string]any) error {
 
 // ignorePath removes the field that a JSON path ends in from every map that the rest of the path finds. A path that
 // finds nothing is no error; one that cannot be read, or whose end is no field of a map, is.
-func ignorePath(object map[string]any, path string) error {
+func ignorePath(object map[string]any, path string, all *search) error {
 	if err := tooLong("JSON path", path); err != nil {
 		return err
 	}
@@ -91,10 +95,10 @@ func ignorePath(object map[string]any, path string) error {
 	if parent != "" {
 		parsed, err := parsePath(parent)
 		if err != nil {
-			return fmt.Errorf("the JSON path %q: %w", path, err)
+			return fmt.Errorf("the JSON path %s: %w", quoted(path), err)
 		}
-		if parents, err = parsed.find(object); err != nil {
-			return fmt.Errorf("the JSON path %q: %w", path, err)
+		if parents, err = parsed.find(object, all); err != nil {
+			return fmt.Errorf("the JSON path %s: %w", quoted(path), err)
 		}
 	}
 	for _, found := range parents {
@@ -103,8 +107,8 @@ func ignorePath(object map[string]any, path string) error {
 		case map[string]any:
 			delete(found, field)
 		default:
-			return fmt.Errorf("the JSON path %q means a field of something that has none; "+
-				"only fields of maps can be ignored", path)
+			return fmt.Errorf("the JSON path %s means a field of something that has none; "+
+				"only fields of maps can be ignored", quoted(path))
 		}
 	}
 	return nil
@@ -116,7 +120,7 @@ func splitPath(path string) (parent, field string, err error) {
 	if inner, ok := strings.CutSuffix(bare, "']"); ok {
 		at := strings.LastIndex(inner, "['")
 		if at < 0 {
-			return "", "", fmt.Errorf("the JSON path %q cannot be parsed: the bracket is not opened", path)
+			return "", "", fmt.Errorf("the JSON path %s cannot be parsed: the bracket is not opened", quoted(path))
 		}
 		bare = inner[:at] + "." + inner[at+len("['"):]
 	}
@@ -137,15 +141,15 @@ func splitPath(path string) (parent, field string, err error) {
 		}
 	}
 	if at < 0 || (bare[0] != '.' && bare[0] != '[') {
-		return "", "", fmt.Errorf("the JSON path %q cannot be parsed: it must begin with a dot", path)
+		return "", "", fmt.Errorf("the JSON path %s cannot be parsed: it must begin with a dot", quoted(path))
 	}
 	parent, field = bare[:at], strings.ReplaceAll(bare[at+1:], `\`, "")
 	switch {
 	case field == "":
-		return "", "", fmt.Errorf("the JSON path %q cannot be parsed: it ends in a dot", path)
+		return "", "", fmt.Errorf("the JSON path %s cannot be parsed: it ends in a dot", quoted(path))
 	case field == "*" || strings.ContainsAny(field, "[]"):
-		return "", "", fmt.Errorf("the JSON path %q does not end in the name of a field; "+
-			"use a JSON pointer or a jq expression for elements of lists", path)
+		return "", "", fmt.Errorf("the JSON path %s does not end in the name of a field; "+
+			"use a JSON pointer or a jq expression for elements of lists", quoted(path))
 	}
 	return parent, field, nil
 }
@@ -162,7 +166,7 @@ func ignorePointers(object map[string]any, pointers []string) (map[string]any, e
 			return nil, err
 		}
 		if !strings.HasPrefix(pointer, "/") {
-			return nil, fmt.Errorf("the JSON pointer %q must begin with a slash", pointer)
+			return nil, fmt.Errorf("the JSON pointer %s must begin with a slash", quoted(pointer))
 		}
 		removals[i] = map[string]string{"op": "remove", "path": pointer}
 	}
@@ -177,7 +181,7 @@ func ignorePointers(object map[string]any, pointers []string) (map[string]any, e
 		raw, err = patch.ApplyWithOptions(raw, options)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("one of the JSON pointers cannot be removed: %w", err)
+		return nil, fmt.Errorf("one of the JSON pointers cannot be removed: %s", cut(err.Error(), maxBecause))
 	}
 	rest := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &rest); err != nil {

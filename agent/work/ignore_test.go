@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,8 +185,12 @@ func TestNoExpressionTakesMoreThanItsBound(t *testing.T) {
 		entry workv1.IgnoreField
 		fails string
 	}{
-		"descents in a JSON path":       {path(".spec..a..a..a.x"), "looks at more than 250000 values"},
-		"one descent in a JSON path":    {path(".spec..a.x"), ""},
+		"descents in a JSON path":    {path(".spec..a..a..a.x"), "looks at more than 250000 values"},
+		"one descent in a JSON path": {path(".spec..a.x"), ""},
+		"many paths, each within its bound": {
+			workv1.IgnoreField{JSONPaths: slices.Repeat([]string{".spec..['a','a','a','a'].a.x"}, 200)},
+			"and those before it look at more than 1000000 values",
+		},
 		"descents in filters":           {path(`.spec..[?(@..a)].x`), "cannot be filtered"},
 		"unions of unions":              {path(".spec" + strings.Repeat("['a','a','a','a']", 12) + ".x"), "looks at more than"},
 		"a text as a list of bytes":     {path(strings.Repeat(".*", 3) + ".x"), "of something that has none"},

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -12,9 +13,14 @@ import (
 const (
 	// jqLimit is how long one jq expression may run (work contract, section 1.6).
 	jqLimit = time.Second
+	// jqTotal is how long those of one manifest may run together.
+	jqTotal = 10 * time.Second
 	// maxJQFound and maxJQSteps are how many fields one jq expression may find, and how long their paths may be together.
 	maxJQFound, maxJQSteps = 10_000, 100_000
 )
+
+// errJQTotal says that the jq expressions of one manifest took too long.
+var errJQTotal = errors.New("the jq expressions take too long")
 
 // ignoreJQ removes the fields that a jq path expression finds, as del would. It may run for jqLimit. The environment of
 // the agent is not visible to it.
@@ -24,10 +30,10 @@ func ignoreJQ(ctx context.Context, object map[string]any, expression string) (ma
 	}
 	query, err := gojq.Parse(expression)
 	if err != nil {
-		return nil, fmt.Errorf("the jq expression %q cannot be parsed: %w", expression, err)
+		return nil, fmt.Errorf("the jq expression %s cannot be parsed: %w", quoted(expression), err)
 	}
 	if err := checkJQ(query); err != nil {
-		return nil, fmt.Errorf("the jq expression %q cannot be used: %w", expression, err)
+		return nil, fmt.Errorf("the jq expression %s cannot be used: %w", quoted(expression), err)
 	}
 	limited, cancel := context.WithTimeout(ctx, jqLimit)
 	defer cancel()
@@ -38,16 +44,18 @@ func ignoreJQ(ctx context.Context, object map[string]any, expression string) (ma
 		rest, err = deleteJQ(limited, value, found)
 	}
 	switch {
+	case errors.Is(context.Cause(ctx), errJQTotal):
+		return nil, fmt.Errorf("the jq expression %s and those before it run longer than %s", quoted(expression), jqTotal)
 	case ctx.Err() != nil:
 		return nil, stoppedError{ctx.Err()}
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the jq expression %q runs longer than %s", expression, jqLimit)
+		return nil, fmt.Errorf("the jq expression %s runs longer than %s", quoted(expression), jqLimit)
 	case err != nil:
-		return nil, fmt.Errorf("the jq expression %q fails: %w", expression, err)
+		return nil, fmt.Errorf("the jq expression %s fails: %s", quoted(expression), cut(err.Error(), maxBecause))
 	}
 	object, isMap := fromJQ(rest).(map[string]any)
 	if !isMap {
-		return nil, fmt.Errorf("the jq expression %q does not leave an object", expression)
+		return nil, fmt.Errorf("the jq expression %s does not leave an object", quoted(expression))
 	}
 	return object, nil
 }

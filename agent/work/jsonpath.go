@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"k8s.io/client-go/third_party/forked/golang/template"
 	"k8s.io/client-go/util/jsonpath"
@@ -14,8 +15,9 @@ const (
 	// maxExpression is the greatest length of a JSON path, a JSON pointer or a jq expression, in bytes.
 	maxExpression = 4096
 	// maxVisits is how many values the evaluation of one JSON path may visit. Every ".." multiplies the values that are
-	// found by the depth of the object, and all of them are in memory at once.
-	maxVisits = 250_000
+	// found by the depth of the object, and all of them are in memory at once. maxAllVisits is how many the paths of one
+	// manifest may visit together.
+	maxVisits, maxAllVisits = 250_000, 1_000_000
 )
 
 // jsonPath is a JSON path that was parsed. It is never changed, so many passes may use it at a time.
@@ -30,11 +32,11 @@ func tooLong(what, expression string) error {
 		return nil
 	}
 	return fmt.Errorf("the %s that begins with %q has %d bytes, more than the limit of %d; divide it",
-		what, cut(expression, maxPrefix), len(expression), maxExpression)
+		what, cut(expression, maxQuoted), len(expression), maxExpression)
 }
 
-// maxPrefix is how much of a long expression a message quotes, in bytes.
-const maxPrefix = 64
+// quoted is an expression in a message.
+func quoted(expression string) string { return strconv.Quote(cut(expression, maxQuoted)) }
 
 // parsePath parses a JSON path, which has no outer braces.
 func parsePath(path string) (parsed jsonPath, err error) {
@@ -44,31 +46,36 @@ func parsePath(path string) (parsed jsonPath, err error) {
 	// The parser is not ours, the path is anybody's: one bad rule must not take the agent down.
 	defer func() {
 		if fault := recover(); fault != nil {
-			parsed, err = jsonPath{}, fmt.Errorf("the JSON path %q cannot be parsed: %v", path, fault)
+			parsed, err = jsonPath{}, fmt.Errorf("the JSON path %s cannot be parsed: %v", quoted(path), fault)
 		}
 	}()
 	tree, err := jsonpath.Parse("path", "{"+path+"}")
 	switch {
 	case err != nil:
-		return jsonPath{}, fmt.Errorf("the JSON path %q cannot be parsed: %w", path, err)
+		return jsonPath{}, fmt.Errorf("the JSON path %s cannot be parsed: %w", quoted(path), err)
 	case len(tree.Root.Nodes) != 1:
-		return jsonPath{}, fmt.Errorf("the JSON path %q cannot be parsed: it is more than one path", path)
+		return jsonPath{}, fmt.Errorf("the JSON path %s cannot be parsed: it is more than one path", quoted(path))
 	}
 	return jsonPath{text: path, root: tree.Root.Nodes[0]}, nil
 }
 
 // find returns the values that the path finds in an object, those of a map in the order of its keys. A key that is
-// missing finds nothing. What the path means is up to client-go, whose parser it went through; its evaluator is not
+// missing finds nothing. It counts for all, the paths of the same manifest. What the path means is up to client-go, whose parser it went through; its evaluator is not
 // used, because that has no bound.
-func (p jsonPath) find(object map[string]any) ([]any, error) {
-	s := search{left: maxVisits}
+func (p jsonPath) find(object map[string]any, all *search) ([]any, error) {
+	s := search{left: min(maxVisits, all.left)}
+	before := s.left
 	found, err := s.walk([]any{object}, p.root)
+	all.left -= before - max(s.left, 0)
 	switch {
+	case errors.Is(err, errVisits) && before < maxVisits:
+		return nil, fmt.Errorf("the JSON path %s and those before it look at more than %d values, which is the limit; "+
+			"name the fields instead of '..' and '*'", quoted(p.text), maxAllVisits)
 	case errors.Is(err, errVisits):
-		return nil, fmt.Errorf("the JSON path %q looks at more than %d values, which is the limit; "+
-			"name the fields instead of '..' and '*'", p.text, maxVisits)
+		return nil, fmt.Errorf("the JSON path %s looks at more than %d values, which is the limit; "+
+			"name the fields instead of '..' and '*'", quoted(p.text), maxVisits)
 	case err != nil:
-		return nil, fmt.Errorf("the JSON path %q cannot be evaluated: %w", p.text, err)
+		return nil, fmt.Errorf("the JSON path %s cannot be evaluated: %w", quoted(p.text), err)
 	}
 	return found, nil
 }
@@ -76,7 +83,7 @@ func (p jsonPath) find(object map[string]any) ([]any, error) {
 // errVisits says that the bound of an evaluation was reached.
 var errVisits = errors.New("too many values")
 
-// search is one evaluation of a JSON path.
+// search is one evaluation of a JSON path, or of all those of one manifest.
 type search struct {
 	// left is how many values may still be visited.
 	left int

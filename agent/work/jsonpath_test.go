@@ -57,7 +57,7 @@ func TestAPathFindsWhatClientGoFinds(t *testing.T) {
 			parsed, err := parsePath(path)
 			var found []any
 			if err == nil {
-				found, err = parsed.find(searched())
+				found, err = parsed.find(searched(), &search{left: maxAllVisits})
 			}
 			if bad != nil {
 				require.Error(t, err)
@@ -83,7 +83,7 @@ func TestOnePathUsedByManyAtOnceFindsTheSame(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 200 {
-				found, _ := parsed.find(searched())
+				found, _ := parsed.find(searched(), &search{left: maxAllVisits})
 				assert.Equal(t, []any{int64(1), int64(2), "text"}, found)
 			}
 		})
@@ -100,7 +100,7 @@ func TestFeedbackThatWouldFillTheMemoryIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := paths{raw: true, maxRaw: DefaultMaxJSONRawLength}
-			_, err := p.value(live, c.path)
+			_, err := p.value(live, c.path, &search{left: maxAllVisits})
 			require.ErrorContains(t, err, c.fails)
 		})
 	}

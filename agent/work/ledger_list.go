@@ -70,7 +70,7 @@ func (l *ledger) distrust(claimed []identity) {
 		for i := range e.records {
 			if known := e.records[i].record; known != nil {
 				unknown := *known
-				unknown.base, unknown.version, unknown.generation = nil, "", 0
+				unknown.base, unknown.version, unknown.generation, unknown.sole = nil, "", 0, false
 				e.records[i].record = &unknown
 			}
 		}

@@ -133,7 +133,7 @@ func unusable(applied *workv1.AppliedManifestWork, label copyLabel, spec workv1.
 	case applied.Spec != spec:
 		return "the AppliedManifestWork belongs to another hub or agent"
 	}
-	return ""
+	return outdated(applied, label)
 }
 
 // applyOffline keeps the objects of a work as its copy says. It makes none that was not there when the hub was last

@@ -79,6 +79,9 @@ func (k *copier) copy(ctx context.Context, name string, now time.Time) reconcile
 	case applied == nil || !applied.DeletionTimestamp.IsZero():
 		return reconcile.Done() // the pass that makes it anew comes here again
 	}
+	if err := k.recordGeneration(ctx, work, applied); err != nil {
+		return reconcile.FromError(err)
+	}
 	short := *work
 	short.Status = essence(&work.Status)
 	label := labelOf(k.HubHash, k.Cluster, &short, applied.UID)

@@ -13,7 +13,10 @@ import (
 
 func TestWhichCopiesMayBeUsed(t *testing.T) {
 	spec := workv1.AppliedManifestWorkSpec{HubHash: "hub", AgentID: "agent", ManifestWorkName: "w"}
-	label := copyLabel{Applied: "u"}
+	label := copyLabel{Applied: "u", UID: "w", Generation: 7}
+	applied := func(value string) func(*workv1.AppliedManifestWork) {
+		return func(a *workv1.AppliedManifestWork) { a.Annotations = map[string]string{AnnotationGeneration: value} }
+	}
 	record := func(change func(*workv1.AppliedManifestWork)) *workv1.AppliedManifestWork {
 		a := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: spec}
 		change(a)
@@ -28,6 +31,12 @@ func TestWhichCopiesMayBeUsed(t *testing.T) {
 		"the record was made anew":              {record(func(a *workv1.AppliedManifestWork) { a.UID = "v" }), "another one"},
 		"the record is of another agent":        {record(func(a *workv1.AppliedManifestWork) { a.Spec.AgentID = "b" }), "another hub"},
 		"the record is of another hub":          {record(func(a *workv1.AppliedManifestWork) { a.Spec.HubHash = "b" }), "another hub"},
+		"the copy is what was applied":          {record(applied("w/7")), ""},
+		"the copy is newer":                     {record(applied("w/6")), ""},
+		"the copy is older":                     {record(applied("w/8")), "of generation 7, and generation 8 was applied"},
+		"the copy is of another work":           {record(applied("v/7")), "another one"},
+		"what was applied cannot be read":       {record(applied("w/x")), "cannot be read"},
+		"nor this":                              {record(applied("")), "cannot be read"},
 		"the record, and with it all, is going": {record(func(a *workv1.AppliedManifestWork) { a.DeletionTimestamp = ptr.To(metav1.Now()) }), "being deleted"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -56,8 +56,8 @@ func (s spoke) create(ctx context.Context, resource schema.GroupVersionResource,
 	})
 }
 
-// tryCreate reports whether the API server would accept the creation of an object that exists. It answers that the object
-// exists only after it accepted all else.
+// tryCreate returns why the API server would refuse the creation of an object that exists, nil when it would accept it:
+// it answers that the object exists only after it accepted all else.
 func (s spoke) tryCreate(ctx context.Context, resource schema.GroupVersionResource, id identity,
 	object *unstructured.Unstructured,
 ) error {

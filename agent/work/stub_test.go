@@ -38,10 +38,10 @@ func newStub(t *testing.T, objects map[string]*unstructured.Unstructured) (*stub
 }
 
 // apiRefusal is what an API server says when it refuses something.
-func apiRefusal(code int32, reason metav1.StatusReason, causes ...metav1.StatusCause) metav1.Status {
+func apiRefusal(code int32, reason metav1.StatusReason) metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code,
-		Reason: reason, Message: "refused: " + string(reason), Details: &metav1.StatusDetails{Causes: causes},
+		Reason: reason, Message: "refused: " + string(reason),
 	}
 }
 

@@ -169,8 +169,9 @@ func stale(manifests []manifest, list []workv1.AppliedManifestResourceMeta) []wo
 	return left
 }
 
-// prunable divides the objects that no manifest means any more: those that may be deleted, and those for which it is not
-// known whether a manifest means them under another group, because what has their name could not be read in this pass.
+// prunable divides the objects that no manifest means any more: those that may be deleted, and those for which it is
+// not known whether a manifest means them under another group, because what has their name could not be read in this
+// pass.
 func prunable(manifests []manifest, results []result, unwanted []workv1.AppliedManifestResourceMeta,
 ) (ready, unsure []workv1.AppliedManifestResourceMeta) {
 	for _, entry := range unwanted {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,7 +22,19 @@ func kindGone(err error) bool {
 // servedVersion returns a version in which the API server serves the objects of a resource, after it was found not to
 // serve the given one any more. It is empty when there are none left, because the kind has no definition. That a kind
 // is not served although it has one is an error: its objects are there, and nobody can reach them.
-func (d *drainer) servedVersion(ctx context.Context, gone schema.GroupVersionResource) (string, error) {
+func (d *draining) servedVersion(ctx context.Context, gone schema.GroupVersionResource) (string, error) {
+	d.mu.Lock()
+	look, known := d.versions[gone]
+	if !known {
+		look = sync.OnceValues(func() (string, error) { return d.lookUpVersion(ctx, gone) })
+		d.versions[gone] = look
+	}
+	d.mu.Unlock()
+	return look()
+}
+
+// lookUpVersion is servedVersion, asked of the API server.
+func (d *drainer) lookUpVersion(ctx context.Context, gone schema.GroupVersionResource) (string, error) {
 	meta.MaybeResetRESTMapper(d.mapper)
 	served, err := d.mapper.ResourcesFor(schema.GroupVersionResource{Group: gone.Group, Resource: gone.Resource})
 	if err != nil && !meta.IsNoMatchError(err) {

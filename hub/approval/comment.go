@@ -18,8 +18,8 @@ import (
 // for ever, whatever the condition says, so the ones that we commented on are for us to remove.
 const openLife = 24 * time.Hour
 
-// comment writes a note into the status of the request, unless it stands there. Where the hub manager may not, the Event
-// has to do.
+// comment writes a note into the status of the request, unless it stands there. Where the hub manager may not, the
+// Event has to do.
 func (r *Reconciler) comment(ctx context.Context, f facts, n *note) reconcile.Outcome {
 	if n == nil || !concernsRequester(f.csr) || csrs.TooLarge(f.csr) || !r.crowd.mayTell(f.csr) {
 		return reconcile.Done()

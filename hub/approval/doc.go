@@ -16,12 +16,15 @@
 // once what is wrong. The Event stands in the namespace "default", where kubectl describe finds it. The same stands in
 // the status of the request, as a condition of package csr, for the agent that asked: that cannot read the Event, and
 // tells it on the ManagedCluster or ManagedClusterAddOn (comment.go). A request with such a condition is removed after a
-// day, as Kubernetes removes those without any. A request whose
-// cluster or add-on appears, is accepted or changes is judged again at once; one that waits for rights or for a Secret,
-// which the hub may not watch, is looked at again after a time that grows with its age, up to some minutes.
+// day, as Kubernetes removes those without any.
+//
+// A request whose cluster or add-on appears, is accepted or changes is judged again at once; one that waits for rights
+// or for a Secret, which the hub may not watch, is looked at again after a time that grows with its age, up to some
+// minutes.
 //
 // Nobody who creates many requests delays or silences another: a request is judged before those of requesters who have
-// more unfinished ones, and Events and conditions are written about 250 unfinished requests of one requester; all are counted.
+// more unfinished ones, and Events and conditions are written about 250 unfinished requests of one requester; all are
+// counted.
 //
 // What became of requests is counted: spokelet_csr_approved_total and spokelet_csr_signed_total by kind, "cluster" or
 // "addon", and spokelet_csr_refused_total by kind and rule, which is the reason of the Event. A request counts once per

@@ -7,6 +7,6 @@
 //	Secret --> Decide (pure) --> issue --> Secret, guarded by its resourceVersion --> Source
 //
 // A serving certificate is renewed after two thirds of its life. The authority is renewed long before it ends: the new
-// one is trusted beside the old one first, and signs the serving certificate that is due next. So there is no instant at
-// which the API server meets a certificate that it was not told to trust.
+// one is trusted beside the old one first, and signs the serving certificate that is due next. So there is no instant
+// at which the API server meets a certificate that it was not told to trust.
 package certificate

@@ -9,8 +9,8 @@
 //
 //	watch --> Decide (pure) --> our webhook is put into spec.conversion, or a problem
 //
-// A problem fails the readiness of the hub manager and is told in an Event on the definition. A webhook of somebody else
-// that serves is left alone. Whether one serves is found out by a dry run in v1beta1, which the API server has to
+// A problem fails the readiness of the hub manager and is told in an Event on the definition. A webhook of somebody
+// else that serves is left alone. Whether one serves is found out by a dry run in v1beta1, which the API server has to
 // convert; ours is asked in process besides, so a hub without changes costs no request.
 //
 // Whoever sets spec.conversion back is overruled at once the first time, and with growing pauses when that goes on; an

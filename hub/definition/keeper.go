@@ -37,8 +37,6 @@ type Keeper struct {
 	Clock clock.Clock
 	// Kinds are the definitions; the first one is that of ManagedClusterAddOns, which is asked for.
 	Kinds []Kind
-	// Namespace is where the probe would be created.
-	Namespace string
 	// Write reports whether definitions may be changed.
 	Write bool
 	// Ours returns where the API server finds our webhook; nil while there is none.
@@ -152,16 +150,15 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 	}
 	ours := k.ours(ctx, crds)
 	first := k.probe(ctx, crds, ours)
-	problems, recheck, depends := []string(nil), false, false
+	problems, recheck := []string(nil), false
+	depends := k.dependsOn(crds, ours)
 	pause := late
 	for _, kind := range k.Kinds {
 		crd := crds[kind.Name]
-		facts := Facts{Kind: kind, Ours: ours, Write: k.Write, Silent: text(k.Silent())}
+		facts := Facts{Kind: kind, Ours: ours, Write: k.Write, Silent: text(k.Silent()), Sibling: depends}
 		if crd != nil {
 			facts.Served, facts.Conversion = versions(crd), crd.Spec.Conversion
 			facts.Probe = k.probeOf(ctx, crd, crds[k.Kinds[0].Name], first)
-			mine := SameWebhook(crd.Spec.Conversion, ours)
-			k.states[kind.Name].ours, depends = mine || k.states[kind.Name].ours, mine || depends
 		}
 		verdict := Decide(facts)
 		if verdict.Announce {
@@ -179,6 +176,19 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 	}
 	k.conclude(problems, true, depends)
 	return k.next(problems, recheck, pause)
+}
+
+// dependsOn reports whether a definition names our webhook, and remembers of each whether it did.
+func (k *Keeper) dependsOn(
+	crds map[string]*apiextensionsv1.CustomResourceDefinition, ours *apiextensionsv1.WebhookClientConfig,
+) bool {
+	depends := false
+	for name, crd := range crds {
+		if SameWebhook(crd.Spec.Conversion, ours) {
+			k.states[name].ours, depends = true, true
+		}
+	}
+	return depends
 }
 
 // next returns how long nothing is to do.

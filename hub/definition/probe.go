@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,20 +21,25 @@ const (
 )
 
 // ask has the API server convert an add-on: it answers a dry run in v1beta1 with what would be stored, converted there
-// and back. Where that fails for another reason, as in a namespace that does not exist, a list of the add-ons that are
-// there answers instead.
+// and back. Where that fails for another reason, as by an admission webhook that knows no dry runs, a list of the
+// add-ons that are there answers instead.
 func (k *Keeper) ask(ctx context.Context) Probe {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(addonv1beta1.GroupVersion.String())
 	u.SetKind("ManagedClusterAddOn")
-	u.SetNamespace(k.Namespace)
+	u.SetNamespace(metav1.NamespaceDefault)
 	u.SetName(probeName)
+	u.Object["spec"] = map[string]any{}
 	err := k.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.DryRunAll,
 		client.FieldOwner(managerConversion), client.ForceOwnership)
 	if err != nil && !strings.Contains(err.Error(), failedConversion) {
-		return k.list(ctx, "ManagedClusterAddOn")
+		probe := k.list(ctx, "ManagedClusterAddOn")
+		if probe.Answer == Unknown {
+			probe.Message = err.Error()
+		}
+		return probe
 	}
 	return answer(err)
 }
@@ -45,7 +51,11 @@ func (k *Keeper) list(ctx context.Context, kind string) Probe {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(addonv1beta1.GroupVersion.String())
 	list.SetKind(kind + "List")
-	return answer(k.Client.List(ctx, list, client.Limit(1)))
+	err := k.Client.List(ctx, list, client.Limit(1))
+	if err == nil && len(list.Items) == 0 {
+		return Probe{Message: "there is no " + kind + " to convert"}
+	}
+	return answer(err)
 }
 
 func answer(err error) Probe {

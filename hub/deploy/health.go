@@ -10,6 +10,8 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // health tells the Available condition from the works of an add-on and what their agents feed back (contract, hub 9.2).
@@ -61,6 +63,17 @@ func available(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnConditionAvailable, Status: status, Reason: reason, Message: message,
 	}
+}
+
+// withCause adds to the health of an add-on whose workloads are not ready what its agent saw on the cluster.
+func withCause(health metav1.Condition, conditions []metav1.Condition) metav1.Condition {
+	cause := meta.FindStatusCondition(conditions, names.ConditionWorkloadsReady)
+	probed := health.Reason == addonv1beta1.AddonAvailableReasonProbeUnavailable ||
+		health.Reason == addonv1beta1.AddonAvailableReasonNoProbeResult
+	if probed && cause != nil && cause.Status == metav1.ConditionFalse {
+		health.Message += " " + cause.Message
+	}
+	return health
 }
 
 // clusterSilent tells whether the hub has lost a cluster; how its add-ons do is then said by whoever noticed.

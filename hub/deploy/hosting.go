@@ -60,11 +60,11 @@ func concludeHost(f facts, conditions *[]metav1.Condition, set func(metav1.Condi
 	}
 	switch {
 	case f.host == nil:
-		c.Message = fmt.Sprintf("There is no ManagedCluster %q, which annotation %s names as the hosting cluster. Correct the "+
-			"annotation, or register that cluster.", name, names.AnnotationHostingCluster)
+		c.Message = fmt.Sprintf("There is no ManagedCluster %q, which annotation %s names as the hosting cluster. "+
+			"Correct the annotation, or register that cluster.", name, names.AnnotationHostingCluster)
 	case !f.host.DeletionTimestamp.IsZero():
-		c.Message = fmt.Sprintf("ManagedCluster %s, which annotation %s names as the hosting cluster, is being deleted. Name "+
-			"another one.", name, names.AnnotationHostingCluster)
+		c.Message = fmt.Sprintf("ManagedCluster %s, which annotation %s names as the hosting cluster, is being deleted. "+
+			"Name another one.", name, names.AnnotationHostingCluster)
 	case !f.host.Spec.HubAcceptsClient:
 		c.Message = fmt.Sprintf("The hub does not accept cluster %s, which annotation %s names as the hosting cluster. Set "+
 			"spec.hubAcceptsClient of the ManagedCluster to true, or name another one.", name, names.AnnotationHostingCluster)

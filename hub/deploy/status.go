@@ -73,7 +73,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	}
 	if f.setupErr == nil && f.setup.Health == addon.HealthWorkloads && !clusterSilent(f.cluster) &&
 		(len(works) > 0 || f.renderErr == nil) {
-		set(health(works))
+		set(withCause(health(works), status.Conditions))
 	}
 	return after
 }

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -190,7 +189,7 @@ func (r *Reconciler) observePlacement(ctx context.Context, ref addonv1beta1.Plac
 
 // find adds to found what is known about one config.
 func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, found findings) error {
-	object, ours := confighash.New(config.ConfigGroupResource)
+	object, ours := r.AddOns.Configs.New(config.ConfigGroupResource)
 	if !ours {
 		found[config] = finding{foreign: true}
 		return nil

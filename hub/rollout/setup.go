@@ -46,7 +46,7 @@ func (r *Reconciler) setupAddOn(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.PlacementDecision{}, r.addOnsOfDecision()).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(addOnOfWork),
 			builder.WithPredicates(workProgressed()))
-	for _, config := range watchedConfigs() {
+	for _, config := range r.watchedConfigs() {
 		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.addOnsOfConfig),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
@@ -60,7 +60,7 @@ func (r *Reconciler) setupPlan(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.PlacementDecision{}, soon(r.plansOfDecision)).
 		Watches(&clusterv1beta1.Placement{}, soon(r.plansOfPlacement),
 			builder.WithPredicates(selectionChanged()))
-	for _, config := range watchedConfigs() {
+	for _, config := range r.watchedConfigs() {
 		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.plansOfConfig),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
@@ -68,10 +68,10 @@ func (r *Reconciler) setupPlan(mgr ctrl.Manager) error {
 }
 
 // watchedConfigs are the kinds of config that we read.
-func watchedConfigs() []client.Object {
+func (r *Reconciler) watchedConfigs() []client.Object {
 	var kinds []client.Object
 	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
-		if kind, known := confighash.New(resource); known {
+		if kind, known := r.AddOns.Configs.New(resource); known {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -86,7 +86,7 @@ func configOf(o client.Object) string {
 	}
 	referent := addonv1beta1.ConfigReferent{Namespace: object.GetNamespace(), Name: object.GetName()}
 	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
-		if kind, known := confighash.Kind(resource); known && kind == object.GroupVersionKind() {
+		if kind, known := confighash.Kind(resource); known && kind.GroupKind() == object.GroupVersionKind().GroupKind() {
 			return confighash.Key(resource, referent)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/token"
 )
@@ -41,6 +42,7 @@ func stoppers() []string {
 		token.ConditionInfrastructure, csr.ConditionRotated, token.ConditionRefreshed,
 		addonv1beta1.ManagedClusterAddOnManifestApplied,
 		addonv1beta1.ManagedClusterAddOnHostingManifestApplied,
+		names.ConditionWorkloadsReady,
 		addonv1beta1.ManagedClusterAddOnConditionAvailable,
 	}
 }

@@ -18,6 +18,7 @@ import (
 // agent is an add-on that is made of templates, which may differ from cluster to cluster.
 type agent struct {
 	configs    client.Reader
+	versions   confighash.Versions
 	chooser    addon.Chooser
 	management *addonv1beta1.ClusterManagementAddOn
 	home       string
@@ -75,7 +76,7 @@ func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, erro
 			continue
 		}
 		seen[config.Name] = true
-		u, _ := confighash.New(confighash.Template())
+		u, _ := a.versions.New(confighash.Template())
 		if err := a.configs.Get(ctx, types.NamespacedName{Name: config.Name}, u); err != nil {
 			return nil, fmt.Errorf("reading AddOnTemplate %s: %w", config.Name, err)
 		}
@@ -153,7 +154,7 @@ func (a *agent) current(
 
 // templates reads all templates of the hub. One that cannot be read is nobody's rival: it signs nothing.
 func (a *agent) templates(ctx context.Context) ([]*Template, error) {
-	kind, _ := confighash.Kind(confighash.Template())
+	kind, _ := a.versions.Kind(confighash.Template())
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := a.configs.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -40,7 +40,7 @@ type spec struct {
 	Registration []addonv1alpha1.RegistrationSpec `json:"registration"`
 }
 
-// ReadTemplate reads an AddOnTemplate, which must have been read as v1alpha1. The error is an addon.InvalidError.
+// ReadTemplate reads an AddOnTemplate in any version: all have the same fields. The error is an addon.InvalidError.
 func ReadTemplate(u *unstructured.Unstructured) (*Template, error) {
 	invalid := func(err error) error {
 		return &addon.InvalidError{Message: fmt.Sprintf("AddOnTemplate %s cannot be read: %v", u.GetName(), err)}

@@ -80,7 +80,7 @@ func (a *agent) read(
 	if chosen == nil {
 		return nil, nil //nolint:nilnil // no configuration is not an error
 	}
-	u, _ := confighash.New(resource)
+	u, _ := a.versions.New(resource)
 	what := u.GetKind() + " " + describeReferent(chosen.ConfigReferent)
 	err := a.configs.Get(ctx, types.NamespacedName{Namespace: chosen.Namespace, Name: chosen.Name}, u,
 		&client.GetOptions{UnsafeDisableDeepCopy: new(true)})

@@ -42,7 +42,7 @@ func (r Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, er
 		return nil, false, nil
 	}
 	return &agent{
-		configs: r.Configs, chooser: r.Chooser, management: management, home: cmp.Or(r.Home, names.NamespaceHub),
+		configs: r.Configs, versions: r.AddOns.Configs, chooser: r.Chooser, management: management, home: cmp.Or(r.Home, names.NamespaceHub),
 	}, true, nil
 }
 

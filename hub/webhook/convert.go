@@ -82,15 +82,37 @@ func convertObject(raw []byte, desired string) ([]byte, error) {
 		return rewrite(raw, addonapi.ManagementToBeta)
 	case step{"ClusterManagementAddOn", beta, alpha}:
 		return rewrite(raw, addonapi.ManagementToAlpha)
+	case step{"AddOnTemplate", alpha, beta}, step{"AddOnTemplate", beta, alpha}:
+		return rename(raw, desired)
 	case step{"ManagedClusterAddOn", alpha, alpha}, step{"ManagedClusterAddOn", beta, beta},
-		step{"ClusterManagementAddOn", alpha, alpha}, step{"ClusterManagementAddOn", beta, beta}:
+		step{"ClusterManagementAddOn", alpha, alpha}, step{"ClusterManagementAddOn", beta, beta},
+		step{"AddOnTemplate", alpha, alpha}, step{"AddOnTemplate", beta, beta}:
 		return raw, nil
 	}
-	return nil, fmt.Errorf("no conversion from %s %s to %s is known; known are ManagedClusterAddOn and "+
-		"ClusterManagementAddOn in %s and %s", head.APIVersion, head.Kind, desired, alpha, beta)
+	return nil, fmt.Errorf("no conversion from %s %s to %s is known; known are ManagedClusterAddOn, "+
+		"ClusterManagementAddOn and AddOnTemplate in %s and %s", head.APIVersion, head.Kind, desired, alpha, beta)
 }
 
-// rewrite decodes, converts and encodes. Field names are taken literally, as the API server does, because the two
+// rename returns an object whose fields are the same in both versions: nothing else of it is touched.
+func rename(raw []byte, desired string) ([]byte, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, fmt.Errorf("decoding it: %w", err)
+	}
+	version, err := json.Marshal(desired)
+	if err != nil {
+		return nil, fmt.Errorf("encoding its version: %w", err)
+	}
+	object["apiVersion"] = version
+	out, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	return out, nil
+}
+
+// rewrite decodes, converts and encodes. What it does not know of the spec is carried along, and what it does not know of
+// the status keeps its place; elsewhere it is refused, as it would be lost. Field names are taken literally, as the API server does, because the two
 // versions have fields that differ in the case of a letter only.
 func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 	in := new(A)
@@ -98,20 +120,82 @@ func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decoding it: %w", err)
 	}
-	if len(unknown) > 0 {
-		return nil, fmt.Errorf("it holds what this converter would lose (is the hub manager older than the installed "+
-			"definitions?): %w", errors.Join(unknown...))
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(convert(in))
+	packed, err := unknownFields(raw, in, unknown)
 	if err != nil {
-		return nil, fmt.Errorf("taking the result apart: %w", err)
+		return nil, fmt.Errorf("it holds what this converter would lose (is the hub manager older than the installed "+
+			"definitions?): %w", err)
 	}
-	dropNulls(fields)
+	fields, err := known(convert(in))
+	if err != nil {
+		return nil, err
+	}
+	if err := exchange(fields, packed); err != nil {
+		return nil, err
+	}
 	out, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
 	return out, nil
+}
+
+// known returns the fields of an object of a type that we know.
+func known(object any) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("taking the result apart: %w", err)
+	}
+	dropNulls(fields)
+	return fields, nil
+}
+
+// unknownFields packs the fields that a decoder complained about. The error names what cannot be packed.
+func unknownFields(raw []byte, in any, complaints []error) (map[string][]carried, error) {
+	if len(complaints) == 0 {
+		return nil, nil //nolint:nilnil // nothing to carry is ordinary
+	}
+	paths := make([]string, 0, len(complaints))
+	for _, complaint := range complaints {
+		var field kjson.FieldError
+		if !errors.As(complaint, &field) {
+			return nil, complaint
+		}
+		paths = append(paths, field.FieldPath())
+	}
+	var object map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+		return nil, fmt.Errorf("decoding it: %w", err)
+	}
+	fields, err := known(in)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := pack(object, fields, paths)
+	if err != nil {
+		return nil, errors.Join(complaints...)
+	}
+	version, _ := object["apiVersion"].(string)
+	return parcel{version: packed}, nil
+}
+
+// exchange puts the carried fields of the version of an object back into it, and has it carry what another version
+// brought.
+func exchange(object map[string]any, brought parcel) error {
+	p := takeParcel(object)
+	for version, fields := range brought {
+		for _, field := range fields {
+			// Whoever may write an annotation may write the spec, but not the status, so that is never put there. It stays in
+			// its place; an API server whose other version lacks it drops it.
+			if field.Path[0] == inStatus {
+				place(object, object, field)
+				continue
+			}
+			p[version] = append(p[version], field)
+		}
+	}
+	version, _ := object["apiVersion"].(string)
+	p[version] = unpack(object, p[version])
+	return putParcel(object, p)
 }
 
 // dropNulls removes the nulls that pointers without a value leave: the schema does not know them.

@@ -58,6 +58,11 @@ func TestConvert(t *testing.T) {
 			objects: []string{strings.Replace(addOnBeta, `"spec":{}`, `"spec":{"new":1}`, 1)},
 			want:    []string{strings.Replace(addOnBeta, `"spec":{}`, `"spec":{"new":1}`, 1)},
 		},
+		"a template keeps everything but its version, also what we do not know": {
+			desired: beta,
+			objects: []string{`{"apiVersion":"` + alpha + `","kind":"AddOnTemplate","spec":{"new":9007199254740993,"n":null}}`},
+			want:    []string{`{"apiVersion":"` + beta + `","kind":"AddOnTemplate","spec":{"new":9007199254740993,"n":null}}`},
+		},
 		"no objects are no objects": {desired: alpha},
 	}
 	for name, test := range tests {
@@ -102,7 +107,7 @@ func sections(t *testing.T, raw []byte, into *map[string]map[string]any) {
 }
 
 func TestConvertRefuses(t *testing.T) {
-	unknownField := strings.Replace(addOnAlpha, `"installNamespace":"ns"`, `"later":true`, 1)
+	unknownField := strings.Replace(addOnAlpha, `"desiredConfig":null`, `"later":true`, 1)
 	tests := map[string]struct {
 		review *apiextensionsv1.ConversionReview
 		want   []string
@@ -112,8 +117,8 @@ func TestConvertRefuses(t *testing.T) {
 			want:   []string{"the review carries no request"},
 		},
 		"an unknown kind": {
-			review: review(beta, `{"apiVersion":"`+alpha+`","kind":"AddOnTemplate","metadata":{"name":"t"}}`),
-			want:   []string{"AddOnTemplate t", "no conversion from " + alpha + " AddOnTemplate to " + beta},
+			review: review(beta, `{"apiVersion":"`+alpha+`","kind":"AddOnDeploymentConfig","metadata":{"name":"t"}}`),
+			want:   []string{"AddOnDeploymentConfig t", "no conversion from " + alpha + " AddOnDeploymentConfig to " + beta},
 		},
 		"an unknown desired version": {
 			review: review("addon.open-cluster-management.io/v1", addOnAlpha),
@@ -125,11 +130,11 @@ func TestConvertRefuses(t *testing.T) {
 		},
 		"a field that would be lost": {
 			review: review(beta, addOnAlpha, unknownField),
-			want:   []string{"1 of 2 objects", "object 1", "c1/hello", `unknown field "spec.later"`},
+			want:   []string{"1 of 2 objects", "object 1", "c1/hello", `unknown field "status.configReferences[0].later"`},
 		},
 		"a field in the wrong letter case": {
-			review: review(beta, strings.Replace(managementAlpha, "defaultconfigReferences", "defaultConfigReferences", 1)),
-			want:   []string{`unknown field "status.defaultConfigReferences"`},
+			review: review(beta, strings.Replace(managementAlpha, `"metadata"`, `"Metadata"`, 1)),
+			want:   []string{`unknown field "Metadata"`},
 		},
 		"a value of the wrong type": {
 			review: review(beta, strings.Replace(addOnAlpha, `"ns"`, `3`, 1)),

@@ -1,13 +1,16 @@
 // Package webhook answers the API server, in two matters that a policy cannot judge.
 //
 // It converts ClusterManagementAddOns and ManagedClusterAddOns between v1alpha1, in which they are stored, and v1beta1,
-// for everybody who asks the API server for v1beta1. Spokelet itself does not need it: hub and agent read and write the
-// stored version and convert in process (package internal/addonapi), with the very functions served here.
+// and AddOnTemplates where a hub serves them in both, for everybody who asks the API server for v1beta1. Spokelet itself
+// does not need it: hub and agent read and write the stored version and convert in process (package internal/addonapi),
+// with the very functions served here.
 //
 //	API server --ConversionReview--> Handler --> Convert (pure) --> addonapi
 //
 // A review is answered whole or refused whole, and a refusal names every object that could not be converted and why.
-// An object with a field that we do not know is refused rather than converted without it: it loses nothing.
+// A field that we do not know, of a newer definition, loses nothing and fails nothing: one of the spec waits in an
+// annotation until the object is converted back, and one of the status keeps its place. One in a list of the status, which
+// the conversion sorts anew, is refused.
 //
 // And it checks the manifests of ManifestWorks when their spec is written (contract, work 5.2): that there are some,
 // that each can be decoded and has a kind and a name, that none stands twice, and that all together are not too large.

@@ -32,6 +32,9 @@ type Options struct {
 	CertDir string
 	// Certificate returns the certificate instead, for every connection.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// MinVersion is the least version of TLS, and CipherSuites are those of TLS 1.2; zero means TLS 1.2 and those of Go.
+	MinVersion   uint16
+	CipherSuites []uint16
 }
 
 // NewServer returns the TLS server of the conversion, to be added to a manager. It runs in every replica. Its
@@ -42,7 +45,8 @@ func NewServer(opts Options, log logr.Logger) ctrlwebhook.Server {
 		Port:    opts.Port,
 		CertDir: opts.CertDir,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-			c.MinVersion, c.GetCertificate = tls.VersionTLS12, opts.Certificate
+			c.MinVersion, c.CipherSuites = max(opts.MinVersion, tls.VersionTLS12), opts.CipherSuites
+			c.GetCertificate = opts.Certificate
 		}},
 	})
 	server.Register(Path, Handler(log))

@@ -12,6 +12,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -40,12 +41,30 @@ func Detect(mapper meta.RESTMapper) (Wire, error) {
 	return "", fmt.Errorf("the hub serves %s neither in %s nor in %s: are its CRDs installed?", kind, WireAlpha, WireBeta)
 }
 
+// DetectConfigs asks the API server in which versions it serves the configurations of add-ons. One that does not serve
+// AddOnTemplates is taken for one that will, in the usual version.
+func DetectConfigs(mapper meta.RESTMapper) (confighash.Versions, error) {
+	usual, _ := confighash.Kind(confighash.Template())
+	for _, version := range []string{usual.Version, string(WireBeta)} {
+		_, err := mapper.RESTMapping(usual.GroupKind(), version)
+		switch {
+		case err == nil:
+			return confighash.Versions{Template: version}, nil
+		case !meta.IsNoMatchError(err):
+			return confighash.Versions{}, fmt.Errorf("asking the hub which version of %s it serves: %w", usual.GroupKind(), err)
+		}
+	}
+	return confighash.Versions{}, nil
+}
+
 // Client reads and writes add-ons as v1beta1 over a client that speaks Wire.
 type Client struct {
 	// Client reads (usually from a cache) and writes objects of the wire version.
 	Client client.Client
 	// Wire is the version on the wire; empty means WireAlpha.
 	Wire Wire
+	// Configs says in which versions the hub serves the configurations of add-ons.
+	Configs confighash.Versions
 }
 
 // WatchedAddOn returns an empty ManagedClusterAddOn of the wire version, to be watched.

@@ -37,13 +37,34 @@ func Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, b
 	return schema.GroupVersionKind{}, false
 }
 
-// New returns an empty object of a resource that every hub knows, to be read or watched; false for every other one.
-func New(resource addonv1beta1.ConfigGroupResource) (*unstructured.Unstructured, bool) {
+// Versions says in which version a hub serves what it may serve in several. The fields, and so the hashes, are the same
+// in all of them.
+type Versions struct {
+	// Template is the version of AddOnTemplates; empty means the one that Kind returns.
+	Template string
+}
+
+// Kind returns what the function Kind returns, in the version that the hub serves.
+func (v Versions) Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, bool) {
 	kind, known := Kind(resource)
+	if resource == Template() && v.Template != "" {
+		kind.Version = v.Template
+	}
+	return kind, known
+}
+
+// New returns an empty object of a resource that every hub knows, to be read or watched; false for every other one.
+func (v Versions) New(resource addonv1beta1.ConfigGroupResource) (*unstructured.Unstructured, bool) {
+	kind, known := v.Kind(resource)
 	if !known {
 		return nil, false
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
 	return u, true
+}
+
+// New returns what Versions.New returns for a hub that serves the usual versions.
+func New(resource addonv1beta1.ConfigGroupResource) (*unstructured.Unstructured, bool) {
+	return Versions{}.New(resource)
 }

@@ -53,3 +53,16 @@ func TestNew(t *testing.T) {
 	_, known := confighash.New(addonv1beta1.ConfigGroupResource{Resource: "configmaps"})
 	assert.False(t, known)
 }
+
+func TestAHubMayServeTemplatesInAnotherVersion(t *testing.T) {
+	versions := confighash.Versions{Template: "v1beta1"}
+	u, known := versions.New(confighash.Template())
+	require.True(t, known)
+	assert.Equal(t, "v1beta1", u.GroupVersionKind().Version)
+	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.DeploymentConfig(), {Resource: "configmaps"}} {
+		want, wantKnown := confighash.Kind(resource)
+		got, gotKnown := versions.Kind(resource)
+		assert.Equal(t, wantKnown, gotKnown)
+		assert.Equal(t, want, got, "nothing else changes")
+	}
+}

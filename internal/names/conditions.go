@@ -11,11 +11,18 @@ type ConditionOwner struct {
 	Writer string
 }
 
+// ConditionWorkloadsReady is the condition with which an agent says on a ManagedClusterAddOn why workloads are not
+// ready whose health the hub tells: the hub sees how many pods are ready, and only the agent sees why not. It is there
+// only while there is something to say. It is Spokelet's own addition.
+const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
+
 // ConditionOwners returns the register of conditions, ordered by kind and type. Where the hub and the agent share a
 // condition by the contract (a cluster or add-on whose agent fell silent becomes Unknown by the hub), both stand here.
 func ConditionOwners() []ConditionOwner {
 	return []ConditionOwner{
 		{"AppliedManifestWork", "", "agent.work"},
+		{"CertificateSigningRequest", "registration.spokelet.io/ApprovedByHub", "hub.approval"},
+		{"CertificateSigningRequest", "registration.spokelet.io/SignedByHub", "hub.approval"},
 		{"ClusterManagementAddOn", "Progressing", "hub.rollout"},
 		{"ManagedCluster", "ClusterCertificateRotated", "agent.join"},
 		{"ManagedCluster", "Deleting", "hub.cluster"},
@@ -30,14 +37,15 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "Available", "hub.deploy"},
 		{"ManagedClusterAddOn", "ClusterCertificateRotated", "agent.addon"},
 		{"ManagedClusterAddOn", "Configured", "hub.rollout"},
-		{"ManagedClusterAddOn", "HostingClusterValidity", "hub.deploy"},
 		{"ManagedClusterAddOn", "HookManifestCompleted", "hub.deploy"},
+		{"ManagedClusterAddOn", "HostingClusterValidity", "hub.deploy"},
 		{"ManagedClusterAddOn", "ManifestApplied", "hub.deploy"},
 		{"ManagedClusterAddOn", "Progressing", "hub.rollout"},
 		{"ManagedClusterAddOn", "RegistrationApplied", "hub.deploy"},
 		{"ManagedClusterAddOn", "TokenInfrastructureReady", "hub.token"},
 		{"ManagedClusterAddOn", "TokenRefreshed", "agent.addon"},
 		{"ManagedClusterAddOn", "addon.spokelet.io/Deleting", "hub.deploy"},
+		{"ManagedClusterAddOn", ConditionWorkloadsReady, "agent.addon"},
 		{"ManifestWork", "Applied", "agent.work"},
 		{"ManifestWork", "Available", "agent.work"},
 		{"ManifestWork", "Deleting", "agent.work"},

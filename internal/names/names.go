@@ -28,6 +28,9 @@ const (
 	// AnnotationAddOnConfiguration carries the deprecated v1alpha1 field spec.addOnConfiguration of a
 	// ClusterManagementAddOn in v1beta1, as JSON; it is never stored. It is Spokelet's own addition.
 	AnnotationAddOnConfiguration = "addon.spokelet.io/v1alpha1-addon-configuration"
+	// AnnotationCarried carries fields of one version that the conversion does not know through the other version, as JSON.
+	// It is Spokelet's own addition.
+	AnnotationCarried = "addon.spokelet.io/carried-fields"
 	// AnnotationDeletionOrphan on a manifest of an add-on keeps the object when the add-on goes.
 	AnnotationDeletionOrphan = "addon.open-cluster-management.io/deletion-orphan"
 	// AnnotationPreDelete on a Job or Pod of an add-on makes it a hook that runs before the add-on goes.
@@ -94,7 +97,8 @@ const (
 	// AnnotationAgent on the Secret of an add-on or of a pending key names the agent that made it: its namespace and the
 	// Secret of its own credential there, as "namespace/secret", behind "hosted:" where it runs on another cluster.
 	AnnotationAgent = "spokelet.io/agent"
-	// AnnotationIssuedAt on a credential Secret says when the agent got the certificate in it, RFC 3339.
+	// AnnotationIssuedAt on a credential Secret says when the agent got the certificate in it, by the clock of the hub
+	// as far as the agent knew it, or the token, by its own clock; RFC 3339.
 	AnnotationIssuedAt = "spokelet.io/issued-at"
 )
 

@@ -50,7 +50,13 @@ func setUp(ctx context.Context) (func(), error) {
 	stop := func() {
 		converter.stop()
 		plane.Stop()
+		if second.plane != nil {
+			second.plane.Stop()
+		}
 		removeDir()
+	}
+	if err := setUpSecond(ctx); err != nil {
+		return stop, err
 	}
 	url := fmt.Sprintf("https://127.0.0.1:%d%s", converter.port, webhook.Path)
 	crds, err := manifests.CRDsWithConversion(apiextensionsv1.WebhookClientConfig{

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -54,6 +55,9 @@ type member struct {
 	driver       string
 	tokenSeconds int64
 	leaseGrace   time.Duration
+	// fast is by how much the clock of the agent is ahead, and aware tells whether the agent knows.
+	fast  time.Duration
+	aware bool
 	// annotations are those with which the add-on is created.
 	annotations map[string]string
 	// hubRequests and spokeRequests count what the agent sends, watches aside.
@@ -196,9 +200,27 @@ func (m *member) serve(config *rest.Config) (stop func()) {
 		return (&addon.Reconciler{
 			Hub: hub, Wire: m.wire, Agent: mgr, Spoke: spoke, Namespace: m.namespace, Cluster: m.name, Server: m.server,
 			User: csr.ClusterUser(m.name, "a1"), LeaseGrace: m.leaseGrace, Driver: m.driver, TokenExpirationSeconds: m.tokenSeconds,
+			Clock: fastClock{by: m.fast}, Ahead: m.ahead,
 		}).SetupWithManager(mgr)
 	})
 }
+
+// ahead is what the agent knows of its clock.
+func (m *member) ahead() time.Duration {
+	if m.aware {
+		return m.fast
+	}
+	return 0
+}
+
+// fastClock is ahead of the clock of the machine.
+type fastClock struct {
+	clock.RealClock
+	by time.Duration
+}
+
+func (c fastClock) Now() time.Time                   { return c.RealClock.Now().Add(c.by) }
+func (c fastClock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 
 // requests returns the request objects of this cluster, of one add-on or of the cluster itself.
 func (m *member) requests(addon string) []certificatesv1.CertificateSigningRequest {

@@ -148,6 +148,19 @@ func (k *klusterlet) removed(name string) {
 	k.eventually(func() bool { return k.configMap(name) }, "%s is made anew", name)
 }
 
+// replaceCertificate loses the certificate of the stored credential, and waits until registration has got another one.
+func (k *klusterlet) replaceCertificate() {
+	k.t.Helper()
+	key := client.ObjectKey{Namespace: k.namespace, Name: "hub-kubeconfig-secret"}
+	var secret corev1.Secret
+	require.NoError(k.t, shared.admin.Get(k.t.Context(), key, &secret))
+	require.NoError(k.t, shared.admin.Patch(k.t.Context(), &secret,
+		client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/data/tls.crt"}]`))))
+	k.eventually(func() bool {
+		return shared.admin.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0
+	}, "another certificate is stored")
+}
+
 // holders returns who holds which Lease in the namespace of the agents; nobody where it was released.
 func (k *klusterlet) holders() map[string]string {
 	k.t.Helper()

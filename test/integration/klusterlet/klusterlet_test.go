@@ -2,6 +2,9 @@ package klusterlet_test
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +34,12 @@ func TestRegistrationAndWorkRunApartAsAKlusterletStartsThem(t *testing.T) {
 		"registration-agent-lock": registration.name, "work-agent-lock": works.name,
 	}, k.holders())
 
+	k.replaceCertificate()
+	k.eventually(func() bool { return strings.Contains(works.process.Log(), "a new certificate is in use for the hub") },
+		"works are done with the new certificate")
+	k.work("renewed")
+	k.awaitApplied("renewed")
+
 	works.stop()
 	k.work("two")
 	k.registerAddon("other")
@@ -57,6 +66,22 @@ func TestOneProcessDoesBothAsAKlusterletStartsIt(t *testing.T) {
 	for _, flag := range []string{"--terminate-on-files", "--status-sync-interval", "--workload-source-config"} {
 		assert.Contains(t, p.process.Log(), `msg="a flag has no effect" flag=`+flag)
 	}
+}
+
+// In hosted mode the operator mounts the kubeconfig of the managed cluster when it has made it.
+func TestWorksOfAHostedClusterWaitForItsKubeconfig(t *testing.T) {
+	k := newKlusterlet(t, "hosted", false)
+	k.run(k.registration, k.registrationArgs())
+	k.admit()
+	works := k.run(k.working, append(k.workArgs(), "--spoke-kubeconfig=/spoke/config/kubeconfig",
+		"--terminate-on-files=/spoke/config/kubeconfig"))
+	works.awaitReadiness("config/kubeconfig: no such file or directory")
+	k.work("one")
+	spoke, err := os.ReadFile(filepath.Join(works.dir, "own.kubeconfig"))
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(works.dir, "config"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(works.dir, "config", "kubeconfig"), spoke, 0o600))
+	k.awaitApplied("one")
 }
 
 // A Deployment with one replica gets no leader election, and so no Lease.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,8 +119,13 @@ func (w *world) onHub(ctx context.Context, namespace, name string, object client
 	})
 }
 
-// installAddOns waits for the add-on that a placement selects the cluster for.
+// installAddOns waits for the add-on that a placement selects the cluster for, and installs another whose pod never
+// starts. The agent has looked why long before the scenario is over.
 func (w *world) installAddOns(ctx context.Context) error {
+	podful := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: in(own, "podful")}
+	if err := w.HubClient.Create(ctx, podful); err != nil {
+		return err
+	}
 	for _, secret := range []string{addOn + "-hub-kubeconfig", addOn + "-example.com-hello-client-cert"} {
 		if err := w.onSpoke(ctx, names.NamespaceAgentAddon, secret, &corev1.Secret{}); err != nil {
 			return err
@@ -303,13 +309,19 @@ func (w *world) removeCluster(ctx context.Context) error {
 	return w.goes(ctx, cluster)
 }
 
-// restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written.
+// restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written, and nobody gives
+// it a certificate.
 func (w *world) restartWithoutAdmission(ctx context.Context) error {
 	manager := w.HubManager()
 	manager.Stop(10 * time.Second)
-	manager.Args = append(manager.Args, "--work-admission=false")
+	manager.Args = append(slices.DeleteFunc(slices.Clone(manager.Args), func(arg string) bool {
+		return strings.HasPrefix(arg, "--webhook-cert-dir") || strings.HasPrefix(arg, "--webhook-ca-file")
+	}), "--work-admission=false")
 	manager.Env = []string{plainLists}
 	if err := w.leaveBehind(ctx, manager); err != nil {
+		return err
+	}
+	if err := w.onHub(ctx, names.NamespaceHub, names.SecretWebhook, &corev1.Secret{}); err != nil {
 		return err
 	}
 	return w.withoutWebhooks(ctx, manager)

@@ -257,6 +257,46 @@ func TestCopiesThatAreNotTrusted(t *testing.T) {
 	}
 }
 
+// TestAnOlderCopyIsNotUsed puts the copy of an earlier generation back on the disk, as somebody might who can write
+// there: the agent that starts without the hub leaves its work alone.
+// Weakness: W11
+func TestAnOlderCopyIsNotUsed(t *testing.T) {
+	e := newEnv(t)
+	e.settings.cache = t.TempDir()
+	away := e.outage()
+	first := e.start()
+	w := e.work("w", e.configMap("a", map[string]string{"k": "old"}))
+	e.create(w)
+	e.settled(w)
+	e.copied(1)
+	file := e.copies()[0]
+	old, err := os.ReadFile(file)
+	require.NoError(t, err)
+	e.edit(w, func(w *workv1.ManifestWork) {
+		w.Spec.Workload.Manifests = e.manifests(e.configMap("a", map[string]string{"k": "v"}))
+	})
+	e.settled(w)
+	e.eventually("the new generation is copied", func() bool {
+		now, err := os.ReadFile(file)
+		return err == nil && string(now) != string(old)
+	})
+	n, _ := e.quiet(first)
+	e.edit(w, func(w *workv1.ManifestWork) { w.Labels = map[string]string{"touched": "1"} })
+	e.eventually("a pass", func() bool { return e.applied().Labels["touched"] == "1" })
+	e.quiet(first)
+	assert.Len(t, writes(first.spoke.since(n)), 1, "the generation is written down once, not with each pass")
+	first.stop()
+
+	require.NoError(t, os.WriteFile(file, old, 0o600))
+	away.Store(true)
+	second := e.start()
+	e.quiet(second)
+	assert.Empty(t, writes(second.spoke.since(0)), "nothing is written on the word of an old copy")
+	e.mapSays("a", "v")
+	away.Store(false)
+	e.settled(w)
+}
+
 // TestWhatBecameCompleteWithoutTheHub lets a manifest become complete, and its object be cleared away, while the hub is
 // away and the agent is restarted twice. It is not made again.
 // Weakness: W11

@@ -1,0 +1,117 @@
+package csr
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestAWrongClockDoesNotShortenAPause(t *testing.T) {
+	tests := map[string]struct {
+		// ahead is by how much the clock of the agent is ahead of that of the hub, without knowing; since is how long ago the
+		// key was made.
+		ahead, since time.Duration
+		given        func(i *issuing)
+		step         Step
+		wake         time.Duration // after now
+	}{
+		"an hour ahead, a denied request is answered after the pause": {
+			ahead: time.Hour, given: func(i *issuing) { i.conditioned(certificatesv1.CertificateDenied, noon) },
+			step: StepWait, wake: time.Minute,
+		},
+		"and the pause goes by": {
+			ahead: time.Hour, since: time.Minute,
+			given: func(i *issuing) { i.conditioned(certificatesv1.CertificateDenied, noon) }, step: StepStart,
+		},
+		"an hour behind, the pause is not an hour longer": {
+			ahead: -time.Hour, given: func(i *issuing) { i.conditioned(certificatesv1.CertificateDenied, noon) },
+			step: StepWait, wake: time.Minute,
+		},
+		"ahead by more than the lifetime, the certificate that just came leads to no request at once": {
+			ahead: 25 * time.Hour, given: func(i *issuing) { i.issued(nil) }, step: StepWait, wake: time.Minute,
+		},
+		"of a key that was made later than now nothing is known": {
+			ahead: 25 * time.Hour, since: -time.Hour,
+			given: func(i *issuing) { i.conditioned(certificatesv1.CertificateDenied, noon) }, step: StepStart,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			i := newIssuing(t)
+			i.standing.Now = noon.Add(tc.ahead)
+			i.standing.Pending.MadeAt = i.standing.Now.Add(-tc.since)
+			tc.given(i)
+			got := Decide(i.standing)
+			assert.Equal(t, tc.step, got.Step)
+			if tc.step == StepWait {
+				assert.Equal(t, i.standing.Now.Add(tc.wake), got.Wake)
+			}
+		})
+	}
+}
+
+func TestRequestsThatVanishOneAfterTheOtherAreReplacedWithPauses(t *testing.T) {
+	tests := map[string]struct {
+		attempt int
+		since   time.Duration
+		step    Step
+		next    int
+	}{
+		"the first is replaced at once":               {attempt: 0, step: StepStart, next: 1},
+		"the second after a minute":                   {attempt: 1, step: StepWait},
+		"which goes by":                               {attempt: 1, since: time.Minute, step: StepStart, next: 2},
+		"later ones after longer pauses":              {attempt: 4, since: 7 * time.Minute, step: StepWait},
+		"one that was cleaned up is replaced at once": {attempt: 9, since: 24 * time.Hour, step: StepStart, next: 9},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			i := newIssuing(t)
+			i.standing.Request = nil
+			i.standing.Pending.Attempt, i.standing.Pending.MadeAt = tc.attempt, noon.Add(-tc.since)
+			got := Decide(i.standing)
+			assert.Equal(t, tc.step, got.Step)
+			assert.Equal(t, metav1.ConditionFalse, got.Condition.Status)
+			if tc.step == StepStart {
+				assert.Equal(t, tc.next, got.Pending.Attempt)
+			}
+		})
+	}
+}
+
+// TestNoClockMakesAnAgentAskWithoutEnd lets an agent whose clock is wrong, and which does not know, get a certificate.
+func TestNoClockMakesAnAgentAskWithoutEnd(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{
+		"a day ahead": 25 * time.Hour, "a year ahead": 365 * 24 * time.Hour, "a day behind": -25 * time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ahead = ahead
+			for range 3600 {
+				w.refresh()
+				_, err := w.pass()
+				require.NoError(t, err)
+				require.Less(t, len(w.created), 50, "after %s", w.now.Sub(noon))
+				w.approve()
+				w.now = w.now.Add(time.Second)
+			}
+			assert.LessOrEqual(t, len(w.created), 7, "pauses of 1, 2, 4, 8, 16 and 32 minutes")
+		})
+	}
+}
+
+func TestTellClock(t *testing.T) {
+	good := &metav1.Condition{Status: metav1.ConditionTrue, Message: "good"}
+	for ahead, want := range map[time.Duration]string{
+		0: "good", 59 * time.Second: "good", -59 * time.Second: "good",
+		90 * time.Second:              "good; the clock of the agent is about 2m0s ahead of the clock of the hub: set it right",
+		-25*time.Hour - 3*time.Minute: "good; the clock of the agent is about 25h0m0s behind the clock of the hub: set it right",
+	} {
+		assert.Equal(t, want, TellClock(good, ahead).Message)
+	}
+	assert.Equal(t, "good", good.Message)
+	assert.Nil(t, TellClock(nil, time.Hour))
+}

@@ -1,0 +1,146 @@
+package hub
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/spokelet/spokelet/internal/command"
+)
+
+// foreignFlags are flags of the programs of OCM's hub, as far as they differ from ours.
+type foreignFlags struct {
+	// approvalUsers is the former name of --auto-approved-csr-users.
+	approvalUsers []string
+	// drivers are the ways in which clusters may get their credentials, workDriver the one by which works travel.
+	drivers    []string
+	workDriver string
+	// resources are what is removed with a cluster, each as group/version/resource.
+	resources []string
+	// autoApproval and workTTL are feature gates.
+	autoApproval bool
+	workTTL      bool
+	noElection   bool
+	// notes are what has no effect.
+	notes command.Foreign
+}
+
+// drivers are the registration drivers of OCM, with whether we have them.
+func drivers() map[string]bool {
+	return map[string]bool{"csr": true, "token": true, "awsirsa": false, "grpc": false}
+}
+
+// addForeignFlags binds the flags of OCM's hub, so that its command lines work here.
+func (c *Config) addForeignFlags(f *pflag.FlagSet) {
+	o := &c.foreign
+	o.autoApproval, o.workTTL = true, c.WorkTTL
+	f.StringSliceVar(&o.approvalUsers, "cluster-auto-approval-users", nil,
+		"former name of --auto-approved-csr-users, for where that names nobody")
+	f.StringSliceVar(&o.drivers, "enabled-registration-drivers", nil,
+		"how clusters and add-ons may get credentials: csr, token; both are always there")
+	f.StringSliceVar(&o.resources, "gc-resource-list", nil,
+		"what is removed with a cluster, as group/version/resource; always managedclusteraddons, then manifestworks")
+	f.StringVar(&o.workDriver, "work-driver", "kube", "how ManifestWorks travel; only kube is there")
+	f.BoolVar(&o.noElection, "disable-leader-election", false, "the same as --leader-elect=false")
+	f.DurationVar(&c.LeaseDuration, "leader-election-lease-duration", c.LeaseDuration,
+		"how long a leader that is silent stays the leader")
+	f.DurationVar(&c.RenewDeadline, "leader-election-renew-deadline", c.RenewDeadline,
+		"how long a leader tries to renew its lease before it ends")
+	f.DurationVar(&c.RetryPeriod, "leader-election-retry-period", c.RetryPeriod,
+		"how long to wait between two tries to become or to stay the leader")
+	f.Var(&command.Gates{Notes: &o.notes, Known: map[string]command.Gate{
+		"ManagedClusterAutoApproval":   {Value: &o.autoApproval},
+		"CleanUpCompletedManifestWork": {Value: &o.workTTL},
+		"AddonManagement":              {On: true},
+		"DefaultClusterSet":            {On: true},
+		"ResourceCleanup":              {On: true},
+		"NilExecutorValidating":        {On: true},
+		"CloudEventsDrivers":           {},
+		"ClusterImporter":              {},
+		"ClusterProfile":               {},
+		"ManifestWorkReplicaSet":       {},
+		"SIGPlacementDecision":         {},
+		"V1beta1CSRAPICompatibility":   {},
+	}}, "feature-gates", "feature gates of OCM as name=true or name=false, separated by commas; "+
+		"ManagedClusterAutoApproval=false switches off --auto-approved-csr-users, "+
+		"CleanUpCompletedManifestWork=false is --work-ttl=false; of the others it is told whether they have an effect")
+	n := &o.notes
+	n.Accept(f, "flags say it all, no file is read", "config")
+	n.Accept(f, "see --health-probe-bind-address and --metrics-bind-address", "listen")
+	n.Accept(f, "the log has one verbosity, see -v", "vmodule")
+	n.Accept(f, "every line of the log is written at once", "log-flush-frequency")
+	n.AcceptBool(f, "the log goes to standard error", "logtostderr", "alsologtostderr")
+	n.Accept(f, "the lease is in --namespace", "leader-election-namespace")
+	n.Accept(f, "a file that changes is read again, the process goes on", "terminate-on-files")
+	n.Accept(f, "no labels but those of the APIs are put on what belongs to a cluster", "labels")
+	n.Accept(f, "it is for other drivers than csr and token", "auto-approved-arn-patterns", "auto-approved-grpc-users",
+		"hub-cluster-arn", "aws-resource-tags", "grpc-ca-file", "grpc-key-file", "grpc-signing-duration")
+	n.Accept(f, "it is for another driver than kube", "work-driver-config", "cloudevents-client-id", "source-id")
+}
+
+// adopt puts what the foreign flags say into the fields that mean the same.
+func (c *Config) adopt() {
+	o := &c.foreign
+	if len(c.AutoApprovedCSRUsers) == 0 {
+		c.AutoApprovedCSRUsers = o.approvalUsers
+	}
+	if !o.autoApproval && len(c.AutoApprovedCSRUsers) > 0 {
+		c.AutoApprovedCSRUsers = nil
+		o.notes.Note("--auto-approved-csr-users has no effect: feature gate ManagedClusterAutoApproval is off")
+	}
+	c.WorkTTL = c.WorkTTL && o.workTTL
+	c.LeaderElect = c.LeaderElect && !o.noElection
+	for _, resource := range o.resources {
+		if !removed(resource) {
+			o.notes.Note("--gc-resource-list: %s are not removed with a cluster; only managedclusteraddons and manifestworks "+
+				"are: delete them yourself, or give them an owner that goes", resource)
+		}
+	}
+}
+
+// removed reports whether a resource, as group/version/resource, is one that we remove with its cluster.
+func removed(resource string) bool {
+	parts := strings.Split(resource, "/")
+	return slices.Contains([]string{
+		"addon.open-cluster-management.io/managedclusteraddons", "work.open-cluster-management.io/manifestworks",
+	}, parts[0]+"/"+parts[len(parts)-1])
+}
+
+// validateForeign complains about what the foreign flags ask for and cannot be had.
+func (c *Config) validateForeign(complain func(flag, format string, args ...any)) {
+	for _, driver := range c.foreign.drivers {
+		if here, known := drivers()[driver]; !here {
+			reason := map[bool]string{true: "is not supported", false: "is unknown"}[known]
+			complain("enabled-registration-drivers", "%s %s; csr and token are there", strconv.Quote(driver), reason)
+		}
+	}
+	if driver := c.foreign.workDriver; driver != "" && driver != "kube" {
+		complain("work-driver", "%q is not supported: works travel through the API server, which is kube", driver)
+	}
+	for _, resource := range c.foreign.resources {
+		if parts := strings.Split(resource, "/"); len(parts) != 3 || slices.Contains(parts, "") {
+			complain("gc-resource-list", "%q is not of the form group/version/resource", resource)
+		}
+	}
+	if err := validElection(c); err != nil {
+		complain("leader-election-lease-duration", "%s", err)
+	}
+}
+
+// validElection returns why nobody could stay the leader.
+func validElection(c *Config) error {
+	const jitter = 1.2 // of the library
+	switch {
+	case c.RetryPeriod <= 0:
+		return fmt.Errorf("--leader-election-retry-period %s must be above 0", c.RetryPeriod)
+	case float64(c.RenewDeadline) <= jitter*float64(c.RetryPeriod):
+		return fmt.Errorf("--leader-election-renew-deadline %s must be above 1.2 times --leader-election-retry-period %s",
+			c.RenewDeadline, c.RetryPeriod)
+	case c.LeaseDuration <= c.RenewDeadline:
+		return fmt.Errorf("%s must be above --leader-election-renew-deadline %s", c.LeaseDuration, c.RenewDeadline)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package webhook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// carried is a field of one version that this converter does not know. It waits in an annotation until the object is
+// converted to that version again.
+type carried struct {
+	// Path leads to the field. An element of a list stands as # and the hash of what is known of it, because the other
+	// version may move it.
+	Path []string `json:"path"`
+	// Value is the field.
+	Value json.RawMessage `json:"value"`
+}
+
+// parcel is what the annotation holds, by the version that the fields belong to.
+type parcel map[string][]carried
+
+// steps takes the path of a field apart, as the decoder writes it: spec.configs[0].later.
+var steps = regexp.MustCompile(`^(?:[^.\[\]]+(?:\[\d+\])*)(?:\.[^.\[\]]+(?:\[\d+\])*)*$`)
+
+// pathOf returns the steps of a path.
+func pathOf(path string) ([]string, bool) {
+	if !steps.MatchString(path) {
+		return nil, false
+	}
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }), true
+}
+
+// inSpec and inStatus are the parts of an object whose fields need not be known.
+const inSpec, inStatus = "spec", "status"
+
+// pack returns what the fields of an object that are not known hold. Known is the same object without them. Fields of the
+// status are returned only where no list is on their way.
+func pack(raw, known map[string]any, fields []string) ([]carried, error) {
+	var all []carried
+	for _, field := range fields {
+		path, ok := pathOf(field)
+		if !ok || len(path) < 2 || (path[0] != inSpec && path[0] != inStatus) {
+			return nil, fmt.Errorf("%q cannot be carried", field)
+		}
+		if path[0] == inStatus && strings.Contains(field, "[") {
+			return nil, fmt.Errorf("%q is in a list of the status", field)
+		}
+		one := carried{}
+		var at, knownAt any = raw, known
+		for _, step := range path {
+			next, ok := child(at, step)
+			if !ok {
+				return nil, fmt.Errorf("%q is not found", field)
+			}
+			knownNext, _ := child(knownAt, step)
+			if _, isList := at.([]any); isList {
+				step = "#" + hash(knownNext)
+			}
+			one.Path, at, knownAt = append(one.Path, step), next, knownNext
+		}
+		value, err := json.Marshal(at)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", field, err)
+		}
+		one.Value = value
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// child returns the field of an object or the element of a list.
+func child(of any, step string) (any, bool) {
+	switch typed := of.(type) {
+	case map[string]any:
+		value, ok := typed[step]
+		return value, ok
+	case []any:
+		i, err := strconv.Atoi(step)
+		if err != nil || i >= len(typed) {
+			return nil, false
+		}
+		return typed[i], true
+	}
+	return nil, false
+}
+
+// unpack puts fields back into an object, and returns those whose place is gone.
+func unpack(object map[string]any, fields []carried) []carried {
+	before := (&unstructured.Unstructured{Object: object}).DeepCopy().Object
+	return slices.DeleteFunc(slices.Clone(fields), func(one carried) bool { return putBack(object, before, one) })
+}
+
+// putBack puts one field back, and reports whether its place is there. Before is the object without any field put back,
+// as the hashes saw it.
+func putBack(object, before map[string]any, one carried) bool {
+	if len(one.Path) < 2 || one.Path[0] != inSpec {
+		return false
+	}
+	return place(object, before, one)
+}
+
+// place puts one field to its place, and reports whether that is there.
+func place(object, before map[string]any, one carried) bool {
+	var value any
+	var at, was any = object, before
+	if kjson.UnmarshalCaseSensitivePreserveInts(one.Value, &value) != nil {
+		return false
+	}
+	for i, step := range one.Path {
+		switch typed := at.(type) {
+		case map[string]any:
+			if i == len(one.Path)-1 {
+				if _, there := typed[step]; !there {
+					typed[step] = value
+				}
+				return true
+			}
+			if _, there := typed[step]; !there && !strings.HasPrefix(one.Path[i+1], "#") {
+				typed[step] = map[string]any{}
+			}
+			at = typed[step]
+			was, _ = child(was, step)
+		case []any:
+			elements, _ := was.([]any)
+			found := slices.IndexFunc(elements, func(element any) bool { return step == "#"+hash(element) })
+			if found < 0 || found >= len(typed) {
+				return false
+			}
+			at, was = typed[found], elements[found]
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// hash identifies what is known of an element of a list.
+func hash(element any) string {
+	raw, err := json.Marshal(element)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
+// takeParcel takes what is carried out of the annotations of an object. What cannot be read stays where it is.
+func takeParcel(object map[string]any) parcel {
+	annotations, _, err := unstructured.NestedMap(object, "metadata", "annotations")
+	if err != nil {
+		return parcel{}
+	}
+	text, _ := annotations[names.AnnotationCarried].(string)
+	p := parcel{}
+	if text == "" || json.Unmarshal([]byte(text), &p) != nil {
+		return parcel{}
+	}
+	unstructured.RemoveNestedField(object, "metadata", "annotations", names.AnnotationCarried)
+	if len(annotations) == 1 {
+		unstructured.RemoveNestedField(object, "metadata", "annotations")
+	}
+	return p
+}
+
+// putParcel writes what is carried into the annotations of an object.
+func putParcel(object map[string]any, p parcel) error {
+	for version, fields := range p {
+		if len(fields) == 0 {
+			delete(p, version)
+		}
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encoding what is carried: %w", err)
+	}
+	if err := unstructured.SetNestedField(object, string(text), "metadata", "annotations", names.AnnotationCarried); err != nil {
+		return fmt.Errorf("writing the annotation %s: %w", names.AnnotationCarried, err)
+	}
+	return nil
+}

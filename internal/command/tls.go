@@ -1,0 +1,41 @@
+package command
+
+import (
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// TLS is what is served over TLS at most and at least, by the names that Kubernetes uses.
+type TLS struct {
+	// MinVersion is VersionTLS12 or VersionTLS13; empty means VersionTLS12.
+	MinVersion string
+	// CipherSuites are those of TLS 1.2; empty means those of Go. Those of TLS 1.3 cannot be chosen.
+	CipherSuites []string
+}
+
+// Apply sets the version and the cipher suites of a server.
+func (t TLS) Apply(c *tls.Config) error {
+	versions := map[string]uint16{"": tls.VersionTLS12, "VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13}
+	version, known := versions[t.MinVersion]
+	if !known {
+		return fmt.Errorf("%q is no version that is served, these are VersionTLS12 and VersionTLS13", t.MinVersion)
+	}
+	suites := map[string]uint16{}
+	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		suites[suite.Name] = suite.ID
+	}
+	var ids []uint16
+	for _, name := range t.CipherSuites {
+		id, known := suites[strings.TrimSpace(name)]
+		if !known {
+			return fmt.Errorf("%q is no cipher suite that is served, these are %s", name,
+				strings.Join(slices.Sorted(maps.Keys(suites)), ", "))
+		}
+		ids = append(ids, id)
+	}
+	c.MinVersion, c.CipherSuites = version, ids
+	return nil
+}
