@@ -78,6 +78,7 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 			return u.removeAll(ctx, ofKind(shipped, "Service", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role",
 				"ServiceAccount"))
 		},
+		u.removeCertificate,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -183,6 +184,15 @@ func (u *uninstaller) removeWebhooks(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// removeCertificate deletes the Secret with the certificate that the hub manager made for its webhook.
+func (u *uninstaller) removeCertificate(ctx context.Context) error {
+	secret := &unstructured.Unstructured{}
+	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
+	secret.SetNamespace(u.config.Namespace)
+	secret.SetName(u.config.WebhookSecret)
+	return u.remove(ctx, secret, "Secret")
 }
 
 // stopConversion has the API server no longer serve the versions of add-ons that our webhook converted. With nobody to
