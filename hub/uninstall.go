@@ -255,8 +255,8 @@ func (u *uninstaller) converts(conversion *apiextensionsv1.CustomResourceConvers
 		at.Service.Namespace+"/"+at.Service.Name == u.config.WebhookService
 }
 
-// forgetPages removes from PlacementDecisions the annotation by which our writer says that it never moves a cluster
-// between pages: another one may do so.
+// forgetPages takes back from PlacementDecisions the word of our writer that it never moves a cluster between pages:
+// another one may do so. That they were ours stays visible (docs/adr/0029-set-bindings.md).
 func (u *uninstaller) forgetPages(ctx context.Context) error {
 	pages := &metav1.PartialObjectMetadataList{}
 	pages.SetGroupVersionKind(schema.GroupVersionKind{
@@ -271,10 +271,10 @@ func (u *uninstaller) forgetPages(ctx context.Context) error {
 	}
 	for i := range pages.Items {
 		page := &pages.Items[i]
-		if _, sticky := page.Annotations[names.AnnotationStickyPages]; !sticky {
+		if page.Annotations[names.AnnotationStickyPages] != "true" {
 			continue
 		}
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, names.AnnotationStickyPages)
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"false"}}}`, names.AnnotationStickyPages)
 		err := u.client.Patch(ctx, page, client.RawPatch("application/merge-patch+json", patch))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("changing PlacementDecision %s/%s: %w", page.Namespace, page.Name, err)
