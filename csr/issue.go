@@ -229,7 +229,7 @@ func (s Standing) afterPause(why string, retryAt time.Time, attempt int) Plan {
 		return s.start(why, attempt)
 	}
 	told := fmt.Sprintf("%s; a new csr is made at %s", why, retryAt.UTC().Format(time.RFC3339))
-	if has(s.Request, certificatesv1.CertificateDenied) {
+	if s.Request != nil && has(s.Request, certificatesv1.CertificateDenied) {
 		told += ": if the denial was a mistake, run kubectl certificate approve on that one"
 	}
 	return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, told)}

@@ -38,6 +38,11 @@
 // force. A complete work freezes as a whole; a new generation of it still reaches the manifests that are not complete
 // themselves. What thaws, because a rule went or its answer turned, is applied at once.
 //
+// What the API server refuses is not asked again with every pass. The record of the object keeps the refusal and its
+// beginning; a change of the manifest or of the object ends it, and what changes without a word, such as a right, is
+// found by attempts that become ever rarer. All messages of a status share one budget, so that the hub always takes it
+// (status_budget.go).
+//
 // What must survive lives in the cluster: the list in AppliedManifestWork.status.appliedResources, and before it the
 // annotation AnnotationIntent, name every object before it is made. What is not known is never deleted: a manifest
 // that cannot be read keeps every tracked object that it may mean, and an object whose deletion failed stays listed.
@@ -60,7 +65,8 @@
 // An agent that starts while the hub is away knows its works by copies on disk (offline*.go). Until the hub has listed
 // its works, a pass keeps what the AppliedManifestWork lists as the copy says, and does nothing else: a copy may be
 // old, so nothing new is made, deleted or evicted by it, and the hub is not spoken to. The copies are sealed, with a
-// key of the spoke that is good for one directory only, and each is removed before what it says is out of date.
+// key of the spoke that is good for one directory only, and each is removed before what it says is out of date. The
+// AppliedManifestWork has the generation that was applied, so that an older copy is of no use to whoever puts it back.
 //
 // Events on the hub regard the ManifestWork and tell what changed: ApplyFailed, ApplyRecovered, DriftRepaired,
 // DeletionBlocked, EvictionStarted, EvictionStopped, Evicted. What happens again is counted up in the same Event, and

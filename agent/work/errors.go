@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,10 +54,11 @@ func (e postponedError) Error() string {
 }
 
 // isRefusal reports whether the API server understood a request and refused it: for want of a right, by a quota or by
-// admission, or because the object is invalid. The same request is refused again until somebody changes something.
+// admission, or because the object is invalid. The same request is refused again until somebody changes something. A
+// namespace that is being deleted goes by itself.
 func isRefusal(err error) bool {
 	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
+	if !errors.As(err, &answer) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return false
 	}
 	switch answer.Status().Code {
@@ -102,8 +104,8 @@ func unlistedCondition(err error) (applied *metav1.Condition, lasting bool) {
 		applied.Message = failedText + ": " + wrong.message
 		return applied, true
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "):
-		applied.Message = failedText + listing + err.Error() + "; grant the agent get, list, watch, create, update, patch and " +
-			"delete of appliedmanifestworks on the managed cluster"
+		applied.Message = failedText + listing + err.Error() + "; grant the agent get, list, watch, create, update, patch " +
+			"and delete of appliedmanifestworks on the managed cluster"
 	case kindGone(err), meta.IsNoMatchError(err):
 		applied.Message = failedText + listing + err.Error() + "; install the CustomResourceDefinition of " +
 			"AppliedManifestWorks on the managed cluster"

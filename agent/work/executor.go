@@ -228,6 +228,12 @@ func (t *task) refuse(err error, lasting bool) {
 	t.mark(func(w *wish) { w.denied = true })
 }
 
+// postpone keeps the task from being applied, because it is not known whether it may be. Its object may be read.
+func (t *task) postpone(err error) {
+	t.denied = &denial{err: err, lasting: isRefusal(err)}
+	t.mark(func(w *wish) { w.denied = true })
+}
+
 // mark gives the manifest of the task another wish than it has when nothing keeps it from being applied.
 func (t *task) mark(how func(*wish)) {
 	marked := *t.manifest

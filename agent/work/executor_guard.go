@@ -157,7 +157,7 @@ func (g *guard) dare(ctx context.Context, q *inquiry, t *task) {
 	}
 	posing, err := g.access.as(q.who)
 	if err != nil {
-		t.refuse(err, false)
+		t.postpone(err)
 		return
 	}
 	t.trial = &trial{spoke: posing, refuse: func() error {
@@ -169,14 +169,14 @@ func (g *guard) dare(ctx context.Context, q *inquiry, t *task) {
 	if role, binds := t.binds(); binds {
 		g.grants.bind(q.holder, role)
 	}
-	dares, err := dares(ctx, posing, t)
+	why, err := dares(ctx, posing, q.who, t)
 	switch {
 	case err != nil:
-		t.refuse(err, false)
-	case dares:
+		t.postpone(err)
+	case why == "":
 		g.settle(t, g.grants.note(q.holder, q.epoch, t.question(), clearance{at: t.now, dared: true}))
 	default:
-		_ = g.deny(q, t, fmt.Sprintf("%s may not hand out rights that it does not have", q.who))
+		_ = g.deny(q, t, why)
 	}
 }
 

@@ -10,6 +10,14 @@ import (
 // roleKey names a role; a ClusterRole has no namespace.
 type roleKey struct{ namespace, name string }
 
+// String names the role for a person.
+func (r roleKey) String() string {
+	if r.namespace == "" {
+		return "ClusterRole " + r.name
+	}
+	return "Role " + r.namespace + "/" + r.name
+}
+
 // bindingKey names a binding; a ClusterRoleBinding has no namespace.
 type bindingKey struct{ namespace, name string }
 

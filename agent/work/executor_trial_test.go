@@ -229,3 +229,62 @@ func TestARefusedWriteIsTheLast(t *testing.T) {
 		})
 	}
 }
+
+func TestWhichAnswersToTheTrialAreRefusals(t *testing.T) {
+	rbac := func(resource string) schema.GroupResource {
+		return schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: resource}
+	}
+	for name, c := range map[string]struct {
+		err  error
+		why  string
+		fail bool
+	}{
+		"accepted":          {nil, "", false},
+		"the object exists": {apierrors.NewAlreadyExists(rbac("clusterrolebindings"), "x"), "", false},
+		"forbidden":         {apierrors.NewForbidden(rbac("clusterrolebindings"), "x", nil), "rights that it does not have", false},
+		"its role is missing": {
+			apierrors.NewNotFound(rbac("clusterrolebindings"), "view"),
+			"system:serviceaccount:n:e may not bind ClusterRole view, which does not exist", false,
+		},
+		"its kind is not served": {
+			apierrors.NewGenericServerResponse(404, "create", rbac("clusterrolebindings"), "", "no", 0, true), "", true,
+		},
+		"its namespace is":        {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), "", true},
+		"the server does not say": {apierrors.NewServiceUnavailable("later"), "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			posing := newSpeaker(nil, metav1.DryRunAll)
+			posing.err = c.err
+			who := executor{namespace: "n", name: "e"}
+			why, err := dares(t.Context(), posing.spoke, who, bindingTask(t, workv1.UpdateStrategy{}, posing.spoke))
+			assert.Equal(t, c.fail, err != nil)
+			assert.Contains(t, why, c.why)
+			assert.Equal(t, c.why == "", why == "")
+		})
+	}
+}
+
+// What the executor may read is reported also while it is not known what it may hand out.
+func TestATrialWithoutAnswerKeepsNobodyFromReading(t *testing.T) {
+	for name, c := range map[string]struct {
+		err     error
+		lasting bool
+	}{
+		"no answer": {apierrors.NewServiceUnavailable("later"), false},
+		"invalid":   {apierrors.NewInvalid(schema.GroupKind{}, "x", nil), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := newSpeaker(object(t, bindingLive))
+			one := bindingTask(t, workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeUpdate}, live.spoke)
+			open := one.wish
+			one.postpone(c.err)
+			r := &Reconciler{applier: applier{spoke: live.spoke, paths: &paths{}}, ledger: newWoken().ledger}
+			res := r.applyOne(t.Context(), holder{name: "w"}, one)
+			assert.Equal(t, presencePresent, res.presence)
+			assert.Equal(t, c.err, res.err)
+			assert.Equal(t, c.lasting, res.lasting)
+			assert.Empty(t, live.written(t, nil))
+			assert.NotEqual(t, open, one.wish, "so that it is applied once it is allowed")
+		})
+	}
+}

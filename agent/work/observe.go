@@ -106,8 +106,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	return f, nil
 }
 
-// abandoned returns the AppliedManifestWork that was made for a work which vanished before it could hold it, if any. Its
-// objects go at once, so the hub has to confirm that the work does not exist.
+// abandoned returns the AppliedManifestWork that was made for a work which vanished before it could hold it, if any.
+// Its objects go at once, so the hub has to confirm that the work does not exist.
 func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedManifestWork, error) {
 	fresh := r.memory.of(f.holder).fresh
 	if fresh == "" {

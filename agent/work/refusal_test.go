@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +25,8 @@ func TestWhichErrorsLast(t *testing.T) {
 	maps := schema.GroupResource{Resource: "configmaps"}
 	forbidden := apierrors.NewForbidden(maps, "a", errors.New("exceeded quota"))
 	down := errors.New("connection refused")
+	going := apierrors.NewForbidden(maps, "a", errors.New("its namespace is being terminated"))
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, c := range map[string]struct {
 		err  error
 		want bool
@@ -36,6 +40,7 @@ func TestWhichErrorsLast(t *testing.T) {
 		"an options error":                    {&failure{message: "x"}, true},
 		"one that is wrapped":                 {fmt.Errorf("creating: %w", forbidden), true},
 		"a namespace that is missing":         {apierrors.NewNotFound(maps, "a"), false},
+		"a namespace that is going":           {going, false},
 		"a conflict":                          {apierrors.NewConflict(maps, "a", down), false},
 		"a server that is busy":               {apierrors.NewTooManyRequests("later", 1), false},
 		"a server that fails":                 {apierrors.NewInternalError(down), false},

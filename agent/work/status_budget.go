@@ -140,7 +140,8 @@ func firstWith(list []workv1.ManifestCondition, name string, status metav1.Condi
 		if status == metav1.ConditionFalse && applied != nil && applied.Status == metav1.ConditionFalse {
 			why = applied.Message // that says also why the object does not exist
 		}
-		return fmt.Sprintf("manifest %d%s: %s", list[i].ResourceMeta.Ordinal, inWords(list[i].ResourceMeta), cut(why, maxCause))
+		what := list[i].ResourceMeta
+		return fmt.Sprintf("manifest %d%s: %s", what.Ordinal, inWords(what), cut(why, maxCause))
 	}
 	return ""
 }

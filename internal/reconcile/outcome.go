@@ -123,7 +123,8 @@ type Queue interface {
 }
 
 // SettleIn is Settle for a pass whose wake instant counts also when the pass failed. A failed pass is repeated by the
-// back-off of its queue, which takes no instant, so the instant goes into the queue besides; the earlier of both counts.
+// back-off of its queue, which takes no instant, so the instant goes into the queue besides. The earlier of both
+// counts.
 func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctrl.Result, error) {
 	if o.class == ClassRetry && !o.wake.IsZero() {
 		queue.AddAfter(request, delay(o.wake, now))
@@ -131,8 +132,8 @@ func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctr
 	return o.Settle(now)
 }
 
-// Settle maps the outcome to what controller-runtime wants, now being the instant of the pass. The instant of an outcome
-// that is to be retried is dropped, see SettleIn.
+// Settle maps the outcome to what controller-runtime wants, now being the instant of the pass. The instant of an
+// outcome that is to be retried is dropped, see SettleIn.
 func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	switch o.class {
 	case ClassRetry:

@@ -213,6 +213,34 @@ func TestABindingIsAskedAboutAgainWhenItsRoleChanges(t *testing.T) {
 	assert.True(t, e.get(&rbacv1.RoleBinding{}, e.cluster, "handed"), "what was applied stays")
 }
 
+// A binding of a role that does not exist is refused to an executor without bind, in other words of the API server. The
+// object is reported as it is all the same, and the binding is applied when there is the role.
+func TestABindingOfAMissingRoleIsRefusedAndRead(t *testing.T) {
+	e := newEnv(t)
+	e.start()
+	e.role("rbac", rbacRule())
+	e.bind("rbac", e.account())
+	binding := func(name string) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "absent"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: e.cluster, Name: "somebody"}},
+		}
+	}
+	e.create(binding("existing"))
+	w := e.executed("w", binding("existing"), binding("fresh"))
+	e.create(w)
+	e.applies(w, no, no)
+	message := manifestCondition(w, 0, workv1.ManifestApplied).Message
+	assert.Contains(t, message, "existing, error: permission escalation, will try again in 1m0s; system:serviceaccount:"+
+		e.cluster+":executor may not bind Role "+e.cluster+"/absent, which does not exist, without the right to bind it")
+	assert.Equal(t, "Resource is available", manifestCondition(w, 0, workv1.ManifestAvailable).Message)
+	assert.Equal(t, "Resource is not available", manifestCondition(w, 1, workv1.ManifestAvailable).Message)
+	e.role("absent")
+	e.settled(w)
+}
+
 // Row: work 6.2 executor: cache permission change
 // Weakness: W21
 // Weakness: W20
@@ -300,7 +328,10 @@ func TestWhatAnExecutorMayNotReadIsNotReadForIt(t *testing.T) {
 	e.quiet(a)
 	require.True(t, e.get(w, e.cluster, "w"))
 	assert.Empty(t, w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values)
-	assert.Equal(t, metav1.ConditionUnknown, manifestCondition(w, 0, workv1.ManifestAvailable).Status)
+	available := manifestCondition(w, 0, workv1.ManifestAvailable)
+	assert.Equal(t, metav1.ConditionUnknown, available.Status, "whether it exists is not told either")
+	assert.Equal(t, "FetchingResourceFailed", available.Reason)
+	assert.Contains(t, available.Message, "system:serviceaccount:"+e.cluster+":executor is not allowed to get secrets ")
 	for _, line := range a.spoke.since(0) {
 		assert.NotContains(t, line, "treasure")
 	}
