@@ -78,11 +78,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		reconcilers = append(reconcilers, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: 1})
 	}
 	if c.WorkTTL {
-		works, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
-			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		})
+		works, err := newWorksClient(mgr)
 		if err != nil {
-			return fmt.Errorf("building the client of ManifestWorks: %w", err)
+			return err
 		}
 		reconcilers = append(reconcilers, &work.Reconciler{Works: works, Clock: now, Workers: c.Workers})
 	}
@@ -98,6 +96,17 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 func newAddOns(mgr ctrl.Manager, wire addonapi.Wire) (addonapi.Client, error) {
 	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
 	return addonapi.Client{Client: mgr.GetClient(), Wire: wire, Configs: configs}, err
+}
+
+// newWorksClient returns a client of ManifestWorks without a cache.
+func newWorksClient(mgr ctrl.Manager) (client.WithWatch, error) {
+	works, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building the client of ManifestWorks: %w", err)
+	}
+	return works, nil
 }
 
 // newAddOnsClient returns a client without a cache that acts in the name of the account of add-ons, which holds what

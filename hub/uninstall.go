@@ -78,6 +78,7 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 			return u.removeAll(ctx, ofKind(shipped, "Service", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role",
 				"ServiceAccount"))
 		},
+		u.removeCertificate,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -185,6 +186,15 @@ func (u *uninstaller) removeWebhooks(ctx context.Context) error {
 	return nil
 }
 
+// removeCertificate deletes the Secret with the certificate that the hub manager made for its webhook.
+func (u *uninstaller) removeCertificate(ctx context.Context) error {
+	secret := &unstructured.Unstructured{}
+	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
+	secret.SetNamespace(u.config.Namespace)
+	secret.SetName(u.config.WebhookSecret)
+	return u.remove(ctx, secret, "Secret")
+}
+
 // stopConversion has the API server no longer serve the versions of add-ons that our webhook converted. With nobody to
 // convert, every request of these versions fails, and with them garbage collection and the deletion of namespaces. To
 // convert by renaming would lose fields for good. OCM's operator applies its definitions, which serve them again.
@@ -245,8 +255,8 @@ func (u *uninstaller) converts(conversion *apiextensionsv1.CustomResourceConvers
 		at.Service.Namespace+"/"+at.Service.Name == u.config.WebhookService
 }
 
-// forgetPages removes from PlacementDecisions the annotation by which our writer says that it never moves a cluster
-// between pages: another one may do so.
+// forgetPages takes back from PlacementDecisions the word of our writer that it never moves a cluster between pages:
+// another one may do so. That they were ours stays visible (docs/adr/0029-set-bindings.md).
 func (u *uninstaller) forgetPages(ctx context.Context) error {
 	pages := &metav1.PartialObjectMetadataList{}
 	pages.SetGroupVersionKind(schema.GroupVersionKind{
@@ -261,10 +271,10 @@ func (u *uninstaller) forgetPages(ctx context.Context) error {
 	}
 	for i := range pages.Items {
 		page := &pages.Items[i]
-		if _, sticky := page.Annotations[names.AnnotationStickyPages]; !sticky {
+		if page.Annotations[names.AnnotationStickyPages] != "true" {
 			continue
 		}
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, names.AnnotationStickyPages)
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"false"}}}`, names.AnnotationStickyPages)
 		err := u.client.Patch(ctx, page, client.RawPatch("application/merge-patch+json", patch))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("changing PlacementDecision %s/%s: %w", page.Namespace, page.Name, err)

@@ -15,8 +15,8 @@
 // What cannot be known deletes nothing: where the agent has no answer, works and RoleBindings stay as they are, and the
 // conditions say why. When the add-on goes, Kubernetes removes what it owns.
 //
-// An add-on that an add-on manager of OCM looked after before may have finalizers. When it is deleted, what they guard is
-// done first (decide_leave.go): a pre-delete hook runs to its end (hook.go), and what is left on hosting clusters is
+// An add-on that an add-on manager of OCM looked after before may have finalizers. When it is deleted, what they guard
+// is done first (decide_leave.go): a pre-delete hook runs to its end (hook.go), and what is left on hosting clusters is
 // removed. The finalizers of add-ons that are not made of templates belong to the managers of their authors and are
 // never touched; the add-on says whom it waits for.
 //

@@ -87,10 +87,13 @@ func (r *Reconciler) namespaceGoing(ctx context.Context, name string) (bool, err
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
 	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, namespace)
-	if client.IgnoreNotFound(err) != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
 		return false, fmt.Errorf("reading namespace %s: %w", name, err)
 	}
-	return err != nil || namespace.DeletionTimestamp != nil, nil
+	return namespace.DeletionTimestamp != nil, nil
 }
 
 // observeLeavingWorks reads the works that finalizers guard. Those of hosted mode may be in any namespace, which is

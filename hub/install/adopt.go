@@ -11,8 +11,8 @@ import (
 
 // TrimAddOn is the transformation for the cache of ManagedClusterAddOns. Of the managed fields it keeps one entry with
 // the name of the manager, if the same one wrote the spec and the ClusterManagementAddOn as owner: so does an add-on
-// manager that creates the add-ons of placements, OCM's too. A person who creates one leaves the owner to the manager. What
-// carries our label needs no such proof.
+// manager that creates the add-ons of placements, OCM's too. A person who creates one leaves the owner to the manager.
+// What carries our label needs no such proof.
 func TrimAddOn(in any) (any, error) {
 	o, err := meta.Accessor(in)
 	if err != nil {

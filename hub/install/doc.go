@@ -6,9 +6,9 @@
 //
 //   - the ClusterManagementAddOn exists, is not being deleted, and is managed by its life cycle annotation;
 //   - this reconciler created the ManagedClusterAddOn: label addon.spokelet.io/installed-by=placement. What people
-//     created is never deleted here; to hand it over, set the label. What another add-on manager created for a placement
-//     gets the label while a placement selects its cluster (adopt.go): its managed fields say that one writer made both
-//     the add-on and its owner;
+//     created is never deleted here; to hand it over, set the label. What another add-on manager created for a
+//     placement gets the label while a placement selects its cluster (adopt.go): its managed fields say that one writer
+//     made both the add-on and its owner;
 //   - every listed Placement exists, is not misconfigured, and its decisions are settled (see settled.go): a Placement
 //     that is missing, or whose pages are just being rewritten, uninstalls nothing.
 //

@@ -131,8 +131,8 @@ func grandfathered(f facts) bool {
 		return false
 	}
 	return slices.ContainsFunc(f.pages, func(page *clusterv1beta1.PlacementDecision) bool {
-		return page.Annotations[names.AnnotationStickyPages] == "true" &&
-			page.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
+		_, ours := page.Annotations[names.AnnotationStickyPages]
+		return ours && page.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
 	})
 }
 

@@ -122,6 +122,12 @@ func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
 			func(f *facts) { f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")} },
 			[]string{"a", "c"}, reasonNoBindings, "without asking: a, c",
 		},
+		"also after the hub manager was removed in the meantime": {
+			func(f *facts) {
+				f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
+				f.pages[0].Annotations[names.AnnotationStickyPages] = "false"
+			}, []string{"a", "c"}, reasonNoBindings, "without asking: a, c",
+		},
 		"and no more than that": {
 			func(f *facts) {
 				f.bindings, f.pages = bound(setDefault), []*clusterv1beta1.PlacementDecision{earlierPage("a")}

@@ -48,9 +48,9 @@ const (
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
-	// AnnotationSetBindings with value SetBindingsHonoured on a PlacementDecision says that its clusters were selected from
-	// the ManagedClusterSets that are bound to the namespace; on a Placement, a person says by it that only those count. It
-	// is Spokelet's own addition, see docs/adr/0029-set-bindings.md.
+	// AnnotationSetBindings with value SetBindingsHonoured on a PlacementDecision says that its clusters were selected
+	// from the ManagedClusterSets that are bound to the namespace; on a Placement, a person says by it that only those
+	// count. It is Spokelet's own addition, see docs/adr/0029-set-bindings.md.
 	AnnotationSetBindings = "placement.spokelet.io/set-bindings"
 	// SetBindingsHonoured is the value of AnnotationSetBindings.
 	SetBindingsHonoured = "honoured"

@@ -44,9 +44,12 @@ func nothingBlocks(t *testing.T) {
 			assert.NotContains(t, u.GetName(), "spokelet", gvk.Kind)
 		}
 	}
-	for _, name := range []string{names.ServiceAccountManager} {
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: hubNamespace, Name: name}, &corev1.ServiceAccount{})
-		assert.True(t, apierrors.IsNotFound(err), "ServiceAccount %s: %v", name, err)
+	for name, o := range map[string]client.Object{
+		names.ServiceAccountManager: &corev1.ServiceAccount{}, names.SecretWebhook: &corev1.Secret{},
+		"spokelet-hub-webhook": &corev1.Service{},
+	} {
+		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: hubNamespace, Name: name}, o)
+		assert.True(t, apierrors.IsNotFound(err), "%T %s: %v", o, name, err)
 	}
 	require.NoError(t, shared.admin.Get(t.Context(),
 		client.ObjectKey{Namespace: hubNamespace, Name: names.ServiceAccountAddons}, &corev1.ServiceAccount{}))
@@ -109,7 +112,8 @@ func deleteAll(t *testing.T) {
 		for _, list := range lists {
 			require.NoError(t, shared.admin.List(t.Context(), list))
 			require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
-				object := o.(client.Object)
+				object, isObject := o.(client.Object)
+				require.True(t, isObject)
 				if strings.HasPrefix(object.GetNamespace(), "kube-") {
 					return nil
 				}

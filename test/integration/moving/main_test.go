@@ -32,24 +32,25 @@ const (
 	tick = 50 * time.Millisecond
 )
 
-// shared is what all tests of the package use.
+// shared is what the functions of the test use.
 var shared struct {
 	plane *sandbox.ControlPlane
 	admin client.Client
 }
 
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m, start)) }
+func TestMain(m *testing.M) {
+	os.Exit(sandbox.Main(m, func(context.Context) (func(), error) { return func() {}, nil }))
+}
 
-func start(ctx context.Context) (func(), error) {
-	plane, err := sandbox.Start(ctx, sandbox.Options{Name: "moving"})
-	if err != nil {
-		return nil, err
-	}
+// startPlane starts a control plane of its own for a test, because a hub cannot be moved twice.
+func startPlane(t *testing.T) {
+	t.Helper()
+	plane, err := sandbox.Start(t.Context(), sandbox.Options{Name: "moving"})
+	require.NoError(t, err)
+	t.Cleanup(plane.Stop)
 	shared.plane = plane
-	if shared.admin, err = newClient(plane.Admin()); err != nil {
-		return plane.Stop, err
-	}
-	return plane.Stop, nil
+	shared.admin, err = newClient(plane.Admin())
+	require.NoError(t, err)
 }
 
 func newClient(cfg *rest.Config) (client.Client, error) {

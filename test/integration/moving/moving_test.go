@@ -26,6 +26,7 @@ import (
 
 // TestAHubMovesFromOCMAndBack runs the page from top to bottom. Its steps build on each other.
 func TestAHubMovesFromOCMAndBack(t *testing.T) {
+	startPlane(t)
 	leaveAsOCM(t)
 	commands := readPage(t)
 	s := &shell{t: t}
@@ -272,6 +273,7 @@ func foreign(t *testing.T) {
 
 // deleteCluster deletes a cluster with OCM's finalizers, and plays its agent.
 func deleteCluster(t *testing.T, name string) {
+	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require.NoError(t, shared.admin.Delete(t.Context(), cluster))
 	eventually(t, "the cluster is gone", func() error {
@@ -340,7 +342,8 @@ func patch(t *testing.T, o client.Object, body string) {
 // gone waits until an object does not exist.
 func gone(t *testing.T, o client.Object) {
 	t.Helper()
-	have := o.DeepCopyObject().(client.Object)
+	have, isObject := o.DeepCopyObject().(client.Object)
+	require.True(t, isObject)
 	eventually(t, o.GetName()+" is gone", func() error {
 		err := shared.admin.Get(t.Context(), client.ObjectKeyFromObject(o), have)
 		if apierrors.IsNotFound(err) {
