@@ -23,6 +23,6 @@
 // its last duties may need the hub.
 //
 // Leases, and namespaces that are waited for, are watched one by one (watch.go): a cluster has many of both, and only a
-// few are of interest here. The cause of a silence, or of pods that are not ready, is looked for on demand and with growing
-// pauses (look.go, workloads.go), and only while there is one: an add-on at rest costs no request.
+// few are of interest here. The cause of a silence, or of pods that are not ready, is looked for on demand and with
+// growing pauses (look.go, workloads.go), and only while there is one: an add-on at rest costs no request.
 package addon
