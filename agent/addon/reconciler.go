@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -71,9 +72,10 @@ type Reconciler struct {
 	addons addonapi.Client
 	sides  map[side]cluster.Cluster
 	watch  *watcher
-	looks  looks[look]
-	// workloads are the looks at workloads whose health the hub tells.
-	workloads looks[workloadLook]
+	looks  looks
+	// workloads holds the last workloadLook at each add-on whose workloads are not ready, by its name. It is a cache:
+	// without it there is one look more.
+	workloads sync.Map
 }
 
 // SecretSelector selects the Secrets that a Reconciler for the cluster makes, and nothing else.
