@@ -11,6 +11,7 @@
 //   - kubeconfig.go: how the hub is reached, and the kubeconfig that stands beside a certificate.
 //   - issue.go, issuer.go: the issuing client. From the pair, the pending key and the requests on the hub, Decide tells
 //     the one next step (pure); Issuer does it. A crash between any two steps ends in the same one request.
+//   - waiting.go: what the hub says about a request that it leaves alone, and what the agent says while it waits.
 //   - approve.go, sign.go: the half of the hub.
 //
 // The names, labels, signers, reasons and messages are those of the Open Cluster Management registration protocol.

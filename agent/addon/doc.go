@@ -9,6 +9,7 @@
 //     namespace, on the cluster where the add-on agent runs;
 //   - turns the lease of the add-on agent into the condition Available, where the add-on asks for that, and says the
 //     likely cause when the agent is silent;
+//   - where the hub tells the health by the workloads instead, says why pods are not ready while the hub finds them so;
 //   - removes Secrets that no add-on needs any more;
 //   - writes all it found out in one patch of the status.
 //
@@ -22,6 +23,6 @@
 // its last duties may need the hub.
 //
 // Leases, and namespaces that are waited for, are watched one by one (watch.go): a cluster has many of both, and only a
-// few are of interest here. The cause of a silence is looked for on demand and with growing pauses (look.go), and only
-// while there is one: an add-on at rest costs no request.
+// few are of interest here. The cause of a silence, or of pods that are not ready, is looked for on demand and with
+// growing pauses (look.go, workloads.go), and only while there is one: an add-on at rest costs no request.
 package addon

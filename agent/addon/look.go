@@ -21,9 +21,9 @@ const (
 
 // looks remembers the last look at each add-on that is not healthy, so that events do not lead to more looks than the
 // pauses allow. It is a cache: without it there is one look more.
-type looks[L any] struct {
+type looks struct {
 	mu   sync.Mutex
-	last map[string]L
+	last map[string]look
 }
 
 // look is one look at an add-on.
@@ -45,23 +45,23 @@ func (l look) due() time.Time {
 	return l.at.Add(l.pause)
 }
 
-func (l *looks[L]) get(addon string) (L, bool) {
+func (l *looks) get(addon string) (look, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last, ok := l.last[addon]
 	return last, ok
 }
 
-func (l *looks[L]) put(addon string, last L) {
+func (l *looks) put(addon string, last look) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last == nil {
-		l.last = map[string]L{}
+		l.last = map[string]look{}
 	}
 	l.last[addon] = last
 }
 
-func (l *looks[L]) forget(addon string) {
+func (l *looks) forget(addon string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.last, addon)

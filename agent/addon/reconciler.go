@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -77,11 +78,12 @@ type Reconciler struct {
 	addons addonapi.Client
 	sides  map[side]cluster.Cluster
 	watch  *watcher
-	looks  looks[look]
+	looks  looks
 	// readings is what was read of namespaces for them.
 	readings readings
-	// workloads are the looks at workloads whose health the hub tells.
-	workloads looks[workloadLook]
+	// workloads holds the last workloadLook at each add-on whose workloads are not ready, by its name. It is a cache:
+	// without it there is one look more.
+	workloads sync.Map
 }
 
 // SecretSelector selects the Secrets that a Reconciler for the cluster makes, and nothing else.

@@ -43,18 +43,19 @@ func (l workloadLook) due() time.Time { return l.at.Add(l.pause) }
 func (r *Reconciler) observeWorkloads(ctx context.Context, f *facts) {
 	since, matter := workloadsMatter(*f)
 	if !matter {
-		r.workloads.forget(f.name)
+		r.workloads.Delete(f.name)
 		f.workloads = new(string)
 		return
 	}
-	last, ok := r.workloads.get(f.name)
+	kept, _ := r.workloads.Load(f.name)
+	last, ok := kept.(workloadLook)
 	switch {
 	case !ok || !last.about.Equal(since):
 		last = workloadLook{about: since, at: f.now, pause: firstLook}
 	case !f.now.Before(last.due()):
 		last = r.lookAtWorkloads(ctx, *f, last)
 	}
-	r.workloads.put(f.name, last)
+	r.workloads.Store(f.name, last)
 	f.workloads, f.lookAgain = last.text, last.due()
 }
 

@@ -15,8 +15,8 @@
 // Nothing is ever denied: a request that is not approved waits, a person may still approve it, and an Event on it says
 // once what is wrong. The Event stands in the namespace "default", where kubectl describe finds it. The same stands in
 // the status of the request, as a condition of package csr, for the agent that asked: that cannot read the Event, and
-// tells it on the ManagedCluster or ManagedClusterAddOn (comment.go). A request with such a condition is removed after a
-// day, as Kubernetes removes those without any.
+// tells it on the ManagedCluster or ManagedClusterAddOn (comment.go). A request with such a condition is removed after
+// a day, as Kubernetes removes those without any.
 //
 // A request whose cluster or add-on appears, is accepted or changes is judged again at once; one that waits for rights
 // or for a Secret, which the hub may not watch, is looked at again after a time that grows with its age, up to some

@@ -9,6 +9,7 @@
 //     it is in; a new work takes the first number that is free. spec.go says what a work looks like, and changes of
 //     others to our works are undone.
 //   - act.go does what was planned; one failure stops nothing else.
+//   - hosting.go judges the cluster that the add-on names as its host.
 //   - status.go and health.go conclude the conditions RegistrationApplied, ManifestApplied and, where the hub is to
 //     look at the workloads, Available, from all works and not from the last one.
 //

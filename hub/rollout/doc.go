@@ -6,7 +6,8 @@
 //	                                              they could be determined (Configured), and how far their works are
 //	                                              (Progressing, lastAppliedConfig)
 //	hub.rollout         ClusterManagementAddOn    the configs of the defaults and of every placement, and per placement
-//	                                              how many clusters have them (installProgressions, Progressing)
+//	                                              how many clusters have them (installProgressions, Progressing),
+//	                                              how many are stuck, and why the first is
 //
 // The configuration of one add-on depends on few objects: its own spec, its ClusterManagementAddOn, the placement that
 // owns its cluster, and the configs. So it is decided add-on by add-on and a rollout costs the same per cluster however

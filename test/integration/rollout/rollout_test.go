@@ -213,7 +213,7 @@ func TestLostPlacementKeepsWhatThereIs(t *testing.T) {
 	})
 	w.eventuallyDesires(clusters[0], w.usesTemplate("placed"))
 	w.eventuallyCounts(0, "selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout. "+
-		"placement "+w.namespace+"/p does not exist.")
+		"placement "+w.namespace+"/p does not exist: create it, or correct spec.installStrategy.placements.")
 
 	w.selects("p", clusters[1])
 	w.eventuallyDesires(clusters[0], w.usesTemplate("default"))

@@ -218,15 +218,15 @@ func eventually(t *testing.T, holds func() error) {
 }
 
 // says waits until a condition of a ManagedClusterAddOn has a status and a reason, and its message all the texts.
-func says(t *testing.T, addOn, kind string, status metav1.ConditionStatus, reason string, texts ...string) string {
+func says(t *testing.T, addOn, kind string, status metav1.ConditionStatus, reason string, texts ...string) {
 	t.Helper()
-	return saysOn(t, home, addOn, kind, status, reason, texts...)
+	saysOn(t, home, addOn, kind, status, reason, texts...)
 }
 
 // saysOn is says for another cluster.
 func saysOn(
 	t *testing.T, cluster, addOn, kind string, status metav1.ConditionStatus, reason string, texts ...string,
-) string {
+) {
 	t.Helper()
 	var message string
 	eventually(t, func() error {
@@ -242,5 +242,4 @@ func saysOn(
 		return nil
 	})
 	t.Logf("%s: %s: %s", kind, reason, message)
-	return message
 }

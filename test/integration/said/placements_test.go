@@ -61,7 +61,7 @@ func apply(t *testing.T, format string, args ...any) {
 }
 
 // placementSays waits until the one placement of a ClusterManagementAddOn says all the texts.
-func placementSays(t *testing.T, addOn string, reason string, status metav1.ConditionStatus, texts ...string) {
+func placementSays(t *testing.T, addOn string, texts ...string) {
 	t.Helper()
 	eventually(t, func() error {
 		management, err := shared.addOns.GetManagement(t.Context(), addOn)
@@ -73,7 +73,7 @@ func placementSays(t *testing.T, addOn string, reason string, status metav1.Cond
 		}
 		c := meta.FindStatusCondition(management.Status.InstallProgressions[0].Conditions,
 			addonv1beta1.ManagedClusterAddOnConditionProgressing)
-		if err := matches(c, status, reason, texts...); err != nil {
+		if err := matches(c, metav1.ConditionTrue, "Progressing", texts...); err != nil {
 			return err
 		}
 		t.Logf("%s: %s: %s", c.Type, c.Reason, c.Message)
@@ -84,17 +84,17 @@ func placementSays(t *testing.T, addOn string, reason string, status metav1.Cond
 func TestAPlacementThatSelectsNothingIsExplainedOnTheClusterManagementAddOn(t *testing.T) {
 	apply(t, placement, "nothing", "nobody: has-this")
 	apply(t, byPlacement, "nothing")
-	placementSays(t, "nothing", "Progressing", metav1.ConditionTrue,
+	placementSays(t, "nothing",
 		"selected clusters 0.", "placement default/nothing selects no cluster: No ManagedCluster matches the placement",
 		"compare spec.predicates and spec.tolerations with the labels and taints of the ManagedClusters")
 }
 
 func TestAPlacementThatDoesNotExistIsNamedOnTheClusterManagementAddOn(t *testing.T) {
 	apply(t, byPlacement, "absent")
-	placementSays(t, "absent", "Progressing", metav1.ConditionTrue,
+	placementSays(t, "absent",
 		"placement default/absent does not exist: create it, or correct spec.installStrategy.placements")
 	apply(t, placement, "absent", "nobody: has-this")
-	placementSays(t, "absent", "Progressing", metav1.ConditionTrue, "placement default/absent selects no cluster")
+	placementSays(t, "absent", "placement default/absent selects no cluster")
 }
 
 func TestStuckClustersAndTheFirstCauseAreToldOnTheClusterManagementAddOn(t *testing.T) {
@@ -107,7 +107,7 @@ func TestStuckClustersAndTheFirstCauseAreToldOnTheClusterManagementAddOn(t *test
 	apply(t, placement, "roleless", `stuck: "yes"`)
 	apply(t, roleless)
 	apply(t, byPlacement, "roleless")
-	placementSays(t, "roleless", "Progressing", metav1.ConditionTrue, "selected clusters 2.",
+	placementSays(t, "roleless", "selected clusters 2.",
 		"2 clusters are stuck, the first is stuck-a: RegistrationApplied is False (SetPermissionFailed): ",
 		"ClusterRole nobody-made-it cannot be bound for the agent in namespace stuck-a: create the ClusterRole")
 }
