@@ -75,8 +75,9 @@ func (s *serving) reconcilers() []reconciler {
 	if c.Gates.AddonManagement {
 		list = append(list, &addon.Reconciler{
 			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
-			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server, ExpirationSeconds: s.certExpiration(),
-			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
+			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server,
+			ExpirationSeconds: s.certExpiration(),
+			Driver:            c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
 			Ahead: s.hubTime.Ahead,
 		})
 	}
@@ -94,7 +95,9 @@ func (a *agent) serve(ctx context.Context, v view, boot bootstrap, credential jo
 	defer end(nil)
 	a.state.set("waiting for hub " + boot.server.Server)
 	s := &serving{agent: a, boot: boot, credential: credential, end: end}
-	watch := &answers{clock: a.clock, time: a.hubTime, patience: a.config.UnauthorizedAfter, refused: s.refusedSince, taken: s.takenAgain}
+	watch := &answers{
+		clock: a.clock, time: a.hubTime, patience: a.config.UnauthorizedAfter, refused: s.refusedSince, taken: s.takenAgain,
+	}
 	if a.config.Gates.MultipleHubs {
 		s.quiet = newSilence(a.clock, a.config.HubTimeout, a.leave(boot, end))
 		watch.heard = s.heard

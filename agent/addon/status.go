@@ -81,8 +81,8 @@ func told(kind string, p plan, results []result) *metav1.Condition {
 	return &c
 }
 
-// withObsolete adds to bad news which credentials of earlier registrations stay until the new ones are there: who wanted
-// to withdraw one by the change waits for it.
+// withObsolete adds to bad news which credentials of earlier registrations stay until the new ones are there. Who
+// wanted to withdraw one by the change waits for that.
 func withObsolete(c *metav1.Condition, f facts, p plan) *metav1.Condition {
 	if c.Status != metav1.ConditionFalse || p.remove != removeStale {
 		return c
