@@ -50,10 +50,11 @@ func (a *agent) chooseHub(ctx context.Context, v view, clusterName string) (boot
 	return boot, problems(v.found)
 }
 
-// chooseAmong chooses among several hubs (contract, registration 1.12): the one that the stored credential is for if it
-// passes the check, else the first that does. A hub that has not accepted the cluster does not pass, but it is waited for
-// where no other does, and where this process chose it before. When none is left, the stored credential stays in use
-// unless its hub denied the cluster: a bootstrap credential that expired meanwhile says nothing about it.
+// chooseAmong chooses among several hubs (contract, registration 1.12): the one that the stored credential is for if
+// it passes the check, else the first that does. A hub that has not accepted the cluster does not pass, but it is
+// waited for where no other does, and where this process chose it before. When none is left, the stored credential
+// stays in use unless its hub denied the cluster: a bootstrap credential that expired meanwhile says nothing about
+// it.
 func (a *agent) chooseAmong(
 	ctx context.Context, found []finding, stored *csr.HubServer, clusterName string,
 ) (bootstrap, string) {

@@ -46,9 +46,9 @@ func (h *hubTime) Now() time.Time { return h.clock.Now().Add(-h.Ahead()) }
 // Since returns how long ago an instant was by the clock of the hub.
 func (h *hubTime) Since(at time.Time) time.Duration { return h.Now().Sub(at) }
 
-// askTime asks the hub for the time where the stored certificate looks expired and the hub has not told
-// the time yet: it may be our clock that is wrong, and without a bootstrap kubeconfig there is no other way in. A hub that
-// does not answer says nothing.
+// askTime asks the hub for the time where the stored certificate looks expired and the hub has not told the time yet.
+// It may be our clock that is wrong, and without a bootstrap kubeconfig there is no other way in. A hub that does not
+// answer says nothing.
 func (a *agent) askTime(ctx context.Context, stored *corev1.Secret, server csr.HubServer) {
 	pair := csr.PairOf(stored)
 	if a.hubTime.isKnown() || !csr.IsExpired(pair, a.clock.Now()) {
@@ -66,7 +66,8 @@ func (a *agent) askTime(ctx context.Context, stored *corev1.Secret, server csr.H
 	if err == nil {
 		_, err = (&probe{hub: hub, address: server.Server + "/livez"}).try(ctx)
 	}
-	logger.Info("the stored certificate looks expired, asked the hub for the time", "ahead", a.hubTime.Ahead(), "error", err)
+	logger.Info("the stored certificate looks expired, asked the hub for the time",
+		"known", a.hubTime.isKnown(), "ahead", a.hubTime.Ahead().String(), "error", err)
 }
 
 // wrap puts the watch around a transport, as rest.Config.Wrap wants it.

@@ -82,8 +82,9 @@ func (s *serving) reconcilers() []reconciler {
 	if c.Gates.AddonManagement {
 		list = append(list, &addon.Reconciler{
 			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
-			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server, ExpirationSeconds: s.certExpiration(),
-			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
+			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server,
+			ExpirationSeconds: s.certExpiration(),
+			Driver:            c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
 			Ahead: s.hubTime.Ahead,
 		})
 	}

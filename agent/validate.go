@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,8 @@ import (
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/token"
+
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 // Bounds of the contract (registration 0.3).
@@ -120,11 +123,12 @@ func (c *Config) validateServing(complain func(flag, format string, args ...any)
 		complain("health-port", "%d is no port: it must be between 1 and %d, or 0 for the default", c.HealthPort,
 			math.MaxUint16)
 	}
-	if _, err := tlsVersion(c.TLSMinVersion); err != nil {
-		complain("tls-min-version", "%s", err)
-	}
-	if _, err := cipherSuites(c.TLSCipherSuites); err != nil {
-		complain("tls-cipher-suites", "%s", err)
+	for flag, allowed := range map[string]command.TLS{
+		"tls-min-version": {MinVersion: c.TLSMinVersion}, "tls-cipher-suites": {CipherSuites: c.TLSCipherSuites},
+	} {
+		if err := allowed.Apply(&tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
+			complain(flag, "%s", err)
+		}
 	}
 }
 

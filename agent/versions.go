@@ -6,8 +6,8 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
-// newVersions notices when the hub no longer serves the version of add-ons that this phase uses: the phase ends, and the
-// next one uses the other version.
+// newVersions notices when the hub no longer serves the version of add-ons that this phase uses. The phase ends then,
+// and the next one uses the other version.
 func (s *serving) newVersions() *addonapi.Versions {
 	v := addonapi.NewVersions()
 	v.Detect = func() (addonapi.Wire, error) {

@@ -21,7 +21,8 @@ func TellClock(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
 		direction = "behind"
 	}
 	told := *c
-	told.Message += fmt.Sprintf("; the clock of the agent is about %s %s the clock of the hub: set it right", off, direction)
+	told.Message += fmt.Sprintf("; the clock of the agent is about %s %s the clock of the hub: set it right",
+		off, direction)
 	return &told
 }
 

@@ -38,9 +38,9 @@ const (
 	// is not stopped but waits for as long as after a refusal.
 	MaxRequests = 10
 
-	// maxLately is how many certificates are had within latelyIs to get what is not there or does not fit. Something that
-	// removes or overwrites the credential as fast as it comes must not make the hub issue certificates as fast. The renewal
-	// of a certificate in use is not stopped: its pace follows from its life.
+	// maxLately is how many certificates are had within latelyIs to get what is not there or does not fit. Something
+	// that removes or overwrites the credential as fast as it comes must not make the hub issue certificates as fast.
+	// The renewal of a certificate in use is not stopped: its pace follows from its life.
 	maxLately = 10
 	latelyIs  = time.Minute
 
@@ -210,8 +210,8 @@ func (s Standing) takeIssued() Plan {
 	return Plan{Step: StepTake, Pair: pair, Wake: verdict.RotateAt, Condition: Rotated(verdict)}
 }
 
-// refused waits out the pause after a refusal and then starts again. A request cannot be refused before its key was made
-// nor after now; where the clocks say so they disagree, and the pause begins with the key.
+// refused waits out the pause after a refusal and then starts again. A request cannot be refused before its key was
+// made nor after now; where the clocks say so they disagree, and the pause begins with the key.
 func (s Standing) refused(why string, at time.Time) Plan {
 	made := s.Pending.MadeAt
 	if !made.IsZero() && !made.After(s.Now) && (at.Before(made) || at.After(s.Now)) {

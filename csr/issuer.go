@@ -222,10 +222,10 @@ func (i Issuer) requestOf(
 	return nil, nil //nolint:nilnil // gone is a good answer
 }
 
-// countRequests counts the undecided request objects of the same owner: the same cluster label and the same add-on label or
-// none. Anybody may write these labels, but who made a request the API server says: with a credential of its own, an
-// agent counts only what was asked for with it; with one that it shares, all but what agents of other clusters made. It also returns when those of the last while were made that led to a certificate,
-// the latest first.
+// countRequests counts the undecided request objects of the same owner: the same cluster label and the same add-on
+// label or none. Anybody may write these labels, but who made a request the API server says: with a credential of its
+// own, an agent counts only what was asked for with it; with one that it shares, all but what agents of other
+// clusters made. It also returns when those of the last while were made that led to a certificate, the latest first.
 func (i Issuer) countRequests(ctx context.Context, s Standing) (open int, lately []time.Time, err error) {
 	want := s.Want
 	selector := labels.SelectorFromSet(want.Labels)

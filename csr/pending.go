@@ -120,8 +120,8 @@ func writeTime(at time.Time) []byte {
 }
 
 // PendingName returns the name of the Secret in the agent's namespace that holds the pending key of a request. It is
-// the same for the same cluster, add-on and signer, whatever the subject, and another one for each agent of a namespace:
-// secret is the Secret that keeps the agent's own credential, empty for names.SecretHub.
+// the same for the same cluster, add-on and signer, whatever the subject, and another one for each agent of a
+// namespace: secret is the Secret that keeps the agent's own credential, empty for names.SecretHub.
 func PendingName(want Request, secret string) string {
 	secret = cmp.Or(secret, names.SecretHub)
 	addon := want.Labels[names.LabelAddonName]
@@ -146,8 +146,9 @@ func MarkAgent(object metav1.Object, namespace, secret string) {
 	object.SetAnnotations(annotations)
 }
 
-// IsFormer reports whether the Secret of a pending key may be one that an agent with a credential Secret of another name
-// made before the name of the pending key followed from it. Such a Secret has the default name and names no agent.
+// IsFormer reports whether the Secret of a pending key may be one that an agent with a credential Secret of another
+// name made before the name of the pending key followed from it. Such a Secret has the default name and names no
+// agent.
 func IsFormer(pending *corev1.Secret) bool {
 	return pending != nil && pending.Annotations[names.AnnotationAgent] == ""
 }

@@ -38,8 +38,9 @@ type Pair struct {
 	Certificate []byte
 	// Key is the private key of the leaf.
 	Key []byte
-	// IssuedAt is when the agent got the certificate, by the clock of the hub as far as the agent knew it; zero when that is not known. A signer may date a
-	// certificate back, by minutes, so the start of its validity says too little about a short-lived one.
+	// IssuedAt is when the agent got the certificate, by the clock of the hub as far as the agent knew it; zero when that
+	// is not known. A signer may date a certificate back, by minutes, so the start of its validity says too little about
+	// a short-lived one.
 	IssuedAt time.Time
 }
 

@@ -93,8 +93,8 @@ func (r *Reconciler) observeScene(ctx context.Context, f *facts) {
 	f.scene, f.lookAgain = last.scene, last.due()
 }
 
-// lookAgain looks, and returns the look with the pause until the next one; or the look before, to be repeated when it is
-// its turn.
+// lookAgain looks, and returns the look with the pause until the next one; or the look before, to be repeated at its
+// turn.
 func (r *Reconciler) lookAgain(ctx context.Context, addon string, last look, now time.Time) look {
 	seen, turn := r.namespaceOf(ctx, last, now)
 	if !turn.IsZero() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,7 +40,7 @@ func conclude(f facts, p plan, results []result) *addonv1beta1.ManagedClusterAdd
 		if isOver(kind, p, results) {
 			meta.RemoveStatusCondition(conditions, kind)
 		} else if c := told(kind, p, results); c != nil {
-			reconcile.SetCondition(conditions, *c, f.now)
+			reconcile.SetCondition(conditions, *withObsolete(c, f, p), f.now)
 		}
 	}
 	concludeWorkloads(f, conditions)
@@ -79,6 +80,29 @@ func told(kind string, p plan, results []result) *metav1.Condition {
 		c.Message += fmt.Sprintf(" (signer %s)", worst.signer)
 	}
 	return &c
+}
+
+// withObsolete adds to bad news which credentials of earlier registrations stay until the new ones are there. Who
+// wanted to withdraw one by the change waits for that.
+func withObsolete(c *metav1.Condition, f facts, p plan) *metav1.Condition {
+	if c.Status != metav1.ConditionFalse || p.remove != removeStale {
+		return c
+	}
+	var stay []string
+	for _, s := range f.secrets {
+		needed := func(reg registration) bool { return s.side == p.place.side && s.key == reg.secret }
+		if !s.pending && !slices.ContainsFunc(p.serve, needed) {
+			stay = append(stay, s.key.String())
+		}
+	}
+	if len(stay) == 0 {
+		return c
+	}
+	slices.Sort(stay)
+	added := *c
+	added.Message += fmt.Sprintf("; secret %s of an earlier registration stays until all new credentials are there",
+		strings.Join(stay, ", "))
+	return &added
 }
 
 func rank(c *metav1.Condition) int {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
@@ -89,4 +91,26 @@ func TestFailedResultsAreNotServed(t *testing.T) {
 	assert.False(t, failed.served)
 	assert.Contains(t, failed.condition.Message, "disk full")
 	assert.Equal(t, reconcile.ClassRetry, failed.outcome.Class())
+}
+
+func TestAnObsoleteSecretThatStaysIsTold(t *testing.T) {
+	f := addonWith(hubClient("csr", "u", "g"))
+	p := decide(f)
+	f.secrets = []held{
+		{side: sideAgent, key: p.serve[0].secret},
+		{side: sideAgent, key: types.NamespacedName{Namespace: "ns", Name: "hello-old-client-cert"}},
+		{side: sideAgent, key: types.NamespacedName{Namespace: "agent", Name: "x-pending"}, pending: true},
+	}
+	message := func(res result, p plan) string {
+		after := conclude(f, p, []result{res})
+		return meta.FindStatusCondition(after.Status.Conditions, csr.ConditionRotated).Message
+	}
+	denied := newResult(p.serve[0]).told("the request was denied")
+	assert.Equal(t, "Failed to rotated client certificate the request was denied; secret ns/hello-old-client-cert of an "+
+		"earlier registration stays until all new credentials are there", message(denied, p))
+	good := newResult(p.serve[0])
+	good.condition = &metav1.Condition{Type: csr.ConditionRotated, Status: metav1.ConditionTrue, Message: "good"}
+	assert.Equal(t, "good", message(good, p))
+	p.remove = removeNone
+	assert.NotContains(t, message(denied, p), "earlier registration", "nothing is to go")
 }

@@ -90,7 +90,8 @@ func (h *Heartbeat) send(ctx context.Context) error {
 	}
 	log.FromContext(ctx).WithName("heartbeat").Info("sending heartbeats", "period", period.String())
 	renewer := lease.Renewer{
-		Leases: storedLeases{Leases: h.Leases, note: h.note}, Namespace: h.Cluster, Name: lease.ClusterLease, Duration: period, Clock: h.Clock,
+		Leases: storedLeases{Leases: h.Leases, note: h.note}, Namespace: h.Cluster, Name: lease.ClusterLease,
+		Duration: period, Clock: h.Clock,
 		Report: func(at time.Time, err error) { h.report(ctx, at, err) },
 	}
 	return renewer.Run(ctx)

@@ -16,8 +16,8 @@ import (
 // fieldManager is under what name the API server notes what the agent writes to its ManagedCluster.
 const fieldManager = names.FieldManagerWork
 
-// StripManagedCluster is the cache transform for the ManagedCluster: of the bookkeeping of the API server, it keeps what
-// the agent itself wrote. What is no ManagedCluster passes.
+// StripManagedCluster is the cache transform for the ManagedCluster: of the bookkeeping of the API server, it keeps
+// what the agent itself wrote. What is no ManagedCluster passes.
 func StripManagedCluster(in any) (any, error) {
 	cluster, ok := in.(*clusterv1.ManagedCluster)
 	if !ok {

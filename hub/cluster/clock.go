@@ -56,8 +56,8 @@ func TrimLease(in any) (any, error) {
 // within tells whether a skew is small enough for a cluster with this grace.
 func within(skew, grace time.Duration) bool { return skew.Abs() < grace }
 
-// clockCondition says whether the clock of an accepted cluster is right; nil when nothing tells. Where somebody said that
-// it is not to be compared, it counts as right.
+// clockCondition says whether the clock of an accepted cluster is right; nil when nothing tells. Where somebody said
+// that it is not to be compared, it counts as right.
 func clockCondition(f facts) *metav1.Condition {
 	skew, known := clockSkew(f.lease)
 	skipped := f.cluster.Annotations[annotationSkipClock] == "true"

@@ -33,8 +33,9 @@ func DetectAt(config *rest.Config, httpClient *http.Client) (Wire, error) {
 }
 
 // Versions notices when the API server no longer serves the version of add-ons that is in use. A version that is gone
-// ends no watch with an error that anybody but the watch sees, so Versions looks at what watches fail with: WatchError is
-// the handler of watch errors of a cache, and Versions itself runs in a manager. Without such errors it asks nothing.
+// ends no watch with an error that anybody but the watch sees, so Versions looks at what watches fail with:
+// WatchError is the handler of watch errors of a cache, and Versions itself runs in a manager. Without such errors it
+// asks nothing.
 type Versions struct {
 	// Wire is the version in use.
 	Wire Wire
@@ -127,6 +128,6 @@ func (v *Versions) again() {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: a process that waits to lead must not lead with a version
-// that is gone.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a process that waits to lead must not lead with a
+// version that is gone.
 func (v *Versions) NeedLeaderElection() bool { return false }

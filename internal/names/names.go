@@ -121,7 +121,7 @@ const (
 	ServiceAccountManager = "spokelet-hub"
 	// SecretWebhook is the Secret in NamespaceHub with the certificate of the webhook that the hub manager makes itself,
 	// where administrators give it none. It is Spokelet's own addition.
-	SecretWebhook = "spokelet-hub-webhook-self-signed"
+	SecretWebhook = "spokelet-hub-webhook-self-signed" //nolint:gosec // the name of a Secret, not what is in it
 	// ServiceAccountAddons is the identity in NamespaceHub in whose name the hub manager binds the roles of add-ons and
 	// reads the Secrets of their CAs: the one that OCM's developer guide tells users to grant further rights to. It holds
 	// nothing but those grants, so what it may not bind, nobody consented to (docs/adr/0024-consent.md).

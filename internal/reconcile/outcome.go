@@ -142,7 +142,7 @@ func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: delay(o.wake, now)}, stalledError(o)
 	case ClassLostRace:
 		// An error would back off as well, but be logged; an instant would make the queue forget the races before.
-		return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // nothing else backs off without an error
+		return ctrl.Result{Requeue: true}, nil
 	case ClassDone, ClassWaiting:
 		return ctrl.Result{RequeueAfter: delay(o.wake, now)}, nil
 	}
