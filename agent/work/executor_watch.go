@@ -86,7 +86,8 @@ func (w *rbacWatcher) sources() []rbacWatch {
 	return []rbacWatch{
 		{
 			from: fromRoleBindings, kind: &rbacv1.RoleBinding{}, client: w.rbac,
-			lists: listWatch(w.clock, bindings.List, bindings.Watch), store: &bindingStore{bindings: w.bindings, from: fromRoleBindings},
+			lists: listWatch(w.clock, bindings.List, bindings.Watch),
+			store: &bindingStore{bindings: w.bindings, from: fromRoleBindings},
 		},
 		{
 			from: fromClusterRoleBindings, kind: &rbacv1.ClusterRoleBinding{}, client: w.rbac,

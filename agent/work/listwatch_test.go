@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -52,7 +51,7 @@ func TestAWatchThatWasCutOffGoesOnOnlyWhereItWas(t *testing.T) {
 			_, err = both.WatchFuncWithContext(t.Context(), again)
 			assert.Equal(t, c.lists, lists)
 			if c.want != nil {
-				assert.True(t, errors.Is(err, c.want), "%v", err)
+				require.ErrorIs(t, err, c.want)
 				assert.Equal(t, 1, watches)
 				return
 			}
