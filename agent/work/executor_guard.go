@@ -51,7 +51,8 @@ func newGuard(config *rest.Config, client *http.Client, metas metadata.Interface
 	}
 	g.bindings = newBindings(g.grants.hear)
 	g.watcher = &rbacWatcher{
-		metas: metas, rbac: rbac, bindings: g.bindings, wanted: g.grants.wanted, moved: make(chan struct{}, 1),
+		metas: metas, rbac: rbac, bindings: g.bindings, wanted: g.grants.wanted, clock: now,
+		moved: make(chan struct{}, 1),
 	}
 	g.grants.moved, g.grants.dropped = g.watcher.signal, g.access.drop
 	return g, nil

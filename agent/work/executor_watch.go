@@ -8,11 +8,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/watch"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -22,6 +21,7 @@ type rbacWatcher struct {
 	metas    metadata.Interface
 	rbac     rbacclient.RbacV1Interface
 	bindings *bindings
+	clock    clock.PassiveClock
 	// wanted tells whether anybody asks; moved holds one signal when that may have changed.
 	wanted func() bool
 	moved  chan struct{}
@@ -86,11 +86,12 @@ func (w *rbacWatcher) sources() []rbacWatch {
 	return []rbacWatch{
 		{
 			from: fromRoleBindings, kind: &rbacv1.RoleBinding{}, client: w.rbac,
-			lists: listWatch(bindings.List, bindings.Watch), store: &bindingStore{bindings: w.bindings, from: fromRoleBindings},
+			lists: listWatch(w.clock, bindings.List, bindings.Watch),
+			store: &bindingStore{bindings: w.bindings, from: fromRoleBindings},
 		},
 		{
 			from: fromClusterRoleBindings, kind: &rbacv1.ClusterRoleBinding{}, client: w.rbac,
-			lists: listWatch(clusterBindings.List, clusterBindings.Watch),
+			lists: listWatch(w.clock, clusterBindings.List, clusterBindings.Watch),
 			store: &bindingStore{bindings: w.bindings, from: fromClusterRoleBindings},
 		},
 		w.roles(fromRoles), w.roles(fromClusterRoles),
@@ -102,36 +103,9 @@ func (w *rbacWatcher) roles(from rbacSource) rbacWatch {
 	resource := w.metas.Resource(rbacv1.SchemeGroupVersion.WithResource(string(from)))
 	return rbacWatch{
 		from: from, kind: &metav1.PartialObjectMetadata{}, client: w.metas,
-		lists: listWatch(resource.List, resource.Watch), store: &roleStore{bindings: w.bindings, from: from},
+		lists: listWatch(w.clock, resource.List, resource.Watch), store: &roleStore{bindings: w.bindings, from: from},
 	}
 }
-
-// listWatch makes a ListWatch of the two methods of a client. After an outage of the API server it lists anew.
-func listWatch[L runtime.Object](
-	list func(context.Context, metav1.ListOptions) (L, error),
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) *cache.ListWatch {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return list(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			events, err := follow(ctx, options)
-			if utilnet.IsConnectionRefused(err) && options.SendInitialEvents == nil {
-				return nil, awayError{cause: err.Error()}
-			}
-			return events, err
-		},
-	}
-}
-
-// awayError says that the API server was away when a watch was to go on. A reflector would wait and then go on from the
-// version where it was. But the store may have been restored from a backup meanwhile: in that the version has yet to
-// come, and until then the watch would be silent. This error, which no reflector knows, has it list anew.
-type awayError struct{ cause string }
-
-// Error is the cause.
-func (e awayError) Error() string { return e.cause }
 
 // follow lists and watches one kind until the context ends.
 func (w *rbacWatcher) follow(ctx context.Context, one rbacWatch) {

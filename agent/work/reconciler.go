@@ -188,7 +188,7 @@ func (r *Reconciler) complete() error {
 	}}
 	r.watcher = newWatcher(metas, r.MaxWatches, r.Relist)
 	r.ledger = newLedger(r.wake, r.watcher.signal)
-	r.watcher.ledger = r.ledger
+	r.watcher.ledger, r.watcher.clock = r.ledger, r.Clock
 	r.applier = applier{
 		spoke: spoke{client: objects}, cel: newCEL(),
 		paths: &paths{raw: r.RawFeedback, maxRaw: r.MaxJSONRawLength},

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -34,13 +35,14 @@ type watcher struct {
 	// limit is how many watches there are at most, relist how long one is trusted before it lists anew.
 	limit  int
 	relist time.Duration
+	clock  clock.PassiveClock
 	// moved holds one signal when the set of wanted watches changed.
 	moved chan struct{}
 }
 
 // newWatcher returns a watcher that does nothing until run.
 func newWatcher(client metadata.Interface, limit int, relist time.Duration) *watcher {
-	return &watcher{client: client, limit: limit, relist: relist, moved: make(chan struct{}, 1)}
+	return &watcher{client: client, limit: limit, relist: relist, clock: clock.RealClock{}, moved: make(chan struct{}, 1)}
 }
 
 // signal says that the set of wanted watches changed; it never blocks.
@@ -106,7 +108,7 @@ func (w *watcher) follow(ctx context.Context, key watchKey) {
 		log.FromContext(ctx).Info("the API server went back to an earlier state, as after a restore from a backup;"+
 			" the objects are read again", "watch", key.String())
 	}
-	lists := listWatch(resource.List, resource.Watch)
+	lists := listWatch(w.clock, resource.List, resource.Watch)
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, w.client),
 		&metav1.PartialObjectMetadata{}, &sightings{ledger: w.ledger, key: key, wentBack: wentBack},
 		cache.ReflectorOptions{Name: "agent.work", TypeDescription: key.String()})
