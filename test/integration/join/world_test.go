@@ -222,7 +222,7 @@ func (m *member) secretNamed(name string) *corev1.Secret {
 // adoptName takes over the name that the agent drew for its cluster, once it is known.
 func (m *member) adoptName() {
 	m.t.Helper()
-	if pending := m.secretNamed(names.SecretHub + "-pending"); pending != nil {
+	if pending := m.secretNamed(m.config.HubSecret + "-pending"); pending != nil {
 		m.name = string(pending.Data[csr.KeyClusterName])
 		m.config.ClusterName = m.name
 	}
