@@ -123,12 +123,12 @@ func (c *Config) validateServing(complain func(flag, format string, args ...any)
 		complain("health-port", "%d is no port: it must be between 1 and %d, or 0 for the default", c.HealthPort,
 			math.MaxUint16)
 	}
-	for flag, allowed := range map[string]command.TLS{
-		"tls-min-version": {MinVersion: c.TLSMinVersion}, "tls-cipher-suites": {CipherSuites: c.TLSCipherSuites},
-	} {
-		if err := allowed.Apply(&tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
-			complain(flag, "%s", err)
-		}
+	apart := &tls.Config{MinVersion: tls.VersionTLS12} // what is wrong with each flag is told apart
+	if err := (command.TLS{MinVersion: c.TLSMinVersion}).Apply(apart); err != nil {
+		complain("tls-min-version", "%s", err)
+	}
+	if err := (command.TLS{CipherSuites: c.TLSCipherSuites}).Apply(apart); err != nil {
+		complain("tls-cipher-suites", "%s", err)
 	}
 }
 

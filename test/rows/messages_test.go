@@ -37,9 +37,7 @@ func TestEveryMessageHasItsTest(t *testing.T) {
 		rows++
 		require.Len(t, cells, 5, line)
 		found := named.FindAllStringSubmatch(cells[4], -1)
-		if len(found) == 0 {
-			assert.Regexp(t, `^TEST-[A-Z]+ \|$`, cells[4], "no test reads the message of: %s", cells[0])
-		}
+		assert.NotEmpty(t, found, "no test reads the message of: %s", cells[0])
 		for _, match := range found {
 			assert.Contains(t, testsIn(t, filepath.Join(root, match[1])), match[2], "package %s", match[1])
 			listed[match[1]+": "+match[2]] = true
