@@ -80,8 +80,8 @@ type reading struct {
 	workloadsKnown bool
 }
 
-// namespaceOf returns what is known of the namespace of a look: what was read for another add-on a moment ago, else what
-// is read now. Where too much was read lately, it returns instead when it is the turn of this look.
+// namespaceOf returns what is known of the namespace of a look: what was read for another add-on a moment ago, else
+// what is read now. Where too much was read lately, it returns instead when it is the turn of this look.
 func (r *Reconciler) namespaceOf(ctx context.Context, last look, now time.Time) (*reading, time.Time) {
 	v := r.readings.of(last.place, now)
 	v.mu.Lock()

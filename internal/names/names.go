@@ -28,7 +28,7 @@ const (
 	// AnnotationAddOnConfiguration carries the deprecated v1alpha1 field spec.addOnConfiguration of a
 	// ClusterManagementAddOn in v1beta1, as JSON; it is never stored. It is Spokelet's own addition.
 	AnnotationAddOnConfiguration = "addon.spokelet.io/v1alpha1-addon-configuration"
-	// AnnotationCarried carries fields of one version that the conversion does not know through the other version, as JSON.
+	// AnnotationCarried carries fields that the conversion does not know through the other version, as JSON.
 	// It is Spokelet's own addition.
 	AnnotationCarried = "addon.spokelet.io/carried-fields"
 	// AnnotationDeletionOrphan on a manifest of an add-on keeps the object when the add-on goes.
