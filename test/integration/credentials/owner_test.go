@@ -11,9 +11,18 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// quiet fails if the agent sends more than a few requests while nothing happens.
+// quiet waits until the agent has answered what happened last, and fails if it then sends more than a few requests while
+// nothing happens.
 func (m *member) quiet(most int64) {
 	m.t.Helper()
+	last, same := int64(-1), 0
+	m.eventually(func() bool {
+		if sent := m.hubRequests.Load() + m.spokeRequests.Load(); sent != last {
+			last, same = sent, 0
+		}
+		same++
+		return same > 10
+	}, "the agent comes to rest")
 	m.hubRequests.Store(0)
 	m.spokeRequests.Store(0)
 	m.never(func() bool { return m.hubRequests.Load()+m.spokeRequests.Load() > most }, "the agent waits without requests")

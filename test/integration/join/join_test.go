@@ -121,7 +121,7 @@ func TestADeniedRequestIsToldAtOnce(t *testing.T) {
 	m := newMember(t, "denied")
 	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
 	m.start()
-	m.awaitState("waiting until the hub approves the certificate request of cluster " + m.name)
+	m.awaitState("AwaitingApproval: Waiting for a person")
 	m.decide(shared.hub, certificatesv1.CertificateDenied)
 	m.awaitState("was denied: ByTest: by a person")
 	assert.Nil(t, m.secret())
