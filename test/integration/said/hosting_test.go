@@ -15,19 +15,19 @@ import (
 
 func TestAHostingClusterThatCannotHostIsToldOnTheAddOn(t *testing.T) {
 	const validity, invalid = "HostingClusterValidity", "HostingClusterInvalid"
-	define(t, "refused")
-	install(t, "refused", map[string]string{names.AnnotationHostingCluster: "the-host"})
-	says(t, "refused", validity, metav1.ConditionFalse, invalid,
+	define(t, "hostless")
+	install(t, "hostless", map[string]string{names.AnnotationHostingCluster: "the-host"})
+	says(t, "hostless", validity, metav1.ConditionFalse, invalid,
 		`There is no ManagedCluster "the-host"`, "Correct the annotation, or register that cluster.")
 
 	host := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "the-host"}}
 	require.NoError(t, shared.admin.Create(t.Context(), host))
-	says(t, "refused", validity, metav1.ConditionFalse, invalid,
+	says(t, "hostless", validity, metav1.ConditionFalse, invalid,
 		"The hub does not accept cluster the-host", "Set spec.hubAcceptsClient of the ManagedCluster to true, or name another")
 
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hubAcceptsClient":true}}`))
 	require.NoError(t, shared.admin.Patch(t.Context(), host, patch))
-	says(t, "refused", validity, metav1.ConditionTrue, "HostingClusterValid")
+	says(t, "hostless", validity, metav1.ConditionTrue, "HostingClusterValid")
 	require.NoError(t, shared.admin.Delete(t.Context(), host))
-	says(t, "refused", validity, metav1.ConditionFalse, invalid, "Correct the annotation, or register that cluster.")
+	says(t, "hostless", validity, metav1.ConditionFalse, invalid, "Correct the annotation, or register that cluster.")
 }
