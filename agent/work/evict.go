@@ -66,10 +66,13 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if f.applied, err = readApplied(ctx, e.Spoke.GetClient(), req.Name); err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	e.checkEvictionLag(f)
 	if f.applied == nil {
 		e.forget(f)
 		return reconcile.Done().Settle(f.now)
+	}
+	e.checkEvictionLag(f)
+	if f.applied == nil {
+		return reconcile.Done().Settle(f.now) // The cache will say that it went, too.
 	}
 	if f.stale {
 		return reconcile.Waiting(f.now.Add(staleDelay)).Settle(f.now)
@@ -81,12 +84,9 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return e.proceed(ctx, f, managed).SettleIn(e.queues.applied, req, f.now)
 }
 
-// checkEvictionLag compares the cache with the last writes of the evictor.
+// checkEvictionLag compares the cache with the last writes of the evictor, and of who took down the work.
 func (e *evictor) checkEvictionLag(f *facts) {
 	known := e.memory.of(f.holder).applied
-	if f.applied == nil {
-		return
-	}
 	if known.gone && known.uid == f.applied.UID {
 		f.applied = nil
 		return

@@ -150,7 +150,11 @@ func (r *Reconciler) releaseApplied(ctx context.Context, f *facts) error {
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(name string) bool {
 		return name == names.FinalizerAppliedManifestWork
 	})
+	r.lettingGo(f, len(after.Finalizers) == 0)
 	_, err := reconcile.PatchMain(ctx, r.Spoke.GetClient(), f.applied, after)
+	if err != nil {
+		r.lettingGo(f, false)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		r.appliedGone(f)
@@ -162,6 +166,21 @@ func (r *Reconciler) releaseApplied(ctx context.Context, f *facts) error {
 		r.wroteApplied(f, after)
 	}
 	return nil
+}
+
+// lettingGo notes for the evictor that the AppliedManifestWork of a work goes by the present request, or that it does
+// not. The hub may tell that the work is gone before the cache tells that of the AppliedManifestWork, and the evictor
+// would look at each object once more. It is noted before the request, so that the evictor, which forgets it when the
+// cache tells, never does so too early.
+func (r *Reconciler) lettingGo(f *facts, goes bool) {
+	evictors := holder{applied: true, name: f.applied.Name}
+	switch uid := f.applied.UID; {
+	case f.holder == evictors:
+	case goes:
+		r.memory.change(evictors, func(k *recall) { k.applied = written{uid: uid, at: r.Clock.Now(), gone: true} })
+	default:
+		r.memory.forget(evictors)
+	}
 }
 
 // appliedGone remembers that the AppliedManifestWork is gone, whatever a cache may say for a moment.
