@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -65,19 +66,17 @@ func selfSigned(now time.Time, withRSA bool) (tls.Certificate, error) {
 		NotBefore: now.Add(-certificateSlip), NotAfter: now.Add(certificateLife),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
+	var key crypto.Signer
+	var err error
 	if withRSA {
-		key, err := rsa.GenerateKey(rand.Reader, rsaBits)
-		if err != nil {
-			return tls.Certificate{}, err
-		}
 		template.KeyUsage |= x509.KeyUsageKeyEncipherment
-		raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-		return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, err
+		key, err = rsa.GenerateKey(rand.Reader, rsaBits)
+	} else {
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, err
 }

@@ -83,7 +83,7 @@ func steady(f facts, p plan) plan {
 	return p
 }
 
-// silenced tells whether the hub has given the cluster up and has not got a heartbeat since. Both instants are by the
+// silenced reports whether the hub has given the cluster up and has not got a heartbeat since. Both instants are by the
 // clock of the hub, which counts in whole seconds.
 func silenced(f facts) bool {
 	have := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
