@@ -204,7 +204,8 @@ func (r *Reconciler) remove(ctx context.Context, f facts, p plan, results []resu
 	return errors.Join(errs...)
 }
 
-// goes reports whether a Secret of ours is to be removed; agent is the Secret of the agent's own credential. It is pure.
+// goes reports whether a Secret of ours is to be removed; agent is the Secret of the agent's own credential. It is
+// pure.
 func goes(s held, agent types.NamespacedName, p plan, results []result) bool {
 	switch p.remove {
 	case removeNone:
