@@ -29,8 +29,9 @@ type Heartbeat struct {
 	cancel  context.CancelFunc
 	renewed time.Time
 	// stored is when the hub stored the last heartbeat, by its own clock; zero when it does not say.
-	stored  time.Time
-	failing bool
+	stored time.Time
+	// failed is the first error of an unbroken row of heartbeats that the hub did not get; nil when it got the last one.
+	failed  error
 	awaited bool
 	bell    bell
 }
@@ -121,24 +122,24 @@ func (s storedLeases) Update(
 	return after, err
 }
 
-// report remembers how a heartbeat went; the first and the last of a row of failures are logged, and the one that ends
-// the silence asks for a pass.
+// report remembers how a heartbeat went. The first failure of a row is logged, and its end with the same error, so that
+// a log that leaves out the one leaves out the other. The heartbeat that ends the row asks for a pass.
 func (h *Heartbeat) report(ctx context.Context, at time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	logger := log.FromContext(ctx).WithName("heartbeat")
 	if err != nil {
-		if !h.failing {
+		if h.failed == nil {
 			logger.Error(err, "the hub did not get a heartbeat, trying again")
+			h.failed = err
 		}
-		h.failing = true
 		return
 	}
-	if h.failing {
-		logger.Info("the hub gets heartbeats again")
+	if h.failed != nil {
+		logger.Info("the hub gets heartbeats again", "after", h.failed)
 	}
-	if h.failing || h.awaited || h.renewed.IsZero() {
+	if h.failed != nil || h.awaited || h.renewed.IsZero() {
 		h.bell.Ring()
 	}
-	h.failing, h.awaited, h.renewed = false, false, at
+	h.failed, h.awaited, h.renewed = nil, false, at
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -119,4 +121,19 @@ func TestAHeartbeatCountsByTheClockOfTheHub(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+func TestTheEndOfFailingHeartbeatsIsLoggedWithTheirError(t *testing.T) {
+	var entries []string
+	ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { entries = append(entries, args) }, funcr.Options{}))
+	h := &Heartbeat{Cluster: "c1"}
+	h.report(ctx, time.Time{}, errAway)
+	h.report(ctx, time.Time{}, errors.New("still away"))
+	require.Len(t, entries, 1, "a row of failures is one entry")
+	h.report(ctx, time.Now(), nil)
+	require.Len(t, entries, 2)
+	assert.Contains(t, entries[1], "gets heartbeats again")
+	assert.Contains(t, entries[1], errAway.Error(), "who leaves out the failure leaves out its end")
+	h.report(ctx, time.Now(), nil)
+	assert.Len(t, entries, 2)
 }
