@@ -82,7 +82,7 @@ type finding struct {
 // errNoBootstrap is the problem of a source where there is nothing.
 var errNoBootstrap = errors.New("does not exist")
 
-// same tells whether two looks at one source found the same.
+// same reports whether two looks at one source found the same.
 func (f finding) same(other finding) bool {
 	return bytes.Equal(f.kubeconfig, other.kubeconfig) && fmt.Sprint(f.problem) == fmt.Sprint(other.problem)
 }
@@ -216,12 +216,12 @@ func problems(found []finding) string {
 	return strings.Join(told, "; ")
 }
 
-// anyUsable tells whether one of the sources leads to a hub.
+// anyUsable reports whether one of the sources leads to a hub.
 func anyUsable(found []finding) bool {
 	return slices.ContainsFunc(found, func(f finding) bool { return f.problem == nil })
 }
 
-// sameFindings tells whether nothing changed between two looks.
+// sameFindings reports whether nothing changed between two looks.
 func sameFindings(a, b []finding) bool { return slices.EqualFunc(a, b, finding.same) }
 
 // leadsElsewhere tells why a member of the hub server cannot stay one, by what the bootstrap kubeconfigs say now; empty

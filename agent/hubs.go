@@ -159,8 +159,8 @@ func bootstrapRights() []authorizationv1.ResourceAttributes {
 	return rights
 }
 
-// denied tells whether the hub does not want a cluster that it knew. One that it never accepted may still be accepted:
-// an agent that waits for that must not wander to the next hub.
+// denied reports whether the hub does not want a cluster that it knew. One that it never accepted may still be
+// accepted: an agent that waits for that must not wander to the next hub.
 func denied(own *clusterv1.ManagedCluster) bool {
 	return !own.Spec.HubAcceptsClient &&
 		meta.FindStatusCondition(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil

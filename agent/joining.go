@@ -162,7 +162,7 @@ func (p *probe) try(ctx context.Context) (int, error) {
 	return answer.StatusCode, nil
 }
 
-// recognized tells whether an answer shows that the hub knows who asked, whatever it allows.
+// recognized reports whether an answer shows that the hub knows who asked, whatever it allows.
 func recognized(status int) bool {
 	return status == http.StatusOK || status == http.StatusForbidden || status == http.StatusNotFound
 }

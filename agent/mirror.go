@@ -97,7 +97,7 @@ func (m *mirror) write(data map[string][]byte) error {
 	return m.unlink(data)
 }
 
-// shows tells whether the files that ..data leads to are exactly data.
+// shows reports whether the files that ..data leads to are exactly data.
 func (m *mirror) shows(data map[string][]byte) bool {
 	entries, err := os.ReadDir(filepath.Join(m.dir, dataLink))
 	if err != nil || len(entries) != len(data) {

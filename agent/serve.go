@@ -284,7 +284,7 @@ func (s *serving) longestPause() time.Duration {
 	return min(lastLook, max(left/hurry, time.Second))
 }
 
-// look tells whether everything can begin to serve, and if not, why.
+// look reports whether everything can begin to serve, and if not, why.
 func (s *serving) look(ctx context.Context) error {
 	name := s.credential.Identity.Cluster
 	var own clusterv1.ManagedCluster

@@ -208,7 +208,7 @@ func Subject(csr *certificatesv1.CertificateSigningRequest) (cluster, addon stri
 	return csr.Labels[names.LabelClusterName], addon, addonLabel
 }
 
-// isAgent tells whether a user name is that of an agent of a cluster or of an add-on.
+// isAgent reports whether a user name is that of an agent of a cluster or of an add-on.
 func isAgent(user string) bool {
 	_, cluster := ParseClusterUser(user)
 	_, addon := ParseAddonUser(user)

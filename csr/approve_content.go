@@ -270,7 +270,7 @@ func expectAddon(
 		"spec.signerName is %s, but the add-on registers with %s only", quote(signer), list(signers))}
 }
 
-// byToken tells whether the agent takes a token for this registration, so that it never asks for a certificate.
+// byToken reports whether the agent takes a token for this registration, so that it never asks for a certificate.
 func byToken(r addonv1beta1.RegistrationConfig) bool {
 	return r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver == "token"
 }

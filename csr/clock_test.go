@@ -118,8 +118,8 @@ func TestTellClock(t *testing.T) {
 	assert.Nil(t, TellClock(nil, time.Hour))
 }
 
-// TestWhatRemovesEachCredentialDoesNotMakeTheHubIssueOneAfterTheOther lets something delete the credential as soon as it
-// is there.
+// TestWhatRemovesEachCredentialDoesNotMakeTheHubIssueOneAfterTheOther lets something delete the credential as soon as
+// it is there.
 func TestWhatRemovesEachCredentialDoesNotMakeTheHubIssueOneAfterTheOther(t *testing.T) {
 	w := newWorld(t)
 	w.user = "agent"

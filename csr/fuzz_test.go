@@ -105,8 +105,8 @@ func FuzzJudgeAndSign(f *testing.F) {
 }
 
 // FuzzJudgeCluster feeds everything that the author of a request chooses to the judge of clusters: what it lets pass
-// names, to the parser of the standard library, one agent of the cluster of the label, who asks for itself, and no group
-// besides the two of the cluster.
+// names, to the parser of the standard library, one agent of the cluster of the label, who asks for itself, and no
+// group besides the two of the cluster.
 func FuzzJudgeCluster(f *testing.F) {
 	own := csr.ForCluster("c1", "a")
 	good := newRequest(f, own, "").Spec.Request
@@ -162,8 +162,8 @@ func FuzzParseRequest(f *testing.F) {
 	})
 }
 
-// FuzzHubServer reads any bytes as a kubeconfig: the kubeconfig that is written for what was read leads to the same hub,
-// and is known again.
+// FuzzHubServer reads any bytes as a kubeconfig: the kubeconfig that is written for what was read leads to the same
+// hub, and is known again.
 func FuzzHubServer(f *testing.F) {
 	f.Add([]byte(`{"current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "hub", "user": "u"}}],
 "clusters": [{"name": "hub", "cluster": {"server": "https://hub:6443", "proxy-url": "http://p", "certificate-authority-data": "Y2E="}}]}`))

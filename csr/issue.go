@@ -144,7 +144,7 @@ func Decide(s Standing) Plan {
 	return s.followRequest()
 }
 
-// usable tells whether the pending key was made for what is wanted now and has not served its turn already.
+// usable reports whether the pending key was made for what is wanted now and has not served its turn already.
 func (s Standing) usable(p Pending) bool {
 	if _, err := parseKey(p.Key); err != nil {
 		return false
@@ -297,7 +297,7 @@ func (s Standing) earlierFailure() *metav1.Condition {
 	return failed(messageFailed, s.Pending.Failure)
 }
 
-// refusal tells whether a request object will never lead to a certificate, why, and since when.
+// refusal reports whether a request object will never lead to a certificate, why, and since when.
 func refusal(request *certificatesv1.CertificateSigningRequest) (why string, at time.Time, refused bool) {
 	for _, c := range request.Status.Conditions {
 		var verb string
@@ -329,7 +329,7 @@ func Undecided(request *certificatesv1.CertificateSigningRequest) bool {
 		})
 }
 
-// fromStranger tells whether a request object with the labels of the owner was made by an agent that is none of the
+// fromStranger reports whether a request object with the labels of the owner was made by an agent that is none of the
 // owner's cluster. Who made it the API server says, not its author.
 func fromStranger(request *certificatesv1.CertificateSigningRequest, want Request) bool {
 	cluster := want.Labels[names.LabelClusterName]

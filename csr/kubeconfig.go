@@ -80,12 +80,12 @@ func checkServer(cluster, server string) error {
 	return nil
 }
 
-// SameHub tells whether both lead to the same hub; the way there, proxy and CA bundle, may differ.
+// SameHub reports whether both lead to the same hub; the way there, proxy and CA bundle, may differ.
 func (h HubServer) SameHub(other HubServer) bool {
 	return h.Cluster == other.Cluster && h.Server == other.Server
 }
 
-// Equal tells whether both lead to the same hub in the same way.
+// Equal reports whether both lead to the same hub in the same way.
 func (h HubServer) Equal(other HubServer) bool {
 	return h.SameHub(other) && h.ProxyURL == other.ProxyURL && h.CAFile == other.CAFile &&
 		bytes.Equal(h.CAData, other.CAData)
@@ -101,12 +101,12 @@ func (h HubServer) Kubeconfig() ([]byte, error) { return h.kubeconfig(certificat
 // TokenKubeconfig is Kubeconfig for a Secret that holds a token, which is the file token beside it.
 func (h HubServer) TokenKubeconfig() ([]byte, error) { return h.kubeconfig(tokenUser()) }
 
-// Describes tells whether a stored kubeconfig says what Kubeconfig would, if in other words.
+// Describes reports whether a stored kubeconfig says what Kubeconfig would, if in other words.
 func (h HubServer) Describes(kubeconfig []byte) bool {
 	return h.describes(kubeconfig, certificateUser())
 }
 
-// DescribesToken tells whether a stored kubeconfig says what TokenKubeconfig would, if in other words.
+// DescribesToken reports whether a stored kubeconfig says what TokenKubeconfig would, if in other words.
 func (h HubServer) DescribesToken(kubeconfig []byte) bool {
 	return h.describes(kubeconfig, tokenUser())
 }

@@ -192,7 +192,7 @@ func requestName(want Request, keyPEM []byte) (string, error) {
 	return want.GenerateName + shortHash(string(public)), nil
 }
 
-// carriesKey tells whether a request object was made with the key.
+// carriesKey reports whether a request object was made with the key.
 func carriesKey(request *certificatesv1.CertificateSigningRequest, keyPEM []byte) bool {
 	key, err := parseKey(keyPEM)
 	if err != nil {

@@ -71,7 +71,7 @@ func (p Pair) Put(secret *corev1.Secret) {
 
 // PairVerdict is the judgement on a pair at one instant.
 type PairVerdict struct {
-	// Fits tells whether the pair is usable for what was asked: parsed, with its key, of the subject, not expired.
+	// Fits reports whether the pair is usable for what was asked: parsed, with its key, of the subject, not expired.
 	Fits bool
 	// Why says what is wrong, for people; empty when Fits.
 	Why string
@@ -81,7 +81,7 @@ type PairVerdict struct {
 	RotateAt time.Time
 }
 
-// Due tells whether a pair that fits is to be replaced.
+// Due reports whether a pair that fits is to be replaced.
 func (v PairVerdict) Due(now time.Time) bool { return !now.Before(v.RotateAt) }
 
 // JudgePair compares a stored pair with what is wanted. Groups and organizational units are compared as sets; the start
@@ -191,7 +191,7 @@ func parseChain(chainPEM []byte) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-// sameSet tells whether two lists hold the same strings, whatever their order and repetitions.
+// sameSet reports whether two lists hold the same strings, whatever their order and repetitions.
 func sameSet(a, b []string) bool { return slices.Equal(sortedSet(a), sortedSet(b)) }
 
 // sortedSet returns the distinct strings of list in order.

@@ -78,7 +78,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// addConversion has the manager serve the webhook, keep the conversion of the definitions, and tell whether it is
+// addConversion has the manager serve the webhook, keep the conversion of the definitions, and report whether it is
 // ready.
 func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition.Finding) error {
 	silent := func() error { return errors.New("no webhook is configured") }

@@ -125,7 +125,8 @@ func TestTheDeploymentIsHardened(t *testing.T) {
 		"the webhook must answer before the hub manager is ready")
 }
 
-// TestTheHubManagerReadsOneSecretOfItsOwn holds its Roles, which are of its namespace, to the certificate of its webhook.
+// TestTheHubManagerReadsOneSecretOfItsOwn holds its Roles, which are of its namespace, to the certificate of its
+// webhook.
 func TestTheHubManagerReadsOneSecretOfItsOwn(t *testing.T) {
 	var rules []rbacv1.PolicyRule
 	for _, u := range hubObjects(t, manifests.Hub()) {

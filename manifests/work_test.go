@@ -36,8 +36,8 @@ func workRights(t *testing.T, name string) map[string][]string {
 	return rights
 }
 
-// TestTheWorkAgentHoldsWhatItUses: what the agent cannot do without is its own record and the questions about executors,
-// and no right to any object that a work may name.
+// TestTheWorkAgentHoldsWhatItUses: what the agent cannot do without is its own record and the questions about
+// executors, and no right to any object that a work may name.
 // Weakness: W37
 func TestTheWorkAgentHoldsWhatItUses(t *testing.T) {
 	const group = ".work.open-cluster-management.io"

@@ -77,7 +77,7 @@ func instant(seconds *float64) (time.Time, bool) {
 
 // Verdict is the judgement on a stored token at one instant.
 type Verdict struct {
-	// Fits tells whether the token is usable: readable, of the ServiceAccount as it is now, not expired.
+	// Fits reports whether the token is usable: readable, of the ServiceAccount as it is now, not expired.
 	Fits bool
 	// Why says what is wrong, for people; empty when Fits.
 	Why string
@@ -87,7 +87,7 @@ type Verdict struct {
 	RotateAt time.Time
 }
 
-// Due tells whether a token that fits is to be replaced.
+// Due reports whether a token that fits is to be replaced.
 func (v Verdict) Due(now time.Time) bool { return !now.Before(v.RotateAt) }
 
 // Judge judges a stored token: user is who it must be for and uid the ServiceAccount as the hub told it. Together with

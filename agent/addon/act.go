@@ -25,7 +25,7 @@ type result struct {
 	kind string
 	// signer is who issues the certificate; empty for a token.
 	signer string
-	// kubeconfig tells whether it is a credential for the hub.
+	// kubeconfig reports whether it is a credential for the hub.
 	kubeconfig bool
 	// condition is what to tell; nil when there is nothing yet.
 	condition *metav1.Condition
@@ -173,13 +173,13 @@ func (res result) failed(err error) result {
 	return res
 }
 
-// seenMissing tells whether the namespace of the add-on agent is watched and seen to be absent.
+// seenMissing reports whether the namespace of the add-on agent is watched and seen to be absent.
 func (r *Reconciler) seenMissing(p place) bool {
 	seen := r.watch.look(target{side: p.side, kind: kindNamespace, name: p.namespace})
 	return seen.known && seen.object == nil
 }
 
-// isNamespaceMissing tells whether a Secret could not be created because its namespace is not there or going away.
+// isNamespaceMissing reports whether a Secret could not be created because its namespace is not there or going away.
 func isNamespaceMissing(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

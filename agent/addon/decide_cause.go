@@ -23,9 +23,9 @@ const (
 
 // scene is what was seen of the add-on agent where it should run. What could not be read is not known.
 type scene struct {
-	// looked tells whether anybody looked.
+	// looked reports whether anybody looked.
 	looked bool
-	// namespace tells whether the namespace is there.
+	// namespace reports whether the namespace is there.
 	namespace presence
 	// workloads are its Deployments and DaemonSets, if workloadsKnown.
 	workloads      []workload
@@ -35,7 +35,7 @@ type scene struct {
 	podsKnown bool
 }
 
-// presence tells whether a namespace is there.
+// presence reports whether a namespace is there.
 type presence string
 
 const (
@@ -49,7 +49,7 @@ const (
 type workload struct {
 	// kind and name say which.
 	kind, name string
-	// own tells whether it bears the name of the add-on.
+	// own reports whether it bears the name of the add-on.
 	own bool
 	// wanted is how many pods it wants.
 	wanted int32
@@ -60,17 +60,17 @@ type workload struct {
 // pod is a pod as far as its health goes.
 type pod struct {
 	name string
-	// own tells whether it bears the name of the add-on.
+	// own reports whether it bears the name of the add-on.
 	own bool
 	// trouble says what keeps it from running; empty when it runs.
 	trouble string
-	// ready tells whether all its containers are ready.
+	// ready reports whether all its containers are ready.
 	ready bool
 	// ended tells that it failed for good; such pods lie around after others have taken their place.
 	ended bool
 }
 
-// bears tells whether an object bears the name of the add-on, in its name or in a label.
+// bears reports whether an object bears the name of the add-on, in its name or in a label.
 func bears(addon string, o metav1.ObjectMeta) bool {
 	if strings.Contains(o.Name, addon) {
 		return true

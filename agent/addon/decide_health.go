@@ -58,12 +58,12 @@ func (p *plan) planUnknownPlace(f facts) {
 		f.name, p.place.problem)
 }
 
-// leaseTells tells whether the health of the add-on is read from its lease.
+// leaseTells reports whether the health of the add-on is read from its lease.
 func leaseTells(f facts) bool {
 	return f.addon != nil && f.addon.Status.HealthCheck.Mode != addonv1beta1.HealthCheckModeCustomized
 }
 
-// lookMatters tells whether the cause is worth looking for on the cluster: only while the add-on is not healthy, and
+// lookMatters reports whether the cause is worth looking for on the cluster: only while the add-on is not healthy, and
 // not while it is on its way out.
 func lookMatters(f facts) bool {
 	if !leaseTells(f) || !f.lease.known || f.clusterUnknown || !f.addon.DeletionTimestamp.IsZero() {

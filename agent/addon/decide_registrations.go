@@ -31,7 +31,7 @@ type registration struct {
 	// account is whose token is to be had; nil for a certificate.
 	account *account
 	secret  types.NamespacedName
-	// kubeconfig tells whether the Secret holds a kubeconfig for the hub.
+	// kubeconfig reports whether the Secret holds a kubeconfig for the hub.
 	kubeconfig bool
 }
 
@@ -140,7 +140,7 @@ func (p *plan) refuse(index int, reg registration, why string) {
 	p.refused = append(p.refused, res.told(fmt.Sprintf("registrations[%d]: %s", index, why)))
 }
 
-// isDeclared tells whether a kubeClient registration says how we get its credential, and with tokens also for whom.
+// isDeclared reports whether a kubeClient registration says how we get its credential, and with tokens also for whom.
 func isDeclared(f facts, r addonv1beta1.RegistrationConfig) bool {
 	if r.KubeClient == nil || r.KubeClient.Driver != f.driver {
 		return false
@@ -165,7 +165,7 @@ func declare(registrations []addonv1beta1.RegistrationConfig, driver, user strin
 	}
 }
 
-// subjectSettled tells whether the hub has said for whom the certificate is. Once the driver is declared, the hub may
+// subjectSettled reports whether the hub has said for whom the certificate is. Once the driver is declared, the hub may
 // fill in a subject that is empty, or replace one that an agent with another driver wrote.
 func subjectSettled(r addonv1beta1.RegistrationConfig, declared bool) bool {
 	if r.Type != addonv1beta1.KubeClient {

@@ -37,7 +37,7 @@ type facts struct {
 	name, cluster string
 	// agent names this agent where it runs: its namespace and the Secret of its own credential.
 	agent string
-	// split tells whether the agent runs on another cluster than the managed one.
+	// split reports whether the agent runs on another cluster than the managed one.
 	split bool
 	// addon is nil when there certainly is none.
 	addon *addonv1beta1.ManagedClusterAddOn
@@ -212,7 +212,7 @@ func (r *Reconciler) checkOwner(ctx context.Context, secret *corev1.Secret, f fa
 	return err
 }
 
-// fromOtherHub tells whether a credential is from another hub. A Secret that another agent made does not say it; then
+// fromOtherHub reports whether a credential is from another hub. A Secret that another agent made does not say it; then
 // the kubeconfig does, and where there is none, nothing is known against it.
 func fromOtherHub(secret *corev1.Secret, server csr.HubServer) bool {
 	if name, ok := secret.Annotations[names.AnnotationHub]; ok {

@@ -191,7 +191,7 @@ func (r *Reconciler) completeDriver() error {
 	return nil
 }
 
-// leaseMatters tells whether the change of a lease may change the health of its add-on. The usual renewal of a fresh
+// leaseMatters reports whether the change of a lease may change the health of its add-on. The usual renewal of a fresh
 // lease does not; the pass at its expiry reads the new one.
 func (r *Reconciler) leaseMatters(before, after *coordinationv1.Lease) bool {
 	now := r.Clock.Now()
@@ -233,7 +233,7 @@ func (r *Reconciler) availabilityChanged() predicate.Predicate {
 	}
 }
 
-// isUnknown tells whether the hub has lost sight of the cluster.
+// isUnknown reports whether the hub has lost sight of the cluster.
 func isUnknown(o client.Object) bool {
 	c, ok := o.(*clusterv1.ManagedCluster)
 	if !ok {

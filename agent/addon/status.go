@@ -50,8 +50,8 @@ func conclude(f facts, p plan, results []result) *addonv1beta1.ManagedClusterAdd
 	return after
 }
 
-// isOver tells whether a condition speaks of credentials that are no more: those of the other driver once all that are
-// wanted now are there, or all when none is wanted.
+// isOver reports whether a condition speaks of credentials that are no more: those of the other driver once all that
+// are wanted now are there, or all when none is wanted.
 func isOver(kind string, p plan, results []result) bool {
 	if p.remove == removeAll {
 		return true

@@ -24,7 +24,7 @@ type tokenState struct {
 	rotateAt time.Time
 }
 
-// good tells whether the token needs no successor now.
+// good reports whether the token needs no successor now.
 func (s tokenState) good(now time.Time) bool {
 	return s.verdict.Fits && !s.renew && now.Before(s.rotateAt)
 }
@@ -133,7 +133,7 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 	return tokenState{verdict: v, rotateAt: v.RotateAt.Add(apart)}
 }
 
-// isMissing tells whether the namespace of the add-on agent is missing or going away. It is asked before a token is,
+// isMissing reports whether the namespace of the add-on agent is missing or going away. It is asked before a token is,
 // because one that cannot be stored is of no use; what cannot be read is no obstacle.
 func (r *Reconciler) isMissing(ctx context.Context, p place, have tokenState) bool {
 	if have.secret != nil {

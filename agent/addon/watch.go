@@ -39,7 +39,7 @@ const (
 
 // sight is what is known of a target.
 type sight struct {
-	// known tells whether the target was seen or seen to be absent, and the watch works.
+	// known reports whether the target was seen or seen to be absent, and the watch works.
 	known bool
 	// cause says why it is not known, when something went wrong.
 	cause error
@@ -55,7 +55,7 @@ type watcher struct {
 	clients map[side]client.WithWatch
 	// cluster is the namespace of the add-ons.
 	cluster string
-	// matters tells whether the change of a Lease is worth a pass.
+	// matters reports whether the change of a Lease is worth a pass.
 	matters func(before, after *coordinationv1.Lease) bool
 	// clock tells when something was seen.
 	clock clock.PassiveClock

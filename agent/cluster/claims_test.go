@@ -116,8 +116,8 @@ func object(t *testing.T, raw string) *unstructured.Unstructured {
 	return o
 }
 
-// FuzzClaims feeds whatever a managed cluster may hold to the readers of claims and of their definition: nothing panics,
-// and nothing is reported that the API of the hub refuses.
+// FuzzClaims feeds whatever a managed cluster may hold to the readers of claims and of their definition: nothing
+// panics, and nothing is reported that the API of the hub refuses.
 func FuzzClaims(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata":{"name":"a","labels":{"x":"y"}},"spec":{"value":"v"}}`, `{"metadata":[],"spec":{"value":{}}}`, `{}`,

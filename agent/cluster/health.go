@@ -42,7 +42,7 @@ type health struct {
 	version string
 }
 
-// well tells whether the last probe succeeded.
+// well reports whether the last probe succeeded.
 func (h health) well() bool { return !h.probedAt.IsZero() && h.failingSince.IsZero() }
 
 // due is the instant of the next probe, zero when nothing asks for one.

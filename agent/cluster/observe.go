@@ -111,7 +111,7 @@ func (r *Reconciler) observeNodes(ctx context.Context) (*resources, error) {
 	return &total, nil
 }
 
-// accepted tells whether the hub has accepted the cluster and so given the agent its rights.
+// accepted reports whether the hub has accepted the cluster and so given the agent its rights.
 func accepted(cluster *clusterv1.ManagedCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 }

@@ -48,7 +48,7 @@ func (t *Traffic) disturb() {
 	}
 }
 
-// take tells whether there was a disturbance since the last call.
+// take reports whether there was a disturbance since the last call.
 func (t *Traffic) take() bool { return t.disturbed.Swap(false) }
 
 // asProbe marks requests under the returned context as probes.

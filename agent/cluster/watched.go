@@ -56,7 +56,7 @@ func (w *watched[T]) list() ([]T, bool) {
 	return items, w.known
 }
 
-// isRefused tells whether the API server does not let the agent watch.
+// isRefused reports whether the API server does not let the agent watch.
 func (w *watched[T]) isRefused() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

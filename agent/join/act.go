@@ -43,7 +43,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer csr.Ans
 	return err
 }
 
-// ensureCluster makes sure, while joining, that the ManagedCluster exists, and tells whether it certainly does. A
+// ensureCluster makes sure, while joining, that the ManagedCluster exists, and reports whether it certainly does. A
 // refusal of the hub is an error like any other: it is logged, and tried again until somebody repairs it.
 func (r *Reconciler) ensureCluster(ctx context.Context) (bool, error) {
 	if !r.Joining {

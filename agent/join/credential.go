@@ -51,7 +51,7 @@ type Facts struct {
 	Now time.Time
 }
 
-// refused tells whether the stored certificate is the one that the hub does not take.
+// refused reports whether the stored certificate is the one that the hub does not take.
 func (f Facts) refused() bool {
 	return len(f.Refused) > 0 && bytes.Equal(f.Refused, f.Pair.Certificate)
 }
@@ -74,11 +74,11 @@ type Verdict struct {
 	Certificate csr.PairVerdict
 }
 
-// Valid tells whether the credential may be used as it is.
+// Valid reports whether the credential may be used as it is.
 func (v Verdict) Valid() bool { return v.Reason == ReasonValid }
 
-// Judge tells whether a stored credential may be used (contract, registration 1.6). A credential whose CA bundle, proxy
-// or names drifted is good after a rewrite; only another hub or an unfit certificate needs a new one.
+// Judge reports whether a stored credential may be used (contract, registration 1.6). A credential whose CA bundle,
+// proxy or names drifted is good after a rewrite; only another hub or an unfit certificate needs a new one.
 func Judge(f Facts) Verdict {
 	if f.Data == nil {
 		return Verdict{Reason: ReasonSecretMissing, Message: "there is no credential for the hub yet"}
@@ -107,7 +107,7 @@ func Judge(f Facts) Verdict {
 	return v
 }
 
-// hubChanged tells whether the stored kubeconfig leads to another hub. One that cannot be read says nothing about it.
+// hubChanged reports whether the stored kubeconfig leads to another hub. One that cannot be read says nothing about it.
 func hubChanged(server csr.HubServer, data map[string][]byte) (csr.HubServer, bool) {
 	have, err := csr.ParseHubServer(data[csr.KeyKubeconfig])
 	return have, err == nil && !have.SameHub(server)
@@ -139,7 +139,7 @@ type Credential struct {
 	NotAfter, RotateAt time.Time
 }
 
-// Same tells whether both are the same certificate for the same hub, reached in the same way.
+// Same reports whether both are the same certificate for the same hub, reached in the same way.
 func (c Credential) Same(other Credential) bool {
 	return c.Server.Equal(other.Server) && c.Identity == other.Identity &&
 		bytes.Equal(c.Pair.Certificate, other.Pair.Certificate) && bytes.Equal(c.Pair.Key, other.Pair.Key)
@@ -175,7 +175,7 @@ func (c Credential) RESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// Prepare tells whether the agent can serve with what the Secret called key holds, and repairs what needs no new
+// Prepare reports whether the agent can serve with what the Secret called key holds, and repairs what needs no new
 // certificate. It is asked before each phase; of facts, what the Secret says is filled in. The Credential counts only
 // when the Verdict is valid. c must not read from a cache.
 func Prepare(

@@ -24,7 +24,7 @@ type plan struct {
 	pair csr.Pair
 }
 
-// decide returns what is done with the credential Secret. ready tells whether the ManagedCluster is known to exist or
+// decide returns what is done with the credential Secret. ready reports whether the ManagedCluster is known to exist or
 // is none of our business: a stored credential ends the joining for good, so none is stored before.
 func decide(f Facts, ready bool, answer csr.Plan) plan {
 	if answer.Step == csr.StepTake {

@@ -139,7 +139,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// ownSecret tells whether a Secret is the credential or its pending key.
+// ownSecret reports whether a Secret is the credential or its pending key.
 func (r *Reconciler) ownSecret(o client.Object) bool {
 	own := []string{r.key().Name, csr.PendingName(r.request(), r.SecretName), csr.PendingName(r.request(), "")}
 	return o.GetNamespace() == r.Namespace && slices.Contains(own, o.GetName())
@@ -150,7 +150,7 @@ func (r *Reconciler) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: cmp.Or(r.SecretName, names.SecretHub)}
 }
 
-// ownRequest tells whether a request object asks for the credential of a cluster, not of an add-on.
+// ownRequest reports whether a request object asks for the credential of a cluster, not of an add-on.
 func (r *Reconciler) ownRequest(o client.Object) bool {
 	_, addon := o.GetLabels()[names.LabelAddonName]
 	return !addon && o.GetLabels()[names.LabelClusterName] == r.Identity.Cluster

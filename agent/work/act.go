@@ -168,7 +168,7 @@ func (r *Reconciler) recheck(f *facts, t *task) time.Time {
 	return t.prior.checked.Add(reconcile.Spread(recheckPause, recheckSpread, t.id().String()))
 }
 
-// appliedAt tells whether the status says that the manifest was applied in the generation.
+// appliedAt reports whether the status says that the manifest was applied in the generation.
 func appliedAt(status *workv1.ManifestCondition, generation int64) bool {
 	if status == nil {
 		return false

@@ -94,16 +94,16 @@ type applier struct {
 	cel   celSource
 }
 
-// holds tells whether the record of the task holds without any request.
+// holds reports whether the record of the task holds without any request.
 func (t *task) holds() bool { return t.answered() && t.prior.reads == t.reads && t.heard == newsNone }
 
 // answered reports whether the record is about this very manifest: it was applied, or failed for good.
 func (t *task) answered() bool { return t.prior.wish == t.wish && t.prior.owner == t.owner.UID }
 
-// granted tells whether the object was as this very manifest wants when it was last looked at.
+// granted reports whether the object was as this very manifest wants when it was last looked at.
 func (t *task) granted() bool { return t.answered() && t.prior.failure == nil }
 
-// writes tells whether applying the manifest may make an object.
+// writes reports whether applying the manifest may make an object.
 func (t *task) writes() bool {
 	if t.denied != nil {
 		return false
@@ -270,7 +270,7 @@ func (a *applier) read(ctx context.Context, t *task, because error) (*unstructur
 	return live, because
 }
 
-// createFirst tells whether the object is more likely absent than present.
+// createFirst reports whether the object is more likely absent than present.
 func (t *task) createFirst() bool {
 	return t.heard == newsGone || (!t.expected && !t.prior.exists)
 }

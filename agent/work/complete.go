@@ -13,15 +13,15 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// completable tells whether a rule may find the manifest complete.
+// completable reports whether a rule may find the manifest complete.
 func (m *manifest) completable() bool {
 	return slices.ContainsFunc(m.option.rules, func(rule workv1.ConditionRule) bool {
 		return rule.Condition == workv1.ManifestComplete
 	})
 }
 
-// frozen tells whether a manifest must not be applied any more: because a rule found it complete, for that would run a
-// finished Job anew, or because its work is complete. A new generation of a work is applied all the same where the
+// frozen reports whether a manifest must not be applied any more: because a rule found it complete, for that would run
+// a finished Job anew, or because its work is complete. A new generation of a work is applied all the same where the
 // manifests themselves are not complete.
 func frozen(work *workv1.ManifestWork, m *manifest, status *workv1.ManifestCondition) bool {
 	if completed(status) && m.completable() {
@@ -32,7 +32,7 @@ func frozen(work *workv1.ManifestWork, m *manifest, status *workv1.ManifestCondi
 		complete.ObservedGeneration == work.Generation && appliedAt(status, work.Generation)
 }
 
-// completed tells whether a condition rule once found a manifest complete, whichever agent asked it.
+// completed reports whether a condition rule once found a manifest complete, whichever agent asked it.
 func completed(state *workv1.ManifestCondition) bool {
 	if state == nil {
 		return false
@@ -50,8 +50,8 @@ func (t *task) freeze() {
 	t.mark(func(w *wish) { w.frozen = true })
 }
 
-// fallenBehind tells whether an object that is frozen does not say what its manifest says, as far as that is not known
-// from the status.
+// fallenBehind reports whether an object that is frozen does not say what its manifest says, as far as that is not
+// known from the status.
 func (t *task) fallenBehind(live *unstructured.Unstructured) bool {
 	if t.current || (t.prior.wish == t.wish && t.prior.failure == nil) {
 		return t.prior.behind
@@ -73,7 +73,7 @@ func thawing(work *workv1.ManifestWork, tasks []task, status workv1.ManifestWork
 	return reconcile.Done()
 }
 
-// appliedBefore tells whether an earlier generation of a manifest was applied.
+// appliedBefore reports whether an earlier generation of a manifest was applied.
 func appliedBefore(state *workv1.ManifestCondition) bool {
 	return meta.IsStatusConditionTrue(state.Conditions, workv1.ManifestApplied)
 }

@@ -42,14 +42,14 @@ func optionFor(configs []workv1.ManifestConfigOption, id identity) option {
 	return merged
 }
 
-// matches tells whether a resource identifier of the spec means the object: group and resource exactly, namespace and
+// matches reports whether a resource identifier of the spec means the object: group and resource exactly, namespace and
 // name with stars.
 func matches(pattern workv1.ResourceIdentifier, id identity) bool {
 	return pattern.Group == id.Group && pattern.Resource == id.Resource &&
 		glob(pattern.Namespace, id.Namespace) && glob(pattern.Name, id.Name)
 }
 
-// ownedBy tells whether the object belongs to its work, that is, whether it goes when the work goes.
+// ownedBy reports whether the object belongs to its work, that is, whether it goes when the work goes.
 func ownedBy(deletion *workv1.DeleteOption, id identity) bool {
 	if deletion == nil || deletion.PropagationPolicy == workv1.DeletePropagationPolicyTypeForeground {
 		return true

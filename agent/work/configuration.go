@@ -87,7 +87,7 @@ func foldText(object map[string]any) error {
 	return nil
 }
 
-// applied tells whether the manifest was applied to a live object since it last changed. trusted tells that this is
+// applied reports whether the manifest was applied to a live object since it last changed. trusted tells that this is
 // known from elsewhere, which counts when the object bears the mark of another agent.
 func (c *configuration) applied(live *unstructured.Unstructured, trusted bool) bool {
 	if !c.ignores {
@@ -119,7 +119,7 @@ func (c *configuration) plan(live *unstructured.Unstructured, trusted bool) *uns
 	return next
 }
 
-// inForce tells whether a live object is as the manifest wants and whether the manager holds all that it should.
+// inForce reports whether a live object is as the manifest wants and whether the manager holds all that it should.
 func (c *configuration) inForce(live *unstructured.Unstructured, trusted bool) bool {
 	mine, _ := managers(live, c.manager)
 	if mine == nil || !c.applied(live, trusted) {

@@ -14,7 +14,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// outsideContent tells whether a top-level field is not content: who the object is, and what others say about it.
+// outsideContent reports whether a top-level field is not content: who the object is, and what others say about it.
 func outsideContent(key string) bool {
 	return key == "apiVersion" || key == "kind" || key == "metadata" || key == "status"
 }
@@ -31,10 +31,10 @@ func contentOf(object *unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// sameContent tells whether two contents are equal; empty and absent are the same.
+// sameContent reports whether two contents are equal; empty and absent are the same.
 func sameContent(a, b map[string]any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// contains tells whether live says everything that wanted says; what only live says is not looked at. Lists must have
+// contains reports whether live says everything that wanted says; what only live says is not looked at. Lists must have
 // the same length, their elements are compared in order.
 func contains(live, wanted any) bool { return covers(live, wanted, equality.Semantic.DeepEqual) }
 
@@ -42,7 +42,7 @@ func contains(live, wanted any) bool { return covers(live, wanted, equality.Sema
 // way, as the API server does.
 func resembles(live, wanted any) bool { return covers(live, wanted, sameQuantity) }
 
-// sameQuantity tells whether two scalars are equal or mean the same quantity, as 1000m and 1 do.
+// sameQuantity reports whether two scalars are equal or mean the same quantity, as 1000m and 1 do.
 func sameQuantity(a, b any) bool {
 	if equality.Semantic.DeepEqual(a, b) {
 		return true
@@ -66,7 +66,7 @@ func quantityOf(value any) (resource.Quantity, bool) {
 	return quantity, err == nil
 }
 
-// covers tells whether live says everything that wanted says, with scalars compared by same.
+// covers reports whether live says everything that wanted says, with scalars compared by same.
 func covers(live, wanted any, same func(a, b any) bool) bool {
 	switch wanted := wanted.(type) {
 	case nil:
@@ -101,8 +101,8 @@ func covers(live, wanted any, same func(a, b any) bool) bool {
 	}
 }
 
-// foreignContent tells whether, by the managed fields, anybody but this agent set any content of the object, except by
-// scaling it. When in doubt it says so.
+// foreignContent reports whether, by the managed fields, anybody but this agent set any content of the object, except
+// by scaling it. When in doubt it says so.
 func foreignContent(object metav1.Object) bool {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Subresource == "status" || entry.Subresource == scaleSubresource || entry.FieldsV1 == nil {

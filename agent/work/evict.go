@@ -94,7 +94,7 @@ func (e *evictor) checkEvictionLag(f *facts) {
 	f.stale = known.lag(f.applied.UID, f.applied.ResourceVersion, !f.applied.DeletionTimestamp.IsZero(), f.now)
 }
 
-// hasWork tells whether the AppliedManifestWork has its work on the present hub.
+// hasWork reports whether the AppliedManifestWork has its work on the present hub.
 func (e *evictor) hasWork(ctx context.Context, hub client.Reader, applied *workv1.AppliedManifestWork) (bool, error) {
 	if applied.Name != appliedName(e.HubHash, applied.Spec.ManifestWorkName) {
 		return false, nil

@@ -88,7 +88,7 @@ func (t *task) question() question {
 	}
 }
 
-// grantsRights tells whether applying the manifest hands out rights, so that the executor must hold them itself.
+// grantsRights reports whether applying the manifest hands out rights, so that the executor must hold them itself.
 func (t *task) grantsRights() bool {
 	return !t.frozen && t.option.strategy.Type != workv1.UpdateStrategyTypeReadOnly &&
 		t.resource.Group == rbacv1.GroupName &&
@@ -175,7 +175,7 @@ func denied(t *task, suffix, why string) *failure {
 		id.Group, id.Resource, id.Namespace, id.Name, suffix, deniedPause, why)}
 }
 
-// again is when the questions are asked again without anything being heard; watched tells whether changes of RBAC
+// again is when the questions are asked again without anything being heard; watched reports whether changes of RBAC
 // are heard at all. Zero means never.
 func (c clearance) again(watched bool, id identity) time.Time {
 	var soon, late time.Time
@@ -191,7 +191,7 @@ func (c clearance) again(watched bool, id identity) time.Time {
 	return reconcile.Earliest(soon, late)
 }
 
-// believed tells whether the clearance still counts at now.
+// believed reports whether the clearance still counts at now.
 func (c clearance) believed(now time.Time, watched bool, id identity) bool {
 	again := c.again(watched, id)
 	return now.Before(c.at.Add(clearanceLife)) && (again.IsZero() || now.Before(again))

@@ -89,7 +89,7 @@ func (g *grants) uses(who executor) bool {
 	return false
 }
 
-// wanted tells whether any work has an executor.
+// wanted reports whether any work has an executor.
 func (g *grants) wanted() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -59,13 +59,13 @@ func bindingOf(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespace string) 
 // groupMark tells groups from users among the subjects of a binding.
 const groupMark = "group "
 
-// covers tells whether the binding gives anything to the executor, by its name or by one of its groups.
+// covers reports whether the binding gives anything to the executor, by its name or by one of its groups.
 func (b binding) covers(who executor) bool {
 	return slices.Contains(b.subjects, who.String()) ||
 		slices.ContainsFunc(who.groups(), func(group string) bool { return slices.Contains(b.subjects, groupMark+group) })
 }
 
-// equal tells whether two bindings give the same to the same.
+// equal reports whether two bindings give the same to the same.
 func (b binding) equal(o binding) bool {
 	return b.role == o.role && slices.Equal(b.subjects, o.subjects)
 }
@@ -83,7 +83,7 @@ type reach struct {
 	bound map[string][]binding
 }
 
-// concerns tells whether the rights of an executor in a namespace may have changed.
+// concerns reports whether the rights of an executor in a namespace may have changed.
 func (r reach) concerns(who executor, namespace string) bool {
 	if r.everyone {
 		return true
@@ -104,7 +104,7 @@ func (r reach) concerns(who executor, namespace string) bool {
 	return false
 }
 
-// touches tells whether the rights of an executor may have changed anywhere.
+// touches reports whether the rights of an executor may have changed anywhere.
 func (r reach) touches(who executor) bool {
 	if r.everyone || r.before.covers(who) || r.after.covers(who) {
 		return true
@@ -141,7 +141,7 @@ func newBindings(tell func(reach)) *bindings {
 	return &bindings{known: map[bindingKey]binding{}, synced: map[rbacSource]bool{}, tell: tell}
 }
 
-// live tells whether every change of RBAC is heard.
+// live reports whether every change of RBAC is heard.
 func (b *bindings) live() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,7 +22,7 @@ type rbacWatcher struct {
 	rbac     rbacclient.RbacV1Interface
 	bindings *bindings
 	clock    clock.PassiveClock
-	// wanted tells whether anybody asks; moved holds one signal when that may have changed.
+	// wanted reports whether anybody asks; moved holds one signal when that may have changed.
 	wanted func() bool
 	moved  chan struct{}
 }

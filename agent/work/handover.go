@@ -17,7 +17,7 @@ const (
 	keyOwners   = "f:ownerReferences"
 )
 
-// handOver puts an object's managed fields right for server-side apply and tells whether that changes them. The owner
+// handOver puts an object's managed fields right for server-side apply and reports whether that changes them. The owner
 // reference of the work is held by this agent, not by the manager that applies: otherwise the next applied
 // configuration, which has no owner, would remove it. With adopt, the content that this agent wrote under another
 // strategy is from now on what the manager applied: otherwise the agent would be in conflict with itself, and a field

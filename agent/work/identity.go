@@ -57,13 +57,13 @@ func compareVersions(a, b string) (int, bool) {
 	return order, err == nil
 }
 
-// olderVersion tells whether a is surely older than b.
+// olderVersion reports whether a is surely older than b.
 func olderVersion(a, b string) bool {
 	order, known := compareVersions(a, b)
 	return known && order < 0
 }
 
-// glob tells whether text matches pattern, in which each star stands for any text, the empty one included, and every
+// glob reports whether text matches pattern, in which each star stands for any text, the empty one included, and every
 // other character for itself.
 func glob(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")

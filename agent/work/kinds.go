@@ -120,7 +120,7 @@ func mergeStorageClass(next, desired *unstructured.Unstructured) (delta, error) 
 	return replaceContent(next, wanted)
 }
 
-// recreatable tells whether an object of the kind is made anew when the API server calls a change impossible.
+// recreatable reports whether an object of the kind is made anew when the API server calls a change impossible.
 func recreatable(kind schema.GroupKind) bool {
 	switch kind {
 	case schema.GroupKind{Kind: "Secret"},

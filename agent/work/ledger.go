@@ -209,7 +209,7 @@ func (l *ledger) drop(h holder, id identity) {
 	}
 }
 
-// unwatch takes one claim from a watch and tells whether it was the last.
+// unwatch takes one claim from a watch and reports whether it was the last.
 func (l *ledger) unwatch(key watchKey) bool {
 	l.watched[key]--
 	if l.watched[key] > 0 {

@@ -19,7 +19,7 @@ type fieldSet map[string]fieldSet
 // scaleSubresource is where a HorizontalPodAutoscaler or kubectl scale sets the number of replicas.
 const scaleSubresource = "scale"
 
-// whole tells whether the set means a value as a whole.
+// whole reports whether the set means a value as a whole.
 func (s fieldSet) whole() bool { return len(s) == 0 }
 
 // members returns the keys of the set that are not the thing itself, sorted.
@@ -63,12 +63,12 @@ func fieldsOf(entry *metav1.ManagedFieldsEntry) fieldSet {
 	return fields
 }
 
-// isApplied tells whether an entry has the fields that a manager applied (server-side apply).
+// isApplied reports whether an entry has the fields that a manager applied (server-side apply).
 func isApplied(entry *metav1.ManagedFieldsEntry, manager string) bool {
 	return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 
-// isWritten tells whether an entry has the fields that this agent wrote in other ways than server-side apply.
+// isWritten reports whether an entry has the fields that this agent wrote in other ways than server-side apply.
 func isWritten(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == names.FieldManagerWork && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
 		entry.Subresource == ""
@@ -93,8 +93,8 @@ func managers(object *unstructured.Unstructured, manager string) (mine, others f
 // member returns the field that a key of a set names.
 func member(key string) (string, bool) { return strings.CutPrefix(key, "f:") }
 
-// element tells whether an item of a list is the one that a key of a set names. Of an item that comes from a manifest,
-// fields of the key may be missing, because the API server fills them in.
+// element reports whether an item of a list is the one that a key of a set names. Of an item that comes from a
+// manifest, fields of the key may be missing, because the API server fills them in.
 func element(key string, item any, lenient bool) bool {
 	if text, ok := strings.CutPrefix(key, "v:"); ok {
 		var value any
@@ -166,8 +166,8 @@ func held(live, wanted any, set fieldSet) any {
 	return live
 }
 
-// inForce tells whether the live value is as wanted and the set holds all of that. What the set holds beyond it must at
-// least be in full, otherwise it is still to be given up.
+// inForce reports whether the live value is as wanted and the set holds all of that. What the set holds beyond it must
+// at least be in full, otherwise it is still to be given up.
 func inForce(live, wanted, full any, set fieldSet) bool {
 	if set.whole() {
 		return resembles(live, wanted) && (live != nil || wanted == nil)
@@ -226,7 +226,7 @@ func listInForce(live, wanted []any, full any, set fieldSet) bool {
 }
 
 // retain returns base and, with their live values, those fields of full which base lacks and which only the set mine
-// holds: to leave them out of an applied configuration would remove them from the object. It tells whether there was
+// holds: to leave them out of an applied configuration would remove them from the object. It reports whether there was
 // any such field.
 func retain(live, base, full any, mine, others fieldSet) (any, bool) {
 	some := false
@@ -282,7 +282,7 @@ func retainItems(live, base any, full []any, mine, others fieldSet) (any, bool) 
 }
 
 // sole returns the part of a live value that the set mine holds and nobody else, whose fields are others[key], and
-// tells whether there is any.
+// reports whether there is any.
 func sole(live any, mine, others fieldSet, key string) (any, bool) {
 	theirs, shared := others[key]
 	if !shared {

@@ -47,10 +47,10 @@ type manifest struct {
 	reads digest
 }
 
-// mapped tells whether it is known which object the manifest means.
+// mapped reports whether it is known which object the manifest means.
 func (m *manifest) mapped() bool { return m.resource.Resource != "" }
 
-// decoded tells whether the manifest has a kind and a name.
+// decoded reports whether the manifest has a kind and a name.
 func (m *manifest) decoded() bool { return m.gvk.Kind != "" && m.name != "" }
 
 // id is the identity of the object; meaningful when the manifest is mapped.
@@ -82,7 +82,7 @@ func (m *manifest) meta() workv1.ManifestResourceMeta {
 	}
 }
 
-// couldBe tells whether the manifest may mean the tracked object, as far as it could be read: what it does not say
+// couldBe reports whether the manifest may mean the tracked object, as far as it could be read: what it does not say
 // matches everything. So an entry that an unreadable manifest may stand for is kept.
 func (m *manifest) couldBe(entry workv1.AppliedManifestResourceMeta) bool {
 	if m.mapped() {

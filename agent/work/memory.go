@@ -23,7 +23,7 @@ type written struct {
 	deleting, gone bool
 }
 
-// lag tells whether a copy from a cache is older than the last write. uid is empty when the cache has none.
+// lag reports whether a copy from a cache is older than the last write. uid is empty when the cache has none.
 func (w written) lag(uid types.UID, version string, deleting bool, now time.Time) bool {
 	if w.at.IsZero() || w.gone || now.Sub(w.at) > staleLimit {
 		return false
@@ -34,7 +34,7 @@ func (w written) lag(uid types.UID, version string, deleting bool, now time.Time
 	return olderVersion(version, w.version) || (w.deleting && !deleting)
 }
 
-// left tells whether the object went by the last write although a cache still has it.
+// left reports whether the object went by the last write although a cache still has it.
 func (w written) left(uid types.UID, now time.Time) bool {
 	return w.gone && w.uid == uid && now.Sub(w.at) <= staleLimit
 }

@@ -119,7 +119,7 @@ func mergeFields(fields ...string) merger {
 	}
 }
 
-// setField sets or, for an empty value, removes a top-level field and tells whether that changed it.
+// setField sets or, for an empty value, removes a top-level field and reports whether that changed it.
 func setField(object *unstructured.Unstructured, field string, want any) bool {
 	have := object.Object[field]
 	if equality.Semantic.DeepEqual(have, want) || (isEmpty(have) && isEmpty(want)) {
@@ -133,7 +133,7 @@ func setField(object *unstructured.Unstructured, field string, want any) bool {
 	return true
 }
 
-// isEmpty tells whether a JSON value says nothing.
+// isEmpty reports whether a JSON value says nothing.
 func isEmpty(value any) bool {
 	switch value := value.(type) {
 	case nil:
@@ -326,7 +326,7 @@ func eachWebhook(object *unstructured.Unstructured, visit func(name string, clie
 	}
 }
 
-// immutable tells whether an API error says that a field cannot be changed in place.
+// immutable reports whether an API error says that a field cannot be changed in place.
 func immutable(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field is immutable")
 }

@@ -24,7 +24,7 @@ func ownerReference(name string, uid types.UID) metav1.OwnerReference {
 	}
 }
 
-// sameOwner tells whether two references mean the same owner: by name, kind and API group, not by UID or version.
+// sameOwner reports whether two references mean the same owner: by name, kind and API group, not by UID or version.
 func sameOwner(a, b metav1.OwnerReference) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && groupOf(a.APIVersion) == groupOf(b.APIVersion)
 }
@@ -74,7 +74,7 @@ func withLabels(have, want map[string]string) map[string]string {
 	return merged
 }
 
-// mergeMeta merges the metadata of the desired object into next, a copy of the live one, and tells whether that
+// mergeMeta merges the metadata of the desired object into next, a copy of the live one, and reports whether that
 // changed anything. Name, namespace and finalizers stay those of the live object.
 func mergeMeta(next, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool) bool {
 	changed := false
@@ -141,7 +141,7 @@ func fingerprint(object metav1.Object) uint64 {
 	return sum.Sum64()
 }
 
-// owners tells whether the AppliedManifestWork with the given UID owns the object, and whether another one does too.
+// owners reports whether the AppliedManifestWork with the given UID owns the object, and whether another one does too.
 func owners(object metav1.Object, uid types.UID) (ours, others bool) {
 	for _, ref := range object.GetOwnerReferences() {
 		switch {

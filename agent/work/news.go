@@ -36,7 +36,7 @@ func newsOf(r *record, s *sighting) news {
 	return newsNone
 }
 
-// statusOnly tells whether an object moved from the record to the sighting without its content or metadata changing:
+// statusOnly reports whether an object moved from the record to the sighting without its content or metadata changing:
 // the API server counts generations for its kind and counted none, and the metadata is the same.
 func statusOnly(r *record, s *sighting) bool {
 	return s.uid == r.uid && s.generation > 0 && s.generation == r.generation && s.meta == r.meta
@@ -60,7 +60,7 @@ func (l *ledger) watches() map[watchKey]int {
 }
 
 // refuse marks a watch that the API server does not allow, and wakes its holders once so that they look for
-// themselves. It tells whether that is new.
+// themselves. It reports whether that is new.
 func (l *ledger) refuse(key watchKey, why string) bool {
 	l.mu.Lock()
 	if have, known := l.broken[key]; l.watched[key] == 0 || (known && have == why) {
@@ -82,7 +82,7 @@ func (l *ledger) refuse(key watchKey, why string) bool {
 	return true
 }
 
-// unwatched tells whether the object is one that no watch will speak of.
+// unwatched reports whether the object is one that no watch will speak of.
 func (l *ledger) unwatched(h holder, id identity) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -73,8 +73,8 @@ func (f *facts) phase() phase {
 	return phaseApply
 }
 
-// spares tells whether the work orphans an object. Who asked for that and deleted the work in the same moment gets it,
-// although no pass came between the two.
+// spares reports whether the work orphans an object. Who asked for that and deleted the work in the same moment gets
+// it, although no pass came between the two.
 func (f *facts) spares(id identity) bool {
 	return f.work != nil && !ownedBy(f.work.Spec.DeleteOption, id)
 }
@@ -201,10 +201,10 @@ func (r *Reconciler) readManifests(f *facts) []manifest {
 	return manifests
 }
 
-// retriable tells whether the error of a manifest may go away without the spec changing.
+// retriable reports whether the error of a manifest may go away without the spec changing.
 func (m *manifest) retriable() bool { return m.decoded() && !m.mapped() }
 
-// unserved tells whether the spoke does not serve the kind of the manifest.
+// unserved reports whether the spoke does not serve the kind of the manifest.
 func (m *manifest) unserved() bool {
 	var missing unservedError
 	return errors.As(m.err, &missing)

@@ -27,7 +27,7 @@ type absence struct {
 	over atomic.Bool
 }
 
-// offline tells whether the works are those of the copies.
+// offline reports whether the works are those of the copies.
 func (r *Reconciler) offline() bool { return r.absence != nil && !r.absence.over.Load() }
 
 // Copies returns the number of works of which Cache has a copy.

@@ -261,7 +261,7 @@ func (c *Cache) remove(work string, known cached) {
 	c.bytes -= known.size
 }
 
-// holds tells whether the copy of a work is as the label says.
+// holds reports whether the copy of a work is as the label says.
 func (c *Cache) holds(label copyLabel) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

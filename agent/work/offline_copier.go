@@ -143,7 +143,7 @@ func (k *copier) settle(ctx context.Context, err error, now time.Time) reconcile
 	return reconcile.Done()
 }
 
-// condition tells whether the key has to be taken back, and whether nothing is written any more.
+// condition reports whether the key has to be taken back, and whether nothing is written any more.
 func (c *Cache) condition() (disowned, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +157,7 @@ func (c *Cache) close() {
 	c.closed = true
 }
 
-// note remembers how an attempt to write ended, and tells whether that is news.
+// note remembers how an attempt to write ended, and reports whether that is news.
 func (c *Cache) note(err error) (news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -97,7 +97,7 @@ func refusal(gvk schema.GroupVersionKind, rule workv1.ConditionRule) string {
 	return ""
 }
 
-// conditionType tells whether the API takes a condition of this type.
+// conditionType reports whether the API takes a condition of this type.
 func conditionType(name string) bool {
 	fits, err := regexp.MatchString(conditionTypePattern, name)
 	return err == nil && fits && utf8.RuneCountInString(name) <= maxConditionType
@@ -131,7 +131,7 @@ func wellKnownRule(gvk schema.GroupVersionKind, condition string) (func(map[stri
 	return nil, false
 }
 
-// jobComplete tells whether a Job came to its end, well or badly.
+// jobComplete reports whether a Job came to its end, well or badly.
 func jobComplete(job map[string]any) finding {
 	conditions, _, _ := unstructured.NestedSlice(job, "status", "conditions")
 	for _, item := range conditions {
@@ -144,7 +144,7 @@ func jobComplete(job map[string]any) finding {
 	return finding{false, "Job is not finished"}
 }
 
-// podComplete tells whether a Pod came to its end, well or badly.
+// podComplete reports whether a Pod came to its end, well or badly.
 func podComplete(pod map[string]any) finding {
 	phase, _, _ := unstructured.NestedString(pod, "status", "phase")
 	if phase == "" {
@@ -209,7 +209,7 @@ func ruleOn(ctx context.Context, cel celSource, object *unstructured.Unstructure
 	return ruling{rule.Condition, status, workv1.ConditionRuleEvaluated, found.message}
 }
 
-// testAll tells whether all expressions are true; it stops at the first that is not.
+// testAll reports whether all expressions are true; it stops at the first that is not.
 func testAll(ctx context.Context, cel celSource, object map[string]any, expressions []string, budget *int64,
 ) (bool, error) {
 	for _, expression := range expressions {

@@ -35,7 +35,7 @@ func (r *Reconciler) worksSource() source.SyncingSource {
 		})
 }
 
-// workChanged tells whether a change of a work concerns the agent. That our own finalizer came does not.
+// workChanged reports whether a change of a work concerns the agent. That our own finalizer came does not.
 func workChanged(before, after *workv1.ManifestWork) bool {
 	return before.UID != after.UID || before.Generation != after.Generation ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
@@ -43,7 +43,7 @@ func workChanged(before, after *workv1.ManifestWork) bool {
 		lost(before.Finalizers, after.Finalizers, names.FinalizerManifestWork)
 }
 
-// lost tells whether a name was in the list before and is not after.
+// lost reports whether a name was in the list before and is not after.
 func lost(before, after []string, name string) bool {
 	return slices.Contains(before, name) && !slices.Contains(after, name)
 }
@@ -66,7 +66,7 @@ func (r *Reconciler) appliedSource() source.Source {
 		})
 }
 
-// appliedChanged tells whether a change of an AppliedManifestWork is more than the list that we keep there.
+// appliedChanged reports whether a change of an AppliedManifestWork is more than the list that we keep there.
 func appliedChanged(before, after *workv1.AppliedManifestWork) bool {
 	return before.UID != after.UID || before.Spec != after.Spec ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||

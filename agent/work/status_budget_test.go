@@ -15,8 +15,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// TestAStatusFitsIntoAnObjectWhateverItSays gives every manifest of a work the longest errors and values that there are,
-// made of characters that JSON makes the longest.
+// TestAStatusFitsIntoAnObjectWhateverItSays gives every manifest of a work the longest errors and values that there
+// are, made of characters that JSON makes the longest.
 //
 // Weakness: W27
 func TestAStatusFitsIntoAnObjectWhateverItSays(t *testing.T) {

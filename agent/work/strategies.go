@@ -54,7 +54,7 @@ func (a *applier) serverSideApply(ctx context.Context, t *task, desired *unstruc
 	return a.applyConfiguration(ctx, t, live)
 }
 
-// looksFirst tells whether an object is read before it is applied: when it may be in force already, and when it
+// looksFirst reports whether an object is read before it is applied: when it may be in force already, and when it
 // matters whether it exists or how it is.
 func (t *task) looksFirst() bool {
 	if t.configuration.ignores || t.trial != nil {
@@ -65,7 +65,7 @@ func (t *task) looksFirst() bool {
 	return undisturbed || restarted
 }
 
-// inForce tells whether the configuration of the task is in force in a live object. What this process found so stays
+// inForce reports whether the configuration of the task is in force in a live object. What this process found so stays
 // so until somebody touches what was applied; after a restart the managed fields tell.
 func (t *task) inForce(live *unstructured.Unstructured) bool {
 	if t.granted() && t.prior.uid == live.GetUID() && t.prior.content != (digest{}) &&
@@ -75,7 +75,7 @@ func (t *task) inForce(live *unstructured.Unstructured) bool {
 	return t.configuration.inForce(live, t.trusted(live))
 }
 
-// trusted tells whether it is known that this very manifest was applied to the live object, whatever its mark says.
+// trusted reports whether it is known that this very manifest was applied to the live object, whatever its mark says.
 func (t *task) trusted(live *unstructured.Unstructured) bool {
 	return t.current || (t.granted() && t.prior.uid == live.GetUID())
 }
@@ -168,7 +168,7 @@ func (t *task) retryAt() time.Time {
 	return at
 }
 
-// managerConflict tells whether a conflict is one with another manager, and not only with a newer version.
+// managerConflict reports whether a conflict is one with another manager, and not only with a newer version.
 func managerConflict(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }

@@ -7,7 +7,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// workTouched tells whether somebody else wrote the status of a work, which is then put right. An event of our own
+// workTouched reports whether somebody else wrote the status of a work, which is then put right. An event of our own
 // write that comes before the answer to it counts, too, and costs a pass without a request.
 func (r *Reconciler) workTouched(before, after *workv1.ManifestWork) bool {
 	return after.ResourceVersion != r.memory.of(holder{name: after.Name}).work.version &&

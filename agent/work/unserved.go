@@ -13,7 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// kindGone tells whether a request was refused because the API server does not serve the kind any more, which it did
+// kindGone reports whether a request was refused because the API server does not serve the kind any more, which it did
 // when the manifest was read. An object, or its namespace, that does not exist is another matter.
 func kindGone(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
@@ -81,7 +81,7 @@ func (r *Reconciler) forgetUnserved(f *facts, tasks []task) {
 	r.claim(f)
 }
 
-// awaits tells whether the kind of a tracked object is not served: then there is nothing to watch, and the watch that
+// awaits reports whether the kind of a tracked object is not served: then there is nothing to watch, and the watch that
 // begins when the kind is served again begins at once.
 func awaits(manifests []manifest, entry workv1.AppliedManifestResourceMeta) bool {
 	return slices.ContainsFunc(manifests, func(m manifest) bool { return m.unserved() && m.couldBe(entry) })

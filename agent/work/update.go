@@ -48,7 +48,7 @@ func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Uns
 	}
 }
 
-// settled tells whether what the live object says beyond the manifest is known to be the work of the API server: it
+// settled reports whether what the live object says beyond the manifest is known to be the work of the API server: it
 // said the same right after the last write, or this manifest is known to be applied, after a restart by the status, and
 // nobody else set any content since.
 func (t *task) settled(live *unstructured.Unstructured) bool {

@@ -178,7 +178,7 @@ func (w *watcher) refuse(ctx context.Context, key watchKey, err error) {
 	}
 }
 
-// refused tells whether an error of list or watch will not go away by itself.
+// refused reports whether an error of list or watch will not go away by itself.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsMethodNotSupported(err)

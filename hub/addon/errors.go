@@ -20,13 +20,13 @@ type InvalidError struct {
 // Error implements error.
 func (e *InvalidError) Error() string { return e.Message }
 
-// IsNotReady tells whether err is, or wraps, a NotReadyError.
+// IsNotReady reports whether err is, or wraps, a NotReadyError.
 func IsNotReady(err error) bool {
 	var target *NotReadyError
 	return errors.As(err, &target)
 }
 
-// IsInvalid tells whether err is, or wraps, an InvalidError.
+// IsInvalid reports whether err is, or wraps, an InvalidError.
 func IsInvalid(err error) bool {
 	var target *InvalidError
 	return errors.As(err, &target)

@@ -159,8 +159,8 @@ func stageOf(csr *certificatesv1.CertificateSigningRequest) stage {
 	return stageUnsigned
 }
 
-// unfinished tells whether a request may still need us: it waits for approval, or for the certificate of a signer that
-// is not built into Kubernetes.
+// unfinished reports whether a request may still need us: it waits for approval, or for the certificate of a signer
+// that is not built into Kubernetes.
 func unfinished(csr *certificatesv1.CertificateSigningRequest) bool {
 	return stageOf(csr) != stageFinished
 }

@@ -53,7 +53,7 @@ func TrimLease(in any) (any, error) {
 	return l, nil
 }
 
-// within tells whether a skew is small enough for a cluster with this grace.
+// within reports whether a skew is small enough for a cluster with this grace.
 func within(skew, grace time.Duration) bool { return skew.Abs() < grace }
 
 // clockCondition says whether the clock of an accepted cluster is right; nil when nothing tells. Where somebody said
@@ -74,7 +74,7 @@ func clockCondition(f facts) *metav1.Condition {
 	return &c
 }
 
-// clockTurned tells whether a renewal changes the verdict on the clock of its cluster, whose grace is only asked for
+// clockTurned reports whether a renewal changes the verdict on the clock of its cluster, whose grace is only asked for
 // when no grace at all would make the answer plain: nearly every heartbeat is settled here.
 func clockTurned(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
 	was, known := clockSkew(older)

@@ -125,12 +125,12 @@ func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
 	return phaseNew
 }
 
-// needsWorks tells whether the decision depends on the ManifestWorks of the namespace.
+// needsWorks reports whether the decision depends on the ManifestWorks of the namespace.
 func needsWorks(p phase, f facts) bool {
 	return p == phaseDeleting || vanished(f) || (p != phaseAccepted && f.have.work != nil)
 }
 
-// needsProof tells whether access is about to be taken away because the caches show nothing that still needs it.
+// needsProof reports whether access is about to be taken away because the caches show nothing that still needs it.
 func needsProof(p phase, f facts) bool {
 	switch {
 	case vanished(f):
@@ -263,7 +263,7 @@ func shrinkGrants(f facts) []step {
 	return append(steps, removeGrants(f, false, worksGone(f))...)
 }
 
-// worksGone tells whether the server itself said that no ManifestWork is left.
+// worksGone reports whether the server itself said that no ManifestWork is left.
 func worksGone(f facts) bool {
 	return len(f.works) == 0 && f.unseen != nil && f.unseen.err == nil && !f.unseen.works
 }

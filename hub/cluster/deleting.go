@@ -101,7 +101,7 @@ func removeRequests(f facts) []step {
 // removeOwn deletes what else on the hub is the cluster's own.
 func removeOwn(f facts) []step { return append(removeLease(f), removeRequests(f)...) }
 
-// concludedEmpty tells whether an earlier pass found nothing left and said so.
+// concludedEmpty reports whether an earlier pass found nothing left and said so.
 func concludedEmpty(cluster *clusterv1.ManagedCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
 }

@@ -80,7 +80,7 @@ func ensureBinding(have, want *rbacv1.RoleBinding) []step {
 	return []step{{verb: patch, have: have, object: after}}
 }
 
-// ours tells whether an object exists and was made for this cluster: the roles that clusters share are not.
+// ours reports whether an object exists and was made for this cluster: the roles that clusters share are not.
 func ours[T interface {
 	comparable
 	metav1.Object
@@ -89,7 +89,7 @@ func ours[T interface {
 	return o != absent && o.GetLabels()[names.LabelClusterName] == cluster
 }
 
-// addLabels puts labels on an object and tells whether that changed anything.
+// addLabels puts labels on an object and reports whether that changed anything.
 func addLabels(o metav1.Object, labels map[string]string) bool {
 	have, changed := o.GetLabels(), false
 	for key, value := range labels {

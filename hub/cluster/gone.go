@@ -6,13 +6,13 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// left tells whether any access of the cluster is there. It is the one proof that a cluster without ManagedCluster was
-// accepted once; a namespace without it may hold what somebody prepares for a cluster that is yet to come.
+// left reports whether any access of the cluster is there. It is the one proof that a cluster without ManagedCluster
+// was accepted once; a namespace without it may hold what somebody prepares for a cluster that is yet to come.
 func (g grants) left(cluster string) bool {
 	return ours(g.role, cluster) || ours(g.binding, cluster) || ours(g.registration, cluster) || ours(g.work, cluster)
 }
 
-// vanished tells whether a cluster went without a farewell: somebody took its finalizers off.
+// vanished reports whether a cluster went without a farewell: somebody took its finalizers off.
 func vanished(f facts) bool {
 	return f.cluster == nil && f.have.left(f.name) && checkName(f.name) == nil
 }

@@ -34,7 +34,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// needsVoucher tells whether a certificate request may decide that a cluster is accepted: never of one that was
+// needsVoucher reports whether a certificate request may decide that a cluster is accepted: never of one that was
 // accepted before, so that the denial by a person stands, and never of one whose annotation says that this happened
 // already.
 func needsVoucher(f facts, p phase) bool {
@@ -89,12 +89,12 @@ func ownRequests(cluster string, all []*certificatesv1.CertificateSigningRequest
 	return own
 }
 
-// finished tells whether nothing more will become of a request.
+// finished reports whether nothing more will become of a request.
 func finished(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Certificate) > 0 || rejected(request)
 }
 
-// rejected tells whether a request was denied or failed.
+// rejected reports whether a request was denied or failed.
 func rejected(request *certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(request.Status.Conditions,
 		func(c certificatesv1.CertificateSigningRequestCondition) bool {

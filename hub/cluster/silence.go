@@ -25,8 +25,8 @@ const (
 	featurePrefix = "feature.open-cluster-management.io/addon-"
 )
 
-// decideSilence tells whether the agent fell silent, and when to look again. A cluster that is leaving and has no lease
-// has no agent.
+// decideSilence reports whether the agent fell silent, and when to look again. A cluster that is leaving and has no
+// lease has no agent.
 func decideSilence(f facts, p *plan) {
 	if f.lease == nil {
 		p.silent = p.phase == phaseDeleting
@@ -79,7 +79,7 @@ func keepUntil(addon *addonv1beta1.ManagedClusterAddOn, cluster *metav1.Conditio
 	return written.Add(remarkDelay)
 }
 
-// mirrorAddons makes the labels of a cluster tell the health of its add-ons, and tells whether that changed any. A
+// mirrorAddons makes the labels of a cluster tell the health of its add-ons, and reports whether that changed any. A
 // cluster whose own health is not known yet has no such labels.
 func mirrorAddons(cluster *clusterv1.ManagedCluster, addons []*addonv1beta1.ManagedClusterAddOn) bool {
 	if meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) == nil {

@@ -49,7 +49,7 @@ func conditions(f facts, p plan, failed error) []metav1.Condition {
 	return all
 }
 
-// fellSilent tells whether a status write is the one that said that the agent is silent.
+// fellSilent reports whether a status write is the one that said that the agent is silent.
 func fellSilent(before, after *clusterv1.ManagedCluster) bool {
 	unknown := func(c *clusterv1.ManagedCluster) bool {
 		return meta.IsStatusConditionPresentAndEqual(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable,
@@ -111,7 +111,7 @@ func deleting(f facts, p plan, failed error) metav1.Condition {
 	return c
 }
 
-// passing tells whether an error may pass without anybody doing anything.
+// passing reports whether an error may pass without anybody doing anything.
 func passing(err error) bool {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {

@@ -26,8 +26,8 @@ func healthTaint(conditions []metav1.Condition) string {
 	return ""
 }
 
-// taint makes the taints of a cluster follow its health as the status tells it, and tells whether that changed any. One
-// that is there keeps the time at which it was added, because tolerations count from there.
+// taint makes the taints of a cluster follow its health as the status tells it, and reports whether that changed any.
+// One that is there keeps the time at which it was added, because tolerations count from there.
 func taint(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	want := healthTaint(cluster.Status.Conditions)
 	isOurs := func(t clusterv1.Taint) bool {

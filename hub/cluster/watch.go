@@ -131,7 +131,7 @@ func (r *Reconciler) ofLease() handler.EventHandler {
 	}
 }
 
-// leaseMatters tells whether a change of a cluster's lease is more than a heartbeat like the one before.
+// leaseMatters reports whether a change of a cluster's lease is more than a heartbeat like the one before.
 func leaseMatters(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
 	return !onlyRenewed(older, newer) || clockTurned(older, newer, grace)
 }
@@ -153,7 +153,7 @@ func (r *Reconciler) vouching() predicate.Predicate {
 	}))
 }
 
-// onlyRenewed tells whether nothing of a cluster's lease changed but that it was renewed.
+// onlyRenewed reports whether nothing of a cluster's lease changed but that it was renewed.
 func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 	if older.Spec.RenewTime.IsZero() || newer.Spec.RenewTime.IsZero() || !newer.DeletionTimestamp.IsZero() {
 		return false

@@ -66,8 +66,8 @@ func run[T client.Object](ctx context.Context, w writer, s *step[T], empty T) er
 	return fmt.Errorf("unknown step %d", s.verb)
 }
 
-// create creates an object. When its name is taken, the object that has it tells whether the cache was behind, which is
-// a lost race, or whether it belongs to somebody else.
+// create creates an object. When its name is taken, the object that has it reports whether the cache was behind, which
+// is a lost race, or whether it belongs to somebody else.
 func (w writer) create(ctx context.Context, object, empty client.Object) error {
 	err := w.client.Create(ctx, object)
 	if err == nil {
@@ -87,7 +87,7 @@ func (w writer) create(ctx context.Context, object, empty client.Object) error {
 		describe(object))}
 }
 
-// sameOwner tells whether an object carries the labels and the owners that ours is to have.
+// sameOwner reports whether an object carries the labels and the owners that ours is to have.
 func sameOwner(want, have client.Object) bool {
 	for key, value := range want.GetLabels() {
 		if got, found := have.GetLabels()[key]; !found || got != value {

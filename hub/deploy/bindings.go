@@ -71,7 +71,7 @@ func grants(cluster string, permissions []addon.Permission, account *rbacv1.Subj
 	return all
 }
 
-// ofCluster tells whether a binding is for this add-on on this cluster alone, not for an earlier one of its name.
+// ofCluster reports whether a binding is for this add-on on this cluster alone, not for an earlier one of its name.
 func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
 	if binding.Namespace == f.cluster.Name {
 		return ours(binding, f.addOn)
@@ -172,7 +172,7 @@ func ownerReference(addOn *addonv1beta1.ManagedClusterAddOn, controller bool) me
 	return owner
 }
 
-// ours tells whether an object belongs to this very add-on, and not to an earlier one of the same name.
+// ours reports whether an object belongs to this very add-on, and not to an earlier one of the same name.
 func ours(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return owner.UID == addOn.UID

@@ -90,7 +90,7 @@ func account(f facts, registrations []addonv1beta1.RegistrationConfig) *rbacv1.S
 	}
 }
 
-// byToken tells whether a registration is for a token of a ServiceAccount.
+// byToken reports whether a registration is for a token of a ServiceAccount.
 func byToken(r addonv1beta1.RegistrationConfig) bool {
 	return r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver == token.Driver
 }

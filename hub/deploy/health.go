@@ -76,7 +76,7 @@ func withCause(health metav1.Condition, conditions []metav1.Condition) metav1.Co
 	return health
 }
 
-// clusterSilent tells whether the hub has lost a cluster; how its add-ons do is then said by whoever noticed.
+// clusterSilent reports whether the hub has lost a cluster; how its add-ons do is then said by whoever noticed.
 func clusterSilent(cluster *clusterv1.ManagedCluster) bool {
 	condition := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	return condition != nil && condition.Status == metav1.ConditionUnknown

@@ -78,7 +78,7 @@ func withoutNulls(object map[string]any) map[string]any {
 	return object
 }
 
-// isHook tells whether an object is to run before the add-on goes, and not when it comes.
+// isHook reports whether an object is to run before the add-on goes, and not when it comes.
 func isHook(object *unstructured.Unstructured) bool {
 	if kind := object.GetKind(); kind != "Job" && kind != "Pod" {
 		return false

@@ -93,8 +93,8 @@ func currentWorks(p plan, done results) []*workv1.ManifestWork {
 	return works
 }
 
-// registrationApplied tells whether the agent can register with the rights that it needs; false leaves the condition as
-// it is.
+// registrationApplied reports whether the agent can register with the rights that it needs; false leaves the condition
+// as it is.
 func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool) {
 	condition := metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
@@ -176,7 +176,7 @@ const (
 	conditionUnchanged
 )
 
-// manifestApplied tells whether the objects of the agent have reached the cluster: the worst of all works counts.
+// manifestApplied reports whether the objects of the agent have reached the cluster: the worst of all works counts.
 func manifestApplied(
 	f facts, p plan, done results, works []*workv1.ManifestWork,
 ) (metav1.Condition, conditionState) {

@@ -219,7 +219,7 @@ func workIndex(addOn, name string) (int, bool) {
 	return index, err == nil && index >= 0 && strconv.Itoa(index) == digits
 }
 
-// ofAnEarlierAddOn tells whether a work belonged to an add-on of this name that was deleted since.
+// ofAnEarlierAddOn reports whether a work belonged to an add-on of this name that was deleted since.
 func ofAnEarlierAddOn(work *workv1.ManifestWork, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	for _, owner := range work.OwnerReferences {
 		if owner.Kind == "ManagedClusterAddOn" && owner.Name == addOn.Name && owner.UID != addOn.UID {

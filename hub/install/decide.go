@@ -150,7 +150,7 @@ func own(f facts) plan {
 }
 
 // setOwner makes the ClusterManagementAddOn the owner of the add-on, its controller unless it has another one, and
-// tells whether that changed anything.
+// reports whether that changed anything.
 func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) bool {
 	yes := true
 	want := metav1.OwnerReference{
@@ -177,7 +177,7 @@ func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.Cluster
 	return true
 }
 
-// isManagement tells whether a reference names the ClusterManagementAddOn, in whatever version and life of it.
+// isManagement reports whether a reference names the ClusterManagementAddOn, in whatever version and life of it.
 func isManagement(ref metav1.OwnerReference, name string) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == managementKind && ref.Name == name

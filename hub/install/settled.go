@@ -26,7 +26,7 @@ type placementFacts struct {
 	pages []*clusterv1beta1.PlacementDecision
 }
 
-// selects tells whether a cluster is among the decisions.
+// selects reports whether a cluster is among the decisions.
 func (p placementFacts) selects(cluster string) bool {
 	return slices.ContainsFunc(p.pages, func(page *clusterv1beta1.PlacementDecision) bool {
 		return slices.ContainsFunc(page.Status.Decisions, func(d clusterv1beta1.ClusterDecision) bool {
@@ -117,7 +117,7 @@ func lastWritten(o metav1.Object) time.Time {
 }
 
 // TrimDecision is the transformation for the cache of PlacementDecisions: of the managed fields it keeps only the time
-// of the last write, which tells whether pages are being rewritten.
+// of the last write, which reports whether pages are being rewritten.
 func TrimDecision(in any) (any, error) {
 	o, err := meta.Accessor(in)
 	if err != nil {

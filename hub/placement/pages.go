@@ -26,11 +26,11 @@ type page struct {
 	have *clusterv1beta1.PlacementDecision
 	// want is what it shall be; nil for a page that is to be deleted.
 	want *clusterv1beta1.PlacementDecision
-	// gains tells whether the page gets clusters.
+	// gains reports whether the page gets clusters.
 	gains bool
 }
 
-// changed tells whether a page needs a write.
+// changed reports whether a page needs a write.
 func (p page) changed() bool {
 	return p.have == nil || p.want == nil || !equality.Semantic.DeepEqual(p.have, p.want)
 }
@@ -107,7 +107,7 @@ func finish(placement *clusterv1beta1.Placement, pages []page, rest []string) []
 	return pages
 }
 
-// taken tells whether there is a page with this number, be it somebody else's.
+// taken reports whether there is a page with this number, be it somebody else's.
 func taken(placement *clusterv1beta1.Placement, pages []page, number int) bool {
 	return slices.ContainsFunc(pages, func(p page) bool {
 		return p.number == number || (p.have != nil && p.have.Name == pageName(placement, number))

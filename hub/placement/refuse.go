@@ -39,10 +39,10 @@ func refuse(path string) error {
 		"manager with --placement=false and run a placement controller that supports it", path)
 }
 
-// oneOf tells whether a field is unset or has the only value that is supported.
+// oneOf reports whether a field is unset or has the only value that is supported.
 func oneOf[T ~string](have, supported T) bool { return have == "" || have == supported }
 
-// oneGroup tells whether all clusters are in one decision group.
+// oneGroup reports whether all clusters are in one decision group.
 func oneGroup(n intstr.IntOrString) bool {
 	return n == intstr.IntOrString{} || n == intstr.FromString("") || n == intstr.FromString("100%")
 }

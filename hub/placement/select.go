@@ -102,7 +102,7 @@ func selectClusters(
 	return s
 }
 
-// matches tells whether a cluster matches one of the predicates; without predicates it does.
+// matches reports whether a cluster matches one of the predicates; without predicates it does.
 func matches(cluster *clusterv1.ManagedCluster, predicates []predicate) bool {
 	if len(predicates) == 0 {
 		return true

@@ -32,7 +32,7 @@ func checkToleration(t clusterv1beta1.Toleration) error {
 	return nil
 }
 
-// tolerates tells whether no taint keeps a cluster out, and the instant at which that ends; zero when it does not. A
+// tolerates reports whether no taint keeps a cluster out, and the instant at which that ends; zero when it does not. A
 // taint NoSelectIfNew keeps out only clusters that are not selected yet.
 func tolerates(
 	tolerations []clusterv1beta1.Toleration, taints []clusterv1.Taint, selected bool, now time.Time,
@@ -54,8 +54,8 @@ func tolerates(
 	return true, ends
 }
 
-// tolerated tells whether a toleration covers a taint now, and the instant at which the last that does ends; zero when
-// one covers it for ever.
+// tolerated reports whether a toleration covers a taint now, and the instant at which the last that does ends; zero
+// when one covers it for ever.
 func tolerated(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, now time.Time) (bool, time.Time) {
 	var last time.Time
 	for _, t := range tolerations {
@@ -73,7 +73,7 @@ func tolerated(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, n
 	return !last.IsZero(), last
 }
 
-// covers tells whether a toleration is for a taint; an empty key is for all keys, an empty effect for all effects.
+// covers reports whether a toleration is for a taint; an empty key is for all keys, an empty effect for all effects.
 func covers(t clusterv1beta1.Toleration, taint clusterv1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false

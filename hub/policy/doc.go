@@ -1,4 +1,4 @@
-// Package policy tells whether the admission policies of the hub are in force. They bound what agents, those who let
+// Package policy reports whether the admission policies of the hub are in force. They bound what agents, those who let
 // clusters join, and the hub manager itself may write; without them the hub manager holds more rights than it needs. So
 // it checks them once at its start, before it reconciles anything.
 //

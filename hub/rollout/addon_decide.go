@@ -99,7 +99,7 @@ func (f addOnFacts) missing(wanted []wish) string {
 	return listed(missing)
 }
 
-// adrift tells whether the add-on is installed by placements none of which selects its cluster now, or where that is
+// adrift reports whether the add-on is installed by placements none of which selects its cluster now, or where that is
 // unknown. Until it is uninstalled or selected again, the defaults are not meant for it. An add-on that somebody
 // created by hand is subject to the defaults when no placement selects it.
 func (f addOnFacts) adrift() bool {
@@ -189,12 +189,12 @@ func (f addOnFacts) strategy() clusterv1alpha1.RolloutType {
 	return f.management.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type
 }
 
-// supported tells whether we roll out by a strategy.
+// supported reports whether we roll out by a strategy.
 func supported(strategy clusterv1alpha1.RolloutType) bool {
 	return strategy == "" || strategy == clusterv1alpha1.All
 }
 
-// unsupported tells whether the add-on is known not to support a kind of config. Before its registration nothing is
+// unsupported reports whether the add-on is known not to support a kind of config. Before its registration nothing is
 // known.
 func (f addOnFacts) unsupported(resource addonv1beta1.ConfigGroupResource) bool {
 	stated := len(f.addon.Status.SupportedConfigs) > 0 || meta.FindStatusCondition(
@@ -202,7 +202,7 @@ func (f addOnFacts) unsupported(resource addonv1beta1.ConfigGroupResource) bool 
 	return stated && !slices.Contains(f.addon.Status.SupportedConfigs, resource)
 }
 
-// sameDesired tells whether two lists of references ask for the same configs with the same content, in any order.
+// sameDesired reports whether two lists of references ask for the same configs with the same content, in any order.
 func sameDesired(a, b []addonv1beta1.ConfigReference) bool {
 	if len(a) != len(b) {
 		return false
@@ -218,7 +218,7 @@ func sameDesired(a, b []addonv1beta1.ConfigReference) bool {
 	return true
 }
 
-// sameConfigs tells whether two lists of references ask for the same configs, whatever their content.
+// sameConfigs reports whether two lists of references ask for the same configs, whatever their content.
 func sameConfigs(a, b []addonv1beta1.ConfigReference) bool {
 	return slices.EqualFunc(a, b, func(x, y addonv1beta1.ConfigReference) bool {
 		return x.DesiredConfig != nil && y.DesiredConfig != nil && x.ConfigGroupResource == y.ConfigGroupResource &&

@@ -70,12 +70,12 @@ func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.Con
 	return notProgressing(addonv1beta1.ProgressingReasonCompleted, "completed with no errors.")
 }
 
-// completed tells whether a condition says that the desired configuration is in place.
+// completed reports whether a condition says that the desired configuration is in place.
 func completed(condition metav1.Condition) bool {
 	return condition.Reason == addonv1beta1.ProgressingReasonCompleted
 }
 
-// matches tells whether a work was made from exactly the desired configuration.
+// matches reports whether a work was made from exactly the desired configuration.
 func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReference) bool {
 	annotation, found := work.Annotations[names.AnnotationConfigSpecHash]
 	if !found {
@@ -94,7 +94,7 @@ func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReferenc
 	return maps.Equal(want, have)
 }
 
-// ready tells whether the spoke has applied the present content of a work and finds it available.
+// ready reports whether the spoke has applied the present content of a work and finds it available.
 func ready(work *workv1.ManifestWork) bool {
 	for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
 		condition := meta.FindStatusCondition(work.Status.Conditions, kind)
@@ -106,7 +106,7 @@ func ready(work *workv1.ManifestWork) bool {
 	return true
 }
 
-// isHook tells whether a work holds the pre-delete hook of an add-on, which does not count for its progress.
+// isHook reports whether a work holds the pre-delete hook of an add-on, which does not count for its progress.
 func isHook(work *workv1.ManifestWork, addon string) bool {
 	return strings.HasPrefix(work.Name, "addon-"+addon+"-pre-delete")
 }

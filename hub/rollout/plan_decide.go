@@ -121,7 +121,7 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 	return c
 }
 
-// complete tells whether every add-on of the placement has its configuration.
+// complete reports whether every add-on of the placement has its configuration.
 func (c counts) complete() bool { return c.done == c.configured && c.done > 0 }
 
 // message is the message of the placement's condition, in the form that OCM's scripts read.
@@ -238,7 +238,7 @@ func placementConfigs(strategy addonv1beta1.PlacementStrategy) []addonv1beta1.Ad
 	return configs
 }
 
-// installs tells whether the add-on is installed by placements.
+// installs reports whether the add-on is installed by placements.
 func installs(management *addonv1beta1.ClusterManagementAddOn) bool {
 	return management.Spec.InstallStrategy.Type == addonv1beta1.AddonInstallStrategyPlacements
 }

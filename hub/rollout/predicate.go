@@ -51,7 +51,8 @@ func instructionsDiffer(was, is client.Object) bool {
 		was.GetAnnotations()[names.AnnotationLifecycle] != is.GetAnnotations()[names.AnnotationLifecycle]
 }
 
-// reportedHashesDiffer tells whether the manager of an add-on reported a hash of a kind that we do not read ourselves.
+// reportedHashesDiffer reports whether the manager of an add-on reported a hash of a kind that we do not read
+// ourselves.
 func reportedHashesDiffer(was, is client.Object) bool {
 	before, err := addonapi.Management(was)
 	if err != nil {

@@ -213,7 +213,7 @@ func volumeName(name string) string {
 	return name[:maxVolumeName-len(suffix)] + suffix
 }
 
-// has tells whether a list has an object in which field has the value.
+// has reports whether a list has an object in which field has the value.
 func has(list []any, field, value string) bool {
 	return slices.ContainsFunc(list, func(item any) bool {
 		object, ok := item.(map[string]any)

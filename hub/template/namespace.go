@@ -47,5 +47,5 @@ func isBinding(u *unstructured.Unstructured) bool {
 	return kind.Group == "rbac.authorization.k8s.io" && (kind.Kind == "RoleBinding" || kind.Kind == "ClusterRoleBinding")
 }
 
-// ofKubernetes tells whether a namespace belongs to Kubernetes; such names start with "kube-" by convention.
+// ofKubernetes reports whether a namespace belongs to Kubernetes; such names start with "kube-" by convention.
 func ofKubernetes(namespace string) bool { return strings.HasPrefix(namespace, "kube-") }

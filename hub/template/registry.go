@@ -47,7 +47,7 @@ func (r Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, er
 	}, true, nil
 }
 
-// UsesTemplates tells whether an add-on is made of templates, be it with or without a default one.
+// UsesTemplates reports whether an add-on is made of templates, be it with or without a default one.
 func UsesTemplates(management *addonv1beta1.ClusterManagementAddOn) bool {
 	return slices.ContainsFunc(management.Spec.DefaultConfigs, func(config addonv1beta1.AddOnConfig) bool {
 		return config.ConfigGroupResource == confighash.Template()

@@ -26,7 +26,7 @@ func resourcesOf(id string, rules []addonv1beta1.ContainerResourceRequirements) 
 	return nil, false, nil
 }
 
-// matchesContainer tells whether an id is meant by a pattern, in which * stands for one or more characters.
+// matchesContainer reports whether an id is meant by a pattern, in which * stands for one or more characters.
 func matchesContainer(pattern, id string) bool {
 	quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".+")
 	expression, err := regexp.Compile("^" + quoted + "$")

@@ -116,7 +116,7 @@ func missingMessage(name string) string {
 		name)
 }
 
-// isVariableName tells whether the API takes name as the name of a customized variable.
+// isVariableName reports whether the API takes name as the name of a customized variable.
 func isVariableName(name string) bool {
 	for i, r := range name {
 		letter := r == '_' || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z')

@@ -55,7 +55,7 @@ func decide(f facts) plan {
 	return p
 }
 
-// usesToken tells whether the agent has chosen the driver token for a credential of the hub's API server.
+// usesToken reports whether the agent has chosen the driver token for a credential of the hub's API server.
 func usesToken(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	for i := range addOn.Status.Registrations {
 		r := &addOn.Status.Registrations[i]

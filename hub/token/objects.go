@@ -33,7 +33,7 @@ func wanted(key types.NamespacedName, addOn *addonv1beta1.ManagedClusterAddOn) [
 	return all
 }
 
-// labelled tells whether an object says that it is infrastructure of an add-on.
+// labelled reports whether an object says that it is infrastructure of an add-on.
 func labelled(object client.Object, addOn string) bool {
 	have := object.GetLabels()
 	for key, value := range tokens.Labels(addOn) {
@@ -44,20 +44,20 @@ func labelled(object client.Object, addOn string) bool {
 	return true
 }
 
-// isOwner tells whether a reference is to an add-on of this name, be it this one or an earlier one.
+// isOwner reports whether a reference is to an add-on of this name, be it this one or an earlier one.
 func isOwner(owner metav1.OwnerReference, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return owner.Kind == ownerKind && owner.Name == addOn.Name
 }
 
-// ownedByName tells whether an object belongs to an add-on of this name.
+// ownedByName reports whether an object belongs to an add-on of this name.
 func ownedByName(object client.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return isOwner(owner, addOn)
 	})
 }
 
-// ofEarlier tells whether an object belongs to an earlier add-on of the same name. One that belongs to none was made by
-// a hub manager that sets no owners, and is taken over.
+// ofEarlier reports whether an object belongs to an earlier add-on of the same name. One that belongs to none was made
+// by a hub manager that sets no owners, and is taken over.
 func ofEarlier(object client.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return ownedByName(object, addOn) && !slices.ContainsFunc(object.GetOwnerReferences(),
 		func(owner metav1.OwnerReference) bool { return owner.UID == addOn.UID })
@@ -103,7 +103,7 @@ func repaired(there, want client.Object) (client.Object, bool) {
 	return nil, false
 }
 
-// same tells whether a repair changes nothing.
+// same reports whether a repair changes nothing.
 func same(there, after client.Object) bool { return equality.Semantic.DeepEqual(there, after) }
 
 // emptyLike returns an empty object of the same kind.

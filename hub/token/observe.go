@@ -22,7 +22,7 @@ type facts struct {
 	key types.NamespacedName
 	// addOn is nil when it is gone.
 	addOn *addonv1beta1.ManagedClusterAddOn
-	// accepted tells whether the hub accepts the cluster; false without a ManagedCluster.
+	// accepted reports whether the hub accepts the cluster; false without a ManagedCluster.
 	accepted bool
 	// have is what is there with our label, in the order of wanted; nil where there is nothing.
 	have []client.Object

@@ -83,7 +83,7 @@ func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctr
 	return requests
 }
 
-// concerns tells whether an add-on has infrastructure, or is to have it.
+// concerns reports whether an add-on has infrastructure, or is to have it.
 func concerns(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return usesToken(addOn) || meta.FindStatusCondition(addOn.Status.Conditions, tokens.ConditionInfrastructure) != nil
 }

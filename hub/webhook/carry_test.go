@@ -21,7 +21,8 @@ func converted(t *testing.T, version, object string) string {
 	return string(answer.Response.ConvertedObjects[0].Raw)
 }
 
-// newer returns an add-on with fields that this converter does not know, in its spec, in a list and in a list of a list.
+// newer returns an add-on with fields that this converter does not know, in its spec, in a list and in a list of a
+// list.
 const newerAddOn = `{"apiVersion":"` + alpha + `","kind":"ManagedClusterAddOn","metadata":{"name":"a","namespace":"c"},
 	"spec":{"later":{"n":9007199254740993,"f":1.5},"configs":[{"group":"g","resource":"r","name":"x"},
 		{"group":"g","resource":"r","name":"y","later":[true]}]},

@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // NewServer returns the TLS server of the conversion, to be added to a manager. It runs in every replica. Its
-// StartedChecker tells whether it answers.
+// StartedChecker reports whether it answers.
 func NewServer(opts Options, log logr.Logger) ctrlwebhook.Server {
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host:    opts.Host,

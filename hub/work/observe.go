@@ -57,7 +57,7 @@ type waiting struct {
 	works map[types.NamespacedName]finished
 }
 
-// see takes in a work as it is now and tells whether it is to go.
+// see takes in a work as it is now and reports whether it is to go.
 func (w *waiting) see(key types.NamespacedName, now *finished) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

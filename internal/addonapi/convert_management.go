@@ -63,7 +63,7 @@ func ManagementToAlpha(in *addonv1beta1.ClusterManagementAddOn) *addonv1alpha1.C
 	return out
 }
 
-// HasDefault tells whether an entry of spec.defaultConfigs names a config, rather than only a resource that may be
+// HasDefault reports whether an entry of spec.defaultConfigs names a config, rather than only a resource that may be
 // configured.
 func HasDefault(config addonv1beta1.AddOnConfig) bool {
 	return config.Name != "" && config.Name != ReservedNoDefault

@@ -6,7 +6,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Managed tells whether the hub installs, configures and rolls out an add-on: yes without the life-cycle annotation,
+// Managed reports whether the hub installs, configures and rolls out an add-on: yes without the life-cycle annotation,
 // with "addon-manager", and with the empty value that older add-on frameworks wrote over "self"; no with anything else
 // (contract of the hub, 1.7).
 func Managed(management *addonv1beta1.ClusterManagementAddOn) bool {

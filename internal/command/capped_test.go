@@ -65,7 +65,8 @@ func TestNoVerbosityLogsBodiesOrHeaders(t *testing.T) {
 	}
 }
 
-// useSecrets reads and creates a Secret, a kubeconfig in a Secret and a token, and is told of an error with such a body.
+// useSecrets reads and creates a Secret, a kubeconfig in a Secret and a token, and is told of an error with such a
+// body.
 func useSecrets(ctx context.Context, t *testing.T) {
 	t.Helper()
 	kept := &corev1.Secret{

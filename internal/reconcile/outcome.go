@@ -79,7 +79,7 @@ func FromError(err error) Outcome {
 	}
 }
 
-// IsLostRace tells whether every part of err says that another writer was faster.
+// IsLostRace reports whether every part of err says that another writer was faster.
 func IsLostRace(err error) bool {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {

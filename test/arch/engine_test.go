@@ -35,7 +35,7 @@ func judge(g graph, rules []rule) []string {
 	return slices.Compact(violations)
 }
 
-// breaks tells whether the import of one package by another breaks the rule.
+// breaks reports whether the import of one package by another breaks the rule.
 func (r rule) breaks(g graph, from, to string) bool {
 	if matchesAny(r.never, to) {
 		return true

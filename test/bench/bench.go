@@ -40,7 +40,7 @@ type Figure struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Budget string `json:"budget,omitempty"`
-	// Held tells whether the budget holds; true without one.
+	// Held reports whether the budget holds; true without one.
 	Held bool `json:"held"`
 }
 

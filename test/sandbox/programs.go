@@ -144,5 +144,5 @@ func (c *ControlPlane) writeFiles() error {
 
 func (c *ControlPlane) path(name string) string { return filepath.Join(c.Dir, name) }
 
-// isPortTaken tells whether a start failed because another program took one of its ports.
+// isPortTaken reports whether a start failed because another program took one of its ports.
 func isPortTaken(err error) bool { return strings.Contains(err.Error(), "address already in use") }

@@ -36,7 +36,7 @@ type rotation struct {
 
 	mu     sync.Mutex
 	report RotationReport
-	// away tells whether the hub is away, and turns how often it went or came.
+	// away reports whether the hub is away, and turns how often it went or came.
 	away  bool
 	turns int
 }

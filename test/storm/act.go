@@ -317,7 +317,7 @@ func (s *storm) setByHand(ctx context.Context, e *Edit) error {
 	return nil
 }
 
-// keepable tells whether a value that a hand sets may stay, by the strategy of the object.
+// keepable reports whether a value that a hand sets may stay, by the strategy of the object.
 func (t *thing) keepable(key string) bool {
 	switch t.strategy {
 	case workv1.UpdateStrategyTypeCreateOnly:
@@ -354,7 +354,7 @@ func (t *thing) handPatch(key, value string) map[string]any {
 	return map[string]any{"data": map[string]any{key: value}}
 }
 
-// settled tells whether the agent has done what every work which has the object says.
+// settled reports whether the agent has done what every work which has the object says.
 func (s *storm) settled(ctx context.Context, t *thing) bool {
 	for _, w := range s.model.holders(t) {
 		live := &workv1.ManifestWork{}

@@ -76,5 +76,5 @@ func (s *storm) hubHash() string {
 	return hex.EncodeToString(hash[:])
 }
 
-// contains tells whether an intent names an object.
+// contains reports whether an intent names an object.
 func contains(intent, object string) bool { return strings.Contains(intent, `"`+object+`"`) }

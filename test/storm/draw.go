@@ -50,7 +50,7 @@ func (m *Model) Draw() *Edit {
 	}
 }
 
-// exists tells whether a work exists.
+// exists reports whether a work exists.
 func exists(w *work) bool { return w.exists }
 
 // on returns the drawer of an edit of any work, or its record, that changes nothing in the model.
@@ -98,7 +98,7 @@ func (m *Model) revise() *Edit {
 	return m.update(t, "revision "+strconv.Itoa(t.revision)+" in")
 }
 
-// fits tells whether an object may be added to a work.
+// fits reports whether an object may be added to a work.
 func (m *Model) fits(w *work, t *thing) bool {
 	all := m.holders(t)
 	switch {

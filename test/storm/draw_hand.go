@@ -9,7 +9,7 @@ import (
 // token is a value that no manifest has.
 func (m *Model) token() string { return "hand" + strconv.Itoa(m.edits+1) }
 
-// valued tells whether the object has values that a hand may set.
+// valued reports whether the object has values that a hand may set.
 func (t *thing) valued() bool {
 	switch t.kind {
 	case configMap, secret, role, clusterRole, roleBinding, deployment, widget, gadget:
@@ -45,7 +45,7 @@ func (m *Model) handAdd() *Edit {
 	return &Edit{Action: addValue, thing: t, value: m.token()}
 }
 
-// extendable tells whether there is something that a hand may add.
+// extendable reports whether there is something that a hand may add.
 func (t *thing) extendable() bool {
 	switch t.kind {
 	case configMap, secret, widget, gadget, deployment:

@@ -25,7 +25,7 @@ type world struct {
 // recordName is the name of the applied record of a work.
 func (w *world) recordName(work string) string { return w.hubHash + "-" + work }
 
-// served tells whether the cluster serves objects of a kind.
+// served reports whether the cluster serves objects of a kind.
 func (w *world) served(m *Model, k kind) bool {
 	if k == gadget {
 		return m.gadgets
@@ -94,7 +94,7 @@ func (m *Model) checkThing(w *world, t *thing) []string {
 	return wrong
 }
 
-// existence tells whether an object must exist, and whether it may.
+// existence reports whether an object must exist, and whether it may.
 func (m *Model) existence(w *world, t *thing) (must, may bool) {
 	if t.byHand {
 		return t.exists, t.exists

@@ -37,7 +37,7 @@ func (m *Model) CheckHeld(w *world, excused map[string]bool) []string {
 	return wrong
 }
 
-// lists tells whether a record lists an object, or intends to make it.
+// lists reports whether a record lists an object, or intends to make it.
 func lists(record *workv1.AppliedManifestWork, t *thing) bool {
 	return contains(record.Annotations[annotationIntent], intentOf(t)) ||
 		slices.ContainsFunc(record.Status.AppliedResources, func(r workv1.AppliedManifestResourceMeta) bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
-// ready tells whether an object may leave its last work with a result that does not depend on timing: one that must go
-// belongs to the work, one that must stay belongs to none and is not going already.
+// ready reports whether an object may leave its last work with a result that does not depend on timing: one that must
+// go belongs to the work, one that must stay belongs to none and is not going already.
 func (s *storm) ready(ctx context.Context, e *Edit, l *leaving) error {
 	live, err := s.get(ctx, l.thing)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *storm) ready(ctx context.Context, e *Edit, l *leaving) error {
 	return s.readyToStay(ctx, live, l)
 }
 
-// readyToGo tells whether an object is known to belong to the work.
+// readyToGo reports whether an object is known to belong to the work.
 func (s *storm) readyToGo(ctx context.Context, live *unstructured.Unstructured, l *leaving) error {
 	if live == nil {
 		return nil
@@ -54,7 +54,7 @@ func (s *storm) readyToGo(ctx context.Context, live *unstructured.Unstructured, 
 	return nil
 }
 
-// readyToStay tells whether an object belongs to nobody, and nothing is about to delete it.
+// readyToStay reports whether an object belongs to nobody, and nothing is about to delete it.
 func (s *storm) readyToStay(ctx context.Context, live *unstructured.Unstructured, l *leaving) error {
 	switch {
 	case live == nil:
@@ -91,12 +91,12 @@ func (s *storm) readyToStay(ctx context.Context, live *unstructured.Unstructured
 	return nil
 }
 
-// owns tells whether an owner is among those of an object.
+// owns reports whether an owner is among those of an object.
 func owns(owner types.UID, live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner })
 }
 
-// known tells whether all owners are known.
+// known reports whether all owners are known.
 func known(refs []metav1.OwnerReference, records map[types.UID]bool) bool {
 	return !slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool { return !records[r.UID] })
 }

@@ -32,10 +32,10 @@ type work struct {
 	ever map[int]*thing
 }
 
-// has tells whether the object is among the manifests.
+// has reports whether the object is among the manifests.
 func (w *work) has(t *thing) bool { return w.exists && slices.Contains(w.things, t) }
 
-// owns tells whether the object is to go with the work.
+// owns reports whether the object is to go with the work.
 func (w *work) owns(t *thing) bool {
 	switch w.policy {
 	case workv1.DeletePropagationPolicyTypeOrphan:
@@ -106,7 +106,7 @@ type Model struct {
 	random *rand.Rand
 	things []*thing
 	works  []*work
-	// gadgets tells whether the definition of gadgets is there.
+	// gadgets reports whether the definition of gadgets is there.
 	gadgets bool
 	edits   int
 }
@@ -218,7 +218,7 @@ func (e *Edit) String() string {
 	return line.String()
 }
 
-// concerns tells whether the edit may have had to do with a text that names an object or a work.
+// concerns reports whether the edit may have had to do with a text that names an object or a work.
 func (e *Edit) concerns(text string) bool {
 	named := func(name string) bool {
 		return strings.Contains(text+" ", name+" ") || strings.Contains(text, name+":") || strings.Contains(text, name+"/")
@@ -240,7 +240,7 @@ func (m *Model) holders(t *thing) []*work {
 	return all
 }
 
-// written tells whether some work writes the object.
+// written reports whether some work writes the object.
 func (m *Model) written(t *thing) bool { return t.writes() && len(m.holders(t)) > 0 }
 
 // children are the objects that exist only as long as the object does.

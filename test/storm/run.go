@@ -222,7 +222,7 @@ func (s *storm) do(ctx context.Context, e *Edit) error {
 }
 
 // calm does the edits that calm everything, waits until all agrees and the agent is at rest, and reports what does not
-// agree. It tells whether all did.
+// agree. It reports whether all did.
 func (s *storm) calm(ctx context.Context, edits []*Edit) (bool, error) {
 	s.awaitReturns(ctx)
 	held := s.heldRight(ctx)

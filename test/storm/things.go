@@ -126,7 +126,7 @@ type thing struct {
 	revision int
 	// held tells that the foreign finalizer may be on it.
 	held bool
-	// exists, for an object that is made by hand, tells whether it was made.
+	// exists, for an object that is made by hand, reports whether it was made.
 	exists bool
 	// presence says whether it exists when no work writes it.
 	presence presence
@@ -146,7 +146,7 @@ func (t *thing) String() string {
 	return name + " " + t.namespace + "/" + t.name
 }
 
-// writes tells whether works write the object.
+// writes reports whether works write the object.
 func (t *thing) writes() bool { return t.strategy != workv1.UpdateStrategyTypeReadOnly }
 
 // bits are random bits that belong to a revision of the object.

@@ -166,7 +166,7 @@ func touchAddOns(t *testing.T) {
 	}
 }
 
-// told tells whether the Events on a request name its rules and no other. One rule may be told twice: when it keeps a
+// told reports whether the Events on a request name its rules and no other. One rule may be told twice: when it keeps a
 // request from being approved, and, once a person approved it, from being signed.
 func told(ctx context.Context, s *sent) error { return toldRules(ctx, s, s.rules) }
 

@@ -43,7 +43,8 @@ func apply(object *unstructured.Unstructured) attempt {
 	}
 }
 
-// TestTheHubManagerExtendsTheAPIByWhatItShipsOnly: RBAC bounds the names of what is created, too, as long as that is applied.
+// TestTheHubManagerExtendsTheAPIByWhatItShipsOnly: RBAC bounds the names of what is created, too, as long as that is
+// applied.
 func TestTheHubManagerExtendsTheAPIByWhatItShipsOnly(t *testing.T) {
 	manager := shared.clients[theManager]
 	for sentence, try := range map[string]attempt{

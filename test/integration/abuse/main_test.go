@@ -1,6 +1,6 @@
 // Package abuse_test attacks a hub: the hub manager runs in this process with the rights that we ship, on a real API
-// server, and those who attack hold real identities, most of all the agent of another cluster that the hub accepted, with
-// a certificate that the hub approved and Kubernetes signed.
+// server, and those who attack hold real identities, most of all the agent of another cluster that the hub accepted,
+// with a certificate that the hub approved and Kubernetes signed.
 //
 // The tables of requests are in the files cases_*_test.go: each case is one request that must not pass, keyed by a
 // sentence, with the rule that the hub must name or the words with which the API server already refuses it. What can be

@@ -223,7 +223,7 @@ func TestNoRightsFollowFromAStatusThatAnAgentWrote(t *testing.T) {
 	}
 }
 
-// registered tells whether the registrations of an add-on are as they were.
+// registered reports whether the registrations of an add-on are as they were.
 func registered(ctx context.Context, before *addonv1alpha1.ManagedClusterAddOn) error {
 	var now addonv1alpha1.ManagedClusterAddOn
 	if err := shared.admin.Get(ctx, client.ObjectKeyFromObject(before), &now); err != nil {

@@ -116,7 +116,7 @@ func demanded(t *testing.T, addOn, sentence string, d demand) bool {
 	return true
 }
 
-// refusedOn tells whether the condition of an add-on says that it does not get what it asks for, and why.
+// refusedOn reports whether the condition of an add-on says that it does not get what it asks for, and why.
 func refusedOn(ctx context.Context, cluster, addOn, says string) error {
 	var found addonv1alpha1.ManagedClusterAddOn
 	if err := shared.admin.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addOn}, &found); err != nil {
@@ -159,7 +159,8 @@ func bindings(t *testing.T) []string {
 	return all
 }
 
-// assertNothingBound checks that no binding came to those that were there. Of add-ons that other tests left, they may go.
+// assertNothingBound checks that no binding came to those that were there. Of add-ons that other tests left, they may
+// go.
 func assertNothingBound(t *testing.T, before []string) {
 	t.Helper()
 	for _, b := range bindings(t) {
@@ -262,8 +263,8 @@ func TestATemplateThatIsEditedInPlaceGainsNothing(t *testing.T) {
 	}
 }
 
-// TestAnAgentDoesNotChooseItsTemplate lets the agent of cluster1 write into the status of its own add-on that it runs by
-// another template of that add-on, whose permission an administrator consented to (S-6).
+// TestAnAgentDoesNotChooseItsTemplate lets the agent of cluster1 write into the status of its own add-on that it runs
+// by another template of that add-on, whose permission an administrator consented to (S-6).
 func TestAnAgentDoesNotChooseItsTemplate(t *testing.T) {
 	require.NoError(t, shared.plane.Apply(t.Context(), roles))
 	powerful := object(t, fmt.Sprintf(definition, "powerful", "hello", bindsIn("shared", "ClusterRole", "hello-hub")))
@@ -311,8 +312,8 @@ func TestABindingThatNoTemplateAsksForGoes(t *testing.T) {
 	})
 }
 
-// TestACAServesWhomItNames has the template of another add-on name the CA of an add-on, with a signer of its own and with
-// that of the add-on (S-7).
+// TestACAServesWhomItNames has the template of another add-on name the CA of an add-on, with a signer of its own and
+// with that of the add-on (S-7).
 func TestACAServesWhomItNames(t *testing.T) {
 	key, err := ecdsaKey(elliptic.P256())()
 	require.NoError(t, err)

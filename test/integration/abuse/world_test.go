@@ -231,7 +231,7 @@ func (w *world) obtain(ctx context.Context, as, asker who, r csr.Request) error 
 	return w.add(as, config)
 }
 
-// issued refreshes a request and tells whether it has its certificate.
+// issued refreshes a request and reports whether it has its certificate.
 func (w *world) issued(ctx context.Context, request *certificatesv1.CertificateSigningRequest) error {
 	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(request), request); err != nil {
 		return err

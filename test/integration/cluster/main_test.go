@@ -62,8 +62,8 @@ var shared struct {
 	stop func()
 	// ended receives what agent.Run returned.
 	ended chan error
-	// The agent's view of its API server: sick makes /livez an error, disturb makes one request for a namespace fail, blind
-	// makes all fail that read what the cluster holds, and refuse forbids to read definitions.
+	// The agent's view of its API server: sick makes /livez an error, disturb makes one request for a namespace fail,
+	// blind makes all fail that read what the cluster holds, and refuse forbids to read definitions.
 	sick, disturb, blind, refuse atomic.Bool
 }
 

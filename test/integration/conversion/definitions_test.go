@@ -313,8 +313,9 @@ func conversionOf(t *testing.T, name string) *apiextensionsv1.CustomResourceConv
 	return crd.Spec.Conversion
 }
 
-// TestNoFieldIsLostWhoeverInstalledTheDefinitions runs a default installation of the hub manager, with a certificate that
-// it makes itself, over definitions that somebody else installed: all that is written in one version is read in both.
+// TestNoFieldIsLostWhoeverInstalledTheDefinitions runs a default installation of the hub manager, with a certificate
+// that it makes itself, over definitions that somebody else installed: all that is written in one version is read in
+// both.
 func TestNoFieldIsLostWhoeverInstalledTheDefinitions(t *testing.T) {
 	ctx := t.Context()
 	withOCM := func(u *unstructured.Unstructured) { converting(ofOCM())(u) }
@@ -663,8 +664,8 @@ func TestADefinitionThatSomebodyElseKeepsIsConvertedAllTheSame(t *testing.T) {
 	everyFieldIsKept(t, false)
 }
 
-// TestAGivenCertificateReplacesTheOwnOne gives a certificate to a hub manager that made one for want of it: it serves with
-// that, and tells the API server whom to trust now.
+// TestAGivenCertificateReplacesTheOwnOne gives a certificate to a hub manager that made one for want of it: it serves
+// with that, and tells the API server whom to trust now.
 func TestAGivenCertificateReplacesTheOwnOne(t *testing.T) {
 	removeDefinitions(t)
 	given, err := newAuthority()

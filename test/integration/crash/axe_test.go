@@ -34,14 +34,14 @@ func (a *axe) made() []string {
 	return append([]string(nil), a.writes...)
 }
 
-// hasFallen tells whether the agent is dead.
+// hasFallen reports whether the agent is dead.
 func (a *axe) hasFallen() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.dead
 }
 
-// count notes a write and tells whether it is the one at which the agent dies. Reviews of access change nothing.
+// count notes a write and reports whether it is the one at which the agent dies. Reviews of access change nothing.
 func (a *axe) count(r *http.Request) (last bool) {
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/apis/authorization.k8s.io/") {
 		return false

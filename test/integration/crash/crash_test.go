@@ -90,8 +90,8 @@ func TestAnAgentKilledAfterAnyWriteOfARotationEndsTheSame(t *testing.T) {
 	})
 }
 
-// inParallel runs a death at each write from 1 to n, and on from there one by one until an agent came to rest before its
-// death: then there was no write left to die after, and one agent or another died after every single write.
+// inParallel runs a death at each write from 1 to n, and on from there one by one until an agent came to rest before
+// its death: then there was no write left to die after, and one agent or another died after every single write.
 func inParallel(t *testing.T, n int, run func(t *testing.T, at int) (died bool)) {
 	t.Helper()
 	slots, died := make(chan struct{}, parallel), make([]atomic.Bool, 3*n)

@@ -3,6 +3,6 @@
 //
 // The agent runs inside the test, with a transport that counts writes. At the write in question the request reaches the
 // API server and takes effect; its answer never arrives, and from that instant nothing the agent sends leaves it: no
-// further write, no lease that is released, no clean-up. What it knew is lost with it, as after kill -9. The hub manager
-// is the program that we ship, with the rights that we ship; add-ons are approved and signed by the test.
+// further write, no lease that is released, no clean-up. What it knew is lost with it, as after kill -9. The hub
+// manager is the program that we ship, with the rights that we ship; add-ons are approved and signed by the test.
 package crash_test

@@ -23,7 +23,8 @@ import (
 // signer is the custom signer of the add-on.
 const signer = "crash.example.com/signer"
 
-// installAddon does what the manager of an add-on does on the hub: it makes the add-on, and says with what it registers.
+// installAddon does what the manager of an add-on does on the hub: it makes the add-on, and says with what it
+// registers.
 func installAddon(ctx context.Context, hub client.Client, cluster, namespace string) error {
 	addon := &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: named(cluster, addonName), Spec: addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: namespace},

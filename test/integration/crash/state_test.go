@@ -90,7 +90,7 @@ func (s *soul) agentName() string {
 	return string(secret.Data[csr.KeyAgentName])
 }
 
-// holds tells whether a Secret holds a good credential that the hub issued for a request of this agent.
+// holds reports whether a Secret holds a good credential that the hub issued for a request of this agent.
 func (s *soul) holds(ctx context.Context, want credential, issued map[string][]byte) error {
 	var secret corev1.Secret
 	if err := s.spoke.Get(ctx, key(want.namespace, want.secret), &secret); err != nil {

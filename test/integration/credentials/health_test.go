@@ -148,7 +148,7 @@ func (m *member) awaitQuiet() {
 	}
 }
 
-// addonRests tells whether nobody writes the add-on for a moment.
+// addonRests reports whether nobody writes the add-on for a moment.
 func (m *member) addonRests() bool {
 	version := m.addon().ResourceVersion
 	for range 10 {

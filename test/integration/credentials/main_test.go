@@ -1,6 +1,6 @@
 // Package credentials_test runs the parts of an agent that get credentials, package join and package addon, against a
-// real control plane, which is hub and managed cluster at once: requests are approved by a person (the tests) and issued
-// by kube-controller-manager, and the agents are users with the RBAC that we ship and that a hub grants.
+// real control plane, which is hub and managed cluster at once: requests are approved by a person (the tests) and
+// issued by kube-controller-manager, and the agents are users with the RBAC that we ship and that a hub grants.
 package credentials_test
 
 import (

@@ -40,8 +40,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// member is one cluster with its agent; unless a test says otherwise, hub, managed cluster and the cluster that the agent
-// runs on are the same control plane.
+// member is one cluster with its agent; unless a test says otherwise, hub, managed cluster and the cluster that the
+// agent runs on are the same control plane.
 type member struct {
 	t *testing.T
 	// hub, spoke and host are where everything is.
@@ -55,7 +55,7 @@ type member struct {
 	driver       string
 	tokenSeconds int64
 	leaseGrace   time.Duration
-	// fast is by how much the clock of the agent is ahead, and aware tells whether the agent knows.
+	// fast is by how much the clock of the agent is ahead, and aware reports whether the agent knows.
 	fast  time.Duration
 	aware bool
 	// annotations are those with which the add-on is created.
@@ -333,8 +333,8 @@ func (m *member) eventually(done func() bool, message string, args ...any) {
 	require.Eventuallyf(m.t, done, patience, tick, message, args...)
 }
 
-// never looks for a while that something does not happen. It looks in the test itself, so that no look is under way when
-// the test ends.
+// never looks for a while that something does not happen. It looks in the test itself, so that no look is under way
+// when the test ends.
 func (m *member) never(happened func() bool, message string) {
 	m.t.Helper()
 	ticker := time.NewTicker(tick)

@@ -11,8 +11,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// quiet waits until the agent has answered what happened last, and fails if it then sends more than a few requests while
-// nothing happens.
+// quiet waits until the agent has answered what happened last, and fails if it then sends more than a few requests
+// while nothing happens.
 func (m *member) quiet(most int64) {
 	m.t.Helper()
 	last, same := int64(-1), 0

@@ -53,7 +53,8 @@ func runHubTokens(t *testing.T, hub *site) {
 	})
 }
 
-// who uses the credential in a Secret as an add-on agent does that has it mounted, and returns who the hub takes it for.
+// who uses the credential in a Secret as an add-on agent does that has it mounted, and returns who the hub takes it
+// for.
 func (m *member) who(secret *corev1.Secret) authenticationv1.UserInfo {
 	m.t.Helper()
 	user, err := m.tryWho(secret)

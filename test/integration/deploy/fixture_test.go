@@ -44,8 +44,8 @@ type fixture struct {
 	addOn, cluster string
 }
 
-// install creates what the add-on needs and enables it on a new cluster. Of the file, parts may be replaced, in pairs of
-// what stands there and what is to.
+// install creates what the add-on needs and enables it on a new cluster. Of the file, parts may be replaced, in pairs
+// of what stands there and what is to.
 func install(t *testing.T, addOn string, replacements ...string) fixture {
 	t.Helper()
 	f := fixture{addOn: addOn, cluster: addOn + "-cluster"}
@@ -261,7 +261,7 @@ func argument(t *testing.T, work *workv1.ManifestWork, index int) string {
 	return args[index]
 }
 
-// gone tells whether an object does not exist.
+// gone reports whether an object does not exist.
 func gone(ctx context.Context, object client.Object) bool {
 	return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(object), object))
 }

@@ -60,8 +60,8 @@ func TestTheExampleOfTheDeveloperGuide(t *testing.T) {
 	}
 }
 
-// createWhatTheGuideRefersTo creates what the guide leaves to the user, and nothing else: the roles with the grant that the
-// guide shows, and the CA with the grant to read it. It returns the CA's certificate.
+// createWhatTheGuideRefersTo creates what the guide leaves to the user, and nothing else: the roles with the grant that
+// the guide shows, and the CA with the grant to read it. It returns the CA's certificate.
 func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate {
 	t.Helper()
 	ca, certPEM, keyPEM := newCA(t)

@@ -182,7 +182,7 @@ func requestsOfOurs(t *testing.T, plane *sandbox.ControlPlane, since time.Time) 
 	return found
 }
 
-// isOurs tells whether a user is the hub manager or an agent.
+// isOurs reports whether a user is the hub manager or an agent.
 func isOurs(user string) bool {
 	return user == "system:serviceaccount:"+names.NamespaceHub+":"+names.ServiceAccountManager ||
 		user == "system:serviceaccount:"+names.NamespaceAgent+":"+names.ServiceAccountAgent ||

@@ -121,8 +121,8 @@ func TestAnApprovalKeepsWhatOthersWroteIntoTheMetadata(t *testing.T) {
 	release(t, &certificatesv1.CertificateSigningRequest{}, client.ObjectKeyFromObject(request))
 }
 
-// TestAFloodDoesNotDelayAnother lets an agent create hundreds of requests while the hub manager is away, and another one
-// renew behind them. Who is judged when is read from the revisions of the hub and not from a clock.
+// TestAFloodDoesNotDelayAnother lets an agent create hundreds of requests while the hub manager is away, and another
+// one renew behind them. Who is judged when is read from the revisions of the hub and not from a clock.
 func TestAFloodDoesNotDelayAnother(t *testing.T) {
 	const flood = 400
 	attacker, victim := acceptedAgent(t, "flooding"), acceptedAgent(t, "flooded")

@@ -16,8 +16,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// registerAddon does on a hub what an add-on manager and a person do for an add-on, and returns the certificate that the
-// agent stored for it.
+// registerAddon does on a hub what an add-on manager and a person do for an add-on, and returns the certificate that
+// the agent stored for it.
 func (m *member) registerAddon(h *hubSide) []byte {
 	m.t.Helper()
 	const addon = "helper"

@@ -1,7 +1,7 @@
-// Package klusterlet_test runs the agent as the Deployments of an OCM Klusterlet do: the program of the image with their
-// arguments, their ServiceAccounts with the rights that OCM gives them and no others, their mounts, their HTTPS probes
-// and their Leases. One control plane is the hub and the cluster that all agents run on; each test has a Klusterlet with
-// a namespace of its own.
+// Package klusterlet_test runs the agent as the Deployments of an OCM Klusterlet do: the program of the image with
+// their arguments, their ServiceAccounts with the rights that OCM gives them and no others, their mounts, their HTTPS
+// probes and their Leases. One control plane is the hub and the cluster that all agents run on; each test has a
+// Klusterlet with a namespace of its own.
 package klusterlet_test
 
 import (

@@ -309,8 +309,8 @@ func (w *world) removeCluster(ctx context.Context) error {
 	return w.goes(ctx, cluster)
 }
 
-// restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written, and nobody gives
-// it a certificate.
+// restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written, and nobody
+// gives it a certificate.
 func (w *world) restartWithoutAdmission(ctx context.Context) error {
 	manager := w.HubManager()
 	manager.Stop(10 * time.Second)

@@ -80,8 +80,8 @@ func waits(reason, message string) func(*corev1.PodStatus) {
 	}
 }
 
-// TestAWorkloadThatIsNotReadySaysWhyOnTheAddOn plays, one after the other, what keeps a pod from running, in a namespace
-// that is not that of the add-on agent.
+// TestAWorkloadThatIsNotReadySaysWhyOnTheAddOn plays, one after the other, what keeps a pod from running, in a
+// namespace that is not that of the add-on agent.
 func TestAWorkloadThatIsNotReadySaysWhyOnTheAddOn(t *testing.T) {
 	const name = "runner"
 	apply(t, workload, name)

@@ -276,8 +276,8 @@ func TestWorksThatShareAnObjectWriteItOnce(t *testing.T) {
 	assert.Empty(t, writes(a.spoke.since(n)))
 }
 
-// TestTheRecordDoesNotWaitForTheHub makes the hub refuse every status: what was made is listed on the spoke all the same.
-// Weakness: W8
+// TestTheRecordDoesNotWaitForTheHub makes the hub refuse every status: what was made is listed on the spoke all the
+// same. Weakness: W8
 func TestTheRecordDoesNotWaitForTheHub(t *testing.T) {
 	e := newEnv(t)
 	e.settings.hubFault = func(req *http.Request) error {

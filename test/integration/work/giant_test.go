@@ -9,8 +9,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// TestAStatusOfGiantMessagesIsTaken has manifests whose refusals are as long as a message may be and together longer than
-// an object may be: the hub takes the status, and each manifest has its share.
+// TestAStatusOfGiantMessagesIsTaken has manifests whose refusals are as long as a message may be and together longer
+// than an object may be: the hub takes the status, and each manifest has its share.
 //
 // Weakness: W27
 func TestAStatusOfGiantMessagesIsTaken(t *testing.T) {

@@ -31,8 +31,8 @@ func (e *env) addOn(finalizers ...string) *unstructured.Unstructured {
 	return addon
 }
 
-// addonWork is a ManifestWork as a hub writes it for the add-on hello: in the namespace of the add-on with the add-on as
-// its controller, and elsewhere, for which addon is nil, without an owner.
+// addonWork is a ManifestWork as a hub writes it for the add-on hello: in the namespace of the add-on with the add-on
+// as its controller, and elsewhere, for which addon is nil, without an owner.
 func (e *env) addonWork(name string, addon *unstructured.Unstructured, manifests ...any) *workv1.ManifestWork {
 	e.Helper()
 	w := e.work(name, manifests...)
@@ -157,8 +157,8 @@ func (e *env) helloWork(addon *unstructured.Unstructured) *workv1.ManifestWork {
 	return deploy
 }
 
-// hookWork runs the pre-delete hooks of the add-on hello as a hub does, a Job goodbye and a Pod farewell, and waits until
-// they are there.
+// hookWork runs the pre-delete hooks of the add-on hello as a hub does, a Job goodbye and a Pod farewell, and waits
+// until they are there.
 func (e *env) hookWork(addon *unstructured.Unstructured, rules ...workv1.ConditionRule) *workv1.ManifestWork {
 	e.Helper()
 	hook := e.addonWork("addon-hello-pre-delete", addon, hookJob(e.cluster, "goodbye"), hookPod(e.cluster, "farewell"))

@@ -57,8 +57,8 @@ func hostedDeployment(namespace, name string) string {
 		volumes: [{name: hub, secret: {secretName: hello-hub-kubeconfig}}]}}}}`, namespace, name))
 }
 
-// hostingHello is what the hosting cluster is to have of the add-on hello of a managed cluster: its agent in a namespace,
-// and a ConfigMap that is to stay.
+// hostingHello is what the hosting cluster is to have of the add-on hello of a managed cluster: its agent in a
+// namespace, and a ConfigMap that is to stay.
 func (e *env) hostingHello(managed, space string) *workv1.ManifestWork {
 	e.Helper()
 	kept := e.configMap("kept", nil)
@@ -176,9 +176,9 @@ func (e *env) removeHosted(managed *env, hosting *workv1.ManifestWork, space str
 	assert.False(e, e.get(&corev1.Namespace{}, "", space))
 }
 
-// TestHostedAddOnsShareANamespace hosts the same add-on for two clusters in one namespace, which both works bring along.
-// The one that goes takes only what is its own; the namespace, and the credential of the other in it, stay until the
-// last one goes.
+// TestHostedAddOnsShareANamespace hosts the same add-on for two clusters in one namespace, which both works bring
+// along. The one that goes takes only what is its own; the namespace, and the credential of the other in it, stay until
+// the last one goes.
 func TestHostedAddOnsShareANamespace(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()

@@ -213,8 +213,8 @@ func TestOrphansStay(t *testing.T) {
 	assert.False(t, e.get(&cm, e.cluster, "gone"))
 }
 
-// TestOrphansStayAlsoWithoutAPassInBetween changes the delete options and deletes, in one case the work and in the other
-// a manifest, while no agent looks.
+// TestOrphansStayAlsoWithoutAPassInBetween changes the delete options and deletes, in one case the work and in the
+// other a manifest, while no agent looks.
 func TestOrphansStayAlsoWithoutAPassInBetween(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()

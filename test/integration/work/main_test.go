@@ -339,7 +339,7 @@ func (e *env) edit(w *workv1.ManifestWork, change func(*workv1.ManifestWork)) {
 	}, soon, tick)
 }
 
-// get reads an object into o and tells whether it exists.
+// get reads an object into o and reports whether it exists.
 func (e *env) get(o client.Object, namespace, name string) bool {
 	return e.Get(e.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o) == nil
 }

@@ -38,8 +38,8 @@ func (e *env) openCache() *work.Cache {
 	return cache
 }
 
-// outage makes the works of the hub unreachable while the switch is on. Discovery goes on, for the agent knows the kinds
-// of the hub without it, and this fixture does not.
+// outage makes the works of the hub unreachable while the switch is on. Discovery goes on, for the agent knows the
+// kinds of the hub without it, and this fixture does not.
 func (e *env) outage() *atomic.Bool {
 	var cut atomic.Bool
 	e.settings.hubFault = func(req *http.Request) error {
@@ -96,8 +96,8 @@ func (e *env) mapSays(name, value string) {
 	})
 }
 
-// TestWorksWithoutTheHub restarts the agent while the hub is away for long: it repairs what it knew, deletes nothing, and
-// takes the word of the hub when that is back.
+// TestWorksWithoutTheHub restarts the agent while the hub is away for long: it repairs what it knew, deletes nothing,
+// and takes the word of the hub when that is back.
 // Weakness: W11
 func TestWorksWithoutTheHub(t *testing.T) {
 	e := newEnv(t)

@@ -112,8 +112,8 @@ func TestAnObjectThatMayNotBeReadIsLeftAlone(t *testing.T) {
 	assert.Equal(t, metav1.ConditionUnknown, manifestCondition(e.now(w), 0, workv1.ManifestAvailable).Status)
 }
 
-// TestAManifestThatFailsDoesNotDelayItsSiblings has a work whose back-off is a minute, because one manifest fails at every
-// attempt, and an object that changes its status twice in a moment.
+// TestAManifestThatFailsDoesNotDelayItsSiblings has a work whose back-off is a minute, because one manifest fails at
+// every attempt, and an object that changes its status twice in a moment.
 //
 // Weakness: W2
 func TestAManifestThatFailsDoesNotDelayItsSiblings(t *testing.T) {

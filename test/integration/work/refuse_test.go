@@ -98,8 +98,8 @@ func TestLabelsAndFinalizerOfTheRecordAreKept(t *testing.T) {
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
 }
 
-// refuse makes the API server deny an operation for which the CEL expression is not true, until the returned function is
-// called. It returns when that is in force, which probe tells.
+// refuse makes the API server deny an operation for which the CEL expression is not true, until the returned function
+// is called. It returns when that is in force, which probe tells.
 func (e *env) refuse(resource, operation, expression, message string, probe func() error) func() {
 	e.Helper()
 	group, plural := "", resource

@@ -151,8 +151,8 @@ func TestKindsThatTheReferenceTreatsByThemselves(t *testing.T) {
 	}
 }
 
-// TestOnlyTheMetadataOfSomeKindsIsKept changes manifests of a Namespace, a Pod and a ServiceAccount: their labels follow,
-// and nothing else, neither from the manifest nor against what the cluster or somebody put there.
+// TestOnlyTheMetadataOfSomeKindsIsKept changes manifests of a Namespace, a Pod and a ServiceAccount: their labels
+// follow, and nothing else, neither from the manifest nor against what the cluster or somebody put there.
 // Row: work 6.1 AP update/createonly/readonly/SSA tests
 func TestOnlyTheMetadataOfSomeKindsIsKept(t *testing.T) {
 	e := newEnv(t)
@@ -194,8 +194,8 @@ func TestOnlyTheMetadataOfSomeKindsIsKept(t *testing.T) {
 	e.gone("w")
 }
 
-// TestKindsAreAppliedInTheirOrder has one manifest of each rank, listed the wrong way round with a broken one first, and
-// looks at the order in which they were made.
+// TestKindsAreAppliedInTheirOrder has one manifest of each rank, listed the wrong way round with a broken one first,
+// and looks at the order in which they were made.
 // Row: work 6.1 MC TestKindOrder, TestParseAndSortManifests, TestApplyManifestsInDependencyOrder
 func TestKindsAreAppliedInTheirOrder(t *testing.T) {
 	e := newEnv(t)

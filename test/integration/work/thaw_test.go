@@ -30,8 +30,9 @@ func (e *env) passes() uint64 {
 	return n
 }
 
-// TestAManifestThatThawsWhileTheHubIsSilentWaitsForTheHub lets a complete manifest become incomplete while the hub never
-// answers when it is given the status: the manifest is applied when the hub has taken that, and nobody asks until then.
+// TestAManifestThatThawsWhileTheHubIsSilentWaitsForTheHub lets a complete manifest become incomplete while the hub
+// never answers when it is given the status: the manifest is applied when the hub has taken that, and nobody asks until
+// then.
 func TestAManifestThatThawsWhileTheHubIsSilentWaitsForTheHub(t *testing.T) {
 	e := newEnv(t)
 	var silent atomic.Bool

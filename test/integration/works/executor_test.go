@@ -41,8 +41,8 @@ func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
 	w.forbidden(author.Create(t.Context(), other), executors)
 }
 
-// TestTheHubManagerMayWriteTheWorksOfAddOns: they have no executor, and must come through where that takes a right, also
-// when it is not our webhook that asks for it.
+// TestTheHubManagerMayWriteTheWorksOfAddOns: they have no executor, and must come through where that takes a right,
+// also when it is not our webhook that asks for it.
 func TestTheHubManagerMayWriteTheWorksOfAddOns(t *testing.T) {
 	w := newWorld(t)
 	w.checked()

@@ -78,7 +78,7 @@ func (f *Fleet) InstallHub(ctx context.Context, note func(string), extraArgs ...
 // HubManager returns the process of the hub manager.
 func (f *Fleet) HubManager() *sandbox.Process { return f.manager }
 
-// webhookAnswers tells whether the conversion webhook accepts connections.
+// webhookAnswers reports whether the conversion webhook accepts connections.
 func (f *Fleet) webhookAnswers(ctx context.Context) error {
 	ca, err := os.ReadFile(f.webhook.caFile)
 	if err != nil {
