@@ -5,6 +5,8 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -19,8 +21,8 @@ type Code struct {
 
 var (
 	// reasonName is a constant of ours that holds a reason, reasonOfAPI one of the API modules.
-	reasonName  = regexp.MustCompile(`^([rR]eason|event)[A-Z]`)
-	reasonOfAPI = regexp.MustCompile(`Reason|^AppliedManifest(Complete|Failed|SSA)|^ConditionRule[A-Z]|^RegistrationApplied[A-Z]`)
+	reasonName  = regexp.MustCompile(`^([rR]eason|[eE]vent)[A-Z]`)
+	reasonOfAPI = regexp.MustCompile(`Reason|^AppliedManifest(Complete|Failed|SSA)|^(ConditionRule|RegistrationApplied)[A-Z]`)
 	// word is the form of a reason.
 	word = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
 	// metric is the form of the name of a metric.
@@ -35,22 +37,25 @@ func Load(root string) (*Code, error) {
 	config := &packages.Config{
 		Dir: root,
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
-			packages.NeedImports | packages.NeedModule,
+			packages.NeedImports,
 	}
-	loaded, err := packages.Load(config, "./agent/...", "./hub/...", "./csr/...", "./lease/...", "./internal/...", "./token/...")
+	var patterns []string
+	for _, folder := range []string{"agent", "csr", "hub", "internal", "lease", "token"} {
+		if _, err := os.Stat(filepath.Join(root, folder)); err == nil {
+			patterns = append(patterns, "./"+folder+"/...")
+		}
+	}
+	loaded, err := packages.Load(config, patterns...)
 	if err != nil {
 		return nil, fmt.Errorf("loading the packages: %w", err)
 	}
 	code := &Code{Reasons: map[string]string{}, Metrics: map[string]string{}}
 	for _, one := range loaded {
 		for _, problem := range one.Errors {
-			if strings.Contains(problem.Msg, "matched no packages") {
-				continue
-			}
 			return nil, fmt.Errorf("loading package %s: %w", one.PkgPath, problem)
 		}
+		reader := &reader{root: root, code: code, loaded: one}
 		for _, file := range one.Syntax {
-			reader := &reader{code: code, loaded: one}
 			ast.Inspect(file, reader.read)
 		}
 	}
@@ -59,6 +64,7 @@ func Load(root string) (*Code, error) {
 
 // reader collects what one package says.
 type reader struct {
+	root   string
 	code   *Code
 	loaded *packages.Package
 }
@@ -73,9 +79,7 @@ func (r *reader) read(node ast.Node) bool {
 			}
 		}
 	case *ast.Ident:
-		object := r.loaded.TypesInfo.Uses[node]
-		if object != nil && object.Pkg() != nil && strings.HasPrefix(object.Pkg().Path(), "open-cluster-management.io/api/") &&
-			reasonOfAPI.MatchString(object.Name()) {
+		if object := r.loaded.TypesInfo.Uses[node]; ofAPI(object) && reasonOfAPI.MatchString(object.Name()) {
 			r.reason(node, r.value(object))
 		}
 	case *ast.KeyValueExpr:
@@ -100,6 +104,12 @@ func (r *reader) read(node ast.Node) bool {
 		}
 	}
 	return true
+}
+
+// ofAPI reports whether an object is one of the API modules.
+func ofAPI(object types.Object) bool {
+	return object != nil && object.Pkg() != nil &&
+		strings.HasPrefix(object.Pkg().Path(), "open-cluster-management.io/api/")
 }
 
 // expression takes the value of an expression of type string, if it is constant.
@@ -135,9 +145,5 @@ func (r *reader) reason(node ast.Node, text string) {
 // place names the file and line of a node below the module root.
 func (r *reader) place(node ast.Node) string {
 	position := r.loaded.Fset.Position(node.Pos())
-	_, file, found := strings.Cut(position.Filename, r.loaded.Module.Path)
-	if !found {
-		file = position.Filename
-	}
-	return fmt.Sprintf("%s:%d", strings.TrimPrefix(file, "/"), position.Line)
+	return fmt.Sprintf("%s:%d", strings.TrimPrefix(position.Filename, r.root+"/"), position.Line)
 }

@@ -94,7 +94,8 @@ func Tables(flags []Flag) string {
 	}
 	text := "| flag | meaning |\n|---|---|\n" + used.String()
 	if idle.Len() > 0 {
-		text += "\nAccepted for Open Cluster Management, and without an effect:\n\n| flag | why |\n|---|---|\n" + idle.String()
+		text += "\nAccepted for Open Cluster Management, and without an effect:\n\n| flag | why |\n|---|---|\n"
+		text += idle.String()
 	}
 	return text
 }

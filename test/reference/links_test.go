@@ -31,14 +31,19 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 			file := name
 			if target != "" {
 				file = path.Join(path.Dir(name), target)
-				_, err := os.Stat(filepath.Join(root(t), filepath.FromSlash(file)))
-				assert.NoError(t, err, "%s links to %s, which does not exist", name, match[1])
+				assert.True(t, exists(filepath.Join(root(t), filepath.FromSlash(file))), "%s links to %s, which does not exist",
+					name, match[1])
 			}
 			if anchor != "" && strings.HasSuffix(file, ".md") {
 				assert.Contains(t, anchors(documents[file]), anchor, "%s links to %s, and there is no such heading", name, match[1])
 			}
 		}
 	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // anchors returns the anchors of all headings of a page.

@@ -60,7 +60,7 @@ func Citations(text string) []Citation {
 	return all
 }
 
-// Rows returns the cells of each row of the tables in a page whose header is the given one, or of all tables for no header.
+// Rows returns the cells of each row of the tables in a page whose header is the given one.
 func Rows(page, header string) [][]string {
 	var all [][]string
 	inside := false
