@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Failure is a permanent error: the manifest is not applied until it or its object changes, so retrying soon is of no
@@ -30,10 +32,11 @@ func Failed(message string) *Failure {
 // AsFailure returns the permanent failure that an error stands for; nil when the same request may succeed soon.
 func AsFailure(err error) *Failure {
 	var known *Failure
+	var defect *reconcile.PanicError
 	switch {
 	case errors.As(err, &known):
 		return known
-	case IsRefusal(err):
+	case IsRefusal(err), errors.As(err, &defect):
 		return Failed(err.Error())
 	}
 	return nil
