@@ -45,7 +45,15 @@ var importRules = []rule{
 	},
 	{
 		name: "a reconciler of the agent imports libraries, the kit and API types, never a sibling or its root",
-		from: []string{"agent/*"}, only: []string{"lease", "csr", "token", "internal/..."},
+		from: []string{"agent/*"}, except: []string{"agent/work/*"}, only: []string{"lease", "csr", "token", "internal/..."},
+	},
+	{
+		name: "the leaves of the work agent import the kit and nothing else of ours",
+		from: []string{"agent/work/jsonpath", "agent/work/offline"}, only: []string{"internal/..."},
+	},
+	{
+		name: "rules and ignored fields import JSON paths and the kit",
+		from: []string{"agent/work/feedback", "agent/work/ignore"}, only: []string{"agent/work/jsonpath", "internal/..."},
 	},
 	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
