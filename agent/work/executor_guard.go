@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // questions is how many questions about one work are asked at the same time.
@@ -51,10 +52,9 @@ func newGuard(config *rest.Config, client *http.Client, metas metadata.Interface
 	}
 	g.bindings = newBindings(g.grants.hear)
 	g.watcher = &rbacWatcher{
-		metas: metas, rbac: rbac, bindings: g.bindings, wanted: g.grants.wanted, clock: now,
-		moved: make(chan struct{}, 1),
+		metas: metas, rbac: rbac, bindings: g.bindings, wanted: g.grants.wanted, moved: watch.NewTrigger(),
 	}
-	g.grants.moved, g.grants.dropped = g.watcher.signal, g.access.drop
+	g.grants.moved, g.grants.dropped = g.watcher.moved.Fire, g.access.drop
 	return g, nil
 }
 

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -10,32 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
-// rbacWatcher watches RBAC of the spoke, but only while a work has an executor: bindings for whom they bind to what,
-// roles for no more than that they changed. Nothing else of them is kept.
+// refusedRBACAdvice is logged once for each watch of RBAC that the API server refuses.
+const refusedRBACAdvice = "the API server refuses a watch of RBAC, so what executors may do is only asked again every" +
+	" few minutes; grant list and watch to have it asked at once"
+
+// rbacWatcher watches RBAC of the spoke, but only while a work has an executor. It keeps the role and the subjects of
+// bindings, and nothing of roles: only that they changed matters.
 type rbacWatcher struct {
 	metas    metadata.Interface
 	rbac     rbacclient.RbacV1Interface
 	bindings *bindings
-	clock    clock.PassiveClock
-	// wanted reports whether anybody asks; moved holds one signal when that may have changed.
+	// wanted reports whether any work has an executor; moved signals that this may have changed.
 	wanted func() bool
-	moved  chan struct{}
+	moved  watch.Trigger
 }
 
-// signal says that the answer of wanted may have changed; it never blocks.
-func (w *rbacWatcher) signal() {
-	select {
-	case w.moved <- struct{}{}:
-	default:
-	}
-}
-
-// run watches while anybody asks, until the context ends; it returns when all watches have ended.
+// run watches while a work has an executor, until the context ends; it returns when all watches have ended.
 func (w *rbacWatcher) run(ctx context.Context) {
 	for {
 		if w.wanted() {
@@ -49,17 +42,17 @@ func (w *rbacWatcher) run(ctx context.Context) {
 	}
 }
 
-// watch runs the watches until nobody asks any more or the context ends.
+// watch runs the watches until no work has an executor any more or the context ends.
 func (w *rbacWatcher) watch(ctx context.Context) {
 	var watches sync.WaitGroup
-	follow, stop := context.WithCancel(ctx)
+	within, stop := context.WithCancel(ctx)
 	defer func() {
 		stop()
 		watches.Wait()
 		w.bindings.clear()
 	}()
-	for _, one := range w.sources() {
-		watches.Go(func() { w.follow(follow, one) })
+	for _, run := range w.watches() {
+		watches.Go(func() { run(within) })
 	}
 	for w.wanted() {
 		select {
@@ -70,159 +63,92 @@ func (w *rbacWatcher) watch(ctx context.Context) {
 	}
 }
 
-// rbacWatch is how one kind is listed and watched, and where its objects go.
-type rbacWatch struct {
-	from  rbacSource
-	kind  runtime.Object
-	lists *cache.ListWatch
-	// client tells the reflector whether lists can be streamed.
-	client any
-	store  cache.ReflectorStore
-}
-
-// sources are the four watches.
-func (w *rbacWatcher) sources() []rbacWatch {
-	bindings, clusterBindings := w.rbac.RoleBindings(""), w.rbac.ClusterRoleBindings()
-	return []rbacWatch{
-		{
-			from: fromRoleBindings, kind: &rbacv1.RoleBinding{}, client: w.rbac,
-			lists: listWatch(w.clock, bindings.List, bindings.Watch),
-			store: &bindingStore{bindings: w.bindings, from: fromRoleBindings},
-		},
-		{
-			from: fromClusterRoleBindings, kind: &rbacv1.ClusterRoleBinding{}, client: w.rbac,
-			lists: listWatch(w.clock, clusterBindings.List, clusterBindings.Watch),
-			store: &bindingStore{bindings: w.bindings, from: fromClusterRoleBindings},
-		},
-		w.roles(fromRoles), w.roles(fromClusterRoles),
+// watches returns the four watches.
+func (w *rbacWatcher) watches() []func(context.Context) {
+	ofNamespaces, ofCluster := w.rbac.RoleBindings(""), w.rbac.ClusterRoleBindings()
+	return []func(context.Context){
+		watchRBAC(w, fromRoleBindings, watch.From(w.rbac, ofNamespaces.List, ofNamespaces.Watch),
+			&bindingHandler[*rbacv1.RoleBinding]{
+				bindings: w.bindings, from: fromRoleBindings,
+				read: func(b *rbacv1.RoleBinding) (bindingKey, binding) {
+					return bindingKey{namespace: b.Namespace, name: b.Name}, bindingOf(b.RoleRef, b.Subjects, b.Namespace)
+				},
+			}),
+		watchRBAC(w, fromClusterRoleBindings, watch.From(w.rbac, ofCluster.List, ofCluster.Watch),
+			&bindingHandler[*rbacv1.ClusterRoleBinding]{
+				bindings: w.bindings, from: fromClusterRoleBindings,
+				read: func(b *rbacv1.ClusterRoleBinding) (bindingKey, binding) {
+					return bindingKey{name: b.Name}, bindingOf(b.RoleRef, b.Subjects, "")
+				},
+			}),
+		w.watchRoles(fromRoles), w.watchRoles(fromClusterRoles),
 	}
 }
 
-// roles is the watch of the metadata of one kind of role.
-func (w *rbacWatcher) roles(from rbacSource) rbacWatch {
+// watchRoles returns the watch of the metadata of one kind of role.
+func (w *rbacWatcher) watchRoles(from rbacSource) func(context.Context) {
 	resource := w.metas.Resource(rbacv1.SchemeGroupVersion.WithResource(string(from)))
-	return rbacWatch{
-		from: from, kind: &metav1.PartialObjectMetadata{}, client: w.metas,
-		lists: listWatch(w.clock, resource.List, resource.Watch), store: &roleStore{bindings: w.bindings, from: from},
+	return watchRBAC(w, from, watch.From(w.metas, resource.List, resource.Watch),
+		&roleHandler{bindings: w.bindings, from: from})
+}
+
+// watchRBAC returns the watch of one kind. While it is interrupted, changes may be missed.
+func watchRBAC[T runtime.Object](
+	w *rbacWatcher, from rbacSource, source watch.Source, handler watch.Handler[T],
+) func(context.Context) {
+	one := watch.Watch[T]{
+		Name: "agent.work", Description: string(from), Source: source, Handler: handler,
+		Refused: watch.Refused, Advice: refusedRBACAdvice, Ended: func(error) { w.bindings.lost(from) },
 	}
+	return one.Run
 }
 
-// follow lists and watches one kind until the context ends.
-func (w *rbacWatcher) follow(ctx context.Context, one rbacWatch) {
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(one.lists, one.client),
-		one.kind, one.store, cache.ReflectorOptions{Name: "agent.work", TypeDescription: string(one.from)})
-	told := false
-	keepWatching(ctx, reflector, string(one.from), 0, func(err error) {
-		w.bindings.lost(one.from)
-		switch {
-		case ctx.Err() != nil:
-		case err == nil:
-			told = false
-		case refused(err) && !told:
-			told = true
-			log.FromContext(ctx).Info("the API server refuses a watch of RBAC, so what executors may do is only asked again"+
-				" every few minutes; grant list and watch to have it asked at once", "watch", one.from, "error", err.Error())
-		}
-	})
-}
-
-// bindingStore is the store of a watch of bindings: it hands on what matters and keeps nothing.
-type bindingStore struct {
+// bindingHandler hands the events of one kind of binding to bindings.
+type bindingHandler[T runtime.Object] struct {
 	bindings *bindings
 	from     rbacSource
+	read     func(T) (bindingKey, binding)
 }
 
-var _ cache.TransformingStore = (*bindingStore)(nil)
-
-// Add takes in a binding.
-func (s *bindingStore) Add(obj any) error { return s.see(obj, false) }
-
-// Update takes in a binding.
-func (s *bindingStore) Update(obj any) error { return s.see(obj, false) }
-
-// Delete takes in that a binding is gone.
-func (s *bindingStore) Delete(obj any) error { return s.see(obj, true) }
-
-// Resync has nothing to do.
-func (s *bindingStore) Resync() error { return nil }
-
-// Replace takes in the complete state of the watch.
-func (s *bindingStore) Replace(items []any, _ string) error {
-	now := make(map[bindingKey]binding, len(items))
-	for _, item := range items {
-		key, one, err := readBinding(item)
-		if err != nil {
-			return err
-		}
+// Replace implements watch.Handler.
+func (h *bindingHandler[T]) Replace(_ context.Context, objects []T, _ string) {
+	now := make(map[bindingKey]binding, len(objects))
+	for _, object := range objects {
+		key, one := h.read(object)
 		now[key] = one
 	}
-	s.bindings.listed(s.from, now)
-	return nil
+	h.bindings.listed(h.from, now)
 }
 
-// Transformer drops what nobody needs before the reflector collects a first list.
-func (s *bindingStore) Transformer() cache.TransformFunc { return stripManagedFields }
-
-// see takes in one binding.
-func (s *bindingStore) see(obj any, gone bool) error {
-	key, one, err := readBinding(obj)
-	switch {
-	case err != nil:
-		return err
-	case gone:
-		s.bindings.changed(key, nil)
-	default:
-		s.bindings.changed(key, &one)
-	}
-	return nil
+// Update implements watch.Handler.
+func (h *bindingHandler[T]) Update(_ context.Context, object T) {
+	key, now := h.read(object)
+	h.bindings.changed(key, &now)
 }
 
-// readBinding reads what matters of a binding.
-func readBinding(obj any) (bindingKey, binding, error) {
-	switch o := obj.(type) {
-	case *rbacv1.RoleBinding:
-		return bindingKey{namespace: o.Namespace, name: o.Name}, bindingOf(o.RoleRef, o.Subjects, o.Namespace), nil
-	case *rbacv1.ClusterRoleBinding:
-		return bindingKey{name: o.Name}, bindingOf(o.RoleRef, o.Subjects, ""), nil
-	}
-	return bindingKey{}, binding{}, fmt.Errorf("watching bindings: got a %T", obj)
+// Delete implements watch.Handler.
+func (h *bindingHandler[T]) Delete(_ context.Context, object T) {
+	key, _ := h.read(object)
+	h.bindings.changed(key, nil)
 }
 
-// roleStore is the store of a watch of roles: it tells which of them changed and keeps nothing.
-type roleStore struct {
+// roleHandler tells bindings which roles changed.
+type roleHandler struct {
 	bindings *bindings
 	from     rbacSource
 }
 
-var _ cache.TransformingStore = (*roleStore)(nil)
-
-// Add tells of a role.
-func (s *roleStore) Add(obj any) error { return s.see(obj) }
-
-// Update tells of a role.
-func (s *roleStore) Update(obj any) error { return s.see(obj) }
-
-// Delete tells of a role.
-func (s *roleStore) Delete(obj any) error { return s.see(obj) }
-
-// Resync has nothing to do.
-func (s *roleStore) Resync() error { return nil }
-
-// Replace says that the watch is complete.
-func (s *roleStore) Replace([]any, string) error {
-	s.bindings.listed(s.from, nil)
-	return nil
+// Replace implements watch.Handler.
+func (h *roleHandler) Replace(context.Context, []*metav1.PartialObjectMetadata, string) {
+	h.bindings.listed(h.from, nil)
 }
 
-// Transformer drops what nobody needs before the reflector collects a first list.
-func (s *roleStore) Transformer() cache.TransformFunc { return stripManagedFields }
+// Update implements watch.Handler.
+func (h *roleHandler) Update(_ context.Context, role *metav1.PartialObjectMetadata) {
+	h.bindings.roleChanged(roleKey{namespace: role.Namespace, name: role.Name})
+}
 
-// see tells of one role.
-func (s *roleStore) see(obj any) error {
-	object, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return fmt.Errorf("watching %s: got a %T", s.from, obj)
-	}
-	s.bindings.roleChanged(roleKey{namespace: object.Namespace, name: object.Name})
-	return nil
+// Delete implements watch.Handler.
+func (h *roleHandler) Delete(ctx context.Context, role *metav1.PartialObjectMetadata) {
+	h.Update(ctx, role)
 }

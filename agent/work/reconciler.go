@@ -188,8 +188,8 @@ func (r *Reconciler) complete() error {
 		return apiutil.NewDynamicRESTMapper(r.Spoke.GetConfig(), r.Spoke.GetHTTPClient())
 	}}
 	r.watcher = newWatcher(metas, r.MaxWatches, r.Relist)
-	r.ledger = newLedger(r.wake, r.watcher.signal)
-	r.watcher.ledger, r.watcher.clock = r.ledger, r.Clock
+	r.ledger = newLedger(r.wake, r.watcher.moved.Fire)
+	r.watcher.ledger = r.ledger
 	r.applier = applier{
 		spoke: spoke{client: objects}, evaluator: feedback.New(r.RawFeedback, r.MaxJSONRawLength),
 	}
