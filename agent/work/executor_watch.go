@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/agent/work/executor"
 )
 
 // rbacWatcher watches RBAC of the spoke, but only while a work has an executor: bindings for whom they bind to what,
@@ -20,7 +22,7 @@ import (
 type rbacWatcher struct {
 	metas    metadata.Interface
 	rbac     rbacclient.RbacV1Interface
-	bindings *bindings
+	bindings *executor.RBAC
 	clock    clock.PassiveClock
 	// wanted reports whether anybody asks; moved holds one signal when that may have changed.
 	wanted func() bool
@@ -56,7 +58,7 @@ func (w *rbacWatcher) watch(ctx context.Context) {
 	defer func() {
 		stop()
 		watches.Wait()
-		w.bindings.clear()
+		w.bindings.Clear()
 	}()
 	for _, one := range w.sources() {
 		watches.Go(func() { w.follow(follow, one) })
@@ -72,7 +74,7 @@ func (w *rbacWatcher) watch(ctx context.Context) {
 
 // rbacWatch is how one kind is listed and watched, and where its objects go.
 type rbacWatch struct {
-	from  rbacSource
+	from  executor.Source
 	kind  runtime.Object
 	lists *cache.ListWatch
 	// client tells the reflector whether lists can be streamed.
@@ -85,21 +87,21 @@ func (w *rbacWatcher) sources() []rbacWatch {
 	bindings, clusterBindings := w.rbac.RoleBindings(""), w.rbac.ClusterRoleBindings()
 	return []rbacWatch{
 		{
-			from: fromRoleBindings, kind: &rbacv1.RoleBinding{}, client: w.rbac,
+			from: executor.RoleBindings, kind: &rbacv1.RoleBinding{}, client: w.rbac,
 			lists: listWatch(w.clock, bindings.List, bindings.Watch),
-			store: &bindingStore{bindings: w.bindings, from: fromRoleBindings},
+			store: &bindingStore{bindings: w.bindings, from: executor.RoleBindings},
 		},
 		{
-			from: fromClusterRoleBindings, kind: &rbacv1.ClusterRoleBinding{}, client: w.rbac,
+			from: executor.ClusterRoleBindings, kind: &rbacv1.ClusterRoleBinding{}, client: w.rbac,
 			lists: listWatch(w.clock, clusterBindings.List, clusterBindings.Watch),
-			store: &bindingStore{bindings: w.bindings, from: fromClusterRoleBindings},
+			store: &bindingStore{bindings: w.bindings, from: executor.ClusterRoleBindings},
 		},
-		w.roles(fromRoles), w.roles(fromClusterRoles),
+		w.roles(executor.Roles), w.roles(executor.ClusterRoles),
 	}
 }
 
 // roles is the watch of the metadata of one kind of role.
-func (w *rbacWatcher) roles(from rbacSource) rbacWatch {
+func (w *rbacWatcher) roles(from executor.Source) rbacWatch {
 	resource := w.metas.Resource(rbacv1.SchemeGroupVersion.WithResource(string(from)))
 	return rbacWatch{
 		from: from, kind: &metav1.PartialObjectMetadata{}, client: w.metas,
@@ -113,7 +115,7 @@ func (w *rbacWatcher) follow(ctx context.Context, one rbacWatch) {
 		one.kind, one.store, cache.ReflectorOptions{Name: "agent.work", TypeDescription: string(one.from)})
 	told := false
 	keepWatching(ctx, reflector, string(one.from), 0, func(err error) {
-		w.bindings.lost(one.from)
+		w.bindings.Interrupted(one.from)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
@@ -128,8 +130,8 @@ func (w *rbacWatcher) follow(ctx context.Context, one rbacWatch) {
 
 // bindingStore is the store of a watch of bindings: it hands on what matters and keeps nothing.
 type bindingStore struct {
-	bindings *bindings
-	from     rbacSource
+	bindings *executor.RBAC
+	from     executor.Source
 }
 
 var _ cache.TransformingStore = (*bindingStore)(nil)
@@ -148,7 +150,7 @@ func (s *bindingStore) Resync() error { return nil }
 
 // Replace takes in the complete state of the watch.
 func (s *bindingStore) Replace(items []any, _ string) error {
-	now := make(map[bindingKey]binding, len(items))
+	now := make(map[executor.BindingKey]executor.Binding, len(items))
 	for _, item := range items {
 		key, one, err := readBinding(item)
 		if err != nil {
@@ -156,7 +158,7 @@ func (s *bindingStore) Replace(items []any, _ string) error {
 		}
 		now[key] = one
 	}
-	s.bindings.listed(s.from, now)
+	s.bindings.Listed(s.from, now)
 	return nil
 }
 
@@ -170,28 +172,28 @@ func (s *bindingStore) see(obj any, gone bool) error {
 	case err != nil:
 		return err
 	case gone:
-		s.bindings.changed(key, nil)
+		s.bindings.SetBinding(key, nil)
 	default:
-		s.bindings.changed(key, &one)
+		s.bindings.SetBinding(key, &one)
 	}
 	return nil
 }
 
 // readBinding reads what matters of a binding.
-func readBinding(obj any) (bindingKey, binding, error) {
+func readBinding(obj any) (executor.BindingKey, executor.Binding, error) {
 	switch o := obj.(type) {
 	case *rbacv1.RoleBinding:
-		return bindingKey{namespace: o.Namespace, name: o.Name}, bindingOf(o.RoleRef, o.Subjects, o.Namespace), nil
+		return executor.BindingKey{Namespace: o.Namespace, Name: o.Name}, executor.NewBinding(o.RoleRef, o.Subjects, o.Namespace), nil
 	case *rbacv1.ClusterRoleBinding:
-		return bindingKey{name: o.Name}, bindingOf(o.RoleRef, o.Subjects, ""), nil
+		return executor.BindingKey{Name: o.Name}, executor.NewBinding(o.RoleRef, o.Subjects, ""), nil
 	}
-	return bindingKey{}, binding{}, fmt.Errorf("watching bindings: got a %T", obj)
+	return executor.BindingKey{}, executor.Binding{}, fmt.Errorf("watching bindings: got a %T", obj)
 }
 
 // roleStore is the store of a watch of roles: it tells which of them changed and keeps nothing.
 type roleStore struct {
-	bindings *bindings
-	from     rbacSource
+	bindings *executor.RBAC
+	from     executor.Source
 }
 
 var _ cache.TransformingStore = (*roleStore)(nil)
@@ -210,7 +212,7 @@ func (s *roleStore) Resync() error { return nil }
 
 // Replace says that the watch is complete.
 func (s *roleStore) Replace([]any, string) error {
-	s.bindings.listed(s.from, nil)
+	s.bindings.Listed(s.from, nil)
 	return nil
 }
 
@@ -223,6 +225,6 @@ func (s *roleStore) see(obj any) error {
 	if !ok {
 		return fmt.Errorf("watching %s: got a %T", s.from, obj)
 	}
-	s.bindings.roleChanged(roleKey{namespace: object.Namespace, name: object.Name})
+	s.bindings.RoleChanged(executor.RoleKey{Namespace: object.Namespace, Name: object.Name})
 	return nil
 }

@@ -38,7 +38,7 @@ func faulty() *dynamicfake.FakeDynamicClient {
 func TestAPanicOverOneManifestLeavesItsSiblingsAlone(t *testing.T) {
 	r := lean()
 	r.ledger = newLedger(func(holder) {}, func() {})
-	r.guard = &guard{}
+	r.authorizer = &authorizer{}
 	r.applier = applier{spoke: spoke{client: faulty()}, cel: newCEL(), paths: &paths{}}
 	var err error
 	r.counts, err = newCounters(nil)

@@ -45,7 +45,11 @@ var importRules = []rule{
 	},
 	{
 		name: "a reconciler of the agent imports libraries, the kit and API types, never a sibling or its root",
-		from: []string{"agent/*"}, only: []string{"lease", "csr", "token", "internal/..."},
+		from: []string{"agent/*"}, except: []string{"agent/work/*"}, only: []string{"lease", "csr", "token", "internal/..."},
+	},
+	{
+		name: "a package of the works imports manifest, the client of the spoke, and the kit",
+		from: []string{"agent/work/*"}, only: []string{"agent/work/manifest", "agent/work/spoke", "internal/..."},
 	},
 	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
