@@ -17,6 +17,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/executor"
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 const (
@@ -153,7 +154,7 @@ func TestTheExecutorTriesTheRequestThatIsSent(t *testing.T) {
 			agent, posing := newSpeaker(live), newSpeaker(live, metav1.DryRunAll)
 			one := bindingTask(t, c.strategy, posing.spoke)
 			one.expected = true
-			_, err := (&applier{spoke: agent.spoke, paths: &paths{}}).settle(t.Context(), one)
+			_, err := (&applier{spoke: agent.spoke, evaluator: feedback.New(false, 0)}).settle(t.Context(), one)
 			require.NoError(t, err)
 			sent, tried := agent.written(t, nil), posing.written(t, []string{metav1.DryRunAll})
 			assert.Equal(t, tried, sent)
@@ -220,7 +221,7 @@ func TestARefusedWriteIsTheLast(t *testing.T) {
 			posing.err = apierrors.NewForbidden(schema.GroupResource{}, "x", nil)
 			one := bindingTask(t, c.strategy, posing.spoke)
 			open := one.wish
-			a := &applier{spoke: agent.spoke, paths: &paths{}}
+			a := &applier{spoke: agent.spoke, evaluator: feedback.New(false, 0)}
 			res, rec, learned := a.apply(t.Context(), one)
 			require.ErrorContains(t, res.err, "error: permission escalation, will try again in 1m0s")
 			assert.True(t, learned)
@@ -249,7 +250,7 @@ func TestATrialWithoutAnswerKeepsNobodyFromReading(t *testing.T) {
 			one := bindingTask(t, workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeUpdate}, live.spoke)
 			open := one.wish
 			one.follow(executor.Decision{Verdict: executor.Unknown, Err: c.err})
-			r := &Reconciler{applier: applier{spoke: live.spoke, paths: &paths{}}, ledger: newWoken().ledger}
+			r := &Reconciler{applier: applier{spoke: live.spoke, evaluator: feedback.New(false, 0)}, ledger: newWoken().ledger}
 			res := r.applyOne(t.Context(), holder{name: "w"}, one)
 			assert.Equal(t, presencePresent, res.presence)
 			assert.Equal(t, c.err, res.err)

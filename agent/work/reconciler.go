@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/agent/work/feedback"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -71,7 +72,7 @@ type Reconciler struct {
 	Metrics prometheus.Registerer
 	// RawFeedback lets feedback rules report lists, maps and fractions as JSON (gate RawFeedbackJsonString).
 	RawFeedback bool
-	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means DefaultMaxJSONRawLength. The API takes no more than
+	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means feedback.DefaultMaxRawLength. The API takes no more than
 	// 1024 characters whatever stands here.
 	MaxJSONRawLength int
 	// Cache has copies of the works, for a restart while the hub is away; nil keeps none.
@@ -163,7 +164,7 @@ func (r *Reconciler) complete() error {
 	r.Workers = cmp.Or(r.Workers, DefaultWorkers)
 	r.MaxWatches, r.Relist = cmp.Or(r.MaxWatches, DefaultMaxWatches), cmp.Or(r.Relist, DefaultRelist)
 	r.OrderPatience = cmp.Or(r.OrderPatience, DefaultOrderPatience)
-	r.MaxJSONRawLength = cmp.Or(r.MaxJSONRawLength, DefaultMaxJSONRawLength)
+	r.MaxJSONRawLength = cmp.Or(r.MaxJSONRawLength, feedback.DefaultMaxRawLength)
 	config := rest.CopyConfig(r.Spoke.GetConfig())
 	config.UserAgent = names.FieldManagerWork
 	client, err := rest.HTTPClientFor(config)
@@ -190,8 +191,7 @@ func (r *Reconciler) complete() error {
 	r.ledger = newLedger(r.wake, r.watcher.signal)
 	r.watcher.ledger, r.watcher.clock = r.ledger, r.Clock
 	r.applier = applier{
-		spoke: spoke{client: objects}, cel: newCEL(),
-		paths: &paths{raw: r.RawFeedback, maxRaw: r.MaxJSONRawLength},
+		spoke: spoke{client: objects}, evaluator: feedback.New(r.RawFeedback, r.MaxJSONRawLength),
 	}
 	r.drainer = drainer{
 		spoke: spoke{client: objects, requests: requests}, ledger: r.ledger, mapper: r.mapper, counts: r.counts,

@@ -223,3 +223,15 @@ func (e duplicateError) Error() string {
 		"the manifest with the ordinal %d means the same object, as %s; remove one of them",
 		e.id.Namespace, e.id.Name, e.gvk.GroupVersion(), e.gvk.Kind, e.first, e.other.GroupVersion())
 }
+
+// Presence is what is known of the existence of an object.
+type Presence int
+
+const (
+	// Unknown means that the object could not be read.
+	Unknown Presence = iota
+	// Absent means that the object does not exist.
+	Absent
+	// Present means that the object exists.
+	Present
+)

@@ -1,4 +1,4 @@
-package work
+package feedback
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func TestExpressionsOfSeveralPasses(t *testing.T) {
 	for i := range 8 {
 		passes.Go(func() {
 			for j := range 20 {
-				budget := int64(maxManifestCost)
+				budget := int64(MaxManifestCost)
 				got, err := source.test(t.Context(), "object.n == "+fmt.Sprint(j), map[string]any{"n": int64(i)}, &budget)
 				assert.Equal(t, i == j && err == nil, got, "%v", err)
 			}
@@ -55,35 +55,35 @@ func TestBudgets(t *testing.T) {
 	var costs int64
 	source := newCEL()
 	t.Run("an expression is stopped", func(t *testing.T) {
-		budget := int64(maxManifestCost)
+		budget := int64(MaxManifestCost)
 		_, err := source.test(t.Context(), costly(9), nil, &budget)
 		require.ErrorIs(t, err, errBudget)
-		assert.Equal(t, int64(maxManifestCost-maxExpressionCost), budget)
+		assert.Equal(t, int64(MaxManifestCost-maxExpressionCost), budget)
 	})
 	t.Run("so is a message", func(t *testing.T) {
-		budget := int64(maxManifestCost)
+		budget := int64(MaxManifestCost)
 		_, err := source.word(t.Context(), costly(9)+" ? 'a' : 'b'", nil, true, &budget)
 		require.ErrorIs(t, err, errBudget)
 	})
 	t.Run("all of a manifest share one budget", func(t *testing.T) {
-		budget := int64(maxManifestCost)
+		budget := int64(MaxManifestCost)
 		_, err := source.test(t.Context(), costly(4), nil, &budget)
 		require.NoError(t, err)
-		costs = maxManifestCost - budget
+		costs = MaxManifestCost - budget
 		assert.Positive(t, costs)
 		var rules []workv1.ConditionRule
-		for i := range maxManifestCost/costs + 2 {
+		for i := range MaxManifestCost/costs + 2 {
 			rules = append(rules, worded(celRule(fmt.Sprintf("R%d", i), costly(4)), "said", ""))
 		}
-		got, _ := ruleAll(t.Context(), source, object(t, configMap("a")), rules)
-		assert.Equal(t, "said", got[0].message)
+		got, _ := (&Evaluator{cel: source}).Conditions(t.Context(), object(t, configMap), rules)
+		assert.Equal(t, "said", got[0].Message)
 		last := got[len(got)-1]
-		assert.Equal(t, ruling{last.condition, "False", "ConditionRuleExpressionError", "CEL evaluation budget exceeded"}, last)
+		assert.Equal(t, RuleResult{last.Condition, "False", "ConditionRuleExpressionError", "CEL evaluation budget exceeded"}, last)
 	})
 	t.Run("the end of the process ends it", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		budget := int64(maxManifestCost)
+		budget := int64(MaxManifestCost)
 		_, err := source.test(ctx, costly(5), nil, &budget)
 		require.Error(t, err)
 		assert.NotErrorIs(t, err, errBudget)
@@ -113,7 +113,7 @@ func TestNothingLargeIsMadeOfLittle(t *testing.T) {
 		"a text that is used right": {"'%s is %d of %.2f'.format(['a', 1, 2.0]) == 'a is 1 of 2.00'", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			budget := int64(maxManifestCost)
+			budget := int64(MaxManifestCost)
 			holds, err := source.test(t.Context(), c.expression, big, &budget)
 			if c.why == "" {
 				require.NoError(t, err)
@@ -206,7 +206,7 @@ func FuzzCEL(f *testing.F) {
 		"status": map[string]any{"conditions": []any{map[string]any{"type": "A", "status": "True"}}},
 	}
 	f.Fuzz(func(t *testing.T, expression string) {
-		budget := int64(maxManifestCost)
+		budget := int64(MaxManifestCost)
 		_, err := source.test(t.Context(), expression, object, &budget)
 		_, other := source.word(t.Context(), expression, object, true, &budget)
 		for _, err := range []error{err, other} {
@@ -214,6 +214,6 @@ func FuzzCEL(f *testing.F) {
 				assert.NotContains(t, err.Error(), "internal error", "a panic somewhere below")
 			}
 		}
-		assert.GreaterOrEqual(t, budget, int64(maxManifestCost-2*maxExpressionCost))
+		assert.GreaterOrEqual(t, budget, int64(MaxManifestCost-2*maxExpressionCost))
 	})
 }

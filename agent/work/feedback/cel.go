@@ -1,4 +1,4 @@
-package work
+package feedback
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/spokelet/spokelet/internal/text"
 )
 
 const (
@@ -80,7 +82,7 @@ func (p *celPrograms) word(ctx context.Context, expression string, object map[st
 // wrongType says what an expression gives instead of what it should.
 func wrongType(expression string, found ref.Val, wanted string) error {
 	return fmt.Errorf("the expression %q gives a value of type %s, not %s",
-		shortened(expression, maxQuoted), found.Type().TypeName(), wanted)
+		text.Shorten(expression, maxQuoted), found.Type().TypeName(), wanted)
 }
 
 // evaluate runs an expression and takes its cost from the budget.

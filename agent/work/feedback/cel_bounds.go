@@ -1,4 +1,4 @@
-package work
+package feedback
 
 import (
 	"github.com/google/cel-go/common/types"

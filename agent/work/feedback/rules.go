@@ -1,47 +1,42 @@
-package work
+package feedback
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
+	"slices"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/text"
 )
 
 const (
-	// conditionRules is our own condition of a manifest: it is False while some of its condition rules are refused, and
-	// not there otherwise. Its reason has the prefix of rules, so that it reaches the work as the other answers do and
-	// that another agent clears it away.
-	conditionRules = "work.spokelet.io/ConditionRulesValid"
-	// rulePrefix is how the reason of every condition starts that comes from a rule.
-	rulePrefix = "ConditionRule"
-
 	// maxConditionType and conditionTypePattern are what the CRD of ManifestWorks says of the type of a condition.
 	maxConditionType     = 316
 	conditionTypePattern = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` +
 		`(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
 
-	// maxExpressionCost is what one expression may cost, maxManifestCost what all of a manifest may, in the units of CEL
-	// (work contract, section 1.7).
+	// maxExpressionCost is the limit of the cost of one expression, in units of CEL (work contract, section 1.7).
 	maxExpressionCost = 1_000_000
-	maxManifestCost   = 10_000_000
+	// MaxManifestCost is the limit of the cost of all expressions of a manifest together, in units of CEL.
+	MaxManifestCost = 10_000_000
 )
 
 // errBudget says that an expression, or all of a manifest together, are too expensive.
 var errBudget = errors.New("CEL evaluation budget exceeded")
 
-// ruling is what one condition rule says of an object.
-type ruling struct {
-	condition string
-	status    metav1.ConditionStatus
-	reason    string
-	message   string
+// RuleResult is the result of one condition rule on an object: the condition that it sets.
+type RuleResult struct {
+	Condition string
+	Status    metav1.ConditionStatus
+	Reason    string
+	Message   string
 }
 
 // celSource evaluates CEL expressions on an object and takes what that cost from the budget.
@@ -61,15 +56,16 @@ func (e internalError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e internalError) Unwrap() error { return e.cause }
 
-// usableRules divides the condition rules of a manifest into those that can be evaluated and the reasons for which the
+// UsableRules divides the condition rules of a manifest into those that can be evaluated and the reasons for which the
 // others are refused, one for each. A rule is refused when its condition would replace one that the agent itself sets,
-// when the API would refuse its condition and with it the whole status, and when it asks for a well-known condition
-// that the kind does not have.
-func usableRules(gvk schema.GroupVersionKind, rules []workv1.ConditionRule) ([]workv1.ConditionRule, []string) {
+// which are reserved, when the API would refuse its condition and with it the whole status, and when it asks for a
+// well-known condition that the kind does not have.
+func UsableRules(gvk schema.GroupVersionKind, rules []workv1.ConditionRule, reserved ...string,
+) ([]workv1.ConditionRule, []string) {
 	var usable []workv1.ConditionRule
 	var refused []string
 	for _, rule := range rules {
-		if why := refusal(gvk, rule); why != "" {
+		if why := refusal(gvk, rule, reserved); why != "" {
 			refused = append(refused, why)
 			continue
 		}
@@ -79,14 +75,13 @@ func usableRules(gvk schema.GroupVersionKind, rules []workv1.ConditionRule) ([]w
 }
 
 // refusal says why a rule cannot be evaluated on a kind; empty when it can.
-func refusal(gvk schema.GroupVersionKind, rule workv1.ConditionRule) string {
-	switch rule.Condition {
-	case workv1.WorkApplied, workv1.WorkAvailable, workv1.WorkDeleting, conditionFeedback, conditionRules:
+func refusal(gvk schema.GroupVersionKind, rule workv1.ConditionRule, reserved []string) string {
+	if slices.Contains(reserved, rule.Condition) {
 		return fmt.Sprintf("the condition %q is set by the agent itself, so no rule can set it", rule.Condition)
 	}
 	if !conditionType(rule.Condition) {
 		return fmt.Sprintf("the condition %q is no type that the API takes: use letters, digits, '-', '_' and '.'",
-			shortened(rule.Condition, maxConditionType))
+			text.Shorten(rule.Condition, maxConditionType))
 	}
 	if rule.Type == workv1.WellKnownConditionsType {
 		if _, known := wellKnownRule(gvk, rule.Condition); !known {
@@ -101,14 +96,6 @@ func refusal(gvk schema.GroupVersionKind, rule workv1.ConditionRule) string {
 func conditionType(name string) bool {
 	fits, err := regexp.MatchString(conditionTypePattern, name)
 	return err == nil && fits && utf8.RuneCountInString(name) <= maxConditionType
-}
-
-// shortened cuts a text to so many bytes, or a bit more, for a message.
-func shortened(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "..."
 }
 
 // finding is what a well-known condition says of an object.
@@ -153,22 +140,22 @@ func podComplete(pod map[string]any) finding {
 	return finding{phase == "Succeeded" || phase == "Failed", "Pod is in phase " + phase}
 }
 
-// ruleAll evaluates the condition rules of a manifest on its object, and tells what that cost. What all of them may
-// cost is bounded, and one that fails does not spoil the others.
-func ruleAll(ctx context.Context, cel celSource, object *unstructured.Unstructured, rules []workv1.ConditionRule,
-) ([]ruling, int64) {
-	budget := int64(maxManifestCost)
-	rulings := make([]ruling, 0, len(rules))
+// Conditions evaluates the condition rules of a manifest on its object, and returns their results and their cost. The
+// cost of all of them is bounded by MaxManifestCost. A rule that fails does not affect the others.
+func (e *Evaluator) Conditions(ctx context.Context, object *unstructured.Unstructured, rules []workv1.ConditionRule,
+) ([]RuleResult, int64) {
+	budget := int64(MaxManifestCost)
+	results := make([]RuleResult, 0, len(rules))
 	for _, rule := range rules {
-		rulings = append(rulings, ruleOn(ctx, cel, object, rule, &budget))
+		results = append(results, ruleOn(ctx, e.cel, object, rule, &budget))
 	}
-	return rulings, maxManifestCost - budget
+	return results, MaxManifestCost - budget
 }
 
 // ruleOn evaluates one rule.
 func ruleOn(ctx context.Context, cel celSource, object *unstructured.Unstructured, rule workv1.ConditionRule,
 	budget *int64,
-) ruling {
+) RuleResult {
 	var found finding
 	switch rule.Type {
 	case workv1.WellKnownConditionsType:
@@ -193,20 +180,20 @@ func ruleOn(ctx context.Context, cel celSource, object *unstructured.Unstructure
 		found.message = rule.Message
 	}
 	if rule.MessageExpression != "" {
-		text, err := cel.word(ctx, rule.MessageExpression, object.Object, found.holds, budget)
+		worded, err := cel.word(ctx, rule.MessageExpression, object.Object, found.holds, budget)
 		switch {
 		case err != nil:
 			// The answer stands, only its wording failed.
 			found.message = "the message expression failed: " + err.Error()
-		case text != "":
-			found.message = text
+		case worded != "":
+			found.message = worded
 		}
 	}
 	status := metav1.ConditionFalse
 	if found.holds {
 		status = metav1.ConditionTrue
 	}
-	return ruling{rule.Condition, status, workv1.ConditionRuleEvaluated, found.message}
+	return RuleResult{rule.Condition, status, workv1.ConditionRuleEvaluated, found.message}
 }
 
 // testAll reports whether all expressions are true; it stops at the first that is not.
@@ -221,16 +208,16 @@ func testAll(ctx context.Context, cel celSource, object map[string]any, expressi
 	return true, nil
 }
 
-// invalidRule is the ruling of a rule that cannot be evaluated at all.
-func invalidRule(rule workv1.ConditionRule, why string) ruling {
-	return ruling{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInvalid, why}
+// invalidRule is the result of a rule that cannot be evaluated at all.
+func invalidRule(rule workv1.ConditionRule, why string) RuleResult {
+	return RuleResult{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInvalid, why}
 }
 
-// failedRule is the ruling of a rule whose evaluation failed.
-func failedRule(rule workv1.ConditionRule, err error) ruling {
+// failedRule is the result of a rule whose evaluation failed.
+func failedRule(rule workv1.ConditionRule, err error) RuleResult {
 	var internal internalError
 	if errors.As(err, &internal) {
-		return ruling{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInternalError, err.Error()}
+		return RuleResult{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInternalError, err.Error()}
 	}
-	return ruling{rule.Condition, metav1.ConditionFalse, workv1.ConditionRuleExpressionError, err.Error()}
+	return RuleResult{rule.Condition, metav1.ConditionFalse, workv1.ConditionRuleExpressionError, err.Error()}
 }

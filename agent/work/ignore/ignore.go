@@ -1,4 +1,4 @@
-package work
+package ignore
 
 import (
 	"context"
@@ -11,16 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/jsonpath"
+	"github.com/spokelet/spokelet/internal/text"
 )
 
-// ignore returns a copy of an object without the fields of those entries that have the condition. An entry without a
+// Fields returns a copy of an object without the fields of those entries that have the condition. An entry without a
 // condition has OnSpokePresent. Nothing is compiled ahead or kept: a field is only looked at when something changed.
-func ignore(ctx context.Context, object map[string]any, entries []workv1.IgnoreField,
+func Fields(ctx context.Context, object map[string]any, entries []workv1.IgnoreField,
 	when workv1.IgnoreFieldsCondition,
 ) (map[string]any, error) {
 	within, cancel := context.WithTimeoutCause(ctx, jqTotal, errJQTotal)
 	defer cancel()
-	all := &search{left: maxAllVisits}
+	all := jsonpath.NewBudget()
 	rest := runtime.DeepCopyJSON(object)
 	for i := range entries {
 		entry := &entries[i]
@@ -47,7 +50,7 @@ func ignore(ctx context.Context, object map[string]any, entries []workv1.IgnoreF
 }
 
 // ignoreEntry removes the fields of one entry from an object.
-func ignoreEntry(ctx context.Context, object map[string]any, entry *workv1.IgnoreField, all *search,
+func ignoreEntry(ctx context.Context, object map[string]any, entry *workv1.IgnoreField, all *jsonpath.Budget,
 ) (map[string]any, error) {
 	for _, path := range entry.JSONPaths {
 		if err := ignorePath(object, path, all); err != nil {
@@ -83,8 +86,8 @@ func sameIdentity(full, rest map[string]any) error {
 
 // ignorePath removes the field that a JSON path ends in from every map that the rest of the path finds. A path that
 // finds nothing is no error; one that cannot be read, or whose end is no field of a map, is.
-func ignorePath(object map[string]any, path string, all *search) error {
-	if err := tooLong("JSON path", path); err != nil {
+func ignorePath(object map[string]any, path string, all *jsonpath.Budget) error {
+	if err := jsonpath.CheckLength("JSON path", path); err != nil {
 		return err
 	}
 	parent, field, err := splitPath(path)
@@ -93,12 +96,12 @@ func ignorePath(object map[string]any, path string, all *search) error {
 	}
 	parents := []any{object}
 	if parent != "" {
-		parsed, err := parsePath(parent)
+		parsed, err := jsonpath.Parse(parent)
 		if err != nil {
-			return fmt.Errorf("the JSON path %s: %w", quoted(path), err)
+			return fmt.Errorf("the JSON path %s: %w", jsonpath.Quote(path), err)
 		}
-		if parents, err = parsed.find(object, all); err != nil {
-			return fmt.Errorf("the JSON path %s: %w", quoted(path), err)
+		if parents, err = parsed.Find(object, all); err != nil {
+			return fmt.Errorf("the JSON path %s: %w", jsonpath.Quote(path), err)
 		}
 	}
 	for _, found := range parents {
@@ -108,7 +111,7 @@ func ignorePath(object map[string]any, path string, all *search) error {
 			delete(found, field)
 		default:
 			return fmt.Errorf("the JSON path %s means a field of something that has none; "+
-				"only fields of maps can be ignored", quoted(path))
+				"only fields of maps can be ignored", jsonpath.Quote(path))
 		}
 	}
 	return nil
@@ -120,7 +123,7 @@ func splitPath(path string) (parent, field string, err error) {
 	if inner, ok := strings.CutSuffix(bare, "']"); ok {
 		at := strings.LastIndex(inner, "['")
 		if at < 0 {
-			return "", "", fmt.Errorf("the JSON path %s cannot be parsed: the bracket is not opened", quoted(path))
+			return "", "", fmt.Errorf("the JSON path %s cannot be parsed: the bracket is not opened", jsonpath.Quote(path))
 		}
 		bare = inner[:at] + "." + inner[at+len("['"):]
 	}
@@ -141,15 +144,15 @@ func splitPath(path string) (parent, field string, err error) {
 		}
 	}
 	if at < 0 || (bare[0] != '.' && bare[0] != '[') {
-		return "", "", fmt.Errorf("the JSON path %s cannot be parsed: it must begin with a dot", quoted(path))
+		return "", "", fmt.Errorf("the JSON path %s cannot be parsed: it must begin with a dot", jsonpath.Quote(path))
 	}
 	parent, field = bare[:at], strings.ReplaceAll(bare[at+1:], `\`, "")
 	switch {
 	case field == "":
-		return "", "", fmt.Errorf("the JSON path %s cannot be parsed: it ends in a dot", quoted(path))
+		return "", "", fmt.Errorf("the JSON path %s cannot be parsed: it ends in a dot", jsonpath.Quote(path))
 	case field == "*" || strings.ContainsAny(field, "[]"):
 		return "", "", fmt.Errorf("the JSON path %s does not end in the name of a field; "+
-			"use a JSON pointer or a jq expression for elements of lists", quoted(path))
+			"use a JSON pointer or a jq expression for elements of lists", jsonpath.Quote(path))
 	}
 	return parent, field, nil
 }
@@ -162,26 +165,26 @@ func ignorePointers(object map[string]any, pointers []string) (map[string]any, e
 	}
 	removals := make([]map[string]string, len(pointers))
 	for i, pointer := range pointers {
-		if err := tooLong("JSON pointer", pointer); err != nil {
+		if err := jsonpath.CheckLength("JSON pointer", pointer); err != nil {
 			return nil, err
 		}
 		if !strings.HasPrefix(pointer, "/") {
-			return nil, fmt.Errorf("the JSON pointer %s must begin with a slash", quoted(pointer))
+			return nil, fmt.Errorf("the JSON pointer %s must begin with a slash", jsonpath.Quote(pointer))
 		}
 		removals[i] = map[string]string{"op": "remove", "path": pointer}
 	}
-	text, err := json.Marshal(removals)
+	operations, err := json.Marshal(removals)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the JSON pointers: %w", err)
 	}
 	options := jsonpatch.NewApplyOptions()
 	options.AllowMissingPathOnRemove = true
-	patch, err := jsonpatch.DecodePatch(text)
+	patch, err := jsonpatch.DecodePatch(operations)
 	if err == nil {
 		raw, err = patch.ApplyWithOptions(raw, options)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("one of the JSON pointers cannot be removed: %s", cut(err.Error(), maxBecause))
+		return nil, fmt.Errorf("one of the JSON pointers cannot be removed: %s", text.Shorten(err.Error(), maxCause))
 	}
 	rest := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &rest); err != nil {

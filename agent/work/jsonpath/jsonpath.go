@@ -1,4 +1,4 @@
-package work
+package jsonpath
 
 import (
 	"errors"
@@ -8,61 +8,65 @@ import (
 	"strconv"
 
 	"k8s.io/client-go/third_party/forked/golang/template"
-	"k8s.io/client-go/util/jsonpath"
+	parser "k8s.io/client-go/util/jsonpath"
+
+	"github.com/spokelet/spokelet/internal/text"
 )
 
 const (
-	// maxExpression is the greatest length of a JSON path, a JSON pointer or a jq expression, in bytes.
-	maxExpression = 4096
+	// MaxLength is the greatest length of a JSON path, a JSON pointer or a jq expression, in bytes.
+	MaxLength = 4096
 	// maxVisits is how many values the evaluation of one JSON path may visit. Every ".." multiplies the values that are
 	// found by the depth of the object, and all of them are in memory at once. maxAllVisits is how many the paths of one
 	// manifest may visit together.
 	maxVisits, maxAllVisits = 250_000, 1_000_000
+	// maxQuoted is how much of an expression a message quotes, in bytes.
+	maxQuoted = 200
 )
 
-// jsonPath is a JSON path that was parsed. It is never changed, so many passes may use it at a time.
-type jsonPath struct {
+// Path is a JSON path that was parsed. It is never changed, so many passes may use it at a time.
+type Path struct {
 	text string
-	root jsonpath.Node
+	root parser.Node
 }
 
-// tooLong reports why an expression is not even parsed: nested filters would take memory by the square of its length.
-func tooLong(what, expression string) error {
-	if len(expression) <= maxExpression {
+// CheckLength reports why an expression is not even parsed: nested filters would take memory by the square of its length.
+func CheckLength(what, expression string) error {
+	if len(expression) <= MaxLength {
 		return nil
 	}
 	return fmt.Errorf("the %s that begins with %q has %d bytes, more than the limit of %d; divide it",
-		what, cut(expression, maxQuoted), len(expression), maxExpression)
+		what, text.Shorten(expression, maxQuoted), len(expression), MaxLength)
 }
 
-// quoted is an expression in a message.
-func quoted(expression string) string { return strconv.Quote(cut(expression, maxQuoted)) }
+// Quote is an expression in a message.
+func Quote(expression string) string { return strconv.Quote(text.Shorten(expression, maxQuoted)) }
 
-// parsePath parses a JSON path, which has no outer braces.
-func parsePath(path string) (parsed jsonPath, err error) {
-	if err := tooLong("JSON path", path); err != nil {
-		return jsonPath{}, err
+// Parse parses a JSON path, which has no outer braces.
+func Parse(path string) (parsed Path, err error) {
+	if err := CheckLength("JSON path", path); err != nil {
+		return Path{}, err
 	}
 	// The parser is not ours, the path is anybody's: one bad rule must not take the agent down.
 	defer func() {
 		if fault := recover(); fault != nil {
-			parsed, err = jsonPath{}, fmt.Errorf("the JSON path %s cannot be parsed: %v", quoted(path), fault)
+			parsed, err = Path{}, fmt.Errorf("the JSON path %s cannot be parsed: %v", Quote(path), fault)
 		}
 	}()
-	tree, err := jsonpath.Parse("path", "{"+path+"}")
+	tree, err := parser.Parse("path", "{"+path+"}")
 	switch {
 	case err != nil:
-		return jsonPath{}, fmt.Errorf("the JSON path %s cannot be parsed: %w", quoted(path), err)
+		return Path{}, fmt.Errorf("the JSON path %s cannot be parsed: %w", Quote(path), err)
 	case len(tree.Root.Nodes) != 1:
-		return jsonPath{}, fmt.Errorf("the JSON path %s cannot be parsed: it is more than one path", quoted(path))
+		return Path{}, fmt.Errorf("the JSON path %s cannot be parsed: it is more than one path", Quote(path))
 	}
-	return jsonPath{text: path, root: tree.Root.Nodes[0]}, nil
+	return Path{text: path, root: tree.Root.Nodes[0]}, nil
 }
 
-// find returns the values that the path finds in an object, those of a map in the order of its keys. A key that is
+// Find returns the values that the path finds in an object, those of a map in the order of its keys. A key that is
 // missing finds nothing. What is visited counts for all, the paths of the same manifest. The path means what it means
 // to client-go, whose parser it went through; its evaluator is not used, because that has no bound.
-func (p jsonPath) find(object map[string]any, all *search) ([]any, error) {
+func (p Path) Find(object map[string]any, all *Budget) ([]any, error) {
 	s := search{left: min(maxVisits, all.left)}
 	before := s.left
 	found, err := s.walk([]any{object}, p.root)
@@ -70,12 +74,12 @@ func (p jsonPath) find(object map[string]any, all *search) ([]any, error) {
 	switch {
 	case errors.Is(err, errVisits) && before < maxVisits:
 		return nil, fmt.Errorf("the JSON path %s and those before it look at more than %d values, which is the limit; "+
-			"name the fields instead of '..' and '*'", quoted(p.text), maxAllVisits)
+			"name the fields instead of '..' and '*'", Quote(p.text), maxAllVisits)
 	case errors.Is(err, errVisits):
 		return nil, fmt.Errorf("the JSON path %s looks at more than %d values, which is the limit; "+
-			"name the fields instead of '..' and '*'", quoted(p.text), maxVisits)
+			"name the fields instead of '..' and '*'", Quote(p.text), maxVisits)
 	case err != nil:
-		return nil, fmt.Errorf("the JSON path %s cannot be evaluated: %w", quoted(p.text), err)
+		return nil, fmt.Errorf("the JSON path %s cannot be evaluated: %w", Quote(p.text), err)
 	}
 	return found, nil
 }
@@ -83,7 +87,13 @@ func (p jsonPath) find(object map[string]any, all *search) ([]any, error) {
 // errVisits says that the bound of an evaluation was reached.
 var errVisits = errors.New("too many values")
 
-// search is one evaluation of a JSON path, or of all those of one manifest.
+// Budget is how many values the paths of one manifest may still visit together.
+type Budget struct{ left int }
+
+// NewBudget returns the budget of one manifest.
+func NewBudget() *Budget { return &Budget{left: maxAllVisits} }
+
+// search is one evaluation of a JSON path.
 type search struct {
 	// left is how many values may still be visited.
 	left int
@@ -98,41 +108,41 @@ func (s *search) visit(count int) error {
 }
 
 // walk evaluates one node of the path on several values.
-func (s *search) walk(input []any, node jsonpath.Node) ([]any, error) {
+func (s *search) walk(input []any, node parser.Node) ([]any, error) {
 	if err := s.visit(len(input)); err != nil {
 		return nil, err
 	}
 	switch node := node.(type) {
-	case *jsonpath.ListNode:
+	case *parser.ListNode:
 		return s.list(input, node)
-	case *jsonpath.TextNode:
+	case *parser.TextNode:
 		return []any{node.Text}, nil
-	case *jsonpath.FieldNode:
+	case *parser.FieldNode:
 		return fields(input, node.Value), nil
-	case *jsonpath.ArrayNode:
+	case *parser.ArrayNode:
 		return s.elements(input, node)
-	case *jsonpath.FilterNode:
+	case *parser.FilterNode:
 		return s.filter(input, node)
-	case *jsonpath.IntNode:
+	case *parser.IntNode:
 		return slices.Repeat([]any{node.Value}, len(input)), nil
-	case *jsonpath.BoolNode:
+	case *parser.BoolNode:
 		return slices.Repeat([]any{node.Value}, len(input)), nil
-	case *jsonpath.FloatNode:
+	case *parser.FloatNode:
 		return slices.Repeat([]any{node.Value}, len(input)), nil
-	case *jsonpath.WildcardNode:
+	case *parser.WildcardNode:
 		return s.wildcard(input)
-	case *jsonpath.RecursiveNode:
+	case *parser.RecursiveNode:
 		return s.descend(nil, input)
-	case *jsonpath.UnionNode:
+	case *parser.UnionNode:
 		return s.union(input, node)
-	case *jsonpath.IdentifierNode:
+	case *parser.IdentifierNode:
 		return nil, fmt.Errorf("%q is for templates: a range or an end is not supported", node.Name)
 	}
 	return nil, fmt.Errorf("%v is not supported", node)
 }
 
 // list evaluates one node after the other.
-func (s *search) list(input []any, node *jsonpath.ListNode) ([]any, error) {
+func (s *search) list(input []any, node *parser.ListNode) ([]any, error) {
 	for _, next := range node.Nodes {
 		var err error
 		if input, err = s.walk(input, next); err != nil {
@@ -156,7 +166,7 @@ func fields(input []any, key string) []any {
 }
 
 // elements returns elements of lists by their index.
-func (s *search) elements(input []any, node *jsonpath.ArrayNode) ([]any, error) {
+func (s *search) elements(input []any, node *parser.ArrayNode) ([]any, error) {
 	var found []any
 	for _, value := range input {
 		if value == nil {
@@ -164,7 +174,7 @@ func (s *search) elements(input []any, node *jsonpath.ArrayNode) ([]any, error) 
 		}
 		items, ok := value.([]any)
 		if !ok {
-			return nil, fmt.Errorf("%s is not a list", shapeOf(value))
+			return nil, fmt.Errorf("%s is not a list", Describe(value))
 		}
 		first, end, step, err := bounds(node, len(items))
 		if err != nil {
@@ -184,7 +194,7 @@ func (s *search) elements(input []any, node *jsonpath.ArrayNode) ([]any, error) 
 }
 
 // bounds are the first index, the index after the last and the step of a slice of a list with the length.
-func bounds(node *jsonpath.ArrayNode, length int) (first, end, step int, err error) {
+func bounds(node *parser.ArrayNode, length int) (first, end, step int, err error) {
 	from, to, by := node.Params[0], node.Params[1], node.Params[2]
 	first, end, step = 0, length, 1
 	if from.Known {
@@ -284,7 +294,7 @@ func (s *search) descend(found, input []any) ([]any, error) {
 }
 
 // union evaluates several nodes on the same values.
-func (s *search) union(input []any, node *jsonpath.UnionNode) ([]any, error) {
+func (s *search) union(input []any, node *parser.UnionNode) ([]any, error) {
 	var found []any
 	for _, list := range node.Nodes {
 		some, err := s.walk(input, list)
@@ -297,12 +307,12 @@ func (s *search) union(input []any, node *jsonpath.UnionNode) ([]any, error) {
 }
 
 // filter returns the elements of lists for which a comparison holds.
-func (s *search) filter(input []any, node *jsonpath.FilterNode) ([]any, error) {
+func (s *search) filter(input []any, node *parser.FilterNode) ([]any, error) {
 	var found []any
 	for _, value := range input {
 		items, ok := value.([]any)
 		if !ok {
-			return nil, fmt.Errorf("%s is not a list and cannot be filtered", shapeOf(value))
+			return nil, fmt.Errorf("%s is not a list and cannot be filtered", Describe(value))
 		}
 		for _, item := range items {
 			pass, err := s.passes(item, node)
@@ -318,7 +328,7 @@ func (s *search) filter(input []any, node *jsonpath.FilterNode) ([]any, error) {
 }
 
 // passes reports whether the comparison of a filter holds for one element.
-func (s *search) passes(item any, node *jsonpath.FilterNode) (bool, error) {
+func (s *search) passes(item any, node *parser.FilterNode) (bool, error) {
 	lefts, err := s.walk([]any{item}, node.Left)
 	switch {
 	case errors.Is(err, errVisits):
@@ -352,4 +362,17 @@ func (s *search) passes(item any, node *jsonpath.FilterNode) (bool, error) {
 		return template.GreaterEqual(left, right)
 	}
 	return false, fmt.Errorf("the operator %s of a filter is not supported", node.Operator)
+}
+
+// Describe names the kind of a JSON value in a message.
+func Describe(value any) string {
+	switch value.(type) {
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a map"
+	case float64:
+		return "a number with a fraction"
+	}
+	return fmt.Sprintf("a %T", value)
 }

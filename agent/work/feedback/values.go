@@ -1,4 +1,4 @@
-package work
+package feedback
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/jsonpath"
 )
 
 // wellKnown is one value of the well-known status of a kind.
@@ -44,32 +46,37 @@ func wellKnownStatus(gvk schema.GroupVersionKind) ([]wellKnown, bool) {
 	return nil, false
 }
 
-// DefaultMaxJSONRawLength is the longest raw JSON value of feedback, in bytes, unless another length is given.
-const DefaultMaxJSONRawLength = 1024
+// DefaultMaxRawLength is the longest raw JSON value of feedback, in bytes, unless another length is given.
+const DefaultMaxRawLength = 1024
 
 // maxJSONRaw is the longest raw JSON value that the API takes, in characters.
 const maxJSONRaw = 1024
 
-// paths reads values for feedback rules. It is safe for several passes at a time.
-type paths struct {
-	// raw makes lists, maps, fractions and several results raw JSON instead of errors and the first result, up to maxRaw
-	// bytes (gate RawFeedbackJsonString).
+// Evaluator evaluates the feedback rules and the condition rules of manifests. Several passes may use it at a time.
+type Evaluator struct {
 	raw    bool
 	maxRaw int
+	cel    celSource
 }
 
-// readFeedback evaluates the feedback rules on a live object. Values that could be read are returned along with the
+// New returns an evaluator. With raw, lists, maps, fractions and several results are values as raw JSON of up to maxRaw
+// bytes (gate RawFeedbackJsonString); without it the first of several results counts, and the others are errors.
+func New(raw bool, maxRaw int) *Evaluator {
+	return &Evaluator{raw: raw, maxRaw: maxRaw, cel: newCEL()}
+}
+
+// Values evaluates the feedback rules on a live object. Values that could be read are returned along with the
 // error about those that could not. A value of a name that came already is an error: the API takes each name once and
 // would refuse the whole status. How objects are watched is not up to a rule: whatever feedbackScrapeType says, every
 // object is.
-func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.FeedbackRule,
+func (e *Evaluator) Values(object *unstructured.Unstructured, rules []workv1.FeedbackRule,
 ) ([]workv1.FeedbackValue, error) {
 	var values []workv1.FeedbackValue
 	var errs []error
 	seen := map[string]bool{}
-	all := &search{left: maxAllVisits}
+	all := jsonpath.NewBudget()
 	add := func(name, path string) {
-		value, err := p.value(object, path, all)
+		value, err := e.value(object, path, all)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("value %q: %w", name, err))
@@ -109,17 +116,17 @@ func (p *paths) readFeedback(object *unstructured.Unstructured, rules []workv1.F
 }
 
 // value reads one value; nil when the object has none there.
-func (p *paths) value(object *unstructured.Unstructured, path string, all *search) (*workv1.FieldValue, error) {
-	parsed, err := parsePath(path)
+func (e *Evaluator) value(object *unstructured.Unstructured, path string, all *jsonpath.Budget) (*workv1.FieldValue, error) {
+	parsed, err := jsonpath.Parse(path)
 	if err != nil {
 		return nil, err
 	}
-	found, err := parsed.find(object.Object, all)
+	found, err := parsed.Find(object.Object, all)
 	switch {
 	case err != nil || len(found) == 0:
 		return nil, err
-	case p.raw && len(found) > 1:
-		return p.rawList(found)
+	case e.raw && len(found) > 1:
+		return e.rawList(found)
 	}
 	switch found := found[0].(type) {
 	case nil:
@@ -131,31 +138,31 @@ func (p *paths) value(object *unstructured.Unstructured, path string, all *searc
 	case bool:
 		return &workv1.FieldValue{Type: workv1.Boolean, Boolean: &found}, nil
 	}
-	if p.raw {
-		return p.rawValue(found[0])
+	if e.raw {
+		return e.rawValue(found[0])
 	}
-	return nil, fmt.Errorf("the path %s gives %s, not an integer, string or boolean", quoted(path), shapeOf(found[0]))
+	return nil, fmt.Errorf("the path %s gives %s, not an integer, string or boolean", jsonpath.Quote(path), jsonpath.Describe(found[0]))
 }
 
 // rawValue is a value as compact JSON with sorted keys.
-func (p *paths) rawValue(found any) (*workv1.FieldValue, error) {
+func (e *Evaluator) rawValue(found any) (*workv1.FieldValue, error) {
 	text, err := json.Marshal(found)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", shapeOf(found), err)
+		return nil, fmt.Errorf("encoding %s: %w", jsonpath.Describe(found), err)
 	}
-	return p.rawText(string(text))
+	return e.rawText(string(text))
 }
 
 // rawList is a list of values as compact JSON with sorted keys. Each of the values may be most of the object, so not
 // more of them are encoded than may be reported.
-func (p *paths) rawList(found []any) (*workv1.FieldValue, error) {
-	limit := min(p.maxRaw, utf8.UTFMax*maxJSONRaw)
+func (e *Evaluator) rawList(found []any) (*workv1.FieldValue, error) {
+	limit := min(e.maxRaw, utf8.UTFMax*maxJSONRaw)
 	var list strings.Builder
 	list.WriteByte('[')
 	for i, value := range found {
 		text, err := json.Marshal(value)
 		if err != nil {
-			return nil, fmt.Errorf("encoding %s: %w", shapeOf(value), err)
+			return nil, fmt.Errorf("encoding %s: %w", jsonpath.Describe(value), err)
 		}
 		if i > 0 {
 			list.WriteByte(',')
@@ -166,30 +173,17 @@ func (p *paths) rawList(found []any) (*workv1.FieldValue, error) {
 		}
 	}
 	list.WriteByte(']')
-	return p.rawText(list.String())
+	return e.rawText(list.String())
 }
 
 // rawText is raw JSON as a value, unless it is too long.
-func (p *paths) rawText(raw string) (*workv1.FieldValue, error) {
+func (e *Evaluator) rawText(raw string) (*workv1.FieldValue, error) {
 	switch {
-	case len(raw) > p.maxRaw:
-		return nil, fmt.Errorf("the raw JSON has %d bytes, more than the limit of %d", len(raw), p.maxRaw)
+	case len(raw) > e.maxRaw:
+		return nil, fmt.Errorf("the raw JSON has %d bytes, more than the limit of %d", len(raw), e.maxRaw)
 	case utf8.RuneCountInString(raw) > maxJSONRaw:
 		return nil, fmt.Errorf("the raw JSON has %d characters, more than the %d that the API takes",
 			utf8.RuneCountInString(raw), maxJSONRaw)
 	}
 	return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &raw}, nil
-}
-
-// shapeOf names the kind of a JSON value for a person.
-func shapeOf(value any) string {
-	switch value.(type) {
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "a map"
-	case float64:
-		return "a number with a fraction"
-	}
-	return fmt.Sprintf("a %T", value)
 }

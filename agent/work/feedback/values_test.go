@@ -1,4 +1,4 @@
-package work
+package feedback
 
 import (
 	"strings"
@@ -9,7 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/agent/work/jsonpath"
 )
+
+// object parses YAML as the API server would give it back.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	o := &unstructured.Unstructured{}
+	require.NoError(t, o.UnmarshalJSON(raw))
+	return o
+}
 
 // Row: work 6.1 SF TestStatusReader
 func TestReadFeedback(t *testing.T) {
@@ -113,9 +126,9 @@ func TestReadFeedback(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var p paths
+			p := New(false, DefaultMaxRawLength)
 			for range 2 { // compiled and remembered
-				got, err := p.readFeedback(object(t, c.object), c.rules)
+				got, err := p.Values(object(t, c.object), c.rules)
 				assert.Equal(t, c.want, got)
 				if c.fails == "" {
 					require.NoError(t, err)
@@ -157,17 +170,36 @@ func TestRawFeedback(t *testing.T) {
 		"the limit of the agent is bytes": {path: ".wide", fails: "more than the limit of 1024"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := paths{raw: true, maxRaw: DefaultMaxJSONRawLength}
+			p := New(true, DefaultMaxRawLength)
 			if c.limit > 0 {
 				p.maxRaw = c.limit
 			}
-			got, err := p.value(object(t, deployment), c.path, &search{left: maxAllVisits})
+			got, err := p.value(object(t, deployment), c.path, jsonpath.NewBudget())
 			assert.Equal(t, c.want, got)
 			if c.fails == "" {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, c.fails)
 			}
+		})
+	}
+}
+
+func TestFeedbackThatWouldFillTheMemoryIsAnError(t *testing.T) {
+	var inner any = map[string]any{"x": "leaf"}
+	for range 2000 {
+		inner = map[string]any{"a": inner}
+	}
+	live := &unstructured.Unstructured{Object: map[string]any{"kind": "X", "spec": inner}}
+	for name, c := range map[string]struct{ path, fails string }{
+		"two descents":                     {"..a..a", "looks at more than 250000 values"},
+		"the whole object again and again": {"..a", "more bytes than the limit of 1024"},
+		"a path of any length":             {strings.Repeat(".a", 4096), "more than the limit of 4096"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(true, DefaultMaxRawLength)
+			_, err := p.value(live, c.path, jsonpath.NewBudget())
+			require.ErrorContains(t, err, c.fails)
 		})
 	}
 }
@@ -188,17 +220,17 @@ func FuzzJSONPath(f *testing.F) {
 		"list": []any{[]any{int64(1), "a"}, []any{}, nil, true},
 	}
 	f.Fuzz(func(t *testing.T, path string, raw bool) {
-		p := paths{raw: raw, maxRaw: DefaultMaxJSONRawLength}
-		first, err := p.value(&unstructured.Unstructured{Object: live}, path, &search{left: maxAllVisits})
+		p := New(raw, DefaultMaxRawLength)
+		first, err := p.value(&unstructured.Unstructured{Object: live}, path, jsonpath.NewBudget())
 		if err != nil {
 			assert.NotEmpty(t, err.Error())
 			return
 		}
-		again, err := p.value(&unstructured.Unstructured{Object: live}, path, &search{left: maxAllVisits})
+		again, err := p.value(&unstructured.Unstructured{Object: live}, path, jsonpath.NewBudget())
 		require.NoError(t, err)
 		assert.Equal(t, first, again, "the same again")
 		if first != nil && first.JsonRaw != nil {
-			assert.LessOrEqual(t, len(*first.JsonRaw), DefaultMaxJSONRawLength)
+			assert.LessOrEqual(t, len(*first.JsonRaw), DefaultMaxRawLength)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package work
+package ignore
 
 import (
 	"context"
@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/spokelet/spokelet/agent/work/jsonpath"
+	"github.com/spokelet/spokelet/internal/text"
 )
 
 const (
@@ -17,6 +20,8 @@ const (
 	jqTotal = 10 * time.Second
 	// maxJQFound and maxJQSteps are how many fields one jq expression may find, and how long their paths may be together.
 	maxJQFound, maxJQSteps = 10_000, 100_000
+	// maxCause is how much of an error of a library a message quotes, in bytes.
+	maxCause = 500
 )
 
 // errJQTotal says that the jq expressions of one manifest took too long.
@@ -25,15 +30,15 @@ var errJQTotal = errors.New("the jq expressions take too long")
 // ignoreJQ removes the fields that a jq path expression finds, as del would. It may run for jqLimit. The environment of
 // the agent is not visible to it.
 func ignoreJQ(ctx context.Context, object map[string]any, expression string) (map[string]any, error) {
-	if err := tooLong("jq expression", expression); err != nil {
+	if err := jsonpath.CheckLength("jq expression", expression); err != nil {
 		return nil, err
 	}
 	query, err := gojq.Parse(expression)
 	if err != nil {
-		return nil, fmt.Errorf("the jq expression %s cannot be parsed: %w", quoted(expression), err)
+		return nil, fmt.Errorf("the jq expression %s cannot be parsed: %w", jsonpath.Quote(expression), err)
 	}
 	if err := checkJQ(query); err != nil {
-		return nil, fmt.Errorf("the jq expression %s cannot be used: %w", quoted(expression), err)
+		return nil, fmt.Errorf("the jq expression %s cannot be used: %w", jsonpath.Quote(expression), err)
 	}
 	limited, cancel := context.WithTimeout(ctx, jqLimit)
 	defer cancel()
@@ -45,17 +50,17 @@ func ignoreJQ(ctx context.Context, object map[string]any, expression string) (ma
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errJQTotal):
-		return nil, fmt.Errorf("the jq expression %s and those before it run longer than %s", quoted(expression), jqTotal)
+		return nil, fmt.Errorf("the jq expression %s and those before it run longer than %s", jsonpath.Quote(expression), jqTotal)
 	case ctx.Err() != nil:
-		return nil, stoppedError{ctx.Err()}
+		return nil, StoppedError{ctx.Err()}
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the jq expression %s runs longer than %s", quoted(expression), jqLimit)
+		return nil, fmt.Errorf("the jq expression %s runs longer than %s", jsonpath.Quote(expression), jqLimit)
 	case err != nil:
-		return nil, fmt.Errorf("the jq expression %s fails: %s", quoted(expression), cut(err.Error(), maxBecause))
+		return nil, fmt.Errorf("the jq expression %s fails: %s", jsonpath.Quote(expression), text.Shorten(err.Error(), maxCause))
 	}
 	object, isMap := fromJQ(rest).(map[string]any)
 	if !isMap {
-		return nil, fmt.Errorf("the jq expression %s does not leave an object", quoted(expression))
+		return nil, fmt.Errorf("the jq expression %s does not leave an object", jsonpath.Quote(expression))
 	}
 	return object, nil
 }
@@ -105,11 +110,11 @@ func deleteJQ(ctx context.Context, value any, found []any) (any, error) {
 	return rest, nil
 }
 
-// stoppedError says that the agent was stopped meanwhile, which is no fault of a manifest.
-type stoppedError struct{ error }
+// StoppedError says that the agent was stopped meanwhile, which is no fault of a manifest.
+type StoppedError struct{ error }
 
 // Unwrap returns the cause.
-func (e stoppedError) Unwrap() error { return e.error }
+func (e StoppedError) Unwrap() error { return e.error }
 
 // toJQ copies a JSON value into the types that jq takes.
 func toJQ(value any) any {

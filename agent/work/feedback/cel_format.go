@@ -1,4 +1,4 @@
-package work
+package feedback
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/spokelet/spokelet/internal/text"
 )
 
 // maxPrecision is how many digits after the point a number may be asked for.
@@ -70,7 +72,7 @@ func celClauseOf(clause string) (verb byte, precision int, rest string, err erro
 		}
 		precision, err = strconv.Atoi(after[:end])
 		if err != nil || precision > maxPrecision {
-			return 0, 0, "", fmt.Errorf("the precision %q is no number from 0 to %d", shortened(after[:end], 10), maxPrecision)
+			return 0, 0, "", fmt.Errorf("the precision %q is no number from 0 to %d", text.Shorten(after[:end], 10), maxPrecision)
 		}
 		clause = after[end:]
 	}

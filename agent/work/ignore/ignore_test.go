@@ -1,4 +1,4 @@
-package work
+package ignore
 
 import (
 	"context"
@@ -13,7 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/agent/work/jsonpath"
 )
+
+// object parses YAML as the API server would give it back.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	o := &unstructured.Unstructured{}
+	require.NoError(t, o.UnmarshalJSON(raw))
+	return o
+}
 
 const present, change = workv1.IgnoreFieldsConditionOnSpokePresent, workv1.IgnoreFieldsConditionOnSpokeChange
 
@@ -140,7 +153,7 @@ func TestIgnore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			full := object(t, manifest)
 			before := full.DeepCopy()
-			got, err := ignore(t.Context(), full.Object, []workv1.IgnoreField{c.entry}, present)
+			got, err := Fields(t.Context(), full.Object, []workv1.IgnoreField{c.entry}, present)
 			assert.Equal(t, before, full, "the manifest is not touched")
 			if c.fails != "" {
 				require.ErrorContains(t, err, c.fails)
@@ -166,10 +179,10 @@ func TestIgnoreTakesTheEntriesOfACondition(t *testing.T) {
 		{JSONPaths: []string{".data.a"}}, // without a condition, as a source that knows no defaults sends it
 		{Condition: change, JSONPaths: []string{".data.b"}},
 	}
-	got, err := ignore(t.Context(), full, entries, present)
+	got, err := Fields(t.Context(), full, entries, present)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"b": "2", "c": "3"}, got["data"])
-	got, err = ignore(t.Context(), full, entries, change)
+	got, err = Fields(t.Context(), full, entries, change)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"a": "1", "c": "3"}, got["data"])
 }
@@ -231,14 +244,14 @@ func TestNoExpressionTakesMoreThanItsBound(t *testing.T) {
 		"a format":                          {jq(`select(@json "\(.)")`), "is not supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ignore(t.Context(), chain(1000), []workv1.IgnoreField{c.entry}, present)
+			got, err := Fields(t.Context(), chain(1000), []workv1.IgnoreField{c.entry}, present)
 			if c.fails == "" {
 				require.NoError(t, err)
 				assert.NotEmpty(t, got)
 				return
 			}
 			require.ErrorContains(t, err, c.fails)
-			assert.Less(t, len(err.Error()), 2*maxExpression+1024)
+			assert.Less(t, len(err.Error()), 2*jsonpath.MaxLength+1024)
 		})
 	}
 }
@@ -249,7 +262,7 @@ func TestAsManyFieldsAsTheLimitCanBeIgnored(t *testing.T) {
 		items[i] = map[string]any{"x": "1", "y": "2"}
 	}
 	full := map[string]any{"spec": map[string]any{"items": items}}
-	got, err := ignore(t.Context(), full, []workv1.IgnoreField{
+	got, err := Fields(t.Context(), full, []workv1.IgnoreField{
 		{JQPathExpressions: []string{".spec.items[].x"}, JSONPaths: []string{".spec.items[*].none"}},
 	}, present)
 	require.NoError(t, err)
@@ -262,9 +275,9 @@ func TestAsManyFieldsAsTheLimitCanBeIgnored(t *testing.T) {
 func TestStoppingTheAgentIsNoFaultOfAManifest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := ignore(ctx, chain(1000),
+	_, err := Fields(ctx, chain(1000),
 		[]workv1.IgnoreField{{JQPathExpressions: []string{"last(.. | .. | .. | .. | .nowhere?)"}}}, present)
-	var stopped stoppedError
+	var stopped StoppedError
 	require.ErrorAs(t, err, &stopped)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
@@ -300,7 +313,7 @@ func FuzzIgnore(f *testing.F) {
 		for _, entry := range []workv1.IgnoreField{
 			{JSONPaths: []string{text}}, {JSONPointers: []string{text}}, {JQPathExpressions: []string{text}},
 		} {
-			rest, err := ignore(t.Context(), full, []workv1.IgnoreField{entry}, present)
+			rest, err := Fields(t.Context(), full, []workv1.IgnoreField{entry}, present)
 			require.Equal(t, before, full, "the manifest is not touched")
 			if err != nil {
 				assert.NotEmpty(t, err.Error())
