@@ -56,6 +56,14 @@ var importRules = []rule{
 		from: []string{"agent/work/feedback", "agent/work/ignore"}, only: []string{"agent/work/jsonpath", "internal/..."},
 	},
 	{
+		name: "the executor imports manifest, the client of the spoke and the kit",
+		from: []string{"agent/work/executor"}, only: []string{"agent/work/manifest", "agent/work/spoke", "internal/..."},
+	},
+	{
+		name: "server-side apply imports ignored fields and the kit",
+		from: []string{"agent/work/apply/ssa"}, only: []string{"agent/work/ignore", "agent/work/jsonpath", "agent/work/manifest", "internal/..."},
+	},
+	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
 		from: []string{"hub/*"}, except: []string{"hub/addon"}, only: append([]string{"internal/..."}, libraries...),
 	},

@@ -1,4 +1,4 @@
-package work
+package executor
 
 import (
 	"context"
@@ -17,135 +17,137 @@ import (
 const refusedRBACAdvice = "the API server refuses a watch of RBAC, so what executors may do is only asked again every" +
 	" few minutes; grant list and watch to have it asked at once"
 
-// rbacWatcher watches RBAC of the spoke, but only while a work has an executor. It keeps the role and the subjects of
+// Watcher watches RBAC of the spoke, but only while a work has an executor. It keeps the role and the subjects of
 // bindings, and nothing of roles: only that they changed matters.
-type rbacWatcher struct {
-	metas    metadata.Interface
-	rbac     rbacclient.RbacV1Interface
-	bindings *bindings
-	// wanted reports whether any work has an executor; moved signals that this may have changed.
-	wanted func() bool
-	moved  watch.Trigger
+type Watcher struct {
+	// Metas watches roles, and Client bindings.
+	Metas  metadata.Interface
+	Client rbacclient.RbacV1Interface
+	// RBAC receives the events.
+	RBAC *RBAC
+	// Used reports whether any work has an executor; UsedChanged signals that this may have changed.
+	Used        func() bool
+	UsedChanged watch.Trigger
 }
 
-// run watches while a work has an executor, until the context ends; it returns when all watches have ended.
-func (w *rbacWatcher) run(ctx context.Context) {
+// Run watches while a work has an executor, until the context ends; it returns when all watches have ended.
+func (w *Watcher) Run(ctx context.Context) {
 	for {
-		if w.wanted() {
+		if w.Used() {
 			w.watch(ctx)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.moved:
+		case <-w.UsedChanged:
 		}
 	}
 }
 
 // watch runs the watches until no work has an executor any more or the context ends.
-func (w *rbacWatcher) watch(ctx context.Context) {
+func (w *Watcher) watch(ctx context.Context) {
 	var watches sync.WaitGroup
 	within, stop := context.WithCancel(ctx)
 	defer func() {
 		stop()
 		watches.Wait()
-		w.bindings.clear()
+		w.RBAC.Clear()
 	}()
 	for _, run := range w.watches() {
 		watches.Go(func() { run(within) })
 	}
-	for w.wanted() {
+	for w.Used() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.moved:
+		case <-w.UsedChanged:
 		}
 	}
 }
 
 // watches returns the four watches.
-func (w *rbacWatcher) watches() []func(context.Context) {
-	ofNamespaces, ofCluster := w.rbac.RoleBindings(""), w.rbac.ClusterRoleBindings()
+func (w *Watcher) watches() []func(context.Context) {
+	ofNamespaces, ofCluster := w.Client.RoleBindings(""), w.Client.ClusterRoleBindings()
 	return []func(context.Context){
-		watchRBAC(w, fromRoleBindings, watch.From(w.rbac, ofNamespaces.List, ofNamespaces.Watch),
+		watchRBAC(w, RoleBindings, watch.From(w.Client, ofNamespaces.List, ofNamespaces.Watch),
 			&bindingHandler[*rbacv1.RoleBinding]{
-				bindings: w.bindings, from: fromRoleBindings,
-				read: func(b *rbacv1.RoleBinding) (bindingKey, binding) {
-					return bindingKey{namespace: b.Namespace, name: b.Name}, bindingOf(b.RoleRef, b.Subjects, b.Namespace)
+				rbac: w.RBAC, from: RoleBindings,
+				read: func(b *rbacv1.RoleBinding) (BindingKey, Binding) {
+					return BindingKey{Namespace: b.Namespace, Name: b.Name}, NewBinding(b.RoleRef, b.Subjects, b.Namespace)
 				},
 			}),
-		watchRBAC(w, fromClusterRoleBindings, watch.From(w.rbac, ofCluster.List, ofCluster.Watch),
+		watchRBAC(w, ClusterRoleBindings, watch.From(w.Client, ofCluster.List, ofCluster.Watch),
 			&bindingHandler[*rbacv1.ClusterRoleBinding]{
-				bindings: w.bindings, from: fromClusterRoleBindings,
-				read: func(b *rbacv1.ClusterRoleBinding) (bindingKey, binding) {
-					return bindingKey{name: b.Name}, bindingOf(b.RoleRef, b.Subjects, "")
+				rbac: w.RBAC, from: ClusterRoleBindings,
+				read: func(b *rbacv1.ClusterRoleBinding) (BindingKey, Binding) {
+					return BindingKey{Name: b.Name}, NewBinding(b.RoleRef, b.Subjects, "")
 				},
 			}),
-		w.watchRoles(fromRoles), w.watchRoles(fromClusterRoles),
+		w.watchRoles(Roles), w.watchRoles(ClusterRoles),
 	}
 }
 
 // watchRoles returns the watch of the metadata of one kind of role.
-func (w *rbacWatcher) watchRoles(from rbacSource) func(context.Context) {
-	resource := w.metas.Resource(rbacv1.SchemeGroupVersion.WithResource(string(from)))
-	return watchRBAC(w, from, watch.From(w.metas, resource.List, resource.Watch),
-		&roleHandler{bindings: w.bindings, from: from})
+func (w *Watcher) watchRoles(from Source) func(context.Context) {
+	resource := w.Metas.Resource(rbacv1.SchemeGroupVersion.WithResource(string(from)))
+	return watchRBAC(w, from, watch.From(w.Metas, resource.List, resource.Watch),
+		&roleHandler{rbac: w.RBAC, from: from})
 }
 
 // watchRBAC returns the watch of one kind. While it is interrupted, changes may be missed.
 func watchRBAC[T runtime.Object](
-	w *rbacWatcher, from rbacSource, source watch.Source, handler watch.Handler[T],
+	w *Watcher, from Source, source watch.Source, handler watch.Handler[T],
 ) func(context.Context) {
 	one := watch.Watch[T]{
 		Name: "agent.work", Description: string(from), Source: source, Handler: handler,
-		Refused: watch.Refused, Advice: refusedRBACAdvice, Ended: func(error) { w.bindings.lost(from) },
+		Refused: watch.Refused, Advice: refusedRBACAdvice, Ended: func(error) { w.RBAC.Interrupted(from) },
 	}
 	return one.Run
 }
 
-// bindingHandler hands the events of one kind of binding to bindings.
+// bindingHandler hands the events of one kind of binding to RBAC.
 type bindingHandler[T runtime.Object] struct {
-	bindings *bindings
-	from     rbacSource
-	read     func(T) (bindingKey, binding)
+	rbac *RBAC
+	from Source
+	read func(T) (BindingKey, Binding)
 }
 
 // Replace implements watch.Handler.
 func (h *bindingHandler[T]) Replace(_ context.Context, objects []T, _ string) {
-	now := make(map[bindingKey]binding, len(objects))
+	now := make(map[BindingKey]Binding, len(objects))
 	for _, object := range objects {
 		key, one := h.read(object)
 		now[key] = one
 	}
-	h.bindings.listed(h.from, now)
+	h.rbac.Listed(h.from, now)
 }
 
 // Update implements watch.Handler.
 func (h *bindingHandler[T]) Update(_ context.Context, object T) {
 	key, now := h.read(object)
-	h.bindings.changed(key, &now)
+	h.rbac.SetBinding(key, &now)
 }
 
 // Delete implements watch.Handler.
 func (h *bindingHandler[T]) Delete(_ context.Context, object T) {
 	key, _ := h.read(object)
-	h.bindings.changed(key, nil)
+	h.rbac.SetBinding(key, nil)
 }
 
-// roleHandler tells bindings which roles changed.
+// roleHandler tells RBAC which roles changed.
 type roleHandler struct {
-	bindings *bindings
-	from     rbacSource
+	rbac *RBAC
+	from Source
 }
 
 // Replace implements watch.Handler.
 func (h *roleHandler) Replace(context.Context, []*metav1.PartialObjectMetadata, string) {
-	h.bindings.listed(h.from, nil)
+	h.rbac.Listed(h.from, nil)
 }
 
 // Update implements watch.Handler.
 func (h *roleHandler) Update(_ context.Context, role *metav1.PartialObjectMetadata) {
-	h.bindings.roleChanged(roleKey{namespace: role.Namespace, name: role.Name})
+	h.rbac.RoleChanged(RoleKey{Namespace: role.Namespace, Name: role.Name})
 }
 
 // Delete implements watch.Handler.
