@@ -37,7 +37,7 @@ func Load(root string) (*Code, error) {
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 			packages.NeedImports | packages.NeedModule,
 	}
-	loaded, err := packages.Load(config, "./agent/...", "./hub/...", "./csr/...", "./lease/...", "./internal/...", "./token/...")
+	loaded, err := packages.Load(config, "./agent/...", "./hub/...", "./csr/...", "./lease/...", "./internal/...")
 	if err != nil {
 		return nil, fmt.Errorf("loading the packages: %w", err)
 	}
