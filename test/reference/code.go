@@ -5,8 +5,6 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -39,13 +37,7 @@ func Load(root string) (*Code, error) {
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 			packages.NeedImports,
 	}
-	var patterns []string
-	for _, folder := range []string{"agent", "csr", "hub", "internal", "lease", "token"} {
-		if _, err := os.Stat(filepath.Join(root, folder)); err == nil {
-			patterns = append(patterns, "./"+folder+"/...")
-		}
-	}
-	loaded, err := packages.Load(config, patterns...)
+	loaded, err := packages.Load(config, "./agent/...", "./csr/...", "./hub/...", "./internal/...", "./lease/...")
 	if err != nil {
 		return nil, fmt.Errorf("loading the packages: %w", err)
 	}
