@@ -73,7 +73,7 @@ func hidden(set *pflag.FlagSet) []Flag {
 		if !flag.Hidden {
 			return
 		}
-		idle := "accepted without an effect"
+		idle := flag.Usage
 		for _, values := range flag.Annotations {
 			idle = strings.Join(values, "; ")
 		}
