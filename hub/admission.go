@@ -46,24 +46,34 @@ func (*announcer) NeedLeaderElection() bool { return false }
 
 // Start announces the admission and returns then, or when ctx ends.
 func (a *announcer) Start(ctx context.Context) error {
-	logger := ctrl.LoggerFrom(ctx).WithName("hub.admission")
-	told := ""
-	backoff := wait.Backoff{Duration: firstAnnouncement, Factor: 2, Steps: math.MaxInt, Cap: lastAnnouncement}
-	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	const doing = "applying the webhook configuration of ManifestWorks; this is tried again"
+	done := untilDone(ctx, doing, func(ctx context.Context) (bool, error) {
 		if serves := a.started(nil) == nil; !serves {
 			return false, nil // The certificate is missing, which the log says already.
 		}
 		err := a.announce(ctx)
-		if err != nil && err.Error() != told {
-			told = err.Error()
-			logger.Error(err, "telling the API server where ManifestWorks are checked; this is tried again")
-		}
-		return err == nil, nil
+		return err == nil, err
 	})
-	if err == nil {
-		logger.Info("the API server was told who checks ManifestWorks", "we", a.config.WorkAdmission)
+	if done {
+		ctrl.LoggerFrom(ctx).WithName("hub.admission").Info("applied the webhook configuration of ManifestWorks",
+			"enabled", a.config.WorkAdmission)
 	}
 	return nil
+}
+
+// untilDone calls try with growing pauses until it is done, and logs each new error once. It reports false when ctx
+// ends before.
+func untilDone(ctx context.Context, doing string, try func(context.Context) (bool, error)) bool {
+	logger, logged := ctrl.LoggerFrom(ctx).WithName("hub.admission"), ""
+	backoff := wait.Backoff{Duration: firstAnnouncement, Factor: 2, Steps: math.MaxInt, Cap: lastAnnouncement}
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		done, err := try(ctx)
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
+			logger.Error(err, doing)
+		}
+		return done, nil
+	}) == nil
 }
 
 // announce applies the webhook configuration, or removes it where it is not wanted: one that is left from before would
@@ -122,17 +132,10 @@ func (*remover) NeedLeaderElection() bool { return false }
 
 // Start removes them and returns then, or when ctx ends.
 func (r *remover) Start(ctx context.Context) error {
-	logger := ctrl.LoggerFrom(ctx).WithName("hub.admission")
-	told := ""
-	backoff := wait.Backoff{Duration: firstAnnouncement, Factor: 2, Steps: math.MaxInt, Cap: lastAnnouncement}
-	// The only error is the end of ctx.
-	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	const doing = "deleting the webhook configurations of earlier versions; this is tried again"
+	untilDone(ctx, doing, func(ctx context.Context) (bool, error) {
 		err := r.remove(ctx)
-		if err != nil && err.Error() != told {
-			told = err.Error()
-			logger.Error(err, "removing the webhook configurations of earlier versions; this is tried again")
-		}
-		return err == nil, nil
+		return err == nil, err
 	})
 	return nil
 }

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
@@ -9,6 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 const (
@@ -30,18 +30,9 @@ type counters struct {
 // process has registered them already, both count together.
 func (c *counters) register(registerer prometheus.Registerer) error {
 	c.make()
-	if registerer == nil {
-		return nil
-	}
 	for _, vector := range []**prometheus.CounterVec{&c.refused, &c.approved, &c.signed} {
-		err := registerer.Register(*vector)
-		var taken prometheus.AlreadyRegisteredError
-		if errors.As(err, &taken) {
-			if existing, ok := taken.ExistingCollector.(*prometheus.CounterVec); ok {
-				*vector, err = existing, nil
-			}
-		}
-		if err != nil {
+		var err error
+		if *vector, err = reconcile.RegisterMetric(registerer, *vector); err != nil {
 			return fmt.Errorf("registering the counters of certificate requests: %w", err)
 		}
 	}

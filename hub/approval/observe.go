@@ -8,7 +8,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -17,6 +16,7 @@ import (
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // stage is how far a request has come.
@@ -85,14 +85,8 @@ func (r *Reconciler) observeJoined(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 ) (bool, error) {
 	name, _, _ := csrs.Subject(csr)
-	var cluster clusterv1.ManagedCluster
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster); err != nil {
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return false, fmt.Errorf("reading cluster %s: %w", name, err)
-	}
-	return csrs.HasJoined(&cluster), nil
+	cluster, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
+	return cluster != nil && csrs.HasJoined(cluster), err
 }
 
 func (r *Reconciler) observeAddon(
@@ -107,14 +101,13 @@ func (r *Reconciler) observeAddon(
 	if !ours {
 		return a, nil
 	}
-	var cluster clusterv1.ManagedCluster
-	switch err := r.Client.Get(ctx, types.NamespacedName{Name: clusterName}, &cluster); {
-	case apierrors.IsNotFound(err):
-		return a, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading cluster %s: %w", clusterName, err)
+	a.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: clusterName}, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return nil, err
 	}
-	a.cluster = &cluster
+	if a.cluster == nil {
+		return a, nil
+	}
 	addOn, err := r.AddOns.GetAddOn(ctx, types.NamespacedName{Namespace: clusterName, Name: addonName})
 	if err != nil {
 		return a, client.IgnoreNotFound(err)

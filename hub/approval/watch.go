@@ -38,11 +38,9 @@ func Selector() labels.Selector {
 
 // Index prepares the cache; it must be called once before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, indexUnfinished, indexKeys)
-	if err != nil {
-		return fmt.Errorf("indexing the unfinished certificate requests: %w", err)
-	}
-	return nil
+	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
+		Object: &certificatesv1.CertificateSigningRequest{}, Field: indexUnfinished, Keys: indexKeys,
+	})
 }
 
 // SetupWithManager adds the controller to the manager of the hub.
@@ -71,11 +69,7 @@ func (r *Reconciler) waiting(ctx context.Context, key string) []*certificatesv1.
 		log.FromContext(ctx).Error(err, "looking for the unfinished certificate requests", "of", key)
 		return nil
 	}
-	requests := make([]*certificatesv1.CertificateSigningRequest, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, &list.Items[i])
-	}
-	return requests
+	return reconcile.Pointers(list.Items)
 }
 
 // indexKeys files an unfinished request under its cluster and, if it has one, its add-on.

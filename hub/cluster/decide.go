@@ -16,6 +16,7 @@ import (
 
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
 )
 
@@ -88,20 +89,8 @@ type plan struct {
 	wake   time.Time
 }
 
-type verb string
-
-const (
-	create verb = "create"
-	patch  verb = "patch"
-	remove verb = "delete"
-)
-
-// step is one write. For patch, have is the object as it was observed.
-type step struct {
-	verb   verb
-	object client.Object
-	have   client.Object
-}
+// step is one planned write.
+type step = reconcile.Step[client.Object]
 
 // mark is an add-on before and after its Available condition became Unknown.
 type mark struct {
@@ -227,7 +216,7 @@ func wantedCluster(f facts) *clusterv1.ManagedCluster {
 // ensureNamespace creates the namespace of the cluster, or marks the one that is there.
 func ensureNamespace(f facts) []step {
 	if f.namespace == nil {
-		return []step{{verb: create, object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		return []step{{Verb: reconcile.Create, After: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: f.name, Labels: map[string]string{names.LabelClusterName: f.name},
 		}}}}
 	}
@@ -235,7 +224,7 @@ func ensureNamespace(f facts) []step {
 	if !addLabels(after, map[string]string{names.LabelClusterName: f.name}) {
 		return nil
 	}
-	return []step{{verb: patch, have: f.namespace, object: after}}
+	return []step{{Verb: reconcile.Patch, Before: f.namespace, After: after}}
 }
 
 // ensureLease creates the heartbeat that the agent may only renew, or marks the one that is there.
@@ -243,7 +232,7 @@ func ensureLease(f facts) []step {
 	labels := map[string]string{names.LabelClusterName: f.name}
 	if f.lease == nil {
 		holder, now := lease.ClusterLease, metav1.NewMicroTime(f.now)
-		return []step{{verb: create, object: &coordinationv1.Lease{
+		return []step{{Verb: reconcile.Create, After: &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: lease.ClusterLease, Namespace: f.name, Labels: labels},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now},
 		}}}
@@ -252,7 +241,7 @@ func ensureLease(f facts) []step {
 	if !addLabels(after, labels) {
 		return nil
 	}
-	return []step{{verb: patch, have: f.lease, object: after}}
+	return []step{{Verb: reconcile.Patch, Before: f.lease, After: after}}
 }
 
 // shrinkGrants leaves a denied cluster with reading itself.
@@ -273,22 +262,22 @@ func worksGone(f facts) bool {
 func removeGrants(f facts, all, free bool) []step {
 	var steps []step
 	if all && ours(f.have.binding, f.name) {
-		steps = append(steps, step{verb: remove, object: f.have.binding})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.binding})
 	}
 	if all && ours(f.have.role, f.name) {
-		steps = append(steps, step{verb: remove, object: f.have.role})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.role})
 	}
 	if ours(f.have.registration, f.name) {
-		steps = append(steps, step{verb: remove, object: f.have.registration})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.registration})
 	}
 	if !ours(f.have.work, f.name) {
 		return steps
 	}
 	if freed := f.have.work.DeepCopy(); free && dropFinalizer(freed, names.FinalizerManifestWork) {
-		steps = append(steps, step{verb: patch, have: f.have.work, object: freed})
+		steps = append(steps, step{Verb: reconcile.Patch, Before: f.have.work, After: freed})
 	}
 	if f.have.work.DeletionTimestamp.IsZero() {
-		steps = append(steps, step{verb: remove, object: f.have.work})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.work})
 	}
 	return steps
 }

@@ -69,7 +69,7 @@ func steps(p plan) [][]string {
 	for _, stage := range p.stages {
 		var list []string
 		for _, s := range stage {
-			list = append(list, fmt.Sprintf("%s %T %s", s.verb, s.object, s.object.GetName()))
+			list = append(list, fmt.Sprintf("%s %T %s", s.Verb, s.Object(), s.Object().GetName()))
 		}
 		if len(list) > 0 {
 			all = append(all, list)
@@ -210,7 +210,7 @@ func TestADeniedCluster(t *testing.T) {
 		f.unseen = &unseen{}
 		p := decide(f)
 		assert.Equal(t, [][]string{{"patch *v1.RoleBinding open-cluster-management:managedcluster:c1:work"}}, steps(p))
-		assert.Empty(t, p.stages[0][0].object.GetFinalizers())
+		assert.Empty(t, p.stages[0][0].Object().GetFinalizers())
 		assert.Equal(t, "Denied by hub cluster admin", conditions(f, p, nil)[0].Message)
 	})
 	for sentence, answer := range map[string]*unseen{

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 const (
@@ -87,13 +88,13 @@ func removeLease(f facts) []step {
 	if f.lease == nil {
 		return nil
 	}
-	return []step{{verb: remove, object: f.lease}}
+	return []step{{Verb: reconcile.Delete, Before: f.lease}}
 }
 
 func removeRequests(f facts) []step {
 	var steps []step
 	for _, request := range ownRequests(f.name, f.requests) {
-		steps = append(steps, step{verb: remove, object: request})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: request})
 	}
 	return steps
 }
@@ -112,7 +113,7 @@ func removeFirst(all []client.Object) []step {
 	var steps []step
 	for _, o := range all {
 		if priority(o) == priority(first) && o.GetDeletionTimestamp().IsZero() {
-			steps = append(steps, step{verb: remove, object: o})
+			steps = append(steps, step{Verb: reconcile.Delete, Before: o})
 		}
 	}
 	return steps

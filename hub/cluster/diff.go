@@ -10,6 +10,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // defaultSet is the cluster set of clusters that are in no other.
@@ -18,7 +19,7 @@ const defaultSet = "default"
 // ensureRole plans what makes have into want; nothing when it is.
 func ensureRole(have, want *rbacv1.ClusterRole) []step {
 	if have == nil {
-		return []step{{verb: create, object: want}}
+		return []step{{Verb: reconcile.Create, After: want}}
 	}
 	after := have.DeepCopy()
 	changed := addLabels(after, want.Labels)
@@ -28,16 +29,16 @@ func ensureRole(have, want *rbacv1.ClusterRole) []step {
 	if !changed {
 		return nil
 	}
-	return []step{{verb: patch, have: have, object: after}}
+	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
 // ensureClusterBinding plans what makes have into want. The role of a binding cannot change, so such one is replaced.
 func ensureClusterBinding(have, want *rbacv1.ClusterRoleBinding) []step {
 	switch {
 	case have == nil:
-		return []step{{verb: create, object: want}}
+		return []step{{Verb: reconcile.Create, After: want}}
 	case have.RoleRef != want.RoleRef:
-		return []step{{verb: remove, object: have}, {verb: create, object: want}}
+		return []step{{Verb: reconcile.Delete, Before: have}, {Verb: reconcile.Create, After: want}}
 	}
 	after := have.DeepCopy()
 	changed := addLabels(after, want.Labels)
@@ -47,25 +48,25 @@ func ensureClusterBinding(have, want *rbacv1.ClusterRoleBinding) []step {
 	if !changed {
 		return nil
 	}
-	return []step{{verb: patch, have: have, object: after}}
+	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
 // ensureBinding plans what makes have into want. One that is on its way out, kept only by its finalizer, is let go and
 // replaced, as is one of another role.
 func ensureBinding(have, want *rbacv1.RoleBinding) []step {
 	if have == nil {
-		return []step{{verb: create, object: want}}
+		return []step{{Verb: reconcile.Create, After: want}}
 	}
 	after := have.DeepCopy()
 	if !have.DeletionTimestamp.IsZero() || have.RoleRef != want.RoleRef {
 		var steps []step
 		if dropFinalizer(after, names.FinalizerManifestWork) {
-			steps = append(steps, step{verb: patch, have: have, object: after})
+			steps = append(steps, step{Verb: reconcile.Patch, Before: have, After: after})
 		}
 		if have.DeletionTimestamp.IsZero() {
-			steps = append(steps, step{verb: remove, object: have})
+			steps = append(steps, step{Verb: reconcile.Delete, Before: have})
 		}
-		return append(steps, step{verb: create, object: want})
+		return append(steps, step{Verb: reconcile.Create, After: want})
 	}
 	changed := addLabels(after, want.Labels)
 	for _, finalizer := range want.Finalizers {
@@ -77,7 +78,7 @@ func ensureBinding(have, want *rbacv1.RoleBinding) []step {
 	if !changed {
 		return nil
 	}
-	return []step{{verb: patch, have: have, object: after}}
+	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
 // ours reports whether an object exists and was made for this cluster: the roles that clusters share are not.

@@ -7,7 +7,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
 )
 
@@ -26,7 +26,7 @@ import (
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust}
 	var err error
-	if f.cluster, err = get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
+	if f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
 		return f, err
 	}
 	if err := r.observeGrants(ctx, &f); err != nil {
@@ -67,11 +67,7 @@ func (r *Reconciler) observeRequests(
 	if err != nil {
 		return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", f.name, err)
 	}
-	requests := make([]*certificatesv1.CertificateSigningRequest, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, &list.Items[i])
-	}
-	return requests, nil
+	return reconcile.Pointers(list.Items), nil
 }
 
 // observeGrants reads what access there is.
@@ -79,16 +75,16 @@ func (r *Reconciler) observeGrants(ctx context.Context, f *facts) error {
 	want := renderGrants(f.name, true)
 	var err error
 	key := client.ObjectKeyFromObject
-	if f.have.role, err = get(ctx, r.Client, key(want.role), &rbacv1.ClusterRole{}); err != nil {
+	if f.have.role, err = reconcile.Get(ctx, r.Client, key(want.role), &rbacv1.ClusterRole{}); err != nil {
 		return err
 	}
-	if f.have.binding, err = get(ctx, r.Client, key(want.binding), &rbacv1.ClusterRoleBinding{}); err != nil {
+	if f.have.binding, err = reconcile.Get(ctx, r.Client, key(want.binding), &rbacv1.ClusterRoleBinding{}); err != nil {
 		return err
 	}
-	if f.have.registration, err = get(ctx, r.Client, key(want.registration), &rbacv1.RoleBinding{}); err != nil {
+	if f.have.registration, err = reconcile.Get(ctx, r.Client, key(want.registration), &rbacv1.RoleBinding{}); err != nil {
 		return err
 	}
-	f.have.work, err = get(ctx, r.Client, key(want.work), &rbacv1.RoleBinding{})
+	f.have.work, err = reconcile.Get(ctx, r.Client, key(want.work), &rbacv1.RoleBinding{})
 	return err
 }
 
@@ -98,9 +94,8 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 	if f.shared, err = r.observeShared(ctx); err != nil {
 		return err
 	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	if f.namespace, err = get(ctx, r.Client, types.NamespacedName{Name: f.name}, namespace); err != nil {
+	key := types.NamespacedName{Name: f.name}
+	if f.namespace, err = reconcile.Get(ctx, r.Client, key, reconcile.Namespace()); err != nil {
 		return err
 	}
 	if f.addons, err = r.AddOns.ListAddOns(ctx, client.InNamespace(f.name)); err != nil {
@@ -114,7 +109,7 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error {
 	key := types.NamespacedName{Namespace: f.name, Name: lease.ClusterLease}
 	var err error
-	if f.lease, err = get(ctx, r.Client, key, &coordinationv1.Lease{}); err != nil || f.lease == nil {
+	if f.lease, err = reconcile.Get(ctx, r.Client, key, &coordinationv1.Lease{}); err != nil || f.lease == nil {
 		return err
 	}
 	if p == phaseGone || p == phaseNew || p == phaseRefused {
@@ -128,14 +123,14 @@ func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error 
 	if lease.Judge(f.lease, f.now, grace).State != lease.Stale {
 		return nil
 	}
-	f.lease, err = get(ctx, r.Live, key, &coordinationv1.Lease{})
+	f.lease, err = reconcile.Get(ctx, r.Live, key, &coordinationv1.Lease{})
 	return err
 }
 
 func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.ClusterRole, error) {
 	shared := map[string]*rbacv1.ClusterRole{}
 	for _, want := range sharedRoles() {
-		have, err := get(ctx, r.Client, client.ObjectKeyFromObject(want), &rbacv1.ClusterRole{})
+		have, err := reconcile.Get(ctx, r.Client, client.ObjectKeyFromObject(want), &rbacv1.ClusterRole{})
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +168,7 @@ func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.Man
 func (r *Reconciler) prove(ctx context.Context, f facts) *unseen {
 	var found unseen
 	if f.cluster == nil {
-		cluster, err := get(ctx, r.Live, types.NamespacedName{Name: f.name}, &clusterv1.ManagedCluster{})
+		cluster, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: f.name}, &clusterv1.ManagedCluster{})
 		if found.cluster, found.err = cluster != nil, err; cluster != nil || err != nil {
 			return &found
 		}
@@ -203,17 +198,4 @@ func (r *Reconciler) any(ctx context.Context, namespace string, kind schema.Grou
 		return false, fmt.Errorf("listing one %s: %w", kind.Kind, err)
 	}
 	return len(list.Items) > 0, nil
-}
-
-// get reads one object; nil when there is none.
-func get[T client.Object](ctx context.Context, c client.Reader, key types.NamespacedName, into T) (T, error) {
-	var none T
-	err := c.Get(ctx, key, into)
-	switch {
-	case apierrors.IsNotFound(err):
-		return none, nil
-	case err != nil:
-		return none, fmt.Errorf("reading %T %s: %w", into, key, err)
-	}
-	return into, nil
 }

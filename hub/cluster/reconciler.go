@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -115,11 +114,5 @@ func (r *Reconciler) reconcileShared(ctx context.Context) reconcile.Outcome {
 	if err != nil {
 		return reconcile.Retry(err)
 	}
-	var failed []error
-	for _, s := range decideShared(shared, wanted) {
-		if err := r.run(ctx, s); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return reconcile.FromError(errors.Join(failed...))
+	return reconcile.FromError(r.runStages(ctx, [][]step{decideShared(shared, wanted)}))
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // indexRequests finds the certificate requests that carry the label of a cluster.
@@ -20,18 +20,16 @@ const indexRequests = "cluster.requests"
 
 // Index prepares the cache; it must be called once before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, indexRequests,
-		func(o client.Object) []string {
+	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
+		Object: &certificatesv1.CertificateSigningRequest{}, Field: indexRequests,
+		Keys: func(o client.Object) []string {
 			cluster := o.GetLabels()[names.LabelClusterName]
 			if cluster == "" {
 				return nil
 			}
 			return []string{cluster}
-		})
-	if err != nil {
-		return fmt.Errorf("indexing certificate requests by cluster: %w", err)
-	}
-	return nil
+		},
+	})
 }
 
 // needsVoucher reports whether a certificate request may decide that a cluster is accepted: never of one that was

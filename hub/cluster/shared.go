@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // decideShared plans the roles that all clusters share: there, and as they shall be, while there is a cluster.
@@ -21,7 +23,7 @@ func decideShared(have map[string]*rbacv1.ClusterRole, wanted bool) []step {
 		case wanted:
 			steps = append(steps, ensureRole(role, want)...)
 		case ours(role, ""):
-			steps = append(steps, step{verb: remove, object: role})
+			steps = append(steps, step{Verb: reconcile.Delete, Before: role})
 		}
 	}
 	return steps

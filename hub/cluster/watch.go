@@ -45,30 +45,32 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		For(&clusterv1.ManagedCluster{}).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(shared),
-			builder.WithPredicates(comings())).
+			builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(itself),
-			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, comings(), leaving()))).
+			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))).
 		Watches(&rbacv1.ClusterRole{}, byLabel).
 		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
 		Watches(&rbacv1.RoleBinding{}, byLabel).
 		Watches(&coordinationv1.Lease{}, r.ofLease()).
 		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel, builder.WithPredicates(r.vouching())).
 		Watches(r.AddOns.WatchedAddOn(), byNamespace, builder.WithPredicates(addonChanges())).
-		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(comings())).
-		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, comings())).
+		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(reconcile.CreatedOrDeleted())).
+		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, reconcile.CreatedOrDeleted())).
 		Complete(r)
 }
 
 // itself maps a namespace to the cluster of the same name.
-func itself(_ context.Context, o client.Object) []ctrlreconcile.Request { return request(o.GetName()) }
+func itself(_ context.Context, o client.Object) []ctrlreconcile.Request {
+	return reconcile.Request("", o.GetName())
+}
 
 // inNamespace maps an object to the cluster whose namespace it is in.
 func inNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
-	return request(o.GetNamespace())
+	return reconcile.Request("", o.GetNamespace())
 }
 
 // shared maps every cluster to the roles that clusters share.
-func shared(context.Context, client.Object) []ctrlreconcile.Request { return request("") }
+func shared(context.Context, client.Object) []ctrlreconcile.Request { return reconcile.Request("", "") }
 
 // labelled maps an object to the cluster that its label names, and those of all clusters to the request without name.
 func labelled(_ context.Context, o client.Object) []ctrlreconcile.Request {
@@ -76,7 +78,7 @@ func labelled(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	if !ok {
 		return nil
 	}
-	return request(name)
+	return reconcile.Request("", name)
 }
 
 // worksMatter maps a ManifestWork to its cluster if that waits for ManifestWorks to go.
@@ -86,31 +88,7 @@ func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlrec
 	if err == nil && cluster.DeletionTimestamp.IsZero() && cluster.Spec.HubAcceptsClient {
 		return nil
 	}
-	return request(o.GetNamespace())
-}
-
-func request(name string) []ctrlreconcile.Request {
-	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-}
-
-// comings lets objects through that come or are gone.
-func comings() predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
-
-// leaving lets objects through that begin to go.
-func leaving() predicate.Funcs {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-		},
-	}
+	return reconcile.Request("", o.GetNamespace())
 }
 
 // ofLease wakes the cluster of a Lease unless that was just renewed: the pass at its old expiry sees the new one.
@@ -147,7 +125,7 @@ func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 
 // vouching lets certificate requests through on whose word a cluster might be accepted.
 func (r *Reconciler) vouching() predicate.Predicate {
-	return predicate.And[client.Object](comings(), predicate.NewPredicateFuncs(func(o client.Object) bool {
+	return predicate.And[client.Object](reconcile.CreatedOrDeleted(), predicate.NewPredicateFuncs(func(o client.Object) bool {
 		request, ok := o.(*certificatesv1.CertificateSigningRequest)
 		return ok && request.DeletionTimestamp.IsZero() && r.Trust.Names(request)
 	}))
@@ -164,7 +142,7 @@ func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 
 // addonChanges lets add-ons through that come, go, or change their health.
 func addonChanges() predicate.Predicate {
-	return predicate.Or[client.Object](leaving(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Or[client.Object](reconcile.DeletionStarted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return health(e.ObjectOld) != health(e.ObjectNew)
 	}})
 }

@@ -15,22 +15,23 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // planBindings plans the RoleBindings that give the agent its roles on the hub, and removes those of this cluster that
 // are no longer wanted. account is who the agent is besides the groups of its certificates; nil for nobody.
-func planBindings(f facts, account *rbacv1.Subject) []step[*rbacv1.RoleBinding] {
+func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 	existing := make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings))
 	for _, binding := range f.bindings {
 		existing[types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name}] = binding
 	}
-	var steps []step[*rbacv1.RoleBinding]
+	var steps []bindingStep
 	wanted := map[types.NamespacedName]bool{}
 	for _, permission := range grants(f.cluster.Name, distinct(f.setup.Permissions), account) {
 		key := bindingKey(f, permission, existing, wanted)
 		wanted[key] = true
 		desired := desiredBinding(f, key, permission)
-		if s, needed := bindingStep(existing[key], desired); needed {
+		if s, needed := stepOfBinding(existing[key], desired); needed {
 			steps = append(steps, s)
 		}
 	}
@@ -38,11 +39,11 @@ func planBindings(f facts, account *rbacv1.Subject) []step[*rbacv1.RoleBinding] 
 		return strings.Compare(a.String(), b.String())
 	}) {
 		if binding := existing[key]; !wanted[key] && ofCluster(binding, f) {
-			steps = append(steps, step[*rbacv1.RoleBinding]{verb: remove, before: binding})
+			steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
 		}
 	}
 	for _, binding := range f.obsolete {
-		steps = append(steps, step[*rbacv1.RoleBinding]{verb: remove, before: binding})
+		steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
 	}
 	return steps
 }
@@ -143,22 +144,22 @@ func desiredBinding(f facts, key types.NamespacedName, permission grant) *rbacv1
 	return binding
 }
 
-// bindingStep returns how to come from the binding that is there, nil for none, to the desired one.
-func bindingStep(there, desired *rbacv1.RoleBinding) (step[*rbacv1.RoleBinding], bool) {
+// stepOfBinding returns how to come from the binding that is there, nil for none, to the desired one.
+func stepOfBinding(there, desired *rbacv1.RoleBinding) (bindingStep, bool) {
 	if there == nil {
-		return step[*rbacv1.RoleBinding]{verb: create, after: desired}, true
+		return bindingStep{Verb: reconcile.Create, After: desired}, true
 	}
 	if there.RoleRef != desired.RoleRef {
-		return step[*rbacv1.RoleBinding]{verb: replace, before: there, after: desired}, true
+		return bindingStep{Verb: reconcile.Replace, Before: there, After: desired}, true
 	}
 	after := there.DeepCopy()
 	after.Labels = withEntries(after.Labels, desired.Labels)
 	after.OwnerReferences = withOwners(after.OwnerReferences, desired.OwnerReferences)
 	after.Subjects = desired.Subjects
 	if equality.Semantic.DeepEqual(there, after) {
-		return step[*rbacv1.RoleBinding]{}, false
+		return bindingStep{}, false
 	}
-	return step[*rbacv1.RoleBinding]{verb: patch, before: there, after: after}, true
+	return bindingStep{Verb: reconcile.Patch, Before: there, After: after}, true
 }
 
 // ownerReference is the reference to an add-on in what it owns.

@@ -6,30 +6,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/token"
 )
 
-// verb is what is done to an object.
-type verb int
-
-const (
-	create verb = iota
-	patch
-	remove
-	// replace removes an object and creates it anew, because what differs cannot be changed.
-	replace
+// bindingStep and workStep are planned writes.
+type (
+	bindingStep = reconcile.Step[*rbacv1.RoleBinding]
+	workStep    = reconcile.Step[*workv1.ManifestWork]
 )
-
-// step is one write.
-type step[T client.Object] struct {
-	verb verb
-	// before is the object as it is; unset for create.
-	before T
-	// after is the object as it is to be; unset for remove. A write fills in the answer of the server.
-	after T
-}
 
 // plan is what a pass is to do.
 type plan struct {
@@ -37,9 +23,9 @@ type plan struct {
 	registrations []addonv1beta1.RegistrationConfig
 	// pending says why permissions are not set yet; empty when nothing holds them up.
 	pending  string
-	bindings []step[*rbacv1.RoleBinding]
+	bindings []bindingStep
 
-	works []step[*workv1.ManifestWork]
+	works []workStep
 	// worksErr is why the works are left as they are.
 	worksErr error
 	// kept are the works that are ours and stay as they are.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // indexHost finds the add-ons that name a cluster as their host.
@@ -34,16 +34,8 @@ func (r *Reconciler) observeHost(
 	if name == "" {
 		return nil, nil //nolint:nilnil // no host is a good answer
 	}
-	var host clusterv1.ManagedCluster
-	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &host, client.UnsafeDisableDeepCopy)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // as above
-	case err != nil:
-		return nil, fmt.Errorf("reading ManagedCluster %s, which hosts add-on %s/%s: %w",
-			name, addOn.Namespace, addOn.Name, err)
-	}
-	return &host, nil
+	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
+		client.UnsafeDisableDeepCopy)
 }
 
 // concludeHost says whether the cluster that the add-on names as its host can be one (contract, hub 9.3). The condition

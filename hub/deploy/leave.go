@@ -7,9 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -71,29 +68,13 @@ func (r *Reconciler) observeLeave(ctx context.Context, addOn *addonv1beta1.Manag
 
 // clusterOf reads a cluster; nil when there is none.
 func (r *Reconciler) clusterOf(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
-	var cluster clusterv1.ManagedCluster
-	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // no cluster is an ordinary answer
-	case err != nil:
-		return nil, fmt.Errorf("reading ManagedCluster %s: %w", name, err)
-	}
-	return &cluster, nil
+	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 }
 
 // namespaceGoing reports whether nothing can be created in a namespace any more.
 func (r *Reconciler) namespaceGoing(ctx context.Context, name string) (bool, error) {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, namespace)
-	switch {
-	case apierrors.IsNotFound(err):
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	return namespace.DeletionTimestamp != nil, nil
+	namespace, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, reconcile.Namespace())
+	return err == nil && (namespace == nil || namespace.DeletionTimestamp != nil), err
 }
 
 // observeLeavingWorks reads the works that finalizers guard. Those of hosted mode may be in any namespace, which is
@@ -143,15 +124,14 @@ func (r *Reconciler) finish(ctx context.Context, f leaveFacts, p leavePlan) reco
 	if !p.wake.IsZero() {
 		outcome = reconcile.Waiting(p.wake)
 	}
-	var failed []error
-	w := writer{r.Client, r.Live}
+	var steps []workStep
 	if p.create != nil {
-		failed = append(failed, w.create(ctx, p.create, &workv1.ManifestWork{}))
+		steps = append(steps, workStep{Verb: reconcile.Create, After: p.create})
 	}
 	for _, work := range p.remove {
-		failed = append(failed, w.remove(ctx, work))
+		steps = append(steps, workStep{Verb: reconcile.Delete, Before: work})
 	}
-	if err := errors.Join(failed...); err != nil {
+	if err := errors.Join(runAll(ctx, r.workWriter(), steps)...); err != nil {
 		outcome = outcome.And(reconcile.FromError(err))
 		if len(p.remove) > 0 {
 			return outcome

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // facts is all that a pass depends on. The objects belong to the cache and must not be changed.
@@ -69,17 +69,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if err != nil || !found {
 		return facts{}, err
 	}
-	var cluster clusterv1.ManagedCluster
-	err = r.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, &cluster)
-	switch {
-	case apierrors.IsNotFound(err):
-		return facts{}, nil
-	case err != nil:
-		return facts{}, fmt.Errorf("reading ManagedCluster %s: %w", key.Namespace, err)
-	case cluster.DeletionTimestamp != nil:
-		return facts{}, nil // A cluster that leaves gets nothing new.
+	f.cluster, err = r.clusterOf(ctx, key.Namespace)
+	if err != nil || f.cluster == nil || f.cluster.DeletionTimestamp != nil {
+		return facts{}, err // A cluster that is being deleted gets nothing new.
 	}
-	f.relevant, f.cluster, f.about = true, &cluster, agent.About()
+	f.relevant, f.about = true, agent.About()
 	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
@@ -114,15 +108,14 @@ func (r *Reconciler) checkNamespaces(
 		if permission.Namespace == key.Namespace {
 			continue
 		}
-		var other clusterv1.ManagedCluster
-		err := r.Client.Get(ctx, types.NamespacedName{Name: permission.Namespace}, &other, client.UnsafeDisableDeepCopy)
+		other, err := r.clusterOf(ctx, permission.Namespace)
 		switch {
-		case err == nil:
+		case err != nil:
+			return err
+		case other != nil:
 			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the namespace "+
 				"of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
 				permission.RoleRef.Kind, permission.RoleRef.Name, permission.Namespace)}
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("reading ManagedCluster %s: %w", permission.Namespace, err)
 		}
 	}
 	return nil
@@ -173,11 +166,7 @@ func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
 	}
-	works := make([]*workv1.ManifestWork, len(list.Items))
-	for i := range list.Items {
-		works[i] = &list.Items[i]
-	}
-	return works, nil
+	return reconcile.Pointers(list.Items), nil
 }
 
 // listBindings lists the bindings of the add-on in the cluster's namespace and wherever a permission is wanted.
@@ -196,9 +185,7 @@ func (r *Reconciler) listBindings(
 		if err != nil {
 			return nil, fmt.Errorf("listing the RoleBindings of add-on %s in namespace %s: %w", key, namespace, err)
 		}
-		for i := range list.Items {
-			bindings = append(bindings, &list.Items[i])
-		}
+		bindings = append(bindings, reconcile.Pointers(list.Items)...)
 	}
 	return bindings, nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,10 +82,10 @@ func currentWorks(p plan, done results) []*workv1.ManifestWork {
 	works := slices.Clone(p.kept)
 	for i, s := range p.works {
 		switch {
-		case done.works[i] == nil && s.verb != remove:
-			works = append(works, s.after)
-		case done.works[i] != nil && s.verb != create:
-			works = append(works, s.before)
+		case done.works[i] == nil && s.Verb != reconcile.Delete:
+			works = append(works, s.After)
+		case done.works[i] != nil && s.Verb != reconcile.Create:
+			works = append(works, s.Before)
 		}
 	}
 	slices.SortFunc(works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
@@ -135,11 +134,11 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 }
 
 // explainBinding says why a role could not be bound and what to do about it.
-func explainBinding(s step[*rbacv1.RoleBinding], home string, err error) string {
-	if s.verb == remove {
+func explainBinding(s bindingStep, home string, err error) string {
+	if s.Verb == reconcile.Delete {
 		return sentence(err.Error())
 	}
-	binding := s.after
+	binding := s.After
 	kind, role := binding.RoleRef.Kind, binding.RoleRef.Name
 	what := fmt.Sprintf("%s %s cannot be bound for the agent in namespace %s", kind, role, binding.Namespace)
 	scope, label := "", ""

@@ -3,7 +3,6 @@ package deploy
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -35,24 +34,21 @@ const (
 
 // Index prepares the cache; it must be called once before the cache starts.
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &rbacv1.RoleBinding{}, indexOwn, func(o client.Object) []string {
-		labels := o.GetLabels()
-		cluster, addOn := labels[names.LabelClusterName], labels[names.LabelAddonName]
-		if _, template := labels[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
-			return nil
-		}
-		return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
-	})
-	if err == nil {
-		err = indexer.IndexField(ctx, &rbacv1.RoleBinding{}, indexShared, sharedKeys)
+	return reconcile.AddIndexes(ctx, indexer,
+		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexOwn, Keys: ownKeys},
+		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexShared, Keys: sharedKeys},
+		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys},
+	)
+}
+
+// ownKeys files a binding for one cluster, outside of the namespace of that cluster, under its add-on.
+func ownKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	cluster, addOn := labels[names.LabelClusterName], labels[names.LabelAddonName]
+	if _, template := labels[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
+		return nil
 	}
-	if err == nil {
-		err = indexer.IndexField(ctx, r.AddOns.WatchedAddOn(), indexHost, hostKeys)
-	}
-	if err != nil {
-		return fmt.Errorf("indexing the bindings of add-ons: %w", err)
-	}
-	return nil
+	return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
 }
 
 // sharedKeys files a binding for all clusters under its add-on: one that carries our labels, and stands for no cluster.
@@ -86,7 +82,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.ofManagement),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
+	for _, resource := range confighash.Resources() {
 		if u, known := r.AddOns.Configs.New(resource); known {
 			b = b.Watches(u, handler.EnqueueRequestsFromMapFunc(r.ofConfig(resource)), builder.WithPredicates(edited))
 		}
@@ -102,7 +98,7 @@ func ofWork(_ context.Context, work client.Object) []ctrl.Request {
 		return nil
 	}
 	namespace := cmp.Or(labels[names.LabelAddonNamespace], work.GetNamespace())
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: addOn}}}
+	return reconcile.Request(namespace, addOn)
 }
 
 // ofBinding finds the add-ons that a binding stands for: the one of the cluster whose namespace it is in, and with a
@@ -114,32 +110,36 @@ func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctr
 	}
 	for _, owner := range binding.GetOwnerReferences() {
 		if owner.Kind == "ManagedClusterAddOn" {
-			return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: binding.GetNamespace(), Name: addOn}}}
+			return reconcile.Request(binding.GetNamespace(), addOn)
 		}
 	}
 	if cluster := binding.GetLabels()[names.LabelClusterName]; cluster != "" {
-		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: addOn}}}
+		return reconcile.Request(cluster, addOn)
 	}
-	return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool { return a.Name == addOn })
+	return r.addOnsNamed(ctx, addOn)
 }
 
 // ofCluster finds the add-ons of a cluster, and those that it hosts.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
-	all := func(*addonv1beta1.ManagedClusterAddOn) bool { return true }
-	return append(r.addOns(ctx, all, client.InNamespace(cluster.GetName())),
-		r.addOns(ctx, all, client.MatchingFields{indexHost: cluster.GetName()})...)
+	return append(r.AddOns.Requests(ctx, nil, client.InNamespace(cluster.GetName())),
+		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
 // ofManagement finds the add-ons of a ClusterManagementAddOn.
 func (r *Reconciler) ofManagement(ctx context.Context, management client.Object) []ctrl.Request {
-	return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool { return a.Name == management.GetName() })
+	return r.addOnsNamed(ctx, management.GetName())
+}
+
+// addOnsNamed finds the add-ons of a name on all clusters.
+func (r *Reconciler) addOnsNamed(ctx context.Context, name string) []ctrl.Request {
+	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: name})
 }
 
 // ofConfig finds the add-ons that use a configuration.
 func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler.MapFunc {
 	return func(ctx context.Context, config client.Object) []ctrl.Request {
 		referent := addonv1beta1.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()}
-		return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool {
+		return r.AddOns.Requests(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool {
 			for _, reference := range a.Status.ConfigReferences {
 				if reference.ConfigGroupResource == resource && reference.DesiredConfig != nil &&
 					reference.DesiredConfig.ConfigReferent == referent {
@@ -149,25 +149,6 @@ func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler
 			return false
 		})
 	}
-}
-
-// addOns returns requests for the add-ons that match. They are read from the cache, which does not fail once it is
-// filled.
-func (r *Reconciler) addOns(
-	ctx context.Context, match func(*addonv1beta1.ManagedClusterAddOn) bool, opts ...client.ListOption,
-) []ctrl.Request {
-	all, err := r.AddOns.ListAddOns(ctx, opts...)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the add-ons that a change concerns")
-		return nil
-	}
-	var requests []ctrl.Request
-	for _, addOn := range all {
-		if match(addOn) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addOn)})
-		}
-	}
-	return requests
 }
 
 // bindingDrift lets changes of bindings through that others may have made. That a binding appears is no such change.

@@ -9,6 +9,8 @@ import (
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // maxWorkBytes is how many bytes of manifests a ManifestWork of ours has at most (contract, hub 7.3): four fifths of
@@ -37,7 +39,7 @@ func (s *slot) add(m manifest) {
 
 // planWorks plans the ManifestWorks for the objects of the agent. It also returns those of our works that stay as they
 // are. On an error none is to be touched.
-func planWorks(f facts) ([]step[*workv1.ManifestWork], []*workv1.ManifestWork, error) {
+func planWorks(f facts) ([]workStep, []*workv1.ManifestWork, error) {
 	manifests, err := encode(f.rendering.Objects)
 	if err != nil {
 		return nil, nil, err
@@ -49,22 +51,22 @@ func planWorks(f facts) ([]step[*workv1.ManifestWork], []*workv1.ManifestWork, e
 	rest := keepPlaces(manifests, slots, leaving)
 	slots = place(rest, slots, used)
 
-	var steps []step[*workv1.ManifestWork]
+	var steps []workStep
 	kept := slices.Clone(leaving)
 	common := commonSpec(f)
 	for _, s := range slots {
 		switch {
 		case len(s.held) == 0 && s.there != nil:
-			steps = append(steps, step[*workv1.ManifestWork]{verb: remove, before: s.there})
+			steps = append(steps, workStep{Verb: reconcile.Delete, Before: s.there})
 		case s.there == nil:
-			steps = append(steps, step[*workv1.ManifestWork]{verb: create, after: newWork(f, common, s)})
+			steps = append(steps, workStep{Verb: reconcile.Create, After: newWork(f, common, s)})
 		default:
 			after, changed := changedWork(f, common, s)
 			if !changed {
 				kept = append(kept, s.there)
 				continue
 			}
-			steps = append(steps, step[*workv1.ManifestWork]{verb: patch, before: s.there, after: after})
+			steps = append(steps, workStep{Verb: reconcile.Patch, Before: s.there, After: after})
 		}
 	}
 	return steps, kept, nil

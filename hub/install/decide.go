@@ -56,7 +56,7 @@ func decide(f facts) plan {
 		return plan{}
 	case f.addon != nil && !f.addon.DeletionTimestamp.IsZero():
 		return plan{}
-	case cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements:
+	case !addonapi.InstalledByPlacements(cma):
 		return own(f)
 	}
 	for _, p := range f.placements {

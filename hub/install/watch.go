@@ -2,13 +2,11 @@ package install
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,21 +26,12 @@ import (
 // Name is the name of the controller.
 const Name = "hub.install"
 
-const (
-	// indexPlacement finds ClusterManagementAddOns by the key of a Placement of their install strategy.
-	indexPlacement = "install.placement"
-	// indexCluster finds PlacementDecisions by the name of a cluster that they select.
-	indexCluster = "install.cluster"
-	// indexAddon finds ManagedClusterAddOns by their name.
-	indexAddon = "install.addon"
-)
-
 type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
 // SetupWithManager registers the reconciler and what wakes it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byCluster := handler.EnqueueRequestsFromMapFunc(r.ofCluster)
-	lifetime := builder.WithPredicates(predicate.Or[client.Object](comings(), leaving()))
+	lifetime := builder.WithPredicates(predicate.Or[client.Object](reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))
 	asked := builder.WithPredicates(predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
@@ -53,50 +42,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1.ManagedCluster{}, byCluster, lifetime).
 		WatchesMetadata(&corev1.Namespace{}, byCluster, lifetime).
 		Complete(r)
-}
-
-// Index prepares the cache; it must be called once before the cache starts.
-func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, i := range []struct {
-		object client.Object
-		field  string
-		keys   client.IndexerFunc
-	}{
-		{r.AddOns.WatchedManagement(), indexPlacement, placementKeys},
-		{r.AddOns.WatchedAddOn(), indexAddon, func(o client.Object) []string { return []string{o.GetName()} }},
-		{&clusterv1beta1.PlacementDecision{}, indexCluster, clusterNames},
-	} {
-		if err := indexer.IndexField(ctx, i.object, i.field, i.keys); err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", i.object, i.field, err)
-		}
-	}
-	return nil
-}
-
-// placementKeys are the keys of the Placements that an add-on is installed by.
-func placementKeys(o client.Object) []string {
-	cma, err := addonapi.Management(o)
-	if err != nil || cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
-		return nil
-	}
-	keys := make([]string, 0, len(cma.Spec.InstallStrategy.Placements))
-	for _, ref := range cma.Spec.InstallStrategy.Placements {
-		keys = append(keys, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String())
-	}
-	return keys
-}
-
-// clusterNames are the clusters that a page selects.
-func clusterNames(o client.Object) []string {
-	page, ok := o.(*clusterv1beta1.PlacementDecision)
-	if !ok {
-		return nil
-	}
-	clusters := make([]string, len(page.Status.Decisions))
-	for i, d := range page.Status.Decisions {
-		clusters[i] = d.ClusterName
-	}
-	return clusters
 }
 
 // ofManagement maps a ClusterManagementAddOn to its add-on on all clusters that have it or shall have it.
@@ -112,23 +57,15 @@ func (r *Reconciler) ofManagement(ctx context.Context, o client.Object) []ctrlre
 	}
 	for _, p := range placements {
 		for _, page := range p.pages {
-			requests = append(requests, keys([]string{cma.Name}, clusterNames(page))...)
+			requests = append(requests, keys([]string{cma.Name}, addonapi.SelectedClusters(page))...)
 		}
 	}
 	return requests
 }
 
-// existing are the keys of all add-ons of a name.
+// existing returns requests for all add-ons of a name.
 func (r *Reconciler) existing(ctx context.Context, addon string) []ctrlreconcile.Request {
-	addons, err := r.AddOns.ListAddOns(ctx, client.MatchingFields{indexAddon: addon})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the clusters that have an add-on", "addon", addon)
-	}
-	requests := make([]ctrlreconcile.Request, len(addons))
-	for i, a := range addons {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(a)
-	}
-	return requests
+	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: addon})
 }
 
 // ofDecision maps a change of a page to the clusters that it adds or drops, and to the add-ons that may be removed now.
@@ -145,13 +82,13 @@ func (r *Reconciler) ofDecision() handler.Funcs {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			enqueue(ctx, q, e.Object, clusterNames(e.Object))
+			enqueue(ctx, q, e.Object, addonapi.SelectedClusters(e.Object))
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			enqueue(ctx, q, e.Object, clusterNames(e.Object))
+			enqueue(ctx, q, e.Object, addonapi.SelectedClusters(e.Object))
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			older, newer := clusterNames(e.ObjectOld), clusterNames(e.ObjectNew)
+			older, newer := addonapi.SelectedClusters(e.ObjectOld), addonapi.SelectedClusters(e.ObjectNew)
 			if !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
 				enqueue(ctx, q, e.ObjectOld, older)
 				enqueue(ctx, q, e.ObjectNew, newer)
@@ -169,7 +106,7 @@ func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrlrec
 
 // addonsOf are the names of the add-ons that a Placement installs.
 func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedName) []string {
-	cmas, err := r.AddOns.ListManagements(ctx, client.MatchingFields{indexPlacement: placement.String()})
+	cmas, err := r.AddOns.ListManagements(ctx, client.MatchingFields{addonapi.IndexPlacement: placement.String()})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons of a placement", "placement", placement)
 	}
@@ -195,7 +132,7 @@ func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreco
 		selected := map[string]bool{}
 		for _, p := range placements {
 			for _, page := range p.pages {
-				for _, cluster := range clusterNames(page) {
+				for _, cluster := range addonapi.SelectedClusters(page) {
 					selected[cluster] = true
 				}
 			}
@@ -213,7 +150,7 @@ func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreco
 func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	var pages clusterv1beta1.PlacementDecisionList
 	if err := r.Client.List(ctx, &pages, client.UnsafeDisableDeepCopy,
-		client.MatchingFields{indexCluster: o.GetName()}); err != nil {
+		client.MatchingFields{addonapi.IndexCluster: o.GetName()}); err != nil {
 		log.FromContext(ctx).Error(err, "finding the placements that select a cluster", "cluster", o.GetName())
 		return nil
 	}
@@ -258,26 +195,9 @@ func difference(a, b []string) []string {
 	return only
 }
 
-// comings lets objects through that come or are gone.
-func comings() predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-}
-
-// leaving lets objects through that begin to go.
-func leaving() predicate.Funcs {
-	no := predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
-	no.UpdateFunc = func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-	}
-	return no
-}
-
 // ownership lets add-ons through that come, go, or change what this reconciler looks at.
 func ownership() predicate.Predicate {
-	return predicate.Or[client.Object](leaving(), predicate.LabelChangedPredicate{}, predicate.Funcs{
+	return predicate.Or[client.Object](reconcile.DeletionStarted(), predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
 		},

@@ -77,12 +77,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // observe reads the facts about one Placement; none when it is gone, going, or somebody else's.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now()}
-	var placement clusterv1beta1.Placement
-	if err := r.Client.Get(ctx, key, &placement); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return f, nil
-		}
-		return f, fmt.Errorf("reading Placement %s: %w", key, err)
+	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})
+	if err != nil || placement == nil {
+		return f, err
 	}
 	foreign := placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true"
 	if foreign || !placement.DeletionTimestamp.IsZero() {
@@ -93,20 +90,16 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
 		return f, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
 	}
-	for i := range pages.Items {
-		f.pages = append(f.pages, &pages.Items[i])
-	}
+	f.pages = reconcile.Pointers(pages.Items)
 	var clusters clusterv1.ManagedClusterList
 	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return f, fmt.Errorf("listing clusters: %w", err)
 	}
-	for i := range clusters.Items {
-		f.clusters = append(f.clusters, &clusters.Items[i])
-	}
+	f.clusters = reconcile.Pointers(clusters.Items)
 	if err := r.observeSets(ctx, &f, key.Namespace); err != nil {
 		return f, err
 	}
-	f.placement = &placement
+	f.placement = placement
 	return f, nil
 }
 
@@ -116,9 +109,7 @@ func (r *Reconciler) observeSets(ctx context.Context, f *facts, namespace string
 	if err := r.Client.List(ctx, &bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", namespace, err)
 	}
-	for i := range bindings.Items {
-		f.bindings = append(f.bindings, &bindings.Items[i])
-	}
+	f.bindings = reconcile.Pointers(bindings.Items)
 	var sets clusterv1beta2.ManagedClusterSetList
 	if err := r.Client.List(ctx, &sets, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ManagedClusterSets: %w", err)
@@ -136,7 +127,7 @@ func ofPlacement(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	if name == "" {
 		return nil
 	}
-	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+	return reconcile.Request(o.GetNamespace(), name)
 }
 
 // all maps a cluster, or a set of clusters, to every Placement: each may select it.
@@ -155,11 +146,7 @@ func (r *Reconciler) placements(ctx context.Context, opts ...client.ListOption) 
 		log.FromContext(ctx).Error(err, "listing placements")
 		return nil
 	}
-	requests := make([]ctrlreconcile.Request, len(list.Items))
-	for i := range list.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
-	}
-	return requests
+	return reconcile.Requests(reconcile.Pointers(list.Items))
 }
 
 // selectable lets clusters through whose selection may change.

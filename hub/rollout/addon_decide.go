@@ -46,7 +46,7 @@ type configuration struct {
 // configure decides which configuration the add-on is to have. Where that cannot be determined, it keeps the one that
 // it has, and the condition says why.
 func configure(f addOnFacts) configuration {
-	wanted := wishes(f.management, f.placement, f.addon.Spec.Configs)
+	wanted := wantedConfigs(f.management, f.placement, f.addon.Spec.Configs)
 	next := f.references(wanted)
 	current := f.addon.Status.ConfigReferences
 	held := f.held(wanted, next)
@@ -69,7 +69,7 @@ func configure(f addOnFacts) configuration {
 }
 
 // held says why the add-on must keep the configuration that it has; "" when it need not.
-func (f addOnFacts) held(wanted []wish, next []addonv1beta1.ConfigReference) string {
+func (f addOnFacts) held(wanted []wantedConfig, next []addonv1beta1.ConfigReference) string {
 	switch {
 	case f.adrift() && len(f.lost) > 0:
 		return fmt.Sprintf("the configuration is kept as it is: ClusterManagementAddOn %s lists %s, which does not exist, "+
@@ -88,12 +88,12 @@ func (f addOnFacts) held(wanted []wish, next []addonv1beta1.ConfigReference) str
 }
 
 // missing names the configs that are asked for and do not exist; "" when all do.
-func (f addOnFacts) missing(wanted []wish) string {
+func (f addOnFacts) missing(wanted []wantedConfig) string {
 	var missing []string
 	for _, r := range wanted {
 		if f.found[r.AddOnConfig].missing {
 			missing = append(missing, fmt.Sprintf("%s does not exist (asked for by %s)",
-				describe(r.AddOnConfig), r.source(f.management, f.placement)))
+				describe(r.AddOnConfig), r.source(f.management)))
 		}
 	}
 	return listed(missing)
@@ -121,20 +121,20 @@ func (f addOnFacts) holding(message string) *metav1.Condition {
 }
 
 // waiting says for which configs the add-on's own manager has yet to report the hash.
-func (f addOnFacts) waiting(wanted []wish) []string {
+func (f addOnFacts) waiting(wanted []wantedConfig) []string {
 	var waiting []string
 	for _, r := range wanted {
 		if f.hash(r) == "" && !f.unsupported(r.ConfigGroupResource) {
 			waiting = append(waiting, fmt.Sprintf("the spec hash of %s is not known yet (asked for by %s): the manager of the "+
 				"add-on has to report it, because the hub reads AddOnTemplates and AddOnDeploymentConfigs only",
-				describe(r.AddOnConfig), r.source(f.management, f.placement)))
+				describe(r.AddOnConfig), r.source(f.management)))
 		}
 	}
 	return waiting
 }
 
 // success is the message of an add-on whose configuration is determined.
-func (f addOnFacts) success(wanted []wish) string {
+func (f addOnFacts) success(wanted []wantedConfig) string {
 	if len(wanted) == 0 {
 		return "no configuration is asked for"
 	}
@@ -153,7 +153,7 @@ func (f addOnFacts) success(wanted []wish) string {
 
 // references builds the references of the requested configs in their order; what the old list knew of the same config
 // is kept.
-func (f addOnFacts) references(wanted []wish) []addonv1beta1.ConfigReference {
+func (f addOnFacts) references(wanted []wantedConfig) []addonv1beta1.ConfigReference {
 	var next []addonv1beta1.ConfigReference
 	for _, r := range wanted {
 		entry := addonv1beta1.ConfigReference{
@@ -177,8 +177,8 @@ func (f addOnFacts) references(wanted []wish) []addonv1beta1.ConfigReference {
 	return next
 }
 
-func (f addOnFacts) hash(r wish) string {
-	return f.found.hash(r, f.management, f.placement, f.addon)
+func (f addOnFacts) hash(r wantedConfig) string {
+	return f.found.hash(r, f.management, f.addon)
 }
 
 // strategy is the rollout strategy that the add-on is subject to.

@@ -48,7 +48,7 @@ func (r *Reconciler) Named(ctx context.Context, addOn string) ([]addonv1beta1.Ad
 	if err != nil {
 		return nil, err
 	}
-	addOns, err := r.AddOns.ListAddOns(ctx, client.MatchingFields{indexName: addOn})
+	addOns, err := r.AddOns.ListAddOns(ctx, client.MatchingFields{addonapi.IndexName: addOn})
 	if err != nil {
 		return nil, err
 	}
@@ -66,23 +66,23 @@ func (r *Reconciler) Named(ctx context.Context, addOn string) ([]addonv1beta1.Ad
 
 // intended returns the configs that an add-on is to use. While no placement selects its cluster though it is installed
 // by placements, that is known only if every placement asks for the same.
-func (f addOnFacts) intended() ([]wish, error) {
+func (f addOnFacts) intended() ([]wantedConfig, error) {
 	if !f.adrift() {
-		return wishes(f.management, f.placement, f.addon.Spec.Configs), nil
+		return wantedConfigs(f.management, f.placement, f.addon.Spec.Configs), nil
 	}
 	var common []addonv1beta1.AddOnConfig
 	for index := range placementsOf(f.management) {
-		configs := configsOf(wishes(f.management, index, f.addon.Spec.Configs))
+		configs := configsOf(wantedConfigs(f.management, index, f.addon.Spec.Configs))
 		if index > 0 && !slices.Equal(common, configs) {
 			return nil, &addon.NotReadyError{Message: "no placement of ClusterManagementAddOn " + f.management.Name +
 				" selects the cluster, and its placements ask for different configurations"}
 		}
 		common = configs
 	}
-	return wishes(f.management, 0, f.addon.Spec.Configs), nil
+	return wantedConfigs(f.management, 0, f.addon.Spec.Configs), nil
 }
 
-func configsOf(wanted []wish) []addonv1beta1.AddOnConfig {
+func configsOf(wanted []wantedConfig) []addonv1beta1.AddOnConfig {
 	configs := make([]addonv1beta1.AddOnConfig, 0, len(wanted))
 	for _, w := range wanted {
 		configs = append(configs, w.AddOnConfig)
@@ -91,7 +91,7 @@ func configsOf(wanted []wish) []addonv1beta1.AddOnConfig {
 }
 
 // choice says with which content the add-on is to run, and what keeps a new content from being rendered.
-func (f addOnFacts) choice(wanted []wish) addon.Choice {
+func (f addOnFacts) choice(wanted []wantedConfig) addon.Choice {
 	choice := addon.Choice{Configs: make([]addon.ChosenConfig, 0, len(wanted)), Held: f.missing(wanted)}
 	for _, w := range wanted {
 		choice.Configs = append(choice.Configs, addon.ChosenConfig{

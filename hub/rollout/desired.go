@@ -20,27 +20,29 @@ const (
 	fromAddOn
 )
 
-// wish is one config that an add-on is to use, and where that is asked for.
-type wish struct {
+// wantedConfig is one config that an add-on is to use, and where that is asked for.
+type wantedConfig struct {
 	addonv1beta1.AddOnConfig
 	level level
+	// placement is the index of the placement whose configs it is among; only for fromPlacement.
+	placement int
 }
 
-// wishes returns the configs that an add-on is to use, ordered by group and resource; within a resource the order of
+// wantedConfigs returns the configs that an add-on is to use, ordered by group and resource; within a resource the order of
 // the asking list is kept, because the first config is the one that most add-ons look at. placement is the index of
 // the placement that owns the add-on, -1 when none does.
-func wishes(management *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig) []wish {
+func wantedConfigs(management *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig) []wantedConfig {
 	defaults := slices.DeleteFunc(slices.Clone(management.Spec.DefaultConfigs), func(c addonv1beta1.AddOnConfig) bool {
 		return !addonapi.HasDefault(c)
 	})
-	chosen := map[addonv1beta1.ConfigGroupResource][]wish{}
-	choose(chosen, fromDefaults, defaults)
+	chosen := map[addonv1beta1.ConfigGroupResource][]wantedConfig{}
+	choose(chosen, wantedConfig{level: fromDefaults}, defaults)
 	if placement >= 0 {
-		choose(chosen, fromPlacement, management.Spec.InstallStrategy.Placements[placement].Configs)
+		choose(chosen, wantedConfig{level: fromPlacement, placement: placement}, management.Spec.InstallStrategy.Placements[placement].Configs)
 	}
-	choose(chosen, fromAddOn, own)
+	choose(chosen, wantedConfig{level: fromAddOn}, own)
 
-	var all []wish
+	var all []wantedConfig
 	for _, resource := range sortedResources(chosen) {
 		all = append(all, chosen[resource]...)
 	}
@@ -49,20 +51,21 @@ func wishes(management *addonv1beta1.ClusterManagementAddOn, placement int, own 
 
 // choose adds the configs of one level: the first of a resource replaces what lower levels asked for, exact duplicates
 // count once.
-func choose(chosen map[addonv1beta1.ConfigGroupResource][]wish, from level, configs []addonv1beta1.AddOnConfig) {
+func choose(chosen map[addonv1beta1.ConfigGroupResource][]wantedConfig, from wantedConfig, configs []addonv1beta1.AddOnConfig) {
 	for _, config := range configs {
 		have := chosen[config.ConfigGroupResource]
-		wanted := wish{AddOnConfig: config, level: from}
+		wanted := from
+		wanted.AddOnConfig = config
 		switch {
-		case len(have) > 0 && have[0].level < from:
-			chosen[config.ConfigGroupResource] = []wish{wanted}
+		case len(have) > 0 && have[0].level < from.level:
+			chosen[config.ConfigGroupResource] = []wantedConfig{wanted}
 		case !slices.Contains(have, wanted):
 			chosen[config.ConfigGroupResource] = append(have, wanted)
 		}
 	}
 }
 
-func sortedResources(chosen map[addonv1beta1.ConfigGroupResource][]wish) []addonv1beta1.ConfigGroupResource {
+func sortedResources(chosen map[addonv1beta1.ConfigGroupResource][]wantedConfig) []addonv1beta1.ConfigGroupResource {
 	resources := make([]addonv1beta1.ConfigGroupResource, 0, len(chosen))
 	for resource := range chosen {
 		resources = append(resources, resource)
@@ -92,7 +95,7 @@ type findings map[addonv1beta1.AddOnConfig]finding
 
 // hash returns the hash of a requested config, "" when nobody knows it.
 func (f findings) hash(
-	wanted wish, management *addonv1beta1.ClusterManagementAddOn, placement int, addon *addonv1beta1.ManagedClusterAddOn,
+	wanted wantedConfig, management *addonv1beta1.ClusterManagementAddOn, addon *addonv1beta1.ManagedClusterAddOn,
 ) string {
 	found := f[wanted.AddOnConfig]
 	if !found.foreign {
@@ -102,7 +105,7 @@ func (f findings) hash(
 	case fromAddOn:
 		return hashOf(wanted.AddOnConfig, addOnReferences(addon.Status.ConfigReferences))
 	case fromPlacement:
-		strategy := management.Spec.InstallStrategy.Placements[max(placement, 0)]
+		strategy := management.Spec.InstallStrategy.Placements[wanted.placement]
 		for _, progression := range management.Status.InstallProgressions {
 			if progression.PlacementRef == strategy.PlacementRef {
 				return hashOf(wanted.AddOnConfig, placementReferences(progression.ConfigReferences))
@@ -168,12 +171,12 @@ func describe(config addonv1beta1.AddOnConfig) string {
 }
 
 // source says where a config is asked for, so that its author knows what to correct.
-func (r wish) source(management *addonv1beta1.ClusterManagementAddOn, placement int) string {
+func (r wantedConfig) source(management *addonv1beta1.ClusterManagementAddOn) string {
 	switch r.level {
 	case fromAddOn:
 		return "spec.configs of the add-on"
 	case fromPlacement:
-		ref := management.Spec.InstallStrategy.Placements[max(placement, 0)].PlacementRef
+		ref := management.Spec.InstallStrategy.Placements[r.placement].PlacementRef
 		return fmt.Sprintf("placement %s/%s of ClusterManagementAddOn %s", ref.Namespace, ref.Name, management.Name)
 	case fromDefaults:
 	}

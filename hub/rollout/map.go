@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // gather is how long the counters of a ClusterManagementAddOn wait for further changes, so that a rollout over many
@@ -64,12 +66,11 @@ func (r *Reconciler) plansOfDecision(ctx context.Context, o client.Object) []ctr
 	if !ok {
 		return nil
 	}
-	return plans(r.managementsOf(ctx, indexPlacement, placementKey(placementOf(decision))))
+	return plans(r.managementsOf(ctx, addonapi.IndexPlacement, placementKey(decision)))
 }
 
 func (r *Reconciler) plansOfPlacement(ctx context.Context, o client.Object) []ctrl.Request {
-	ref := addonv1beta1.PlacementRef{Namespace: o.GetNamespace(), Name: o.GetName()}
-	return plans(r.managementsOf(ctx, indexPlacement, placementKey(ref)))
+	return plans(r.managementsOf(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(o.GetNamespace(), o.GetName())))
 }
 
 func (r *Reconciler) plansOfConfig(ctx context.Context, o client.Object) []ctrl.Request {
@@ -77,14 +78,14 @@ func (r *Reconciler) plansOfConfig(ctx context.Context, o client.Object) []ctrl.
 }
 
 func (r *Reconciler) addOnsOfManagement(ctx context.Context, o client.Object) []ctrl.Request {
-	return r.addOnsBy(ctx, indexName, o.GetName())
+	return r.addOnsBy(ctx, addonapi.IndexName, o.GetName())
 }
 
 func (r *Reconciler) addOnsOfPlacement(ctx context.Context, o client.Object) []ctrl.Request {
-	ref := addonv1beta1.PlacementRef{Namespace: o.GetNamespace(), Name: o.GetName()}
 	var requests []ctrl.Request
-	for _, name := range r.managementsOf(ctx, indexPlacement, placementKey(ref)) {
-		requests = append(requests, r.addOnsBy(ctx, indexName, name)...)
+	placement := addonapi.PlacementKey(o.GetNamespace(), o.GetName())
+	for _, name := range r.managementsOf(ctx, addonapi.IndexPlacement, placement) {
+		requests = append(requests, r.addOnsBy(ctx, addonapi.IndexName, name)...)
 	}
 	return requests
 }
@@ -95,7 +96,7 @@ func (r *Reconciler) addOnsOfConfig(ctx context.Context, o client.Object) []ctrl
 	key := configOf(o)
 	requests := r.addOnsBy(ctx, indexConfig, key)
 	for _, name := range r.managementsOf(ctx, indexConfig, key) {
-		requests = append(requests, r.addOnsBy(ctx, indexName, name)...)
+		requests = append(requests, r.addOnsBy(ctx, addonapi.IndexName, name)...)
 	}
 	return requests
 }
@@ -107,7 +108,7 @@ func (r *Reconciler) addOnsOfDecision() handler.EventHandler {
 			if decision == nil {
 				continue
 			}
-			for _, name := range r.managementsOf(ctx, indexPlacement, placementKey(placementOf(asDecision(decision)))) {
+			for _, name := range r.managementsOf(ctx, addonapi.IndexPlacement, placementKey(asDecision(decision))) {
 				for _, cluster := range changedClusters(asDecision(was), asDecision(is)) {
 					q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: cluster, Name: name}})
 				}
@@ -132,22 +133,15 @@ func asDecision(o client.Object) *clusterv1beta1.PlacementDecision {
 // placements.
 func changedClusters(was, is *clusterv1beta1.PlacementDecision) []string {
 	moved := placementOf(was) != placementOf(is)
-	selected := func(decision *clusterv1beta1.PlacementDecision) map[string]bool {
-		clusters := map[string]bool{}
-		for _, d := range decision.Status.Decisions {
-			clusters[d.ClusterName] = true
-		}
-		return clusters
-	}
-	before, after := selected(was), selected(is)
+	before, after := sets.New(addonapi.SelectedClusters(was)...), sets.New(addonapi.SelectedClusters(is)...)
 	var changed []string
 	for cluster := range before {
-		if moved || !after[cluster] {
+		if moved || !after.Has(cluster) {
 			changed = append(changed, cluster)
 		}
 	}
 	for cluster := range after {
-		if !before[cluster] {
+		if !before.Has(cluster) {
 			changed = append(changed, cluster)
 		}
 	}
@@ -164,20 +158,11 @@ func addOnOfWork(_ context.Context, o client.Object) []ctrl.Request {
 	if namespace == "" {
 		namespace = o.GetNamespace()
 	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+	return reconcile.Request(namespace, name)
 }
 
 func (r *Reconciler) addOnsBy(ctx context.Context, index, value string) []ctrl.Request {
-	addons, err := r.AddOns.ListAddOns(ctx, client.MatchingFields{index: value})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "looking for the add-ons to look at", "index", index, "value", value)
-		return nil
-	}
-	requests := make([]ctrl.Request, 0, len(addons))
-	for _, addon := range addons {
-		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addon)})
-	}
-	return requests
+	return r.AddOns.Requests(ctx, nil, client.MatchingFields{index: value})
 }
 
 func (r *Reconciler) managementsOf(ctx context.Context, index, value string) []string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // observeAddOn reads what the decision on one add-on needs. It returns nil when there is nothing to decide: the add-on
@@ -36,7 +37,7 @@ func (r *Reconciler) observeAddOn(ctx context.Context, key types.NamespacedName,
 		return nil, err
 	}
 	facts.found = findings{}
-	for _, wanted := range wishes(management, facts.placement, addon.Spec.Configs) {
+	for _, wanted := range wantedConfigs(management, facts.placement, addon.Spec.Configs) {
 		if err := r.find(ctx, wanted.AddOnConfig, facts.found); err != nil {
 			return nil, err
 		}
@@ -55,7 +56,7 @@ func (r *Reconciler) owner(
 		return -1, nil, nil
 	}
 	var decisions clusterv1beta1.PlacementDecisionList
-	err := r.Client.List(ctx, &decisions, client.MatchingFields{indexCluster: cluster}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &decisions, client.MatchingFields{addonapi.IndexCluster: cluster}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return -1, nil, fmt.Errorf("listing the placement decisions for cluster %s: %w", cluster, err)
 	}
@@ -86,15 +87,7 @@ func (r *Reconciler) placement(
 	ctx context.Context, ref addonv1beta1.PlacementRef,
 ) (*clusterv1beta1.Placement, error) {
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	var found clusterv1beta1.Placement
-	err := r.Client.Get(ctx, key, &found, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no placement is a good answer
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading placement %s: %w", key, err)
-	}
-	return &found, nil
+	return reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
 }
 
 // works lists the works of an add-on, its pre-delete hooks aside: those in the namespace of its cluster and, when it is
@@ -146,7 +139,7 @@ func (r *Reconciler) observePlan(ctx context.Context, name string, now time.Time
 		facts.placements = append(facts.placements, observed)
 	}
 	if len(facts.placements) > 0 {
-		if facts.addons, err = r.AddOns.ListAddOns(ctx, client.MatchingFields{indexName: name}); err != nil {
+		if facts.addons, err = r.AddOns.ListAddOns(ctx, client.MatchingFields{addonapi.IndexName: name}); err != nil {
 			return nil, err
 		}
 	}
@@ -214,4 +207,10 @@ func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, 
 // placementOf names the placement that a decision belongs to.
 func placementOf(decision *clusterv1beta1.PlacementDecision) addonv1beta1.PlacementRef {
 	return addonv1beta1.PlacementRef{Namespace: decision.Namespace, Name: decision.Labels[names.LabelPlacement]}
+}
+
+// placementKey is the key of the placement that a decision belongs to.
+func placementKey(decision *clusterv1beta1.PlacementDecision) string {
+	ref := placementOf(decision)
+	return addonapi.PlacementKey(ref.Namespace, ref.Name)
 }

@@ -85,7 +85,7 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 		}
 	}
 	// Most add-ons have no configs of their own: what is to be theirs is worked out once.
-	wanted := wishes(f.management, index, nil)
+	wanted := wantedConfigs(f.management, index, nil)
 	next := f.addOn(&addonv1beta1.ManagedClusterAddOn{}, index).references(wanted)
 	for _, addon := range f.addons {
 		if owner, owned := owners[addon.Namespace]; !owned || owner != index {
@@ -94,7 +94,7 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 		c.trouble.add(addon, f.now)
 		facts, wanted, next := f.addOn(addon, index), wanted, next
 		if len(addon.Spec.Configs) > 0 {
-			wanted = wishes(f.management, index, addon.Spec.Configs)
+			wanted = wantedConfigs(f.management, index, addon.Spec.Configs)
 			next = facts.references(wanted)
 		}
 		reached := phaseOf(addon, next)
@@ -159,7 +159,7 @@ func (f planFacts) remarks(index int) []string {
 		remarks = append(remarks, fmt.Sprintf(
 			"rollout strategy %s is not supported yet, so add-ons keep the configuration that they have", kind))
 	}
-	for _, r := range wishes(f.management, index, nil) {
+	for _, r := range wantedConfigs(f.management, index, nil) {
 		if f.found[r.AddOnConfig].missing {
 			remarks = append(remarks, describe(r.AddOnConfig)+" does not exist")
 		}
@@ -238,14 +238,9 @@ func placementConfigs(strategy addonv1beta1.PlacementStrategy) []addonv1beta1.Ad
 	return configs
 }
 
-// installs reports whether the add-on is installed by placements.
-func installs(management *addonv1beta1.ClusterManagementAddOn) bool {
-	return management.Spec.InstallStrategy.Type == addonv1beta1.AddonInstallStrategyPlacements
-}
-
 // placementsOf are the placements that count: none when the add-on is installed by hand.
 func placementsOf(management *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.PlacementStrategy {
-	if !installs(management) || !addonapi.Managed(management) {
+	if !addonapi.InstalledByPlacements(management) || !addonapi.Managed(management) {
 		return nil
 	}
 	return management.Spec.InstallStrategy.Placements

@@ -15,7 +15,7 @@ func concludePlan(f planFacts) (*addonv1beta1.ClusterManagementAddOn, time.Time)
 	after := f.management.DeepCopy()
 	after.Status.DefaultConfigReferences = f.defaultReferences()
 	switch {
-	case !installs(f.management):
+	case !addonapi.InstalledByPlacements(f.management):
 		after.Status.InstallProgressions = nil
 		return after, time.Time{}
 	case !addonapi.Managed(f.management):

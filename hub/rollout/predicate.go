@@ -22,11 +22,6 @@ func present() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }}
 }
 
-// cameOrWent lets pass that an object is new or gone, not that it changed.
-func cameOrWent() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-}
-
 // selectionChanged lets pass that a Placement is new or gone, or says something else about what it selects.
 func selectionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

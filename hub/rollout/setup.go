@@ -42,7 +42,7 @@ func (r *Reconciler) setupAddOn(mgr ctrl.Manager) error {
 		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.addOnsOfManagement),
 			builder.WithPredicates(instructionsChanged())).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.addOnsOfPlacement),
-			builder.WithPredicates(cameOrWent())).
+			builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		Watches(&clusterv1beta1.PlacementDecision{}, r.addOnsOfDecision()).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(addOnOfWork),
 			builder.WithPredicates(workProgressed()))
@@ -70,7 +70,7 @@ func (r *Reconciler) setupPlan(mgr ctrl.Manager) error {
 // watchedConfigs are the kinds of config that we read.
 func (r *Reconciler) watchedConfigs() []client.Object {
 	var kinds []client.Object
-	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
+	for _, resource := range confighash.Resources() {
 		if kind, known := r.AddOns.Configs.New(resource); known {
 			kinds = append(kinds, kind)
 		}
@@ -85,7 +85,7 @@ func configOf(o client.Object) string {
 		return ""
 	}
 	referent := addonv1beta1.ConfigReferent{Namespace: object.GetNamespace(), Name: object.GetName()}
-	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
+	for _, resource := range confighash.Resources() {
 		if kind, known := confighash.Kind(resource); known && kind.GroupKind() == object.GroupVersionKind().GroupKind() {
 			return confighash.Key(resource, referent)
 		}

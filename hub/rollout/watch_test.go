@@ -132,13 +132,11 @@ func TestInstructionsChanged(t *testing.T) {
 
 func TestIndexKeys(t *testing.T) {
 	cma := management([]addonv1beta1.AddOnConfig{template("t")}, placement("p", deployment("d")), placement("q"))
-	assert.Equal(t, []string{"ns/p", "ns/q"}, placementKeys(addonapi.ManagementToAlpha(cma)))
 	keys := managementConfigKeys(addonapi.ManagementToAlpha(cma))
 	assert.Equal(t, []string{
 		"addontemplates.addon.open-cluster-management.io//t",
 		"addondeploymentconfigs.addon.open-cluster-management.io/ns/d",
 	}, keys)
-	assert.Equal(t, []string{"a", "b"}, clusterKeys(decision("p", "a", "b")))
 
 	for i, config := range []addonv1beta1.AddOnConfig{template("t"), deployment("d")} {
 		object, known := confighash.New(config.ConfigGroupResource)

@@ -1,13 +1,11 @@
 package token
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -103,9 +101,6 @@ func repaired(there, want client.Object) (client.Object, bool) {
 	return nil, false
 }
 
-// same reports whether a repair changes nothing.
-func same(there, after client.Object) bool { return equality.Semantic.DeepEqual(there, after) }
-
 // emptyLike returns an empty object of the same kind.
 func emptyLike(object client.Object) client.Object {
 	switch object.(type) {
@@ -115,20 +110,4 @@ func emptyLike(object client.Object) client.Object {
 		return &rbacv1.RoleBinding{}
 	}
 	return &corev1.ServiceAccount{}
-}
-
-// kindOf names the kind of an object.
-func kindOf(object client.Object) string {
-	switch object.(type) {
-	case *rbacv1.Role:
-		return "Role"
-	case *rbacv1.RoleBinding:
-		return "RoleBinding"
-	}
-	return "ServiceAccount"
-}
-
-// nameOf names an object in messages.
-func nameOf(object client.Object) string {
-	return fmt.Sprintf("%s %s/%s", kindOf(object), object.GetNamespace(), object.GetName())
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // facts is all that a pass depends on. The objects belong to the cache and must not be changed.
@@ -38,14 +38,13 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if client.IgnoreNotFound(err) != nil {
 		return facts{}, err
 	}
-	var cluster clusterv1.ManagedCluster
-	err = r.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, &cluster)
-	if client.IgnoreNotFound(err) != nil {
-		return facts{}, fmt.Errorf("reading ManagedCluster %s: %w", key.Namespace, err)
+	cluster, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: key.Namespace}, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return facts{}, err
 	}
-	f.accepted = err == nil && cluster.Spec.HubAcceptsClient
+	f.accepted = cluster != nil && cluster.Spec.HubAcceptsClient
 	for _, object := range wanted(key, nil) {
-		there, err := read(ctx, r.Client, object)
+		there, err := reconcile.Get(ctx, r.Client, client.ObjectKeyFromObject(object), emptyLike(object))
 		if err != nil {
 			return facts{}, err
 		}
@@ -77,17 +76,4 @@ func (r *Reconciler) listGranted(ctx context.Context, key types.NamespacedName) 
 		}
 	}
 	return granted, nil
-}
-
-// read reads the object with the kind and the name of another one; nil when it does not exist.
-func read(ctx context.Context, from client.Reader, like client.Object) (client.Object, error) {
-	into := emptyLike(like)
-	err := from.Get(ctx, client.ObjectKeyFromObject(like), into)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absence is an ordinary fact
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", nameOf(like), err)
-	}
-	return into, nil
 }

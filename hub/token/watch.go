@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -53,7 +52,7 @@ func ofInfrastructure(_ context.Context, object client.Object) []ctrl.Request {
 	if addOn == "" || !labelled(object, addOn) {
 		return nil
 	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: addOn}}}
+	return reconcile.Request(object.GetNamespace(), addOn)
 }
 
 // ofGranted finds the add-on whose ServiceAccount has a role in a namespace that is not the one of its cluster, so that
@@ -64,23 +63,12 @@ func ofGranted(_ context.Context, binding client.Object) []ctrl.Request {
 	if _, template := have[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
 		return nil
 	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: addOn}}}
+	return reconcile.Request(cluster, addOn)
 }
 
 // ofCluster finds the add-ons of a cluster for which we have something to do.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
-	all, err := r.AddOns.ListAddOns(ctx, client.InNamespace(cluster.GetName()))
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the add-ons of a cluster whose acceptance changed")
-		return nil
-	}
-	var requests []ctrl.Request
-	for _, addOn := range all {
-		if concerns(addOn) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addOn)})
-		}
-	}
-	return requests
+	return r.AddOns.Requests(ctx, concerns, client.InNamespace(cluster.GetName()))
 }
 
 // concerns reports whether an add-on has infrastructure, or is to have it.

@@ -101,7 +101,7 @@ func (c Client) ListAddOns(
 		if err := c.Client.List(ctx, &list, opts...); err != nil {
 			return nil, fmt.Errorf("listing add-ons: %w", err)
 		}
-		return pointers(list.Items), nil
+		return reconcile.Pointers(list.Items), nil
 	}
 	var list addonv1alpha1.ManagedClusterAddOnList
 	if err := c.Client.List(ctx, &list, uncopied(opts)...); err != nil {
@@ -132,7 +132,7 @@ func (c Client) ListManagements(
 		if err := c.Client.List(ctx, &list, opts...); err != nil {
 			return nil, fmt.Errorf("listing ClusterManagementAddOns: %w", err)
 		}
-		return pointers(list.Items), nil
+		return reconcile.Pointers(list.Items), nil
 	}
 	var list addonv1alpha1.ClusterManagementAddOnList
 	if err := c.Client.List(ctx, &list, uncopied(opts)...); err != nil {
@@ -221,12 +221,4 @@ func (c Client) wireManagement(cma *addonv1beta1.ClusterManagementAddOn) client.
 // uncopied lets a cache hand out its own objects: the conversion copies each of them anyway.
 func uncopied(opts []client.ListOption) []client.ListOption {
 	return append(slices.Clone(opts), client.UnsafeDisableDeepCopy)
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }
