@@ -44,9 +44,9 @@ type Agent interface {
 type SigningCA struct {
 	// Secret is the Secret on the hub that holds it, of type kubernetes.io/tls.
 	Secret types.NamespacedName
-	// Rivals are the definitions of other add-ons, or of other signers, that name the same Secret, in words. While there
+	// SharedWith are the definitions of other add-ons, or of other signers, that name the same Secret, in words. While there
 	// are any, the Secret must say whom it serves.
-	Rivals []string
+	SharedWith []string
 }
 
 // Choice is what the hub chose for an add-on on a cluster, from specs and from what the hub itself recorded, never from
@@ -54,9 +54,9 @@ type SigningCA struct {
 type Choice struct {
 	// Configs are the configurations, ordered by group and resource, and within a resource as they were asked for.
 	Configs []ChosenConfig
-	// Held says why nothing new is to be rendered; empty when it may be. Configs are what the specs name all the same,
+	// Blocked says why nothing new is to be rendered; empty when it may be. Configs are what the specs name all the same,
 	// also what does not exist.
-	Held string
+	Blocked string
 }
 
 // ChosenConfig is one configuration with the content that was chosen.

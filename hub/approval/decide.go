@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -91,10 +94,10 @@ func decideUnknown(f facts) plan {
 		return plan{
 			note: &note{true, reasonAddonInvalid, "The request cannot be judged, because the definition of the add-on does " +
 				"not say what it registers with: " + invalid.Message},
-			outcome: reconcile.Waiting(nextLook(f.csr.CreationTimestamp.Time, f.now)),
+			outcome: reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now)),
 		}
 	case addon.IsNotReady(f.unknown):
-		return plan{outcome: reconcile.Waiting(nextLook(f.csr.CreationTimestamp.Time, f.now))}
+		return plan{outcome: reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now))}
 	}
 	return plan{outcome: reconcile.FromError(f.unknown)}
 }
@@ -126,7 +129,7 @@ func decideSigning(f facts) plan {
 	ca := f.addon.ca.Secret
 	ca.Namespace = cmp.Or(ca.Namespace, f.home)
 	return plan{step: stepSign, verdict: v, ca: ca, use: csrs.Use{
-		Signer: v.Expected.Signer, Addon: f.addon.addon.Name, Home: f.home, Rivals: f.addon.ca.Rivals,
+		Signer: v.Expected.Signer, Addon: f.addon.addon.Name, Home: f.home, Rivals: f.addon.ca.SharedWith,
 	}}
 }
 
@@ -156,4 +159,35 @@ func missing(f facts) *note {
 // noteOf writes a verdict for its author. A request that waits for a person is the ordinary course of a first join.
 func noteOf(v csrs.Verdict) *note {
 	return &note{warning: v.Reason != csrs.ReasonAwaitingApproval, reason: v.Reason, message: v.Message}
+}
+
+// commentOf is a note as the agent that asked reads it.
+func commentOf(f facts, n *note) csrs.Comment {
+	kind := csrs.ConditionApprovedByHub
+	if f.stage == stageUnsigned {
+		kind = csrs.ConditionSignedByHub
+	}
+	return csrs.Comment{Kind: kind, Reason: n.reason, Message: n.message}
+}
+
+// concernsRequester reports whether the requester can be the agent that the request is about: only then somebody reads
+// the comment. Policies keep the hub manager from writing to any other.
+func concernsRequester(csr *certificatesv1.CertificateSigningRequest) bool {
+	cluster, _, addonLabel := csrs.Subject(csr)
+	if id, ok := csrs.ParseClusterUser(csr.Spec.Username); ok {
+		return id.Cluster == cluster
+	}
+	_, addonAgent := csrs.ParseAddonUser(csr.Spec.Username)
+	return !addonLabel && !addonAgent
+}
+
+// expiry is when an open request that carries a comment is removed; zero when it is not for us to remove.
+func expiry(f facts) time.Time {
+	if f.stage != stageOpen || f.csr == nil {
+		return time.Time{}
+	}
+	if _, found := csrs.CommentOn(f.csr, csrs.ConditionApprovedByHub); !found {
+		return time.Time{}
+	}
+	return f.csr.CreationTimestamp.Add(openLife)
 }

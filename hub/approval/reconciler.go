@@ -41,8 +41,8 @@ type Reconciler struct {
 	// Workers is how many requests are judged at the same time.
 	Workers int
 
-	told     told
-	crowd    crowd
+	reported reported
+	backlog  backlog
 	counters counters
 }
 
@@ -54,5 +54,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := decide(f)
 	n, outcome := conclude(f, p, r.act(ctx, f, p))
-	return outcome.And(r.tell(ctx, f, n)).And(r.comment(ctx, f, n)).Settle(f.now)
+	return outcome.And(r.recordEvent(ctx, f, n)).And(r.comment(ctx, f, n)).Settle(f.now)
 }

@@ -15,8 +15,8 @@ const (
 	authorityRenewal = 2 * servingLife
 	// backdated is how much earlier than now a certificate begins, for clocks that differ.
 	backdated = 5 * time.Minute
-	// settling is how long a new authority is trusted before it signs, unless nothing else can be served.
-	settling = time.Hour
+	// activationDelay is how long a new authority is trusted before it signs, unless nothing else can be served.
+	activationDelay = time.Hour
 )
 
 // Kept is what the Secret holds, as far as it can be used.
@@ -55,9 +55,9 @@ func Decide(k Kept, names []string, now time.Time) Plan {
 		return p
 	}
 	due := k.Serving.NotBefore.Add(k.Serving.NotAfter.Sub(k.Serving.NotBefore) * 2 / 3)
-	signs := authority.NotBefore.Add(backdated + settling)
+	signs := authority.NotBefore.Add(backdated + activationDelay)
 	if p.Authority {
-		signs = now.Add(settling)
+		signs = now.Add(activationDelay)
 	}
 	if !now.Before(due) && !now.Before(signs) {
 		p.Serving, p.Next = true, now.Add(servingLife*2/3)

@@ -51,12 +51,12 @@ func (*Source) NeedLeaderElection() bool { return false }
 
 // Start keeps the certificate up to date until ctx ends.
 func (s *Source) Start(ctx context.Context) error {
-	logger, told := ctrl.LoggerFrom(ctx).WithName("hub.certificate"), ""
+	logger, logged := ctrl.LoggerFrom(ctx).WithName("hub.certificate"), ""
 	ticker := s.Clock.NewTicker(poll)
 	defer ticker.Stop()
 	for {
-		if err := s.Load(ctx); err != nil && err.Error() != told && ctx.Err() == nil {
-			told = err.Error()
+		if err := s.Load(ctx); err != nil && err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
 			logger.Error(err, "loading the certificate of the webhook; this is tried again")
 		}
 		select {
@@ -105,9 +105,9 @@ func (s *Source) Refresh(ctx context.Context) error {
 func (s *Source) set(serving *tls.Certificate, trusted []byte, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	news := s.serving == nil || !bytes.Equal(s.trusted, trusted)
+	trustChanged := s.serving == nil || !bytes.Equal(s.trusted, trusted)
 	s.serving, s.trusted, s.next = serving, trusted, next
-	if news && s.changed != nil {
+	if trustChanged && s.changed != nil {
 		close(s.changed)
 		s.changed = nil
 	}

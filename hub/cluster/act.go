@@ -38,8 +38,9 @@ func (r *Reconciler) writeCluster(ctx context.Context, f facts, p plan) (*cluste
 	if _, err := reconcile.PatchMain(ctx, r.Client, f.cluster, p.cluster); err != nil {
 		return f.cluster, err
 	}
-	if p.voucher != nil {
-		log.FromContext(ctx).Info("accepted a cluster", "request", p.voucher.Name, "requester", p.voucher.Spec.Username)
+	if p.approvedRequest != nil {
+		log.FromContext(ctx).Info("accepted a cluster", "request", p.approvedRequest.Name,
+			"requester", p.approvedRequest.Spec.Username)
 	}
 	return p.cluster, nil
 }
@@ -100,10 +101,10 @@ func as[T client.Object](o client.Object) T {
 	return typed
 }
 
-// markAddons shows the add-ons of a silent cluster as Unknown.
-func (r *Reconciler) markAddons(ctx context.Context, marks []mark) error {
+// writeAddOnStatuses shows the add-ons of a silent cluster as Unknown.
+func (r *Reconciler) writeAddOnStatuses(ctx context.Context, unknownAddOns []addOnStatus) error {
 	var failed []error
-	for _, m := range marks {
+	for _, m := range unknownAddOns {
 		if _, err := r.AddOns.PatchAddOnStatus(ctx, m.before, m.after); client.IgnoreNotFound(err) != nil {
 			failed = append(failed, err)
 		}

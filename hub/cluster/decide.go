@@ -55,13 +55,13 @@ type facts struct {
 	requests []*certificatesv1.CertificateSigningRequest
 	// trust says which certificate requests let a new cluster in.
 	trust csrs.Trust
-	// unseen is what the server holds though the caches do not show it; nil when it was not asked.
-	unseen *unseen
+	// live is what the server holds though the caches do not show it; nil when it was not asked.
+	live *live
 }
 
-// unseen is the answer of the server to the question whether a namespace is really empty and, of a cluster that the
+// live is the answer of the server to the question whether a namespace is really empty and, of a cluster that the
 // cache does not show, whether it really does not exist.
-type unseen struct {
+type live struct {
 	cluster, addons, works bool
 	err                    error
 }
@@ -72,12 +72,12 @@ type plan struct {
 	// cluster is the ManagedCluster with its finalizers, labels, taints and acceptance as they shall be; nil to leave it
 	// alone. It is written before the stages, and after them when the cluster is deleted.
 	cluster *clusterv1.ManagedCluster
-	// voucher is the certificate request on whose word the cluster is accepted; nil when it is not.
-	voucher *certificatesv1.CertificateSigningRequest
+	// approvedRequest is the certificate request on whose word the cluster is accepted; nil when it is not.
+	approvedRequest *certificatesv1.CertificateSigningRequest
 	// stages are run one after the other; a stage is only begun when all steps before it succeeded.
 	stages [][]step
-	// marks are add-ons to be shown as Unknown.
-	marks []mark
+	// unknownAddOns are add-ons to be shown as Unknown.
+	unknownAddOns []addOnStatus
 	// refused says why nothing can be done until a person helps.
 	refused error
 	// blocked says what has to happen first; an event will tell.
@@ -92,8 +92,8 @@ type plan struct {
 // step is one planned write.
 type step = reconcile.Step[client.Object]
 
-// mark is an add-on before and after its Available condition became Unknown.
-type mark struct {
+// addOnStatus is an add-on before and after its Available condition became Unknown.
+type addOnStatus struct {
 	before, after *addonv1beta1.ManagedClusterAddOn
 }
 
@@ -104,11 +104,11 @@ func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
 		return phaseGone
 	case !cluster.DeletionTimestamp.IsZero():
 		return phaseDeleting
-	case cluster.Spec.HubAcceptsClient && checkName(name) != nil:
+	case cluster.Spec.HubAcceptsClient && names.CheckCluster(name) != nil:
 		return phaseRefused
 	case cluster.Spec.HubAcceptsClient:
 		return phaseAccepted
-	case acceptedBefore(cluster) && checkName(name) == nil:
+	case acceptedBefore(cluster) && names.CheckCluster(name) == nil:
 		return phaseDenied
 	}
 	return phaseNew
@@ -119,15 +119,15 @@ func needsWorks(p phase, f facts) bool {
 	return p == phaseDeleting || vanished(f) || (p != phaseAccepted && f.have.work != nil)
 }
 
-// needsProof reports whether access is about to be taken away because the caches show nothing that still needs it.
-func needsProof(p phase, f facts) bool {
+// needsLiveCheck reports whether access is about to be taken away because the caches show nothing that still needs it.
+func needsLiveCheck(p phase, f facts) bool {
 	switch {
 	case vanished(f):
 		return true
 	case len(f.works) > 0 || (p == phaseDeleting && len(f.addons) > 0):
 		return false
 	}
-	return f.have.work != nil || (p == phaseDeleting && !concludedEmpty(f.cluster))
+	return f.have.work != nil || (p == phaseDeleting && !emptyConfirmed(f.cluster))
 }
 
 // decide returns the plan for one cluster.
@@ -141,7 +141,7 @@ func decide(f facts) plan {
 		decideNew(f, &p)
 		return p
 	case phaseRefused:
-		p.refused, p.cluster = checkName(f.name), wantedCluster(f)
+		p.refused, p.cluster = names.CheckCluster(f.name), wantedCluster(f)
 		return p
 	case phaseDeleting:
 		decideDeleting(f, &p)
@@ -151,7 +151,7 @@ func decide(f facts) plan {
 		p.cluster, p.stages = wantedCluster(f), [][]step{shrinkGrants(f)}
 	}
 	decideSilence(f, &p)
-	p.marks = decideMarks(f, &p)
+	p.unknownAddOns = decideUnknownAddOns(f, &p)
 	return p
 }
 
@@ -160,10 +160,10 @@ func decide(f facts) plan {
 func decideNew(f facts, p *plan) {
 	p.stages = [][]step{removeGrants(f, true, worksGone(f))}
 	p.cluster = wantedCluster(f)
-	if !needsVoucher(f, p.phase) {
+	if !needsApprovedRequest(f, p.phase) {
 		return
 	}
-	if p.voucher = voucher(f); p.voucher == nil {
+	if p.approvedRequest = approvedRequest(f); p.approvedRequest == nil {
 		return
 	}
 	if p.cluster == nil {
@@ -199,13 +199,13 @@ func decideAccepted(f facts, p *plan) {
 func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	want := f.cluster.DeepCopy()
 	changed := false
-	if checkName(f.name) == nil {
+	if names.CheckCluster(f.name) == nil {
 		changed = addFinalizer(want, names.FinalizerCluster)
-		changed = rememberAcceptance(want, f.now) || changed
+		changed = annotateAcceptance(want, f.now) || changed
 	}
 	changed = joinDefaultSet(want) || changed
 	changed = mirrorAddons(want, f.addons) || changed
-	changed = stampTaints(want, f.now) || changed
+	changed = setTaintTimes(want, f.now) || changed
 	changed = taint(want, f.now) || changed
 	if !changed {
 		return nil
@@ -254,7 +254,7 @@ func shrinkGrants(f facts) []step {
 
 // worksGone reports whether the server itself said that no ManifestWork is left.
 func worksGone(f facts) bool {
-	return len(f.works) == 0 && f.unseen != nil && f.unseen.err == nil && !f.unseen.works
+	return len(f.works) == 0 && f.live != nil && f.live.err == nil && !f.live.works
 }
 
 // removeGrants takes the access in the namespace away, and with all also that outside of it. The access to

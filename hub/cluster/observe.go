@@ -42,8 +42,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 		if f.works, err = r.works(ctx, name); err != nil {
 			return f, err
 		}
-		if needsProof(p, f) {
-			f.unseen = r.prove(ctx, f)
+		if needsLiveCheck(p, f) {
+			f.live = r.checkLive(ctx, f)
 		}
 	}
 	f.requests, err = r.observeRequests(ctx, f, p)
@@ -57,11 +57,11 @@ func (r *Reconciler) observeRequests(
 ) ([]*certificatesv1.CertificateSigningRequest, error) {
 	var list certificatesv1.CertificateSigningRequestList
 	var err error
-	empty := len(f.addons) == 0 && len(f.works) == 0 && checkName(f.name) == nil
+	empty := len(f.addons) == 0 && len(f.works) == 0 && names.CheckCluster(f.name) == nil
 	switch {
-	case empty && vanished(f), empty && p == phaseDeleting && concludedEmpty(f.cluster):
+	case empty && vanished(f), empty && p == phaseDeleting && emptyConfirmed(f.cluster):
 		err = r.Live.List(ctx, &list, client.MatchingLabels{names.LabelClusterName: f.name})
-	case empty && p == phaseDeleting, p != phaseGone && needsVoucher(f, p):
+	case empty && p == phaseDeleting, p != phaseGone && needsApprovedRequest(f, p):
 		err = r.Client.List(ctx, &list, client.MatchingFields{indexRequests: f.name})
 	}
 	if err != nil {
@@ -163,10 +163,10 @@ func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.Man
 	return all, nil
 }
 
-// prove asks the server whether the namespace of a cluster holds an add-on or a ManifestWork and, where the cache does
+// checkLive asks the server whether the namespace of a cluster holds an add-on or a ManifestWork and, where the cache does
 // not show the cluster, whether there is one.
-func (r *Reconciler) prove(ctx context.Context, f facts) *unseen {
-	var found unseen
+func (r *Reconciler) checkLive(ctx context.Context, f facts) *live {
+	var found live
 	if f.cluster == nil {
 		cluster, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: f.name}, &clusterv1.ManagedCluster{})
 		if found.cluster, found.err = cluster != nil, err; cluster != nil || err != nil {
@@ -196,6 +196,14 @@ func (r *Reconciler) any(ctx context.Context, namespace string, kind schema.Grou
 	list.SetGroupVersionKind(kind)
 	if err := r.Live.List(ctx, &list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return false, fmt.Errorf("listing one %s: %w", kind.Kind, err)
+	}
+	return len(list.Items) > 0, nil
+}
+
+func (r *Reconciler) anyCluster(ctx context.Context) (bool, error) {
+	var list clusterv1.ManagedClusterList
+	if err := r.Client.List(ctx, &list, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("listing clusters: %w", err)
 	}
 	return len(list.Items) > 0, nil
 }

@@ -51,8 +51,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p := decide(f)
 	latest, failed := r.act(ctx, f, p)
 	outcome := reconcile.FromError(failed).And(r.publish(ctx, f, p, latest, failed))
-	outcome = outcome.And(reconcile.FromError(r.markAddons(ctx, p.marks)))
-	return outcome.And(settled(p)).Settle(f.now)
+	outcome = outcome.And(reconcile.FromError(r.writeAddOnStatuses(ctx, p.unknownAddOns)))
+	return outcome.And(outcomeOf(p)).Settle(f.now)
 }
 
 // publish writes the status of the cluster once.
@@ -69,16 +69,16 @@ func (r *Reconciler) publish(
 		return reconcile.FromError(err)
 	}
 	if changed && err == nil {
-		log.FromContext(ctx).Info("the cluster changed", "conditions", told(before, after))
+		log.FromContext(ctx).Info("the cluster changed", "conditions", changedConditions(before, after))
 		if fellSilent(before, after) {
-			r.tellSilence(f)
+			r.recordSilence(f)
 		}
 	}
 	return reconcile.Done()
 }
 
-// tellSilence tells in the namespace of the cluster, if there is one, that its agent fell silent.
-func (r *Reconciler) tellSilence(f facts) {
+// recordSilence tells in the namespace of the cluster, if there is one, that its agent fell silent.
+func (r *Reconciler) recordSilence(f facts) {
 	if r.Recorder == nil || f.namespace == nil || !f.namespace.DeletionTimestamp.IsZero() {
 		return
 	}
@@ -91,8 +91,8 @@ func (r *Reconciler) tellSilence(f facts) {
 		"The cluster is Unknown: %s", messageSilent)
 }
 
-// settled says how a pass ends whose writes all succeeded.
-func settled(p plan) reconcile.Outcome {
+// outcomeOf says how a pass ends whose writes all succeeded.
+func outcomeOf(p plan) reconcile.Outcome {
 	switch {
 	case p.refused != nil:
 		return reconcile.Stalled(p.refused)

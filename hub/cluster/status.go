@@ -3,6 +3,9 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -78,7 +81,7 @@ func acceptance(f facts, p plan, failed error) []metav1.Condition {
 		c.Reason, c.Message = reasonDenied, "Denied by hub cluster admin"
 		if len(f.works) > 0 {
 			c.Message += fmt.Sprintf("; the agent keeps its access to ManifestWorks until none is left: %s",
-				tell("ManifestWork", objects(f.works)))
+				summary("ManifestWork", objects(f.works)))
 		}
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonAccepted, "Accepted by hub cluster admin"
@@ -123,4 +126,16 @@ func passing(err error) bool {
 		return true
 	}
 	return !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err)
+}
+
+// changedConditions lists the conditions that a status write changed, for the log.
+func changedConditions(before, after *clusterv1.ManagedCluster) string {
+	var changed []string
+	for _, c := range after.Status.Conditions {
+		have := meta.FindStatusCondition(before.Status.Conditions, c.Type)
+		if have == nil || !equality.Semantic.DeepEqual(*have, c) {
+			changed = append(changed, fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, c.Reason))
+		}
+	}
+	return strings.Join(changed, ", ")
 }

@@ -52,7 +52,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
 		Watches(&rbacv1.RoleBinding{}, byLabel).
 		Watches(&coordinationv1.Lease{}, r.ofLease()).
-		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel, builder.WithPredicates(r.vouching())).
+		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel, builder.WithPredicates(r.trustedRequests())).
 		Watches(r.AddOns.WatchedAddOn(), byNamespace, builder.WithPredicates(addonChanges())).
 		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, reconcile.CreatedOrDeleted())).
@@ -111,7 +111,7 @@ func (r *Reconciler) ofLease() handler.EventHandler {
 
 // leaseMatters reports whether a change of a cluster's lease is more than a heartbeat like the one before.
 func leaseMatters(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
-	return !onlyRenewed(older, newer) || clockTurned(older, newer, grace)
+	return !onlyRenewed(older, newer) || clockConditionChanges(older, newer, grace)
 }
 
 // grace is how long a cluster may be silent, as far as the cache knows it.
@@ -123,8 +123,8 @@ func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 	return lease.ClusterGrace(cluster.Spec.LeaseDurationSeconds)
 }
 
-// vouching lets certificate requests through on whose word a cluster might be accepted.
-func (r *Reconciler) vouching() predicate.Predicate {
+// trustedRequests lets certificate requests through on whose word a cluster might be accepted.
+func (r *Reconciler) trustedRequests() predicate.Predicate {
 	return predicate.And[client.Object](reconcile.CreatedOrDeleted(), predicate.NewPredicateFuncs(func(o client.Object) bool {
 		request, ok := o.(*certificatesv1.CertificateSigningRequest)
 		return ok && request.DeletionTimestamp.IsZero() && r.Trust.Names(request)
@@ -157,4 +157,21 @@ func health(o client.Object) metav1.ConditionStatus {
 		return ""
 	}
 	return c.Status
+}
+
+// indexRequests finds the certificate requests that carry the label of a cluster.
+const indexRequests = "cluster.requests"
+
+// Index prepares the cache; it must be called once before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
+		Object: &certificatesv1.CertificateSigningRequest{}, Field: indexRequests,
+		Keys: func(o client.Object) []string {
+			cluster := o.GetLabels()[names.LabelClusterName]
+			if cluster == "" {
+				return nil
+			}
+			return []string{cluster}
+		},
+	})
 }

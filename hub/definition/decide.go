@@ -244,8 +244,8 @@ func ownsConversion(raw []byte) bool {
 const (
 	// firstPause and longestPause bound how long we wait before we overrule somebody again.
 	firstPause, longestPause = time.Second, time.Minute
-	// calm is how long nobody must have set the conversion back until we overrule at once again.
-	calm = 10 * time.Minute
+	// resetAfter is how long nobody must have set the conversion back until we overrule at once again.
+	resetAfter = 10 * time.Minute
 )
 
 // Pause returns how long to wait before the conversion is put back, given how often that was needed in a row.

@@ -7,14 +7,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// tell writes an Event when a problem comes, changes or goes.
-func (k *Keeper) tell(crd *apiextensionsv1.CustomResourceDefinition, verdict Verdict) {
+// recordProblem writes an Event when a problem comes, changes or goes.
+func (k *Keeper) recordProblem(crd *apiextensionsv1.CustomResourceDefinition, verdict Verdict) {
 	if crd == nil || !k.leads() {
 		return
 	}
 	s := k.states[crd.Name]
 	switch {
-	case verdict.Problem == s.told:
+	case verdict.Problem == s.reported:
 		return
 	case verdict.Problem != "":
 		k.event(Finding{
@@ -26,7 +26,7 @@ func (k *Keeper) tell(crd *apiextensionsv1.CustomResourceDefinition, verdict Ver
 			Message: "requests in every version are answered: " + Describe(crd.Spec.Conversion) + " converts",
 		})
 	}
-	s.told = verdict.Problem
+	s.reported = verdict.Problem
 }
 
 // leads reports whether we are the leader.

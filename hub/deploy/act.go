@@ -17,11 +17,11 @@ type results struct {
 	works    []error
 }
 
-// occupiedError says that an object of somebody else has the name of one of ours.
-type occupiedError struct{ message string }
+// nameTakenError says that an object of somebody else has the name of one of ours.
+type nameTakenError struct{ message string }
 
 // Error implements error.
-func (e *occupiedError) Error() string { return e.message }
+func (e *nameTakenError) Error() string { return e.message }
 
 // act runs the steps of a plan. One failure stops nothing else.
 func (r *Reconciler) act(ctx context.Context, p plan) results {
@@ -52,7 +52,7 @@ func adopt[T client.Object](want, found T) ([]reconcile.Step[T], error) {
 	if sameOwner(want, found) {
 		return nil, nil
 	}
-	return nil, &occupiedError{fmt.Sprintf("%s exists and does not belong to the add-on: rename or delete it",
+	return nil, &nameTakenError{fmt.Sprintf("%s exists and does not belong to the add-on: rename or delete it",
 		reconcile.Describe(want))}
 }
 

@@ -20,19 +20,19 @@ import (
 // that reads it for the first time, would turn the health of a whole fleet at once. It counts from the next rollout of
 // the template on.
 func steadyHealth(f facts) (use, pending addon.HealthProbe) {
-	asked := f.setup.Health
+	isWanted := f.setup.Health
 	own := ownWorks(f)
 	if f.setupErr != nil || len(own) == 0 || (f.renderErr == nil && rollsOut(f, own)) {
-		return asked, ""
+		return isWanted, ""
 	}
 	mode := f.addOn.Status.HealthCheck.Mode
 	switch {
-	case asked == addon.HealthLease && mode == addonv1beta1.HealthCheckModeCustomized:
-		return addon.HealthWorkloads, asked
-	case asked == addon.HealthWorkloads && mode == addonv1beta1.HealthCheckModeLease && unprobed(own):
-		return addon.HealthLease, asked
+	case isWanted == addon.HealthLease && mode == addonv1beta1.HealthCheckModeCustomized:
+		return addon.HealthWorkloads, isWanted
+	case isWanted == addon.HealthWorkloads && mode == addonv1beta1.HealthCheckModeLease && unprobed(own):
+		return addon.HealthLease, isWanted
 	}
-	return asked, ""
+	return isWanted, ""
 }
 
 // rollsOut reports whether this pass brings another content of a template to the cluster.

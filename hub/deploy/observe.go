@@ -27,8 +27,8 @@ type facts struct {
 	home string
 	// relevant is false when there is nothing to deploy; nothing else is set then but leaving.
 	relevant bool
-	// leaving is the add-on when it is being deleted.
-	leaving *addonv1beta1.ManagedClusterAddOn
+	// deleting is the add-on when it is being deleted.
+	deleting *addonv1beta1.ManagedClusterAddOn
 
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	cluster *clusterv1.ManagedCluster
@@ -63,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	case err != nil:
 		return facts{}, client.IgnoreNotFound(err)
 	case f.addOn.DeletionTimestamp != nil:
-		return facts{leaving: f.addOn}, nil
+		return facts{deleting: f.addOn}, nil
 	}
 	agent, found, err := r.Agents.Agent(ctx, key.Name)
 	if err != nil || !found {
@@ -132,13 +132,13 @@ func (r *Reconciler) listObsolete(
 	if err != nil {
 		return nil, fmt.Errorf("listing the RoleBindings of add-on %s for all clusters: %w", key.Name, err)
 	}
-	var unasked []*rbacv1.RoleBinding
+	var unwanted []*rbacv1.RoleBinding
 	for i := range list.Items {
-		if !asked(permissions, &list.Items[i]) {
-			unasked = append(unasked, &list.Items[i])
+		if !isWanted(permissions, &list.Items[i]) {
+			unwanted = append(unwanted, &list.Items[i])
 		}
 	}
-	if len(unasked) == 0 {
+	if len(unwanted) == 0 {
 		return nil, nil
 	}
 	shared, err := agent.SharedPermissions(ctx)
@@ -146,14 +146,14 @@ func (r *Reconciler) listObsolete(
 		log.FromContext(ctx).Info("bindings for all clusters stay, as it is not known what the add-on asks for",
 			"addon", key.Name, "cause", err.Error())
 	}
-	return slices.DeleteFunc(unasked, func(binding *rbacv1.RoleBinding) bool {
+	return slices.DeleteFunc(unwanted, func(binding *rbacv1.RoleBinding) bool {
 		allowed := names.CheckPermission(binding.Namespace, binding.RoleRef.Name, r.Home) == nil
-		return asked(shared, binding) || (err != nil && allowed)
+		return isWanted(shared, binding) || (err != nil && allowed)
 	}), nil
 }
 
-// asked reports whether permissions ask for a binding.
-func asked(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool {
+// isWanted reports whether permissions ask for a binding.
+func isWanted(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool {
 	return slices.ContainsFunc(permissions, func(p addon.Permission) bool {
 		return p.Namespace == binding.Namespace && p.RoleRef == binding.RoleRef
 	})
@@ -209,4 +209,16 @@ func (r *Reconciler) addOwnBindings(
 		}
 	}
 	return bindings, nil
+}
+
+// observeHost reads the cluster that the add-on names as its host; nil when it names none, or one that does not exist.
+func (r *Reconciler) observeHost(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (*clusterv1.ManagedCluster, error) {
+	name := addOn.Annotations[names.AnnotationHostingCluster]
+	if name == "" {
+		return nil, nil //nolint:nilnil // no host is a good answer
+	}
+	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
+		client.UnsafeDisableDeepCopy)
 }

@@ -3,6 +3,10 @@ package deploy
 import (
 	"context"
 
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,8 +48,8 @@ type Reconciler struct {
 // Reconcile brings one add-on on one cluster closer to what its agent asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, request.NamespacedName)
-	if err == nil && f.leaving != nil {
-		return r.leave(ctx, f.leaving)
+	if err == nil && f.deleting != nil {
+		return r.reconcileDeletion(ctx, f.deleting)
 	}
 	if err != nil || !f.relevant {
 		return ctrl.Result{}, err
@@ -54,5 +58,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	done := r.act(ctx, p)
 	after := conclude(f, p, done)
 	_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
-	return settle(f, p, done, err).Settle(f.now)
+	return outcomeOf(f, p, done, err).Settle(f.now)
+}
+
+// reconcileDeletion brings an add-on that is being deleted closer to its end. Without finalizers there is nothing to do: what the
+// add-on owns goes with it.
+func (r *Reconciler) reconcileDeletion(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	if len(addOn.Finalizers) == 0 {
+		return ctrl.Result{}, nil
+	}
+	f, err := r.observeDeletion(ctx, addOn)
+	if err != nil {
+		return reconcile.Retry(err).Settle(now)
+	}
+	p := decideDeletion(f)
+	return r.actOnDeletion(ctx, f, p).Settle(now)
 }

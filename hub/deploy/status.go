@@ -24,9 +24,9 @@ const (
 	reasonPermissionPending = "PermissionConfigPending"
 	// maxMessage is the length to which messages of conditions are cut, in bytes; the API takes 32768.
 	maxMessage = 8192
-	// firstGrant and lastGrant bound after how long a role that could not be bound is tried again; nothing tells when it
+	// firstRetry and lastRetry bound after how long a role that could not be bound is tried again; nothing tells when it
 	// can be.
-	firstGrant, lastGrant = time.Second, 30 * time.Second
+	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 
 // conclude returns the add-on with the status that it is to have.
@@ -52,7 +52,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		}
 	}
 	set := func(condition metav1.Condition) {
-		condition.Message = cut(condition.Message)
+		condition.Message = truncate(condition.Message)
 		reconcile.SetCondition(&status.Conditions, condition, f.now)
 	}
 	concludeHost(f, &status.Conditions, set)
@@ -253,8 +253,8 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 	return refused
 }
 
-// settle says how the pass ended.
-func settle(f facts, p plan, done results, published error) reconcile.Outcome {
+// outcomeOf says how the pass ended.
+func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
 	outcome := reconcile.FromError(published)
 	answers := []error{f.registrationsErr, f.setupErr, p.worksErr}
 	for _, err := range answers {
@@ -268,11 +268,11 @@ func settle(f facts, p plan, done results, published error) reconcile.Outcome {
 		}
 	}
 	for _, err := range slices.Concat(done.bindings, done.works) {
-		var occupied *occupiedError
+		var occupied *nameTakenError
 		switch {
 		case err == nil:
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &occupied):
-			wake := f.now.Add(reconcile.Spread(grantDelay(f), 1, f.addOn.Namespace, f.addOn.Name))
+			wake := f.now.Add(reconcile.Spread(retryDelay(f), 1, f.addOn.Namespace, f.addOn.Name))
 			outcome = outcome.And(reconcile.Waiting(wake))
 		default:
 			outcome = outcome.And(reconcile.FromError(err))
@@ -281,14 +281,14 @@ func settle(f facts, p plan, done results, published error) reconcile.Outcome {
 	return outcome
 }
 
-// grantDelay is after how long a role that could not be bound is tried again: soon at first, since who grants it is
+// retryDelay is after how long a role that could not be bound is tried again: soon at first, since who grants it is
 // likely at it, and then ever later. It needs no memory but the condition.
-func grantDelay(f facts) time.Duration {
+func retryDelay(f facts) time.Duration {
 	condition := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
 	if condition == nil || condition.Status != metav1.ConditionFalse {
-		return firstGrant
+		return firstRetry
 	}
-	return min(max(f.now.Sub(condition.LastTransitionTime.Time)/2, firstGrant), lastGrant)
+	return min(max(f.now.Sub(condition.LastTransitionTime.Time)/2, firstRetry), lastRetry)
 }
 
 // sentence makes a sentence of an error.
@@ -300,8 +300,8 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// cut shortens a message that is too long for a person.
-func cut(message string) string {
+// truncate shortens a message that is too long for a person.
+func truncate(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}

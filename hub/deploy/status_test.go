@@ -482,7 +482,7 @@ func TestSettle(t *testing.T) {
 		"invalid":            {plan: plan{worksErr: &addon.InvalidError{Message: "m"}}, want: reconcile.ClassStalled},
 		"broken":             {facts: func(f *facts) { f.registrationsErr = errors.New("m") }, want: reconcile.ClassRetry},
 		"a missing grant":    {done: results{bindings: []error{forbidden}}, want: reconcile.ClassWaiting},
-		"a name that is not": {done: results{works: []error{&occupiedError{"m"}}}, want: reconcile.ClassWaiting},
+		"a name that is not": {done: results{works: []error{&nameTakenError{"m"}}}, want: reconcile.ClassWaiting},
 		"a failed write":     {done: results{works: []error{errors.New("m")}}, want: reconcile.ClassRetry},
 		"a lost race":        {published: apierrors.NewConflict(schema.GroupResource{}, "", nil), want: reconcile.ClassLostRace},
 	}
@@ -492,11 +492,11 @@ func TestSettle(t *testing.T) {
 			if test.facts != nil {
 				test.facts(&f)
 			}
-			got := settle(f, test.plan, test.done, test.published)
+			got := outcomeOf(f, test.plan, test.done, test.published)
 			assert.Equal(t, test.want, got.Class())
 			if test.want == reconcile.ClassWaiting {
-				assert.False(t, got.Wake().Before(f.now.Add(firstGrant)))
-				assert.True(t, got.Wake().Before(f.now.Add(2*firstGrant)))
+				assert.False(t, got.Wake().Before(f.now.Add(firstRetry)))
+				assert.True(t, got.Wake().Before(f.now.Add(2*firstRetry)))
 			}
 		})
 	}
@@ -507,9 +507,9 @@ func TestAMissingGrantIsLookedForEverLater(t *testing.T) {
 		status    metav1.ConditionStatus
 		age, want time.Duration
 	}{
-		{"", time.Hour, firstGrant}, {metav1.ConditionTrue, time.Hour, firstGrant},
-		{metav1.ConditionFalse, time.Second, firstGrant}, {metav1.ConditionFalse, 20 * time.Second, 10 * time.Second},
-		{metav1.ConditionFalse, time.Hour, lastGrant},
+		{"", time.Hour, firstRetry}, {metav1.ConditionTrue, time.Hour, firstRetry},
+		{metav1.ConditionFalse, time.Second, firstRetry}, {metav1.ConditionFalse, 20 * time.Second, 10 * time.Second},
+		{metav1.ConditionFalse, time.Hour, lastRetry},
 	} {
 		f := factsOf()
 		if c.status != "" {
@@ -518,6 +518,6 @@ func TestAMissingGrantIsLookedForEverLater(t *testing.T) {
 				LastTransitionTime: metav1.NewTime(f.now.Add(-c.age)),
 			}}
 		}
-		assert.Equal(t, c.want, grantDelay(f), "%v", c)
+		assert.Equal(t, c.want, retryDelay(f), "%v", c)
 	}
 }

@@ -79,7 +79,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(bindingDrift())).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(clusterChange())).
-		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.ofManagement),
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	for _, resource := range confighash.Resources() {
@@ -125,9 +125,9 @@ func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctr
 		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
-// ofManagement finds the add-ons of a ClusterManagementAddOn.
-func (r *Reconciler) ofManagement(ctx context.Context, management client.Object) []ctrl.Request {
-	return r.addOnsNamed(ctx, management.GetName())
+// ofClusterManagementAddOn finds the add-ons of a ClusterManagementAddOn.
+func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, cma client.Object) []ctrl.Request {
+	return r.addOnsNamed(ctx, cma.GetName())
 }
 
 // addOnsNamed finds the add-ons of a name on all clusters.
@@ -189,4 +189,15 @@ func availability(cluster *clusterv1.ManagedCluster) string {
 		return ""
 	}
 	return string(condition.Status)
+}
+
+// indexHost finds the add-ons that name a cluster as their host.
+const indexHost = "spokelet.io/hosting-cluster"
+
+// hostKeys files an add-on under the cluster that it names as its host.
+func hostKeys(o client.Object) []string {
+	if host := o.GetAnnotations()[names.AnnotationHostingCluster]; host != "" {
+		return []string{host}
+	}
+	return nil
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// managementKind is the kind of the owner of add-ons.
-const managementKind = "ClusterManagementAddOn"
+// ownerKind is the kind of the owner of add-ons.
+const ownerKind = "ClusterManagementAddOn"
 
 // facts is all that the decision about one add-on on one cluster needs.
 type facts struct {
 	now     time.Time
 	cluster string
-	// management is nil when the add-on has none.
-	management *addonv1beta1.ClusterManagementAddOn
+	// cma is nil when the add-on has none.
+	cma *addonv1beta1.ClusterManagementAddOn
 	// addon is nil when it is not there.
 	addon *addonv1beta1.ManagedClusterAddOn
 	// managed is the cluster, nil when there is none.
@@ -40,24 +40,24 @@ type plan struct {
 	create *addonv1beta1.ManagedClusterAddOn
 	update *addonv1beta1.ManagedClusterAddOn
 	remove bool
-	// waits says why an add-on that is selected is not created yet; an event will tell.
-	waits error
-	// kept says why an add-on that nothing selects is not removed.
-	kept error
+	// notReady says why an add-on that is selected is not created yet; an event will tell.
+	notReady error
+	// blocked says why an add-on that nothing selects is not removed.
+	blocked error
 	// wake is when to look again at what was kept; zero when an event will tell.
 	wake time.Time
 }
 
 // decide returns the plan for one add-on on one cluster.
 func decide(f facts) plan {
-	cma := f.management
+	cma := f.cma
 	switch {
 	case cma == nil || !cma.DeletionTimestamp.IsZero() || !addonapi.Managed(cma):
 		return plan{}
 	case f.addon != nil && !f.addon.DeletionTimestamp.IsZero():
 		return plan{}
 	case !addonapi.InstalledByPlacements(cma):
-		return own(f)
+		return ensureOwner(f)
 	}
 	for _, p := range f.placements {
 		if p.selects(f.cluster) {
@@ -71,8 +71,8 @@ func decide(f facts) plan {
 // installed for a placement is taken over, so that it leaves with its placements.
 func install(f facts) plan {
 	if f.addon != nil {
-		p := own(f)
-		if madeBy(f) == "" {
+		p := ensureOwner(f)
+		if installedBy(f) == "" {
 			return p
 		}
 		if p.update == nil {
@@ -82,10 +82,10 @@ func install(f facts) plan {
 		return p
 	}
 	if err := unready(f); err != nil {
-		return plan{waits: err}
+		return plan{notReady: err}
 	}
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Name: f.management.Name, Namespace: f.cluster,
+		Name: f.cma.Name, Namespace: f.cluster,
 		Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 	}}
 	for key, value := range f.managed.Annotations {
@@ -93,7 +93,7 @@ func install(f facts) plan {
 			metav1.SetMetaDataAnnotation(&addon.ObjectMeta, key, value)
 		}
 	}
-	setOwner(addon, f.management)
+	setOwner(addon, f.cma)
 	return plan{create: addon}
 }
 
@@ -117,33 +117,33 @@ func uninstall(f facts) plan {
 	if f.addon == nil {
 		return plan{}
 	}
-	p := own(f)
+	p := ensureOwner(f)
 	if f.addon.Labels[names.LabelInstalledBy] != names.InstalledByPlacement {
-		if manager := madeBy(f); manager != "" {
-			p.kept = fmt.Errorf("they were installed by %s before this hub manager looked after them, and no placement has "+
+		if manager := installedBy(f); manager != "" {
+			p.blocked = fmt.Errorf("they were installed by %s before this hub manager looked after them, and no placement has "+
 				"selected the cluster since; delete them, or label them %s=%s", manager, names.LabelInstalledBy,
 				names.InstalledByPlacement)
 		}
 		return p
 	}
 	for _, placement := range f.placements {
-		wake, err := placement.unsettled(f.now)
+		wake, err := placement.uncertain(f.now)
 		p.wake = reconcile.Earliest(p.wake, wake)
-		p.kept = errors.Join(p.kept, err)
+		p.blocked = errors.Join(p.blocked, err)
 	}
-	if p.kept != nil {
+	if p.blocked != nil {
 		return p
 	}
 	return plan{remove: true}
 }
 
-// own gives an add-on the owner that it needs to be deployed.
-func own(f facts) plan {
+// ensureOwner gives an add-on the owner that it needs to be deployed.
+func ensureOwner(f facts) plan {
 	if f.addon == nil {
 		return plan{}
 	}
 	after := f.addon.DeepCopy()
-	if !setOwner(after, f.management) {
+	if !setOwner(after, f.cma) {
 		return plan{}
 	}
 	return plan{update: after}
@@ -154,14 +154,14 @@ func own(f facts) plan {
 func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) bool {
 	yes := true
 	want := metav1.OwnerReference{
-		APIVersion: addonv1beta1.GroupVersion.String(), Kind: managementKind, Name: cma.Name, UID: cma.UID,
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: ownerKind, Name: cma.Name, UID: cma.UID,
 		Controller: &yes, BlockOwnerDeletion: &yes,
 	}
 	refs := make([]metav1.OwnerReference, 0, len(addon.OwnerReferences)+1)
 	same := false
 	for _, ref := range addon.OwnerReferences {
 		switch {
-		case isManagement(ref, cma.Name):
+		case isOwnerReference(ref, cma.Name):
 			same = same || equalRefs(ref, want)
 			continue
 		case ref.Controller != nil && *ref.Controller:
@@ -177,10 +177,10 @@ func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.Cluster
 	return true
 }
 
-// isManagement reports whether a reference names the ClusterManagementAddOn, in whatever version and life of it.
-func isManagement(ref metav1.OwnerReference, name string) bool {
+// isOwnerReference reports whether a reference names the ClusterManagementAddOn, in whatever version and life of it.
+func isOwnerReference(ref metav1.OwnerReference, name string) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == managementKind && ref.Name == name
+	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == ownerKind && ref.Name == name
 }
 
 func equalRefs(a, b metav1.OwnerReference) bool {

@@ -20,7 +20,7 @@ import (
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now(), cluster: key.Namespace}
 	var err error
-	f.management, err = r.AddOns.GetManagement(ctx, key.Name)
+	f.cma, err = r.AddOns.GetClusterManagementAddOn(ctx, key.Name)
 	if apierrors.IsNotFound(err) {
 		return f, nil
 	}
@@ -37,7 +37,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.namespace, err = reconcile.Get(ctx, r.Client, cluster, reconcile.Namespace()); err != nil {
 		return f, err
 	}
-	f.placements, err = r.placements(ctx, f.management)
+	f.placements, err = r.placements(ctx, f.cma)
 	return f, err
 }
 
@@ -55,12 +55,12 @@ func (r *Reconciler) placements(
 		if p.placement, err = reconcile.Get(ctx, r.Client, p.key, &clusterv1beta1.Placement{}); err != nil {
 			return nil, err
 		}
-		var pages clusterv1beta1.PlacementDecisionList
-		if err := r.Client.List(ctx, &pages, client.InNamespace(ref.Namespace), client.UnsafeDisableDeepCopy,
+		var decisions clusterv1beta1.PlacementDecisionList
+		if err := r.Client.List(ctx, &decisions, client.InNamespace(ref.Namespace), client.UnsafeDisableDeepCopy,
 			client.MatchingLabels{names.LabelPlacement: ref.Name}); err != nil {
 			return nil, fmt.Errorf("listing the decisions of Placement %s: %w", p.key, err)
 		}
-		p.pages = reconcile.Pointers(pages.Items)
+		p.decisions = reconcile.Pointers(decisions.Items)
 		all = append(all, p)
 	}
 	return all, nil

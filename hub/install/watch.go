@@ -35,7 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	asked := builder.WithPredicates(predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
-		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.ofManagement), asked).
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn), asked).
 		Watches(r.AddOns.WatchedAddOn(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(ownership())).
 		Watches(&clusterv1beta1.PlacementDecision{}, r.ofDecision()).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement)).
@@ -44,9 +44,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// ofManagement maps a ClusterManagementAddOn to its add-on on all clusters that have it or shall have it.
-func (r *Reconciler) ofManagement(ctx context.Context, o client.Object) []ctrlreconcile.Request {
-	cma, err := addonapi.Management(o)
+// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-on on all clusters that have it or shall have it.
+func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+	cma, err := addonapi.ClusterManagementAddOn(o)
 	if err != nil {
 		return nil
 	}
@@ -56,8 +56,8 @@ func (r *Reconciler) ofManagement(ctx context.Context, o client.Object) []ctrlre
 		log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", cma.Name)
 	}
 	for _, p := range placements {
-		for _, page := range p.pages {
-			requests = append(requests, keys([]string{cma.Name}, addonapi.SelectedClusters(page))...)
+		for _, decision := range p.decisions {
+			requests = append(requests, keys([]string{cma.Name}, addonapi.SelectedClusters(decision))...)
 		}
 	}
 	return requests
@@ -70,12 +70,12 @@ func (r *Reconciler) existing(ctx context.Context, addon string) []ctrlreconcile
 
 // ofDecision maps a change of a page to the clusters that it adds or drops, and to the add-ons that may be removed now.
 func (r *Reconciler) ofDecision() handler.Funcs {
-	enqueue := func(ctx context.Context, q queue, page client.Object, clusters []string) {
-		name := page.GetLabels()[names.LabelPlacement]
+	enqueue := func(ctx context.Context, q queue, decision client.Object, clusters []string) {
+		name := decision.GetLabels()[names.LabelPlacement]
 		if name == "" {
 			return
 		}
-		addons := r.addonsOf(ctx, types.NamespacedName{Namespace: page.GetNamespace(), Name: name})
+		addons := r.addonsOf(ctx, types.NamespacedName{Namespace: decision.GetNamespace(), Name: name})
 		for _, req := range append(keys(addons, clusters), r.unselected(ctx, addons)...) {
 			q.Add(req)
 		}
@@ -106,7 +106,7 @@ func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrlrec
 
 // addonsOf are the names of the add-ons that a Placement installs.
 func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedName) []string {
-	cmas, err := r.AddOns.ListManagements(ctx, client.MatchingFields{addonapi.IndexPlacement: placement.String()})
+	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx, client.MatchingFields{addonapi.IndexPlacement: placement.String()})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons of a placement", "placement", placement)
 	}
@@ -121,7 +121,7 @@ func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedNam
 func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreconcile.Request {
 	var requests []ctrlreconcile.Request
 	for _, addon := range addons {
-		cma, err := r.AddOns.GetManagement(ctx, addon)
+		cma, err := r.AddOns.GetClusterManagementAddOn(ctx, addon)
 		if err != nil {
 			continue
 		}
@@ -131,8 +131,8 @@ func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreco
 		}
 		selected := map[string]bool{}
 		for _, p := range placements {
-			for _, page := range p.pages {
-				for _, cluster := range addonapi.SelectedClusters(page) {
+			for _, decision := range p.decisions {
+				for _, cluster := range addonapi.SelectedClusters(decision) {
 					selected[cluster] = true
 				}
 			}
@@ -148,16 +148,16 @@ func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreco
 
 // ofCluster maps a cluster, or its namespace, to the add-ons that Placements install on it.
 func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
-	var pages clusterv1beta1.PlacementDecisionList
-	if err := r.Client.List(ctx, &pages, client.UnsafeDisableDeepCopy,
+	var decisions clusterv1beta1.PlacementDecisionList
+	if err := r.Client.List(ctx, &decisions, client.UnsafeDisableDeepCopy,
 		client.MatchingFields{addonapi.IndexCluster: o.GetName()}); err != nil {
 		log.FromContext(ctx).Error(err, "finding the placements that select a cluster", "cluster", o.GetName())
 		return nil
 	}
 	var requests []ctrlreconcile.Request
-	for i := range pages.Items {
+	for i := range decisions.Items {
 		placement := types.NamespacedName{
-			Namespace: pages.Items[i].Namespace, Name: pages.Items[i].Labels[names.LabelPlacement],
+			Namespace: decisions.Items[i].Namespace, Name: decisions.Items[i].Labels[names.LabelPlacement],
 		}
 		requests = append(requests, keys(r.addonsOf(ctx, placement), []string{o.GetName()})...)
 	}

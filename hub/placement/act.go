@@ -12,9 +12,9 @@ import (
 )
 
 // act writes the pages in the order of the plan. When one that gets clusters fails, those that lose some wait.
-func (r *Reconciler) act(ctx context.Context, pages []page) error {
+func (r *Reconciler) act(ctx context.Context, decisionSlices []decisionSlice) error {
 	var failed []error
-	for _, p := range pages {
+	for _, p := range decisionSlices {
 		if !p.changed() || (len(failed) > 0 && !p.gains) {
 			continue
 		}
@@ -25,7 +25,7 @@ func (r *Reconciler) act(ctx context.Context, pages []page) error {
 	return errors.Join(failed...)
 }
 
-func (r *Reconciler) write(ctx context.Context, p page) error {
+func (r *Reconciler) write(ctx context.Context, p decisionSlice) error {
 	if p.want == nil {
 		uid := p.have.UID
 		err := r.Client.Delete(ctx, p.have, client.Preconditions{UID: &uid})

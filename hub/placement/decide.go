@@ -17,8 +17,8 @@ type facts struct {
 	// bindings are the ManagedClusterSetBindings in the namespace of the Placement, sets all ManagedClusterSets by name.
 	bindings []*clusterv1beta2.ManagedClusterSetBinding
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
-	// pages are the decisions that there are.
-	pages []*clusterv1beta1.PlacementDecision
+	// decisionSlices are the decisions that there are.
+	decisionSlices []*clusterv1beta1.PlacementDecision
 }
 
 // plan is what is to be done about one Placement.
@@ -27,8 +27,8 @@ type plan struct {
 	misconfigured error
 	scope         scope
 	selection     selection
-	// pages are all pages in the order in which they are to be written, also those that need no write.
-	pages []page
+	// decisionSlices are all pages in the order in which they are to be written, also those that need no write.
+	decisionSlices []decisionSlice
 }
 
 // decide returns the plan for one Placement.
@@ -45,15 +45,15 @@ func decide(f facts) plan {
 		return plan{misconfigured: err}
 	}
 	current := map[string]bool{}
-	for _, o := range f.pages {
+	for _, o := range f.decisionSlices {
 		for _, decision := range o.Status.Decisions {
 			current[decision.ClusterName] = true
 		}
 	}
 	chosen := selectClusters(f.placement.Spec, predicates, bounds, f.clusters, current, f.now)
-	pages := planPages(f.placement, chosen.names, f.pages)
+	decisionSlices := planSlices(f.placement, chosen.names, f.decisionSlices)
 	if len(chosen.unbound) == 0 {
-		honour(pages)
+		honour(decisionSlices)
 	}
-	return plan{scope: bounds, selection: chosen, pages: pages}
+	return plan{scope: bounds, selection: chosen, decisionSlices: decisionSlices}
 }

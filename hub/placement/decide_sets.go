@@ -55,8 +55,8 @@ func scopeOf(f facts) (scope, error) {
 	}
 	if grandfathered(f) {
 		s.earlier = map[string]bool{}
-		for _, page := range f.pages {
-			for _, decision := range page.Status.Decisions {
+		for _, decisionSlice := range f.decisionSlices {
+			for _, decision := range decisionSlice.Status.Decisions {
 				s.earlier[decision.ClusterName] = true
 			}
 		}
@@ -130,9 +130,9 @@ func grandfathered(f facts) bool {
 	if f.placement.Annotations[names.AnnotationSetBindings] == names.SetBindingsHonoured {
 		return false
 	}
-	return slices.ContainsFunc(f.pages, func(page *clusterv1beta1.PlacementDecision) bool {
-		_, ours := page.Annotations[names.AnnotationStickyPages]
-		return ours && page.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
+	return slices.ContainsFunc(f.decisionSlices, func(decisionSlice *clusterv1beta1.PlacementDecision) bool {
+		_, ours := decisionSlice.Annotations[names.AnnotationStickyPages]
+		return ours && decisionSlice.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
 	})
 }
 

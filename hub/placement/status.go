@@ -22,8 +22,8 @@ const (
 	messageWellConfigured  = "Placement configurations check pass"
 	messageDecisionsAreOut = "All cluster decisions scheduled"
 
-	// toldClusters is how many names of clusters a message tells.
-	toldClusters = 5
+	// maxNames is how many names of clusters a message tells.
+	maxNames = 5
 )
 
 // conclude writes into status what the pass decided. What is selected is only told when all pages were written.
@@ -49,7 +49,7 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 	set(satisfied(f.placement.Spec, p))
 	count := int32(len(p.selection.names)) //nolint:gosec // a hub has fewer clusters than an int32 can count
 	status.NumberOfSelectedClusters = count
-	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: pageNames(p.pages), ClustersCount: count}}
+	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: sliceNames(p.decisionSlices), ClustersCount: count}}
 }
 
 // satisfied says whether the Placement has all clusters that it asks for, and what keeps the others out.
@@ -83,8 +83,8 @@ func satisfied(spec clusterv1beta1.PlacementSpec, p plan) metav1.Condition {
 
 // unboundKept says which clusters stay selected though nothing is bound that has them, and what to do about it.
 func unboundKept(clusters []string) string {
-	shown := strings.Join(clusters[:min(len(clusters), toldClusters)], ", ")
-	if more := len(clusters) - toldClusters; more > 0 {
+	shown := strings.Join(clusters[:min(len(clusters), maxNames)], ", ")
+	if more := len(clusters) - maxNames; more > 0 {
 		shown = fmt.Sprintf("%s and %d more", shown, more)
 	}
 	return fmt.Sprintf("No ManagedClusterSetBinding in this namespace allows clusters that stay selected, because an "+
@@ -94,15 +94,15 @@ func unboundKept(clusters []string) string {
 		shown, names.AnnotationSetBindings, names.SetBindingsHonoured)
 }
 
-// pageNames lists the pages that stay, in the order of their numbers.
-func pageNames(pages []page) []string {
-	var staying []page
-	for _, p := range pages {
+// sliceNames lists the pages that stay, in the order of their numbers.
+func sliceNames(decisionSlices []decisionSlice) []string {
+	var staying []decisionSlice
+	for _, p := range decisionSlices {
 		if p.want != nil {
 			staying = append(staying, p)
 		}
 	}
-	slices.SortFunc(staying, func(a, b page) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(staying, func(a, b decisionSlice) int { return cmp.Compare(a.number, b.number) })
 	list := make([]string, len(staying))
 	for i, p := range staying {
 		list[i] = p.want.Name

@@ -32,8 +32,8 @@ type Checker struct {
 	Client client.Client
 	// Policies returns the policies for a hub manager that runs under a ServiceAccount, as YAML files.
 	Policies func(namespace, name string) [][]byte
-	// Patience is how long Wait asks again; with 0 it asks once.
-	Patience time.Duration
+	// Timeout is how long Wait asks again; with 0 it asks once.
+	Timeout time.Duration
 }
 
 // Wait returns nil when the policies are in force, or an error that names each that is not and says what to do about
@@ -54,12 +54,12 @@ func (c *Checker) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := c.look(ctx, want, namespace, name)
-	if len(found) > 0 && c.Patience > 0 {
+	found := c.check(ctx, want, namespace, name)
+	if len(found) > 0 && c.Timeout > 0 {
 		logger.Info("waiting until the admission policies of the hub are in force", "problems", found)
 		// The only error is the end of the time, which the problems explain.
-		_ = wait.PollUntilContextTimeout(ctx, poll, c.Patience, false, func(ctx context.Context) (bool, error) {
-			if again := c.look(ctx, want, namespace, name); ctx.Err() == nil {
+		_ = wait.PollUntilContextTimeout(ctx, poll, c.Timeout, false, func(ctx context.Context) (bool, error) {
+			if again := c.check(ctx, want, namespace, name); ctx.Err() == nil {
 				found = again
 			}
 			return len(found) == 0, nil
@@ -93,8 +93,8 @@ func (c *Checker) whoAmI(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// look says what is not in force, the probe last: it tells something only when all else is right.
-func (c *Checker) look(ctx context.Context, want set, namespace, name string) []string {
+// check says what is not in force, the probe last: it tells something only when all else is right.
+func (c *Checker) check(ctx context.Context, want set, namespace, name string) []string {
 	have, found := c.read(ctx, want)
 	if len(found) > 0 {
 		return found

@@ -47,20 +47,20 @@ func TestWantedConfigs(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			cma := management(test.defaults, placement("p", test.placement...))
+			cma := newCMA(test.defaults, placement("p", test.placement...))
 			assert.Equal(t, test.want, wantedConfigs(cma, 0, test.own))
 		})
 	}
 }
 
 func TestWantedConfigsOfAnAddOnWithoutAPlacement(t *testing.T) {
-	cma := management([]addonv1beta1.AddOnConfig{deployment("d")}, placement("p", deployment("p")))
+	cma := newCMA([]addonv1beta1.AddOnConfig{deployment("d")}, placement("p", deployment("p")))
 	assert.Equal(t, []wantedConfig{{deployment("d"), fromDefaults, 0}}, wantedConfigs(cma, -1, nil))
 }
 
 func TestHashOfAForeignConfig(t *testing.T) {
 	config := configMap("c")
-	cma := management(nil, placement("other"), placement("p"))
+	cma := newCMA(nil, placement("other"), placement("p"))
 	cma.Status.DefaultConfigReferences = []addonv1beta1.DefaultConfigReference{
 		{ConfigGroupResource: config.ConfigGroupResource},
 		{ConfigGroupResource: config.ConfigGroupResource, DesiredConfig: hashed(config, "of the default")},
@@ -74,10 +74,10 @@ func TestHashOfAForeignConfig(t *testing.T) {
 		}},
 	}
 	addon := addOn("c1", desires(config, "of the add-on"))
-	found := findings{config: {foreign: true}, configMap("unknown"): {foreign: true}}
+	found := configStates{config: {foreign: true}, configMap("unknown"): {foreign: true}}
 	assert.Equal(t, "of the default", found.hash(wantedConfig{config, fromDefaults, 0}, cma, addon))
 	assert.Equal(t, "of the placement", found.hash(wantedConfig{config, fromPlacement, 1}, cma, addon))
 	assert.Equal(t, "of the add-on", found.hash(wantedConfig{config, fromAddOn, 0}, cma, addon))
 	assert.Empty(t, found.hash(wantedConfig{configMap("unknown"), fromAddOn, 0}, cma, addon))
-	assert.Empty(t, found.hash(wantedConfig{config, fromPlacement, 0}, management(nil, placement("new")), addon))
+	assert.Empty(t, found.hash(wantedConfig{config, fromPlacement, 0}, newCMA(nil, placement("new")), addon))
 }

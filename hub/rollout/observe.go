@@ -25,19 +25,19 @@ func (r *Reconciler) observeAddOn(ctx context.Context, key types.NamespacedName,
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	management, err := r.AddOns.GetManagement(ctx, key.Name)
+	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, key.Name)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if !addonapi.Managed(management) {
+	if !addonapi.Managed(cma) {
 		return nil, nil
 	}
-	facts := &addOnFacts{now: now, addon: addon, management: management}
-	if facts.placement, facts.lost, err = r.owner(ctx, management, addon.Namespace); err != nil {
+	facts := &addOnFacts{now: now, addon: addon, cma: cma}
+	if facts.placement, facts.missingPlacements, err = r.owner(ctx, cma, addon.Namespace); err != nil {
 		return nil, err
 	}
-	facts.found = findings{}
-	for _, wanted := range wantedConfigs(management, facts.placement, addon.Spec.Configs) {
+	facts.found = configStates{}
+	for _, wanted := range wantedConfigs(cma, facts.placement, addon.Spec.Configs) {
 		if err := r.find(ctx, wanted.AddOnConfig, facts.found); err != nil {
 			return nil, err
 		}
@@ -49,9 +49,9 @@ func (r *Reconciler) observeAddOn(ctx context.Context, key types.NamespacedName,
 // owner returns the index of the last placement that selects a cluster. When none does it returns -1, and the listed
 // placements that do not exist.
 func (r *Reconciler) owner(
-	ctx context.Context, management *addonv1beta1.ClusterManagementAddOn, cluster string,
+	ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, cluster string,
 ) (int, []string, error) {
-	placements := placementsOf(management)
+	placements := placementsOf(cma)
 	if len(placements) == 0 {
 		return -1, nil, nil
 	}
@@ -69,17 +69,17 @@ func (r *Reconciler) owner(
 			return index, nil, nil
 		}
 	}
-	var lost []string
+	var missingPlacements []string
 	for _, placement := range placements {
 		found, err := r.placement(ctx, placement.PlacementRef)
 		if err != nil {
 			return -1, nil, err
 		}
 		if found == nil {
-			lost = append(lost, fmt.Sprintf("placement %s/%s", placement.Namespace, placement.Name))
+			missingPlacements = append(missingPlacements, fmt.Sprintf("placement %s/%s", placement.Namespace, placement.Name))
 		}
 	}
-	return -1, lost, nil
+	return -1, missingPlacements, nil
 }
 
 // placement reads a Placement; nil when there is none. It belongs to the cache.
@@ -124,13 +124,13 @@ func (r *Reconciler) works(
 
 // observePlan reads what counting needs; nil as observeAddOn.
 func (r *Reconciler) observePlan(ctx context.Context, name string, now time.Time) (*planFacts, error) {
-	management, err := r.AddOns.GetManagement(ctx, name)
+	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, name)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	facts := &planFacts{now: now, management: management, found: findings{}}
-	configs := slices.Clone(management.Spec.DefaultConfigs)
-	for _, placement := range placementsOf(management) {
+	facts := &planFacts{now: now, cma: cma, found: configStates{}}
+	configs := slices.Clone(cma.Spec.DefaultConfigs)
+	for _, placement := range placementsOf(cma) {
 		configs = append(configs, placement.Configs...)
 		observed, err := r.observePlacement(ctx, placement.PlacementRef)
 		if err != nil {
@@ -181,16 +181,16 @@ func (r *Reconciler) observePlacement(ctx context.Context, ref addonv1beta1.Plac
 }
 
 // find adds to found what is known about one config.
-func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, found findings) error {
+func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, found configStates) error {
 	object, ours := r.AddOns.Configs.New(config.ConfigGroupResource)
 	if !ours {
-		found[config] = finding{foreign: true}
+		found[config] = configState{foreign: true}
 		return nil
 	}
 	key := types.NamespacedName{Namespace: config.Namespace, Name: config.Name}
 	err := r.configs.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		found[config] = finding{missing: true}
+		found[config] = configState{missing: true}
 		return nil
 	}
 	if err != nil {
@@ -200,7 +200,7 @@ func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, 
 	if err != nil {
 		return fmt.Errorf("hashing %s: %w", describe(config), err)
 	}
-	found[config] = finding{hash: hash, generation: object.GetGeneration()}
+	found[config] = configState{hash: hash, generation: object.GetGeneration()}
 	return nil
 }
 

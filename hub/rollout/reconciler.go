@@ -52,7 +52,7 @@ func (r *Reconciler) reconcilePlan(ctx context.Context, req ctrl.Request) (ctrl.
 		return reconcile.FromError(err).Settle(now)
 	}
 	after, recheck := concludePlan(*facts)
-	changed, err := r.AddOns.PatchManagementStatus(ctx, facts.management, after)
+	changed, err := r.AddOns.PatchClusterManagementAddOnStatus(ctx, facts.cma, after)
 	if changed {
 		log.FromContext(ctx).V(1).Info("recorded progress of placements")
 	}

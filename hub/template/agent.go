@@ -17,17 +17,17 @@ import (
 
 // agent is an add-on that is made of templates, which may differ from cluster to cluster.
 type agent struct {
-	configs    client.Reader
-	versions   confighash.Versions
-	chooser    addon.Chooser
-	management *addonv1beta1.ClusterManagementAddOn
-	home       string
+	configs  client.Reader
+	versions confighash.Versions
+	chooser  addon.Chooser
+	cma      *addonv1beta1.ClusterManagementAddOn
+	home     string
 }
 
 // About implements addon.Agent.
 func (a *agent) About() addon.About {
 	return addon.About{
-		Name:             a.management.Name,
+		Name:             a.cma.Name,
 		SupportedConfigs: []addonv1beta1.ConfigGroupResource{confighash.DeploymentConfig(), confighash.Template()},
 	}
 }
@@ -59,13 +59,13 @@ func (a *agent) SigningCA(
 	if err != nil {
 		return addon.SigningCA{}, false, err
 	}
-	return addon.SigningCA{Secret: secret, Rivals: Rivals(all, secret, addOn.Name, signerName, a.home)}, true, nil
+	return addon.SigningCA{Secret: secret, SharedWith: SharedWith(all, secret, addOn.Name, signerName, a.home)}, true, nil
 }
 
 // SharedPermissions implements addon.Agent. Where a template does not exist or cannot be used, what it asks for is not
 // known.
 func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, error) {
-	named, err := a.chooser.Named(ctx, a.management.Name)
+	named, err := a.chooser.Named(ctx, a.cma.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +84,10 @@ func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, erro
 		if err != nil {
 			return nil, err
 		}
-		if err := CheckTrust(t, "", a.management.Name, a.home); err != nil {
+		if err := CheckTrust(t, "", a.cma.Name, a.home); err != nil {
 			return nil, err
 		}
-		permissions, err := Permissions(t, "", a.management.Name)
+		permissions, err := Permissions(t, "", a.cma.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -129,8 +129,8 @@ func (a *agent) Render(
 	switch {
 	case err != nil:
 		return addon.Rendering{}, err
-	case choice.Held != "":
-		return addon.Rendering{}, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Held}
+	case choice.Blocked != "":
+		return addon.Rendering{}, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Blocked}
 	}
 	in, err := a.input(ctx, cluster, addOn, choice, asRolledOut)
 	if err != nil {

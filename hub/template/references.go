@@ -85,8 +85,8 @@ func (a *agent) read(
 	err := a.configs.Get(ctx, types.NamespacedName{Namespace: chosen.Namespace, Name: chosen.Name}, u,
 		&client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	switch {
-	case apierrors.IsNotFound(err) && choice.Held != "":
-		return nil, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Held}
+	case apierrors.IsNotFound(err) && choice.Blocked != "":
+		return nil, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Blocked}
 	case apierrors.IsNotFound(err):
 		return nil, &addon.InvalidError{Message: fmt.Sprintf(
 			"%s does not exist: create it, or correct the configuration of add-on %s", what, addOn.Name)}

@@ -88,10 +88,10 @@ func SigningSecret(t *Template, signerName, home string) (types.NamespacedName, 
 	return types.NamespacedName{}, false
 }
 
-// Rivals names, in words and ordered, the templates that name the same Secret as the CA of another signer or of another
+// SharedWith names, in words and ordered, the templates that name the same Secret as the CA of another signer or of another
 // add-on. Versions of one add-on's template are no rivals of each other.
-func Rivals(all []*Template, secret types.NamespacedName, addOn, signerName, home string) []string {
-	var rivals []string
+func SharedWith(all []*Template, secret types.NamespacedName, addOn, signerName, home string) []string {
+	var sharedWith []string
 	for _, t := range all {
 		for _, registration := range t.Registration {
 			custom := registration.CustomSigner
@@ -102,12 +102,12 @@ func Rivals(all []*Template, secret types.NamespacedName, addOn, signerName, hom
 				Namespace: cmp.Or(custom.SigningCA.Namespace, home), Name: custom.SigningCA.Name,
 			}
 			if named == secret && (t.AddOn != addOn || custom.SignerName != signerName) {
-				rivals = append(rivals, fmt.Sprintf("AddOnTemplate %s (signer %s)", t.Name, custom.SignerName))
+				sharedWith = append(sharedWith, fmt.Sprintf("AddOnTemplate %s (signer %s)", t.Name, custom.SignerName))
 			}
 		}
 	}
-	slices.Sort(rivals)
-	return rivals
+	slices.Sort(sharedWith)
+	return sharedWith
 }
 
 // Permissions returns the roles on the hub that the agent is bound to (contract, hub 6.8). In the namespace of a

@@ -32,24 +32,24 @@ var _ addon.Lookup = Registry{}
 
 // Agent implements addon.Lookup.
 func (r Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, error) {
-	management, err := r.AddOns.GetManagement(ctx, name)
+	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
-	case !UsesTemplates(management):
+	case !UsesTemplates(cma):
 		return nil, false, nil
 	}
 	return &agent{
-		configs: r.Configs, versions: r.AddOns.Configs, chooser: r.Chooser, management: management,
+		configs: r.Configs, versions: r.AddOns.Configs, chooser: r.Chooser, cma: cma,
 		home: cmp.Or(r.Home, names.NamespaceHub),
 	}, true, nil
 }
 
 // UsesTemplates reports whether an add-on is made of templates, be it with or without a default one.
-func UsesTemplates(management *addonv1beta1.ClusterManagementAddOn) bool {
-	return slices.ContainsFunc(management.Spec.DefaultConfigs, func(config addonv1beta1.AddOnConfig) bool {
+func UsesTemplates(cma *addonv1beta1.ClusterManagementAddOn) bool {
+	return slices.ContainsFunc(cma.Spec.DefaultConfigs, func(config addonv1beta1.AddOnConfig) bool {
 		return config.ConfigGroupResource == confighash.Template()
 	})
 }

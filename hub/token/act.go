@@ -68,3 +68,12 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 	done.err = errors.Join(failed...)
 	return done
 }
+
+// publish writes the condition if it changed.
+func (r *Reconciler) publish(ctx context.Context, f facts, p plan, done result) reconcile.Outcome {
+	if f.addOn == nil {
+		return reconcile.Done()
+	}
+	_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, conclude(f, p, done))
+	return reconcile.FromError(err)
+}

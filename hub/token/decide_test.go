@@ -278,9 +278,9 @@ func TestANewGenerationAloneIsNoReasonToWrite(t *testing.T) {
 
 func TestSettle(t *testing.T) {
 	f := facts{now: now}
-	assert.Equal(t, reconcile.ClassDone, settle(f, result{}).Class())
-	taken := settle(f, result{err: errors.Join(&takenError{wanted(key, nil)[0]})})
+	assert.Equal(t, reconcile.ClassDone, outcomeOf(f, result{}).Class())
+	taken := outcomeOf(f, result{err: errors.Join(&takenError{wanted(key, nil)[0]})})
 	assert.Equal(t, reconcile.ClassWaiting, taken.Class())
-	assert.Equal(t, now.Add(takenLook), taken.Wake(), "objects of others are not watched")
-	assert.Equal(t, reconcile.ClassRetry, settle(f, result{err: errors.New("boom")}).Class())
+	assert.Equal(t, now.Add(takenRetry), taken.Wake(), "objects of others are not watched")
+	assert.Equal(t, reconcile.ClassRetry, outcomeOf(f, result{err: errors.New("boom")}).Class())
 }

@@ -36,5 +36,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	p := decide(f)
 	done := r.act(ctx, f, p)
-	return r.publish(ctx, f, p, done).And(settle(f, done)).Settle(f.now)
+	return r.publish(ctx, f, p, done).And(outcomeOf(f, done)).Settle(f.now)
 }

@@ -1,7 +1,6 @@
 package token
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -14,8 +13,8 @@ import (
 	tokens "github.com/spokelet/spokelet/token"
 )
 
-// takenLook is when a name that somebody else has taken is looked at again: objects of others are not watched.
-const takenLook = time.Minute
+// takenRetry is when a name that somebody else has taken is looked at again: objects of others are not watched.
+const takenRetry = time.Minute
 
 // conclude returns the add-on with the condition that says how its infrastructure is.
 func conclude(f facts, p plan, done result) *addonv1beta1.ManagedClusterAddOn {
@@ -48,20 +47,11 @@ func conclude(f facts, p plan, done result) *addonv1beta1.ManagedClusterAddOn {
 	return after
 }
 
-// publish writes the condition if it changed.
-func (r *Reconciler) publish(ctx context.Context, f facts, p plan, done result) reconcile.Outcome {
-	if f.addOn == nil {
-		return reconcile.Done()
-	}
-	_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, conclude(f, p, done))
-	return reconcile.FromError(err)
-}
-
-// settle says how a pass ends.
-func settle(f facts, done result) reconcile.Outcome {
+// outcomeOf says how a pass ends.
+func outcomeOf(f facts, done result) reconcile.Outcome {
 	var taken *takenError
 	if errors.As(done.err, &taken) {
-		return reconcile.Waiting(f.now.Add(takenLook))
+		return reconcile.Waiting(f.now.Add(takenRetry))
 	}
 	return reconcile.FromError(done.err)
 }

@@ -26,8 +26,8 @@ type carried struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// parcel is what the annotation holds, by the version that the fields belong to.
-type parcel map[string][]carried
+// carriedFields is what the annotation holds, by the version that the fields belong to.
+type carriedFields map[string][]carried
 
 // steps takes the path of a field apart, as the decoder writes it: spec.configs[0].later.
 var steps = regexp.MustCompile(`^(?:[^.\[\]]+(?:\[\d+\])*)(?:\.[^.\[\]]+(?:\[\d+\])*)*$`)
@@ -154,16 +154,16 @@ func hash(element any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// takeParcel takes what is carried out of the annotations of an object. What cannot be read stays where it is.
-func takeParcel(object map[string]any) parcel {
+// takeCarried takes what is carried out of the annotations of an object. What cannot be read stays where it is.
+func takeCarried(object map[string]any) carriedFields {
 	annotations, _, err := unstructured.NestedMap(object, "metadata", "annotations")
 	if err != nil {
-		return parcel{}
+		return carriedFields{}
 	}
 	text, _ := annotations[names.AnnotationCarried].(string)
-	p := parcel{}
+	p := carriedFields{}
 	if text == "" || json.Unmarshal([]byte(text), &p) != nil {
-		return parcel{}
+		return carriedFields{}
 	}
 	unstructured.RemoveNestedField(object, "metadata", "annotations", names.AnnotationCarried)
 	if len(annotations) == 1 {
@@ -172,8 +172,8 @@ func takeParcel(object map[string]any) parcel {
 	return p
 }
 
-// putParcel writes what is carried into the annotations of an object.
-func putParcel(object map[string]any, p parcel) error {
+// putCarried writes what is carried into the annotations of an object.
+func putCarried(object map[string]any, p carriedFields) error {
 	for version, fields := range p {
 		if len(fields) == 0 {
 			delete(p, version)

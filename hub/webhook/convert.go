@@ -79,9 +79,9 @@ func convertObject(raw []byte, desired string) ([]byte, error) {
 	case step{"ManagedClusterAddOn", beta, alpha}:
 		return rewrite(raw, addonapi.AddOnToAlpha)
 	case step{"ClusterManagementAddOn", alpha, beta}:
-		return rewrite(raw, addonapi.ManagementToBeta)
+		return rewrite(raw, addonapi.ClusterManagementAddOnToBeta)
 	case step{"ClusterManagementAddOn", beta, alpha}:
-		return rewrite(raw, addonapi.ManagementToAlpha)
+		return rewrite(raw, addonapi.ClusterManagementAddOnToAlpha)
 	case step{"AddOnTemplate", alpha, beta}, step{"AddOnTemplate", beta, alpha}:
 		return rename(raw, desired)
 	case step{"ManagedClusterAddOn", alpha, alpha}, step{"ManagedClusterAddOn", beta, beta},
@@ -175,13 +175,13 @@ func unknownFields(raw []byte, in any, complaints []error) (map[string][]carried
 		return nil, errors.Join(complaints...)
 	}
 	version, _ := object["apiVersion"].(string)
-	return parcel{version: packed}, nil
+	return carriedFields{version: packed}, nil
 }
 
 // exchange puts the carried fields of the version of an object back into it, and has it carry what another version
 // brought.
-func exchange(object map[string]any, brought parcel) error {
-	p := takeParcel(object)
+func exchange(object map[string]any, brought carriedFields) error {
+	p := takeCarried(object)
 	for version, fields := range brought {
 		for _, field := range fields {
 			// Whoever may write an annotation may write the spec, but not the status, so that is never put there. It stays in
@@ -195,7 +195,7 @@ func exchange(object map[string]any, brought parcel) error {
 	}
 	version, _ := object["apiVersion"].(string)
 	p[version] = unpack(object, p[version])
-	return putParcel(object, p)
+	return putCarried(object, p)
 }
 
 // dropNulls removes the nulls that pointers without a value leave: the schema does not know them.

@@ -55,9 +55,9 @@ func (r *Reconciler) start(ctx context.Context, wake queue) error {
 			return r.Works.Watch(ctx, &workv1.ManifestWorkList{}, &client.ListOptions{Raw: &options}, selector)
 		},
 	}
-	r.waiting.reset(map[types.NamespacedName]finished{})
+	r.dueWorks.reset(map[types.NamespacedName]finished{})
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, r.Works),
-		&workv1.ManifestWork{}, &store{waiting: &r.waiting, wake: wake},
+		&workv1.ManifestWork{}, &store{dueWorks: &r.dueWorks, wake: wake},
 		cache.ReflectorOptions{Name: Name, TypeDescription: "manifestworks"})
 	reflector.WatchListPageSize = pageSize
 	go reflector.RunWithContext(ctx)
@@ -66,20 +66,20 @@ func (r *Reconciler) start(ctx context.Context, wake queue) error {
 
 // store is the store of the watch: it remembers what is to go and wakes it, and keeps nothing else.
 type store struct {
-	waiting *waiting
-	wake    queue
+	dueWorks *dueWorks
+	wake     queue
 }
 
 var _ cache.TransformingStore = (*store)(nil)
 
 // Add takes in a work.
-func (s *store) Add(obj any) error { return s.see(obj, false) }
+func (s *store) Add(obj any) error { return s.set(obj, false) }
 
 // Update takes in a work.
-func (s *store) Update(obj any) error { return s.see(obj, false) }
+func (s *store) Update(obj any) error { return s.set(obj, false) }
 
 // Delete takes in that a work is gone.
-func (s *store) Delete(obj any) error { return s.see(obj, true) }
+func (s *store) Delete(obj any) error { return s.set(obj, true) }
 
 // Resync has nothing to do.
 func (s *store) Resync() error { return nil }
@@ -96,15 +96,15 @@ func (s *store) Replace(items []any, _ string) error {
 			now[client.ObjectKeyFromObject(work)] = *f
 		}
 	}
-	s.waiting.reset(now)
+	s.dueWorks.reset(now)
 	for key := range now {
 		s.wake.Add(ctrl.Request{NamespacedName: key})
 	}
 	return nil
 }
 
-// see takes in one work.
-func (s *store) see(obj any, gone bool) error {
+// set takes in one work.
+func (s *store) set(obj any, gone bool) error {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
 		return fmt.Errorf("watching ManifestWorks: got a %T", obj)
@@ -113,7 +113,7 @@ func (s *store) see(obj any, gone bool) error {
 	if gone {
 		now = nil
 	}
-	if s.waiting.see(key, now) {
+	if s.dueWorks.set(key, now) {
 		s.wake.Add(ctrl.Request{NamespacedName: key})
 	}
 	return nil

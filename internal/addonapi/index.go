@@ -30,7 +30,7 @@ func (c Client) Index(ctx context.Context, indexer client.FieldIndexer) error {
 			Object: c.WatchedAddOn(), Field: IndexName,
 			Keys: func(o client.Object) []string { return []string{o.GetName()} },
 		},
-		reconcile.FieldIndex{Object: c.WatchedManagement(), Field: IndexPlacement, Keys: placementKeys},
+		reconcile.FieldIndex{Object: c.WatchedClusterManagementAddOn(), Field: IndexPlacement, Keys: placementKeys},
 		reconcile.FieldIndex{Object: &clusterv1beta1.PlacementDecision{}, Field: IndexCluster, Keys: SelectedClusters},
 	)
 }
@@ -41,7 +41,7 @@ func PlacementKey(namespace, name string) string {
 }
 
 func placementKeys(o client.Object) []string {
-	cma, err := Management(o)
+	cma, err := ClusterManagementAddOn(o)
 	if err != nil || !InstalledByPlacements(cma) {
 		return nil
 	}

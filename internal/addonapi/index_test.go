@@ -19,7 +19,7 @@ func TestAClusterManagementAddOnIsFoundByItsPlacements(t *testing.T) {
 	cma.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyPlacements
 	want := []string{PlacementKey("ns", "p"), PlacementKey("ns", "q")}
 	assert.Equal(t, want, placementKeys(cma))
-	assert.Equal(t, want, placementKeys(ManagementToAlpha(cma)))
+	assert.Equal(t, want, placementKeys(ClusterManagementAddOnToAlpha(cma)))
 	cma.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
 	assert.Empty(t, placementKeys(cma), "placements of an add-on that people install do not count")
 	assert.Empty(t, placementKeys(&addonv1alpha1.ManagedClusterAddOn{}))

@@ -33,7 +33,7 @@ func hookManifests(objects []*unstructured.Unstructured) ([]manifest, error) {
 }
 
 // newHookWork is the work that runs the pre-delete hook; it asks for what says that the hook is done.
-func newHookWork(f leaveFacts, hooks []manifest) *workv1.ManifestWork {
+func newHookWork(f deletionFacts, hooks []manifest) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.addOn.Namespace, Name: hookWorkName(f.addOn.Name),

@@ -20,8 +20,8 @@ func acceptedBefore(cluster *clusterv1.ManagedCluster) bool {
 	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
 }
 
-// rememberAcceptance annotates a cluster that is accepted, or was accepted before, and reports whether that changed it.
-func rememberAcceptance(cluster *clusterv1.ManagedCluster, now time.Time) bool {
+// annotateAcceptance annotates a cluster that is accepted, or was accepted before, and reports whether that changed it.
+func annotateAcceptance(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	if !cluster.Spec.HubAcceptsClient && !acceptedBefore(cluster) {
 		return false
 	}

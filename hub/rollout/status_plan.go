@@ -12,19 +12,19 @@ import (
 // concludePlan returns the ClusterManagementAddOn with the status that follows from the facts, and the instant at which
 // time alone may change it. What an older status knows of a config that is still asked for is kept.
 func concludePlan(f planFacts) (*addonv1beta1.ClusterManagementAddOn, time.Time) {
-	after := f.management.DeepCopy()
+	after := f.cma.DeepCopy()
 	after.Status.DefaultConfigReferences = f.defaultReferences()
 	switch {
-	case !addonapi.InstalledByPlacements(f.management):
+	case !addonapi.InstalledByPlacements(f.cma):
 		after.Status.InstallProgressions = nil
 		return after, time.Time{}
-	case !addonapi.Managed(f.management):
+	case !addonapi.Managed(f.cma):
 		return after, time.Time{}
 	}
 	var recheck time.Time
 	owners := f.owners()
 	after.Status.InstallProgressions = nil
-	for index, strategy := range f.management.Spec.InstallStrategy.Placements {
+	for index, strategy := range f.cma.Spec.InstallStrategy.Placements {
 		counted := f.count(index, owners)
 		recheck = reconcile.Earliest(recheck, counted.recheck)
 		progression := f.progression(strategy)
@@ -39,9 +39,9 @@ func concludePlan(f planFacts) (*addonv1beta1.ClusterManagementAddOn, time.Time)
 
 // defaultReferences lists the defaults, in the order of the spec.
 func (f planFacts) defaultReferences() []addonv1beta1.DefaultConfigReference {
-	old := f.management.Status.DefaultConfigReferences
+	old := f.cma.Status.DefaultConfigReferences
 	var references []addonv1beta1.DefaultConfigReference
-	for _, config := range f.management.Spec.DefaultConfigs {
+	for _, config := range f.cma.Spec.DefaultConfigs {
 		if !addonapi.HasDefault(config) {
 			continue
 		}
@@ -58,7 +58,7 @@ func (f planFacts) defaultReferences() []addonv1beta1.DefaultConfigReference {
 func (f planFacts) progression(strategy addonv1beta1.PlacementStrategy) addonv1beta1.InstallProgression {
 	progression := addonv1beta1.InstallProgression{PlacementRef: strategy.PlacementRef}
 	var old addonv1beta1.InstallProgression
-	for _, candidate := range f.management.Status.InstallProgressions {
+	for _, candidate := range f.cma.Status.InstallProgressions {
 		if candidate.PlacementRef == strategy.PlacementRef {
 			old = *candidate.DeepCopy()
 		}

@@ -27,13 +27,13 @@ func (e *waitError) Error() string { return e.message }
 type slot struct {
 	index int
 	// there is the work as it is; nil for a new one.
-	there *workv1.ManifestWork
-	held  []manifest
-	bytes int
+	there     *workv1.ManifestWork
+	manifests []manifest
+	bytes     int
 }
 
 func (s *slot) add(m manifest) {
-	s.held = append(s.held, m)
+	s.manifests = append(s.manifests, m)
 	s.bytes += len(m.raw)
 }
 
@@ -44,19 +44,19 @@ func planWorks(f facts) ([]workStep, []*workv1.ManifestWork, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	slots, used, leaving, err := observedSlots(f)
+	slots, used, deleting, err := observedSlots(f)
 	if err != nil {
 		return nil, nil, err
 	}
-	rest := keepPlaces(manifests, slots, leaving)
-	slots = place(rest, slots, used)
+	rest := keepAssignments(manifests, slots, deleting)
+	slots = assign(rest, slots, used)
 
 	var steps []workStep
-	kept := slices.Clone(leaving)
+	kept := slices.Clone(deleting)
 	common := commonSpec(f)
 	for _, s := range slots {
 		switch {
-		case len(s.held) == 0 && s.there != nil:
+		case len(s.manifests) == 0 && s.there != nil:
 			steps = append(steps, workStep{Verb: reconcile.Delete, Before: s.there})
 		case s.there == nil:
 			steps = append(steps, workStep{Verb: reconcile.Create, After: newWork(f, common, s)})
@@ -74,7 +74,7 @@ func planWorks(f facts) ([]workStep, []*workv1.ManifestWork, error) {
 
 // observedSlots returns a slot for each work that is ours, the numbers that are taken, by whomever, and those of our
 // works that are being deleted. The error says that works of an earlier add-on of this name have to go first.
-func observedSlots(f facts) (slots []*slot, used map[int]bool, leaving []*workv1.ManifestWork, err error) {
+func observedSlots(f facts) (slots []*slot, used map[int]bool, deleting []*workv1.ManifestWork, err error) {
 	used = map[int]bool{}
 	var earlier []string
 	for _, work := range f.works {
@@ -89,7 +89,7 @@ func observedSlots(f facts) (slots []*slot, used map[int]bool, leaving []*workv1
 				earlier = append(earlier, work.Name)
 			}
 		case work.DeletionTimestamp != nil:
-			leaving = append(leaving, work)
+			deleting = append(deleting, work)
 		default:
 			slots = append(slots, &slot{index: index, there: work})
 		}
@@ -100,7 +100,7 @@ func observedSlots(f facts) (slots []*slot, used map[int]bool, leaving []*workv1
 			f.addOn.Name, strings.Join(earlier, ", "))}
 	}
 	slices.SortFunc(slots, func(a, b *slot) int { return cmp.Compare(a.index, b.index) })
-	return slots, used, leaving, nil
+	return slots, used, deleting, nil
 }
 
 // ownWorks returns the works that are ours.
@@ -114,9 +114,9 @@ func ownWorks(f facts) []*workv1.ManifestWork {
 	return all
 }
 
-// keepPlaces leaves each manifest in the work that it is in, as long as that work does not grow too large, and returns
+// keepAssignments leaves each manifest in the work that it is in, as long as that work does not grow too large, and returns
 // the manifests that have no place yet. Those in a work that is being deleted wait until it is gone.
-func keepPlaces(manifests []manifest, slots []*slot, leaving []*workv1.ManifestWork) []manifest {
+func keepAssignments(manifests []manifest, slots []*slot, deleting []*workv1.ManifestWork) []manifest {
 	unplaced := make(map[identity]manifest, len(manifests))
 	for _, m := range manifests {
 		unplaced[m.identity] = m
@@ -129,7 +129,7 @@ func keepPlaces(manifests []manifest, slots []*slot, leaving []*workv1.ManifestW
 			}
 		}
 	}
-	for _, work := range leaving {
+	for _, work := range deleting {
 		for _, id := range identities(work) {
 			delete(unplaced, id)
 		}
@@ -141,19 +141,19 @@ func keepPlaces(manifests []manifest, slots []*slot, leaving []*workv1.ManifestW
 		}
 	}
 	for _, s := range slots {
-		slices.SortFunc(s.held, byOrder)
+		slices.SortFunc(s.manifests, byOrder)
 		for s.bytes > maxWorkBytes {
-			last := s.held[len(s.held)-1]
-			s.held, s.bytes = s.held[:len(s.held)-1], s.bytes-len(last.raw)
+			last := s.manifests[len(s.manifests)-1]
+			s.manifests, s.bytes = s.manifests[:len(s.manifests)-1], s.bytes-len(last.raw)
 			rest = append(rest, last)
 		}
 	}
 	return rest
 }
 
-// place gives each manifest a place, the largest first: in the work with most room, and in new works where none has
+// assign gives each manifest a place, the largest first: in the work with most room, and in new works where none has
 // enough.
-func place(rest []manifest, slots []*slot, used map[int]bool) []*slot {
+func assign(rest []manifest, slots []*slot, used map[int]bool) []*slot {
 	slices.SortStableFunc(rest, func(a, b manifest) int {
 		return cmp.Or(cmp.Compare(len(b.raw), len(a.raw)), byOrder(a, b))
 	})
@@ -178,7 +178,7 @@ func place(rest []manifest, slots []*slot, used map[int]bool) []*slot {
 		last.add(m)
 	}
 	for _, s := range slots {
-		slices.SortFunc(s.held, byOrder)
+		slices.SortFunc(s.manifests, byOrder)
 	}
 	return slots
 }

@@ -17,12 +17,12 @@ import (
 
 // planFacts is all that is needed to tell how far an add-on is on all its clusters.
 type planFacts struct {
-	now        time.Time
-	management *addonv1beta1.ClusterManagementAddOn
+	now time.Time
+	cma *addonv1beta1.ClusterManagementAddOn
 	// placements is what is known about the placements of the install strategy, in its order.
 	placements []placementFacts
 	addons     []*addonv1beta1.ManagedClusterAddOn
-	found      findings
+	found      configStates
 }
 
 // placementFacts is what is known about one placement.
@@ -67,7 +67,7 @@ func phaseOf(addon *addonv1beta1.ManagedClusterAddOn, want []addonv1beta1.Config
 // counts is how far the add-ons of one placement are (contract of the hub, 4.6).
 type counts struct {
 	total, configured, progressing, done, failed, timeout int
-	trouble                                               trouble
+	stuckAddOns                                           stuckAddOns
 	// recheck is the next instant at which an add-on may run out of time; zero when there is none.
 	recheck time.Time
 }
@@ -76,7 +76,7 @@ type counts struct {
 // them.
 func (f planFacts) count(index int, owners map[string]int) counts {
 	var c counts
-	strategy := f.management.Spec.InstallStrategy.Placements[index].RolloutStrategy
+	strategy := f.cma.Spec.InstallStrategy.Placements[index].RolloutStrategy
 	deadline := progressDeadline(strategy)
 	for cluster := range f.placements[index].clusters {
 		c.total++
@@ -85,16 +85,16 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 		}
 	}
 	// Most add-ons have no configs of their own: what is to be theirs is worked out once.
-	wanted := wantedConfigs(f.management, index, nil)
+	wanted := wantedConfigs(f.cma, index, nil)
 	next := f.addOn(&addonv1beta1.ManagedClusterAddOn{}, index).references(wanted)
 	for _, addon := range f.addons {
 		if owner, owned := owners[addon.Namespace]; !owned || owner != index {
 			continue
 		}
-		c.trouble.add(addon, f.now)
+		c.stuckAddOns.add(addon, f.now)
 		facts, wanted, next := f.addOn(addon, index), wanted, next
 		if len(addon.Spec.Configs) > 0 {
-			wanted = wantedConfigs(f.management, index, addon.Spec.Configs)
+			wanted = wantedConfigs(f.cma, index, addon.Spec.Configs)
 			next = facts.references(wanted)
 		}
 		reached := phaseOf(addon, next)
@@ -104,7 +104,7 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 		case reached == succeeded:
 			c.done++
 		case reached == toApply:
-			if facts.held(wanted, next) == "" {
+			if facts.blocked(wanted, next) == "" {
 				c.progressing++
 			}
 		case expired:
@@ -117,7 +117,7 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 			c.recheck = reconcile.Earliest(c.recheck, expiry)
 		}
 	}
-	c.recheck = reconcile.Earliest(c.recheck, c.trouble.recheck)
+	c.recheck = reconcile.Earliest(c.recheck, c.stuckAddOns.recheck)
 	return c
 }
 
@@ -139,8 +139,8 @@ func (c counts) condition(remarks []string) metav1.Condition {
 	if c.complete() {
 		condition = notProgressing(addonv1beta1.ProgressingReasonCompleted, c.message())
 	}
-	if stuck := c.trouble.remark(); stuck != "" {
-		remarks = append(remarks, stuck)
+	if count := c.stuckAddOns.remark(); count != "" {
+		remarks = append(remarks, count)
 	}
 	if len(remarks) > 0 {
 		condition.Message += " " + listed(remarks) + "."
@@ -150,7 +150,7 @@ func (c counts) condition(remarks []string) metav1.Condition {
 
 // remarks says what keeps the add-ons of a placement from their configuration, for whoever wrote the placement entry.
 func (f planFacts) remarks(index int) []string {
-	strategy := f.management.Spec.InstallStrategy.Placements[index]
+	strategy := f.cma.Spec.InstallStrategy.Placements[index]
 	var remarks []string
 	if remark := f.placements[index].selectionRemark(strategy.PlacementRef); remark != "" {
 		remarks = append(remarks, remark)
@@ -159,7 +159,7 @@ func (f planFacts) remarks(index int) []string {
 		remarks = append(remarks, fmt.Sprintf(
 			"rollout strategy %s is not supported yet, so add-ons keep the configuration that they have", kind))
 	}
-	for _, r := range wantedConfigs(f.management, index, nil) {
+	for _, r := range wantedConfigs(f.cma, index, nil) {
 		if f.found[r.AddOnConfig].missing {
 			remarks = append(remarks, describe(r.AddOnConfig)+" does not exist")
 		}
@@ -180,7 +180,7 @@ func (f planFacts) owners() map[string]int {
 
 // addOn is what the decision on one add-on of a placement sees.
 func (f planFacts) addOn(addon *addonv1beta1.ManagedClusterAddOn, placement int) addOnFacts {
-	return addOnFacts{now: f.now, addon: addon, management: f.management, placement: placement, found: f.found}
+	return addOnFacts{now: f.now, addon: addon, cma: f.cma, placement: placement, found: f.found}
 }
 
 // expiry is when an add-on in flight runs out of time; zero when it never does.
@@ -239,9 +239,9 @@ func placementConfigs(strategy addonv1beta1.PlacementStrategy) []addonv1beta1.Ad
 }
 
 // placementsOf are the placements that count: none when the add-on is installed by hand.
-func placementsOf(management *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.PlacementStrategy {
-	if !addonapi.InstalledByPlacements(management) || !addonapi.Managed(management) {
+func placementsOf(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.PlacementStrategy {
+	if !addonapi.InstalledByPlacements(cma) || !addonapi.Managed(cma) {
 		return nil
 	}
-	return management.Spec.InstallStrategy.Placements
+	return cma.Spec.InstallStrategy.Placements
 }

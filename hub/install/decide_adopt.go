@@ -38,7 +38,7 @@ func TrimAddOn(in any) (any, error) {
 func creator(o metav1.Object, entries []metav1.ManagedFieldsEntry) string {
 	var key string
 	for _, ref := range o.GetOwnerReferences() {
-		if isManagement(ref, o.GetName()) && isTrue(ref.Controller) {
+		if isOwnerReference(ref, o.GetName()) && isTrue(ref.Controller) {
 			key = `k:{"uid":"` + string(ref.UID) + `"}`
 		}
 	}
@@ -74,9 +74,9 @@ func creator(o metav1.Object, entries []metav1.ManagedFieldsEntry) string {
 	return ""
 }
 
-// madeBy returns the manager that installed an add-on which does not carry our label, as TrimAddOn found it; empty when
+// installedBy returns the manager that installed an add-on which does not carry our label, as TrimAddOn found it; empty when
 // a person may have made it.
-func madeBy(f facts) string {
+func installedBy(f facts) string {
 	if _, known := f.addon.Labels[names.LabelInstalledBy]; known || len(f.addon.ManagedFields) != 1 {
 		return ""
 	}

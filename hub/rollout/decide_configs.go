@@ -31,14 +31,14 @@ type wantedConfig struct {
 // wantedConfigs returns the configs that an add-on is to use, ordered by group and resource; within a resource the order of
 // the asking list is kept, because the first config is the one that most add-ons look at. placement is the index of
 // the placement that owns the add-on, -1 when none does.
-func wantedConfigs(management *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig) []wantedConfig {
-	defaults := slices.DeleteFunc(slices.Clone(management.Spec.DefaultConfigs), func(c addonv1beta1.AddOnConfig) bool {
+func wantedConfigs(cma *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig) []wantedConfig {
+	defaults := slices.DeleteFunc(slices.Clone(cma.Spec.DefaultConfigs), func(c addonv1beta1.AddOnConfig) bool {
 		return !addonapi.HasDefault(c)
 	})
 	chosen := map[addonv1beta1.ConfigGroupResource][]wantedConfig{}
 	choose(chosen, wantedConfig{level: fromDefaults}, defaults)
 	if placement >= 0 {
-		choose(chosen, wantedConfig{level: fromPlacement, placement: placement}, management.Spec.InstallStrategy.Placements[placement].Configs)
+		choose(chosen, wantedConfig{level: fromPlacement, placement: placement}, cma.Spec.InstallStrategy.Placements[placement].Configs)
 	}
 	choose(chosen, wantedConfig{level: fromAddOn}, own)
 
@@ -78,8 +78,8 @@ func compareResources(a, b addonv1beta1.ConfigGroupResource) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 }
 
-// finding is what is known about one config.
-type finding struct {
+// configState is what is known about one config.
+type configState struct {
 	// foreign says that the kind is not one that we read: its hash is reported by the add-on's own manager.
 	foreign bool
 	// missing says that we read the kind and that the config does not exist.
@@ -90,12 +90,12 @@ type finding struct {
 	generation int64
 }
 
-// findings holds what is known about every config that a decision may need.
-type findings map[addonv1beta1.AddOnConfig]finding
+// configStates holds what is known about every config that a decision may need.
+type configStates map[addonv1beta1.AddOnConfig]configState
 
 // hash returns the hash of a requested config, "" when nobody knows it.
-func (f findings) hash(
-	wanted wantedConfig, management *addonv1beta1.ClusterManagementAddOn, addon *addonv1beta1.ManagedClusterAddOn,
+func (f configStates) hash(
+	wanted wantedConfig, cma *addonv1beta1.ClusterManagementAddOn, addon *addonv1beta1.ManagedClusterAddOn,
 ) string {
 	found := f[wanted.AddOnConfig]
 	if !found.foreign {
@@ -105,14 +105,14 @@ func (f findings) hash(
 	case fromAddOn:
 		return hashOf(wanted.AddOnConfig, addOnReferences(addon.Status.ConfigReferences))
 	case fromPlacement:
-		strategy := management.Spec.InstallStrategy.Placements[wanted.placement]
-		for _, progression := range management.Status.InstallProgressions {
+		strategy := cma.Spec.InstallStrategy.Placements[wanted.placement]
+		for _, progression := range cma.Status.InstallProgressions {
 			if progression.PlacementRef == strategy.PlacementRef {
 				return hashOf(wanted.AddOnConfig, placementReferences(progression.ConfigReferences))
 			}
 		}
 	case fromDefaults:
-		return hashOf(wanted.AddOnConfig, defaultReferences(management.Status.DefaultConfigReferences))
+		return hashOf(wanted.AddOnConfig, defaultReferences(cma.Status.DefaultConfigReferences))
 	}
 	return ""
 }
@@ -171,16 +171,16 @@ func describe(config addonv1beta1.AddOnConfig) string {
 }
 
 // source says where a config is asked for, so that its author knows what to correct.
-func (r wantedConfig) source(management *addonv1beta1.ClusterManagementAddOn) string {
+func (r wantedConfig) source(cma *addonv1beta1.ClusterManagementAddOn) string {
 	switch r.level {
 	case fromAddOn:
 		return "spec.configs of the add-on"
 	case fromPlacement:
-		ref := management.Spec.InstallStrategy.Placements[r.placement].PlacementRef
-		return fmt.Sprintf("placement %s/%s of ClusterManagementAddOn %s", ref.Namespace, ref.Name, management.Name)
+		ref := cma.Spec.InstallStrategy.Placements[r.placement].PlacementRef
+		return fmt.Sprintf("placement %s/%s of ClusterManagementAddOn %s", ref.Namespace, ref.Name, cma.Name)
 	case fromDefaults:
 	}
-	return "defaults of ClusterManagementAddOn " + management.Name
+	return "defaults of ClusterManagementAddOn " + cma.Name
 }
 
 // listed joins parts to a sentence and cuts a long list.

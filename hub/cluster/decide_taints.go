@@ -55,10 +55,10 @@ func taint(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	return true
 }
 
-// stampTaints sets when taints were added, where that is not said or cannot be: before the cluster was created, as in
+// setTaintTimes sets when taints were added, where that is not said or cannot be: before the cluster was created, as in
 // one that comes from a backup, or in the future. It reports whether that changed any. Authors state no time; an
 // admission policy refuses it when they change a cluster.
-func stampTaints(cluster *clusterv1.ManagedCluster, now time.Time) bool {
+func setTaintTimes(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	created, changed := cluster.CreationTimestamp.Time, false
 	if now.Before(created) {
 		now = created // The clock of the API server is ahead of ours.

@@ -15,11 +15,11 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// pageSize is the most decisions that one PlacementDecision may hold.
-const pageSize = 100
+// sliceSize is the most decisions that one PlacementDecision may hold.
+const sliceSize = 100
 
-// page is a PlacementDecision as it is and as it shall be.
-type page struct {
+// decisionSlice is a PlacementDecision as it is and as it shall be.
+type decisionSlice struct {
 	// number is the n in its name, from 1.
 	number int
 	// have is what there is; nil for a page that is to be created.
@@ -31,25 +31,25 @@ type page struct {
 }
 
 // changed reports whether a page needs a write.
-func (p page) changed() bool {
+func (p decisionSlice) changed() bool {
 	return p.have == nil || p.want == nil || !equality.Semantic.DeepEqual(p.have, p.want)
 }
 
-// planPages spreads the selected clusters over pages: each stays on the first page that has it, new ones fill what is
+// planSlices spreads the selected clusters over pages: each stays on the first page that has it, new ones fill what is
 // free, further pages are added at the end. Pages without clusters go, but one. The pages that get clusters come first,
 // so that no reader misses one that stays.
-func planPages(
+func planSlices(
 	placement *clusterv1beta1.Placement, selected []string, have []*clusterv1beta1.PlacementDecision,
-) []page {
-	pages := numbered(placement, have)
+) []decisionSlice {
+	decisionSlices := numbered(placement, have)
 	missing := make(map[string]bool, len(selected))
 	for _, name := range selected {
 		missing[name] = true
 	}
-	kept := make([][]clusterv1beta1.ClusterDecision, len(pages))
-	for i, p := range pages {
+	kept := make([][]clusterv1beta1.ClusterDecision, len(decisionSlices))
+	for i, p := range decisionSlices {
 		for _, decision := range p.have.Status.Decisions {
-			if missing[decision.ClusterName] && len(kept[i]) < pageSize && p.number > 0 {
+			if missing[decision.ClusterName] && len(kept[i]) < sliceSize && p.number > 0 {
 				delete(missing, decision.ClusterName)
 				kept[i] = append(kept[i], decision)
 			}
@@ -61,61 +61,61 @@ func planPages(
 			rest = append(rest, name)
 		}
 	}
-	for i := range pages {
-		if pages[i].number == 0 {
+	for i := range decisionSlices {
+		if decisionSlices[i].number == 0 {
 			continue
 		}
-		n := min(len(rest), pageSize-len(kept[i]))
-		pages[i].gains = n > 0
-		pages[i].want = render(placement, pages[i], append(kept[i], decisions(rest[:n])...))
+		n := min(len(rest), sliceSize-len(kept[i]))
+		decisionSlices[i].gains = n > 0
+		decisionSlices[i].want = render(placement, decisionSlices[i], append(kept[i], decisions(rest[:n])...))
 		rest = rest[n:]
 	}
-	return finish(placement, pages, rest)
+	return finish(placement, decisionSlices, rest)
 }
 
 // finish adds the pages that are still needed, drops those without clusters, and puts all in the order of writing.
-func finish(placement *clusterv1beta1.Placement, pages []page, rest []string) []page {
+func finish(placement *clusterv1beta1.Placement, decisionSlices []decisionSlice, rest []string) []decisionSlice {
 	full := 0
-	for i := range pages {
-		if pages[i].want != nil && len(pages[i].want.Status.Decisions) > 0 {
+	for i := range decisionSlices {
+		if decisionSlices[i].want != nil && len(decisionSlices[i].want.Status.Decisions) > 0 {
 			full++
 		}
 	}
 	spare := full == 0 && len(rest) == 0
-	for i := range pages {
-		if pages[i].want == nil || len(pages[i].want.Status.Decisions) > 0 {
+	for i := range decisionSlices {
+		if decisionSlices[i].want == nil || len(decisionSlices[i].want.Status.Decisions) > 0 {
 			continue
 		}
 		if spare {
 			spare = false
 			continue
 		}
-		pages[i].want = nil
+		decisionSlices[i].want = nil
 	}
 	next := 1
 	for len(rest) > 0 || spare {
-		for taken(placement, pages, next) {
+		for taken(placement, decisionSlices, next) {
 			next++
 		}
-		n := min(len(rest), pageSize)
-		added := page{number: next, gains: true}
+		n := min(len(rest), sliceSize)
+		added := decisionSlice{number: next, gains: true}
 		added.want = render(placement, added, decisions(rest[:n]))
-		pages = append(pages, added)
+		decisionSlices = append(decisionSlices, added)
 		rest, spare = rest[n:], false
 	}
-	slices.SortStableFunc(pages, func(a, b page) int { return cmp.Compare(order(a), order(b)) })
-	return pages
+	slices.SortStableFunc(decisionSlices, func(a, b decisionSlice) int { return cmp.Compare(order(a), order(b)) })
+	return decisionSlices
 }
 
 // taken reports whether there is a page with this number, be it somebody else's.
-func taken(placement *clusterv1beta1.Placement, pages []page, number int) bool {
-	return slices.ContainsFunc(pages, func(p page) bool {
-		return p.number == number || (p.have != nil && p.have.Name == pageName(placement, number))
+func taken(placement *clusterv1beta1.Placement, decisionSlices []decisionSlice, number int) bool {
+	return slices.ContainsFunc(decisionSlices, func(p decisionSlice) bool {
+		return p.number == number || (p.have != nil && p.have.Name == sliceName(placement, number))
 	})
 }
 
 // order puts pages that get clusters first and those that go last.
-func order(p page) int {
+func order(p decisionSlice) int {
 	switch {
 	case p.gains:
 		return 0
@@ -127,29 +127,29 @@ func order(p page) int {
 
 // numbered sorts the pages by number. Those with a name of somebody else's making, and those of an earlier Placement
 // of the same name, have number 0 and shall go.
-func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []page {
-	pages := make([]page, 0, len(have))
+func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []decisionSlice {
+	decisionSlices := make([]decisionSlice, 0, len(have))
 	for _, o := range have {
 		number, err := strconv.Atoi(strings.TrimPrefix(o.Name, placement.Name+"-decision-"))
 		owner := metav1.GetControllerOf(o)
-		if err != nil || number < 1 || pageName(placement, number) != o.Name ||
+		if err != nil || number < 1 || sliceName(placement, number) != o.Name ||
 			(owner != nil && owner.UID != placement.UID) {
 			number = 0
 		}
-		pages = append(pages, page{number: number, have: o})
+		decisionSlices = append(decisionSlices, decisionSlice{number: number, have: o})
 	}
-	slices.SortFunc(pages, func(a, b page) int {
+	slices.SortFunc(decisionSlices, func(a, b decisionSlice) int {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.have.Name, b.have.Name))
 	})
-	return pages
+	return decisionSlices
 }
 
 // render returns a page with these decisions (contract, hub 12.2).
 func render(
-	placement *clusterv1beta1.Placement, p page, list []clusterv1beta1.ClusterDecision,
+	placement *clusterv1beta1.Placement, p decisionSlice, list []clusterv1beta1.ClusterDecision,
 ) *clusterv1beta1.PlacementDecision {
 	want := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Name: pageName(placement, p.number), Namespace: placement.Namespace,
+		Name: sliceName(placement, p.number), Namespace: placement.Namespace,
 	}}
 	if p.have != nil {
 		want = p.have.DeepCopy()
@@ -174,8 +174,8 @@ func render(
 }
 
 // honour marks pages all of whose clusters were selected from sets that are bound to the namespace.
-func honour(pages []page) {
-	for _, p := range pages {
+func honour(decisionSlices []decisionSlice) {
+	for _, p := range decisionSlices {
 		if p.want != nil {
 			metav1.SetMetaDataAnnotation(&p.want.ObjectMeta, names.AnnotationSetBindings, names.SetBindingsHonoured)
 		}
@@ -196,6 +196,6 @@ func decisions(clusters []string) []clusterv1beta1.ClusterDecision {
 	return list
 }
 
-func pageName(placement *clusterv1beta1.Placement, number int) string {
+func sliceName(placement *clusterv1beta1.Placement, number int) string {
 	return fmt.Sprintf("%s-decision-%d", placement.Name, number)
 }

@@ -41,7 +41,7 @@ func newWork(f facts, c common, s *slot) *workv1.ManifestWork {
 			OwnerReferences: []metav1.OwnerReference{ownerReference(f.addOn, true)},
 		},
 		Spec: workv1.ManifestWorkSpec{
-			Workload:        workv1.ManifestsTemplate{Manifests: workload(s.held)},
+			Workload:        workv1.ManifestsTemplate{Manifests: workload(s.manifests)},
 			ManifestConfigs: c.configs,
 			DeleteOption:    c.delete,
 		},
@@ -81,12 +81,12 @@ func changedWork(f facts, c common, s *slot) (*workv1.ManifestWork, bool) {
 	return after, metaChanged || specChanged
 }
 
-func workload(held []manifest) []workv1.Manifest {
-	manifests := make([]workv1.Manifest, 0, len(held))
-	for _, m := range held {
-		manifests = append(manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: m.raw}})
+func workload(manifests []manifest) []workv1.Manifest {
+	all := make([]workv1.Manifest, 0, len(manifests))
+	for _, m := range manifests {
+		all = append(all, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: m.raw}})
 	}
-	return manifests
+	return all
 }
 
 // sameManifests compares manifests as JSON, most often byte by byte.

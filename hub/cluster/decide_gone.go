@@ -14,7 +14,7 @@ func (g grants) left(cluster string) bool {
 
 // vanished reports whether a cluster went without a farewell: somebody took its finalizers off.
 func vanished(f facts) bool {
-	return f.cluster == nil && f.have.left(f.name) && checkName(f.name) == nil
+	return f.cluster == nil && f.have.left(f.name) && names.CheckCluster(f.name) == nil
 }
 
 // decideGone plans the same cleaning for a cluster that vanished as for one that is deleted. Its access goes at once,
@@ -25,16 +25,17 @@ func decideGone(f facts, p *plan) {
 		return
 	}
 	switch {
-	case f.unseen == nil || f.unseen.err != nil:
+	case f.live == nil || f.live.err != nil:
 		p.blocked = notAsked(f)
 		return
-	case f.unseen.cluster:
+	case f.live.cluster:
 		// It was created again a moment ago, and what is here may be its already.
 		p.remaining = "the event that shows the ManagedCluster, which was created again"
 		return
 	}
 	var access []step
-	if mark := f.have.work; ours(mark, f.name) && slices.Contains(mark.Finalizers, names.FinalizerManifestWork) {
+	work := f.have.work
+	if ours(work, f.name) && slices.Contains(work.Finalizers, names.FinalizerManifestWork) {
 		access = removeGrants(f, true, false)
 	}
 	var rest []step

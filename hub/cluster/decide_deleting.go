@@ -22,8 +22,8 @@ const (
 	// finalizerGC is the second finalizer that OCM's hub puts on clusters for the same clean-up. We never add it, but
 	// take it off, so that a cluster that came under an OCM hub does not stay for ever.
 	finalizerGC = "cluster.open-cluster-management.io/resource-cleanup"
-	// toldNames is how many names of a kind a message tells.
-	toldNames = 5
+	// maxNames is how many names of a kind a message tells.
+	maxNames = 5
 	// lastPriority is the highest clean-up priority, the one that goes last.
 	lastPriority = 100
 )
@@ -31,7 +31,7 @@ const (
 // decideDeleting plans the next step of removing a cluster: add-ons, then ManifestWorks, then certificate requests,
 // then access and lease, then finalizers. With these go the requests that an agent made while it still could.
 func decideDeleting(f facts, p *plan) {
-	if checkName(f.name) != nil && !slices.ContainsFunc(f.cluster.Finalizers, isOurs) {
+	if names.CheckCluster(f.name) != nil && !slices.ContainsFunc(f.cluster.Finalizers, isOurs) {
 		return // Nothing was ever done for a cluster of such a name.
 	}
 	var next []step
@@ -39,13 +39,13 @@ func decideDeleting(f facts, p *plan) {
 	switch {
 	case p.remaining != "":
 		p.stages = [][]step{next}
-	case concludedEmpty(f.cluster):
+	case emptyConfirmed(f.cluster):
 		p.stages = [][]step{removeRequests(f)}
 		p.cluster = f.cluster.DeepCopy()
 		if !dropFinalizer(p.cluster, names.FinalizerCluster, finalizerGC) {
 			p.cluster = nil
 		}
-	case f.unseen == nil || f.unseen.err != nil:
+	case f.live == nil || f.live.err != nil:
 		p.blocked = notAsked(f)
 	default:
 		p.stages = [][]step{removeRequests(f), append(removeGrants(f, true, worksGone(f)), removeLease(f)...)}
@@ -58,27 +58,27 @@ func isOurs(finalizer string) bool {
 
 // notAsked says why nothing is known about what the server still holds.
 func notAsked(f facts) error {
-	if f.unseen == nil {
+	if f.live == nil {
 		return errors.New("the server was not asked whether anything is left")
 	}
-	return fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.unseen.err)
+	return fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.live.err)
 }
 
 // removeNext deletes what goes next of add-ons and ManifestWorks, and says what is left of them; empty when nothing is.
 // Inside a kind, objects of a lower clean-up priority are gone before the next are deleted.
 func removeNext(f facts) ([]step, string) {
 	addons, works := objects(f.addons), objects(f.works)
-	asked := f.unseen != nil && f.unseen.err == nil
+	asked := f.live != nil && f.live.err == nil
 	switch {
 	case len(addons) > 0 && len(works) > 0:
-		return removeFirst(addons), tell("ManagedClusterAddOn", addons) + ", then " + tell("ManifestWork", works)
+		return removeFirst(addons), summary("ManagedClusterAddOn", addons) + ", then " + summary("ManifestWork", works)
 	case len(addons) > 0:
-		return removeFirst(addons), tell("ManagedClusterAddOn", addons)
-	case asked && f.unseen.addons:
+		return removeFirst(addons), summary("ManagedClusterAddOn", addons)
+	case asked && f.live.addons:
 		return nil, "a ManagedClusterAddOn that was created a moment ago"
 	case len(works) > 0:
-		return removeFirst(works), tell("ManifestWork", works)
-	case asked && f.unseen.works:
+		return removeFirst(works), summary("ManifestWork", works)
+	case asked && f.live.works:
 		return nil, "a ManifestWork that was created a moment ago"
 	}
 	return nil, ""
@@ -102,8 +102,8 @@ func removeRequests(f facts) []step {
 // removeOwn deletes what else on the hub is the cluster's own.
 func removeOwn(f facts) []step { return append(removeLease(f), removeRequests(f)...) }
 
-// concludedEmpty reports whether an earlier pass found nothing left and said so.
-func concludedEmpty(cluster *clusterv1.ManagedCluster) bool {
+// emptyConfirmed reports whether an earlier pass found nothing left and said so.
+func emptyConfirmed(cluster *clusterv1.ManagedCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
 }
 
@@ -128,25 +128,25 @@ func priority(o metav1.Object) int {
 	return n
 }
 
-// tell counts and names objects: "2 ManagedClusterAddOns (hello, logs)".
-func tell(kind string, all []client.Object) string {
+// summary counts and names objects: "2 ManagedClusterAddOns (hello, logs)".
+func summary(kind string, all []client.Object) string {
 	list := make([]string, 0, len(all))
 	for _, o := range all {
-		list = append(list, o.GetName()+held(o))
+		list = append(list, o.GetName()+finalizersOf(o))
 	}
 	slices.Sort(list)
 	if len(list) > 1 {
 		kind += "s"
 	}
-	text := fmt.Sprintf("%d %s (%s", len(list), kind, strings.Join(list[:min(len(list), toldNames)], ", "))
-	if len(list) > toldNames {
-		return fmt.Sprintf("%s and %d more)", text, len(list)-toldNames)
+	text := fmt.Sprintf("%d %s (%s", len(list), kind, strings.Join(list[:min(len(list), maxNames)], ", "))
+	if len(list) > maxNames {
+		return fmt.Sprintf("%s and %d more)", text, len(list)-maxNames)
 	}
 	return text + ")"
 }
 
-// held names the finalizers that keep an add-on that is being deleted; its conditions say who removes them.
-func held(o client.Object) string {
+// finalizersOf names the finalizers that keep an add-on that is being deleted; its conditions say who removes them.
+func finalizersOf(o client.Object) string {
 	_, isAddOn := o.(*addonv1beta1.ManagedClusterAddOn)
 	if !isAddOn || o.GetDeletionTimestamp().IsZero() || len(o.GetFinalizers()) == 0 {
 		return ""

@@ -19,18 +19,18 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// gather is how long the counters of a ClusterManagementAddOn wait for further changes, so that a rollout over many
+// batchPeriod is how long the counters of a ClusterManagementAddOn wait for further changes, so that a rollout over many
 // clusters counts a few times and not once per change.
-const gather = 250 * time.Millisecond
+const batchPeriod = 250 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// soon enqueues what mapped returns after the time to gather.
-func soon(mapped handler.MapFunc) handler.EventHandler {
+// batched enqueues what mapped returns after the time to gather.
+func batched(mapped handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, objects ...client.Object) {
 		for _, object := range objects {
 			for _, request := range mapped(ctx, object) {
-				q.AddAfter(request, gather)
+				q.AddAfter(request, batchPeriod)
 			}
 		}
 	}
@@ -41,9 +41,9 @@ func soon(mapped handler.MapFunc) handler.EventHandler {
 	}
 }
 
-// planOfManagement enqueues a ClusterManagementAddOn at once when its instructions change, and after the time to gather
+// planOfCMA enqueues a ClusterManagementAddOn at once when its instructions change, and after the time to gather
 // when only its status does.
-func planOfManagement() handler.EventHandler {
+func planOfCMA() handler.EventHandler {
 	key := func(o client.Object) ctrl.Request { return planRequest(o.GetName()) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(key(e.Object)) },
@@ -52,7 +52,7 @@ func planOfManagement() handler.EventHandler {
 				q.Add(key(e.ObjectNew))
 				return
 			}
-			q.AddAfter(key(e.ObjectNew), gather)
+			q.AddAfter(key(e.ObjectNew), batchPeriod)
 		},
 	}
 }
@@ -66,25 +66,25 @@ func (r *Reconciler) plansOfDecision(ctx context.Context, o client.Object) []ctr
 	if !ok {
 		return nil
 	}
-	return plans(r.managementsOf(ctx, addonapi.IndexPlacement, placementKey(decision)))
+	return plans(r.cmasOf(ctx, addonapi.IndexPlacement, placementKey(decision)))
 }
 
 func (r *Reconciler) plansOfPlacement(ctx context.Context, o client.Object) []ctrl.Request {
-	return plans(r.managementsOf(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(o.GetNamespace(), o.GetName())))
+	return plans(r.cmasOf(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(o.GetNamespace(), o.GetName())))
 }
 
 func (r *Reconciler) plansOfConfig(ctx context.Context, o client.Object) []ctrl.Request {
-	return plans(r.managementsOf(ctx, indexConfig, configOf(o)))
+	return plans(r.cmasOf(ctx, indexConfig, configOf(o)))
 }
 
-func (r *Reconciler) addOnsOfManagement(ctx context.Context, o client.Object) []ctrl.Request {
+func (r *Reconciler) addOnsOfCMA(ctx context.Context, o client.Object) []ctrl.Request {
 	return r.addOnsBy(ctx, addonapi.IndexName, o.GetName())
 }
 
 func (r *Reconciler) addOnsOfPlacement(ctx context.Context, o client.Object) []ctrl.Request {
 	var requests []ctrl.Request
 	placement := addonapi.PlacementKey(o.GetNamespace(), o.GetName())
-	for _, name := range r.managementsOf(ctx, addonapi.IndexPlacement, placement) {
+	for _, name := range r.cmasOf(ctx, addonapi.IndexPlacement, placement) {
 		requests = append(requests, r.addOnsBy(ctx, addonapi.IndexName, name)...)
 	}
 	return requests
@@ -95,7 +95,7 @@ func (r *Reconciler) addOnsOfPlacement(ctx context.Context, o client.Object) []c
 func (r *Reconciler) addOnsOfConfig(ctx context.Context, o client.Object) []ctrl.Request {
 	key := configOf(o)
 	requests := r.addOnsBy(ctx, indexConfig, key)
-	for _, name := range r.managementsOf(ctx, indexConfig, key) {
+	for _, name := range r.cmasOf(ctx, indexConfig, key) {
 		requests = append(requests, r.addOnsBy(ctx, addonapi.IndexName, name)...)
 	}
 	return requests
@@ -108,7 +108,7 @@ func (r *Reconciler) addOnsOfDecision() handler.EventHandler {
 			if decision == nil {
 				continue
 			}
-			for _, name := range r.managementsOf(ctx, addonapi.IndexPlacement, placementKey(asDecision(decision))) {
+			for _, name := range r.cmasOf(ctx, addonapi.IndexPlacement, placementKey(asDecision(decision))) {
 				for _, cluster := range changedClusters(asDecision(was), asDecision(is)) {
 					q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: cluster, Name: name}})
 				}
@@ -165,22 +165,22 @@ func (r *Reconciler) addOnsBy(ctx context.Context, index, value string) []ctrl.R
 	return r.AddOns.Requests(ctx, nil, client.MatchingFields{index: value})
 }
 
-func (r *Reconciler) managementsOf(ctx context.Context, index, value string) []string {
-	managements, err := r.AddOns.ListManagements(ctx, client.MatchingFields{index: value})
+func (r *Reconciler) cmasOf(ctx context.Context, index, value string) []string {
+	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx, client.MatchingFields{index: value})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "looking for ClusterManagementAddOns to look at", "index", index, "value", value)
 		return nil
 	}
-	found := make([]string, 0, len(managements))
-	for _, management := range managements {
-		found = append(found, management.Name)
+	found := make([]string, 0, len(cmas))
+	for _, cma := range cmas {
+		found = append(found, cma.Name)
 	}
 	return found
 }
 
-func plans(managements []string) []ctrl.Request {
-	requests := make([]ctrl.Request, 0, len(managements))
-	for _, name := range managements {
+func plans(cmas []string) []ctrl.Request {
+	requests := make([]ctrl.Request, 0, len(cmas))
+	for _, name := range cmas {
 		requests = append(requests, planRequest(name))
 	}
 	return requests

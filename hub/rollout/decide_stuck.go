@@ -33,8 +33,8 @@ const (
 	reasonEmptySets      = "AllManagedClusterSetsEmpty"
 )
 
-// stoppers are the conditions of an add-on that say with False why it does not work, the one that explains most first.
-func stoppers() []string {
+// blockingConditions are the conditions of an add-on that say with False why it does not work, the one that explains most first.
+func blockingConditions() []string {
 	return []string{
 		addonv1beta1.ManagedClusterAddOnConditionConfigured,
 		addonv1beta1.ManagedClusterAddOnHostingClusterValidity,
@@ -47,10 +47,10 @@ func stoppers() []string {
 	}
 }
 
-// trouble is what keeps the add-ons of a placement from working.
-type trouble struct {
-	// stuck is how many clusters have trouble, cluster the first of them by name, and cause what it says.
-	stuck   int
+// stuckAddOns is what keeps the add-ons of a placement from working.
+type stuckAddOns struct {
+	// count is how many clusters have trouble, cluster the first of them by name, and cause what it says.
+	count   int
 	cluster string
 	cause   *metav1.Condition
 	// recheck is the next instant at which a condition has said no for too long; zero when there is none.
@@ -58,7 +58,7 @@ type trouble struct {
 }
 
 // add counts an add-on.
-func (t *trouble) add(addon *addonv1beta1.ManagedClusterAddOn, now time.Time) {
+func (t *stuckAddOns) add(addon *addonv1beta1.ManagedClusterAddOn, now time.Time) {
 	cause, since := stuckCause(addon)
 	if cause == nil {
 		return
@@ -67,7 +67,7 @@ func (t *trouble) add(addon *addonv1beta1.ManagedClusterAddOn, now time.Time) {
 		t.recheck = reconcile.Earliest(t.recheck, at)
 		return
 	}
-	if t.stuck++; t.cluster == "" || addon.Namespace < t.cluster {
+	if t.count++; t.cluster == "" || addon.Namespace < t.cluster {
 		t.cluster, t.cause = addon.Namespace, cause
 	}
 }
@@ -80,7 +80,7 @@ func stuckCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, tim
 	}
 	var best *metav1.Condition
 	var since time.Time
-	for _, kind := range stoppers() {
+	for _, kind := range blockingConditions() {
 		c := meta.FindStatusCondition(addon.Status.Conditions, kind)
 		if c == nil || c.Status != metav1.ConditionFalse {
 			continue
@@ -108,19 +108,19 @@ func silentCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, ti
 }
 
 // remark says how many clusters are stuck and why the first is; empty when none is.
-func (t *trouble) remark() string {
-	if t.stuck == 0 {
+func (t *stuckAddOns) remark() string {
+	if t.count == 0 {
 		return ""
 	}
 	are := "clusters are"
-	if t.stuck == 1 {
+	if t.count == 1 {
 		are = "cluster is"
 	}
 	cause := []rune(strings.TrimRight(strings.Join(strings.Fields(t.cause.Message), " "), "."))
 	if len(cause) > maxCause {
 		cause = append(cause[:maxCause], []rune("...")...)
 	}
-	return fmt.Sprintf("%d %s stuck, the first is %s: %s is %s (%s): %s", t.stuck, are, t.cluster, t.cause.Type,
+	return fmt.Sprintf("%d %s stuck, the first is %s: %s is %s (%s): %s", t.count, are, t.cluster, t.cause.Type,
 		t.cause.Status, t.cause.Reason, string(cause))
 }
 
@@ -137,7 +137,7 @@ func (p placementFacts) selectionRemark(ref addonv1beta1.PlacementRef) string {
 	name += " selects no cluster: "
 	if c := meta.FindStatusCondition(p.conditions, clusterv1beta1.PlacementConditionMisconfigured); c != nil &&
 		c.Status == metav1.ConditionTrue {
-		return name + said(c)
+		return name + explanation(c)
 	}
 	c := meta.FindStatusCondition(p.conditions, clusterv1beta1.PlacementConditionSatisfied)
 	switch {
@@ -156,14 +156,16 @@ func (p placementFacts) selectionRemark(ref addonv1beta1.PlacementRef) string {
 	case reasonEmptySets:
 		remedy = "put ManagedClusters into the sets, by their label cluster.open-cluster-management.io/clusterset"
 	}
-	return name + said(c) + "; " + remedy
+	return name + explanation(c) + "; " + remedy
 }
 
-// said is the message of a condition without its full stop, or its reason.
-func said(c *metav1.Condition) string { return strings.TrimRight(cmp.Or(c.Message, c.Reason), ".") }
+// explanation is the message of a condition without its full stop, or its reason.
+func explanation(c *metav1.Condition) string {
+	return strings.TrimRight(cmp.Or(c.Message, c.Reason), ".")
+}
 
-// placementSaid reports whether two versions of a Placement say different things about what they select.
-func placementSaid(was, is *clusterv1beta1.Placement) bool {
+// selectionDiffers reports whether two versions of a Placement say different things about what they select.
+func selectionDiffers(was, is *clusterv1beta1.Placement) bool {
 	return slices.ContainsFunc(
 		[]string{clusterv1beta1.PlacementConditionMisconfigured, clusterv1beta1.PlacementConditionSatisfied},
 		func(kind string) bool {

@@ -74,9 +74,9 @@ func clockCondition(f facts) *metav1.Condition {
 	return &c
 }
 
-// clockTurned reports whether a renewal changes the verdict on the clock of its cluster, whose grace is only asked for
+// clockConditionChanges reports whether a renewal changes the verdict on the clock of its cluster, whose grace is only asked for
 // when no grace at all would make the answer plain: nearly every heartbeat is settled here.
-func clockTurned(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
+func clockConditionChanges(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
 	was, known := clockSkew(older)
 	is, knownNow := clockSkew(newer)
 	if !knownNow {

@@ -23,15 +23,15 @@ const (
 
 // addOnFacts is all that is needed to decide on one add-on.
 type addOnFacts struct {
-	now        time.Time
-	addon      *addonv1beta1.ManagedClusterAddOn
-	management *addonv1beta1.ClusterManagementAddOn
+	now   time.Time
+	addon *addonv1beta1.ManagedClusterAddOn
+	cma   *addonv1beta1.ClusterManagementAddOn
 	// placement is the index of the placement that owns the add-on, -1 when none does.
 	placement int
-	// lost names the placements that are listed but do not exist, when none owns the add-on: one of them may.
-	lost  []string
-	found findings
-	works []*workv1.ManifestWork
+	// missingPlacements names the placements that are listed but do not exist, when none owns the add-on: one of them may.
+	missingPlacements []string
+	found             configStates
+	works             []*workv1.ManifestWork
 	// worksErr is why the works could not be read.
 	worksErr error
 }
@@ -46,17 +46,17 @@ type configuration struct {
 // configure decides which configuration the add-on is to have. Where that cannot be determined, it keeps the one that
 // it has, and the condition says why.
 func configure(f addOnFacts) configuration {
-	wanted := wantedConfigs(f.management, f.placement, f.addon.Spec.Configs)
+	wanted := wantedConfigs(f.cma, f.placement, f.addon.Spec.Configs)
 	next := f.references(wanted)
 	current := f.addon.Status.ConfigReferences
-	held := f.held(wanted, next)
+	blocked := f.blocked(wanted, next)
 	waiting := f.waiting(wanted)
 	switch {
-	case !f.addon.DeletionTimestamp.IsZero() && (held != "" || len(waiting) > 0 || !sameConfigs(current, next)):
+	case !f.addon.DeletionTimestamp.IsZero() && (blocked != "" || len(waiting) > 0 || !sameConfigs(current, next)):
 		// A pre-delete hook must not be lost to a config that went first, nor to a placement that lets the cluster go.
 		return configuration{references: current}
-	case held != "":
-		return configuration{references: current, configured: f.holding(held)}
+	case blocked != "":
+		return configuration{references: current, configured: f.keptCondition(blocked)}
 	case len(waiting) > 0:
 		return configuration{references: next, configured: notConfigured(listed(waiting))}
 	}
@@ -68,14 +68,14 @@ func configure(f addOnFacts) configuration {
 	}}
 }
 
-// held says why the add-on must keep the configuration that it has; "" when it need not.
-func (f addOnFacts) held(wanted []wantedConfig, next []addonv1beta1.ConfigReference) string {
+// blocked says why the add-on must keep the configuration that it has; "" when it need not.
+func (f addOnFacts) blocked(wanted []wantedConfig, next []addonv1beta1.ConfigReference) string {
 	switch {
-	case f.adrift() && len(f.lost) > 0:
+	case f.unselected() && len(f.missingPlacements) > 0:
 		return fmt.Sprintf("the configuration is kept as it is: ClusterManagementAddOn %s lists %s, which does not exist, "+
-			"so it is unknown which configuration this cluster is to have", f.management.Name, listed(f.lost))
-	case f.adrift():
-		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.management.Name +
+			"so it is unknown which configuration this cluster is to have", f.cma.Name, listed(f.missingPlacements))
+	case f.unselected():
+		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.cma.Name +
 			" selects the cluster any more, so the add-on is about to be uninstalled"
 	}
 	if missing := f.missing(wanted); missing != "" {
@@ -93,28 +93,28 @@ func (f addOnFacts) missing(wanted []wantedConfig) string {
 	for _, r := range wanted {
 		if f.found[r.AddOnConfig].missing {
 			missing = append(missing, fmt.Sprintf("%s does not exist (asked for by %s)",
-				describe(r.AddOnConfig), r.source(f.management)))
+				describe(r.AddOnConfig), r.source(f.cma)))
 		}
 	}
 	return listed(missing)
 }
 
-// adrift reports whether the add-on is installed by placements none of which selects its cluster now, or where that is
+// unselected reports whether the add-on is installed by placements none of which selects its cluster now, or where that is
 // unknown. Until it is uninstalled or selected again, the defaults are not meant for it. An add-on that somebody
 // created by hand is subject to the defaults when no placement selects it.
-func (f addOnFacts) adrift() bool {
-	if f.placement >= 0 || len(placementsOf(f.management)) == 0 {
+func (f addOnFacts) unselected() bool {
+	if f.placement >= 0 || len(placementsOf(f.cma)) == 0 {
 		return false
 	}
-	return len(f.lost) > 0 || f.addon.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
+	return len(f.missingPlacements) > 0 || f.addon.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
 }
 
-// holding is the condition of an add-on that keeps its configuration. An add-on that is adrift stays configured if it
+// keptCondition is the condition of an add-on that keeps its configuration. An add-on that is adrift stays configured if it
 // was: nothing is known to be wrong with what it has.
-func (f addOnFacts) holding(message string) *metav1.Condition {
+func (f addOnFacts) keptCondition(message string) *metav1.Condition {
 	condition := notConfigured(message)
 	was := meta.IsStatusConditionTrue(f.addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
-	if f.adrift() && was {
+	if f.unselected() && was {
 		condition.Status, condition.Reason = metav1.ConditionTrue, reasonConfigured
 	}
 	return condition
@@ -127,7 +127,7 @@ func (f addOnFacts) waiting(wanted []wantedConfig) []string {
 		if f.hash(r) == "" && !f.unsupported(r.ConfigGroupResource) {
 			waiting = append(waiting, fmt.Sprintf("the spec hash of %s is not known yet (asked for by %s): the manager of the "+
 				"add-on has to report it, because the hub reads AddOnTemplates and AddOnDeploymentConfigs only",
-				describe(r.AddOnConfig), r.source(f.management)))
+				describe(r.AddOnConfig), r.source(f.cma)))
 		}
 	}
 	return waiting
@@ -178,7 +178,7 @@ func (f addOnFacts) references(wanted []wantedConfig) []addonv1beta1.ConfigRefer
 }
 
 func (f addOnFacts) hash(r wantedConfig) string {
-	return f.found.hash(r, f.management, f.addon)
+	return f.found.hash(r, f.cma, f.addon)
 }
 
 // strategy is the rollout strategy that the add-on is subject to.
@@ -186,7 +186,7 @@ func (f addOnFacts) strategy() clusterv1alpha1.RolloutType {
 	if f.placement < 0 {
 		return clusterv1alpha1.All
 	}
-	return f.management.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type
+	return f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type
 }
 
 // supported reports whether we roll out by a strategy.

@@ -18,9 +18,9 @@ const (
 	// reasonSilent and messageSilent are what clusters and add-ons say when the agent is silent.
 	reasonSilent  = "ManagedClusterLeaseUpdateStopped"
 	messageSilent = "Registration agent stopped updating its lease."
-	// remarkDelay is how long an add-on keeps an answer that its agent wrote while its cluster counts as silent, before
+	// overwriteDelay is how long an add-on keeps an answer that its agent wrote while its cluster counts as silent, before
 	// it is shown as Unknown again: with a clock that is wrong, agent and hub must not overwrite each other without end.
-	remarkDelay = 30 * time.Second
+	overwriteDelay = 30 * time.Second
 	// featurePrefix starts the labels that mirror the health of add-ons on their cluster.
 	featurePrefix = "feature.open-cluster-management.io/addon-"
 )
@@ -39,14 +39,14 @@ func decideSilence(f facts, p *plan) {
 	}
 }
 
-// decideMarks returns the add-ons to be shown as Unknown because the status of their cluster says that it is, so never
+// decideUnknownAddOns returns the add-ons to be shown as Unknown because the status of their cluster says that it is, so never
 // before that was written. An answer that is younger than the silence of the cluster is kept for a while.
-func decideMarks(f facts, p *plan) []mark {
+func decideUnknownAddOns(f facts, p *plan) []addOnStatus {
 	cluster := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if cluster == nil || cluster.Status != metav1.ConditionUnknown {
 		return nil
 	}
-	var marks []mark
+	var unknownAddOns []addOnStatus
 	for _, addon := range f.addons {
 		after := addon.DeepCopy()
 		if !reconcile.SetCondition(&after.Status.Conditions, metav1.Condition{
@@ -59,9 +59,9 @@ func decideMarks(f facts, p *plan) []mark {
 			p.wake = reconcile.Earliest(p.wake, until)
 			continue
 		}
-		marks = append(marks, mark{before: addon, after: after})
+		unknownAddOns = append(unknownAddOns, addOnStatus{before: addon, after: after})
 	}
-	return marks
+	return unknownAddOns
 }
 
 // keepUntil is the instant until which the answer of an add-on stands though its cluster is silent; zero when the
@@ -76,7 +76,7 @@ func keepUntil(addon *addonv1beta1.ManagedClusterAddOn, cluster *metav1.Conditio
 	if written.After(now) {
 		written = now
 	}
-	return written.Add(remarkDelay)
+	return written.Add(overwriteDelay)
 }
 
 // mirrorAddons makes the labels of a cluster tell the health of its add-ons, and reports whether that changed any. A

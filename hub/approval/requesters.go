@@ -16,15 +16,15 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// maxTellings is about how many unfinished requests of one requester Events are written. An Event is a write, and
+// maxReported is about how many unfinished requests of one requester Events are written. An Event is a write, and
 // whoever may create requests must not make the hub write without end.
-const maxTellings = 250
+const maxReported = 250
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// crowd counts the unfinished requests of each requester. A request is judged before those of requesters who have more,
+// backlog counts the unfinished requests of each requester. A request is judged before those of requesters who have more,
 // so that nobody who creates many delays another's. The zero value is empty.
-type crowd struct {
+type backlog struct {
 	mu         sync.Mutex
 	requesters map[string]*requester
 	// of says whose an unfinished request is, by its name.
@@ -33,20 +33,20 @@ type crowd struct {
 
 // requester is a user with unfinished requests.
 type requester struct {
-	// told says, by the name of the request, whether Events may be written about it.
-	told     map[string]bool
-	tellings int
+	// reported says, by the name of the request, whether Events may be written about it.
+	reported      map[string]bool
+	reportedCount int
 }
 
 // note counts an unfinished request and returns its priority.
-func (c *crowd) note(csr *certificatesv1.CertificateSigningRequest) int {
+func (c *backlog) note(csr *certificatesv1.CertificateSigningRequest) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return 1 - len(c.entry(csr).told)
+	return 1 - len(c.entry(csr).reported)
 }
 
 // entry returns the requester of an unfinished request, which it counts.
-func (c *crowd) entry(csr *certificatesv1.CertificateSigningRequest) *requester {
+func (c *backlog) entry(csr *certificatesv1.CertificateSigningRequest) *requester {
 	if c.of == nil {
 		c.of, c.requesters = map[string]string{}, map[string]*requester{}
 	}
@@ -57,39 +57,39 @@ func (c *crowd) entry(csr *certificatesv1.CertificateSigningRequest) *requester 
 	c.of[csr.Name] = user
 	entry := c.requesters[user]
 	if entry == nil {
-		entry = &requester{told: map[string]bool{}}
+		entry = &requester{reported: map[string]bool{}}
 		c.requesters[user] = entry
 	}
-	if _, known := entry.told[csr.Name]; !known {
-		entry.told[csr.Name] = false
+	if _, known := entry.reported[csr.Name]; !known {
+		entry.reported[csr.Name] = false
 	}
 	return entry
 }
 
 // forget stops counting a request.
-func (c *crowd) forget(name string) {
+func (c *backlog) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(name)
 }
 
-func (c *crowd) drop(name string) {
+func (c *backlog) drop(name string) {
 	user, known := c.of[name]
 	if !known {
 		return
 	}
 	delete(c.of, name)
 	entry := c.requesters[user]
-	if entry.told[name] {
-		entry.tellings--
+	if entry.reported[name] {
+		entry.reportedCount--
 	}
-	if delete(entry.told, name); len(entry.told) == 0 {
+	if delete(entry.reported, name); len(entry.reported) == 0 {
 		delete(c.requesters, user)
 	}
 }
 
-// mayTell reports whether Events may be written about a request. One that is not counted is gone meanwhile.
-func (c *crowd) mayTell(csr *certificatesv1.CertificateSigningRequest) bool {
+// mayReport reports whether Events may be written about a request. One that is not counted is gone meanwhile.
+func (c *backlog) mayReport(csr *certificatesv1.CertificateSigningRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	user, known := c.of[csr.Name]
@@ -97,11 +97,11 @@ func (c *crowd) mayTell(csr *certificatesv1.CertificateSigningRequest) bool {
 		return true
 	}
 	entry := c.requesters[user]
-	if !entry.told[csr.Name] && entry.tellings < maxTellings {
-		entry.told[csr.Name] = true
-		entry.tellings++
+	if !entry.reported[csr.Name] && entry.reportedCount < maxReported {
+		entry.reported[csr.Name] = true
+		entry.reportedCount++
 	}
-	return entry.told[csr.Name]
+	return entry.reported[csr.Name]
 }
 
 // ofRequests queues the requests that are ours to judge.
@@ -111,15 +111,15 @@ func (r *Reconciler) ofRequests() handler.EventHandler {
 		switch {
 		case !ok:
 		case csr.Labels[names.LabelClusterName] != "" && unfinished(csr):
-			add(q, csr, r.crowd.note(csr))
+			add(q, csr, r.backlog.note(csr))
 		default:
-			r.crowd.forget(csr.Name)
+			r.backlog.forget(csr.Name)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { look(e.Object, q) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { look(e.ObjectNew, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.crowd.forget(e.Object.GetName()) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.backlog.forget(e.Object.GetName()) },
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *Reconciler) ofRequests() handler.EventHandler {
 func (r *Reconciler) ofKey(keyOf func(client.Object) string) handler.EventHandler {
 	look := func(ctx context.Context, o client.Object, q queue) {
 		for _, csr := range r.waiting(ctx, keyOf(o)) {
-			add(q, csr, r.crowd.note(csr))
+			add(q, csr, r.backlog.note(csr))
 		}
 	}
 	return handler.Funcs{

@@ -1,42 +1,14 @@
 package deploy
 
 import (
-	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// indexHost finds the add-ons that name a cluster as their host.
-const indexHost = "spokelet.io/hosting-cluster"
-
-// hostKeys files an add-on under the cluster that it names as its host.
-func hostKeys(o client.Object) []string {
-	if host := o.GetAnnotations()[names.AnnotationHostingCluster]; host != "" {
-		return []string{host}
-	}
-	return nil
-}
-
-// observeHost reads the cluster that the add-on names as its host; nil when it names none, or one that does not exist.
-func (r *Reconciler) observeHost(
-	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
-) (*clusterv1.ManagedCluster, error) {
-	name := addOn.Annotations[names.AnnotationHostingCluster]
-	if name == "" {
-		return nil, nil //nolint:nilnil // no host is a good answer
-	}
-	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
-		client.UnsafeDisableDeepCopy)
-}
 
 // concludeHost says whether the cluster that the add-on names as its host can be one (contract, hub 9.3). The condition
 // goes with the annotation.

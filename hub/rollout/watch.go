@@ -1,7 +1,10 @@
 package rollout
 
 import (
+	"context"
 	"fmt"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -39,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) setupAddOn(mgr ctrl.Manager) error {
 	controller := ctrl.NewControllerManagedBy(mgr).Named(controllerAddOn).WithOptions(reconcile.Options(r.Workers)).
 		For(r.AddOns.WatchedAddOn(), builder.WithPredicates(present())).
-		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.addOnsOfManagement),
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.addOnsOfCMA),
 			builder.WithPredicates(instructionsChanged())).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.addOnsOfPlacement),
 			builder.WithPredicates(reconcile.CreatedOrDeleted())).
@@ -55,10 +58,10 @@ func (r *Reconciler) setupAddOn(mgr ctrl.Manager) error {
 
 func (r *Reconciler) setupPlan(mgr ctrl.Manager) error {
 	controller := ctrl.NewControllerManagedBy(mgr).Named(controllerPlan).WithOptions(reconcile.Options(1)).
-		Watches(r.AddOns.WatchedManagement(), planOfManagement()).
-		Watches(r.AddOns.WatchedAddOn(), soon(planOfAddOn)).
-		Watches(&clusterv1beta1.PlacementDecision{}, soon(r.plansOfDecision)).
-		Watches(&clusterv1beta1.Placement{}, soon(r.plansOfPlacement),
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), planOfCMA()).
+		Watches(r.AddOns.WatchedAddOn(), batched(planOfAddOn)).
+		Watches(&clusterv1beta1.PlacementDecision{}, batched(r.plansOfDecision)).
+		Watches(&clusterv1beta1.Placement{}, batched(r.plansOfPlacement),
 			builder.WithPredicates(selectionChanged()))
 	for _, config := range r.watchedConfigs() {
 		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.plansOfConfig),
@@ -91,4 +94,44 @@ func configOf(o client.Object) string {
 		}
 	}
 	return ""
+}
+
+// indexConfig finds add-ons and ClusterManagementAddOns by the configs that their spec names.
+const indexConfig = "rollout.config"
+
+// Index adds the field indexes of this package to a cache; it must be called once, before the cache starts. The indexes
+// of addonapi.Client are needed, too.
+func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
+	return reconcile.AddIndexes(ctx, indexer,
+		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexConfig, Keys: addOnConfigKeys},
+		reconcile.FieldIndex{Object: r.AddOns.WatchedClusterManagementAddOn(), Field: indexConfig, Keys: cmaConfigKeys},
+	)
+}
+
+func addOnConfigKeys(o client.Object) []string {
+	addon, err := addonapi.AddOn(o)
+	if err != nil {
+		return nil
+	}
+	return configKeys(addon.Spec.Configs)
+}
+
+func cmaConfigKeys(o client.Object) []string {
+	cma, err := addonapi.ClusterManagementAddOn(o)
+	if err != nil {
+		return nil
+	}
+	keys := configKeys(cma.Spec.DefaultConfigs)
+	for _, placement := range cma.Spec.InstallStrategy.Placements {
+		keys = append(keys, configKeys(placement.Configs)...)
+	}
+	return keys
+}
+
+func configKeys(configs []addonv1beta1.AddOnConfig) []string {
+	keys := make([]string, 0, len(configs))
+	for _, config := range configs {
+		keys = append(keys, confighash.Key(config.ConfigGroupResource, config.ConfigReferent))
+	}
+	return keys
 }

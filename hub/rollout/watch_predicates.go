@@ -30,7 +30,7 @@ func selectionChanged() predicate.Predicate {
 			return false
 		}
 		is, ok := e.ObjectNew.(*clusterv1beta1.Placement)
-		return ok && placementSaid(was, is)
+		return ok && selectionDiffers(was, is)
 	}}
 }
 
@@ -49,11 +49,11 @@ func instructionsDiffer(was, is client.Object) bool {
 // reportedHashesDiffer reports whether the manager of an add-on reported a hash of a kind that we do not read
 // ourselves.
 func reportedHashesDiffer(was, is client.Object) bool {
-	before, err := addonapi.Management(was)
+	before, err := addonapi.ClusterManagementAddOn(was)
 	if err != nil {
 		return true
 	}
-	after, err := addonapi.Management(is)
+	after, err := addonapi.ClusterManagementAddOn(is)
 	if err != nil {
 		return true
 	}
@@ -62,9 +62,9 @@ func reportedHashesDiffer(was, is client.Object) bool {
 	})
 }
 
-func reportedHashes(management *addonv1beta1.ClusterManagementAddOn) []reference {
-	references := defaultReferences(management.Status.DefaultConfigReferences)
-	for _, progression := range management.Status.InstallProgressions {
+func reportedHashes(cma *addonv1beta1.ClusterManagementAddOn) []reference {
+	references := defaultReferences(cma.Status.DefaultConfigReferences)
+	for _, progression := range cma.Status.InstallProgressions {
 		references = append(references, placementReferences(progression.ConfigReferences)...)
 	}
 	return slices.DeleteFunc(references, func(r reference) bool {

@@ -25,7 +25,7 @@ const (
 	reasonHookNotCompleted    = "HookManifestIsNotCompleted"
 	eventFinalizersRemoved    = "FinalizersRemoved"
 	eventHookSkipped          = "PreDeleteHookSkipped"
-	foreignPatience           = 10 * time.Second
+	foreignTimeout            = 10 * time.Second
 	finalizerHook             = addonv1beta1.AddonPreDeleteHookFinalizer
 	finalizerHookOld          = addonv1alpha1.AddonDeprecatedPreDeleteHookFinalizer
 	finalizerHostedHook       = addonv1beta1.AddonHostingPreDeleteHookFinalizer
@@ -34,9 +34,9 @@ const (
 	finalizerHostedObjectsOld = addonv1alpha1.AddonDeprecatedHostingManifestFinalizer
 )
 
-// leaveFacts is all that the decision about an add-on depends on that is being deleted and has finalizers. The objects
+// deletionFacts is all that the decision about an add-on depends on that is being deleted and has finalizers. The objects
 // belong to the cache and must not be changed.
-type leaveFacts struct {
+type deletionFacts struct {
 	now   time.Time
 	addOn *addonv1beta1.ManagedClusterAddOn
 	// ours is true when the add-on is made of templates: then this hub manager does what an add-on manager has to do
@@ -46,10 +46,10 @@ type leaveFacts struct {
 	managed bool
 	// cluster is nil when there is none.
 	cluster *clusterv1.ManagedCluster
-	// namespaceGoing is true when nothing can be created in the namespace of the cluster any more.
-	namespaceGoing bool
-	rendering      addon.Rendering
-	renderErr      error
+	// namespaceDeleting is true when nothing can be created in the namespace of the cluster any more.
+	namespaceDeleting bool
+	rendering         addon.Rendering
+	renderErr         error
 	// hook is the ManifestWork of the pre-delete hook, nil when there is none.
 	hook *workv1.ManifestWork
 	// hostedHooks and hosted are the ManifestWorks of the add-on in the namespaces of hosting clusters.
@@ -58,8 +58,8 @@ type leaveFacts struct {
 	hosts map[string]bool
 }
 
-// leavePlan is what is to be done about such an add-on.
-type leavePlan struct {
+// deletionPlan is what is to be done about such an add-on.
+type deletionPlan struct {
 	// create is the ManifestWork that runs the pre-delete hook; nil when none is to be created.
 	create *workv1.ManifestWork
 	// remove are ManifestWorks in namespaces of hosting clusters.
@@ -74,20 +74,20 @@ type leavePlan struct {
 	wake       time.Time
 }
 
-// decideLeave plans what becomes of the finalizers of an add-on. What a finalizer guards is done first; what cannot be
+// decideDeletion plans what becomes of the finalizers of an add-on. What a finalizer guards is done first; what cannot be
 // known keeps it.
-func decideLeave(f leaveFacts) leavePlan {
-	var p leavePlan
+func decideDeletion(f deletionFacts) deletionPlan {
+	var p deletionPlan
 	foreign := slices.Clone(f.addOn.Finalizers)
 	if f.ours {
 		foreign = slices.DeleteFunc(foreign, isOCMFinalizer)
-		leaveHook(f, &p)
-		leaveHosted(f, &p)
+		decideHook(f, &p)
+		decideHosted(f, &p)
 	}
 	if len(foreign) == 0 {
 		return p
 	}
-	if until := f.addOn.DeletionTimestamp.Add(foreignPatience); f.now.Before(until) {
+	if until := f.addOn.DeletionTimestamp.Add(foreignTimeout); f.now.Before(until) {
 		p.wake = until // Who put them there may be at it.
 		return p
 	}
@@ -103,13 +103,13 @@ func isOCMFinalizer(finalizer string) bool {
 	}, finalizer)
 }
 
-// having returns those of the finalizers that the add-on has.
-func having(addOn *addonv1beta1.ManagedClusterAddOn, finalizers ...string) []string {
+// finalizersOf returns those of the finalizers that the add-on has.
+func finalizersOf(addOn *addonv1beta1.ManagedClusterAddOn, finalizers ...string) []string {
 	return slices.DeleteFunc(finalizers, func(f string) bool { return !slices.Contains(addOn.Finalizers, f) })
 }
 
 // foreignFinalizers says who has to remove finalizers that are not ours, and what to do when nobody does.
-func foreignFinalizers(f leaveFacts, finalizers []string) metav1.Condition {
+func foreignFinalizers(f deletionFacts, finalizers []string) metav1.Condition {
 	who := "whoever put them there has to remove them"
 	if !f.ours && slices.ContainsFunc(finalizers, isOCMFinalizer) {
 		who = "the add-on manager that its author runs has to remove them, because the add-on is not made of " +
@@ -128,13 +128,13 @@ func unblock(addOn *addonv1beta1.ManagedClusterAddOn) string {
 		addOn.Name, addOn.Namespace)
 }
 
-// leaveHook plans what the finalizer of the pre-delete hook asks for: the hook runs to its end on the cluster.
-func leaveHook(f leaveFacts, p *leavePlan) {
-	finalizers := having(f.addOn, finalizerHook, finalizerHookOld)
+// decideHook plans what the finalizer of the pre-delete hook asks for: the hook runs to its end on the cluster.
+func decideHook(f deletionFacts, p *deletionPlan) {
+	finalizers := finalizersOf(f.addOn, finalizerHook, finalizerHookOld)
 	if len(finalizers) == 0 {
 		return
 	}
-	release := func(because string) {
+	dropFinalizers := func(because string) {
 		p.drop, p.because = append(p.drop, finalizers...), append(p.because, because)
 	}
 	wait := func(message string) {
@@ -147,14 +147,14 @@ func leaveHook(f leaveFacts, p *leavePlan) {
 	switch {
 	case f.cluster == nil:
 		p.skipped = true
-		release("There is no ManagedCluster any more on which a pre-delete hook could run.")
+		dropFinalizers("There is no ManagedCluster any more on which a pre-delete hook could run.")
 	case f.hook != nil && hookCompleted(f.hook):
-		release("The pre-delete hook is complete.")
-	case f.hook != nil && (f.hook.DeletionTimestamp == nil || !f.namespaceGoing):
+		dropFinalizers("The pre-delete hook is complete.")
+	case f.hook != nil && (f.hook.DeletionTimestamp == nil || !f.namespaceDeleting):
 		wait(hookProgress(f))
-	case f.namespaceGoing:
+	case f.namespaceDeleting:
 		p.skipped = true
-		release("The namespace of the cluster is being deleted, so a pre-delete hook cannot run any more.")
+		dropFinalizers("The namespace of the cluster is being deleted, so a pre-delete hook cannot run any more.")
 	case !f.managed:
 		wait(fmt.Sprintf("It is unknown whether a pre-delete hook has to run: there is no ClusterManagementAddOn %s any "+
 			"more, which says what the add-on consists of; create it again, and delete it with --cascade=foreground.",
@@ -167,7 +167,7 @@ func leaveHook(f leaveFacts, p *leavePlan) {
 		case err != nil:
 			wait(sentence(err.Error()))
 		case len(hooks) == 0:
-			release("The add-on has no pre-delete hook.")
+			dropFinalizers("The add-on has no pre-delete hook.")
 		default:
 			p.create = newHookWork(f, hooks)
 			wait(fmt.Sprintf("The pre-delete hook runs on the cluster (ManifestWork %s).", p.create.Name))
@@ -184,7 +184,7 @@ func hookPending(message string) metav1.Condition {
 }
 
 // hookProgress says how far the hook is.
-func hookProgress(f leaveFacts) string {
+func hookProgress(f deletionFacts) string {
 	text := fmt.Sprintf("The pre-delete hook runs on the cluster and is not complete (ManifestWork %s).", f.hook.Name)
 	if clusterSilent(f.cluster) {
 		text += " The cluster does not report to the hub at present."
@@ -192,12 +192,12 @@ func hookProgress(f leaveFacts) string {
 	return text
 }
 
-// leaveHosted plans what the finalizers of hosted mode ask for: first a hook on the hosting cluster runs to its end,
+// decideHosted plans what the finalizers of hosted mode ask for: first a hook on the hosting cluster runs to its end,
 // then what the add-on has there is removed. Nothing of a template runs on a hosting cluster, so this is about what an
 // earlier manager of the add-on left.
-func leaveHosted(f leaveFacts, p *leavePlan) {
-	hook := having(f.addOn, finalizerHostedHook, finalizerHostedHookOld)
-	objects := having(f.addOn, finalizerHostedObjects, finalizerHostedObjectsOld)
+func decideHosted(f deletionFacts, p *deletionPlan) {
+	hook := finalizersOf(f.addOn, finalizerHostedHook, finalizerHostedHookOld)
+	objects := finalizersOf(f.addOn, finalizerHostedObjects, finalizerHostedObjectsOld)
 	if len(hook) == 0 && len(objects) == 0 {
 		return
 	}
@@ -221,8 +221,8 @@ func leaveHosted(f leaveFacts, p *leavePlan) {
 	p.because = append(p.because, "Nothing of the add-on stays on a hosting cluster.")
 }
 
-// released returns the add-on without the finalizers that go.
-func (p leavePlan) released(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+// withoutFinalizers returns the add-on without the finalizers that go.
+func (p deletionPlan) withoutFinalizers(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	after := addOn.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return slices.Contains(p.drop, f) })
 	return after

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -12,38 +11,20 @@ import (
 
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// indexRequests finds the certificate requests that carry the label of a cluster.
-const indexRequests = "cluster.requests"
-
-// Index prepares the cache; it must be called once before the cache starts.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
-		Object: &certificatesv1.CertificateSigningRequest{}, Field: indexRequests,
-		Keys: func(o client.Object) []string {
-			cluster := o.GetLabels()[names.LabelClusterName]
-			if cluster == "" {
-				return nil
-			}
-			return []string{cluster}
-		},
-	})
-}
-
-// needsVoucher reports whether a certificate request may decide that a cluster is accepted: never of one that was
+// needsApprovedRequest reports whether a certificate request may decide that a cluster is accepted: never of one that was
 // accepted before, so that the denial by a person stands, and never of one whose annotation says that this happened
 // already.
-func needsVoucher(f facts, p phase) bool {
+func needsApprovedRequest(f facts, p phase) bool {
 	_, once := f.cluster.Annotations[names.AnnotationAutoAcceptedOn]
-	return p == phaseNew && !once && !f.trust.Empty() && checkName(f.name) == nil
+	return p == phaseNew && !once && !f.trust.Empty() && names.CheckCluster(f.name) == nil
 }
 
-// voucher returns the certificate request on whose word a new cluster is accepted, nil when there is none: one for
+// approvedRequest returns the certificate request on whose word a new cluster is accepted, nil when there is none: one for
 // exactly this cluster, whose content is what an agent of it would ask for, by a user whom the hub trusts with that,
 // and that nobody denied. Who merely created the ManagedCluster proves nothing.
-func voucher(f facts) *certificatesv1.CertificateSigningRequest {
+func approvedRequest(f facts) *certificatesv1.CertificateSigningRequest {
 	for _, request := range f.requests {
 		if cluster, _, addon := csrs.Subject(request); cluster != f.name || addon || rejected(request) {
 			continue

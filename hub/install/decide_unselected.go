@@ -13,31 +13,31 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// quiet is how long pages that are written one after the other must have been left alone to be trusted. Writers that
+// quietPeriod is how long pages that are written one after the other must have been left alone to be trusted. Writers that
 // move clusters between pages write them within fractions of a second; the server tells times in whole seconds.
-const quiet = 3 * time.Second
+const quietPeriod = 3 * time.Second
 
 // placementFacts is what is known about one Placement of an install strategy.
 type placementFacts struct {
 	key types.NamespacedName
 	// placement is nil when there is none.
 	placement *clusterv1beta1.Placement
-	// pages are its decisions; they belong to the cache and must not be changed.
-	pages []*clusterv1beta1.PlacementDecision
+	// decisions are its decisions; they belong to the cache and must not be changed.
+	decisions []*clusterv1beta1.PlacementDecision
 }
 
 // selects reports whether a cluster is among the decisions.
 func (p placementFacts) selects(cluster string) bool {
-	return slices.ContainsFunc(p.pages, func(page *clusterv1beta1.PlacementDecision) bool {
-		return slices.ContainsFunc(page.Status.Decisions, func(d clusterv1beta1.ClusterDecision) bool {
+	return slices.ContainsFunc(p.decisions, func(decision *clusterv1beta1.PlacementDecision) bool {
+		return slices.ContainsFunc(decision.Status.Decisions, func(d clusterv1beta1.ClusterDecision) bool {
 			return d.ClusterName == cluster
 		})
 	})
 }
 
-// unsettled says why a cluster that is not among the decisions cannot be said to be unselected, and the instant at
+// uncertain says why a cluster that is not among the decisions cannot be said to be unselected, and the instant at
 // which to ask again, zero when an event will tell; nil when it is unselected.
-func (p placementFacts) unsettled(now time.Time) (time.Time, error) {
+func (p placementFacts) uncertain(now time.Time) (time.Time, error) {
 	switch {
 	case p.placement == nil:
 		return time.Time{}, fmt.Errorf("placement %s does not exist; create it, or remove it from "+
@@ -45,24 +45,24 @@ func (p placementFacts) unsettled(now time.Time) (time.Time, error) {
 	case !p.placement.DeletionTimestamp.IsZero():
 		return time.Time{}, fmt.Errorf("placement %s is being deleted; remove it from spec.installStrategy.placements to "+
 			"uninstall what it selects", p.key)
-	case len(p.pages) == 0:
+	case len(p.decisions) == 0:
 		return time.Time{}, fmt.Errorf("placement %s has no PlacementDecision", p.key)
 	}
 	sticky := true
 	var written time.Time
-	for _, page := range p.pages {
-		if owner := metav1.GetControllerOf(page); owner != nil && owner.UID != p.placement.UID {
-			return time.Time{}, fmt.Errorf("decision page %s belongs to an earlier Placement %s", page.Name, p.key)
+	for _, decision := range p.decisions {
+		if owner := metav1.GetControllerOf(decision); owner != nil && owner.UID != p.placement.UID {
+			return time.Time{}, fmt.Errorf("decision page %s belongs to an earlier Placement %s", decision.Name, p.key)
 		}
-		sticky = sticky && page.Annotations[names.AnnotationStickyPages] == "true"
-		if at := lastWritten(page); at.After(written) {
+		sticky = sticky && decision.Annotations[names.AnnotationStickyPages] == "true"
+		if at := lastWritten(decision); at.After(written) {
 			written = at
 		}
 	}
 	if err := p.disagreement(); err != nil {
 		return time.Time{}, err
 	}
-	if until := written.Add(quiet); len(p.pages) > 1 && !sticky && now.Before(until) {
+	if until := written.Add(quietPeriod); len(p.decisions) > 1 && !sticky && now.Before(until) {
 		return until, fmt.Errorf("the decisions of placement %s are being rewritten", p.key)
 	}
 	return time.Time{}, nil
@@ -81,8 +81,8 @@ func (p placementFacts) disagreement() error {
 		return fmt.Errorf("placement %s is misconfigured: %s", p.key, c.Message)
 	}
 	decided := map[string]bool{}
-	for _, page := range p.pages {
-		for _, d := range page.Status.Decisions {
+	for _, decision := range p.decisions {
+		for _, d := range decision.Status.Decisions {
 			decided[d.ClusterName] = true
 		}
 	}
@@ -94,8 +94,8 @@ func (p placementFacts) disagreement() error {
 	for _, group := range status.DecisionGroups {
 		told = append(told, group.Decisions...)
 	}
-	for _, page := range p.pages {
-		there = append(there, page.Name)
+	for _, decision := range p.decisions {
+		there = append(there, decision.Name)
 	}
 	slices.Sort(told)
 	slices.Sort(there)
