@@ -38,15 +38,15 @@ func TestSilenceIsToldWhenItBegins(t *testing.T) {
 }
 
 func TestSilenceIsToldInTheNamespaceOfTheCluster(t *testing.T) {
-	changedConditions := func(change func(*facts)) int {
+	events := func(change func(*facts)) int {
 		f := settledFacts()
 		change(&f)
 		recorder := events.NewFakeRecorder(1)
 		(&Reconciler{Recorder: recorder}).recordSilence(f)
 		return len(recorder.Events)
 	}
-	assert.Equal(t, 1, changedConditions(func(*facts) {}))
-	assert.Zero(t, changedConditions(func(f *facts) { f.namespace = nil }), "there is no namespace")
-	assert.Zero(t, changedConditions(func(f *facts) { f.namespace.DeletionTimestamp = deletedAt() }), "the namespace is going")
+	assert.Equal(t, 1, events(func(*facts) {}))
+	assert.Zero(t, events(func(f *facts) { f.namespace = nil }), "there is no namespace")
+	assert.Zero(t, events(func(f *facts) { f.namespace.DeletionTimestamp = deletedAt() }), "the namespace is going")
 	(&Reconciler{}).recordSilence(settledFacts()) // Without a recorder, nobody is told.
 }

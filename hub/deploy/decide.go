@@ -8,7 +8,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // bindingStep and workStep are planned writes.
