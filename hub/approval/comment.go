@@ -13,12 +13,12 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// openLife is how long Kubernetes keeps a request that nobody has approved or denied. It keeps those with a condition
-// for ever, whatever the condition says, so the ones that we commented on are for us to remove.
+// openLife is how long Kubernetes keeps a request that is neither approved nor denied. Kubernetes never removes a
+// request with a condition, so we remove those that we commented on.
 const openLife = 24 * time.Hour
 
-// comment writes a note into the status of the request, unless it stands there. Where the hub manager may not, the
-// Event has to do.
+// comment adds the note to the status of the request as a condition, unless it exists. Without the right to do so, the
+// Event alone must do.
 func (r *Reconciler) comment(ctx context.Context, f facts, n *note) reconcile.Outcome {
 	if n == nil || !concernsRequester(f.csr) || csrs.TooLarge(f.csr) || !r.backlog.mayReport(f.csr) {
 		return reconcile.Done()
@@ -40,7 +40,7 @@ func (r *Reconciler) comment(ctx context.Context, f facts, n *note) reconcile.Ou
 	return reconcile.FromError(fmt.Errorf("commenting on certificate request %s: %w", csr.Name, err))
 }
 
-// expire removes a request that has been open for too long, as Kubernetes does with those without a comment.
+// expire deletes a request that has been open for too long, as Kubernetes does with requests without a condition.
 func (r *Reconciler) expire(ctx context.Context, f facts) error {
 	uid, version := f.csr.UID, f.csr.ResourceVersion
 	err := r.Client.Delete(ctx, f.csr, client.Preconditions{UID: &uid, ResourceVersion: &version})

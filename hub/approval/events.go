@@ -18,9 +18,9 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// recordEvent writes the note as an Event on the request and into the log, once per request and note, and counts the rule
-// that it names, once per request and rule. The Event is the memory of both: a hub that was restarted says nothing
-// twice. The count does not wait for an Event that cannot be written at the moment.
+// recordEvent records the note as an Event and in the log, once per request and note, and counts its rule, once per
+// request and rule. After a restart, the existing Event prevents a second one. An Event that cannot be written does not
+// hold up the count.
 func (r *Reconciler) recordEvent(ctx context.Context, f facts, n *note) reconcile.Outcome {
 	if n == nil || !r.reported.isNew(noteHash(f.csr, n)) {
 		return reconcile.Done()
@@ -43,7 +43,7 @@ func (r *Reconciler) recordEvent(ctx context.Context, f facts, n *note) reconcil
 	return reconcile.Done()
 }
 
-// count counts a request under the rule of a note, unless another note with the same rule was counted.
+// count counts a request under the rule of a note, unless the same rule was counted before.
 func (r *Reconciler) count(csr *certificatesv1.CertificateSigningRequest, n *note) {
 	rule := noteHash(csr, &note{reason: n.reason})
 	if !r.reported.isNew(rule) {
@@ -53,7 +53,7 @@ func (r *Reconciler) count(csr *certificatesv1.CertificateSigningRequest, n *not
 	r.counters.countRefused(csr, n.reason)
 }
 
-// eventOf writes a note as an Event whose name depends on request and note alone, so that it exists once.
+// eventOf builds the Event for a note. Its name depends only on request and note, so that it exists once.
 func eventOf(f facts, n *note) *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if n.warning {
@@ -76,7 +76,7 @@ func eventOf(f facts, n *note) *corev1.Event {
 	}
 }
 
-// eventName begins with the name of the request, cut to what fits. Requests may be called anything, Events not.
+// eventName starts with the name of the request, shortened and reduced to the characters that names of Events allow.
 func eventName(csr *certificatesv1.CertificateSigningRequest, n *note) string {
 	name := strings.Map(func(r rune) rune {
 		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') || r == '-' {
@@ -88,15 +88,15 @@ func eventName(csr *certificatesv1.CertificateSigningRequest, n *note) string {
 	return fmt.Sprintf("%s.%x", cmp.Or(name, "request"), noteHash(csr, n))
 }
 
-// noteHash tells notes apart, and requests that follow one another under the same name.
+// noteHash identifies a note of a request; two requests with the same name differ by UID.
 func noteHash(csr *certificatesv1.CertificateSigningRequest, n *note) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%s", csr.UID, n.reason, n.message)
 	return h.Sum64()
 }
 
-// reported remembers which notes were written, so that they are not sent again only to be refused. It is a cache: what it
-// forgets is found out from the API server.
+// reported remembers which notes were recorded, so that they are not sent again. It is a cache: for a forgotten note,
+// the API server reports that the Event exists.
 type reported struct {
 	once  sync.Once
 	notes *lru.Cache

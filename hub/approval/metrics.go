@@ -15,19 +15,18 @@ const (
 	labelKind = "kind"
 	labelRule = "rule"
 
-	// kindCluster and kindAddon are whose credential a request asks for.
+	// kindCluster and kindAddon are the kinds of credentials that requests ask for.
 	kindCluster = "cluster"
 	kindAddon   = "addon"
 )
 
-// counters count what became of requests. The zero value counts for nobody until register was called.
+// counters count requests by result. The zero value counts, but is registered nowhere.
 type counters struct {
 	once                      sync.Once
 	refused, approved, signed *prometheus.CounterVec
 }
 
-// register makes the counters known to registerer; nil keeps them to ourselves. Where another hub manager of the same
-// process has registered them already, both count together.
+// register registers the counters; nil registers none. Several hub managers in one process share them.
 func (c *counters) register(registerer prometheus.Registerer) error {
 	c.make()
 	for _, vector := range []**prometheus.CounterVec{&c.refused, &c.approved, &c.signed} {
@@ -67,7 +66,7 @@ func (c *counters) countSigned(csr *certificatesv1.CertificateSigningRequest) {
 	c.signed.WithLabelValues(kindOf(csr)).Inc()
 }
 
-// kindOf tells whose credential a request asks for.
+// kindOf returns the kind of credential that a request asks for.
 func kindOf(csr *certificatesv1.CertificateSigningRequest) string {
 	if _, _, addonLabel := csrs.Subject(csr); addonLabel {
 		return kindAddon

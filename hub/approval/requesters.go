@@ -16,24 +16,24 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// maxReported is about how many unfinished requests of one requester Events are written. An Event is a write, and
-// whoever may create requests must not make the hub write without end.
+// maxReported is the number of unfinished requests of one requester that get Events. Whoever may create requests must
+// not make the hub write without end.
 const maxReported = 250
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// backlog counts the unfinished requests of each requester. A request is judged before those of requesters who have more,
-// so that nobody who creates many delays another's. The zero value is empty.
+// backlog counts the unfinished requests of each requester. A request of a requester with fewer of them is judged
+// first, so that nobody delays others by creating many. The zero value is empty.
 type backlog struct {
 	mu         sync.Mutex
 	requesters map[string]*requester
-	// of says whose an unfinished request is, by its name.
+	// of maps the name of an unfinished request to its requester.
 	of map[string]string
 }
 
 // requester is a user with unfinished requests.
 type requester struct {
-	// reported says, by the name of the request, whether Events may be written about it.
+	// reported maps the name of a request to whether it gets Events.
 	reported      map[string]bool
 	reportedCount int
 }
@@ -45,7 +45,7 @@ func (c *backlog) note(csr *certificatesv1.CertificateSigningRequest) int {
 	return 1 - len(c.entry(csr).reported)
 }
 
-// entry returns the requester of an unfinished request, which it counts.
+// entry counts an unfinished request and returns its requester.
 func (c *backlog) entry(csr *certificatesv1.CertificateSigningRequest) *requester {
 	if c.of == nil {
 		c.of, c.requesters = map[string]string{}, map[string]*requester{}
@@ -88,7 +88,7 @@ func (c *backlog) drop(name string) {
 	}
 }
 
-// mayReport reports whether Events may be written about a request. One that is not counted is gone meanwhile.
+// mayReport reports whether a request gets Events. A request that is not counted is gone.
 func (c *backlog) mayReport(csr *certificatesv1.CertificateSigningRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *backlog) mayReport(csr *certificatesv1.CertificateSigningRequest) bool 
 	return entry.reported[csr.Name]
 }
 
-// ofRequests queues the requests that are ours to judge.
+// ofRequests enqueues unfinished requests.
 func (r *Reconciler) ofRequests() handler.EventHandler {
 	look := func(o client.Object, q queue) {
 		csr, ok := o.(*certificatesv1.CertificateSigningRequest)
@@ -123,7 +123,7 @@ func (r *Reconciler) ofRequests() handler.EventHandler {
 	}
 }
 
-// ofKey queues the unfinished requests under the key of the index that keyOf makes of an object.
+// ofKey enqueues the unfinished requests that the index finds under the key of an object.
 func (r *Reconciler) ofKey(keyOf func(client.Object) string) handler.EventHandler {
 	look := func(ctx context.Context, o client.Object, q queue) {
 		for _, csr := range r.waiting(ctx, keyOf(o)) {
@@ -137,7 +137,7 @@ func (r *Reconciler) ofKey(keyOf func(client.Object) string) handler.EventHandle
 	}
 }
 
-// add queues a request with a priority.
+// add enqueues a request with a priority.
 func add(q queue, csr *certificatesv1.CertificateSigningRequest, priority int) {
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: csr.Name}}
 	if prioritized, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// reasonCAMissing, reasonCAForbidden and reasonCAInvalid tell what is wrong with the CA of a custom signer.
+	// reasonCAMissing, reasonCAForbidden and reasonCAInvalid are problems with the CA of a custom signer.
 	reasonCAMissing   = "SigningCAMissing"
 	reasonCAForbidden = "SigningCAForbidden"
 	reasonCAInvalid   = "SigningCAInvalid"
-	// reasonCANotServing tells that the CA is not meant for this signer or this add-on.
+	// reasonCANotServing means that the CA is not for this signer or add-on.
 	reasonCANotServing = "SigningCANotServing"
-	// reasonApprovalForbidden and reasonSigningForbidden tell that the hub manager lacks the rights for a signer.
+	// reasonApprovalForbidden and reasonSigningForbidden mean that the hub manager lacks a right for a signer.
 	reasonApprovalForbidden = "ApprovalForbidden"
 	reasonSigningForbidden  = "SigningForbidden"
 
-	// firstRetry and lastRetry bound the time after which something is looked at again that cannot be watched.
+	// firstRetry and lastRetry bound the delay of retries that no watch triggers.
 	firstRetry, lastRetry = time.Second, 2 * time.Minute
-	// maxReportedNotes is how many notes are remembered; a forgotten one costs a write that the API server refuses.
+	// maxReportedNotes is the size of the cache of recorded notes; a forgotten note costs one refused write.
 	maxReportedNotes = 4096
-	// maxNameInEvent leaves room in the name of an Event behind the name of its request.
+	// maxNameInEvent leaves room for the hash in the name of an Event.
 	maxNameInEvent = 200
 )
 
-// conclude says what the author is told and how the pass ends.
+// conclude returns the note for the author and the outcome of the pass.
 func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 	switch {
 	case p.step == stepNone:
@@ -52,7 +52,7 @@ func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 	return nil, reconcile.FromError(ignoreGone(done.err))
 }
 
-// explain turns the failures that a person must repair into what is to be done; nil for all others.
+// explain returns a note for an error that a person must repair; nil for any other.
 func explain(f facts, p plan, err error) *note {
 	manager, addOns := f.home+"/"+names.ServiceAccountManager, f.home+"/"+names.ServiceAccountAddons
 	signer := f.csr.Spec.SignerName
@@ -87,7 +87,7 @@ func explain(f facts, p plan, err error) *note {
 	return nil
 }
 
-// ignoreGone forgets that a request is gone: there is nobody left to answer.
+// ignoreGone ignores that the request itself is gone.
 func ignoreGone(err error) error {
 	var failed *stepError
 	if errors.As(err, &failed) && (failed.part == partApproving || failed.part == partStoring) {
@@ -96,8 +96,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// nextRetry returns when to look again at what has been waiting since an instant: soon at first, then ever later. It
-// needs no memory, and a restarted hub continues at the same pace.
+// nextRetry returns when to retry, given since when a request waits: soon at first, then ever later. It needs no
+// memory, so a restart changes nothing.
 func nextRetry(since, now time.Time) time.Time {
 	return now.Add(min(max(now.Sub(since)/2, firstRetry), lastRetry))
 }

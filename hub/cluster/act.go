@@ -14,8 +14,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// act runs the plan up to the marks. The cluster itself is written first, but its finalizers go last. It returns the
-// cluster as it is now.
+// act writes the cluster and runs the stages. A cluster that is being deleted is written last, because its finalizers
+// go with that write. act returns the cluster as it is afterwards.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) (*clusterv1.ManagedCluster, error) {
 	if p.phase == phaseDeleting {
 		if err := r.runStages(ctx, p.stages); err != nil {
@@ -30,7 +30,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) (*clusterv1.Manag
 	return latest, r.runStages(ctx, p.stages)
 }
 
-// writeCluster writes what the plan changes of the cluster outside its status.
+// writeCluster writes the planned changes of the cluster, its status aside.
 func (r *Reconciler) writeCluster(ctx context.Context, f facts, p plan) (*clusterv1.ManagedCluster, error) {
 	if p.cluster == nil {
 		return f.cluster, nil
@@ -45,8 +45,8 @@ func (r *Reconciler) writeCluster(ctx context.Context, f facts, p plan) (*cluste
 	return p.cluster, nil
 }
 
-// runStages runs the stages. One is only begun when all before it succeeded; in a stage, one step that fails does not
-// keep the others from running.
+// runStages runs the stages in order. A stage begins only when all stages before it succeeded; within a stage, a step
+// that fails does not stop the others.
 func (r *Reconciler) runStages(ctx context.Context, stages [][]step) error {
 	for _, stage := range stages {
 		var failed []error
@@ -80,8 +80,8 @@ func quiet(ctx context.Context) context.Context {
 	return log.IntoContext(ctx, log.FromContext(ctx).V(1))
 }
 
-// adopt takes over an object that has the name of one of ours but not our label, so that the cache does not show it.
-// With the label it was created a moment ago, and the race is lost.
+// adopt takes over an object that has the name of one of ours but not our label, so that the cache does not show it. An
+// object with the label was created a moment ago: the race is lost.
 func adopt(want, found client.Object) ([]step, error) {
 	label, labelled := found.GetLabels()[names.LabelClusterName]
 	if labelled && label == want.GetLabels()[names.LabelClusterName] {
@@ -101,7 +101,7 @@ func as[T client.Object](o client.Object) T {
 	return typed
 }
 
-// writeAddOnStatuses shows the add-ons of a silent cluster as Unknown.
+// writeAddOnStatuses sets Available of the add-ons of a silent cluster to Unknown.
 func (r *Reconciler) writeAddOnStatuses(ctx context.Context, unknownAddOns []addOnStatus) error {
 	var failed []error
 	for _, m := range unknownAddOns {

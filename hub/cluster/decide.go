@@ -20,25 +20,25 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// phase is where a cluster stands.
+// phase is the state of a cluster.
 type phase int
 
 const (
 	// phaseGone means that the ManagedCluster does not exist.
 	phaseGone phase = iota
-	// phaseDeleting means that the ManagedCluster is on its way out.
+	// phaseDeleting means that the ManagedCluster is being deleted.
 	phaseDeleting
 	// phaseRefused means that no cluster of this name can be accepted.
 	phaseRefused
 	// phaseAccepted means that an administrator accepts the cluster.
 	phaseAccepted
-	// phaseDenied means that the cluster was accepted once and is not any more.
+	// phaseDenied means that the cluster was accepted once and is no longer.
 	phaseDenied
-	// phaseNew means that the cluster was never accepted, or cannot have been because of its name.
+	// phaseNew means that the cluster was never accepted.
 	phaseNew
 )
 
-// facts is all that a decision about one cluster needs.
+// facts are the inputs of a decision about one cluster.
 type facts struct {
 	name      string
 	now       time.Time
@@ -48,41 +48,40 @@ type facts struct {
 	shared    map[string]*rbacv1.ClusterRole
 	lease     *coordinationv1.Lease
 	addons    []*addonv1beta1.ManagedClusterAddOn
-	// works are the ManifestWorks of the namespace, metadata only; read only where needsWorks says so.
+	// works are the ManifestWorks of the namespace, metadata only; read only where needsWorks reports true.
 	works []*workv1.ManifestWork
-	// requests are the certificate requests that carry the label of the cluster; read only where the decision looks at
-	// them.
+	// requests are the certificate requests with the label of the cluster; read only where the decision uses them.
 	requests []*certificatesv1.CertificateSigningRequest
-	// trust says which certificate requests let a new cluster in.
+	// trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	trust csrs.Trust
-	// live is what the server holds though the caches do not show it; nil when it was not asked.
+	// live is the answer of the API server, which the caches may lag behind; nil when it was not asked.
 	live *live
 }
 
-// live is the answer of the server to the question whether a namespace is really empty and, of a cluster that the
-// cache does not show, whether it really does not exist.
+// live reports what exists according to the API server: a ManagedCluster, which is asked for only if the cache shows
+// none, and an add-on or a ManifestWork in its namespace.
 type live struct {
 	cluster, addons, works bool
 	err                    error
 }
 
-// plan is what is to be done about one cluster.
+// plan is the decision about one cluster.
 type plan struct {
 	phase phase
-	// cluster is the ManagedCluster with its finalizers, labels, taints and acceptance as they shall be; nil to leave it
-	// alone. It is written before the stages, and after them when the cluster is deleted.
+	// cluster is the ManagedCluster with the desired finalizers, labels, taints and acceptance; nil when nothing changes.
+	// It is written before the stages, and after them when the cluster is being deleted.
 	cluster *clusterv1.ManagedCluster
-	// approvedRequest is the certificate request on whose word the cluster is accepted; nil when it is not.
+	// approvedRequest is the certificate request that auto-accepts the cluster; nil when none does.
 	approvedRequest *certificatesv1.CertificateSigningRequest
-	// stages are run one after the other; a stage is only begun when all steps before it succeeded.
+	// stages run one after the other; a stage begins only when all steps before it succeeded.
 	stages [][]step
-	// unknownAddOns are add-ons to be shown as Unknown.
+	// unknownAddOns are the add-ons whose Available condition becomes Unknown.
 	unknownAddOns []addOnStatus
-	// refused says why nothing can be done until a person helps.
+	// refused is why nothing can be done until a person acts.
 	refused error
-	// blocked says what has to happen first; an event will tell.
+	// blocked is what must happen first; an event starts the next pass.
 	blocked error
-	// remaining says what a deletion still waits for; empty when nothing is left.
+	// remaining is what a deletion still waits for; empty when nothing is left.
 	remaining string
 	// silent is true when the agent stopped renewing its lease.
 	silent bool
@@ -97,7 +96,7 @@ type addOnStatus struct {
 	before, after *addonv1beta1.ManagedClusterAddOn
 }
 
-// phaseOf sorts a cluster; the rules are tried from top to bottom.
+// phaseOf returns the phase of a cluster; the first rule that matches wins.
 func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
 	switch {
 	case cluster == nil:
@@ -119,7 +118,7 @@ func needsWorks(p phase, f facts) bool {
 	return p == phaseDeleting || vanished(f) || (p != phaseAccepted && f.have.work != nil)
 }
 
-// needsLiveCheck reports whether access is about to be taken away because the caches show nothing that still needs it.
+// needsLiveCheck reports whether access is about to be removed because the caches show nothing that needs it.
 func needsLiveCheck(p phase, f facts) bool {
 	switch {
 	case vanished(f):
@@ -155,8 +154,8 @@ func decide(f facts) plan {
 	return p
 }
 
-// decideNew takes away what is left of an earlier cluster of the same name, and lets the new one in if a certificate
-// request vouches for it.
+// decideNew removes the access that an earlier cluster of the same name left behind, and accepts the new cluster if one
+// of its certificate requests is approved without a person.
 func decideNew(f facts, p *plan) {
 	p.stages = [][]step{removeGrants(f, true, worksGone(f))}
 	p.cluster = wantedCluster(f)
@@ -172,7 +171,7 @@ func decideNew(f facts, p *plan) {
 	autoAccept(p.cluster, f.now)
 }
 
-// decideAccepted plans all that an accepted cluster gets.
+// decideAccepted plans the namespace, the access and the lease of an accepted cluster.
 func decideAccepted(f facts, p *plan) {
 	p.cluster = wantedCluster(f)
 	if ns := f.namespace; ns != nil && !ns.DeletionTimestamp.IsZero() {
@@ -192,10 +191,10 @@ func decideAccepted(f facts, p *plan) {
 	p.stages = [][]step{ensureNamespace(f), append(access, ensureLease(f)...)}
 }
 
-// wantedCluster returns the cluster with our finalizer, the annotation that remembers its acceptance, a cluster set,
-// the labels that mirror its add-ons, the times of its taints and the taint that tells its health; nil when it has
-// them. A cluster gets the finalizer before it is accepted, because it may have add-ons, works and certificate requests
-// by then; one whose name is unusable gets neither finalizer nor annotation, because nothing is ever done for it.
+// wantedCluster returns the cluster with our finalizer, the annotation of its acceptance, a cluster set, the feature
+// labels of its add-ons, the times of its taints and the taint of its health; nil when nothing changes. The finalizer
+// comes before acceptance, because add-ons, works and certificate requests may exist by then. A cluster with an
+// unusable name gets neither finalizer nor annotation.
 func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	want := f.cluster.DeepCopy()
 	changed := false
@@ -213,7 +212,7 @@ func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	return want
 }
 
-// ensureNamespace creates the namespace of the cluster, or marks the one that is there.
+// ensureNamespace creates the namespace of the cluster, or labels the existing one.
 func ensureNamespace(f facts) []step {
 	if f.namespace == nil {
 		return []step{{Verb: reconcile.Create, After: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -227,7 +226,7 @@ func ensureNamespace(f facts) []step {
 	return []step{{Verb: reconcile.Patch, Before: f.namespace, After: after}}
 }
 
-// ensureLease creates the heartbeat that the agent may only renew, or marks the one that is there.
+// ensureLease creates the lease, which the agent may only renew, or labels the existing one.
 func ensureLease(f facts) []step {
 	labels := map[string]string{names.LabelClusterName: f.name}
 	if f.lease == nil {
@@ -244,7 +243,7 @@ func ensureLease(f facts) []step {
 	return []step{{Verb: reconcile.Patch, Before: f.lease, After: after}}
 }
 
-// shrinkGrants leaves a denied cluster with reading itself.
+// shrinkGrants reduces the access of a denied cluster to reading its own ManagedCluster.
 func shrinkGrants(f facts) []step {
 	want := renderGrants(f.name, false)
 	steps := ensureRole(f.have.role, want.role)
@@ -252,13 +251,13 @@ func shrinkGrants(f facts) []step {
 	return append(steps, removeGrants(f, false, worksGone(f))...)
 }
 
-// worksGone reports whether the server itself said that no ManifestWork is left.
+// worksGone reports whether the API server confirmed that no ManifestWork is left.
 func worksGone(f facts) bool {
 	return len(f.works) == 0 && f.live != nil && f.live.err == nil && !f.live.works
 }
 
-// removeGrants takes the access in the namespace away, and with all also that outside of it. The access to
-// ManifestWorks stays usable, though deleted, until free, so that the agent can clean up.
+// removeGrants deletes the access in the namespace and, with all, also the cluster-wide access. The RoleBinding for
+// ManifestWorks keeps its finalizer until free, so that the agent can clean up.
 func removeGrants(f facts, all, free bool) []step {
 	var steps []step
 	if all && ours(f.have.binding, f.name) {

@@ -10,9 +10,9 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// acceptedBefore reports whether a cluster that is not accepted was accepted earlier, so that it was denied since. The
-// annotation is what counts: an admission policy keeps agents from removing it. The condition, which an agent may
-// remove from its status, is for clusters that were accepted by a hub that wrote no annotation.
+// acceptedBefore reports whether a cluster that is not accepted now was accepted earlier, which means that it was
+// denied. The annotation decides: an admission policy keeps agents from removing it. The condition, which an agent may
+// remove, is for clusters that a hub accepted before the annotation existed.
 func acceptedBefore(cluster *clusterv1.ManagedCluster) bool {
 	if _, ok := cluster.Annotations[names.AnnotationAcceptedOn]; ok {
 		return true
@@ -20,7 +20,7 @@ func acceptedBefore(cluster *clusterv1.ManagedCluster) bool {
 	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
 }
 
-// annotateAcceptance annotates a cluster that is accepted, or was accepted before, and reports whether that changed it.
+// annotateAcceptance annotates a cluster that is or was accepted, and reports whether that changed it.
 func annotateAcceptance(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	if !cluster.Spec.HubAcceptsClient && !acceptedBefore(cluster) {
 		return false
@@ -28,7 +28,7 @@ func annotateAcceptance(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	return annotate(cluster, names.AnnotationAcceptedOn, now)
 }
 
-// annotate puts an instant into an annotation that is not there yet, and reports whether it did.
+// annotate sets an annotation to an instant unless it exists, and reports whether it did.
 func annotate(o metav1.Object, key string, at time.Time) bool {
 	all := o.GetAnnotations()
 	if _, ok := all[key]; ok {

@@ -16,13 +16,13 @@ const (
 	reasonOutOfSync  = "ManagedClusterClockOutOfSync"
 	messageOutOfSync = "The clock of hub and agent is out of sync. " +
 		"This may cause the Unknown status and affect agent functionalities."
-	// annotationSkipClock with value "true" on a ManagedCluster says that its clock is not to be compared.
+	// annotationSkipClock with value "true" on a ManagedCluster turns the comparison of clocks off.
 	annotationSkipClock = "registration.open-cluster-management.io/skip-clock-sync-check"
 )
 
-// clockSkew is how far the clock of the agent is ahead of the hub's, negative when it is behind; false when nothing
-// tells. It compares the renewTime that the agent wrote with the instant at which the API server says that it was
-// written, so that the answer is the same whenever somebody looks: an agent that stopped has no wrong clock.
+// clockSkew returns how far the clock of the agent is ahead of the hub's, negative when it is behind; false when it is
+// unknown. It compares the renewTime that the agent wrote with the time at which the API server stored it, so the
+// result does not depend on when it is computed: an agent that stopped has no skew.
 func clockSkew(l *coordinationv1.Lease) (time.Duration, bool) {
 	if l == nil || l.Spec.RenewTime.IsZero() {
 		return 0, false
@@ -31,12 +31,12 @@ func clockSkew(l *coordinationv1.Lease) (time.Duration, bool) {
 	if written.IsZero() {
 		return 0, false
 	}
-	// The API server counts in whole seconds.
+	// The API server stores whole seconds.
 	return l.Spec.RenewTime.Truncate(time.Second).Sub(written), true
 }
 
-// TrimLease drops from a cached Lease what nobody here reads. Of the bookkeeping of the API server, it keeps when
-// renewTime was written.
+// TrimLease drops the fields of a cached Lease that nobody here reads. Of managedFields it keeps the time of the last
+// write of renewTime.
 func TrimLease(in any) (any, error) {
 	l, ok := in.(*coordinationv1.Lease)
 	if !ok {
@@ -53,11 +53,11 @@ func TrimLease(in any) (any, error) {
 	return l, nil
 }
 
-// within reports whether a skew is small enough for a cluster with this grace.
+// within reports whether a skew is below the grace period of a cluster.
 func within(skew, grace time.Duration) bool { return skew.Abs() < grace }
 
-// clockCondition says whether the clock of an accepted cluster is right; nil when nothing tells. Where somebody said
-// that it is not to be compared, it counts as right.
+// clockCondition returns the condition ClockSynced of an accepted cluster; nil when the skew is unknown. A cluster that
+// opted out counts as synced.
 func clockCondition(f facts) *metav1.Condition {
 	skew, known := clockSkew(f.lease)
 	skipped := f.cluster.Annotations[annotationSkipClock] == "true"
@@ -74,8 +74,8 @@ func clockCondition(f facts) *metav1.Condition {
 	return &c
 }
 
-// clockConditionChanges reports whether a renewal changes the verdict on the clock of its cluster, whose grace is only asked for
-// when no grace at all would make the answer plain: nearly every heartbeat is settled here.
+// clockConditionChanges reports whether a renewal changes the clock condition. grace is called only if the result
+// depends on it, which is rare.
 func clockConditionChanges(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
 	was, known := clockSkew(older)
 	is, knownNow := clockSkew(newer)

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// finalizerGC is the second finalizer that OCM's hub puts on clusters for the same clean-up. We never add it, but
-	// take it off, so that a cluster that came under an OCM hub does not stay for ever.
+	// finalizerGC is the second finalizer that OCM's hub sets for the same clean-up. We only remove it, so that the
+	// deletion of a cluster that came from an OCM hub can end.
 	finalizerGC = "cluster.open-cluster-management.io/resource-cleanup"
-	// maxNames is how many names of a kind a message tells.
+	// maxNames is the number of names of a kind that a message lists.
 	maxNames = 5
-	// lastPriority is the highest clean-up priority, the one that goes last.
+	// lastPriority is the highest clean-up priority, which is deleted last.
 	lastPriority = 100
 )
 
-// decideDeleting plans the next step of removing a cluster: add-ons, then ManifestWorks, then certificate requests,
-// then access and lease, then finalizers. With these go the requests that an agent made while it still could.
+// decideDeleting plans the next step of a deletion: add-ons, then ManifestWorks, then certificate requests, access and
+// lease, then finalizers. Requests that the agent created in the meantime are deleted with the finalizers.
 func decideDeleting(f facts, p *plan) {
 	if names.CheckCluster(f.name) != nil && !slices.ContainsFunc(f.cluster.Finalizers, isOurs) {
 		return // Nothing was ever done for a cluster of such a name.
@@ -56,7 +56,7 @@ func isOurs(finalizer string) bool {
 	return finalizer == names.FinalizerCluster || finalizer == finalizerGC
 }
 
-// notAsked says why nothing is known about what the server still holds.
+// notAsked returns why it is unknown what is left on the API server.
 func notAsked(f facts) error {
 	if f.live == nil {
 		return errors.New("the server was not asked whether anything is left")
@@ -64,8 +64,8 @@ func notAsked(f facts) error {
 	return fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.live.err)
 }
 
-// removeNext deletes what goes next of add-ons and ManifestWorks, and says what is left of them; empty when nothing is.
-// Inside a kind, objects of a lower clean-up priority are gone before the next are deleted.
+// removeNext deletes the next add-ons or ManifestWorks and describes all that are left; empty when none is. Within a
+// kind, objects of a lower clean-up priority are gone before the next are deleted.
 func removeNext(f facts) ([]step, string) {
 	addons, works := objects(f.addons), objects(f.works)
 	asked := f.live != nil && f.live.err == nil
@@ -99,15 +99,15 @@ func removeRequests(f facts) []step {
 	return steps
 }
 
-// removeOwn deletes what else on the hub is the cluster's own.
+// removeOwn deletes the lease and the certificate requests of the cluster.
 func removeOwn(f facts) []step { return append(removeLease(f), removeRequests(f)...) }
 
-// emptyConfirmed reports whether an earlier pass found nothing left and said so.
+// emptyConfirmed reports whether an earlier pass found nothing left and recorded it in the condition Deleting.
 func emptyConfirmed(cluster *clusterv1.ManagedCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
 }
 
-// removeFirst deletes the objects of the lowest clean-up priority that is left, but for those that are going already.
+// removeFirst deletes the objects with the lowest clean-up priority, except those that are being deleted already.
 func removeFirst(all []client.Object) []step {
 	first := slices.MinFunc(all, func(a, b client.Object) int { return cmp.Compare(priority(a), priority(b)) })
 	var steps []step
@@ -119,7 +119,7 @@ func removeFirst(all []client.Object) []step {
 	return steps
 }
 
-// priority is the clean-up priority of an object, 0 (first) to 100; what is absent or invalid is 0.
+// priority returns the clean-up priority of an object, from 0 (first) to 100; an absent or invalid one is 0.
 func priority(o metav1.Object) int {
 	n, err := strconv.Atoi(o.GetAnnotations()[clusterv1.CleanupPriorityAnnotationKey])
 	if err != nil || n < 0 || n > lastPriority {
@@ -145,7 +145,7 @@ func summary(kind string, all []client.Object) string {
 	return text + ")"
 }
 
-// finalizersOf names the finalizers that keep an add-on that is being deleted; its conditions say who removes them.
+// finalizersOf names the finalizers of an add-on that is being deleted; its conditions explain who removes them.
 func finalizersOf(o client.Object) string {
 	_, isAddOn := o.(*addonv1beta1.ManagedClusterAddOn)
 	if !isAddOn || o.GetDeletionTimestamp().IsZero() || len(o.GetFinalizers()) == 0 {

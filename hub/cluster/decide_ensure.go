@@ -13,10 +13,10 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// defaultSet is the cluster set of clusters that are in no other.
+// defaultSet is the cluster set of clusters that are in no other set.
 const defaultSet = "default"
 
-// ensureRole plans what makes have into want; nothing when it is.
+// ensureRole plans the step from have to want; none when they match.
 func ensureRole(have, want *rbacv1.ClusterRole) []step {
 	if have == nil {
 		return []step{{Verb: reconcile.Create, After: want}}
@@ -32,7 +32,8 @@ func ensureRole(have, want *rbacv1.ClusterRole) []step {
 	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
-// ensureClusterBinding plans what makes have into want. The role of a binding cannot change, so such one is replaced.
+// ensureClusterBinding plans the steps from have to want. The role of a binding is immutable, so a binding of another
+// role is replaced.
 func ensureClusterBinding(have, want *rbacv1.ClusterRoleBinding) []step {
 	switch {
 	case have == nil:
@@ -51,8 +52,8 @@ func ensureClusterBinding(have, want *rbacv1.ClusterRoleBinding) []step {
 	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
-// ensureBinding plans what makes have into want. One that is on its way out, kept only by its finalizer, is let go and
-// replaced, as is one of another role.
+// ensureBinding plans the steps from have to want. A binding that is being deleted loses its finalizer and is created
+// again, as is one of another role.
 func ensureBinding(have, want *rbacv1.RoleBinding) []step {
 	if have == nil {
 		return []step{{Verb: reconcile.Create, After: want}}
@@ -81,7 +82,7 @@ func ensureBinding(have, want *rbacv1.RoleBinding) []step {
 	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
-// ours reports whether an object exists and was made for this cluster: the roles that clusters share are not.
+// ours reports whether an object exists and belongs to this cluster alone.
 func ours[T interface {
 	comparable
 	metav1.Object
@@ -108,7 +109,7 @@ func addLabels(o metav1.Object, labels map[string]string) bool {
 	return changed
 }
 
-// joinDefaultSet puts a cluster that is in no cluster set into the default one, and reports whether it did.
+// joinDefaultSet adds a cluster without a cluster set to the default set, and reports whether it did.
 func joinDefaultSet(cluster *clusterv1.ManagedCluster) bool {
 	if cluster.Labels[clusterv1beta2.ClusterSetLabel] != "" {
 		return false

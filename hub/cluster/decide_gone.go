@@ -6,19 +6,20 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// left reports whether any access of the cluster is there. It is the one proof that a cluster without ManagedCluster
-// was accepted once; a namespace without it may hold what somebody prepares for a cluster that is yet to come.
+// left reports whether any access of the cluster exists. Only access proves that a cluster without ManagedCluster was
+// accepted once; a namespace alone may have been prepared for a future cluster.
 func (g grants) left(cluster string) bool {
 	return ours(g.role, cluster) || ours(g.binding, cluster) || ours(g.registration, cluster) || ours(g.work, cluster)
 }
 
-// vanished reports whether a cluster went without a farewell: somebody took its finalizers off.
+// vanished reports whether a ManagedCluster is gone without clean-up, because somebody removed its finalizers.
 func vanished(f facts) bool {
 	return f.cluster == nil && f.have.left(f.name) && names.CheckCluster(f.name) == nil
 }
 
-// decideGone plans the same cleaning for a cluster that vanished as for one that is deleted. Its access goes at once,
-// but for that to ManifestWorks, which stays until none is left and is what a later pass knows the cluster by.
+// decideGone cleans up after a cluster that vanished as after one that is deleted. Its access is deleted at once,
+// except the RoleBinding for ManifestWorks: it stays until no work is left, because later passes recognise the cluster
+// by it.
 func decideGone(f facts, p *plan) {
 	if !vanished(f) {
 		p.stages = [][]step{removeGrants(f, true, worksGone(f))}
@@ -29,7 +30,7 @@ func decideGone(f facts, p *plan) {
 		p.blocked = notAsked(f)
 		return
 	case f.live.cluster:
-		// It was created again a moment ago, and what is here may be its already.
+		// The ManagedCluster was created again a moment ago, and these objects may already belong to it.
 		p.remaining = "the event that shows the ManagedCluster, which was created again"
 		return
 	}

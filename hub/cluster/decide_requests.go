@@ -13,17 +13,16 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// needsApprovedRequest reports whether a certificate request may decide that a cluster is accepted: never of one that was
-// accepted before, so that the denial by a person stands, and never of one whose annotation says that this happened
-// already.
+// needsApprovedRequest reports whether a certificate request may accept the cluster. It may not if the cluster was
+// accepted before, so that a denial stands, nor if it was auto-accepted once.
 func needsApprovedRequest(f facts, p phase) bool {
 	_, once := f.cluster.Annotations[names.AnnotationAutoAcceptedOn]
 	return p == phaseNew && !once && !f.trust.Empty() && names.CheckCluster(f.name) == nil
 }
 
-// approvedRequest returns the certificate request on whose word a new cluster is accepted, nil when there is none: one for
-// exactly this cluster, whose content is what an agent of it would ask for, by a user whom the hub trusts with that,
-// and that nobody denied. Who merely created the ManagedCluster proves nothing.
+// approvedRequest returns the certificate request that auto-accepts a new cluster; nil when there is none. The request
+// is for exactly this cluster, has the content that its agent would send, comes from a trusted user, and was not
+// denied. Creating a ManagedCluster proves nothing.
 func approvedRequest(f facts) *certificatesv1.CertificateSigningRequest {
 	for _, request := range f.requests {
 		if cluster, _, addon := csrs.Subject(request); cluster != f.name || addon || rejected(request) {
@@ -39,16 +38,16 @@ func approvedRequest(f facts) *certificatesv1.CertificateSigningRequest {
 	return nil
 }
 
-// autoAccept accepts a cluster and says so by both annotations.
+// autoAccept accepts a cluster and sets both annotations.
 func autoAccept(cluster *clusterv1.ManagedCluster, now time.Time) {
 	cluster.Spec.HubAcceptsClient = true
 	annotate(cluster, names.AnnotationAutoAcceptedOn, now)
 	annotate(cluster, names.AnnotationAcceptedOn, now)
 }
 
-// ownRequests returns the certificate requests that go with the cluster: what its own agents asked for, what says
-// exactly what an agent of it would ask for, and whatever else claims to be its and is not finished. A label proves
-// nothing, so what an agent of another cluster asked for stays, and so does what was finished for somebody else.
+// ownRequests returns the certificate requests that are deleted with the cluster: those of its own agents, those with
+// exactly the content that its agent would send, and unfinished ones with its label. A label proves nothing, so
+// requests of agents of other clusters stay, and so do finished requests of others.
 func ownRequests(cluster string, all []*certificatesv1.CertificateSigningRequest) []client.Object {
 	var own []client.Object
 	for _, request := range all {
@@ -68,7 +67,7 @@ func ownRequests(cluster string, all []*certificatesv1.CertificateSigningRequest
 	return own
 }
 
-// finished reports whether nothing more will become of a request.
+// finished reports whether a request has reached its final state.
 func finished(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Certificate) > 0 || rejected(request)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// decideShared plans the roles that all clusters share: there, and as they shall be, while there is a cluster.
+// decideShared plans the ClusterRoles that all clusters share: they exist as long as a cluster does.
 func decideShared(have map[string]*rbacv1.ClusterRole, wanted bool) []step {
 	var steps []step
 	for _, want := range sharedRoles() {

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// reasonSilent and messageSilent are what clusters and add-ons say when the agent is silent.
+	// reasonSilent and messageSilent explain Available=Unknown of a cluster, and of its add-ons, whose agent is silent.
 	reasonSilent  = "ManagedClusterLeaseUpdateStopped"
 	messageSilent = "Registration agent stopped updating its lease."
-	// overwriteDelay is how long an add-on keeps an answer that its agent wrote while its cluster counts as silent, before
-	// it is shown as Unknown again: with a clock that is wrong, agent and hub must not overwrite each other without end.
+	// overwriteDelay is how long an answer that an agent wrote on an add-on stands while its cluster is Unknown. Without
+	// it, an agent with a wrong clock and the hub would overwrite each other without end.
 	overwriteDelay = 30 * time.Second
-	// featurePrefix starts the labels that mirror the health of add-ons on their cluster.
+	// featurePrefix is the prefix of the labels that mirror the health of add-ons on their cluster.
 	featurePrefix = "feature.open-cluster-management.io/addon-"
 )
 
-// decideSilence reports whether the agent fell silent, and when to look again. A cluster that is leaving and has no
-// lease has no agent.
+// decideSilence decides whether the agent is silent, and when to check again. A cluster that is being deleted and has
+// no lease has no agent.
 func decideSilence(f facts, p *plan) {
 	if f.lease == nil {
 		p.silent = p.phase == phaseDeleting
@@ -39,8 +39,8 @@ func decideSilence(f facts, p *plan) {
 	}
 }
 
-// decideUnknownAddOns returns the add-ons to be shown as Unknown because the status of their cluster says that it is, so never
-// before that was written. An answer that is younger than the silence of the cluster is kept for a while.
+// decideUnknownAddOns returns the add-ons that become Unknown because the status of their cluster is Unknown. An answer
+// that is younger than the silence of the cluster is kept for a while.
 func decideUnknownAddOns(f facts, p *plan) []addOnStatus {
 	cluster := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if cluster == nil || cluster.Status != metav1.ConditionUnknown {
@@ -64,14 +64,14 @@ func decideUnknownAddOns(f facts, p *plan) []addOnStatus {
 	return unknownAddOns
 }
 
-// keepUntil is the instant until which the answer of an add-on stands though its cluster is silent; zero when the
-// answer is older than the silence, or when there is none.
+// keepUntil returns the instant until which the answer of an add-on stands; zero when it is older than the silence, or
+// absent.
 func keepUntil(addon *addonv1beta1.ManagedClusterAddOn, cluster *metav1.Condition, now time.Time) time.Time {
 	have := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	if have == nil || !have.LastTransitionTime.After(cluster.LastTransitionTime.Time) {
 		return time.Time{}
 	}
-	// The answer carries the clock of the agent, which may be ahead of ours by any amount.
+	// The transition time comes from the clock of the agent, which may be ahead of ours by any amount.
 	written := have.LastTransitionTime.Time
 	if written.After(now) {
 		written = now
@@ -79,8 +79,8 @@ func keepUntil(addon *addonv1beta1.ManagedClusterAddOn, cluster *metav1.Conditio
 	return written.Add(overwriteDelay)
 }
 
-// mirrorAddons makes the labels of a cluster tell the health of its add-ons, and reports whether that changed any. A
-// cluster whose own health is not known yet has no such labels.
+// mirrorAddons sets the feature labels of a cluster from the health of its add-ons, and reports whether any changed. A
+// cluster of unknown health has no such labels.
 func mirrorAddons(cluster *clusterv1.ManagedCluster, addons []*addonv1beta1.ManagedClusterAddOn) bool {
 	if meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) == nil {
 		return false

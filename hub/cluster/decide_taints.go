@@ -9,12 +9,12 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// healthTaints are the taints that follow the health of a cluster; every other is left to whoever made it.
+// healthTaints are the taints that follow the health of a cluster; all others belong to whoever set them.
 func healthTaints() []string {
 	return []string{clusterv1.ManagedClusterTaintUnavailable, clusterv1.ManagedClusterTaintUnreachable}
 }
 
-// healthTaint is the taint that a cluster in this health has; empty when it has none (contract, registration 1.10).
+// healthTaint returns the taint for the health of a cluster; empty when it needs none (contract, registration 1.10).
 func healthTaint(conditions []metav1.Condition) string {
 	available := meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
 	switch {
@@ -26,8 +26,8 @@ func healthTaint(conditions []metav1.Condition) string {
 	return ""
 }
 
-// taint makes the taints of a cluster follow its health as the status tells it, and reports whether that changed any.
-// One that is there keeps the time at which it was added, because tolerations count from there.
+// taint sets the taints that follow the health of a cluster, and reports whether any changed. An existing taint keeps
+// its timeAdded, because tolerations count from it.
 func taint(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	want := healthTaint(cluster.Status.Conditions)
 	isOurs := func(t clusterv1.Taint) bool {
@@ -55,9 +55,9 @@ func taint(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	return true
 }
 
-// setTaintTimes sets when taints were added, where that is not said or cannot be: before the cluster was created, as in
-// one that comes from a backup, or in the future. It reports whether that changed any. Authors state no time; an
-// admission policy refuses it when they change a cluster.
+// setTaintTimes sets timeAdded where it is absent or impossible: before the creation of the cluster, as after a restore
+// from a backup, or in the future. It reports whether any changed. An admission policy keeps authors from setting
+// timeAdded.
 func setTaintTimes(cluster *clusterv1.ManagedCluster, now time.Time) bool {
 	created, changed := cluster.CreationTimestamp.Time, false
 	if now.Before(created) {

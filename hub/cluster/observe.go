@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// observe reads the facts about one cluster, from the caches but for what doc.go names.
+// observe reads the facts about one cluster, from the caches except where doc.go names the API server.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust}
 	var err error
@@ -50,8 +50,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	return f, err
 }
 
-// observeRequests reads the certificate requests of a cluster, if it may be accepted on their word or is about to lose
-// them. Before nothing is left to know the cluster by, they are read from the server.
+// observeRequests reads the certificate requests of a cluster that one of them may accept, or that is about to lose
+// them. The last read before the cluster can no longer be recognised goes to the API server.
 func (r *Reconciler) observeRequests(
 	ctx context.Context, f facts, p phase,
 ) ([]*certificatesv1.CertificateSigningRequest, error) {
@@ -70,7 +70,7 @@ func (r *Reconciler) observeRequests(
 	return reconcile.Pointers(list.Items), nil
 }
 
-// observeGrants reads what access there is.
+// observeGrants reads the existing access.
 func (r *Reconciler) observeGrants(ctx context.Context, f *facts) error {
 	want := renderGrants(f.name, true)
 	var err error
@@ -88,7 +88,7 @@ func (r *Reconciler) observeGrants(ctx context.Context, f *facts) error {
 	return err
 }
 
-// observeOwn reads the rest of what belongs to a cluster.
+// observeOwn reads the namespace, the add-ons, the lease and the shared roles.
 func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 	var err error
 	if f.shared, err = r.observeShared(ctx); err != nil {
@@ -104,8 +104,8 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 	return r.observeLease(ctx, f, p)
 }
 
-// observeLease reads the heartbeat. One that would make the cluster Unknown is read again from the server: the cache
-// may be slow while the agent is not.
+// observeLease reads the lease. A stale one is read again from the API server: the cache may be slow while the agent is
+// not.
 func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error {
 	key := types.NamespacedName{Namespace: f.name, Name: lease.ClusterLease}
 	var err error
@@ -141,8 +141,8 @@ func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.Clus
 	return shared, nil
 }
 
-// works lists the ManifestWorks of a namespace: those of add-ons from the cache that all reconcilers share, the others
-// from a cache of their metadata.
+// works lists the ManifestWorks of a namespace: those of add-ons from the shared cache, all others from a cache of
+// metadata.
 func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.ManifestWork, error) {
 	var typed workv1.ManifestWorkList
 	if err := r.Client.List(ctx, &typed, client.InNamespace(namespace)); err != nil {
@@ -163,8 +163,8 @@ func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.Man
 	return all, nil
 }
 
-// checkLive asks the server whether the namespace of a cluster holds an add-on or a ManifestWork and, where the cache does
-// not show the cluster, whether there is one.
+// checkLive asks the API server whether the namespace of a cluster contains an add-on or a ManifestWork and, if the
+// cache shows no cluster, whether it exists.
 func (r *Reconciler) checkLive(ctx context.Context, f facts) *live {
 	var found live
 	if f.cluster == nil {

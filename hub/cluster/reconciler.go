@@ -17,29 +17,28 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reconciler is the hub's side of ManagedClusters.
+// Reconciler reconciles ManagedClusters on the hub.
 type Reconciler struct {
-	// Client reads from the cache of the manager, which shows ManifestWorks of add-ons only, and writes. Index was called
-	// on the cache, and its Leases went through TrimLease or nothing.
+	// Client reads from the cache of the manager and writes. The cache contains ManifestWorks of add-ons only, has the
+	// indexes of Index, and may trim Leases with TrimLease.
 	Client client.Client
-	// Live reads from the server.
+	// Live reads from the API server.
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
-	// ForeignWorks shows the metadata of the ManifestWorks that the cache of Client does not show.
+	// ForeignWorks caches the metadata of the ManifestWorks that the cache of Client does not contain.
 	ForeignWorks cache.Cache
-	// Trust says which certificate requests for a new cluster let that cluster in: those that are approved without a
-	// person.
+	// Trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	Trust csrs.Trust
-	// Recorder tells in the namespace of a cluster that it fell silent; nil tells nobody.
+	// Recorder records an Event in the namespace of a cluster whose agent is silent; nil records none.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many clusters have a pass running at the same time.
+	// Workers is how many clusters are reconciled at the same time.
 	Workers int
 }
 
-// Reconcile brings one cluster, or for the request without a name the roles that clusters share, to what it shall be.
+// Reconcile reconciles one cluster. The request without a name reconciles the roles that all clusters share.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Name == "" {
 		return r.reconcileShared(ctx).Settle(r.Clock.Now())
@@ -77,12 +76,12 @@ func (r *Reconciler) publish(
 	return reconcile.Done()
 }
 
-// recordSilence tells in the namespace of the cluster, if there is one, that its agent fell silent.
+// recordSilence records an Event about the silent agent in the namespace of the cluster, if it exists.
 func (r *Reconciler) recordSilence(f facts) {
 	if r.Recorder == nil || f.namespace == nil || !f.namespace.DeletionTimestamp.IsZero() {
 		return
 	}
-	// Events on an object without a namespace would go to namespace "default".
+	// An Event about an object without a namespace would go to the namespace "default".
 	about := &corev1.ObjectReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: "ManagedCluster",
 		Namespace: f.name, Name: f.name, UID: f.cluster.UID,
@@ -91,7 +90,7 @@ func (r *Reconciler) recordSilence(f facts) {
 		"The cluster is Unknown: %s", messageSilent)
 }
 
-// outcomeOf says how a pass ends whose writes all succeeded.
+// outcomeOf returns the outcome of a pass whose writes all succeeded.
 func outcomeOf(p plan) reconcile.Outcome {
 	switch {
 	case p.refused != nil:
@@ -104,7 +103,7 @@ func outcomeOf(p plan) reconcile.Outcome {
 	return reconcile.DoneUntil(p.wake)
 }
 
-// reconcileShared keeps the roles that clusters share for as long as there is a cluster.
+// reconcileShared keeps the shared roles as long as a cluster exists.
 func (r *Reconciler) reconcileShared(ctx context.Context) reconcile.Outcome {
 	shared, err := r.observeShared(ctx)
 	if err != nil {

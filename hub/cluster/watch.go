@@ -35,7 +35,7 @@ const Name = "hub.cluster"
 
 type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byLabel := handler.EnqueueRequestsFromMapFunc(labelled)
 	byNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
@@ -64,15 +64,16 @@ func itself(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	return reconcile.Request("", o.GetName())
 }
 
-// inNamespace maps an object to the cluster whose namespace it is in.
+// inNamespace maps an object to the cluster of its namespace.
 func inNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	return reconcile.Request("", o.GetNamespace())
 }
 
-// shared maps every cluster to the roles that clusters share.
+// shared maps every cluster to the request for the shared roles.
 func shared(context.Context, client.Object) []ctrlreconcile.Request { return reconcile.Request("", "") }
 
-// labelled maps an object to the cluster that its label names, and those of all clusters to the request without name.
+// labelled maps an object to the cluster that its label names. Shared roles have an empty label, which maps to the
+// request without a name.
 func labelled(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	name, ok := o.GetLabels()[names.LabelClusterName]
 	if !ok {
@@ -81,7 +82,7 @@ func labelled(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	return reconcile.Request("", name)
 }
 
-// worksMatter maps a ManifestWork to its cluster if that waits for ManifestWorks to go.
+// worksMatter maps a ManifestWork to its cluster if the cluster waits for its works to go.
 func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	var cluster clusterv1.ManagedCluster
 	err := r.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &cluster)
@@ -91,7 +92,8 @@ func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlrec
 	return reconcile.Request("", o.GetNamespace())
 }
 
-// ofLease wakes the cluster of a Lease unless that was just renewed: the pass at its old expiry sees the new one.
+// ofLease enqueues the cluster of a Lease, unless the Lease was only renewed: the pass at the former expiry reads the
+// new renewTime.
 func (r *Reconciler) ofLease() handler.EventHandler {
 	add := func(o client.Object, q queue) {
 		q.Add(ctrlreconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}})
@@ -109,12 +111,12 @@ func (r *Reconciler) ofLease() handler.EventHandler {
 	}
 }
 
-// leaseMatters reports whether a change of a cluster's lease is more than a heartbeat like the one before.
+// leaseMatters reports whether a change of a lease is more than an ordinary renewal.
 func leaseMatters(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
 	return !onlyRenewed(older, newer) || clockConditionChanges(older, newer, grace)
 }
 
-// grace is how long a cluster may be silent, as far as the cache knows it.
+// grace returns how long a cluster may be silent, as far as the cache knows.
 func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 	var cluster clusterv1.ManagedCluster
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster); err != nil {
@@ -123,7 +125,7 @@ func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 	return lease.ClusterGrace(cluster.Spec.LeaseDurationSeconds)
 }
 
-// trustedRequests lets certificate requests through on whose word a cluster might be accepted.
+// trustedRequests passes certificate requests that may auto-accept a cluster.
 func (r *Reconciler) trustedRequests() predicate.Predicate {
 	return predicate.And[client.Object](reconcile.CreatedOrDeleted(), predicate.NewPredicateFuncs(func(o client.Object) bool {
 		request, ok := o.(*certificatesv1.CertificateSigningRequest)
@@ -131,7 +133,7 @@ func (r *Reconciler) trustedRequests() predicate.Predicate {
 	}))
 }
 
-// onlyRenewed reports whether nothing of a cluster's lease changed but that it was renewed.
+// onlyRenewed reports whether a Lease changed only by a renewal.
 func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 	if older.Spec.RenewTime.IsZero() || newer.Spec.RenewTime.IsZero() || !newer.DeletionTimestamp.IsZero() {
 		return false
@@ -140,7 +142,7 @@ func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 		older.Labels[names.LabelClusterName] == newer.Labels[names.LabelClusterName]
 }
 
-// addonChanges lets add-ons through that come, go, or change their health.
+// addonChanges passes add-ons that are created or deleted or change their health.
 func addonChanges() predicate.Predicate {
 	return predicate.Or[client.Object](reconcile.DeletionStarted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return health(e.ObjectOld) != health(e.ObjectNew)
@@ -162,7 +164,7 @@ func health(o client.Object) metav1.ConditionStatus {
 // indexRequests finds the certificate requests that carry the label of a cluster.
 const indexRequests = "cluster.requests"
 
-// Index prepares the cache; it must be called once before the cache starts.
+// Index adds the field index of certificate requests to a cache; it must be called once, before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
 		Object: &certificatesv1.CertificateSigningRequest{}, Field: indexRequests,
