@@ -12,7 +12,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// actOnDeletion does what was planned: the works first, then the finalizers go or the add-on says what it waits for.
+// actOnDeletion writes the works first. Then it removes finalizers, or sets the conditions that explain what the add-on
+// waits for.
 func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p deletionPlan) reconcile.Outcome {
 	outcome := reconcile.Done()
 	if !p.wake.IsZero() {
@@ -47,7 +48,7 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 }
 
-// recordFinalizersRemoved says on the add-on that finalizers went, and why.
+// recordFinalizersRemoved records an Event on the add-on about the removed finalizers and the reason.
 func (r *Reconciler) recordFinalizersRemoved(ctx context.Context, f deletionFacts, p deletionPlan) {
 	because := strings.Join(p.because, " ")
 	log.FromContext(ctx).Info("removed finalizers", "finalizers", p.drop, "because", because)

@@ -17,22 +17,22 @@ type (
 	workStep    = reconcile.Step[*workv1.ManifestWork]
 )
 
-// plan is what a pass is to do.
+// plan is the decision of a pass.
 type plan struct {
-	// registrations is what status.registrations is to say; valid unless the agent's answer is unknown.
+	// registrations is the desired status.registrations; valid unless the answer of the agent is unknown.
 	registrations []addonv1beta1.RegistrationConfig
-	// pending says why permissions are not set yet; empty when nothing holds them up.
+	// pending is why permissions are not set yet; empty when they can be.
 	pending  string
 	bindings []bindingStep
 
 	works []workStep
-	// worksErr is why the works are left as they are.
+	// worksErr is why the works stay unchanged.
 	worksErr error
-	// kept are the works that are ours and stay as they are.
+	// kept are our works that stay unchanged.
 	kept []*workv1.ManifestWork
 }
 
-// decide plans a pass.
+// decide returns the plan for the facts.
 func decide(f facts) plan {
 	p := plan{worksErr: f.renderErr}
 	if f.registrationsErr == nil {
@@ -51,8 +51,8 @@ func decide(f facts) plan {
 	return p
 }
 
-// pendingPermissions says why the agent cannot be given roles yet, in the words of the contract (registration 4.4):
-// with the driver token it first says that it is the ServiceAccount of the add-on.
+// pendingPermissions returns why the agent gets no roles yet, in the words of the contract (registration 4.4): an agent
+// with the driver token must first report that it uses the ServiceAccount of the add-on.
 func pendingPermissions(f facts, registrations []addonv1beta1.RegistrationConfig) string {
 	if len(f.setup.Permissions) == 0 {
 		return ""
@@ -65,8 +65,8 @@ func pendingPermissions(f facts, registrations []addonv1beta1.RegistrationConfig
 	return ""
 }
 
-// account returns who the agent is on the hub besides the groups of its certificates; nil unless it takes tokens. It is
-// computed here, never read from a status.
+// account returns the ServiceAccount of an agent with the driver token; nil for any other agent. It is computed here,
+// never read from a status.
 func account(f facts, registrations []addonv1beta1.RegistrationConfig) *rbacv1.Subject {
 	if !slices.ContainsFunc(registrations, byToken) {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// planBindings plans the RoleBindings that give the agent its roles on the hub, and removes those of this cluster that
-// are no longer wanted. account is who the agent is besides the groups of its certificates; nil for nobody.
+// planBindings plans the RoleBindings that grant the agent its roles on the hub, and deletes those of this cluster that
+// are no longer wanted. account is the ServiceAccount of the agent; nil when it has none.
 func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 	existing := make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings))
 	for _, binding := range f.bindings {
@@ -48,15 +48,16 @@ func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 	return steps
 }
 
-// grant is a role that is bound.
+// grant is a role to be bound.
 type grant struct {
 	addon.Permission
-	// own is a binding for this one cluster outside of its namespace.
+	// own marks a binding for this one cluster outside of its namespace.
 	own bool
 }
 
-// grants returns what is to be bound. A ServiceAccount joins the groups in the namespace of its cluster. Elsewhere one
-// binding serves all clusters; there it gets one of its own, so that no cluster ever writes what another one needs.
+// grants returns the roles to be bound. In the namespace of the cluster, a ServiceAccount is one more subject. In other
+// namespaces, one binding serves all clusters, and the ServiceAccount gets a binding of its own, so that no cluster
+// writes what another one needs.
 func grants(cluster string, permissions []addon.Permission, account *rbacv1.Subject) []grant {
 	all := make([]grant, 0, len(permissions))
 	for _, permission := range permissions {
@@ -72,7 +73,8 @@ func grants(cluster string, permissions []addon.Permission, account *rbacv1.Subj
 	return all
 }
 
-// ofCluster reports whether a binding is for this add-on on this cluster alone, not for an earlier one of its name.
+// ofCluster reports whether a binding belongs to this add-on on this cluster alone, and not to an earlier add-on of its
+// name.
 func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
 	if binding.Namespace == f.cluster.Name {
 		return ours(binding, f.addOn)
@@ -82,7 +84,7 @@ func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
 		binding.Labels[names.LabelClusterName] == f.cluster.Name
 }
 
-// distinct drops permissions that stand there twice.
+// distinct drops duplicate permissions.
 func distinct(permissions []addon.Permission) []addon.Permission {
 	var kept []addon.Permission
 	for _, permission := range permissions {
@@ -95,9 +97,9 @@ func distinct(permissions []addon.Permission) []addon.Permission {
 	return kept
 }
 
-// bindingKey names a binding. The name has only the kind of the role in it, as the contract says (hub 6.8), unless that
-// name is taken by another role: by an earlier permission, or, in a namespace that the add-on shares over all clusters,
-// by what another cluster has bound. Then the role itself is hashed into the name.
+// bindingKey names a binding. The name contains only the kind of the role, as the contract says (hub 6.8), unless
+// another role has that name already: of an earlier permission or, in a namespace that all clusters share, of another
+// cluster. Then a hash of the role is appended.
 func bindingKey(
 	f facts, permission grant, existing map[types.NamespacedName]*rbacv1.RoleBinding,
 	taken map[types.NamespacedName]bool,
@@ -134,7 +136,7 @@ func desiredBinding(f facts, key types.NamespacedName, permission grant) *rbacv1
 	if permission.own {
 		binding.Labels[names.LabelClusterName] = f.cluster.Name
 	}
-	// A binding elsewhere goes with the add-on as a whole; one for a cluster alone is also removed by hub/token.
+	// The owner of a binding elsewhere is the add-on as a whole. A binding for one cluster is also deleted by hub/token.
 	for _, owner := range f.addOn.OwnerReferences {
 		if owner.Kind == "ClusterManagementAddOn" && owner.Name == f.addOn.Name {
 			owner.Controller, owner.BlockOwnerDeletion = nil, nil
@@ -144,7 +146,7 @@ func desiredBinding(f facts, key types.NamespacedName, permission grant) *rbacv1
 	return binding
 }
 
-// stepOfBinding returns how to come from the binding that is there, nil for none, to the desired one.
+// stepOfBinding returns the step from the existing binding, nil for none, to the desired one.
 func stepOfBinding(there, desired *rbacv1.RoleBinding) (bindingStep, bool) {
 	if there == nil {
 		return bindingStep{Verb: reconcile.Create, After: desired}, true
@@ -162,7 +164,7 @@ func stepOfBinding(there, desired *rbacv1.RoleBinding) (bindingStep, bool) {
 	return bindingStep{Verb: reconcile.Patch, Before: there, After: after}, true
 }
 
-// ownerReference is the reference to an add-on in what it owns.
+// ownerReference returns the reference to an add-on for an object that it owns.
 func ownerReference(addOn *addonv1beta1.ManagedClusterAddOn, controller bool) metav1.OwnerReference {
 	owner := metav1.OwnerReference{
 		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn.Name, UID: addOn.UID,
@@ -173,14 +175,14 @@ func ownerReference(addOn *addonv1beta1.ManagedClusterAddOn, controller bool) me
 	return owner
 }
 
-// ours reports whether an object belongs to this very add-on, and not to an earlier one of the same name.
+// ours reports whether an object belongs to this add-on, and not to an earlier one of the same name.
 func ours(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return owner.UID == addOn.UID
 	})
 }
 
-// withEntries returns a map with the given entries set; others stay.
+// withEntries returns a copy of a map with the given entries set.
 func withEntries(have, want map[string]string) map[string]string {
 	merged := maps.Clone(have)
 	if merged == nil {
@@ -190,7 +192,7 @@ func withEntries(have, want map[string]string) map[string]string {
 	return merged
 }
 
-// withOwners returns owner references with the given ones among them; others stay.
+// withOwners returns a copy of owner references with the given ones set.
 func withOwners(have, want []metav1.OwnerReference) []metav1.OwnerReference {
 	merged := slices.Clone(have)
 	for _, owner := range want {

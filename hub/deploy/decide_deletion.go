@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// conditionDeleting says what an add-on that is being deleted waits for. It is Spokelet's own addition.
+	// conditionDeleting explains what an add-on that is being deleted waits for. It is Spokelet's own addition.
 	conditionDeleting = "addon.spokelet.io/Deleting"
 
 	reasonWaitingForHook      = "WaitingForHook"
@@ -34,19 +34,19 @@ const (
 	finalizerHostedObjectsOld = addonv1alpha1.AddonDeprecatedHostingManifestFinalizer
 )
 
-// deletionFacts is all that the decision about an add-on depends on that is being deleted and has finalizers. The objects
+// deletionFacts are the inputs of the decision about an add-on with finalizers that is being deleted. The objects
 // belong to the cache and must not be changed.
 type deletionFacts struct {
 	now   time.Time
 	addOn *addonv1beta1.ManagedClusterAddOn
-	// ours is true when the add-on is made of templates: then this hub manager does what an add-on manager has to do
-	// before the finalizers go. Every other add-on has a manager of its author's.
+	// ours reports whether the add-on is made of templates. Then this hub manager does the work that the finalizers guard.
+	// Every other add-on has a manager of its author.
 	ours bool
-	// managed is false when there is no ClusterManagementAddOn, so that nothing can be rendered.
+	// managed is false without a ClusterManagementAddOn; then nothing can be rendered.
 	managed bool
 	// cluster is nil when there is none.
 	cluster *clusterv1.ManagedCluster
-	// namespaceDeleting is true when nothing can be created in the namespace of the cluster any more.
+	// namespaceDeleting reports that nothing can be created in the namespace of the cluster any more.
 	namespaceDeleting bool
 	rendering         addon.Rendering
 	renderErr         error
@@ -54,28 +54,28 @@ type deletionFacts struct {
 	hook *workv1.ManifestWork
 	// hostedHooks and hosted are the ManifestWorks of the add-on in the namespaces of hosting clusters.
 	hostedHooks, hosted []*workv1.ManifestWork
-	// hosts are the hosting clusters among their namespaces that exist.
+	// hosts are those namespaces of hosting clusters whose cluster exists.
 	hosts map[string]bool
 }
 
-// deletionPlan is what is to be done about such an add-on.
+// deletionPlan is the decision about such an add-on.
 type deletionPlan struct {
-	// create is the ManifestWork that runs the pre-delete hook; nil when none is to be created.
+	// create is the ManifestWork that runs the pre-delete hook; nil for none.
 	create *workv1.ManifestWork
-	// remove are ManifestWorks in namespaces of hosting clusters.
+	// remove are ManifestWorks in namespaces of hosting clusters that are deleted.
 	remove []*workv1.ManifestWork
-	// drop are the finalizers that go once the works are removed, and because says why, one sentence each.
+	// drop are the finalizers that are removed after the works; because has a sentence of explanation for each reason.
 	drop    []string
 	because []string
-	// skipped is true when a hook was to run and cannot.
+	// skipped reports that a hook was required and cannot run.
 	skipped bool
-	// conditions say what is waited for.
+	// conditions explain what the deletion waits for.
 	conditions []metav1.Condition
 	wake       time.Time
 }
 
-// decideDeletion plans what becomes of the finalizers of an add-on. What a finalizer guards is done first; what cannot be
-// known keeps it.
+// decideDeletion decides about the finalizers of an add-on. The work that a finalizer guards is done first; a finalizer
+// stays as long as the facts are unknown.
 func decideDeletion(f deletionFacts) deletionPlan {
 	var p deletionPlan
 	foreign := slices.Clone(f.addOn.Finalizers)
@@ -103,12 +103,13 @@ func isOCMFinalizer(finalizer string) bool {
 	}, finalizer)
 }
 
-// finalizersOf returns those of the finalizers that the add-on has.
+// finalizersOf returns those of the given finalizers that the add-on has.
 func finalizersOf(addOn *addonv1beta1.ManagedClusterAddOn, finalizers ...string) []string {
 	return slices.DeleteFunc(finalizers, func(f string) bool { return !slices.Contains(addOn.Finalizers, f) })
 }
 
-// foreignFinalizers says who has to remove finalizers that are not ours, and what to do when nobody does.
+// foreignFinalizers returns the condition that names finalizers which are not ours, who has to remove them, and the
+// remedy.
 func foreignFinalizers(f deletionFacts, finalizers []string) metav1.Condition {
 	who := "whoever put them there has to remove them"
 	if !f.ours && slices.ContainsFunc(finalizers, isOCMFinalizer) {
@@ -122,13 +123,13 @@ func foreignFinalizers(f deletionFacts, finalizers []string) metav1.Condition {
 	}
 }
 
-// unblock is the command that removes all finalizers of an add-on.
+// unblock returns the command that removes all finalizers of an add-on.
 func unblock(addOn *addonv1beta1.ManagedClusterAddOn) string {
 	return fmt.Sprintf(`kubectl patch managedclusteraddon %s -n %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
 		addOn.Name, addOn.Namespace)
 }
 
-// decideHook plans what the finalizer of the pre-delete hook asks for: the hook runs to its end on the cluster.
+// decideHook handles the finalizer of the pre-delete hook: the hook must complete on the cluster.
 func decideHook(f deletionFacts, p *deletionPlan) {
 	finalizers := finalizersOf(f.addOn, finalizerHook, finalizerHookOld)
 	if len(finalizers) == 0 {
@@ -175,7 +176,7 @@ func decideHook(f deletionFacts, p *deletionPlan) {
 	}
 }
 
-// hookPending is the condition that OCM's tools read.
+// hookPending returns the condition that OCM's tools read.
 func hookPending(message string) metav1.Condition {
 	return metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnHookManifestCompleted, Status: metav1.ConditionFalse,
@@ -183,7 +184,7 @@ func hookPending(message string) metav1.Condition {
 	}
 }
 
-// hookProgress says how far the hook is.
+// hookProgress describes the progress of the hook.
 func hookProgress(f deletionFacts) string {
 	text := fmt.Sprintf("The pre-delete hook runs on the cluster and is not complete (ManifestWork %s).", f.hook.Name)
 	if clusterSilent(f.cluster) {
@@ -192,9 +193,8 @@ func hookProgress(f deletionFacts) string {
 	return text
 }
 
-// decideHosted plans what the finalizers of hosted mode ask for: first a hook on the hosting cluster runs to its end,
-// then what the add-on has there is removed. Nothing of a template runs on a hosting cluster, so this is about what an
-// earlier manager of the add-on left.
+// decideHosted handles the finalizers of hosted mode: a hook on the hosting cluster must complete, then the works there
+// are deleted. A template runs nothing on a hosting cluster, so these are works of an earlier manager of the add-on.
 func decideHosted(f deletionFacts, p *deletionPlan) {
 	hook := finalizersOf(f.addOn, finalizerHostedHook, finalizerHostedHookOld)
 	objects := finalizersOf(f.addOn, finalizerHostedObjects, finalizerHostedObjectsOld)
@@ -221,20 +221,21 @@ func decideHosted(f deletionFacts, p *deletionPlan) {
 	p.because = append(p.because, "Nothing of the add-on stays on a hosting cluster.")
 }
 
-// withoutFinalizers returns the add-on without the finalizers that go.
+// withoutFinalizers returns the add-on without the finalizers that are removed.
 func (p deletionPlan) withoutFinalizers(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	after := addOn.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return slices.Contains(p.drop, f) })
 	return after
 }
 
-// ofTemplates reports whether the hub once said that an add-on is made of templates. It is asked when the
-// ClusterManagementAddOn, which says so, is gone.
+// ofTemplates reports whether the hub recorded that an add-on is made of templates. It is used when the
+// ClusterManagementAddOn is gone.
 func ofTemplates(addOn *addonv1beta1.ManagedClusterAddOn, template addonv1beta1.ConfigGroupResource) bool {
 	return slices.Contains(addOn.Status.SupportedConfigs, template)
 }
 
-// hostedKind says which ManifestWork of an add-on in the namespace of a hosting cluster this is.
+// hostedKind reports whether a ManifestWork in the namespace of a hosting cluster is the hook of an add-on, or has
+// objects of it.
 func hostedKind(addOn *addonv1beta1.ManagedClusterAddOn, work *workv1.ManifestWork) (hook, objects bool) {
 	if work.Labels[names.LabelAddonNamespace] != addOn.Namespace || work.Namespace == addOn.Namespace {
 		return false, false

@@ -32,7 +32,7 @@ func hookManifests(objects []*unstructured.Unstructured) ([]manifest, error) {
 	return hooks, nil
 }
 
-// newHookWork is the work that runs the pre-delete hook; it asks for what says that the hook is done.
+// newHookWork returns the work that runs the pre-delete hook, with feedback rules for its completion.
 func newHookWork(f deletionFacts, hooks []manifest) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
@@ -60,7 +60,7 @@ func hookResource(id identity) string {
 	return "jobs"
 }
 
-// hookCompleted reports whether every hook in a work ran to its end (contract, hub 7.7): the work is available, and the
+// hookCompleted reports whether every hook in a work has completed (contract, hub 7.7): the work is available, and the
 // agent of the cluster reports each Job complete and each Pod succeeded.
 func hookCompleted(work *workv1.ManifestWork) bool {
 	if !meta.IsStatusConditionTrue(work.Status.Conditions, workv1.WorkAvailable) {
@@ -83,7 +83,7 @@ func hookCompleted(work *workv1.ManifestWork) bool {
 	return hooks > 0
 }
 
-// hookDone reports whether the agent of the cluster reports the end of one hook.
+// hookDone reports whether the agent of the cluster reports one hook as completed.
 func hookDone(id identity, work *workv1.ManifestWork) bool {
 	for _, m := range work.Status.ResourceStatus.Manifests {
 		about := m.ResourceMeta

@@ -11,8 +11,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// manifestConfigs returns the feedback rules and update strategies of all works: first what we need to tell the health
-// of workloads, then what the author wants, merged by object (contract, hub 7.5).
+// manifestConfigs returns the feedback rules and update strategies of all works: those that the health probe needs, and
+// those of the author, merged by object (contract, hub 7.5).
 func manifestConfigs(rendering addon.Rendering, health addon.HealthProbe) []workv1.ManifestConfigOption {
 	var merged []workv1.ManifestConfigOption
 	if health == addon.HealthWorkloads {
@@ -43,7 +43,7 @@ func manifestConfigs(rendering addon.Rendering, health addon.HealthProbe) []work
 	return merged
 }
 
-// mergeOption adds what an author wants for an object to what stands there for it.
+// mergeOption merges the option of an author into an existing one for the same object.
 func mergeOption(into, option *workv1.ManifestConfigOption) {
 	for _, rule := range option.FeedbackRules {
 		at := slices.IndexFunc(into.FeedbackRules, func(other workv1.FeedbackRule) bool {
@@ -72,7 +72,7 @@ func mergeOption(into, option *workv1.ManifestConfigOption) {
 	}
 }
 
-// probe returns the resource of a kind whose health we tell; false for every other kind.
+// probe returns the resource of a kind whose health is probed; false for every other kind.
 func (id identity) probe() (string, bool) {
 	switch {
 	case id.isDeployment():
@@ -83,7 +83,7 @@ func (id identity) probe() (string, bool) {
 	return "", false
 }
 
-// deleteOption keeps the objects that are marked to outlive the add-on; nil when there are none (contract, hub 7.6).
+// deleteOption orphans the objects that are marked to outlive the add-on; nil when there are none (contract, hub 7.6).
 func deleteOption(objects []*unstructured.Unstructured) *workv1.DeleteOption {
 	defined := definedPlurals(objects)
 	var rules []workv1.OrphaningRule
@@ -107,7 +107,7 @@ func deleteOption(objects []*unstructured.Unstructured) *workv1.DeleteOption {
 	}
 }
 
-// definedPlurals reads the plurals of the kinds that the objects themselves define.
+// definedPlurals returns the plurals of the kinds that CustomResourceDefinitions among the objects define.
 func definedPlurals(objects []*unstructured.Unstructured) map[string]string {
 	defined := map[string]string{}
 	for _, object := range objects {
@@ -124,8 +124,8 @@ func definedPlurals(objects []*unstructured.Unstructured) map[string]string {
 	return defined
 }
 
-// plurals returns the resource of a kind. The hub does not know the APIs of a managed cluster, so where the plural can
-// be formed in several ways all of them are returned: a rule for a resource that does not exist does no harm.
+// plurals returns the possible resources of a kind. The hub does not know the APIs of a managed cluster, and a rule for
+// a resource that does not exist does no harm.
 func plurals(kind, defined string) []string {
 	if defined != "" {
 		return []string{defined}

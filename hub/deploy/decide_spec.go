@@ -16,7 +16,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// common is what all ManifestWorks of an add-on on a cluster have in common.
+// common is the part that all ManifestWorks of an add-on on a cluster share.
 type common struct {
 	hashes  string
 	configs []workv1.ManifestConfigOption
@@ -31,7 +31,7 @@ func commonSpec(f facts) common {
 	}
 }
 
-// newWork is a work that does not exist yet.
+// newWork returns the desired work for a slot.
 func newWork(f facts, c common, s *slot) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
@@ -52,8 +52,8 @@ func newWork(f facts, c common, s *slot) *workv1.ManifestWork {
 	return work
 }
 
-// changedWork returns a work as it is to be, and whether that differs from what is there. Labels, annotations and
-// owners of others stay; the spec is ours alone. What differs by the defaults of the API only does not differ.
+// changedWork returns the desired work and whether it differs from the existing one. Labels, annotations and owners of
+// others stay; the spec is ours alone. Defaults of the API are no difference.
 func changedWork(f facts, c common, s *slot) (*workv1.ManifestWork, bool) {
 	want := newWork(f, c, s)
 	there := s.there
@@ -89,7 +89,7 @@ func workload(manifests []manifest) []workv1.Manifest {
 	return all
 }
 
-// sameManifests compares manifests as JSON, most often byte by byte.
+// sameManifests compares manifests as JSON; most often their bytes are equal already.
 func sameManifests(have, want []workv1.Manifest) bool {
 	return slices.EqualFunc(have, want, func(a, b workv1.Manifest) bool {
 		if bytes.Equal(a.Raw, b.Raw) {
@@ -133,7 +133,7 @@ func defaultApply(apply *workv1.ServerSideApplyConfig) {
 	}
 }
 
-// configHashes is the value of the annotation that tells which configurations a work was rendered from: a JSON object
+// configHashes returns the value of the annotation with the configurations that a work was rendered from: a JSON object
 // of "<resource>[.<group>]/<namespace>/<name>" to spec hash (contract, hub 7.2). Empty when there are none.
 func configHashes(configs []addon.ChosenConfig) string {
 	hashes := make(map[string]string, len(configs))

@@ -13,20 +13,21 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// maxWorkBytes is how many bytes of manifests a ManifestWork of ours has at most (contract, hub 7.3): four fifths of
-// what the API takes.
+// maxWorkBytes is the limit for the manifests of one of our ManifestWorks (contract, hub 7.3): four fifths of the limit
+// of the API.
 const maxWorkBytes = 500 * 1024 * 4 / 5
 
-// waitError says what has to go before anything can be deployed. It is told, and an event ends it.
+// waitError names objects that must be gone before anything can be deployed. A condition shows it, and an event ends
+// it.
 type waitError struct{ message string }
 
 // Error implements error.
 func (e *waitError) Error() string { return e.message }
 
-// slot is one ManifestWork with the manifests that go into it.
+// slot is one ManifestWork with the manifests assigned to it.
 type slot struct {
 	index int
-	// there is the work as it is; nil for a new one.
+	// there is the existing work; nil for a new one.
 	there     *workv1.ManifestWork
 	manifests []manifest
 	bytes     int
@@ -37,8 +38,8 @@ func (s *slot) add(m manifest) {
 	s.bytes += len(m.raw)
 }
 
-// planWorks plans the ManifestWorks for the objects of the agent. It also returns those of our works that stay as they
-// are. On an error none is to be touched.
+// planWorks plans the ManifestWorks for the objects of the agent. It also returns our works that stay unchanged. On an
+// error none may be touched.
 func planWorks(f facts) ([]workStep, []*workv1.ManifestWork, error) {
 	manifests, err := encode(f.rendering.Objects)
 	if err != nil {
@@ -72,8 +73,8 @@ func planWorks(f facts) ([]workStep, []*workv1.ManifestWork, error) {
 	return steps, kept, nil
 }
 
-// observedSlots returns a slot for each work that is ours, the numbers that are taken, by whomever, and those of our
-// works that are being deleted. The error says that works of an earlier add-on of this name have to go first.
+// observedSlots returns a slot for each of our works, the numbers in use by any work, and those of our works that are
+// being deleted. The error means that works of an earlier add-on of this name must be gone first.
 func observedSlots(f facts) (slots []*slot, used map[int]bool, deleting []*workv1.ManifestWork, err error) {
 	used = map[int]bool{}
 	var earlier []string
@@ -114,8 +115,8 @@ func ownWorks(f facts) []*workv1.ManifestWork {
 	return all
 }
 
-// keepAssignments leaves each manifest in the work that it is in, as long as that work does not grow too large, and returns
-// the manifests that have no place yet. Those in a work that is being deleted wait until it is gone.
+// keepAssignments leaves each manifest in its work as long as that work fits the limit, and returns the manifests
+// without a work. Manifests in a work that is being deleted wait until it is gone.
 func keepAssignments(manifests []manifest, slots []*slot, deleting []*workv1.ManifestWork) []manifest {
 	unplaced := make(map[identity]manifest, len(manifests))
 	for _, m := range manifests {
@@ -151,8 +152,8 @@ func keepAssignments(manifests []manifest, slots []*slot, deleting []*workv1.Man
 	return rest
 }
 
-// assign gives each manifest a place, the largest first: in the work with most room, and in new works where none has
-// enough.
+// assign assigns each manifest to a work, the largest first: to the emptiest existing work with enough room, or else to
+// a new one.
 func assign(rest []manifest, slots []*slot, used map[int]bool) []*slot {
 	slices.SortStableFunc(rest, func(a, b manifest) int {
 		return cmp.Or(cmp.Compare(len(b.raw), len(a.raw)), byOrder(a, b))
@@ -193,7 +194,7 @@ func firstFree(used map[int]bool) int {
 	}
 }
 
-// identities lists the objects in a work; what cannot be read there is replaced with the rest of the work.
+// identities lists the objects in a work. An unreadable manifest is replaced together with the rest of the work.
 func identities(work *workv1.ManifestWork) []identity {
 	all := make([]identity, 0, len(work.Spec.Workload.Manifests))
 	for i := range work.Spec.Workload.Manifests {
@@ -211,7 +212,7 @@ func workName(addOn string, index int) string {
 
 func workPrefix(addOn string) string { return "addon-" + addOn + "-deploy-" }
 
-// workIndex is the way back from workName; false when name is not the name of such a work.
+// workIndex is the inverse of workName; false for any other name.
 func workIndex(addOn, name string) (int, bool) {
 	digits, found := strings.CutPrefix(name, workPrefix(addOn))
 	if !found {

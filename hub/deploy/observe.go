@@ -20,12 +20,12 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// facts is all that a pass depends on. The objects belong to the cache and must not be changed.
+// facts are the inputs of a pass. The objects belong to the cache and must not be changed.
 type facts struct {
 	now time.Time
 	// home is the namespace of the hub manager.
 	home string
-	// relevant is false when there is nothing to deploy; nothing else is set then but leaving.
+	// relevant is false when there is nothing to deploy; then only deleting may be set.
 	relevant bool
 	// deleting is the add-on when it is being deleted.
 	deleting *addonv1beta1.ManagedClusterAddOn
@@ -33,25 +33,25 @@ type facts struct {
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	cluster *clusterv1.ManagedCluster
 	about   addon.About
-	// host is the cluster that the add-on names as its host; nil when it does not exist.
+	// host is the cluster that the add-on names as its hosting cluster; nil when it does not exist.
 	host *clusterv1.ManagedCluster
 
-	// What the agent answered; each answer is unknown while its error is set.
+	// The answers of the agent; each is unknown while its error is set.
 	registrations    []addonv1beta1.RegistrationConfig
 	registrationsErr error
 	setup            addon.Setup
 	setupErr         error
-	// pendingHealth is the way to tell health that the agent asks for and that a rollout has yet to bring; setup has the
-	// one that counts until then.
+	// pendingHealth is the probe that the template asks for and that the next rollout brings; setup has the probe in use
+	// until then.
 	pendingHealth addon.HealthProbe
 	rendering     addon.Rendering
 	renderErr     error
 
-	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, whoever made them.
+	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
 	works []*workv1.ManifestWork
-	// bindings are the RoleBindings with the labels of the add-on, in the namespaces that matter.
+	// bindings are the RoleBindings with the labels of the add-on in the relevant namespaces.
 	bindings []*rbacv1.RoleBinding
-	// obsolete are the RoleBindings of the add-on for all clusters that no spec asks for any more.
+	// obsolete are the RoleBindings for all clusters that no spec of the add-on asks for any more.
 	obsolete []*rbacv1.RoleBinding
 }
 
@@ -121,9 +121,9 @@ func (r *Reconciler) checkNamespaces(
 	return nil
 }
 
-// listObsolete lists the RoleBindings of the add-on for all clusters that neither the permissions of this cluster nor
-// any spec asks for. What is asked for is read only if there is such a binding; if that cannot be read, none is
-// obsolete but what no add-on may have.
+// listObsolete lists the RoleBindings for all clusters that neither the permissions of this cluster nor any spec of the
+// add-on asks for. The specs are read only if there is such a binding. If they cannot be read, only bindings that no
+// add-on may have are obsolete.
 func (r *Reconciler) listObsolete(
 	ctx context.Context, key types.NamespacedName, agent addon.Agent, permissions []addon.Permission,
 ) ([]*rbacv1.RoleBinding, error) {
@@ -169,7 +169,7 @@ func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([
 	return reconcile.Pointers(list.Items), nil
 }
 
-// listBindings lists the bindings of the add-on in the cluster's namespace and wherever a permission is wanted.
+// listBindings lists the bindings of the add-on in the cluster's namespace and in all namespaces of its permissions.
 func (r *Reconciler) listBindings(
 	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
 ) ([]*rbacv1.RoleBinding, error) {
@@ -190,7 +190,7 @@ func (r *Reconciler) listBindings(
 	return bindings, nil
 }
 
-// addOwnBindings adds the bindings for this one cluster in namespaces that are not listed yet.
+// addOwnBindings adds the bindings for this one cluster from all other namespaces.
 func (r *Reconciler) addOwnBindings(
 	ctx context.Context, key types.NamespacedName, bindings []*rbacv1.RoleBinding,
 ) ([]*rbacv1.RoleBinding, error) {
@@ -211,7 +211,7 @@ func (r *Reconciler) addOwnBindings(
 	return bindings, nil
 }
 
-// observeHost reads the cluster that the add-on names as its host; nil when it names none, or one that does not exist.
+// observeHost reads the hosting cluster of the add-on; nil when it names none, or one that does not exist.
 func (r *Reconciler) observeHost(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (*clusterv1.ManagedCluster, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observeDeletion reads what the decision about the finalizers of an add-on needs.
+// observeDeletion reads the facts about an add-on with finalizers.
 func (r *Reconciler) observeDeletion(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (deletionFacts, error) {
 	f := deletionFacts{now: r.Clock.Now(), addOn: addOn, managed: true}
 	agent, found, err := r.Agents.Agent(ctx, addOn.Name)
@@ -57,8 +57,8 @@ func (r *Reconciler) namespaceDeleting(ctx context.Context, name string) (bool, 
 	return err == nil && (namespace == nil || namespace.DeletionTimestamp != nil), err
 }
 
-// observeDeletionWorks reads the works that finalizers guard. Those of hosted mode may be in any namespace, which is
-// looked through only for an add-on with such a finalizer.
+// observeDeletionWorks reads the works that finalizers guard. Works of hosted mode may be in any namespace; they are
+// listed only for an add-on with such a finalizer.
 func (r *Reconciler) observeDeletionWorks(ctx context.Context, f *deletionFacts) error {
 	works, err := r.listWorks(ctx, client.ObjectKeyFromObject(f.addOn))
 	if err != nil {

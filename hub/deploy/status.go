@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// reasonPermissionPending says that the agent cannot be given its roles yet; the API has no constant for it.
+	// reasonPermissionPending means that the agent gets its roles later; the API has no constant for it.
 	reasonPermissionPending = "PermissionConfigPending"
-	// maxMessage is the length to which messages of conditions are cut, in bytes; the API takes 32768.
+	// maxMessage is the length to which messages of conditions are truncated, in bytes; the API allows 32768.
 	maxMessage = 8192
-	// firstRetry and lastRetry bound after how long a role that could not be bound is tried again; nothing tells when it
-	// can be.
+	// firstRetry and lastRetry bound the delay before a role that could not be bound is tried again; no watch shows when
+	// it can be.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 
-// conclude returns the add-on with the status that it is to have.
+// conclude returns the add-on with its new status.
 func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	after := f.addOn.DeepCopy()
 	status := &after.Status
@@ -64,7 +64,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	case conditionKnown:
 		set(condition)
 	case conditionPending:
-		// What was wrong with the works that are no more says nothing about those that are now.
+		// A failure of works that are gone says nothing about the present ones.
 		if meta.IsStatusConditionFalse(status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) {
 			meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied)
 		}
@@ -77,7 +77,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	return after
 }
 
-// currentWorks are our works after the pass, ordered by name.
+// currentWorks returns our works after the pass, ordered by name.
 func currentWorks(p plan, done results) []*workv1.ManifestWork {
 	works := slices.Clone(p.kept)
 	for i, s := range p.works {
@@ -92,8 +92,7 @@ func currentWorks(p plan, done results) []*workv1.ManifestWork {
 	return works
 }
 
-// registrationApplied reports whether the agent can register with the rights that it needs; false leaves the condition
-// as it is.
+// registrationApplied returns the condition RegistrationApplied; false leaves it unchanged.
 func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool) {
 	condition := metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
@@ -133,7 +132,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 	return condition, true
 }
 
-// explainBinding says why a role could not be bound and what to do about it.
+// explainBinding explains why a role could not be bound, with a remedy.
 func explainBinding(s bindingStep, home string, err error) string {
 	if s.Verb == reconcile.Delete {
 		return sentence(err.Error())
@@ -165,17 +164,17 @@ func explainBinding(s bindingStep, home string, err error) string {
 	return fmt.Sprintf("%s: %s", what, sentence(err.Error()))
 }
 
-// conditionState says what becomes of a condition.
+// conditionState is what happens to a condition.
 type conditionState int
 
 const (
 	conditionKnown conditionState = iota
-	// conditionPending drops a condition that says no and leaves one that says yes.
+	// conditionPending removes a condition that is False and leaves any other.
 	conditionPending
 	conditionUnchanged
 )
 
-// manifestApplied reports whether the objects of the agent have reached the cluster: the worst of all works counts.
+// manifestApplied returns the condition ManifestApplied; the worst of all works counts.
 func manifestApplied(
 	f facts, p plan, done results, works []*workv1.ManifestWork,
 ) (metav1.Condition, conditionState) {
@@ -223,7 +222,8 @@ func manifestApplied(
 	return condition, conditionKnown
 }
 
-// refusals tells what clusters could not apply, and whether any work has not been looked at in its present form.
+// refusals lists what clusters could not apply, and reports whether a work awaits its first status for the present
+// generation.
 func refusals(works []*workv1.ManifestWork) (refused []string, pending bool) {
 	for _, work := range works {
 		condition := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
@@ -239,7 +239,7 @@ func refusals(works []*workv1.ManifestWork) (refused []string, pending bool) {
 	return refused, pending
 }
 
-// refusedManifests tells which manifests of a work could not be applied, and why.
+// refusedManifests lists the manifests of a work that could not be applied, with the reasons.
 func refusedManifests(work *workv1.ManifestWork) []string {
 	var refused []string
 	for _, m := range work.Status.ResourceStatus.Manifests {
@@ -253,7 +253,7 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 	return refused
 }
 
-// outcomeOf says how the pass ended.
+// outcomeOf returns the outcome of the pass.
 func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
 	outcome := reconcile.FromError(published)
 	answers := []error{f.registrationsErr, f.setupErr, p.worksErr}
@@ -281,8 +281,8 @@ func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome
 	return outcome
 }
 
-// retryDelay is after how long a role that could not be bound is tried again: soon at first, since who grants it is
-// likely at it, and then ever later. It needs no memory but the condition.
+// retryDelay returns the delay before a role that could not be bound is tried again: short at first, because whoever
+// grants it is probably doing so, then ever longer. It is computed from the condition alone.
 func retryDelay(f facts) time.Duration {
 	condition := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
 	if condition == nil || condition.Status != metav1.ConditionFalse {
@@ -291,7 +291,7 @@ func retryDelay(f facts) time.Duration {
 	return min(max(f.now.Sub(condition.LastTransitionTime.Time)/2, firstRetry), lastRetry)
 }
 
-// sentence makes a sentence of an error.
+// sentence ends a text with a full stop.
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.HasSuffix(text, ".") {
@@ -300,7 +300,7 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// truncate shortens a message that is too long for a person.
+// truncate shortens a long message.
 func truncate(message string) string {
 	if len(message) <= maxMessage {
 		return message

@@ -14,7 +14,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// health tells the Available condition from the works of an add-on and what their agents feed back (contract, hub 9.2).
+// health returns the condition Available from the works of an add-on and their status feedback (contract, hub 9.2).
 func health(works []*workv1.ManifestWork) metav1.Condition {
 	if len(works) == 0 {
 		return available(metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonWorkNotFound,
@@ -65,7 +65,7 @@ func available(status metav1.ConditionStatus, reason, message string) metav1.Con
 	}
 }
 
-// withCause adds to the health of an add-on whose workloads are not ready what its agent saw on the cluster.
+// withCause adds the cause that the agent saw on the cluster to the health of an add-on whose workloads are not ready.
 func withCause(health metav1.Condition, conditions []metav1.Condition) metav1.Condition {
 	cause := meta.FindStatusCondition(conditions, names.ConditionWorkloadsReady)
 	probed := health.Reason == addonv1beta1.AddonAvailableReasonProbeUnavailable ||
@@ -76,13 +76,13 @@ func withCause(health metav1.Condition, conditions []metav1.Condition) metav1.Co
 	return health
 }
 
-// clusterSilent reports whether the hub has lost a cluster; how its add-ons do is then said by whoever noticed.
+// clusterSilent reports whether the hub has lost a cluster; hub/cluster then writes the health of its add-ons.
 func clusterSilent(cluster *clusterv1.ManagedCluster) bool {
 	condition := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	return condition != nil && condition.Status == metav1.ConditionUnknown
 }
 
-// verdict is how a workload does.
+// verdict is the health of a workload.
 type verdict int
 
 const (
@@ -91,7 +91,7 @@ const (
 	workloadBroken
 )
 
-// judge tells how a workload does from what is fed back about it. Every object that is no workload is fine.
+// judge returns the health of a workload from its status feedback. An object that is no workload is fine.
 func judge(s stored, work *workv1.ManifestWork) (verdict, string) {
 	resource, probed := s.probe()
 	if !probed || s.replicas == 0 {
@@ -122,7 +122,7 @@ func number(value *int64) string {
 	return fmt.Sprintf("%d", *value)
 }
 
-// feedback returns the whole numbers that are fed back about an object, by name.
+// feedback returns the integers that are fed back about an object, by name.
 func feedback(id identity, resource string, work *workv1.ManifestWork) map[string]*int64 {
 	at := slices.IndexFunc(work.Status.ResourceStatus.Manifests, func(m workv1.ManifestCondition) bool {
 		return m.ResourceMeta.Group == id.group && m.ResourceMeta.Resource == resource &&

@@ -32,7 +32,8 @@ const (
 	indexShared = "spokelet.io/shared-binding"
 )
 
-// Index prepares the cache; it must be called once before the cache starts.
+// Index adds the field indexes of this package to a cache; it must be called once, before the cache starts. The indexes
+// of addonapi.Client are needed, too.
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer,
 		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexOwn, Keys: ownKeys},
@@ -51,7 +52,7 @@ func ownKeys(o client.Object) []string {
 	return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
 }
 
-// sharedKeys files a binding for all clusters under its add-on: one that carries our labels, and stands for no cluster.
+// sharedKeys files a binding for all clusters, which has our labels and no cluster, under its add-on.
 func sharedKeys(o client.Object) []string {
 	labels := o.GetLabels()
 	addOn := labels[names.LabelAddonName]
@@ -66,7 +67,7 @@ func sharedKeys(o client.Object) []string {
 	return []string{addOn}
 }
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	workers := r.Workers
 	if workers == 0 {
@@ -90,7 +91,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// ofWork finds the add-on that a work stands for. It is in another namespace where the work is for a hosting cluster.
+// ofWork maps a work to its add-on, which is in another namespace if the work is for a hosting cluster.
 func ofWork(_ context.Context, work client.Object) []ctrl.Request {
 	labels := work.GetLabels()
 	addOn := labels[names.LabelAddonName]
@@ -101,8 +102,7 @@ func ofWork(_ context.Context, work client.Object) []ctrl.Request {
 	return reconcile.Request(namespace, addOn)
 }
 
-// ofBinding finds the add-ons that a binding stands for: the one of the cluster whose namespace it is in, and with a
-// binding elsewhere those of all clusters.
+// ofBinding maps a binding to its add-on on one cluster or, for a shared binding, on all clusters.
 func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctrl.Request {
 	addOn := binding.GetLabels()[names.LabelAddonName]
 	if _, template := binding.GetLabels()[names.LabelAddonTemplate]; addOn == "" || !template {
@@ -119,23 +119,23 @@ func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctr
 	return r.addOnsNamed(ctx, addOn)
 }
 
-// ofCluster finds the add-ons of a cluster, and those that it hosts.
+// ofCluster maps a cluster to its add-ons and to those that it hosts.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
 	return append(r.AddOns.Requests(ctx, nil, client.InNamespace(cluster.GetName())),
 		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
-// ofClusterManagementAddOn finds the add-ons of a ClusterManagementAddOn.
+// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-ons.
 func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, cma client.Object) []ctrl.Request {
 	return r.addOnsNamed(ctx, cma.GetName())
 }
 
-// addOnsNamed finds the add-ons of a name on all clusters.
+// addOnsNamed returns requests for the add-ons of a name on all clusters.
 func (r *Reconciler) addOnsNamed(ctx context.Context, name string) []ctrl.Request {
 	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: name})
 }
 
-// ofConfig finds the add-ons that use a configuration.
+// ofConfig maps a configuration to the add-ons that use it.
 func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler.MapFunc {
 	return func(ctx context.Context, config client.Object) []ctrl.Request {
 		referent := addonv1beta1.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()}
@@ -151,7 +151,7 @@ func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler
 	}
 }
 
-// bindingDrift lets changes of bindings through that others may have made. That a binding appears is no such change.
+// bindingDrift passes changes of bindings that others may have made. A created binding is ours.
 func bindingDrift() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -166,7 +166,7 @@ func bindingDrift() predicate.Predicate {
 	}
 }
 
-// clusterChange lets those changes of clusters through that a rendering or the health of an add-on depends on.
+// clusterChange passes changes of clusters that affect rendering or the health of add-ons.
 func clusterChange() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -194,7 +194,7 @@ func availability(cluster *clusterv1.ManagedCluster) string {
 // indexHost finds the add-ons that name a cluster as their host.
 const indexHost = "spokelet.io/hosting-cluster"
 
-// hostKeys files an add-on under the cluster that it names as its host.
+// hostKeys files an add-on under its hosting cluster.
 func hostKeys(o client.Object) []string {
 	if host := o.GetAnnotations()[names.AnnotationHostingCluster]; host != "" {
 		return []string{host}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// act does what the plan says.
+// act carries out the plan.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) error {
 	switch {
 	case p.create != nil:
@@ -28,8 +28,8 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) error {
 	return nil
 }
 
-// recordEvents says on the ClusterManagementAddOn why an add-on is kept. The text is the same for all clusters, so that they
-// make one Event.
+// recordEvents records an Event on the ClusterManagementAddOn about an add-on that is not uninstalled. Its text is the
+// same for all clusters, so that they share one Event.
 func (r *Reconciler) recordEvents(ctx context.Context, f facts, p plan) {
 	if p.notReady != nil {
 		log.FromContext(ctx).V(1).Info("the add-on waits to be installed", "reason", p.notReady.Error())

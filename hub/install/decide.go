@@ -19,32 +19,32 @@ import (
 // ownerKind is the kind of the owner of add-ons.
 const ownerKind = "ClusterManagementAddOn"
 
-// facts is all that the decision about one add-on on one cluster needs.
+// facts are the inputs of the decision about one add-on on one cluster.
 type facts struct {
 	now     time.Time
 	cluster string
-	// cma is nil when the add-on has none.
+	// cma is nil when it does not exist.
 	cma *addonv1beta1.ClusterManagementAddOn
-	// addon is nil when it is not there.
+	// addon is nil when it does not exist.
 	addon *addonv1beta1.ManagedClusterAddOn
-	// managed is the cluster, nil when there is none.
+	// managed is the cluster; nil when it does not exist.
 	managed *clusterv1.ManagedCluster
-	// namespace is that of the cluster, nil when there is none.
+	// namespace is that of the cluster; nil when it does not exist.
 	namespace *metav1.PartialObjectMetadata
 	// placements are those of the install strategy, in its order.
 	placements []placementFacts
 }
 
-// plan is what is to be done about one add-on on one cluster; at most one of create, update and remove is set.
+// plan is the decision about one add-on on one cluster; at most one of create, update and remove is set.
 type plan struct {
 	create *addonv1beta1.ManagedClusterAddOn
 	update *addonv1beta1.ManagedClusterAddOn
 	remove bool
-	// notReady says why an add-on that is selected is not created yet; an event will tell.
+	// notReady is why a selected add-on is not created yet; an event starts the next pass.
 	notReady error
-	// blocked says why an add-on that nothing selects is not removed.
+	// blocked is why an unselected add-on is not uninstalled.
 	blocked error
-	// wake is when to look again at what was kept; zero when an event will tell.
+	// wake is when to check a blocked add-on again; zero when an event starts the next pass.
 	wake time.Time
 }
 
@@ -67,8 +67,8 @@ func decide(f facts) plan {
 	return uninstall(f)
 }
 
-// install creates the add-on unless it is there or its cluster cannot take it. One that another add-on manager
-// installed for a placement is taken over, so that it leaves with its placements.
+// install creates the add-on unless it exists or its cluster is not ready. An add-on that another manager installed for
+// a placement gets our label, so that its placements can uninstall it.
 func install(f facts) plan {
 	if f.addon != nil {
 		p := ensureOwner(f)
@@ -97,7 +97,7 @@ func install(f facts) plan {
 	return plan{create: addon}
 }
 
-// unready says why no add-on can be created on the cluster now.
+// unready returns why no add-on can be created on the cluster now.
 func unready(f facts) error {
 	switch {
 	case f.managed == nil:
@@ -112,7 +112,7 @@ func unready(f facts) error {
 	return nil
 }
 
-// uninstall removes the add-on if this reconciler made it and every Placement is sure that it does not select it.
+// uninstall deletes the add-on if this reconciler created it and it is certain that no Placement selects the cluster.
 func uninstall(f facts) plan {
 	if f.addon == nil {
 		return plan{}
@@ -137,7 +137,7 @@ func uninstall(f facts) plan {
 	return plan{remove: true}
 }
 
-// ensureOwner gives an add-on the owner that it needs to be deployed.
+// ensureOwner sets the owner reference without which an add-on is not deployed.
 func ensureOwner(f facts) plan {
 	if f.addon == nil {
 		return plan{}
@@ -149,7 +149,7 @@ func ensureOwner(f facts) plan {
 	return plan{update: after}
 }
 
-// setOwner makes the ClusterManagementAddOn the owner of the add-on, its controller unless it has another one, and
+// setOwner makes the ClusterManagementAddOn an owner of the add-on, and its controller unless it has another one. It
 // reports whether that changed anything.
 func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) bool {
 	yes := true
@@ -177,7 +177,7 @@ func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.Cluster
 	return true
 }
 
-// isOwnerReference reports whether a reference names the ClusterManagementAddOn, in whatever version and life of it.
+// isOwnerReference reports whether a reference names the ClusterManagementAddOn, in any API version and with any UID.
 func isOwnerReference(ref metav1.OwnerReference, name string) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == ownerKind && ref.Name == name

@@ -9,10 +9,10 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// TrimAddOn is the transformation for the cache of ManagedClusterAddOns. Of the managed fields it keeps one entry with
-// the name of the manager, if the same one wrote the spec and the ClusterManagementAddOn as owner: so does an add-on
-// manager that creates the add-ons of placements, OCM's too. A person who creates one leaves the owner to the manager.
-// What carries our label needs no such proof.
+// TrimAddOn is the cache transformation of ManagedClusterAddOns. It reduces managedFields to the name of the manager
+// that wrote both the spec and the owner reference to the ClusterManagementAddOn. Add-on managers that install for
+// placements do so, OCM's too; a person leaves the owner reference to the manager. With our label, no such proof is
+// needed.
 func TrimAddOn(in any) (any, error) {
 	o, err := meta.Accessor(in)
 	if err != nil {
@@ -34,7 +34,7 @@ func TrimAddOn(in any) (any, error) {
 	return in, nil
 }
 
-// creator returns the manager that wrote both spec and owner of an add-on; empty when there is none.
+// creator returns the manager that wrote both spec and owner reference of an add-on; empty when there is none.
 func creator(o metav1.Object, entries []metav1.ManagedFieldsEntry) string {
 	var key string
 	for _, ref := range o.GetOwnerReferences() {
@@ -74,8 +74,8 @@ func creator(o metav1.Object, entries []metav1.ManagedFieldsEntry) string {
 	return ""
 }
 
-// installedBy returns the manager that installed an add-on which does not carry our label, as TrimAddOn found it; empty when
-// a person may have made it.
+// installedBy returns the manager that installed an add-on without our label, as found by TrimAddOn; empty when a
+// person may have created it.
 func installedBy(f facts) string {
 	if _, known := f.addon.Labels[names.LabelInstalledBy]; known || len(f.addon.ManagedFields) != 1 {
 		return ""

@@ -13,16 +13,16 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// quietPeriod is how long pages that are written one after the other must have been left alone to be trusted. Writers that
-// move clusters between pages write them within fractions of a second; the server tells times in whole seconds.
+// quietPeriod is how long PlacementDecisions that are not written atomically must be unchanged to be trusted. Writers
+// that move clusters between them do so within fractions of a second; timestamps of the API server are whole seconds.
 const quietPeriod = 3 * time.Second
 
-// placementFacts is what is known about one Placement of an install strategy.
+// placementFacts are the facts about one Placement of an install strategy.
 type placementFacts struct {
 	key types.NamespacedName
-	// placement is nil when there is none.
+	// placement is nil when it does not exist.
 	placement *clusterv1beta1.Placement
-	// decisions are its decisions; they belong to the cache and must not be changed.
+	// decisions are its PlacementDecisions; they belong to the cache and must not be changed.
 	decisions []*clusterv1beta1.PlacementDecision
 }
 
@@ -35,8 +35,8 @@ func (p placementFacts) selects(cluster string) bool {
 	})
 }
 
-// uncertain says why a cluster that is not among the decisions cannot be said to be unselected, and the instant at
-// which to ask again, zero when an event will tell; nil when it is unselected.
+// uncertain returns why it is uncertain that a cluster which is not among the decisions is unselected, and the instant
+// to check again, zero when an event starts the next pass. A nil error means that the cluster is unselected.
 func (p placementFacts) uncertain(now time.Time) (time.Time, error) {
 	switch {
 	case p.placement == nil:
@@ -68,8 +68,8 @@ func (p placementFacts) uncertain(now time.Time) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// disagreement says where the status of the Placement and its decisions differ. A Placement that nobody reports on, or
-// that somebody else schedules, has no say.
+// disagreement returns how the status of the Placement and its decisions differ. A Placement without a status, or with
+// scheduling disabled, does not count.
 func (p placementFacts) disagreement() error {
 	status := p.placement.Status
 	silent := len(status.Conditions) == 0 && len(status.DecisionGroups) == 0 && status.NumberOfSelectedClusters == 0
@@ -105,7 +105,7 @@ func (p placementFacts) disagreement() error {
 	return nil
 }
 
-// lastWritten is when an object was last written, as far as the cache kept that.
+// lastWritten returns when an object was last written, as far as the cache knows.
 func lastWritten(o metav1.Object) time.Time {
 	last := o.GetCreationTimestamp().Time
 	for _, entry := range o.GetManagedFields() {
@@ -116,8 +116,8 @@ func lastWritten(o metav1.Object) time.Time {
 	return last
 }
 
-// TrimDecision is the transformation for the cache of PlacementDecisions: of the managed fields it keeps only the time
-// of the last write, which reports whether pages are being rewritten.
+// TrimDecision is the cache transformation of PlacementDecisions. Of managedFields it keeps only the time of the last
+// write, which shows whether decisions are being rewritten.
 func TrimDecision(in any) (any, error) {
 	o, err := meta.Accessor(in)
 	if err != nil {

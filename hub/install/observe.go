@@ -16,7 +16,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observe reads the facts about one add-on on one cluster, all of them from the cache.
+// observe reads the facts about one add-on on one cluster from the cache.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now(), cluster: key.Namespace}
 	var err error
@@ -41,7 +41,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	return f, err
 }
 
-// placements reads the Placements of an install strategy and their decisions.
+// placements reads the Placements of an install strategy with their PlacementDecisions.
 func (r *Reconciler) placements(
 	ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn,
 ) ([]placementFacts, error) {

@@ -18,11 +18,11 @@ type Reconciler struct {
 	Client client.Client
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
-	// Recorder tells on a ClusterManagementAddOn why an add-on is kept; nil tells nobody.
+	// Recorder records an Event on a ClusterManagementAddOn about add-ons that are not uninstalled; nil records none.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many add-ons have a pass running at the same time.
+	// Workers is how many add-ons are reconciled at the same time.
 	Workers int
 }
 

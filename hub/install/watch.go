@@ -28,7 +28,7 @@ const Name = "hub.install"
 
 type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byCluster := handler.EnqueueRequestsFromMapFunc(r.ofCluster)
 	lifetime := builder.WithPredicates(predicate.Or[client.Object](reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))
@@ -44,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-on on all clusters that have it or shall have it.
+// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-ons on all clusters that have or need them.
 func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	cma, err := addonapi.ClusterManagementAddOn(o)
 	if err != nil {
@@ -68,7 +68,8 @@ func (r *Reconciler) existing(ctx context.Context, addon string) []ctrlreconcile
 	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: addon})
 }
 
-// ofDecision maps a change of a page to the clusters that it adds or drops, and to the add-ons that may be removed now.
+// ofDecision maps a change of a PlacementDecision to the clusters that it adds or drops, and to the add-ons that may be
+// uninstalled now.
 func (r *Reconciler) ofDecision() handler.Funcs {
 	enqueue := func(ctx context.Context, q queue, decision client.Object, clusters []string) {
 		name := decision.GetLabels()[names.LabelPlacement]
@@ -99,12 +100,12 @@ func (r *Reconciler) ofDecision() handler.Funcs {
 	}
 }
 
-// ofPlacement maps a Placement to the add-ons that may be removed once its decisions are settled.
+// ofPlacement maps a Placement to the add-ons that may be uninstalled once its decisions are certain.
 func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	return r.unselected(ctx, r.addonsOf(ctx, client.ObjectKeyFromObject(o)))
 }
 
-// addonsOf are the names of the add-ons that a Placement installs.
+// addonsOf returns the names of the add-ons that a Placement installs.
 func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedName) []string {
 	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx, client.MatchingFields{addonapi.IndexPlacement: placement.String()})
 	if err != nil {
@@ -117,7 +118,7 @@ func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedNam
 	return addons
 }
 
-// unselected are the add-ons of these names that are on clusters which no Placement selects.
+// unselected returns requests for the add-ons of these names on clusters that no Placement selects.
 func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreconcile.Request {
 	var requests []ctrlreconcile.Request
 	for _, addon := range addons {
@@ -164,7 +165,7 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrlrecon
 	return requests
 }
 
-// keys are the requests for each of the add-ons on each of the clusters.
+// keys returns a request for each add-on on each cluster.
 func keys(addons, clusters []string) []ctrlreconcile.Request {
 	requests := make([]ctrlreconcile.Request, 0, len(addons)*len(clusters))
 	for _, addon := range addons {
@@ -177,7 +178,7 @@ func keys(addons, clusters []string) []ctrlreconcile.Request {
 	return requests
 }
 
-// difference are the names that are in only one of the lists.
+// difference returns the names that are in only one of the lists.
 func difference(a, b []string) []string {
 	count := map[string]int{}
 	for _, name := range a {
@@ -195,7 +196,7 @@ func difference(a, b []string) []string {
 	return only
 }
 
-// ownership lets add-ons through that come, go, or change what this reconciler looks at.
+// ownership passes add-ons that are created or deleted, or whose labels or owner references change.
 func ownership() predicate.Predicate {
 	return predicate.Or[client.Object](reconcile.DeletionStarted(), predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
