@@ -8,26 +8,27 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 )
 
-// facts is all that a decision about one Placement needs.
+// facts are the inputs of a decision about one Placement.
 type facts struct {
 	now       time.Time
 	placement *clusterv1beta1.Placement
 	// clusters are all clusters of the hub; they belong to the cache and must not be changed.
 	clusters []*clusterv1.ManagedCluster
-	// bindings are the ManagedClusterSetBindings in the namespace of the Placement, sets all ManagedClusterSets by name.
+	// bindings are the ManagedClusterSetBindings in the namespace of the Placement; sets are all ManagedClusterSets by
+	// name.
 	bindings []*clusterv1beta2.ManagedClusterSetBinding
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
-	// decisionSlices are the decisions that there are.
+	// decisionSlices are the existing PlacementDecisions.
 	decisionSlices []*clusterv1beta1.PlacementDecision
 }
 
-// plan is what is to be done about one Placement.
+// plan is the decision about one Placement.
 type plan struct {
-	// misconfigured says what is wrong with the Placement; then nothing else is planned.
+	// misconfigured is what is wrong with the Placement; then nothing else is planned.
 	misconfigured error
 	scope         scope
 	selection     selection
-	// decisionSlices are all pages in the order in which they are to be written, also those that need no write.
+	// decisionSlices are all slices in the order in which they are written, including unchanged ones.
 	decisionSlices []decisionSlice
 }
 

@@ -13,17 +13,18 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// selection is which clusters a Placement selects.
+// selection is the result of selecting clusters for a Placement.
 type selection struct {
 	// names are the selected clusters in the order of their names.
 	names []string
-	// unbound are those of them that no set of the scope has.
+	// unbound are those of them that are in no bound set.
 	unbound []string
-	// inSets is how many clusters the sets of the scope have.
+	// inSets is the number of clusters in bound sets.
 	inSets int
-	// matching is how many clusters match the predicates, eligible how many of them no taint keeps out.
+	// matching is the number of clusters that match the predicates; eligible is the number of these whose taints are
+	// tolerated.
 	matching, eligible int
-	// wake is the instant at which a toleration ends; zero when none does.
+	// wake is when the next toleration ends; zero when none does.
 	wake time.Time
 }
 
@@ -54,7 +55,7 @@ func compile(spec clusterv1beta1.PlacementSpec) ([]predicate, error) {
 	return all, nil
 }
 
-// selectClusters chooses the clusters of a Placement; current are those that it selects already.
+// selectClusters selects the clusters of a Placement; current are those that are selected already.
 func selectClusters(
 	spec clusterv1beta1.PlacementSpec, predicates []predicate, bounds scope, clusters []*clusterv1.ManagedCluster,
 	current map[string]bool, now time.Time,

@@ -15,29 +15,29 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// sliceSize is the most decisions that one PlacementDecision may hold.
+// sliceSize is the maximum number of clusters in one PlacementDecision.
 const sliceSize = 100
 
-// decisionSlice is a PlacementDecision as it is and as it shall be.
+// decisionSlice is one PlacementDecision, observed and desired. Together, the slices of a Placement are its decisions.
 type decisionSlice struct {
-	// number is the n in its name, from 1.
+	// number is the n in its name, from 1; 0 for a slice that is to be deleted.
 	number int
-	// have is what there is; nil for a page that is to be created.
+	// have is the existing object; nil for a slice to be created.
 	have *clusterv1beta1.PlacementDecision
-	// want is what it shall be; nil for a page that is to be deleted.
+	// want is the desired object; nil for a slice to be deleted.
 	want *clusterv1beta1.PlacementDecision
-	// gains reports whether the page gets clusters.
+	// gains reports whether the slice gains clusters.
 	gains bool
 }
 
-// changed reports whether a page needs a write.
+// changed reports whether a slice must be written.
 func (p decisionSlice) changed() bool {
 	return p.have == nil || p.want == nil || !equality.Semantic.DeepEqual(p.have, p.want)
 }
 
-// planSlices spreads the selected clusters over pages: each stays on the first page that has it, new ones fill what is
-// free, further pages are added at the end. Pages without clusters go, but one. The pages that get clusters come first,
-// so that no reader misses one that stays.
+// planSlices distributes the selected clusters: each stays in its slice, new ones fill free places, and new slices are
+// added at the end. Empty slices are deleted, except one. Slices that gain clusters come first, so that no reader
+// misses a cluster that stays.
 func planSlices(
 	placement *clusterv1beta1.Placement, selected []string, have []*clusterv1beta1.PlacementDecision,
 ) []decisionSlice {
@@ -73,7 +73,7 @@ func planSlices(
 	return finish(placement, decisionSlices, rest)
 }
 
-// finish adds the pages that are still needed, drops those without clusters, and puts all in the order of writing.
+// finish adds the slices that are still needed, drops empty ones, and sorts all in the order of writing.
 func finish(placement *clusterv1beta1.Placement, decisionSlices []decisionSlice, rest []string) []decisionSlice {
 	full := 0
 	for i := range decisionSlices {
@@ -107,14 +107,14 @@ func finish(placement *clusterv1beta1.Placement, decisionSlices []decisionSlice,
 	return decisionSlices
 }
 
-// taken reports whether there is a page with this number, be it somebody else's.
+// taken reports whether a slice with this number exists, of any writer.
 func taken(placement *clusterv1beta1.Placement, decisionSlices []decisionSlice, number int) bool {
 	return slices.ContainsFunc(decisionSlices, func(p decisionSlice) bool {
 		return p.number == number || (p.have != nil && p.have.Name == sliceName(placement, number))
 	})
 }
 
-// order puts pages that get clusters first and those that go last.
+// order sorts slices that gain clusters first and deletions last.
 func order(p decisionSlice) int {
 	switch {
 	case p.gains:
@@ -125,8 +125,8 @@ func order(p decisionSlice) int {
 	return 2
 }
 
-// numbered sorts the pages by number. Those with a name of somebody else's making, and those of an earlier Placement
-// of the same name, have number 0 and shall go.
+// numbered sorts the existing slices by number. Those with a foreign name, and those of an earlier Placement of the
+// same name, get number 0 and are deleted.
 func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []decisionSlice {
 	decisionSlices := make([]decisionSlice, 0, len(have))
 	for _, o := range have {
@@ -144,7 +144,7 @@ func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.Placem
 	return decisionSlices
 }
 
-// render returns a page with these decisions (contract, hub 12.2).
+// render returns the desired slice with these decisions (contract, hub 12.2).
 func render(
 	placement *clusterv1beta1.Placement, p decisionSlice, list []clusterv1beta1.ClusterDecision,
 ) *clusterv1beta1.PlacementDecision {
@@ -168,12 +168,12 @@ func render(
 	slices.SortFunc(list, func(a, b clusterv1beta1.ClusterDecision) int {
 		return cmp.Compare(a.ClusterName, b.ClusterName)
 	})
-	// The API wants a list, also an empty one.
+	// The API requires a list, even an empty one.
 	want.Status.Decisions = append([]clusterv1beta1.ClusterDecision{}, list...)
 	return want
 }
 
-// honour marks pages all of whose clusters were selected from sets that are bound to the namespace.
+// honour marks slices whose clusters are all in bound sets.
 func honour(decisionSlices []decisionSlice) {
 	for _, p := range decisionSlices {
 		if p.want != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// checkToleration says what is wrong with a toleration.
+// checkToleration returns what is wrong with a toleration.
 func checkToleration(t clusterv1beta1.Toleration) error {
 	switch t.Operator {
 	case clusterv1beta1.TolerationOpExists:
@@ -32,8 +32,8 @@ func checkToleration(t clusterv1beta1.Toleration) error {
 	return nil
 }
 
-// tolerates reports whether no taint keeps a cluster out, and the instant at which that ends; zero when it does not. A
-// taint NoSelectIfNew keeps out only clusters that are not selected yet.
+// tolerates reports whether all taints of a cluster are tolerated, and the instant at which that ends; zero when it
+// does not end. A taint NoSelectIfNew affects only clusters that are not selected yet.
 func tolerates(
 	tolerations []clusterv1beta1.Toleration, taints []clusterv1.Taint, selected bool, now time.Time,
 ) (bool, time.Time) {
@@ -54,8 +54,8 @@ func tolerates(
 	return true, ends
 }
 
-// tolerated reports whether a toleration covers a taint now, and the instant at which the last that does ends; zero
-// when one covers it for ever.
+// tolerated reports whether a toleration covers a taint now, and the instant at which the last such toleration ends;
+// zero when one never does.
 func tolerated(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, now time.Time) (bool, time.Time) {
 	var last time.Time
 	for _, t := range tolerations {
@@ -73,7 +73,7 @@ func tolerated(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, n
 	return !last.IsZero(), last
 }
 
-// covers reports whether a toleration is for a taint; an empty key is for all keys, an empty effect for all effects.
+// covers reports whether a toleration matches a taint; an empty key matches all keys, an empty effect all effects.
 func covers(t clusterv1beta1.Toleration, taint clusterv1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false

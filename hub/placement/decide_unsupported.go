@@ -7,8 +7,8 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
-// unsupported names the first field of a Placement that asks for what this controller cannot do; nil when it can do
-// all that is asked.
+// unsupported returns an error that names the first field that this controller does not support; nil when it supports
+// all that are used.
 func unsupported(spec clusterv1beta1.PlacementSpec) error {
 	strategy := spec.DecisionStrategy.GroupStrategy
 	for _, f := range []struct {
@@ -39,7 +39,7 @@ func refuse(path string) error {
 		"manager with --placement=false and run a placement controller that supports it", path)
 }
 
-// oneOf reports whether a field is unset or has the only value that is supported.
+// oneOf reports whether a field is unset or has the only supported value.
 func oneOf[T ~string](have, supported T) bool { return have == "" || have == supported }
 
 // oneGroup reports whether all clusters are in one decision group.

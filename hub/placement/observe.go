@@ -14,7 +14,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observe reads the facts about one Placement; none when it is gone, going, or somebody else's.
+// observe reads the facts about one Placement. The placement is nil when it is gone, being deleted, or scheduled by
+// others.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now()}
 	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})
@@ -43,7 +44,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	return f, nil
 }
 
-// observeSets reads which cluster sets are bound to a namespace, and what they are.
+// observeSets reads the cluster sets and their bindings to a namespace.
 func (r *Reconciler) observeSets(ctx context.Context, f *facts, namespace string) error {
 	var bindings clusterv1beta2.ManagedClusterSetBindingList
 	if err := r.Client.List(ctx, &bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

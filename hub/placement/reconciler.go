@@ -17,11 +17,11 @@ type Reconciler struct {
 	Client client.Client
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many Placements have a pass running at the same time.
+	// Workers is how many Placements are reconciled at the same time.
 	Workers int
 }
 
-// Reconcile brings the decisions of one Placement to what its spec and the clusters ask for.
+// Reconcile updates the decisions of one Placement.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {

@@ -22,11 +22,11 @@ const (
 	messageWellConfigured  = "Placement configurations check pass"
 	messageDecisionsAreOut = "All cluster decisions scheduled"
 
-	// maxNames is how many names of clusters a message tells.
+	// maxNames is the number of cluster names that a message lists.
 	maxNames = 5
 )
 
-// conclude writes into status what the pass decided. What is selected is only told when all pages were written.
+// conclude sets the status that follows from the pass. The selection is published only when all slices were written.
 func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementStatus) {
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = f.placement.Generation
@@ -52,7 +52,8 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: sliceNames(p.decisionSlices), ClustersCount: count}}
 }
 
-// satisfied says whether the Placement has all clusters that it asks for, and what keeps the others out.
+// satisfied returns the condition that reports whether the Placement has all clusters that it asks for, and why others
+// are left out.
 func satisfied(spec clusterv1beta1.PlacementSpec, p plan) metav1.Condition {
 	s := p.selection
 	c := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse}
@@ -81,7 +82,7 @@ func satisfied(spec clusterv1beta1.PlacementSpec, p plan) metav1.Condition {
 	return c
 }
 
-// unboundKept says which clusters stay selected though nothing is bound that has them, and what to do about it.
+// unboundKept names the clusters that stay selected without a binding, with a remedy.
 func unboundKept(clusters []string) string {
 	shown := strings.Join(clusters[:min(len(clusters), maxNames)], ", ")
 	if more := len(clusters) - maxNames; more > 0 {
@@ -94,7 +95,7 @@ func unboundKept(clusters []string) string {
 		shown, names.AnnotationSetBindings, names.SetBindingsHonoured)
 }
 
-// sliceNames lists the pages that stay, in the order of their numbers.
+// sliceNames returns the names of the slices that stay, ordered by number.
 func sliceNames(decisionSlices []decisionSlice) []string {
 	var staying []decisionSlice
 	for _, p := range decisionSlices {

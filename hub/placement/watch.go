@@ -24,7 +24,7 @@ import (
 // Name is the name of the controller.
 const Name = "hub.placement"
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	asked := ctrlpredicate.Or[client.Object](
 		ctrlpredicate.GenerationChangedPredicate{}, ctrlpredicate.AnnotationChangedPredicate{})
@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// ofPlacement maps a page to its Placement.
+// ofPlacement maps a PlacementDecision to its Placement.
 func ofPlacement(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	name := o.GetLabels()[names.LabelPlacement]
 	if name == "" {
@@ -49,7 +49,7 @@ func ofPlacement(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	return reconcile.Request(o.GetNamespace(), name)
 }
 
-// all maps a cluster, or a set of clusters, to every Placement: each may select it.
+// all maps a cluster, or a cluster set, to every Placement: each may select it.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
 	return r.placements(ctx)
 }
@@ -68,7 +68,7 @@ func (r *Reconciler) placements(ctx context.Context, opts ...client.ListOption) 
 	return reconcile.Requests(reconcile.Pointers(list.Items))
 }
 
-// selectable lets clusters through whose selection may change.
+// selectable passes changes of clusters that may affect their selection.
 func selectable() ctrlpredicate.Predicate {
 	return ctrlpredicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		older, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)

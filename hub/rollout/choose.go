@@ -15,8 +15,8 @@ import (
 
 var _ addon.Chooser = (*Reconciler)(nil)
 
-// Choose implements addon.Chooser. It decides as the controllers of this package do, from the same specs, but believes
-// no status of the add-on: the agent of the cluster may write that.
+// Choose implements addon.Chooser. It decides from the same specs as the controllers of this package, but trusts no
+// status of the add-on, because the agent of the cluster may write it.
 func (r *Reconciler) Choose(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (addon.Choice, error) {
 	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, addOn.Name)
 	switch {

@@ -21,14 +21,15 @@ const (
 	reasonNotConfigured = "ConfigurationsNotConfigured"
 )
 
-// addOnFacts is all that is needed to decide on one add-on.
+// addOnFacts are the inputs of the decision about one add-on.
 type addOnFacts struct {
 	now   time.Time
 	addon *addonv1beta1.ManagedClusterAddOn
 	cma   *addonv1beta1.ClusterManagementAddOn
-	// placement is the index of the placement that owns the add-on, -1 when none does.
+	// placement is the index of the placement that owns the add-on; -1 for none.
 	placement int
-	// missingPlacements names the placements that are listed but do not exist, when none owns the add-on: one of them may.
+	// missingPlacements names the listed placements that do not exist; set only when no placement owns the add-on, because
+	// a missing one may.
 	missingPlacements []string
 	found             configStates
 	works             []*workv1.ManifestWork
@@ -36,15 +37,15 @@ type addOnFacts struct {
 	worksErr error
 }
 
-// configuration is what was decided on the configuration of one add-on.
+// configuration is the decision about the configuration of one add-on.
 type configuration struct {
 	references []addonv1beta1.ConfigReference
-	// configured is the condition Configured; nil leaves it as it is.
+	// configured is the condition Configured; nil leaves it unchanged.
 	configured *metav1.Condition
 }
 
-// configure decides which configuration the add-on is to have. Where that cannot be determined, it keeps the one that
-// it has, and the condition says why.
+// configure decides the desired configuration of the add-on. If it cannot be determined, the add-on keeps its
+// configuration, and the condition explains why.
 func configure(f addOnFacts) configuration {
 	wanted := wantedConfigs(f.cma, f.placement, f.addon.Spec.Configs)
 	next := f.references(wanted)
@@ -53,7 +54,8 @@ func configure(f addOnFacts) configuration {
 	waiting := f.waiting(wanted)
 	switch {
 	case !f.addon.DeletionTimestamp.IsZero() && (blocked != "" || len(waiting) > 0 || !sameConfigs(current, next)):
-		// A pre-delete hook must not be lost to a config that went first, nor to a placement that lets the cluster go.
+		// A pre-delete hook must not be lost because a config was deleted first, or because the placement no longer selects
+		// the cluster.
 		return configuration{references: current}
 	case blocked != "":
 		return configuration{references: current, configured: f.keptCondition(blocked)}
@@ -68,7 +70,7 @@ func configure(f addOnFacts) configuration {
 	}}
 }
 
-// blocked says why the add-on must keep the configuration that it has; "" when it need not.
+// blocked returns why the add-on must keep its configuration; "" when it need not.
 func (f addOnFacts) blocked(wanted []wantedConfig, next []addonv1beta1.ConfigReference) string {
 	switch {
 	case f.unselected() && len(f.missingPlacements) > 0:
@@ -87,7 +89,7 @@ func (f addOnFacts) blocked(wanted []wantedConfig, next []addonv1beta1.ConfigRef
 	return ""
 }
 
-// missing names the configs that are asked for and do not exist; "" when all do.
+// missing lists the wanted configs that do not exist; "" when all exist.
 func (f addOnFacts) missing(wanted []wantedConfig) string {
 	var missing []string
 	for _, r := range wanted {
@@ -99,9 +101,9 @@ func (f addOnFacts) missing(wanted []wantedConfig) string {
 	return listed(missing)
 }
 
-// unselected reports whether the add-on is installed by placements none of which selects its cluster now, or where that is
-// unknown. Until it is uninstalled or selected again, the defaults are not meant for it. An add-on that somebody
-// created by hand is subject to the defaults when no placement selects it.
+// unselected reports whether the add-on was installed by placements and none of them is known to select its cluster
+// now. Until it is uninstalled or selected again, the defaults do not apply. They do apply to an add-on that a person
+// created and no placement selects.
 func (f addOnFacts) unselected() bool {
 	if f.placement >= 0 || len(placementsOf(f.cma)) == 0 {
 		return false
@@ -109,8 +111,8 @@ func (f addOnFacts) unselected() bool {
 	return len(f.missingPlacements) > 0 || f.addon.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
 }
 
-// keptCondition is the condition of an add-on that keeps its configuration. An add-on that is adrift stays configured if it
-// was: nothing is known to be wrong with what it has.
+// keptCondition returns the condition of an add-on that keeps its configuration. An unselected add-on that was
+// configured stays configured: its configuration is not wrong.
 func (f addOnFacts) keptCondition(message string) *metav1.Condition {
 	condition := notConfigured(message)
 	was := meta.IsStatusConditionTrue(f.addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
@@ -120,7 +122,7 @@ func (f addOnFacts) keptCondition(message string) *metav1.Condition {
 	return condition
 }
 
-// waiting says for which configs the add-on's own manager has yet to report the hash.
+// waiting lists the wanted configs whose hash the add-on's own manager has yet to report.
 func (f addOnFacts) waiting(wanted []wantedConfig) []string {
 	var waiting []string
 	for _, r := range wanted {
@@ -133,7 +135,7 @@ func (f addOnFacts) waiting(wanted []wantedConfig) []string {
 	return waiting
 }
 
-// success is the message of an add-on whose configuration is determined.
+// success returns the message for a configuration that is determined.
 func (f addOnFacts) success(wanted []wantedConfig) string {
 	if len(wanted) == 0 {
 		return "no configuration is asked for"
@@ -151,8 +153,8 @@ func (f addOnFacts) success(wanted []wantedConfig) string {
 	return message
 }
 
-// references builds the references of the requested configs in their order; what the old list knew of the same config
-// is kept.
+// references returns the references to the wanted configs in their order, with the history of the existing references
+// to the same configs.
 func (f addOnFacts) references(wanted []wantedConfig) []addonv1beta1.ConfigReference {
 	var next []addonv1beta1.ConfigReference
 	for _, r := range wanted {
@@ -181,7 +183,7 @@ func (f addOnFacts) hash(r wantedConfig) string {
 	return f.found.hash(r, f.cma, f.addon)
 }
 
-// strategy is the rollout strategy that the add-on is subject to.
+// strategy returns the rollout strategy that applies to the add-on.
 func (f addOnFacts) strategy() clusterv1alpha1.RolloutType {
 	if f.placement < 0 {
 		return clusterv1alpha1.All
@@ -189,20 +191,20 @@ func (f addOnFacts) strategy() clusterv1alpha1.RolloutType {
 	return f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type
 }
 
-// supported reports whether we roll out by a strategy.
+// supported reports whether this version implements a rollout strategy.
 func supported(strategy clusterv1alpha1.RolloutType) bool {
 	return strategy == "" || strategy == clusterv1alpha1.All
 }
 
-// unsupported reports whether the add-on is known not to support a kind of config. Before its registration nothing is
-// known.
+// unsupported reports whether the add-on is known not to support a kind of config. Nothing is known before its
+// registration.
 func (f addOnFacts) unsupported(resource addonv1beta1.ConfigGroupResource) bool {
 	stated := len(f.addon.Status.SupportedConfigs) > 0 || meta.FindStatusCondition(
 		f.addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied) != nil
 	return stated && !slices.Contains(f.addon.Status.SupportedConfigs, resource)
 }
 
-// sameDesired reports whether two lists of references ask for the same configs with the same content, in any order.
+// sameDesired reports whether two lists of references name the same configs with the same content, in any order.
 func sameDesired(a, b []addonv1beta1.ConfigReference) bool {
 	if len(a) != len(b) {
 		return false
@@ -218,7 +220,7 @@ func sameDesired(a, b []addonv1beta1.ConfigReference) bool {
 	return true
 }
 
-// sameConfigs reports whether two lists of references ask for the same configs, whatever their content.
+// sameConfigs reports whether two lists of references name the same configs, of any content.
 func sameConfigs(a, b []addonv1beta1.ConfigReference) bool {
 	return slices.EqualFunc(a, b, func(x, y addonv1beta1.ConfigReference) bool {
 		return x.DesiredConfig != nil && y.DesiredConfig != nil && x.ConfigGroupResource == y.ConfigGroupResource &&

@@ -9,8 +9,8 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 )
 
-// intended returns the configs that an add-on is to use. While no placement selects its cluster though it is installed
-// by placements, that is known only if every placement asks for the same.
+// intended returns the configs that an add-on is to use. For an unselected add-on, they are known only if all
+// placements name the same ones.
 func (f addOnFacts) intended() ([]wantedConfig, error) {
 	if !f.unselected() {
 		return wantedConfigs(f.cma, f.placement, f.addon.Spec.Configs), nil
@@ -35,7 +35,7 @@ func configsOf(wanted []wantedConfig) []addonv1beta1.AddOnConfig {
 	return configs
 }
 
-// choice says with which content the add-on is to run, and what keeps a new content from being rendered.
+// choice returns the content that the add-on is to run with, and why new content must not be rendered.
 func (f addOnFacts) choice(wanted []wantedConfig) addon.Choice {
 	choice := addon.Choice{Configs: make([]addon.ChosenConfig, 0, len(wanted)), Blocked: f.missing(wanted)}
 	for _, w := range wanted {

@@ -11,7 +11,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
-// level is where a config is asked for; a higher level replaces all configs of the same resource of lower ones.
+// level is the origin of a config; a higher level replaces all configs of the same resource of lower levels.
 type level int
 
 const (
@@ -20,17 +20,17 @@ const (
 	fromAddOn
 )
 
-// wantedConfig is one config that an add-on is to use, and where that is asked for.
+// wantedConfig is one config that an add-on is to use, and its origin.
 type wantedConfig struct {
 	addonv1beta1.AddOnConfig
 	level level
-	// placement is the index of the placement whose configs it is among; only for fromPlacement.
+	// placement is the index of the placement that names it; only for fromPlacement.
 	placement int
 }
 
-// wantedConfigs returns the configs that an add-on is to use, ordered by group and resource; within a resource the order of
-// the asking list is kept, because the first config is the one that most add-ons look at. placement is the index of
-// the placement that owns the add-on, -1 when none does.
+// wantedConfigs returns the configs that an add-on is to use, ordered by group and resource. Within a resource they
+// keep the order of their list, because most add-ons use the first. placement is the index of the placement that owns
+// the add-on; -1 for none.
 func wantedConfigs(cma *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig) []wantedConfig {
 	defaults := slices.DeleteFunc(slices.Clone(cma.Spec.DefaultConfigs), func(c addonv1beta1.AddOnConfig) bool {
 		return !addonapi.HasDefault(c)
@@ -49,8 +49,7 @@ func wantedConfigs(cma *addonv1beta1.ClusterManagementAddOn, placement int, own 
 	return all
 }
 
-// choose adds the configs of one level: the first of a resource replaces what lower levels asked for, exact duplicates
-// count once.
+// choose adds the configs of one level: the first of a resource replaces those of lower levels; duplicates count once.
 func choose(chosen map[addonv1beta1.ConfigGroupResource][]wantedConfig, from wantedConfig, configs []addonv1beta1.AddOnConfig) {
 	for _, config := range configs {
 		have := chosen[config.ConfigGroupResource]
@@ -78,22 +77,22 @@ func compareResources(a, b addonv1beta1.ConfigGroupResource) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 }
 
-// configState is what is known about one config.
+// configState is the observed state of one config.
 type configState struct {
-	// foreign says that the kind is not one that we read: its hash is reported by the add-on's own manager.
+	// foreign means that the hub does not read this kind: the add-on's own manager reports its hash.
 	foreign bool
-	// missing says that we read the kind and that the config does not exist.
+	// missing means that the hub reads this kind and the config does not exist.
 	missing bool
-	// hash is the spec hash of a config that we read.
+	// hash is the spec hash, unless the config is foreign.
 	hash string
-	// generation is the generation of a config that we read.
+	// generation is the generation, unless the config is foreign.
 	generation int64
 }
 
-// configStates holds what is known about every config that a decision may need.
+// configStates are the observed states of all configs that a decision may need.
 type configStates map[addonv1beta1.AddOnConfig]configState
 
-// hash returns the hash of a requested config, "" when nobody knows it.
+// hash returns the hash of a wanted config; "" when it is unknown.
 func (f configStates) hash(
 	wanted wantedConfig, cma *addonv1beta1.ClusterManagementAddOn, addon *addonv1beta1.ManagedClusterAddOn,
 ) string {
@@ -117,7 +116,7 @@ func (f configStates) hash(
 	return ""
 }
 
-// reference is what the config references of all kinds have in common.
+// reference is the common part of all kinds of config references.
 type reference struct {
 	addonv1beta1.ConfigGroupResource
 	desired *addonv1beta1.ConfigSpecHash
@@ -161,7 +160,7 @@ func defaultReferences(in []addonv1beta1.DefaultConfigReference) []reference {
 	return out
 }
 
-// describe names a config for people: addontemplates "hello", configmaps "ns/hello".
+// describe formats a config for messages: addontemplates "hello", configmaps "ns/hello".
 func describe(config addonv1beta1.AddOnConfig) string {
 	name := config.Name
 	if config.Namespace != "" {
@@ -170,7 +169,7 @@ func describe(config addonv1beta1.AddOnConfig) string {
 	return fmt.Sprintf("%s %q", config.Resource, name)
 }
 
-// source says where a config is asked for, so that its author knows what to correct.
+// source returns the origin of a config for messages, so that its author knows what to correct.
 func (r wantedConfig) source(cma *addonv1beta1.ClusterManagementAddOn) string {
 	switch r.level {
 	case fromAddOn:
@@ -183,7 +182,7 @@ func (r wantedConfig) source(cma *addonv1beta1.ClusterManagementAddOn) string {
 	return "defaults of ClusterManagementAddOn " + cma.Name
 }
 
-// listed joins parts to a sentence and cuts a long list.
+// listed joins parts for a message and shortens a long list.
 func listed(parts []string) string {
 	const most = 5
 	if len(parts) > most {

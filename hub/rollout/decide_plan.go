@@ -15,17 +15,17 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// planFacts is all that is needed to tell how far an add-on is on all its clusters.
+// planFacts are the inputs for the progress of an add-on on all its clusters.
 type planFacts struct {
 	now time.Time
 	cma *addonv1beta1.ClusterManagementAddOn
-	// placements is what is known about the placements of the install strategy, in its order.
+	// placements are the facts about the placements of the install strategy, in its order.
 	placements []placementFacts
 	addons     []*addonv1beta1.ManagedClusterAddOn
 	found      configStates
 }
 
-// placementFacts is what is known about one placement.
+// placementFacts are the facts about one placement.
 type placementFacts struct {
 	exists bool
 	// conditions are those of the Placement.
@@ -34,7 +34,7 @@ type placementFacts struct {
 	clusters map[string]bool
 }
 
-// phase is how far one add-on is with its configuration (contract of the hub, 4.1).
+// phase is the progress of one add-on with its configuration (contract of the hub, 4.1).
 type phase int
 
 const (
@@ -44,8 +44,8 @@ const (
 	succeeded
 )
 
-// phaseOf compares what an add-on records with the references that it is to have. Unlike upstream, one reference that
-// is to be applied outweighs another in flight (W-ROLL-9).
+// phaseOf compares the recorded references of an add-on with the wanted ones. Unlike in OCM, one reference that is
+// still to be applied outweighs another in flight.
 func phaseOf(addon *addonv1beta1.ManagedClusterAddOn, want []addonv1beta1.ConfigReference) phase {
 	have := addon.Status.ConfigReferences
 	if !sameDesired(have, want) {
@@ -64,16 +64,15 @@ func phaseOf(addon *addonv1beta1.ManagedClusterAddOn, want []addonv1beta1.Config
 	return succeeded
 }
 
-// counts is how far the add-ons of one placement are (contract of the hub, 4.6).
+// counts is the progress of the add-ons of one placement (contract of the hub, 4.6).
 type counts struct {
 	total, configured, progressing, done, failed, timeout int
 	stuckAddOns                                           stuckAddOns
-	// recheck is the next instant at which an add-on may run out of time; zero when there is none.
+	// recheck is the next instant at which an add-on may time out; zero for none.
 	recheck time.Time
 }
 
-// count counts the add-ons of the placement at index. owners maps clusters to the index of the placement that owns
-// them.
+// count counts the add-ons of the placement at index. owners maps each cluster to the index of its owning placement.
 func (f planFacts) count(index int, owners map[string]int) counts {
 	var c counts
 	strategy := f.cma.Spec.InstallStrategy.Placements[index].RolloutStrategy
@@ -84,7 +83,7 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 			c.configured++
 		}
 	}
-	// Most add-ons have no configs of their own: what is to be theirs is worked out once.
+	// Most add-ons have no configs of their own, so theirs are computed once.
 	wanted := wantedConfigs(f.cma, index, nil)
 	next := f.addOn(&addonv1beta1.ManagedClusterAddOn{}, index).references(wanted)
 	for _, addon := range f.addons {
@@ -121,10 +120,10 @@ func (f planFacts) count(index int, owners map[string]int) counts {
 	return c
 }
 
-// complete reports whether every add-on of the placement has its configuration.
+// complete reports whether all add-ons of the placement have their configuration.
 func (c counts) complete() bool { return c.done == c.configured && c.done > 0 }
 
-// message is the message of the placement's condition, in the form that OCM's scripts read.
+// message returns the message of the placement's condition, in the form that OCM's scripts parse.
 func (c counts) message() string {
 	if c.complete() {
 		return fmt.Sprintf("selected clusters %d. configured addons %d/%d completed with no errors, %d failed %d timeout.",
@@ -148,7 +147,7 @@ func (c counts) condition(remarks []string) metav1.Condition {
 	return condition
 }
 
-// remarks says what keeps the add-ons of a placement from their configuration, for whoever wrote the placement entry.
+// remarks explains to the author of a placement entry what keeps its add-ons from their configuration.
 func (f planFacts) remarks(index int) []string {
 	strategy := f.cma.Spec.InstallStrategy.Placements[index]
 	var remarks []string
@@ -178,12 +177,12 @@ func (f planFacts) owners() map[string]int {
 	return owners
 }
 
-// addOn is what the decision on one add-on of a placement sees.
+// addOn returns the facts for one add-on of a placement.
 func (f planFacts) addOn(addon *addonv1beta1.ManagedClusterAddOn, placement int) addOnFacts {
 	return addOnFacts{now: f.now, addon: addon, cma: f.cma, placement: placement, found: f.found}
 }
 
-// expiry is when an add-on in flight runs out of time; zero when it never does.
+// expiry returns when an add-on in flight times out; zero when it never does.
 func (f planFacts) expiry(addon *addonv1beta1.ManagedClusterAddOn, deadline time.Duration) time.Time {
 	condition := progressing(addon)
 	if deadline == 0 || condition == nil || condition.LastTransitionTime.IsZero() {
@@ -196,8 +195,7 @@ func progressing(addon *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
 	return meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 }
 
-// progressDeadline is how long an add-on may take; 0 when it may take for ever, which is also what a deadline means
-// that cannot be read.
+// progressDeadline returns how long an add-on may take; 0 for no limit, also when the deadline is invalid.
 func progressDeadline(strategy clusterv1alpha1.RolloutStrategy) time.Duration {
 	var config clusterv1alpha1.RolloutConfig
 	switch {
@@ -212,7 +210,7 @@ func progressDeadline(strategy clusterv1alpha1.RolloutStrategy) time.Duration {
 	if text == "" {
 		return 0
 	}
-	// As many hours as 20 bits hold still fit into a duration.
+	// 20 bits bound the number of hours to what fits a duration.
 	amount, err := strconv.ParseUint(text[:len(text)-1], 10, 20)
 	if err != nil {
 		return 0
@@ -228,8 +226,8 @@ func progressDeadline(strategy clusterv1alpha1.RolloutStrategy) time.Duration {
 	return 0
 }
 
-// placementConfigs are the configs of a placement as its progression lists them: ordered by group and resource, the
-// order within a resource kept.
+// placementConfigs returns the configs of a placement in the order of its progression: by group and resource, then as
+// listed.
 func placementConfigs(strategy addonv1beta1.PlacementStrategy) []addonv1beta1.AddOnConfig {
 	configs := slices.Clone(strategy.Configs)
 	slices.SortStableFunc(configs, func(a, b addonv1beta1.AddOnConfig) int {
@@ -238,7 +236,7 @@ func placementConfigs(strategy addonv1beta1.PlacementStrategy) []addonv1beta1.Ad
 	return configs
 }
 
-// placementsOf are the placements that count: none when the add-on is installed by hand.
+// placementsOf returns the placements that install the add-on; none when people install it.
 func placementsOf(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.PlacementStrategy {
 	if !addonapi.InstalledByPlacements(cma) || !addonapi.Managed(cma) {
 		return nil

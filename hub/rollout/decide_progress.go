@@ -22,8 +22,8 @@ const (
 	reasonWaitingForHostingManifestApplied = "WaitingForHostingManifestApplied"
 )
 
-// progress tells how far the works of an add-on are with the configuration in references (contract of the hub, 5.1).
-// The first rule that fits wins.
+// progress returns the condition Progressing for the configuration in references (contract of the hub, 5.1). The first
+// rule that matches wins.
 func progress(f addOnFacts, references []addonv1beta1.ConfigReference) metav1.Condition {
 	conditions := f.addon.Status.Conditions
 	for _, config := range f.addon.Spec.Configs {
@@ -75,7 +75,7 @@ func completed(condition metav1.Condition) bool {
 	return condition.Reason == addonv1beta1.ProgressingReasonCompleted
 }
 
-// matches reports whether a work was made from exactly the desired configuration.
+// matches reports whether a work was rendered from exactly the desired configuration.
 func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReference) bool {
 	annotation, found := work.Annotations[names.AnnotationConfigSpecHash]
 	if !found {
@@ -94,7 +94,7 @@ func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReferenc
 	return maps.Equal(want, have)
 }
 
-// ready reports whether the spoke has applied the present content of a work and finds it available.
+// ready reports whether the present generation of a work is applied and available.
 func ready(work *workv1.ManifestWork) bool {
 	for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
 		condition := meta.FindStatusCondition(work.Status.Conditions, kind)
@@ -106,7 +106,7 @@ func ready(work *workv1.ManifestWork) bool {
 	return true
 }
 
-// isHook reports whether a work holds the pre-delete hook of an add-on, which does not count for its progress.
+// isHook reports whether a work contains the pre-delete hook of an add-on, which does not count for its progress.
 func isHook(work *workv1.ManifestWork, addon string) bool {
 	return strings.HasPrefix(work.Name, "addon-"+addon+"-pre-delete")
 }

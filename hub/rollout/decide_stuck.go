@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// stuckAfter is how long a condition says no before the cluster counts as stuck: most add-ons start with one.
+	// stuckAfter is how long a condition must be False until its cluster counts as stuck: most add-ons start with one.
 	stuckAfter = 5 * time.Second
-	// maxCause is how many characters of the first cause are told.
+	// maxCause is the number of characters that a message quotes of a cause.
 	maxCause = 400
 
-	// reasonClusterSilent is the reason of an add-on whose cluster the hub has lost.
+	// reasonClusterSilent is the reason on an add-on whose cluster the hub has lost.
 	reasonClusterSilent = "ManagedClusterLeaseUpdateStopped"
 
-	// Reasons of a placement controller, of ours or of OCM.
+	// Reasons of placement controllers, ours and OCM's.
 	reasonNoSetBindings  = "NoManagedClusterSetBindings"
 	reasonNoIntersection = "NoIntersection"
 	reasonEmptySets      = "AllManagedClusterSetsEmpty"
 )
 
-// blockingConditions are the conditions of an add-on that say with False why it does not work, the one that explains most first.
+// blockingConditions are the conditions that explain with False why an add-on does not work, the most informative
+// first.
 func blockingConditions() []string {
 	return []string{
 		addonv1beta1.ManagedClusterAddOnConditionConfigured,
@@ -47,17 +48,17 @@ func blockingConditions() []string {
 	}
 }
 
-// stuckAddOns is what keeps the add-ons of a placement from working.
+// stuckAddOns counts the add-ons of a placement that do not work.
 type stuckAddOns struct {
-	// count is how many clusters have trouble, cluster the first of them by name, and cause what it says.
+	// count is the number of stuck clusters; cluster is the first of them by name, and cause its condition.
 	count   int
 	cluster string
 	cause   *metav1.Condition
-	// recheck is the next instant at which a condition has said no for too long; zero when there is none.
+	// recheck is the next instant at which a cluster may count as stuck; zero for none.
 	recheck time.Time
 }
 
-// add counts an add-on.
+// add takes an add-on into account.
 func (t *stuckAddOns) add(addon *addonv1beta1.ManagedClusterAddOn, now time.Time) {
 	cause, since := stuckCause(addon)
 	if cause == nil {
@@ -72,8 +73,8 @@ func (t *stuckAddOns) add(addon *addonv1beta1.ManagedClusterAddOn, now time.Time
 	}
 }
 
-// stuckCause returns the condition that says best why an add-on does not work, and since when one does; nil when none
-// does, or the add-on is on its way out.
+// stuckCause returns the most informative condition of an add-on that does not work, and since when; nil when it works
+// or is being deleted.
 func stuckCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, time.Time) {
 	if !addon.DeletionTimestamp.IsZero() {
 		return nil, time.Time{}
@@ -96,8 +97,8 @@ func stuckCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, tim
 	return best, since
 }
 
-// silentCause is the condition of an add-on that does not get further because the hub has lost its cluster; nil where
-// that is not so.
+// silentCause returns the condition Available of an add-on that makes no progress because the hub has lost its cluster;
+// nil for any other.
 func silentCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, time.Time) {
 	c := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	on := progressing(addon)
@@ -107,7 +108,7 @@ func silentCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, ti
 	return c, c.LastTransitionTime.Time
 }
 
-// remark says how many clusters are stuck and why the first is; empty when none is.
+// remark returns how many clusters are stuck, and the cause of the first; empty when none is.
 func (t *stuckAddOns) remark() string {
 	if t.count == 0 {
 		return ""
@@ -124,8 +125,8 @@ func (t *stuckAddOns) remark() string {
 		t.cause.Status, t.cause.Reason, string(cause))
 }
 
-// selectionRemark says why a placement selects no cluster and what to do; empty when it does, or may not have been
-// looked at yet.
+// selectionRemark returns why a placement selects no cluster, with a remedy; empty when it does, or has not been
+// decided yet.
 func (p placementFacts) selectionRemark(ref addonv1beta1.PlacementRef) string {
 	name := fmt.Sprintf("placement %s/%s", ref.Namespace, ref.Name)
 	if !p.exists {
@@ -159,12 +160,13 @@ func (p placementFacts) selectionRemark(ref addonv1beta1.PlacementRef) string {
 	return name + explanation(c) + "; " + remedy
 }
 
-// explanation is the message of a condition without its full stop, or its reason.
+// explanation returns the message of a condition without its full stop, or its reason.
 func explanation(c *metav1.Condition) string {
 	return strings.TrimRight(cmp.Or(c.Message, c.Reason), ".")
 }
 
-// selectionDiffers reports whether two versions of a Placement say different things about what they select.
+// selectionDiffers reports whether the conditions of two versions of a Placement differ in what they say about its
+// selection.
 func selectionDiffers(was, is *clusterv1beta1.Placement) bool {
 	return slices.ContainsFunc(
 		[]string{clusterv1beta1.PlacementConditionMisconfigured, clusterv1beta1.PlacementConditionSatisfied},

@@ -18,8 +18,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observeAddOn reads what the decision on one add-on needs. It returns nil when there is nothing to decide: the add-on
-// or its ClusterManagementAddOn does not exist, or somebody else manages it; also when something could not be read.
+// observeAddOn reads the facts about one add-on. It returns nil when the add-on or its ClusterManagementAddOn does not
+// exist, when the add-on is managed by others, and on an error.
 func (r *Reconciler) observeAddOn(ctx context.Context, key types.NamespacedName, now time.Time) (*addOnFacts, error) {
 	addon, err := r.AddOns.GetAddOn(ctx, key)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Reconciler) observeAddOn(ctx context.Context, key types.NamespacedName,
 	return facts, nil
 }
 
-// owner returns the index of the last placement that selects a cluster. When none does it returns -1, and the listed
+// owner returns the index of the last placement that selects a cluster. If none does, it returns -1 and the listed
 // placements that do not exist.
 func (r *Reconciler) owner(
 	ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, cluster string,
@@ -82,7 +82,7 @@ func (r *Reconciler) owner(
 	return -1, missingPlacements, nil
 }
 
-// placement reads a Placement; nil when there is none. It belongs to the cache.
+// placement reads a Placement; nil when it does not exist. It belongs to the cache.
 func (r *Reconciler) placement(
 	ctx context.Context, ref addonv1beta1.PlacementRef,
 ) (*clusterv1beta1.Placement, error) {
@@ -90,8 +90,8 @@ func (r *Reconciler) placement(
 	return reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
 }
 
-// works lists the works of an add-on, its pre-delete hooks aside: those in the namespace of its cluster and, when it is
-// hosted, those for it in the namespace of the hosting cluster.
+// works lists the works of an add-on except its pre-delete hooks: those in the namespace of its cluster and, for a
+// hosted add-on, those in the namespace of the hosting cluster.
 func (r *Reconciler) works(
 	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]*workv1.ManifestWork, error) {
@@ -122,7 +122,7 @@ func (r *Reconciler) works(
 	return works, err
 }
 
-// observePlan reads what counting needs; nil as observeAddOn.
+// observePlan reads the facts about a ClusterManagementAddOn; nil as for observeAddOn.
 func (r *Reconciler) observePlan(ctx context.Context, name string, now time.Time) (*planFacts, error) {
 	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, name)
 	if err != nil {
@@ -180,7 +180,7 @@ func (r *Reconciler) observePlacement(ctx context.Context, ref addonv1beta1.Plac
 	return facts, nil
 }
 
-// find adds to found what is known about one config.
+// find adds the state of one config to found.
 func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, found configStates) error {
 	object, ours := r.AddOns.Configs.New(config.ConfigGroupResource)
 	if !ours {
@@ -204,12 +204,12 @@ func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, 
 	return nil
 }
 
-// placementOf names the placement that a decision belongs to.
+// placementOf returns the placement of a PlacementDecision.
 func placementOf(decision *clusterv1beta1.PlacementDecision) addonv1beta1.PlacementRef {
 	return addonv1beta1.PlacementRef{Namespace: decision.Namespace, Name: decision.Labels[names.LabelPlacement]}
 }
 
-// placementKey is the key of the placement that a decision belongs to.
+// placementKey returns the index key of the placement of a PlacementDecision.
 func placementKey(decision *clusterv1beta1.PlacementDecision) string {
 	ref := placementOf(decision)
 	return addonapi.PlacementKey(ref.Namespace, ref.Name)

@@ -8,8 +8,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// concludeAddOn returns the add-on with the status that follows from the facts: its configuration, how far its works
-// are with it, and, once they are done, that it is applied. What was applied stays recorded when works fall back later.
+// concludeAddOn returns the add-on with its new status: its configuration, the progress of its works and, once they are
+// done, the applied configuration. The applied configuration stays recorded when works fail later.
 func concludeAddOn(f addOnFacts) *addonv1beta1.ManagedClusterAddOn {
 	after := f.addon.DeepCopy()
 	decided := configure(f)

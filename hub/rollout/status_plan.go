@@ -9,8 +9,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// concludePlan returns the ClusterManagementAddOn with the status that follows from the facts, and the instant at which
-// time alone may change it. What an older status knows of a config that is still asked for is kept.
+// concludePlan returns the ClusterManagementAddOn with its new status, and the instant at which time alone may change
+// it. The history of configs that are still wanted is kept.
 func concludePlan(f planFacts) (*addonv1beta1.ClusterManagementAddOn, time.Time) {
 	after := f.cma.DeepCopy()
 	after.Status.DefaultConfigReferences = f.defaultReferences()
@@ -53,8 +53,8 @@ func (f planFacts) defaultReferences() []addonv1beta1.DefaultConfigReference {
 	return references
 }
 
-// progression is the entry of one placement with what its old entry knew: its conditions, and per config what was
-// applied. A config that is new to the placement takes nothing from the others (W-CFG-4).
+// progression returns the status entry of one placement with the conditions of the former entry and the history of each
+// config. A config that is new to the placement has no history.
 func (f planFacts) progression(strategy addonv1beta1.PlacementStrategy) addonv1beta1.InstallProgression {
 	progression := addonv1beta1.InstallProgression{PlacementRef: strategy.PlacementRef}
 	var old addonv1beta1.InstallProgression
@@ -80,8 +80,8 @@ func (f planFacts) progression(strategy addonv1beta1.PlacementStrategy) addonv1b
 	return progression
 }
 
-// desired is a config with its hash: that of the config that we read or, where we do not read the kind or the config is
-// gone, the one that stands in the status already.
+// desired returns a config with its hash. If the hub does not read the kind, or the config is gone, the hash in the
+// status stays.
 func (f planFacts) desired(config addonv1beta1.AddOnConfig, old []reference) *addonv1beta1.ConfigSpecHash {
 	hash := f.found[config].hash
 	if hash == "" {
@@ -90,7 +90,7 @@ func (f planFacts) desired(config addonv1beta1.AddOnConfig, old []reference) *ad
 	return &addonv1beta1.ConfigSpecHash{ConfigReferent: config.ConfigReferent, SpecHash: hash}
 }
 
-// recordApplied notes that all add-ons of a placement have the desired configuration.
+// recordApplied records that all add-ons of a placement have the desired configuration.
 func recordApplied(references []addonv1beta1.InstallConfigReference) {
 	for i := range references {
 		references[i].LastAppliedConfig = references[i].DesiredConfig.DeepCopy()

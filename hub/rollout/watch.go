@@ -70,7 +70,7 @@ func (r *Reconciler) setupPlan(mgr ctrl.Manager) error {
 	return controller.Complete(ctrlreconcile.Func(r.reconcilePlan))
 }
 
-// watchedConfigs are the kinds of config that we read.
+// watchedConfigs returns the kinds of config that the hub reads.
 func (r *Reconciler) watchedConfigs() []client.Object {
 	var kinds []client.Object
 	for _, resource := range confighash.Resources() {
@@ -81,7 +81,7 @@ func (r *Reconciler) watchedConfigs() []client.Object {
 	return kinds
 }
 
-// configOf names the config that an event is about, as the indexes do.
+// configOf returns the index key of the config of an event.
 func configOf(o client.Object) string {
 	object, ok := o.(*unstructured.Unstructured)
 	if !ok {

@@ -19,13 +19,13 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// batchPeriod is how long the counters of a ClusterManagementAddOn wait for further changes, so that a rollout over many
-// clusters counts a few times and not once per change.
+// batchPeriod is how long a ClusterManagementAddOn waits for further changes, so that a rollout over many clusters is
+// counted a few times and not once per change.
 const batchPeriod = 250 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// batched enqueues what mapped returns after the time to gather.
+// batched enqueues the requests of mapped after batchPeriod.
 func batched(mapped handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, objects ...client.Object) {
 		for _, object := range objects {
@@ -41,8 +41,8 @@ func batched(mapped handler.MapFunc) handler.EventHandler {
 	}
 }
 
-// planOfCMA enqueues a ClusterManagementAddOn at once when its instructions change, and after the time to gather
-// when only its status does.
+// planOfCMA enqueues a ClusterManagementAddOn at once when its spec changes, and after batchPeriod when only its status
+// does.
 func planOfCMA() handler.EventHandler {
 	key := func(o client.Object) ctrl.Request { return planRequest(o.GetName()) }
 	return handler.Funcs{
@@ -90,8 +90,8 @@ func (r *Reconciler) addOnsOfPlacement(ctx context.Context, o client.Object) []c
 	return requests
 }
 
-// addOnsOfConfig maps a config to the add-ons that ask for it themselves, and to all of a ClusterManagementAddOn that
-// asks for it.
+// addOnsOfConfig maps a config to the add-ons that name it, and to all add-ons of a ClusterManagementAddOn that names
+// it.
 func (r *Reconciler) addOnsOfConfig(ctx context.Context, o client.Object) []ctrl.Request {
 	key := configOf(o)
 	requests := r.addOnsBy(ctx, indexConfig, key)
@@ -101,7 +101,7 @@ func (r *Reconciler) addOnsOfConfig(ctx context.Context, o client.Object) []ctrl
 	return requests
 }
 
-// addOnsOfDecision enqueues the add-ons of the clusters that came into a decision or left it.
+// addOnsOfDecision enqueues the add-ons of the clusters that a PlacementDecision adds or drops.
 func (r *Reconciler) addOnsOfDecision() handler.EventHandler {
 	add := func(ctx context.Context, q queue, was, is client.Object) {
 		for _, decision := range []client.Object{was, is} {
@@ -129,7 +129,7 @@ func asDecision(o client.Object) *clusterv1beta1.PlacementDecision {
 	return &clusterv1beta1.PlacementDecision{}
 }
 
-// changedClusters are the clusters that are in one of two decisions only; all of both when they belong to different
+// changedClusters returns the clusters that are in only one of two decisions; all of both if they belong to different
 // placements.
 func changedClusters(was, is *clusterv1beta1.PlacementDecision) []string {
 	moved := placementOf(was) != placementOf(is)
@@ -148,7 +148,7 @@ func changedClusters(was, is *clusterv1beta1.PlacementDecision) []string {
 	return changed
 }
 
-// addOnOfWork maps a work to the add-on that it belongs to, also when it stands in the namespace of a hosting cluster.
+// addOnOfWork maps a work to its add-on, which is in another namespace if the work is for a hosting cluster.
 func addOnOfWork(_ context.Context, o client.Object) []ctrl.Request {
 	name := o.GetLabels()[names.LabelAddonName]
 	if name == "" {

@@ -17,12 +17,12 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// present lets pass everything but deletions: an add-on that is gone needs nothing.
+// present passes everything but deletions: an add-on that is gone needs nothing.
 func present() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }}
 }
 
-// selectionChanged lets pass that a Placement is new or gone, or says something else about what it selects.
+// selectionChanged passes Placements that are created or deleted, or whose conditions about the selection change.
 func selectionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*clusterv1beta1.Placement)
@@ -34,7 +34,7 @@ func selectionChanged() predicate.Predicate {
 	}}
 }
 
-// instructionsChanged lets pass changes of a ClusterManagementAddOn that may concern its add-ons.
+// instructionsChanged passes changes of a ClusterManagementAddOn that may affect its add-ons.
 func instructionsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return instructionsDiffer(e.ObjectOld, e.ObjectNew) || reportedHashesDiffer(e.ObjectOld, e.ObjectNew)
@@ -46,8 +46,7 @@ func instructionsDiffer(was, is client.Object) bool {
 		was.GetAnnotations()[names.AnnotationLifecycle] != is.GetAnnotations()[names.AnnotationLifecycle]
 }
 
-// reportedHashesDiffer reports whether the manager of an add-on reported a hash of a kind that we do not read
-// ourselves.
+// reportedHashesDiffer reports whether the manager of an add-on reported the hash of a kind that the hub does not read.
 func reportedHashesDiffer(was, is client.Object) bool {
 	before, err := addonapi.ClusterManagementAddOn(was)
 	if err != nil {
@@ -73,7 +72,7 @@ func reportedHashes(cma *addonv1beta1.ClusterManagementAddOn) []reference {
 	})
 }
 
-// workProgressed lets pass changes of a work that may concern the progress of its add-on.
+// workProgressed passes changes of a work that may affect the progress of its add-on.
 func workProgressed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*workv1.ManifestWork)

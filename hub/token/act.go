@@ -13,27 +13,27 @@ import (
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
-// step is what becomes of one object.
+// step is the planned change of one object.
 type step struct {
 	reconcile.Step[client.Object]
 
-	// blocked says why the step cannot be taken: the name is taken by an object of somebody else, or by one that is being
+	// blocked is why the step cannot be taken: its name belongs to an object of somebody else, or to one that is being
 	// deleted.
 	blocked error
 }
 
-// result is what became of a plan.
+// result is the result of a plan.
 type result struct {
-	// uid is that of the ServiceAccount, empty when there is none.
+	// uid is that of the ServiceAccount; empty when it does not exist.
 	uid types.UID
-	// err joins what went wrong.
+	// err joins the errors of all steps.
 	err error
 }
 
-// takenError says that a name is taken by an object of somebody else.
+// takenError means that an object of somebody else has the name of one of ours.
 type takenError struct{ object client.Object }
 
-// Error says which object it is and what to do.
+// Error names the object, with a remedy.
 func (e *takenError) Error() string {
 	return fmt.Sprintf("%s exists already and is not ours, so it is left alone; delete it, or hand it over by labelling "+
 		"it %s=<name of the add-on> and %s=true", reconcile.Describe(e.object), tokens.LabelName, tokens.LabelInfrastructure)

@@ -11,30 +11,30 @@ import (
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
-// intent is what a pass is for.
+// intent is the purpose of a pass.
 type intent int
 
 const (
 	// intentNone leaves everything as it is.
 	intentNone intent = iota
-	// intentKeep makes and repairs the infrastructure.
+	// intentKeep creates and repairs the infrastructure.
 	intentKeep
-	// intentRemove removes the infrastructure and the condition.
+	// intentRemove deletes the infrastructure and removes the condition.
 	intentRemove
-	// intentRefuse removes the infrastructure and says why in the condition.
+	// intentRefuse deletes the infrastructure and explains why in the condition.
 	intentRefuse
 )
 
-// plan is what a pass does.
+// plan is the decision of a pass.
 type plan struct {
 	intent intent
 	// steps has one step for each object of wanted, in its order.
 	steps []step
-	// why is the reason of a refusal, for people.
+	// why is the reason of a refusal, for the condition.
 	why string
 }
 
-// decide plans what becomes of the infrastructure.
+// decide returns the plan for the facts.
 func decide(f facts) plan {
 	switch {
 	case f.addOn == nil:

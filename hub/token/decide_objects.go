@@ -17,7 +17,7 @@ import (
 // ownerKind is the kind of the owner of the infrastructure.
 const ownerKind = "ManagedClusterAddOn"
 
-// wanted returns the infrastructure as it shall be: ServiceAccount, Role, RoleBinding. An add-on, if given, owns it.
+// wanted returns the desired infrastructure: ServiceAccount, Role, RoleBinding. An add-on, if given, owns it.
 func wanted(key types.NamespacedName, addOn *addonv1beta1.ManagedClusterAddOn) []client.Object {
 	infrastructure := tokens.Render(key.Namespace, key.Name)
 	all := []client.Object{infrastructure.ServiceAccount, infrastructure.Role, infrastructure.Binding}
@@ -31,7 +31,7 @@ func wanted(key types.NamespacedName, addOn *addonv1beta1.ManagedClusterAddOn) [
 	return all
 }
 
-// labelled reports whether an object says that it is infrastructure of an add-on.
+// labelled reports whether an object has the labels of the infrastructure of an add-on.
 func labelled(object client.Object, addOn string) bool {
 	have := object.GetLabels()
 	for key, value := range tokens.Labels(addOn) {
@@ -42,7 +42,7 @@ func labelled(object client.Object, addOn string) bool {
 	return true
 }
 
-// isOwner reports whether a reference is to an add-on of this name, be it this one or an earlier one.
+// isOwner reports whether a reference names an add-on of this name, present or earlier.
 func isOwner(owner metav1.OwnerReference, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return owner.Kind == ownerKind && owner.Name == addOn.Name
 }
@@ -54,15 +54,15 @@ func ownedByName(object client.Object, addOn *addonv1beta1.ManagedClusterAddOn) 
 	})
 }
 
-// ofEarlier reports whether an object belongs to an earlier add-on of the same name. One that belongs to none was made
-// by a hub manager that sets no owners, and is taken over.
+// ofEarlier reports whether an object belongs to an earlier add-on of the same name. An object without an owner comes
+// from a hub manager that sets none, and is adopted.
 func ofEarlier(object client.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return ownedByName(object, addOn) && !slices.ContainsFunc(object.GetOwnerReferences(),
 		func(owner metav1.OwnerReference) bool { return owner.UID == addOn.UID })
 }
 
-// repaired returns an object as it shall be, with what others may add to it. False means that it cannot be changed into
-// that and must be made anew.
+// repaired returns the desired object with the additions of others. False means that it cannot be patched and must be
+// replaced.
 func repaired(there, want client.Object) (client.Object, bool) {
 	after, isObject := there.DeepCopyObject().(client.Object)
 	if !isObject {

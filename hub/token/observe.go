@@ -15,22 +15,22 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// facts is all that a pass depends on. The objects belong to the cache and must not be changed.
+// facts are the inputs of a pass. The objects belong to the cache and must not be changed.
 type facts struct {
 	now time.Time
 	// key is the namespace of the cluster and the name of the add-on.
 	key types.NamespacedName
-	// addOn is nil when it is gone.
+	// addOn is nil when it does not exist.
 	addOn *addonv1beta1.ManagedClusterAddOn
 	// accepted reports whether the hub accepts the cluster; false without a ManagedCluster.
 	accepted bool
-	// have is what is there with our label, in the order of wanted; nil where there is nothing.
+	// have are the existing objects with our labels, in the order of wanted; nil for a missing one.
 	have []client.Object
-	// granted are the RoleBindings that give the ServiceAccount roles in other namespaces; listed only when it is to go.
+	// granted are the RoleBindings of the ServiceAccount in other namespaces; listed only when it is deleted.
 	granted []client.Object
 }
 
-// observe reads the facts. Anything that cannot be read ends the pass: nothing is ever removed on a guess.
+// observe reads the facts. Any read error ends the pass: nothing is deleted on a guess.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now(), key: key}
 	var err error
@@ -59,8 +59,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	return f, err
 }
 
-// listGranted lists the bindings for this add-on on this cluster outside of the cluster's namespace. Package deploy
-// makes them, and cannot have them owned by the add-on, which is in another namespace.
+// listGranted lists the bindings for this add-on on this cluster in other namespaces. Package deploy creates them; an
+// owner reference cannot cross namespaces.
 func (r *Reconciler) listGranted(ctx context.Context, key types.NamespacedName) ([]client.Object, error) {
 	var list rbacv1.RoleBindingList
 	err := r.Client.List(ctx, &list, client.MatchingLabels{

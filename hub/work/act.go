@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// remove deletes a work if it is still as it was seen. When it is not, the watch brings it anew.
+// remove deletes a work if it is unchanged. If it has changed, the watch delivers it again.
 func (r *Reconciler) remove(ctx context.Context, key types.NamespacedName, work finished) error {
 	object := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	err := r.Works.Delete(ctx, object, client.Preconditions{UID: &work.uid, ResourceVersion: &work.version})

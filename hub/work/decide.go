@@ -10,18 +10,18 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// LabelReplicaSet marks the works of a ManifestWorkReplicaSet, which are not ours to delete (contract, work 5.4).
+// LabelReplicaSet marks the works of a ManifestWorkReplicaSet, which another controller deletes (contract, work 5.4).
 const LabelReplicaSet = "work.open-cluster-management.io/manifestworkreplicaset"
 
-// finished is a work that is complete and is not to stay.
+// finished is a completed work with a time to live.
 type finished struct {
 	uid     types.UID
 	version string
-	// due is when it is to go.
+	// due is when it is deleted.
 	due time.Time
 }
 
-// finishedOf reads from a work whether and when it is to go; nil when it is to stay.
+// finishedOf returns when a work is to be deleted; nil when it stays.
 func finishedOf(work *workv1.ManifestWork) *finished {
 	option := work.Spec.DeleteOption
 	if option == nil || option.TTLSecondsAfterFinished == nil || !work.DeletionTimestamp.IsZero() {
@@ -34,7 +34,7 @@ func finishedOf(work *workv1.ManifestWork) *finished {
 	if complete == nil || complete.Status != metav1.ConditionTrue {
 		return nil
 	}
-	// Who writes conditions without a generation means the present one.
+	// A condition without a generation is about the present one.
 	if complete.ObservedGeneration != 0 && complete.ObservedGeneration != work.Generation {
 		return nil
 	}
@@ -44,7 +44,7 @@ func finishedOf(work *workv1.ManifestWork) *finished {
 	}
 }
 
-// seconds is a time that the API does not bound, in what we can count.
+// seconds converts a number of seconds that the API does not bound.
 func seconds(n int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Second)
 	return time.Duration(min(max(n, 0), most)) * time.Second

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dueWorks is which works are to go. It is a pure cache of what a watch says.
+// dueWorks are the works with a time to live that are complete. It is a cache of what the watch delivered.
 type dueWorks struct {
 	mu    sync.Mutex
 	works map[types.NamespacedName]finished
 }
 
-// set takes in a work as it is now and reports whether it is to go.
+// set records the present state of a work and reports whether it is to be deleted.
 func (w *dueWorks) set(key types.NamespacedName, now *finished) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -24,14 +24,14 @@ func (w *dueWorks) set(key types.NamespacedName, now *finished) bool {
 	return true
 }
 
-// reset takes in all works that are to go.
+// reset replaces all works.
 func (w *dueWorks) reset(now map[types.NamespacedName]finished) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.works = now
 }
 
-// observe returns the work if it is to go.
+// observe returns a work if it is to be deleted.
 func (w *dueWorks) observe(key types.NamespacedName) (finished, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

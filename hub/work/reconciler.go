@@ -10,9 +10,9 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reconciler deletes ManifestWorks that are complete when their time is over.
+// Reconciler deletes complete ManifestWorks when their time to live is over.
 type Reconciler struct {
-	// Works lists, watches and deletes ManifestWorks at the API server, without a cache.
+	// Works lists, watches and deletes ManifestWorks without a cache.
 	Works client.WithWatch
 	// Clock tells the instant of a pass.
 	Clock clock.PassiveClock
@@ -22,7 +22,7 @@ type Reconciler struct {
 	dueWorks dueWorks
 }
 
-// Reconcile deletes one work if its time is over, and otherwise comes back when it is.
+// Reconcile deletes one work if it is due, and otherwise returns when it is.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	work, known := r.dueWorks.observe(request.NamespacedName)

@@ -23,12 +23,12 @@ import (
 // Name is the name of the controller.
 const Name = "hub.work"
 
-// pageSize is how many works a list brings at once where the API server cannot stream it; a work may have 500 KiB.
+// pageSize is the page size of a list where the API server cannot stream it; a work may have 500 KiB.
 const pageSize = 100
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// SetupWithManager registers the reconciler and its watch.
+// SetupWithManager adds the controller and its watch to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		WatchesRawSource(source.Func(r.start)).
@@ -39,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// start begins to watch works until the context ends.
+// start watches works until the context ends.
 func (r *Reconciler) start(ctx context.Context, wake queue) error {
 	replica, err := labels.NewRequirement(LabelReplicaSet, selection.DoesNotExist, nil)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Reconciler) start(ctx context.Context, wake queue) error {
 	return nil
 }
 
-// store is the store of the watch: it remembers what is to go and wakes it, and keeps nothing else.
+// store is the store of the watch: it keeps the works that are to be deleted and enqueues them.
 type store struct {
 	dueWorks *dueWorks
 	wake     queue
@@ -72,19 +72,19 @@ type store struct {
 
 var _ cache.TransformingStore = (*store)(nil)
 
-// Add takes in a work.
+// Add records a work.
 func (s *store) Add(obj any) error { return s.set(obj, false) }
 
-// Update takes in a work.
+// Update records a work.
 func (s *store) Update(obj any) error { return s.set(obj, false) }
 
-// Delete takes in that a work is gone.
+// Delete records the deletion of a work.
 func (s *store) Delete(obj any) error { return s.set(obj, true) }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (s *store) Resync() error { return nil }
 
-// Replace takes in all works.
+// Replace records all works.
 func (s *store) Replace(items []any, _ string) error {
 	now := map[types.NamespacedName]finished{}
 	for _, item := range items {
@@ -103,7 +103,7 @@ func (s *store) Replace(items []any, _ string) error {
 	return nil
 }
 
-// set takes in one work.
+// set records one work.
 func (s *store) set(obj any, gone bool) error {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
@@ -119,7 +119,7 @@ func (s *store) set(obj any, gone bool) error {
 	return nil
 }
 
-// Transformer drops of a work what does not decide whether it goes, before the reflector collects a first list.
+// Transformer drops the fields of a work that do not affect its deletion, before the reflector collects a first list.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if work, ok := obj.(*workv1.ManifestWork); ok {
