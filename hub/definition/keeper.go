@@ -17,28 +17,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Name is the name under which Events are written.
+// Name is the reporting controller of Events.
 const Name = "hub.definition"
 
 const (
-	// shortRetry and late bound the time until a problem is looked at again, and foreign is how often a webhook of somebody
-	// else is tried.
+	// shortRetry and longRetry bound the delay after a problem; foreignRecheck is the interval of probes of the webhook of
+	// somebody else.
 	shortRetry, longRetry, foreignRecheck = 500 * time.Millisecond, 15 * time.Second, time.Minute
-	// propagationTime is how long an API server may take until it converts as a definition says. Before that, its answers say
+	// propagationTime is how long an API server may take to follow a change of a conversion. Until then, its answers prove
 	// little.
 	propagationTime = time.Second
 )
 
-// Keeper keeps the conversion of definitions, in every replica.
+// Keeper maintains the conversion of definitions, in every replica.
 type Keeper struct {
 	// Client reads and writes definitions and add-ons, without a cache.
 	Client client.WithWatch
-	// Recorder writes Events, which only the leader does: Elected is closed when we lead.
+	// Recorder records Events, which only the leader does: Elected is closed when this process leads.
 	Recorder events.EventRecorder
 	Elected  <-chan struct{}
 	// Clock tells the instant of a pass.
 	Clock clock.Clock
-	// Kinds are the definitions; the first one is that of ManagedClusterAddOns, which is asked for.
+	// Kinds are the definitions; the first is that of ManagedClusterAddOns, which is probed.
 	Kinds []Kind
 	// Write reports whether definitions may be changed.
 	Write bool
@@ -49,7 +49,7 @@ type Keeper struct {
 	// Refresh reads again what Ours returns, and Changed returns a channel that is closed when that changes.
 	Refresh func(context.Context) error
 	Changed func() <-chan struct{}
-	// Findings are told when the keeper starts.
+	// Findings are recorded when the process becomes the leader.
 	Findings []Finding
 
 	mu       sync.Mutex
@@ -61,30 +61,31 @@ type Keeper struct {
 	watches map[string]watched
 	wake    chan struct{}
 	states  map[string]*state
-	// asked is the conversion that was found to work, ours or not; as long as ours stays so, nothing is asked again.
+	// asked is the resource version at which conversion by our webhook was last proven; as long as it stays, there is no
+	// further probe.
 	asked string
 	pause time.Duration
-	// seen are the resource versions of all definitions, and since is when they were first seen so.
+	// seen are the resource versions of all definitions; since is when they were first seen.
 	seen  string
 	since time.Time
 }
 
-// state is what the keeper remembers of one definition.
+// state is the state of one definition.
 type state struct {
 	// reported is the problem in the last Event.
 	reported string
-	// put counts how often our webhook was put there since it last stayed for a while, at is when that was last.
+	// put counts how often our webhook was set without staying for resetAfter; at is the last time.
 	put int
 	at  time.Time
-	// version is the resource version at which we wrote last, and ours reports whether our webhook stood there since.
+	// version is the resource version before our last write; ours reports whether our webhook was set since.
 	version string
 	ours    bool
 }
 
-// NeedLeaderElection reports whether only the leader looks: every replica must know whether it is ready.
+// NeedLeaderElection returns false: every replica must know whether it is ready.
 func (*Keeper) NeedLeaderElection() bool { return false }
 
-// Start looks whenever something changes until ctx ends.
+// Start checks the definitions on every change until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.wake, k.watches, k.states = make(chan struct{}, 1), map[string]watched{}, map[string]*state{}
 	for _, kind := range k.Kinds {
@@ -113,7 +114,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// trigger wakes the loop.
+// trigger starts a check.
 func (k *Keeper) trigger() {
 	select {
 	case k.wake <- struct{}{}:
@@ -141,7 +142,7 @@ func (k *Keeper) Ready() error {
 	return nil
 }
 
-// check judges all definitions and acts; it returns how long nothing is to do unless something changes.
+// check judges all definitions and acts. It returns the delay until the next check, unless something changes before.
 func (k *Keeper) check(ctx context.Context) time.Duration {
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for name, w := range k.watches {
@@ -191,7 +192,7 @@ func (k *Keeper) check(ctx context.Context) time.Duration {
 	return k.next(problems, recheck, pause)
 }
 
-// propagating returns how long the API server may still convert as definitions said before.
+// propagating returns how long the API server may still convert by former definitions.
 func (k *Keeper) propagating(crds map[string]*apiextensionsv1.CustomResourceDefinition) time.Duration {
 	now, seen := k.Clock.Now(), ""
 	for _, kind := range k.Kinds {
@@ -208,7 +209,7 @@ func (k *Keeper) propagating(crds map[string]*apiextensionsv1.CustomResourceDefi
 	return k.since.Add(propagationTime).Sub(now)
 }
 
-// dependsOn reports whether a definition names our webhook, and remembers of each whether it did.
+// dependsOn reports whether a definition names our webhook, and records which do.
 func (k *Keeper) dependsOn(
 	crds map[string]*apiextensionsv1.CustomResourceDefinition, ours *apiextensionsv1.WebhookClientConfig,
 ) bool {
@@ -221,7 +222,7 @@ func (k *Keeper) dependsOn(
 	return depends
 }
 
-// next returns how long nothing is to do.
+// next returns the delay until the next check.
 func (k *Keeper) next(problems []string, recheck bool, pause time.Duration) time.Duration {
 	if len(problems) == 0 {
 		k.pause = 0
@@ -240,8 +241,8 @@ func (k *Keeper) conclude(problems []string, checked, depends bool) {
 	k.problems, k.checked, k.depends = problems, checked || len(problems) > 0, depends
 }
 
-// ours returns where our webhook is, after it read again what another replica may have changed: one that made a new
-// authority has announced it.
+// ours returns the address and CA of our webhook. If a definition names our address with another CA, it first reads the
+// certificate again, because another replica may have renewed it.
 func (k *Keeper) ours(
 	ctx context.Context, crds map[string]*apiextensionsv1.CustomResourceDefinition,
 ) *apiextensionsv1.WebhookClientConfig {
@@ -259,7 +260,7 @@ func (k *Keeper) ours(
 	return ours
 }
 
-// probe asks the API server to convert, unless it did so through our webhook since anything changed.
+// probe probes the conversion, unless our webhook was proven since the last change.
 func (k *Keeper) probe(
 	ctx context.Context, crds map[string]*apiextensionsv1.CustomResourceDefinition,
 	ours *apiextensionsv1.WebhookClientConfig, propagating bool,
@@ -284,8 +285,7 @@ func (k *Keeper) probe(
 	return probe
 }
 
-// probeOf returns what the API server says about a definition: what it said about the first one where the same webhook
-// converts both.
+// probeOf returns the probe of a definition: that of the first one if the same webhook converts both.
 func (k *Keeper) probeOf(ctx context.Context, crd, first *apiextensionsv1.CustomResourceDefinition, said Probe) Probe {
 	client := webhookOf(crd.Spec.Conversion)
 	if client == nil || len(versions(crd)) < 2 || (first != nil && SameWebhook(first.Spec.Conversion, client)) {
@@ -294,7 +294,7 @@ func (k *Keeper) probeOf(ctx context.Context, crd, first *apiextensionsv1.Custom
 	return k.list(ctx, crd.Spec.Names.Kind)
 }
 
-// put puts our webhook into a definition, or returns how long to wait before that.
+// put sets our webhook in a definition, or returns how long to wait before that.
 func (k *Keeper) put(
 	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, ours *apiextensionsv1.WebhookClientConfig,
 ) time.Duration {

@@ -15,14 +15,14 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Registry finds the agents of all add-ons that are made of templates: those whose ClusterManagementAddOn lists
+// Registry finds the agents of add-ons that are made of templates: those whose ClusterManagementAddOn lists
 // AddOnTemplates among its configurations.
 type Registry struct {
 	// Configs reads AddOnTemplates and AddOnDeploymentConfigs as unstructured objects, from a cache.
 	Configs client.Reader
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
-	// Chooser says which templates and configurations add-ons have.
+	// Chooser chooses the templates and configurations of add-ons.
 	Chooser addon.Chooser
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
@@ -47,7 +47,7 @@ func (r Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, er
 	}, true, nil
 }
 
-// UsesTemplates reports whether an add-on is made of templates, be it with or without a default one.
+// UsesTemplates reports whether an add-on is made of templates, with or without a default one.
 func UsesTemplates(cma *addonv1beta1.ClusterManagementAddOn) bool {
 	return slices.ContainsFunc(cma.Spec.DefaultConfigs, func(config addonv1beta1.AddOnConfig) bool {
 		return config.ConfigGroupResource == confighash.Template()
