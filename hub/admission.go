@@ -28,46 +28,56 @@ import (
 	"github.com/spokelet/spokelet/hub/webhook"
 )
 
-// firstAnnouncement and lastAnnouncement bound the time between two tries to announce the admission.
+// firstAnnouncement and lastAnnouncement bound the delay between two attempts.
 const firstAnnouncement, lastAnnouncement = 50 * time.Millisecond, time.Minute
 
-// announcer tells the API server to have ManifestWorks checked by us, once we answer: not earlier, as nobody could
-// create any in between.
+// announcer applies the webhook configuration for ManifestWorks as soon as the webhook answers: any earlier, and no
+// work could be created.
 type announcer struct {
 	config Config
 	client client.Client
-	// at returns where the API server finds the conversion; nil while there is no certificate.
+	// at returns the address of the conversion; nil while there is no certificate.
 	at      func() *apiextensionsv1.WebhookClientConfig
 	started healthz.Checker
 }
 
-// NeedLeaderElection tells the manager that every replica may announce the webhook: they all write the same.
+// NeedLeaderElection returns false: all replicas apply the same.
 func (*announcer) NeedLeaderElection() bool { return false }
 
-// Start announces the admission and returns then, or when ctx ends.
+// Start applies the configuration and then returns; it also returns when ctx ends.
 func (a *announcer) Start(ctx context.Context) error {
-	logger := ctrl.LoggerFrom(ctx).WithName("hub.admission")
-	told := ""
-	backoff := wait.Backoff{Duration: firstAnnouncement, Factor: 2, Steps: math.MaxInt, Cap: lastAnnouncement}
-	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	const doing = "applying the webhook configuration of ManifestWorks; this is tried again"
+	done := untilDone(ctx, doing, func(ctx context.Context) (bool, error) {
 		if serves := a.started(nil) == nil; !serves {
 			return false, nil // The certificate is missing, which the log says already.
 		}
 		err := a.announce(ctx)
-		if err != nil && err.Error() != told {
-			told = err.Error()
-			logger.Error(err, "telling the API server where ManifestWorks are checked; this is tried again")
-		}
-		return err == nil, nil
+		return err == nil, err
 	})
-	if err == nil {
-		logger.Info("the API server was told who checks ManifestWorks", "we", a.config.WorkAdmission)
+	if done {
+		ctrl.LoggerFrom(ctx).WithName("hub.admission").Info("applied the webhook configuration of ManifestWorks",
+			"enabled", a.config.WorkAdmission)
 	}
 	return nil
 }
 
-// announce applies the webhook configuration, or removes it where it is not wanted: one that is left from before would
-// have the API server wait for nobody.
+// untilDone calls try with growing pauses until it is done, and logs each new error once. It reports false when ctx
+// ends before.
+func untilDone(ctx context.Context, doing string, try func(context.Context) (bool, error)) bool {
+	logger, logged := ctrl.LoggerFrom(ctx).WithName("hub.admission"), ""
+	backoff := wait.Backoff{Duration: firstAnnouncement, Factor: 2, Steps: math.MaxInt, Cap: lastAnnouncement}
+	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		done, err := try(ctx)
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
+			logger.Error(err, doing)
+		}
+		return done, nil
+	}) == nil
+}
+
+// announce applies the webhook configuration, or deletes it if the check is off: the API server would call a webhook
+// that does not answer.
 func (a *announcer) announce(ctx context.Context) error {
 	conv := a.at()
 	if conv == nil {
@@ -101,11 +111,11 @@ func (a *announcer) announce(ctx context.Context) error {
 	return nil
 }
 
-// remover deletes the webhook configurations that earlier versions applied and nothing serves any more. It runs also
-// where no webhook is served, because the API server refuses every write of ManagedClusters until they are gone.
+// remover deletes the webhook configurations of earlier versions that no process serves any more. It runs even without
+// a webhook, because the API server refuses every write of ManagedClusters until they are gone.
 type remover struct{ client client.Client }
 
-// removeObsolete has the manager remove them.
+// removeObsolete adds the remover to the manager.
 func removeObsolete(mgr ctrl.Manager) error {
 	c, err := uncached(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -117,22 +127,15 @@ func removeObsolete(mgr ctrl.Manager) error {
 	return nil
 }
 
-// NeedLeaderElection reports whether only the leader removes them: every replica may.
+// NeedLeaderElection returns false: every replica may delete them.
 func (*remover) NeedLeaderElection() bool { return false }
 
-// Start removes them and returns then, or when ctx ends.
+// Start deletes them and then returns; it also returns when ctx ends.
 func (r *remover) Start(ctx context.Context) error {
-	logger := ctrl.LoggerFrom(ctx).WithName("hub.admission")
-	told := ""
-	backoff := wait.Backoff{Duration: firstAnnouncement, Factor: 2, Steps: math.MaxInt, Cap: lastAnnouncement}
-	// The only error is the end of ctx.
-	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	const doing = "deleting the webhook configurations of earlier versions; this is tried again"
+	untilDone(ctx, doing, func(ctx context.Context) (bool, error) {
 		err := r.remove(ctx)
-		if err != nil && err.Error() != told {
-			told = err.Error()
-			logger.Error(err, "removing the webhook configurations of earlier versions; this is tried again")
-		}
-		return err == nil, nil
+		return err == nil, err
 	})
 	return nil
 }
@@ -147,8 +150,8 @@ func (r *remover) remove(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// serving says where we are found and who we are. The configurations belong to the namespace of the hub manager, and
-// so go with it: what nobody answers for would keep works from being created.
+// serving returns the address of the webhook, and the exempt user. The configurations are owned by the namespace of the
+// hub manager and are deleted with it, because a webhook that does not answer would block works.
 func (a *announcer) serving(ctx context.Context, conv *apiextensionsv1.WebhookClientConfig) (webhook.Serving, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := a.client.Create(ctx, review); err != nil {
@@ -169,7 +172,7 @@ func (a *announcer) serving(ctx context.Context, conv *apiextensionsv1.WebhookCl
 	return s, nil
 }
 
-// admissionAt returns where the API server finds a path of ours, given where it finds the conversion.
+// admissionAt returns the client configuration for a path, given that of the conversion.
 func admissionAt(conv *apiextensionsv1.WebhookClientConfig, path string) admissionregistrationv1.WebhookClientConfig {
 	at := admissionregistrationv1.WebhookClientConfig{CABundle: conv.CABundle}
 	if conv.Service != nil {
@@ -189,7 +192,7 @@ func admissionAt(conv *apiextensionsv1.WebhookClientConfig, path string) admissi
 	return at
 }
 
-// uncached returns a client without a cache for what concerns admission; a nil HTTP client means a new one.
+// uncached returns a client without a cache for admission configuration; a nil HTTP client means a new one.
 func uncached(cfg *rest.Config, httpClient *http.Client) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

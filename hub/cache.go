@@ -27,7 +27,7 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// cacheOptions says what the cache of the manager holds of each kind.
+// cacheOptions configures the cache of the manager: which objects of each kind, and which of their fields.
 func cacheOptions() (cache.Options, error) {
 	ofCluster, err := requires(names.LabelClusterName, selection.Exists)
 	if err != nil {
@@ -46,7 +46,7 @@ func cacheOptions() (cache.Options, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&workv1.ManifestWork{}:                      {Label: ofAddon},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
-			// By name and not by label, so that a heartbeat without a label is seen as well.
+			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {
 				Field:     fields.OneTermEqualSelector("metadata.name", lease.ClusterLease),
 				Transform: cluster.TrimLease,
@@ -54,7 +54,7 @@ func cacheOptions() (cache.Options, error) {
 			&rbacv1.ClusterRole{}:               {Label: ofCluster},
 			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
 			&clusterv1beta1.PlacementDecision{}: {Transform: install.TrimDecision},
-			// Only one of them is watched: the version that the hub stores.
+			// Only one of the two is watched: the stored version.
 			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: install.TrimAddOn},
 			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: install.TrimAddOn},
 			&corev1.ServiceAccount{}:             {Label: ofToken},
@@ -63,8 +63,7 @@ func cacheOptions() (cache.Options, error) {
 	}, nil
 }
 
-// foreignWorkOptions says what the second cache holds: what is needed to see that a cluster still has ManifestWorks
-// which do not belong to an add-on.
+// foreignWorkOptions configures the second cache: the metadata of ManifestWorks that do not belong to add-ons.
 func foreignWorkOptions() (cache.Options, error) {
 	foreign, err := requires(names.LabelAddonName, selection.DoesNotExist)
 	if err != nil {
@@ -77,7 +76,7 @@ func foreignWorkOptions() (cache.Options, error) {
 	}, nil
 }
 
-// trimForeignWork keeps of the metadata of a ManifestWork what its deletion needs.
+// trimForeignWork keeps only the metadata of a ManifestWork that its deletion needs.
 func trimForeignWork(in any) (any, error) {
 	o, err := meta.Accessor(in)
 	if err != nil {

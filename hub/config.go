@@ -19,55 +19,56 @@ import (
 )
 
 const (
-	// off is the address of an endpoint that is not served.
+	// off is the address of a disabled endpoint.
 	off = "0"
 	// defaultWebhookPort is the port of the conversion webhook in OCM.
 	defaultWebhookPort = 9443
 )
 
-// Config is everything that can be set. DefaultConfig returns the defaults, AddFlags binds the flags to it.
+// Config is the configuration of the hub manager, with a field for each flag. DefaultConfig returns the defaults, and
+// AddFlags binds the flags to it.
 type Config struct {
 	// Kubeconfig is the path of a kubeconfig of the hub; empty means the pod's own service account.
 	Kubeconfig string
-	// Namespace is where the hub manager keeps its leader lease, and the default namespace of signing CAs.
+	// Namespace is the namespace of the leader lease, and the default namespace of signing CAs.
 	Namespace string
 
-	// Uninstall removes what only the hub manager needs from the hub, instead of running it.
+	// Uninstall deletes everything from the hub that only the hub manager needs, instead of running it.
 	Uninstall bool
-	// InstallCRDs makes the hub manager apply the CustomResourceDefinitions when it starts.
+	// InstallCRDs applies the CustomResourceDefinitions at the start.
 	InstallCRDs bool
-	// Placement makes the hub manager decide Placements; off where another placement controller runs.
+	// Placement makes the hub manager schedule Placements; off where another placement controller runs.
 	Placement bool
-	// WorkTTL makes the hub manager delete ManifestWorks that are complete when their ttlSecondsAfterFinished is over.
+	// WorkTTL makes the hub manager delete complete ManifestWorks when their ttlSecondsAfterFinished is over.
 	WorkTTL bool
-	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster need no person; exact names.
-	// Such a request also lets a new cluster in, once.
+	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster are approved without a person;
+	// exact names. Such a request also accepts a new cluster, once.
 	AutoApprovedCSRUsers []string
-	// AutoApproveJoinedClusters extends that to clusters that have joined before: whoever is one of the users can then
-	// take over the identity of every such cluster.
+	// AutoApproveJoinedClusters extends that to clusters that have joined before: each of the users can then take over the
+	// identity of every such cluster.
 	AutoApproveJoinedClusters bool
 	// AutoApproveBoundBootstrap does the same as AutoApprovedCSRUsers for every bootstrap credential that is bound to the
-	// cluster that it asks for, also one that has joined before.
+	// cluster of the request, including clusters that have joined before.
 	AutoApproveBoundBootstrap bool
 
-	// WebhookBindAddress and WebhookPort are where the conversion webhook listens.
+	// WebhookBindAddress and WebhookPort are the listen address of the webhook.
 	WebhookBindAddress string
 	WebhookPort        int
-	// WebhookCertDir holds tls.crt and tls.key of the webhook, WebhookCAFile the certificate that the API server is to
-	// trust for it. Where they are missing, the hub manager makes both itself, see WebhookSecret.
+	// WebhookCertDir contains tls.crt and tls.key of the webhook; WebhookCAFile is its CA for the API server. If they do
+	// not exist, the hub manager creates both, see WebhookSecret.
 	WebhookCertDir string
 	WebhookCAFile  string
-	// WebhookSecret names the Secret in Namespace with the certificate that the hub manager makes itself, where it
-	// installs the definitions and nobody gives it one; empty means that it makes none.
+	// WebhookSecret is the name of the Secret in Namespace with the certificate that the hub manager creates if it
+	// installs the definitions and none is provided; empty means that it creates none.
 	WebhookSecret string
-	// WebhookURL or WebhookService, as namespace/name, is where the API server finds the webhook; with neither, the
-	// CustomResourceDefinitions are installed without conversion, and the hub manager is not ready until somebody
+	// WebhookURL or WebhookService, as namespace/name, is the address of the webhook for the API server. With neither, the
+	// CustomResourceDefinitions are installed without conversion, and the hub manager is not ready until another webhook
 	// converts.
 	WebhookURL     string
 	WebhookService string
-	// TLS is what the webhook serves of TLS.
+	// TLS configures TLS of the webhook.
 	TLS command.TLS
-	// WorkAdmission makes the webhook check ManifestWorks, too; off where OCM's own webhook does.
+	// WorkAdmission makes the webhook validate ManifestWorks; off where OCM's own webhook does.
 	WorkAdmission bool
 	// ManifestLimit is how many bytes the manifests of one ManifestWork may have together.
 	ManifestLimit int

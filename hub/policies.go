@@ -11,8 +11,8 @@ import (
 	"github.com/spokelet/spokelet/hub/policy"
 )
 
-// policyPatience is how long policies that were just applied may take to be in force.
-const policyPatience = 30 * time.Second
+// policyTimeout is how long policies that were just applied may take to be in force.
+const policyTimeout = 30 * time.Second
 
 // checkPolicies returns an error when the admission policies of the hub are not in force. Where they are not required,
 // it looks once and logs the same.
@@ -21,10 +21,10 @@ func checkPolicies(ctx context.Context, c Config, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	tellExcess(ctx, c, reader)
+	logExcess(ctx, c, reader)
 	checker := policy.Checker{Client: reader, Policies: policiesFor}
 	if c.RequirePolicies {
-		checker.Patience = policyPatience
+		checker.Timeout = policyTimeout
 		return checker.Wait(ctx)
 	}
 	if err := checker.Wait(ctx); err != nil {
@@ -34,8 +34,8 @@ func checkPolicies(ctx context.Context, c Config, cfg *rest.Config) error {
 	return nil
 }
 
-// tellExcess logs when the account of add-ons holds rights that no add-on needs: whatever it holds counts as consent.
-func tellExcess(ctx context.Context, c Config, reader client.Client) {
+// logExcess logs when the account of add-ons holds rights that no add-on needs: whatever it holds counts as consent.
+func logExcess(ctx context.Context, c Config, reader client.Client) {
 	logger := ctrl.LoggerFrom(ctx).WithName("hub.policy")
 	user := addOnsUser(c.Namespace)
 	found, err := policy.Excess(ctx, reader, user)

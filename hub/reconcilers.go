@@ -40,17 +40,18 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	installer := &install.Reconciler{
-		Client: mgr.GetClient(), AddOns: addOns, Recorder: mgr.GetEventRecorder(install.Name), Clock: now, Workers: c.Workers,
-	}
 	roller := &rollout.Reconciler{Client: mgr.GetClient(), AddOns: addOns, Clock: now, Workers: c.Workers}
 	agents := addon.Registry{
 		template.Registry{Configs: mgr.GetClient(), AddOns: addOns, Chooser: roller, Home: c.Namespace},
 	}
+	deployer := &deploy.Reconciler{
+		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
+		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
+	}
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(
-		approval.Index(ctx, indexer), cluster.Index(ctx, indexer), (&deploy.Reconciler{AddOns: addOns}).Index(ctx, indexer),
-		installer.Index(ctx, indexer), roller.Index(ctx, indexer),
+		addOns.Index(ctx, indexer), approval.Index(ctx, indexer), cluster.Index(ctx, indexer),
+		deployer.Index(ctx, indexer), roller.Index(ctx, indexer),
 	); err != nil {
 		return err
 	}
@@ -64,12 +65,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 			Trust: c.trust(), Clock: now, Random: rand.Reader, Workers: c.Workers,
 			Metrics: metrics.Registry,
 		},
-		installer,
-		roller,
-		&deploy.Reconciler{
-			Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
-			Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
+		&install.Reconciler{
+			Client: mgr.GetClient(), AddOns: addOns, Recorder: mgr.GetEventRecorder(install.Name), Clock: now,
+			Workers: c.Workers,
 		},
+		roller,
+		deployer,
 		&token.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,
 		},

@@ -73,7 +73,7 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 			return u.removeAll(ctx, ofKind(shipped, "ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"))
 		},
 		u.stopConversion,
-		u.forgetPages,
+		u.releaseDecisions,
 		func(ctx context.Context) error {
 			return u.removeAll(ctx, ofKind(shipped, "Service", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role",
 				"ServiceAccount"))
@@ -255,32 +255,32 @@ func (u *uninstaller) converts(conversion *apiextensionsv1.CustomResourceConvers
 		at.Service.Namespace+"/"+at.Service.Name == u.config.WebhookService
 }
 
-// forgetPages takes back from PlacementDecisions the word of our writer that it never moves a cluster between pages:
+// releaseDecisions takes back from PlacementDecisions the word of our writer that it never moves a cluster between pages:
 // another one may do so. That they were ours stays visible (docs/adr/0029-set-bindings.md).
-func (u *uninstaller) forgetPages(ctx context.Context) error {
-	pages := &metav1.PartialObjectMetadataList{}
-	pages.SetGroupVersionKind(schema.GroupVersionKind{
+func (u *uninstaller) releaseDecisions(ctx context.Context) error {
+	decisions := &metav1.PartialObjectMetadataList{}
+	decisions.SetGroupVersionKind(schema.GroupVersionKind{
 		Group: clusterv1beta1.GroupName, Version: clusterv1beta1.GroupVersion.Version, Kind: "PlacementDecisionList",
 	})
-	err := u.client.List(ctx, pages)
+	err := u.client.List(ctx, decisions)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("listing PlacementDecisions: %w", err)
 	}
-	for i := range pages.Items {
-		page := &pages.Items[i]
-		if page.Annotations[names.AnnotationStickyPages] != "true" {
+	for i := range decisions.Items {
+		decision := &decisions.Items[i]
+		if decision.Annotations[names.AnnotationStickyPages] != "true" {
 			continue
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"false"}}}`, names.AnnotationStickyPages)
-		err := u.client.Patch(ctx, page, client.RawPatch("application/merge-patch+json", patch))
+		err := u.client.Patch(ctx, decision, client.RawPatch("application/merge-patch+json", patch))
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("changing PlacementDecision %s/%s: %w", page.Namespace, page.Name, err)
+			return fmt.Errorf("changing PlacementDecision %s/%s: %w", decision.Namespace, decision.Name, err)
 		}
-		if err := u.say("PlacementDecision %s/%s is left to another placement controller", page.Namespace,
-			page.Name); err != nil {
+		if err := u.say("PlacementDecision %s/%s is left to another placement controller", decision.Namespace,
+			decision.Name); err != nil {
 			return err
 		}
 	}

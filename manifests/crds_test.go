@@ -47,71 +47,10 @@ func TestAddOnKindsAreServedInBothVersionsAndStoredInAlpha(t *testing.T) {
 	assert.Equal(t, 3, seen)
 }
 
-func TestCRDsWithConversion(t *testing.T) {
-	url := "https://127.0.0.1:9443/convert"
-	path := "/elsewhere"
-	tests := map[string]struct {
-		conv apiextensionsv1.WebhookClientConfig
-		want apiextensionsv1.WebhookClientConfig
-	}{
-		"a URL is taken as it is": {
-			conv: apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: []byte("ca")},
-			want: apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: []byte("ca")},
-		},
-		"a service gets our path": {
-			conv: apiextensionsv1.WebhookClientConfig{Service: service(nil), CABundle: []byte("ca")},
-			want: apiextensionsv1.WebhookClientConfig{
-				Service: service(new(manifests.ConvertPath)), CABundle: []byte("ca"),
-			},
-		},
-		"a service keeps its own path": {
-			conv: apiextensionsv1.WebhookClientConfig{Service: service(&path)},
-			want: apiextensionsv1.WebhookClientConfig{Service: service(&path)},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			docs, err := manifests.CRDsWithConversion(test.conv)
-			require.NoError(t, err)
-			plain := definitions(t, manifests.CRDs())
-			for i, crd := range definitions(t, docs) {
-				switch crd.Spec.Names.Kind {
-				case "ClusterManagementAddOn", "ManagedClusterAddOn":
-					assert.Equal(t, &apiextensionsv1.CustomResourceConversion{
-						Strategy: apiextensionsv1.WebhookConverter,
-						Webhook: &apiextensionsv1.WebhookConversion{
-							ClientConfig: &test.want, ConversionReviewVersions: []string{"v1"},
-						},
-					}, crd.Spec.Conversion)
-					crd.Spec.Conversion = nil
-				}
-				assert.Equal(t, plain[i], crd, "only the stanza differs")
-			}
-		})
-	}
-}
-
-func TestCRDsWithConversionRefusesToGuess(t *testing.T) {
-	url := "https://127.0.0.1:9443/convert"
-	for name, conv := range map[string]apiextensionsv1.WebhookClientConfig{
-		"neither": {},
-		"both":    {URL: &url, Service: service(nil)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := manifests.CRDsWithConversion(conv)
-			assert.ErrorContains(t, err, "either a URL or a service")
-		})
-	}
-}
-
 func TestCRDsHandsOutCopies(t *testing.T) {
 	first := manifests.CRDs()
 	first[0][0] = '!'
 	assert.NotEqual(t, byte('!'), manifests.CRDs()[0][0])
-}
-
-func service(path *string) *apiextensionsv1.ServiceReference {
-	return &apiextensionsv1.ServiceReference{Namespace: "ns", Name: "hub", Path: path}
 }
 
 func definitions(t *testing.T, docs [][]byte) []*apiextensionsv1.CustomResourceDefinition {

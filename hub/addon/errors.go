@@ -2,18 +2,18 @@ package addon
 
 import "errors"
 
-// NotReadyError says that an Agent has no answer before somebody else moves.
+// NotReadyError means that an Agent has no answer until somebody else acts.
 type NotReadyError struct {
-	// Message says what is waited for, and for whom.
+	// Message names what is missing, and who provides it.
 	Message string
 }
 
 // Error implements error.
 func (e *NotReadyError) Error() string { return e.Message }
 
-// InvalidError says that an Agent has no answer before a person corrects something.
+// InvalidError means that an Agent has no answer until a person corrects something.
 type InvalidError struct {
-	// Message says what is wrong, where, and what to do.
+	// Message describes the error, its place, and the remedy.
 	Message string
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Registry finds an Agent among several lookups: the first that knows the add-on answers. The zero value knows none.
+// Registry finds an Agent among several lookups; the first that knows the add-on wins. The zero value knows none.
 type Registry []Lookup
 
 // Agent implements Lookup. A lookup that fails ends the search, because a later one must not answer in its place.
@@ -22,10 +22,10 @@ func (r Registry) Agent(ctx context.Context, name string) (Agent, bool, error) {
 	return nil, false, nil
 }
 
-// Fixed is a Lookup over agents that are known when the program starts.
+// Fixed is a Lookup over a fixed set of agents.
 type Fixed map[string]Agent
 
-// NewFixed returns a Lookup over the given agents. Two agents with one name, or an agent without a name, are an error.
+// NewFixed returns a Lookup over the given agents. Duplicate or empty names are an error.
 func NewFixed(agents ...Agent) (Fixed, error) {
 	fixed := make(Fixed, len(agents))
 	for _, agent := range agents {

@@ -13,15 +13,15 @@ import (
 	csrs "github.com/spokelet/spokelet/csr"
 )
 
-// result is what became of the step of a plan.
+// result is the result of the step of a plan.
 type result struct {
-	// verdict is the final one, after the access review.
+	// verdict is final: it includes the access review.
 	verdict csrs.Verdict
-	// err is why the step did not succeed; a stepError when a part of it failed.
+	// err is why the step failed; a stepError when a known part of it did.
 	err error
 }
 
-// part is the part of a step that can fail in a way that a person must repair.
+// part is a part of a step whose failure a person may have to repair.
 type part string
 
 const (
@@ -38,13 +38,13 @@ type stepError struct {
 	err  error
 }
 
-// Error tells the part and the cause.
+// Error returns the part and the cause.
 func (e *stepError) Error() string { return fmt.Sprintf("%s: %s", e.part, e.err) }
 
 // Unwrap returns the cause.
 func (e *stepError) Unwrap() error { return e.err }
 
-// act does the step of the plan.
+// act runs the step of the plan.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 	switch p.step {
 	case stepApprove:
@@ -60,7 +60,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 	return result{}
 }
 
-// review asks the API server whether the requester may renew, and approves if so.
+// review creates an access review for the renewal and approves the request if it is allowed.
 func (r *Reconciler) review(ctx context.Context, f facts, p plan) result {
 	review := &authorizationv1.SubjectAccessReview{Spec: csrs.RenewalReview(f.csr)}
 	if err := r.Client.Create(ctx, review); err != nil {
@@ -73,8 +73,7 @@ func (r *Reconciler) review(ctx context.Context, f facts, p plan) result {
 	return result{verdict: verdict, err: r.approve(ctx, f, verdict)}
 }
 
-// approve adds the condition to a copy of the request that was judged; the API server refuses it if the request is
-// another one by now.
+// approve adds the condition Approved to the request that was judged; the API server refuses the update of any other.
 func (r *Reconciler) approve(ctx context.Context, f facts, v csrs.Verdict) error {
 	csr := f.csr.DeepCopy()
 	now := metav1.NewTime(f.now)
@@ -92,7 +91,7 @@ func (r *Reconciler) approve(ctx context.Context, f facts, v csrs.Verdict) error
 	return nil
 }
 
-// sign reads the CA, signs and stores the certificate.
+// sign reads the CA, signs, and stores the certificate.
 func (r *Reconciler) sign(ctx context.Context, f facts, p plan) error {
 	var secret corev1.Secret
 	if err := r.Secrets.Get(ctx, p.ca, &secret); err != nil {

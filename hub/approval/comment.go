@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -14,14 +13,14 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// openLife is how long Kubernetes keeps a request that nobody has approved or denied. It keeps those with a condition
-// for ever, whatever the condition says, so the ones that we commented on are for us to remove.
+// openLife is how long Kubernetes keeps a request that is neither approved nor denied. Kubernetes never removes a
+// request with a condition, so we remove those that we commented on.
 const openLife = 24 * time.Hour
 
-// comment writes a note into the status of the request, unless it stands there. Where the hub manager may not, the
-// Event has to do.
+// comment adds the note to the status of the request as a condition, unless it exists. Without the right to do so, the
+// Event alone must do.
 func (r *Reconciler) comment(ctx context.Context, f facts, n *note) reconcile.Outcome {
-	if n == nil || !concernsRequester(f.csr) || csrs.TooLarge(f.csr) || !r.crowd.mayTell(f.csr) {
+	if n == nil || !concernsRequester(f.csr) || csrs.TooLarge(f.csr) || !r.backlog.mayReport(f.csr) {
 		return reconcile.Done()
 	}
 	comment := commentOf(f, n)
@@ -41,38 +40,7 @@ func (r *Reconciler) comment(ctx context.Context, f facts, n *note) reconcile.Ou
 	return reconcile.FromError(fmt.Errorf("commenting on certificate request %s: %w", csr.Name, err))
 }
 
-// commentOf is a note as the agent that asked reads it.
-func commentOf(f facts, n *note) csrs.Comment {
-	kind := csrs.ConditionApprovedByHub
-	if f.stage == stageUnsigned {
-		kind = csrs.ConditionSignedByHub
-	}
-	return csrs.Comment{Kind: kind, Reason: n.reason, Message: n.message}
-}
-
-// concernsRequester reports whether the requester can be the agent that the request is about: only then somebody reads
-// the comment. Policies keep the hub manager from writing to any other.
-func concernsRequester(csr *certificatesv1.CertificateSigningRequest) bool {
-	cluster, _, addonLabel := csrs.Subject(csr)
-	if id, ok := csrs.ParseClusterUser(csr.Spec.Username); ok {
-		return id.Cluster == cluster
-	}
-	_, addonAgent := csrs.ParseAddonUser(csr.Spec.Username)
-	return !addonLabel && !addonAgent
-}
-
-// expiry is when an open request that carries a comment is removed; zero when it is not for us to remove.
-func expiry(f facts) time.Time {
-	if f.stage != stageOpen || f.csr == nil {
-		return time.Time{}
-	}
-	if _, found := csrs.CommentOn(f.csr, csrs.ConditionApprovedByHub); !found {
-		return time.Time{}
-	}
-	return f.csr.CreationTimestamp.Add(openLife)
-}
-
-// expire removes a request that has been open for too long, as Kubernetes does with those without a comment.
+// expire deletes a request that has been open for too long, as Kubernetes does with requests without a condition.
 func (r *Reconciler) expire(ctx context.Context, f facts) error {
 	uid, version := f.csr.UID, f.csr.ResourceVersion
 	err := r.Client.Delete(ctx, f.csr, client.Preconditions{UID: &uid, ResourceVersion: &version})

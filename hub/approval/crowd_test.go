@@ -65,26 +65,26 @@ func TestRequestsThatAreFinishedOrGoneDoNotCount(t *testing.T) {
 	for n := range 3 {
 		h.Create(t.Context(), event.CreateEvent{Object: named(fmt.Sprintf("r%d", n), "agent")}, q)
 	}
-	assert.Equal(t, -3, r.crowd.note(named("r3", "agent")))
-	assert.Equal(t, -3, r.crowd.note(named("r3", "agent")), "once each")
+	assert.Equal(t, -3, r.backlog.note(named("r3", "agent")))
+	assert.Equal(t, -3, r.backlog.note(named("r3", "agent")), "once each")
 	done := named("r0", "agent")
 	done.Status.Certificate = []byte("x")
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: named("r0", "agent"), ObjectNew: done}, q)
 	h.Delete(t.Context(), event.DeleteEvent{Object: named("r1", "agent")}, q)
-	assert.Equal(t, -1, r.crowd.note(named("r3", "agent")))
-	assert.Equal(t, 0, r.crowd.note(named("r3", "another")), "a name that is another's now")
-	assert.Equal(t, 0, r.crowd.note(named("r2", "agent")))
+	assert.Equal(t, -1, r.backlog.note(named("r3", "agent")))
+	assert.Equal(t, 0, r.backlog.note(named("r3", "another")), "a name that is another's now")
+	assert.Equal(t, 0, r.backlog.note(named("r2", "agent")))
 	for _, name := range []string{"r2", "r3", "unknown"} {
-		r.crowd.forget(name)
+		r.backlog.forget(name)
 	}
-	assert.Empty(t, r.crowd.requesters)
-	assert.Empty(t, r.crowd.of)
+	assert.Empty(t, r.backlog.requesters)
+	assert.Empty(t, r.backlog.of)
 }
 
 // TestEventsAboutTheRequestsOfOneRequesterAreBounded judges many that are refused: all are counted, and there is room
 // again when some are gone.
 func TestEventsAboutTheRequestsOfOneRequesterAreBounded(t *testing.T) {
-	const flood = maxTellings + 50
+	const flood = maxReported + 50
 	requests := make([]*certificatesv1.CertificateSigningRequest, 0, flood)
 	objects := make([]client.Object, 0, flood+1)
 	add := func(name, user string) *certificatesv1.CertificateSigningRequest {
@@ -99,7 +99,7 @@ func TestEventsAboutTheRequestsOfOneRequesterAreBounded(t *testing.T) {
 	other := add("other", "jane")
 	r, sent := newReconciler(t, objects...)
 	judge := func(csr *certificatesv1.CertificateSigningRequest) {
-		r.crowd.note(csr)
+		r.backlog.note(csr)
 		_, err := r.Reconcile(t.Context(), requestOf(csr))
 		require.NoError(t, err)
 	}
@@ -108,17 +108,17 @@ func TestEventsAboutTheRequestsOfOneRequesterAreBounded(t *testing.T) {
 			judge(request)
 		}
 	}
-	assert.Equal(t, map[string]int{"create event": maxTellings}, sent.sent)
+	assert.Equal(t, map[string]int{"create event": maxReported}, sent.sent)
 	judge(other)
-	assert.Equal(t, map[string]int{"create event": maxTellings + 1, "update approval": 1}, sent.sent,
+	assert.Equal(t, map[string]int{"create event": maxReported + 1, "update approval": 1}, sent.sent,
 		"another requester is told, and in the request, too: it may be the agent of the cluster that it names")
 
-	r.crowd.forget("flood0")
+	r.backlog.forget("flood0")
 	later := requests[flood-1].DeepCopy()
 	later.Name, later.UID = "later", "later"
 	require.NoError(t, r.Client.Create(t.Context(), withoutVersion(later)))
 	judge(later)
-	assert.Equal(t, maxTellings+2, sent.sent["create event"], "there is room for one more when one is gone")
+	assert.Equal(t, maxReported+2, sent.sent["create event"], "there is room for one more when one is gone")
 	var counted dto.Metric
 	require.NoError(t, r.counters.refused.WithLabelValues(kindCluster, csrs.ReasonRequesterNotTrusted).Write(&counted))
 	assert.InDelta(t, flood+1, counted.GetCounter().GetValue(), 0, "each is counted once, told or not")

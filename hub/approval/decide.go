@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,7 +27,7 @@ const (
 	stepExpire  step = "expire"
 )
 
-// Reasons of our own, besides those of the verdicts of package csr.
+// Reasons besides those of the verdicts of package csr.
 const (
 	reasonClusterNotFound    = "ClusterNotFound"
 	reasonClusterNotAccepted = "ClusterNotAccepted"
@@ -33,28 +36,28 @@ const (
 	reasonNotSigned          = "NotSigned"
 )
 
-// plan is what is to be done about a request.
+// plan is the decision about a request.
 type plan struct {
 	step step
-	// verdict is the verdict that the step acts on.
+	// verdict is the verdict that the step is based on.
 	verdict csrs.Verdict
-	// ca is the Secret to sign with, and use what it must serve for.
+	// ca is the Secret to sign with; use is the purpose that the Secret must allow.
 	ca  types.NamespacedName
 	use csrs.Use
-	// note is what the author is told when there is no step.
+	// note is recorded for the author when there is no step.
 	note *note
-	// outcome is how the pass ends when there is no step.
+	// outcome is the outcome of the pass when there is no step.
 	outcome reconcile.Outcome
 }
 
-// note is what the author of a request is told, as an Event on it.
+// note is a message to the author of a request: an Event, and a condition of the request.
 type note struct {
-	// warning says that something is wrong, rather than waiting for its ordinary course.
+	// warning reports a problem, as opposed to waiting in the ordinary course.
 	warning         bool
 	reason, message string
 }
 
-// decide turns the facts into a plan.
+// decide returns the plan for the facts.
 func decide(f facts) plan {
 	switch {
 	case f.stage == stageFinished:
@@ -77,13 +80,14 @@ func decide(f facts) plan {
 	return decideVerdict(csrs.JudgeAddon(f.csr, f.addon.registrations))
 }
 
-// isOver reports whether an open request is to be removed.
+// isOver reports whether an open request has expired.
 func isOver(f facts) bool {
 	at := expiry(f)
 	return !at.IsZero() && !f.now.Before(at)
 }
 
-// decideUnknown waits for what could not be read: what a person must correct is told, the rest comes by itself.
+// decideUnknown handles facts that could not be read: errors that a person must correct are reported, others are
+// retried.
 func decideUnknown(f facts) plan {
 	var invalid *addon.InvalidError
 	switch {
@@ -91,10 +95,10 @@ func decideUnknown(f facts) plan {
 		return plan{
 			note: &note{true, reasonAddonInvalid, "The request cannot be judged, because the definition of the add-on does " +
 				"not say what it registers with: " + invalid.Message},
-			outcome: reconcile.Waiting(nextLook(f.csr.CreationTimestamp.Time, f.now)),
+			outcome: reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now)),
 		}
 	case addon.IsNotReady(f.unknown):
-		return plan{outcome: reconcile.Waiting(nextLook(f.csr.CreationTimestamp.Time, f.now))}
+		return plan{outcome: reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now))}
 	}
 	return plan{outcome: reconcile.FromError(f.unknown)}
 }
@@ -113,7 +117,7 @@ func decideVerdict(v csrs.Verdict) plan {
 	return plan{}
 }
 
-// decideSigning judges the content once more: who approved the request vouched for who asks, not for what is signed.
+// decideSigning judges the content again: an approval vouches for the requester, not for the content.
 func decideSigning(f facts) plan {
 	if !f.addon.signs {
 		return plan{}
@@ -126,11 +130,11 @@ func decideSigning(f facts) plan {
 	ca := f.addon.ca.Secret
 	ca.Namespace = cmp.Or(ca.Namespace, f.home)
 	return plan{step: stepSign, verdict: v, ca: ca, use: csrs.Use{
-		Signer: v.Expected.Signer, Addon: f.addon.addon.Name, Home: f.home, Rivals: f.addon.ca.Rivals,
+		Signer: v.Expected.Signer, Addon: f.addon.addon.Name, Home: f.home, Rivals: f.addon.ca.SharedWith,
 	}}
 }
 
-// missing says which of the objects that an add-on's request depends on is not there yet; nil when all are.
+// missing reports the first object that a request of an add-on depends on and that does not exist; nil when all exist.
 func missing(f facts) *note {
 	cluster, name, _ := csrs.Subject(f.csr)
 	done := "approved"
@@ -153,7 +157,38 @@ func missing(f facts) *note {
 	return nil
 }
 
-// noteOf writes a verdict for its author. A request that waits for a person is the ordinary course of a first join.
+// noteOf turns a verdict into a note. Waiting for approval is the ordinary course of a first join, so it is no warning.
 func noteOf(v csrs.Verdict) *note {
 	return &note{warning: v.Reason != csrs.ReasonAwaitingApproval, reason: v.Reason, message: v.Message}
+}
+
+// commentOf turns a note into a condition that the requesting agent reads.
+func commentOf(f facts, n *note) csrs.Comment {
+	kind := csrs.ConditionApprovedByHub
+	if f.stage == stageUnsigned {
+		kind = csrs.ConditionSignedByHub
+	}
+	return csrs.Comment{Kind: kind, Reason: n.reason, Message: n.message}
+}
+
+// concernsRequester reports whether the requester may be the agent that the request is about; only that agent reads the
+// comment. Admission policies refuse comments of the hub manager on any other request.
+func concernsRequester(csr *certificatesv1.CertificateSigningRequest) bool {
+	cluster, _, addonLabel := csrs.Subject(csr)
+	if id, ok := csrs.ParseClusterUser(csr.Spec.Username); ok {
+		return id.Cluster == cluster
+	}
+	_, addonAgent := csrs.ParseAddonUser(csr.Spec.Username)
+	return !addonLabel && !addonAgent
+}
+
+// expiry returns when an open request with a comment is deleted; zero when it is not ours to delete.
+func expiry(f facts) time.Time {
+	if f.stage != stageOpen || f.csr == nil {
+		return time.Time{}
+	}
+	if _, found := csrs.CommentOn(f.csr, csrs.ConditionApprovedByHub); !found {
+		return time.Time{}
+	}
+	return f.csr.CreationTimestamp.Add(openLife)
 }

@@ -330,7 +330,7 @@ func TestNextLookGrowsWithAge(t *testing.T) {
 		-time.Hour: time.Second, 0: time.Second, 2 * time.Second: time.Second, 10 * time.Second: 5 * time.Second,
 		time.Minute: 30 * time.Second, 4 * time.Minute: 2 * time.Minute, 20 * time.Hour: 2 * time.Minute,
 	} {
-		assert.Equal(t, now.Add(want), nextLook(now.Add(-age), now), "age %s", age)
+		assert.Equal(t, now.Add(want), nextRetry(now.Add(-age), now), "age %s", age)
 	}
 }
 

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
@@ -9,39 +8,30 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 const (
 	labelKind = "kind"
 	labelRule = "rule"
 
-	// kindCluster and kindAddon are whose credential a request asks for.
+	// kindCluster and kindAddon are the kinds of credentials that requests ask for.
 	kindCluster = "cluster"
 	kindAddon   = "addon"
 )
 
-// counters count what became of requests. The zero value counts for nobody until register was called.
+// counters count requests by result. The zero value counts, but is registered nowhere.
 type counters struct {
 	once                      sync.Once
 	refused, approved, signed *prometheus.CounterVec
 }
 
-// register makes the counters known to registerer; nil keeps them to ourselves. Where another hub manager of the same
-// process has registered them already, both count together.
+// register registers the counters; nil registers none. Several hub managers in one process share them.
 func (c *counters) register(registerer prometheus.Registerer) error {
 	c.make()
-	if registerer == nil {
-		return nil
-	}
 	for _, vector := range []**prometheus.CounterVec{&c.refused, &c.approved, &c.signed} {
-		err := registerer.Register(*vector)
-		var taken prometheus.AlreadyRegisteredError
-		if errors.As(err, &taken) {
-			if existing, ok := taken.ExistingCollector.(*prometheus.CounterVec); ok {
-				*vector, err = existing, nil
-			}
-		}
-		if err != nil {
+		var err error
+		if *vector, err = reconcile.RegisterMetric(registerer, *vector); err != nil {
 			return fmt.Errorf("registering the counters of certificate requests: %w", err)
 		}
 	}
@@ -76,7 +66,7 @@ func (c *counters) countSigned(csr *certificatesv1.CertificateSigningRequest) {
 	c.signed.WithLabelValues(kindOf(csr)).Inc()
 }
 
-// kindOf tells whose credential a request asks for.
+// kindOf returns the kind of credential that a request asks for.
 func kindOf(csr *certificatesv1.CertificateSigningRequest) string {
 	if _, _, addonLabel := csrs.Subject(csr); addonLabel {
 		return kindAddon

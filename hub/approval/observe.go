@@ -8,7 +8,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -17,13 +16,14 @@ import (
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// stage is how far a request has come.
+// stage is the progress of a request.
 type stage int
 
 const (
-	// stageFinished needs nothing more from us.
+	// stageFinished needs no further action.
 	stageFinished stage = iota
 	// stageOpen is neither approved nor denied.
 	stageOpen
@@ -31,39 +31,39 @@ const (
 	stageUnsigned
 )
 
-// facts is all that the decision needs.
+// facts are the inputs of the decision.
 type facts struct {
 	now   time.Time
 	csr   *certificatesv1.CertificateSigningRequest
 	stage stage
 	// home is the namespace of the hub manager.
 	home string
-	// trust says which requests for a first credential are approved.
+	// trust decides which requests for a first credential are approved without a person.
 	trust csrs.Trust
-	// joined says that the cluster that the request names has joined before; read only for one without an add-on.
+	// joined reports whether the cluster of the request has joined before; read only for requests of clusters.
 	joined bool
 
 	// addon is set for a request of an add-on.
 	addon *addonFacts
-	// unknown is why something that the decision needs could not be read.
+	// unknown is why a fact could not be read.
 	unknown error
 }
 
-// addonFacts is what a request of an add-on depends on.
+// addonFacts are the facts of a request of an add-on.
 type addonFacts struct {
-	// ours says that this hub manages an agent for the add-on; without it nothing below was read.
+	// ours reports whether this hub manages the add-on; otherwise nothing below is read.
 	ours bool
 	// cluster and addon are nil when they do not exist.
 	cluster *clusterv1.ManagedCluster
 	addon   *addonv1beta1.ManagedClusterAddOn
-	// registrations is what the hub lets the add-on register with.
+	// registrations are those that the hub allows the add-on.
 	registrations []addonv1beta1.RegistrationConfig
-	// ca is the CA that signs this request, and signs says that there is one.
+	// ca is the CA that signs the request, if signs is true.
 	ca    addon.SigningCA
 	signs bool
 }
 
-// observe reads the facts. The error is that of reading the request itself.
+// observe reads the facts. The error is that of reading the request; others are in facts.unknown.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	f := facts{now: r.Clock.Now(), trust: r.Trust, home: cmp.Or(r.Home, names.NamespaceHub)}
 	var csr certificatesv1.CertificateSigningRequest
@@ -80,19 +80,13 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	return f, nil
 }
 
-// observeJoined reports whether the cluster that a request names has joined before.
+// observeJoined reports whether the cluster of a request has joined before.
 func (r *Reconciler) observeJoined(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 ) (bool, error) {
 	name, _, _ := csrs.Subject(csr)
-	var cluster clusterv1.ManagedCluster
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster); err != nil {
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return false, fmt.Errorf("reading cluster %s: %w", name, err)
-	}
-	return csrs.HasJoined(&cluster), nil
+	cluster, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
+	return cluster != nil && csrs.HasJoined(cluster), err
 }
 
 func (r *Reconciler) observeAddon(
@@ -107,14 +101,13 @@ func (r *Reconciler) observeAddon(
 	if !ours {
 		return a, nil
 	}
-	var cluster clusterv1.ManagedCluster
-	switch err := r.Client.Get(ctx, types.NamespacedName{Name: clusterName}, &cluster); {
-	case apierrors.IsNotFound(err):
-		return a, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading cluster %s: %w", clusterName, err)
+	a.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: clusterName}, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return nil, err
 	}
-	a.cluster = &cluster
+	if a.cluster == nil {
+		return a, nil
+	}
 	addOn, err := r.AddOns.GetAddOn(ctx, types.NamespacedName{Namespace: clusterName, Name: addonName})
 	if err != nil {
 		return a, client.IgnoreNotFound(err)
@@ -132,7 +125,7 @@ func (r *Reconciler) observeAddon(
 	return a, nil
 }
 
-// stageOf reads from a request how far it has come.
+// stageOf returns the stage of a request.
 func stageOf(csr *certificatesv1.CertificateSigningRequest) stage {
 	if len(csr.Status.Certificate) > 0 {
 		return stageFinished
@@ -159,13 +152,13 @@ func stageOf(csr *certificatesv1.CertificateSigningRequest) stage {
 	return stageUnsigned
 }
 
-// unfinished reports whether a request may still need us: it waits for approval, or for the certificate of a signer
-// that is not built into Kubernetes.
+// unfinished reports whether a request may need action: it waits for approval, or for the certificate of a signer that
+// is not built into Kubernetes.
 func unfinished(csr *certificatesv1.CertificateSigningRequest) bool {
 	return stageOf(csr) != stageFinished
 }
 
-// approvedAt returns when a request was approved; its creation while it is not.
+// approvedAt returns when a request was approved; its creation time while it is not.
 func approvedAt(csr *certificatesv1.CertificateSigningRequest) time.Time {
 	for i := range csr.Status.Conditions {
 		condition := &csr.Status.Conditions[i]

@@ -17,32 +17,32 @@ import (
 
 // Reconciler approves and signs certificate requests.
 type Reconciler struct {
-	// Client reads requests, clusters and add-ons from a cache and writes to the hub. The cache holds of the requests
-	// those that Selector selects, and Index was called on it.
+	// Client reads requests, clusters and add-ons from a cache and writes to the hub. The cache contains the requests that
+	// Selector selects and has the indexes of Index.
 	Client client.Client
-	// Secrets reads CA Secrets, from the API server and not from a cache, in the name of names.ServiceAccountAddons: the
-	// API server then refuses every Secret that nobody granted.
+	// Secrets reads Secrets of CAs from the API server as names.ServiceAccountAddons, so that the API server refuses every
+	// Secret that nobody granted.
 	Secrets client.Reader
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
-	// Agents finds the agent of an add-on, which says what its registrations are and which CA signs them. Requests of
-	// an add-on without an agent here are somebody else's to judge.
+	// Agents finds the agent of an add-on, which defines its registrations and CAs. Requests of an add-on without an agent
+	// are left to others.
 	Agents addon.Lookup
-	// Trust says which requests for a first credential of a cluster need no person.
+	// Trust decides which requests for a first credential of a cluster are approved without a person.
 	Trust csrs.Trust
 	// Clock tells the instant of a pass.
 	Clock clock.PassiveClock
-	// Random gives the serial numbers of certificates, crypto/rand.Reader outside tests.
+	// Random is the source of serial numbers: crypto/rand.Reader outside tests.
 	Random io.Reader
-	// Metrics receives the counters, see the package documentation; nil keeps them to ourselves.
+	// Metrics registers the counters, see the package documentation; nil registers none.
 	Metrics prometheus.Registerer
 	// Workers is how many requests are judged at the same time.
 	Workers int
 
-	told     told
-	crowd    crowd
+	reported reported
+	backlog  backlog
 	counters counters
 }
 
@@ -54,5 +54,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := decide(f)
 	n, outcome := conclude(f, p, r.act(ctx, f, p))
-	return outcome.And(r.tell(ctx, f, n)).And(r.comment(ctx, f, n)).Settle(f.now)
+	return outcome.And(r.recordEvent(ctx, f, n)).And(r.comment(ctx, f, n)).Settle(f.now)
 }

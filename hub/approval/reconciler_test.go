@@ -199,9 +199,9 @@ func TestARefusalIsCountedOncePerRequestAndRule(t *testing.T) {
 	t.Run("also when the same rule is told in other words", func(t *testing.T) {
 		f, err := r.observe(t.Context(), csr.Name)
 		require.NoError(t, err)
-		r.tell(t.Context(), f, &note{reason: "AwaitingApproval", message: "in other words"})
+		r.recordEvent(t.Context(), f, &note{reason: "AwaitingApproval", message: "in other words"})
 		assert.InDelta(t, 1, counted(t, r.counters.refused, "cluster", "AwaitingApproval"), 0)
-		r.tell(t.Context(), f, &note{reason: "Another", message: "in other words"})
+		r.recordEvent(t.Context(), f, &note{reason: "Another", message: "in other words"})
 		assert.InDelta(t, 1, counted(t, r.counters.refused, "cluster", "Another"), 0)
 	})
 	t.Run("and not again by a hub that was restarted", func(t *testing.T) {

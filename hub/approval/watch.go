@@ -21,13 +21,13 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// controllerName names the controller, and us as the source of Events.
+// controllerName is the name of the controller and the source of its Events.
 const controllerName = "hub.approval"
 
 // indexUnfinished finds the unfinished requests of a cluster, and of an add-on on a cluster.
 const indexUnfinished = "spokelet.io/unfinished"
 
-// Selector selects the requests that are ours to judge: those with the label of a cluster.
+// Selector selects the requests with the label of a cluster.
 func Selector() labels.Selector {
 	labelled, err := labels.NewRequirement(names.LabelClusterName, selection.Exists, nil)
 	if err != nil {
@@ -36,13 +36,11 @@ func Selector() labels.Selector {
 	return labels.NewSelector().Add(*labelled)
 }
 
-// Index prepares the cache; it must be called once before the cache starts.
+// Index adds the field index to a cache; it must be called once, before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, indexUnfinished, indexKeys)
-	if err != nil {
-		return fmt.Errorf("indexing the unfinished certificate requests: %w", err)
-	}
-	return nil
+	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
+		Object: &certificatesv1.CertificateSigningRequest{}, Field: indexUnfinished, Keys: indexKeys,
+	})
 }
 
 // SetupWithManager adds the controller to the manager of the hub.
@@ -71,14 +69,10 @@ func (r *Reconciler) waiting(ctx context.Context, key string) []*certificatesv1.
 		log.FromContext(ctx).Error(err, "looking for the unfinished certificate requests", "of", key)
 		return nil
 	}
-	requests := make([]*certificatesv1.CertificateSigningRequest, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, &list.Items[i])
-	}
-	return requests
+	return reconcile.Pointers(list.Items)
 }
 
-// indexKeys files an unfinished request under its cluster and, if it has one, its add-on.
+// indexKeys returns the keys of an unfinished request: its cluster and, if it has one, its add-on.
 func indexKeys(o client.Object) []string {
 	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
 	if !ok || !unfinished(csr) {
@@ -93,8 +87,8 @@ func indexKeys(o client.Object) []string {
 
 func addonKey(cluster, addon string) string { return cluster + "/" + addon }
 
-// acceptanceChanged lets pass what can turn a refusal into an approval: a cluster that is new, or whose acceptance or
-// the rights that follow from it have changed, or that has joined no more.
+// acceptanceChanged passes changes that may turn a refusal into an approval: a cluster that is created, changes its
+// acceptance, or no longer counts as joined.
 func acceptanceChanged() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },

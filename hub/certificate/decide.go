@@ -11,35 +11,35 @@ import (
 const (
 	// authorityLife and servingLife are how long certificates are valid.
 	authorityLife, servingLife = 10 * 365 * 24 * time.Hour, 365 * 24 * time.Hour
-	// authorityRenewal is how long before its end an authority is replaced; it is longer than a serving certificate lives.
+	// authorityRenewal is how long before its end an authority is replaced; it exceeds the life of a serving certificate.
 	authorityRenewal = 2 * servingLife
-	// backdated is how much earlier than now a certificate begins, for clocks that differ.
+	// backdated is how far before now a certificate becomes valid, because clocks differ.
 	backdated = 5 * time.Minute
-	// settling is how long a new authority is trusted before it signs, unless nothing else can be served.
-	settling = time.Hour
+	// activationDelay is how long a new authority is trusted before it signs, unless there is no valid certificate.
+	activationDelay = time.Hour
 )
 
-// Kept is what the Secret holds, as far as it can be used.
+// Kept is the usable content of the Secret.
 type Kept struct {
-	// Trusted are the authorities that the API server is to trust. The first is the one that signs.
+	// Trusted are the authorities for the API server. The first one signs.
 	Trusted []*x509.Certificate
-	// AuthorityKey is the key of the first authority; nil when there is none that fits.
+	// AuthorityKey is the key of the first authority; nil when it is missing or does not match.
 	AuthorityKey *ecdsa.PrivateKey
-	// Serving is the serving certificate; nil when there is none with a key that fits.
+	// Serving is the serving certificate; nil when it is missing or its key does not match.
 	Serving *x509.Certificate
 }
 
-// Plan says what is to be made anew, and when to look again.
+// Plan lists what must be created, and when to check again.
 type Plan struct {
-	// Authority asks for a new authority; KeepTrusted keeps the former ones trusted beside it.
+	// Authority requests a new authority; with KeepTrusted, former ones stay trusted.
 	Authority, KeepTrusted bool
-	// Serving asks for a new serving certificate.
+	// Serving requests a new serving certificate.
 	Serving bool
-	// Next is when something is due next, provided that what is asked for was made.
+	// Next is when the next renewal is due, provided that the plan was carried out.
 	Next time.Time
 }
 
-// Decide returns what must be made so that a webhook can serve under the given names.
+// Decide returns what must be created so that a webhook can serve under the given names.
 func Decide(k Kept, names []string, now time.Time) Plan {
 	var p Plan
 	if !canSign(k, now) {
@@ -55,9 +55,9 @@ func Decide(k Kept, names []string, now time.Time) Plan {
 		return p
 	}
 	due := k.Serving.NotBefore.Add(k.Serving.NotAfter.Sub(k.Serving.NotBefore) * 2 / 3)
-	signs := authority.NotBefore.Add(backdated + settling)
+	signs := authority.NotBefore.Add(backdated + activationDelay)
 	if p.Authority {
-		signs = now.Add(settling)
+		signs = now.Add(activationDelay)
 	}
 	if !now.Before(due) && !now.Before(signs) {
 		p.Serving, p.Next = true, now.Add(servingLife*2/3)
@@ -70,7 +70,7 @@ func Decide(k Kept, names []string, now time.Time) Plan {
 	return p
 }
 
-// canSign reports whether there is an authority that can sign a serving certificate of full length.
+// canSign reports whether the authority can sign a serving certificate of full duration.
 func canSign(k Kept, now time.Time) bool {
 	if len(k.Trusted) == 0 || k.AuthorityKey == nil {
 		return false
@@ -79,7 +79,7 @@ func canSign(k Kept, now time.Time) bool {
 	return !now.Before(authority.NotBefore) && now.Add(servingLife).Before(authority.NotAfter)
 }
 
-// covers reports whether a certificate is for all names.
+// covers reports whether a certificate is valid for all names.
 func covers(certificate *x509.Certificate, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return certificate.VerifyHostname(name) != nil })
 }

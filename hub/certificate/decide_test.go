@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 			want: Plan{Serving: true, Next: noon.Add(servingLife * 2 / 3)},
 		},
 		"an authority near its end is replaced, and the serving certificate follows when the new one has settled": {
-			kept: settled, at: noon, want: Plan{Authority: true, KeepTrusted: true, Next: noon.Add(settling)},
+			kept: settled, at: noon, want: Plan{Authority: true, KeepTrusted: true, Next: noon.Add(activationDelay)},
 		},
 		"an authority that ends before a certificate would is of no use": {
 			kept: settled, at: noon.Add(servingLife * 3 / 4),

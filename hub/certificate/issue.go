@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// serialBits is the size of serial numbers.
+// serialBits is the length of serial numbers.
 const serialBits = 120
 
 // pair is a certificate with its key.
@@ -22,10 +22,10 @@ type pair struct {
 	key         *ecdsa.PrivateKey
 }
 
-// newAuthority makes an authority that signs serving certificates of the webhook and nothing else.
+// newAuthority creates an authority that signs only serving certificates of the webhook.
 func newAuthority(now time.Time, random io.Reader) (pair, error) {
 	template := &x509.Certificate{
-		// The name differs from that of every other authority, so that a client finds the one that signed.
+		// Every authority has another name, so that clients find the one that signed.
 		Subject:   pkix.Name{CommonName: fmt.Sprintf("spokelet-hub-webhook-ca@%d", now.Unix())},
 		NotBefore: now.Add(-backdated), NotAfter: now.Add(authorityLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
@@ -34,7 +34,7 @@ func newAuthority(now time.Time, random io.Reader) (pair, error) {
 	return sign(template, nil, random)
 }
 
-// newServing makes a serving certificate for DNS names and IP addresses.
+// newServing creates a serving certificate for DNS names and IP addresses.
 func newServing(authority pair, names []string, now time.Time, random io.Reader) (pair, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "spokelet-hub-webhook"},
@@ -51,7 +51,7 @@ func newServing(authority pair, names []string, now time.Time, random io.Reader)
 	return sign(template, &authority, random)
 }
 
-// sign makes a key, and a certificate for it by an authority, or by itself where there is none.
+// sign creates a key and its certificate, signed by an authority or, without one, by itself.
 func sign(template *x509.Certificate, authority *pair, random io.Reader) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {

@@ -15,48 +15,48 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// poll is how often the files are looked at, and how soon a Secret that failed is tried again.
+// poll is how often the files are read, and the delay before a failed read of the Secret is tried again.
 const poll = 10 * time.Second
 
-// Files says where administrators give a certificate.
+// Files are the paths of a certificate that administrators provide.
 type Files struct {
-	// Dir holds tls.crt and tls.key; empty means that none is given.
+	// Dir contains tls.crt and tls.key; empty means that none is provided.
 	Dir string
-	// CA holds the authority that the API server is to trust; empty means that nobody is told whom to trust.
+	// CA is the file of the authority for the API server; empty means that it is not configured.
 	CA string
 }
 
-// Source holds the certificate that is served now. It takes the files where they are, and what Store makes elsewhere.
+// Source provides the serving certificate: from the files if they exist, otherwise from Store.
 type Source struct {
 	// Files are those of administrators.
 	Files Files
-	// Store makes a certificate where there are no files; nil means that none is made.
+	// Store creates a certificate if there are no files; nil creates none.
 	Store *Store
-	// Clock wakes the source.
+	// Clock is the clock of the polling.
 	Clock clock.WithTicker
 
 	mu      sync.Mutex
 	serving *tls.Certificate
 	trusted []byte
-	// next is when the Secret is to be looked at again.
+	// next is when the Secret must be read again.
 	next    time.Time
 	changed chan struct{}
 }
 
-// errNone is told while there is no certificate.
+// errNone is returned while there is no certificate.
 var errNone = errors.New("there is no certificate yet")
 
-// NeedLeaderElection reports whether only the leader serves: every replica does.
+// NeedLeaderElection returns false: every replica serves.
 func (*Source) NeedLeaderElection() bool { return false }
 
 // Start keeps the certificate up to date until ctx ends.
 func (s *Source) Start(ctx context.Context) error {
-	logger, told := ctrl.LoggerFrom(ctx).WithName("hub.certificate"), ""
+	logger, logged := ctrl.LoggerFrom(ctx).WithName("hub.certificate"), ""
 	ticker := s.Clock.NewTicker(poll)
 	defer ticker.Stop()
 	for {
-		if err := s.Load(ctx); err != nil && err.Error() != told && ctx.Err() == nil {
-			told = err.Error()
+		if err := s.Load(ctx); err != nil && err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
 			logger.Error(err, "loading the certificate of the webhook; this is tried again")
 		}
 		select {
@@ -67,7 +67,7 @@ func (s *Source) Start(ctx context.Context) error {
 	}
 }
 
-// Load takes the files, or what the Secret holds where something is due.
+// Load reads the files or, if they do not exist and something is due, the Secret.
 func (s *Source) Load(ctx context.Context) error {
 	serving, trusted, found, err := s.Files.load()
 	switch {
@@ -88,7 +88,7 @@ func (s *Source) Load(ctx context.Context) error {
 	return s.Refresh(ctx)
 }
 
-// Refresh reads the Secret again where the certificate comes from it: another replica may have changed it.
+// Refresh reads the Secret again, which another replica may have changed; with files, it does nothing.
 func (s *Source) Refresh(ctx context.Context) error {
 	if _, _, found, err := s.Files.load(); found || err != nil || s.Store == nil {
 		return err
@@ -101,13 +101,13 @@ func (s *Source) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// set takes a certificate over, and wakes whoever waits when the API server is to trust something else.
+// set replaces the certificate. It closes the channel of Changed when the authority changes.
 func (s *Source) set(serving *tls.Certificate, trusted []byte, next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	news := s.serving == nil || !bytes.Equal(s.trusted, trusted)
+	trustChanged := s.serving == nil || !bytes.Equal(s.trusted, trusted)
 	s.serving, s.trusted, s.next = serving, trusted, next
-	if news && s.changed != nil {
+	if trustChanged && s.changed != nil {
 		close(s.changed)
 		s.changed = nil
 	}
@@ -123,14 +123,14 @@ func (s *Source) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return s.serving, nil
 }
 
-// Trusted returns what the API server is to trust, PEM; false while there is no certificate.
+// Trusted returns the authority for the API server, PEM; false while there is no certificate.
 func (s *Source) Trusted() ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.trusted, s.serving != nil
 }
 
-// Changed returns a channel that is closed when Trusted returns something else.
+// Changed returns a channel that is closed when the result of Trusted changes.
 func (s *Source) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Source) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// load reads the files; false when one of them is not there.
+// load reads the files; false when one does not exist.
 func (f Files) load() (tls.Certificate, []byte, bool, error) {
 	if f.Dir == "" {
 		return tls.Certificate{}, nil, false, nil

@@ -22,10 +22,10 @@ import (
 
 const (
 	// keyTrusted, keyAuthority, keyServing and keyServingKey are the keys of the Secret, all PEM. tls.crt, tls.key and
-	// ca.crt have the names that cert-manager gives them.
+	// ca.crt are named as cert-manager does.
 	keyTrusted, keyAuthority  = "ca.crt", "ca.key"
 	keyServing, keyServingKey = corev1.TLSCertKey, corev1.TLSPrivateKeyKey
-	// fieldManager owns what is written into the Secret.
+	// fieldManager is the field manager of the Secret.
 	fieldManager = "spokelet-hub"
 )
 
@@ -39,15 +39,15 @@ type Store struct {
 	Names []string
 	// Clock tells the instant of a pass.
 	Clock clock.PassiveClock
-	// Random is where keys come from.
+	// Random is the source of randomness for keys.
 	Random io.Reader
 }
 
-// Ensure returns what the Secret holds, after it made what was missing or due, and when something is due next.
+// Ensure creates what is missing or due in the Secret. It returns the content, and when something is due next.
 func (s *Store) Ensure(ctx context.Context) (tls.Certificate, []byte, time.Time, error) {
 	var secret corev1.Secret
 	var next time.Time
-	// Another replica may make the same at the same time: whoever comes second takes what is there.
+	// Other replicas may do the same at the same time: the first write wins.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 		secret = corev1.Secret{}
 		if err = s.get(ctx, &secret); err == nil {
@@ -65,8 +65,8 @@ func (s *Store) Ensure(ctx context.Context) (tls.Certificate, []byte, time.Time,
 	return serving, secret.Data[keyTrusted], next, nil
 }
 
-// get reads the Secret, and creates an empty one where there is none. To apply an object that does not exist takes
-// "create" on its name only, and replicas that do so at the same time do the same.
+// get reads the Secret, and creates an empty one if it does not exist. An apply needs the right "create" for this name
+// only, and is the same in all replicas.
 func (s *Store) get(ctx context.Context, secret *corev1.Secret) error {
 	err := s.Client.Get(ctx, s.Key, secret)
 	if !apierrors.IsNotFound(err) {
@@ -79,7 +79,7 @@ func (s *Store) get(ctx context.Context, secret *corev1.Secret) error {
 	return wrap("reading", s.Key, s.Client.Get(ctx, s.Key, secret))
 }
 
-// complete makes what is missing or due.
+// complete creates what is missing or due.
 func (s *Store) complete(ctx context.Context, secret *corev1.Secret) (time.Time, error) {
 	now := s.Clock.Now()
 	kept := read(secret.Data)
@@ -145,7 +145,7 @@ func (s *Store) issue(data map[string][]byte, kept Kept, plan Plan, now time.Tim
 	return nil
 }
 
-// read returns what can be used of the content of a Secret; what cannot is as good as missing.
+// read returns the usable content of a Secret; anything else counts as missing.
 func read(data map[string][]byte) Kept {
 	var k Kept
 	trusted, err := cert.ParseCertsPEM(data[keyTrusted])
@@ -164,7 +164,7 @@ func read(data map[string][]byte) Kept {
 	return k
 }
 
-// wrap says what failed; a nil error stays nil.
+// wrap wraps an error; nil stays nil.
 func wrap(doing string, key types.NamespacedName, err error) error {
 	if err == nil {
 		return nil

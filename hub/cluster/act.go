@@ -3,11 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,8 +14,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// act runs the plan up to the marks. The cluster itself is written first, but its finalizers go last. It returns the
-// cluster as it is now.
+// act writes the cluster and runs the stages. A cluster that is being deleted is written last, because its finalizers
+// go with that write. act returns the cluster as it is afterwards.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) (*clusterv1.ManagedCluster, error) {
 	if p.phase == phaseDeleting {
 		if err := r.runStages(ctx, p.stages); err != nil {
@@ -33,7 +30,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) (*clusterv1.Manag
 	return latest, r.runStages(ctx, p.stages)
 }
 
-// writeCluster writes what the plan changes of the cluster outside its status.
+// writeCluster writes the planned changes of the cluster, its status aside.
 func (r *Reconciler) writeCluster(ctx context.Context, f facts, p plan) (*clusterv1.ManagedCluster, error) {
 	if p.cluster == nil {
 		return f.cluster, nil
@@ -41,19 +38,20 @@ func (r *Reconciler) writeCluster(ctx context.Context, f facts, p plan) (*cluste
 	if _, err := reconcile.PatchMain(ctx, r.Client, f.cluster, p.cluster); err != nil {
 		return f.cluster, err
 	}
-	if p.voucher != nil {
-		log.FromContext(ctx).Info("accepted a cluster", "request", p.voucher.Name, "requester", p.voucher.Spec.Username)
+	if p.approvedRequest != nil {
+		log.FromContext(ctx).Info("accepted a cluster", "request", p.approvedRequest.Name,
+			"requester", p.approvedRequest.Spec.Username)
 	}
 	return p.cluster, nil
 }
 
-// runStages runs the stages. One is only begun when all before it succeeded; in a stage, one step that fails does not
-// keep the others from running.
+// runStages runs the stages in order. A stage begins only when all stages before it succeeded; within a stage, a step
+// that fails does not stop the others.
 func (r *Reconciler) runStages(ctx context.Context, stages [][]step) error {
 	for _, stage := range stages {
 		var failed []error
 		for _, s := range stage {
-			if err := r.run(ctx, s); err != nil {
+			if _, err := r.writer().Run(quiet(ctx), s); err != nil {
 				failed = append(failed, err)
 			}
 		}
@@ -64,69 +62,38 @@ func (r *Reconciler) runStages(ctx context.Context, stages [][]step) error {
 	return nil
 }
 
-// run does one step. To delete or let go what is gone already is no error.
-func (r *Reconciler) run(ctx context.Context, s step) error {
-	what := fmt.Sprintf("%T %s", s.object, client.ObjectKeyFromObject(s.object))
-	log.FromContext(ctx).V(1).Info("changing an object of the cluster", "verb", s.verb, "object", what)
-	switch s.verb {
-	case create:
-		err := r.Client.Create(ctx, s.object)
-		if apierrors.IsAlreadyExists(err) {
-			return r.adopt(ctx, s.object, err)
+// writer writes the objects of a cluster. Add-ons are deleted in the version that the hub serves.
+func (r *Reconciler) writer() reconcile.Writer[client.Object] {
+	w := reconcile.Writer[client.Object]{Client: r.Client, Live: r.Live, Adopt: adopt}
+	w.Remove = func(ctx context.Context, o client.Object) error {
+		if addon, ok := o.(*addonv1beta1.ManagedClusterAddOn); ok {
+			return r.AddOns.DeleteAddOn(ctx, addon)
 		}
-		if err != nil {
-			return fmt.Errorf("creating %s: %w", what, err)
-		}
-	case patch:
-		_, err := reconcile.PatchMain(ctx, r.Client, s.have, s.object)
-		if apierrors.IsNotFound(err) && !s.have.GetDeletionTimestamp().IsZero() {
-			return nil // It was going, and went.
-		}
-		return err
-	case remove:
-		if err := r.remove(ctx, s.object); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting %s: %w", what, err)
-		}
+		uid := o.GetUID()
+		return r.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
 	}
-	return nil
+	return w
 }
 
-func (r *Reconciler) remove(ctx context.Context, o client.Object) error {
-	if addon, ok := o.(*addonv1beta1.ManagedClusterAddOn); ok {
-		return r.AddOns.DeleteAddOn(ctx, addon)
-	}
-	uid := o.GetUID()
-	return r.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
+// quiet lets the single writes of a pass be logged at verbosity 1: the conditions say the rest.
+func quiet(ctx context.Context) context.Context {
+	return log.IntoContext(ctx, log.FromContext(ctx).V(1))
 }
 
-// adopt takes over an object that has the name of one of ours but not our label, which is why the cache does not show
-// it. One that has the label was created a moment ago; then the race was lost.
-func (r *Reconciler) adopt(ctx context.Context, want client.Object, exists error) error {
-	have, ok := want.DeepCopyObject().(client.Object)
-	if !ok {
-		return exists
+// adopt takes over an object that has the name of one of ours but not our label, so that the cache does not show it. An
+// object with the label was created a moment ago: the race is lost.
+func adopt(want, found client.Object) ([]step, error) {
+	label, labelled := found.GetLabels()[names.LabelClusterName]
+	if labelled && label == want.GetLabels()[names.LabelClusterName] {
+		return nil, nil
 	}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
-		return fmt.Errorf("reading %T %s, which is there already: %w", want, client.ObjectKeyFromObject(want), err)
-	}
-	if have.GetLabels()[names.LabelClusterName] == want.GetLabels()[names.LabelClusterName] && hasLabel(have) {
-		return exists
-	}
-	var steps []step
 	switch want := want.(type) {
 	case *rbacv1.ClusterRole:
-		steps = ensureRole(as[*rbacv1.ClusterRole](have), want)
+		return ensureRole(as[*rbacv1.ClusterRole](found), want), nil
 	case *rbacv1.ClusterRoleBinding:
-		steps = ensureClusterBinding(as[*rbacv1.ClusterRoleBinding](have), want)
-	default:
-		return exists
+		return ensureClusterBinding(as[*rbacv1.ClusterRoleBinding](found), want), nil
 	}
-	for _, s := range steps {
-		if err := r.run(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return nil, nil
 }
 
 func as[T client.Object](o client.Object) T {
@@ -134,15 +101,10 @@ func as[T client.Object](o client.Object) T {
 	return typed
 }
 
-func hasLabel(o metav1.Object) bool {
-	_, ok := o.GetLabels()[names.LabelClusterName]
-	return ok
-}
-
-// markAddons shows the add-ons of a silent cluster as Unknown.
-func (r *Reconciler) markAddons(ctx context.Context, marks []mark) error {
+// writeAddOnStatuses sets Available of the add-ons of a silent cluster to Unknown.
+func (r *Reconciler) writeAddOnStatuses(ctx context.Context, unknownAddOns []addOnStatus) error {
 	var failed []error
-	for _, m := range marks {
+	for _, m := range unknownAddOns {
 		if _, err := r.AddOns.PatchAddOnStatus(ctx, m.before, m.after); client.IgnoreNotFound(err) != nil {
 			failed = append(failed, err)
 		}

@@ -141,13 +141,13 @@ func TestAHeartbeatWakesTheClusterOnlyWhenItsClockTurns(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			asked := false
-			got := clockTurned(skewed(tc.before), skewed(tc.after), func() time.Duration { asked = true; return 5 * time.Minute })
+			got := clockConditionChanges(skewed(tc.before), skewed(tc.after), func() time.Duration { asked = true; return 5 * time.Minute })
 			assert.Equal(t, tc.want, got)
 			assert.Equal(t, tc.asks, asked)
 		})
 	}
 	unwritten := skewed(0)
 	unwritten.ManagedFields = nil
-	assert.True(t, clockTurned(unwritten, skewed(0), nil), "now that it is known, it is told")
-	assert.False(t, clockTurned(skewed(0), unwritten, nil), "what is not known any more is not told")
+	assert.True(t, clockConditionChanges(unwritten, skewed(0), nil), "now that it is known, it is told")
+	assert.False(t, clockConditionChanges(skewed(0), unwritten, nil), "what is not known any more is not told")
 }

@@ -16,28 +16,29 @@ import (
 
 	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
 )
 
-// phase is where a cluster stands.
+// phase is the state of a cluster.
 type phase int
 
 const (
 	// phaseGone means that the ManagedCluster does not exist.
 	phaseGone phase = iota
-	// phaseDeleting means that the ManagedCluster is on its way out.
+	// phaseDeleting means that the ManagedCluster is being deleted.
 	phaseDeleting
 	// phaseRefused means that no cluster of this name can be accepted.
 	phaseRefused
 	// phaseAccepted means that an administrator accepts the cluster.
 	phaseAccepted
-	// phaseDenied means that the cluster was accepted once and is not any more.
+	// phaseDenied means that the cluster was accepted once and is no longer.
 	phaseDenied
-	// phaseNew means that the cluster was never accepted, or cannot have been because of its name.
+	// phaseNew means that the cluster was never accepted.
 	phaseNew
 )
 
-// facts is all that a decision about one cluster needs.
+// facts are the inputs of a decision about one cluster.
 type facts struct {
 	name      string
 	now       time.Time
@@ -47,79 +48,66 @@ type facts struct {
 	shared    map[string]*rbacv1.ClusterRole
 	lease     *coordinationv1.Lease
 	addons    []*addonv1beta1.ManagedClusterAddOn
-	// works are the ManifestWorks of the namespace, metadata only; read only where needsWorks says so.
+	// works are the ManifestWorks of the namespace, metadata only; read only where needsWorks reports true.
 	works []*workv1.ManifestWork
-	// requests are the certificate requests that carry the label of the cluster; read only where the decision looks at
-	// them.
+	// requests are the certificate requests with the label of the cluster; read only where the decision uses them.
 	requests []*certificatesv1.CertificateSigningRequest
-	// trust says which certificate requests let a new cluster in.
+	// trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	trust csrs.Trust
-	// unseen is what the server holds though the caches do not show it; nil when it was not asked.
-	unseen *unseen
+	// live is the answer of the API server, which the caches may lag behind; nil when it was not asked.
+	live *live
 }
 
-// unseen is the answer of the server to the question whether a namespace is really empty and, of a cluster that the
-// cache does not show, whether it really does not exist.
-type unseen struct {
+// live reports what exists according to the API server: a ManagedCluster, which is asked for only if the cache shows
+// none, and an add-on or a ManifestWork in its namespace.
+type live struct {
 	cluster, addons, works bool
 	err                    error
 }
 
-// plan is what is to be done about one cluster.
+// plan is the decision about one cluster.
 type plan struct {
 	phase phase
-	// cluster is the ManagedCluster with its finalizers, labels, taints and acceptance as they shall be; nil to leave it
-	// alone. It is written before the stages, and after them when the cluster is deleted.
+	// cluster is the ManagedCluster with the desired finalizers, labels, taints and acceptance; nil when nothing changes.
+	// It is written before the stages, and after them when the cluster is being deleted.
 	cluster *clusterv1.ManagedCluster
-	// voucher is the certificate request on whose word the cluster is accepted; nil when it is not.
-	voucher *certificatesv1.CertificateSigningRequest
-	// stages are run one after the other; a stage is only begun when all steps before it succeeded.
+	// approvedRequest is the certificate request that auto-accepts the cluster; nil when none does.
+	approvedRequest *certificatesv1.CertificateSigningRequest
+	// stages run one after the other; a stage begins only when all steps before it succeeded.
 	stages [][]step
-	// marks are add-ons to be shown as Unknown.
-	marks []mark
-	// refused says why nothing can be done until a person helps.
+	// unknownAddOns are the add-ons whose Available condition becomes Unknown.
+	unknownAddOns []addOnStatus
+	// refused is why nothing can be done until a person acts.
 	refused error
-	// blocked says what has to happen first; an event will tell.
+	// blocked is what must happen first; an event starts the next pass.
 	blocked error
-	// remaining says what a deletion still waits for; empty when nothing is left.
+	// remaining is what a deletion still waits for; empty when nothing is left.
 	remaining string
 	// silent is true when the agent stopped renewing its lease.
 	silent bool
 	wake   time.Time
 }
 
-type verb string
+// step is one planned write.
+type step = reconcile.Step[client.Object]
 
-const (
-	create verb = "create"
-	patch  verb = "patch"
-	remove verb = "delete"
-)
-
-// step is one write. For patch, have is the object as it was observed.
-type step struct {
-	verb   verb
-	object client.Object
-	have   client.Object
-}
-
-// mark is an add-on before and after its Available condition became Unknown.
-type mark struct {
+// addOnStatus is an add-on before and after its Available condition became Unknown.
+type addOnStatus struct {
 	before, after *addonv1beta1.ManagedClusterAddOn
 }
 
-// phaseOf sorts a cluster; the rules are tried from top to bottom.
+// phaseOf returns the phase of a cluster; the first rule that matches wins.
 func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
 	switch {
 	case cluster == nil:
 		return phaseGone
 	case !cluster.DeletionTimestamp.IsZero():
 		return phaseDeleting
-	case cluster.Spec.HubAcceptsClient && checkName(name) != nil:
+	case cluster.Spec.HubAcceptsClient && names.CheckCluster(name) != nil:
 		return phaseRefused
 	case cluster.Spec.HubAcceptsClient:
 		return phaseAccepted
-	case acceptedBefore(cluster) && checkName(name) == nil:
+	case acceptedBefore(cluster) && names.CheckCluster(name) == nil:
 		return phaseDenied
 	}
 	return phaseNew
@@ -130,15 +118,15 @@ func needsWorks(p phase, f facts) bool {
 	return p == phaseDeleting || vanished(f) || (p != phaseAccepted && f.have.work != nil)
 }
 
-// needsProof reports whether access is about to be taken away because the caches show nothing that still needs it.
-func needsProof(p phase, f facts) bool {
+// needsLiveCheck reports whether access is about to be removed because the caches show nothing that needs it.
+func needsLiveCheck(p phase, f facts) bool {
 	switch {
 	case vanished(f):
 		return true
 	case len(f.works) > 0 || (p == phaseDeleting && len(f.addons) > 0):
 		return false
 	}
-	return f.have.work != nil || (p == phaseDeleting && !concludedEmpty(f.cluster))
+	return f.have.work != nil || (p == phaseDeleting && !emptyConfirmed(f.cluster))
 }
 
 // decide returns the plan for one cluster.
@@ -152,7 +140,7 @@ func decide(f facts) plan {
 		decideNew(f, &p)
 		return p
 	case phaseRefused:
-		p.refused, p.cluster = checkName(f.name), wantedCluster(f)
+		p.refused, p.cluster = names.CheckCluster(f.name), wantedCluster(f)
 		return p
 	case phaseDeleting:
 		decideDeleting(f, &p)
@@ -162,19 +150,19 @@ func decide(f facts) plan {
 		p.cluster, p.stages = wantedCluster(f), [][]step{shrinkGrants(f)}
 	}
 	decideSilence(f, &p)
-	p.marks = decideMarks(f, &p)
+	p.unknownAddOns = decideUnknownAddOns(f, &p)
 	return p
 }
 
-// decideNew takes away what is left of an earlier cluster of the same name, and lets the new one in if a certificate
-// request vouches for it.
+// decideNew removes the access that an earlier cluster of the same name left behind, and accepts the new cluster if one
+// of its certificate requests is approved without a person.
 func decideNew(f facts, p *plan) {
 	p.stages = [][]step{removeGrants(f, true, worksGone(f))}
 	p.cluster = wantedCluster(f)
-	if !needsVoucher(f, p.phase) {
+	if !needsApprovedRequest(f, p.phase) {
 		return
 	}
-	if p.voucher = voucher(f); p.voucher == nil {
+	if p.approvedRequest = approvedRequest(f); p.approvedRequest == nil {
 		return
 	}
 	if p.cluster == nil {
@@ -183,7 +171,7 @@ func decideNew(f facts, p *plan) {
 	autoAccept(p.cluster, f.now)
 }
 
-// decideAccepted plans all that an accepted cluster gets.
+// decideAccepted plans the namespace, the access and the lease of an accepted cluster.
 func decideAccepted(f facts, p *plan) {
 	p.cluster = wantedCluster(f)
 	if ns := f.namespace; ns != nil && !ns.DeletionTimestamp.IsZero() {
@@ -203,20 +191,20 @@ func decideAccepted(f facts, p *plan) {
 	p.stages = [][]step{ensureNamespace(f), append(access, ensureLease(f)...)}
 }
 
-// wantedCluster returns the cluster with our finalizer, the annotation that remembers its acceptance, a cluster set,
-// the labels that mirror its add-ons, the times of its taints and the taint that tells its health; nil when it has
-// them. A cluster gets the finalizer before it is accepted, because it may have add-ons, works and certificate requests
-// by then; one whose name is unusable gets neither finalizer nor annotation, because nothing is ever done for it.
+// wantedCluster returns the cluster with our finalizer, the annotation of its acceptance, a cluster set, the feature
+// labels of its add-ons, the times of its taints and the taint of its health; nil when nothing changes. The finalizer
+// comes before acceptance, because add-ons, works and certificate requests may exist by then. A cluster with an
+// unusable name gets neither finalizer nor annotation.
 func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	want := f.cluster.DeepCopy()
 	changed := false
-	if checkName(f.name) == nil {
+	if names.CheckCluster(f.name) == nil {
 		changed = addFinalizer(want, names.FinalizerCluster)
-		changed = rememberAcceptance(want, f.now) || changed
+		changed = annotateAcceptance(want, f.now) || changed
 	}
 	changed = joinDefaultSet(want) || changed
 	changed = mirrorAddons(want, f.addons) || changed
-	changed = stampTaints(want, f.now) || changed
+	changed = setTaintTimes(want, f.now) || changed
 	changed = taint(want, f.now) || changed
 	if !changed {
 		return nil
@@ -224,10 +212,10 @@ func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	return want
 }
 
-// ensureNamespace creates the namespace of the cluster, or marks the one that is there.
+// ensureNamespace creates the namespace of the cluster, or labels the existing one.
 func ensureNamespace(f facts) []step {
 	if f.namespace == nil {
-		return []step{{verb: create, object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		return []step{{Verb: reconcile.Create, After: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: f.name, Labels: map[string]string{names.LabelClusterName: f.name},
 		}}}}
 	}
@@ -235,15 +223,15 @@ func ensureNamespace(f facts) []step {
 	if !addLabels(after, map[string]string{names.LabelClusterName: f.name}) {
 		return nil
 	}
-	return []step{{verb: patch, have: f.namespace, object: after}}
+	return []step{{Verb: reconcile.Patch, Before: f.namespace, After: after}}
 }
 
-// ensureLease creates the heartbeat that the agent may only renew, or marks the one that is there.
+// ensureLease creates the lease, which the agent may only renew, or labels the existing one.
 func ensureLease(f facts) []step {
 	labels := map[string]string{names.LabelClusterName: f.name}
 	if f.lease == nil {
 		holder, now := lease.ClusterLease, metav1.NewMicroTime(f.now)
-		return []step{{verb: create, object: &coordinationv1.Lease{
+		return []step{{Verb: reconcile.Create, After: &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: lease.ClusterLease, Namespace: f.name, Labels: labels},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now},
 		}}}
@@ -252,10 +240,10 @@ func ensureLease(f facts) []step {
 	if !addLabels(after, labels) {
 		return nil
 	}
-	return []step{{verb: patch, have: f.lease, object: after}}
+	return []step{{Verb: reconcile.Patch, Before: f.lease, After: after}}
 }
 
-// shrinkGrants leaves a denied cluster with reading itself.
+// shrinkGrants reduces the access of a denied cluster to reading its own ManagedCluster.
 func shrinkGrants(f facts) []step {
 	want := renderGrants(f.name, false)
 	steps := ensureRole(f.have.role, want.role)
@@ -263,32 +251,32 @@ func shrinkGrants(f facts) []step {
 	return append(steps, removeGrants(f, false, worksGone(f))...)
 }
 
-// worksGone reports whether the server itself said that no ManifestWork is left.
+// worksGone reports whether the API server confirmed that no ManifestWork is left.
 func worksGone(f facts) bool {
-	return len(f.works) == 0 && f.unseen != nil && f.unseen.err == nil && !f.unseen.works
+	return len(f.works) == 0 && f.live != nil && f.live.err == nil && !f.live.works
 }
 
-// removeGrants takes the access in the namespace away, and with all also that outside of it. The access to
-// ManifestWorks stays usable, though deleted, until free, so that the agent can clean up.
+// removeGrants deletes the access in the namespace and, with all, also the cluster-wide access. The RoleBinding for
+// ManifestWorks keeps its finalizer until free, so that the agent can clean up.
 func removeGrants(f facts, all, free bool) []step {
 	var steps []step
 	if all && ours(f.have.binding, f.name) {
-		steps = append(steps, step{verb: remove, object: f.have.binding})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.binding})
 	}
 	if all && ours(f.have.role, f.name) {
-		steps = append(steps, step{verb: remove, object: f.have.role})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.role})
 	}
 	if ours(f.have.registration, f.name) {
-		steps = append(steps, step{verb: remove, object: f.have.registration})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.registration})
 	}
 	if !ours(f.have.work, f.name) {
 		return steps
 	}
 	if freed := f.have.work.DeepCopy(); free && dropFinalizer(freed, names.FinalizerManifestWork) {
-		steps = append(steps, step{verb: patch, have: f.have.work, object: freed})
+		steps = append(steps, step{Verb: reconcile.Patch, Before: f.have.work, After: freed})
 	}
 	if f.have.work.DeletionTimestamp.IsZero() {
-		steps = append(steps, step{verb: remove, object: f.have.work})
+		steps = append(steps, step{Verb: reconcile.Delete, Before: f.have.work})
 	}
 	return steps
 }

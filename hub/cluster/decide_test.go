@@ -69,7 +69,7 @@ func steps(p plan) [][]string {
 	for _, stage := range p.stages {
 		var list []string
 		for _, s := range stage {
-			list = append(list, fmt.Sprintf("%s %T %s", s.verb, s.object, s.object.GetName()))
+			list = append(list, fmt.Sprintf("%s %T %s", s.Verb, s.Object(), s.Object().GetName()))
 		}
 		if len(list) > 0 {
 			all = append(all, list)
@@ -207,13 +207,13 @@ func TestADeniedCluster(t *testing.T) {
 		f := denied()
 		f.have.registration, f.have.role = nil, renderGrants("c1", false).role
 		f.have.work.DeletionTimestamp = deletedAt()
-		f.unseen = &unseen{}
+		f.live = &live{}
 		p := decide(f)
 		assert.Equal(t, [][]string{{"patch *v1.RoleBinding open-cluster-management:managedcluster:c1:work"}}, steps(p))
-		assert.Empty(t, p.stages[0][0].object.GetFinalizers())
+		assert.Empty(t, p.stages[0][0].Object().GetFinalizers())
 		assert.Equal(t, "Denied by hub cluster admin", conditions(f, p, nil)[0].Message)
 	})
-	for sentence, answer := range map[string]*unseen{
+	for sentence, answer := range map[string]*live{
 		"keeps it while the server was not asked":         nil,
 		"keeps it when the server could not be asked":     {err: errors.New("down")},
 		"keeps it when the server knows one we don't see": {works: true},
@@ -222,7 +222,7 @@ func TestADeniedCluster(t *testing.T) {
 			f := denied()
 			f.have.registration, f.have.role = nil, renderGrants("c1", false).role
 			f.have.work.DeletionTimestamp = deletedAt()
-			f.unseen = answer
+			f.live = answer
 			assert.Empty(t, steps(decide(f)))
 		})
 	}
@@ -287,19 +287,19 @@ func TestADeletedClusterIsTakenApartInOrder(t *testing.T) {
 			remaining: "1 ManifestWork (w)", reason: "ResourceRemaining",
 		},
 		"a work that only the server shows is waited for": {
-			f:         leaving(func(f *facts) { f.unseen = &unseen{works: true} }),
+			f:         leaving(func(f *facts) { f.live = &live{works: true} }),
 			remaining: "a ManifestWork that was created a moment ago", reason: "ResourceRemaining",
 		},
 		"an add-on that only the server shows is waited for": {
-			f:         leaving(func(f *facts) { f.unseen = &unseen{addons: true} }),
+			f:         leaving(func(f *facts) { f.live = &live{addons: true} }),
 			remaining: "a ManagedClusterAddOn that was created a moment ago", reason: "ResourceRemaining",
 		},
 		"a server that does not answer keeps everything": {
-			f:      leaving(func(f *facts) { f.unseen = &unseen{err: errors.New("down")} }),
+			f:      leaving(func(f *facts) { f.live = &live{err: errors.New("down")} }),
 			reason: "DeletingError",
 		},
 		"access and lease go last": {
-			f: leaving(func(f *facts) { f.unseen = &unseen{} }),
+			f: leaving(func(f *facts) { f.live = &live{} }),
 			want: [][]string{{
 				"delete *v1.ClusterRoleBinding open-cluster-management:managedcluster:c1",
 				"delete *v1.ClusterRole open-cluster-management:managedcluster:c1",
@@ -331,7 +331,7 @@ func TestADeletedClusterIsTakenApartInOrder(t *testing.T) {
 		assert.Equal(t, []string{"example.com/mine"}, p.cluster.Finalizers)
 	})
 	t.Run("a failure is told and nothing is said to be gone", func(t *testing.T) {
-		f := leaving(func(f *facts) { f.unseen = &unseen{} })
+		f := leaving(func(f *facts) { f.live = &live{} })
 		c := conditions(f, decide(f), errors.New("boom"))[0]
 		assert.Equal(t, "DeletingError", c.Reason)
 		assert.Equal(t, metav1.ConditionFalse, c.Status)

@@ -45,7 +45,7 @@ func TestAClusterThatVanishedIsTakenApartInOrder(t *testing.T) {
 			want:   [][]string{append(append([]string{}, outside...), "delete *v1.ManifestWork w")}, waits: true,
 		},
 		"what only the server shows is waited for": {
-			change: func(f *facts) { f.unseen.works = true }, want: [][]string{outside}, waits: true,
+			change: func(f *facts) { f.live.works = true }, want: [][]string{outside}, waits: true,
 		},
 		"without the mark of works all access stays until the rest is gone": {
 			change: func(f *facts) {
@@ -65,9 +65,9 @@ func TestAClusterThatVanishedIsTakenApartInOrder(t *testing.T) {
 				{"patch *v1.RoleBinding " + access + ":work"},
 			},
 		},
-		"nothing while the server was not asked":         {change: func(f *facts) { f.unseen = nil }},
-		"nothing when the server could not be asked":     {change: func(f *facts) { f.unseen.err = errors.New("down") }},
-		"nothing when the cluster is there again by now": {change: func(f *facts) { f.unseen.cluster = true }, waits: true},
+		"nothing while the server was not asked":         {change: func(f *facts) { f.live = nil }},
+		"nothing when the server could not be asked":     {change: func(f *facts) { f.live.err = errors.New("down") }},
+		"nothing when the cluster is there again by now": {change: func(f *facts) { f.live.cluster = true }, waits: true},
 		"nothing of a cluster that nobody ever accepted": {
 			change: func(f *facts) { f.have, f.works = grants{}, []*workv1.ManifestWork{work} },
 		},
@@ -75,7 +75,7 @@ func TestAClusterThatVanishedIsTakenApartInOrder(t *testing.T) {
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			f := settledFacts()
-			f.cluster, f.unseen = nil, &unseen{}
+			f.cluster, f.live = nil, &live{}
 			tc.change(&f)
 			p := decide(f)
 			assert.Equal(t, tc.want, steps(p))
@@ -87,7 +87,7 @@ func TestAClusterThatVanishedIsTakenApartInOrder(t *testing.T) {
 }
 
 func TestTheNamespaceOfAReservedNameIsNotCleaned(t *testing.T) {
-	f := facts{name: "kube-system", now: noon(), have: renderGrants("kube-system", true), unseen: &unseen{}}
+	f := facts{name: "kube-system", now: noon(), have: renderGrants("kube-system", true), live: &live{}}
 	f.works = []*workv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: "kube-system"}}}
 	for _, stage := range steps(decide(f)) {
 		for _, line := range stage {

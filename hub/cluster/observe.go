@@ -7,7 +7,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,14 +18,15 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
 )
 
-// observe reads the facts about one cluster, from the caches but for what doc.go names.
+// observe reads the facts about one cluster, from the caches except where doc.go names the API server.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust}
 	var err error
-	if f.cluster, err = get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
+	if f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
 		return f, err
 	}
 	if err := r.observeGrants(ctx, &f); err != nil {
@@ -42,65 +42,60 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 		if f.works, err = r.works(ctx, name); err != nil {
 			return f, err
 		}
-		if needsProof(p, f) {
-			f.unseen = r.prove(ctx, f)
+		if needsLiveCheck(p, f) {
+			f.live = r.checkLive(ctx, f)
 		}
 	}
 	f.requests, err = r.observeRequests(ctx, f, p)
 	return f, err
 }
 
-// observeRequests reads the certificate requests of a cluster, if it may be accepted on their word or is about to lose
-// them. Before nothing is left to know the cluster by, they are read from the server.
+// observeRequests reads the certificate requests of a cluster that one of them may accept, or that is about to lose
+// them. The last read before the cluster can no longer be recognised goes to the API server.
 func (r *Reconciler) observeRequests(
 	ctx context.Context, f facts, p phase,
 ) ([]*certificatesv1.CertificateSigningRequest, error) {
 	var list certificatesv1.CertificateSigningRequestList
 	var err error
-	empty := len(f.addons) == 0 && len(f.works) == 0 && checkName(f.name) == nil
+	empty := len(f.addons) == 0 && len(f.works) == 0 && names.CheckCluster(f.name) == nil
 	switch {
-	case empty && vanished(f), empty && p == phaseDeleting && concludedEmpty(f.cluster):
+	case empty && vanished(f), empty && p == phaseDeleting && emptyConfirmed(f.cluster):
 		err = r.Live.List(ctx, &list, client.MatchingLabels{names.LabelClusterName: f.name})
-	case empty && p == phaseDeleting, p != phaseGone && needsVoucher(f, p):
+	case empty && p == phaseDeleting, p != phaseGone && needsApprovedRequest(f, p):
 		err = r.Client.List(ctx, &list, client.MatchingFields{indexRequests: f.name})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", f.name, err)
 	}
-	requests := make([]*certificatesv1.CertificateSigningRequest, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, &list.Items[i])
-	}
-	return requests, nil
+	return reconcile.Pointers(list.Items), nil
 }
 
-// observeGrants reads what access there is.
+// observeGrants reads the existing access.
 func (r *Reconciler) observeGrants(ctx context.Context, f *facts) error {
 	want := renderGrants(f.name, true)
 	var err error
 	key := client.ObjectKeyFromObject
-	if f.have.role, err = get(ctx, r.Client, key(want.role), &rbacv1.ClusterRole{}); err != nil {
+	if f.have.role, err = reconcile.Get(ctx, r.Client, key(want.role), &rbacv1.ClusterRole{}); err != nil {
 		return err
 	}
-	if f.have.binding, err = get(ctx, r.Client, key(want.binding), &rbacv1.ClusterRoleBinding{}); err != nil {
+	if f.have.binding, err = reconcile.Get(ctx, r.Client, key(want.binding), &rbacv1.ClusterRoleBinding{}); err != nil {
 		return err
 	}
-	if f.have.registration, err = get(ctx, r.Client, key(want.registration), &rbacv1.RoleBinding{}); err != nil {
+	if f.have.registration, err = reconcile.Get(ctx, r.Client, key(want.registration), &rbacv1.RoleBinding{}); err != nil {
 		return err
 	}
-	f.have.work, err = get(ctx, r.Client, key(want.work), &rbacv1.RoleBinding{})
+	f.have.work, err = reconcile.Get(ctx, r.Client, key(want.work), &rbacv1.RoleBinding{})
 	return err
 }
 
-// observeOwn reads the rest of what belongs to a cluster.
+// observeOwn reads the namespace, the add-ons, the lease and the shared roles.
 func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 	var err error
 	if f.shared, err = r.observeShared(ctx); err != nil {
 		return err
 	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	if f.namespace, err = get(ctx, r.Client, types.NamespacedName{Name: f.name}, namespace); err != nil {
+	key := types.NamespacedName{Name: f.name}
+	if f.namespace, err = reconcile.Get(ctx, r.Client, key, reconcile.Namespace()); err != nil {
 		return err
 	}
 	if f.addons, err = r.AddOns.ListAddOns(ctx, client.InNamespace(f.name)); err != nil {
@@ -109,12 +104,12 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 	return r.observeLease(ctx, f, p)
 }
 
-// observeLease reads the heartbeat. One that would make the cluster Unknown is read again from the server: the cache
-// may be slow while the agent is not.
+// observeLease reads the lease. A stale one is read again from the API server: the cache may be slow while the agent is
+// not.
 func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error {
 	key := types.NamespacedName{Namespace: f.name, Name: lease.ClusterLease}
 	var err error
-	if f.lease, err = get(ctx, r.Client, key, &coordinationv1.Lease{}); err != nil || f.lease == nil {
+	if f.lease, err = reconcile.Get(ctx, r.Client, key, &coordinationv1.Lease{}); err != nil || f.lease == nil {
 		return err
 	}
 	if p == phaseGone || p == phaseNew || p == phaseRefused {
@@ -128,14 +123,14 @@ func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error 
 	if lease.Judge(f.lease, f.now, grace).State != lease.Stale {
 		return nil
 	}
-	f.lease, err = get(ctx, r.Live, key, &coordinationv1.Lease{})
+	f.lease, err = reconcile.Get(ctx, r.Live, key, &coordinationv1.Lease{})
 	return err
 }
 
 func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.ClusterRole, error) {
 	shared := map[string]*rbacv1.ClusterRole{}
 	for _, want := range sharedRoles() {
-		have, err := get(ctx, r.Client, client.ObjectKeyFromObject(want), &rbacv1.ClusterRole{})
+		have, err := reconcile.Get(ctx, r.Client, client.ObjectKeyFromObject(want), &rbacv1.ClusterRole{})
 		if err != nil {
 			return nil, err
 		}
@@ -146,8 +141,8 @@ func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.Clus
 	return shared, nil
 }
 
-// works lists the ManifestWorks of a namespace: those of add-ons from the cache that all reconcilers share, the others
-// from a cache of their metadata.
+// works lists the ManifestWorks of a namespace: those of add-ons from the shared cache, all others from a cache of
+// metadata.
 func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.ManifestWork, error) {
 	var typed workv1.ManifestWorkList
 	if err := r.Client.List(ctx, &typed, client.InNamespace(namespace)); err != nil {
@@ -168,12 +163,12 @@ func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.Man
 	return all, nil
 }
 
-// prove asks the server whether the namespace of a cluster holds an add-on or a ManifestWork and, where the cache does
-// not show the cluster, whether there is one.
-func (r *Reconciler) prove(ctx context.Context, f facts) *unseen {
-	var found unseen
+// checkLive asks the API server whether the namespace of a cluster contains an add-on or a ManifestWork and, if the
+// cache shows no cluster, whether it exists.
+func (r *Reconciler) checkLive(ctx context.Context, f facts) *live {
+	var found live
 	if f.cluster == nil {
-		cluster, err := get(ctx, r.Live, types.NamespacedName{Name: f.name}, &clusterv1.ManagedCluster{})
+		cluster, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: f.name}, &clusterv1.ManagedCluster{})
 		if found.cluster, found.err = cluster != nil, err; cluster != nil || err != nil {
 			return &found
 		}
@@ -205,15 +200,10 @@ func (r *Reconciler) any(ctx context.Context, namespace string, kind schema.Grou
 	return len(list.Items) > 0, nil
 }
 
-// get reads one object; nil when there is none.
-func get[T client.Object](ctx context.Context, c client.Reader, key types.NamespacedName, into T) (T, error) {
-	var none T
-	err := c.Get(ctx, key, into)
-	switch {
-	case apierrors.IsNotFound(err):
-		return none, nil
-	case err != nil:
-		return none, fmt.Errorf("reading %T %s: %w", into, key, err)
+func (r *Reconciler) anyCluster(ctx context.Context) (bool, error) {
+	var list clusterv1.ManagedClusterList
+	if err := r.Client.List(ctx, &list, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("listing clusters: %w", err)
 	}
-	return into, nil
+	return len(list.Items) > 0, nil
 }

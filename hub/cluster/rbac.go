@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// rolePrefix starts the names of all roles and bindings of clusters.
+	// rolePrefix is the prefix of the names of all roles and bindings of clusters.
 	rolePrefix = "open-cluster-management:managedcluster:"
 	// roleRegistration and roleWork are the two ClusterRoles that all clusters share.
 	roleRegistration = rolePrefix + "registration"
 	roleWork         = rolePrefix + "work"
-	// groupRegister is the virtual API group in which a cluster may renew its certificate.
+	// groupRegister is the virtual API group of the right to renew a certificate.
 	groupRegister = "register.open-cluster-management.io"
 )
 
@@ -65,33 +65,33 @@ func renderGrants(cluster string, accepted bool) grants {
 	return g
 }
 
-// sharedRoles returns the two ClusterRoles that all clusters share, in fixed order. Other than in the contract, an
-// agent may change no Lease of its namespace but its heartbeat.
+// sharedRoles returns the two ClusterRoles that all clusters share, in fixed order. Unlike in the contract, an agent
+// may update no Lease of its namespace except its own.
 func sharedRoles() []*rbacv1.ClusterRole {
 	labels := map[string]string{names.LabelClusterName: ""}
 	return []*rbacv1.ClusterRole{
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: roleRegistration, Labels: labels},
 			Rules: []rbacv1.PolicyRule{
-				// The heartbeat. Ours reads nothing else; agents of OCM also watch.
+				// The lease of the cluster. Our agent only gets it; agents of OCM also watch.
 				rule(coordinationv1.GroupName, "leases", "get", "list", "watch"),
 				named(rule(coordinationv1.GroupName, "leases", "update"), names.LeaseCluster),
-				// What to register, how that goes, and how healthy the add-ons are.
+				// Registrations of add-ons, their progress and their health.
 				rule(addonv1beta1.GroupName, "managedclusteraddons", "get", "list", "watch"),
 				rule(addonv1beta1.GroupName, "managedclusteraddons/status", "patch", "update"),
-				// That the cluster became available or ceased to be.
+				// Events about the availability of the cluster.
 				rule(eventsv1.GroupName, "events", "create"),
 			},
 		},
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: roleWork, Labels: labels},
 			Rules: []rbacv1.PolicyRule{
-				// What became of works; ours are of the newer group, those of agents of OCM of the core group.
+				// Events about works: ours are in events.k8s.io, those of OCM's agents in the core group.
 				{
 					APIGroups: []string{corev1.GroupName, eventsv1.GroupName},
 					Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"},
 				},
-				// Works are read, and get the finalizer with which their objects are removed first.
+				// Works, and the finalizer that is set before their objects are applied.
 				rule(workv1.GroupName, "manifestworks", "get", "list", "watch", "update", "patch"),
 				rule(workv1.GroupName, "manifestworks/status", "patch", "update"),
 			},
@@ -99,18 +99,19 @@ func sharedRoles() []*rbacv1.ClusterRole {
 	}
 }
 
-// clusterRules is what a cluster's agent may do outside its namespace.
+// clusterRules are the rights of an agent outside its namespace.
 func clusterRules(cluster string, accepted bool) []rbacv1.PolicyRule {
 	if !accepted {
-		// Otherwise its agent would not see that it is accepted again.
+		// The agent must see when its cluster is accepted again.
 		return []rbacv1.PolicyRule{named(rule(clusterv1.GroupName, "managedclusters", "get", "list", "watch"), cluster)}
 	}
 	return []rbacv1.PolicyRule{
-		// Renewals, and certificates of add-ons. RBAC cannot tell requests apart.
+		// Renewals and certificates of add-ons. RBAC cannot distinguish requests.
 		rule("certificates.k8s.io", "certificatesigningrequests", "create", "get", "list", "watch"),
-		// The hub manager asks for this before it approves a renewal. There is no name: that of the request says nothing.
+		// The hub manager checks this right before it approves a renewal. It has no resourceNames: the name of a request
+		// proves nothing.
 		rule(groupRegister, "managedclusters/clientcertificates", "renew"),
-		// Agents of OCM complete the addresses of their cluster. Its status is reported.
+		// Agents of OCM add the addresses of their cluster to the spec; all agents report status.
 		named(rule(clusterv1.GroupName, "managedclusters", "get", "list", "update", "watch"), cluster),
 		named(rule(clusterv1.GroupName, "managedclusters/status", "patch", "update"), cluster),
 	}

@@ -109,7 +109,7 @@ func TestNames(t *testing.T) {
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			err := checkName(tc.name)
+			err := names.CheckCluster(tc.name)
 			if tc.want == "" {
 				require.NoError(t, err)
 				return
@@ -122,6 +122,6 @@ func TestNames(t *testing.T) {
 
 func TestNoClusterSharesARoleOrGroupWithAllClusters(t *testing.T) {
 	for _, role := range sharedRoles() {
-		require.Error(t, checkName(role.Name[len(rolePrefix):]))
+		require.Error(t, names.CheckCluster(role.Name[len(rolePrefix):]))
 	}
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -18,29 +17,28 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reconciler is the hub's side of ManagedClusters.
+// Reconciler reconciles ManagedClusters on the hub.
 type Reconciler struct {
-	// Client reads from the cache of the manager, which shows ManifestWorks of add-ons only, and writes. Index was called
-	// on the cache, and its Leases went through TrimLease or nothing.
+	// Client reads from the cache of the manager and writes. The cache contains ManifestWorks of add-ons only, has the
+	// indexes of Index, and may trim Leases with TrimLease.
 	Client client.Client
-	// Live reads from the server.
+	// Live reads from the API server.
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
-	// ForeignWorks shows the metadata of the ManifestWorks that the cache of Client does not show.
+	// ForeignWorks caches the metadata of the ManifestWorks that the cache of Client does not contain.
 	ForeignWorks cache.Cache
-	// Trust says which certificate requests for a new cluster let that cluster in: those that are approved without a
-	// person.
+	// Trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	Trust csrs.Trust
-	// Recorder tells in the namespace of a cluster that it fell silent; nil tells nobody.
+	// Recorder records an Event in the namespace of a cluster whose agent is silent; nil records none.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many clusters have a pass running at the same time.
+	// Workers is how many clusters are reconciled at the same time.
 	Workers int
 }
 
-// Reconcile brings one cluster, or for the request without a name the roles that clusters share, to what it shall be.
+// Reconcile reconciles one cluster. The request without a name reconciles the roles that all clusters share.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Name == "" {
 		return r.reconcileShared(ctx).Settle(r.Clock.Now())
@@ -52,8 +50,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p := decide(f)
 	latest, failed := r.act(ctx, f, p)
 	outcome := reconcile.FromError(failed).And(r.publish(ctx, f, p, latest, failed))
-	outcome = outcome.And(reconcile.FromError(r.markAddons(ctx, p.marks)))
-	return outcome.And(settled(p)).Settle(f.now)
+	outcome = outcome.And(reconcile.FromError(r.writeAddOnStatuses(ctx, p.unknownAddOns)))
+	return outcome.And(outcomeOf(p)).Settle(f.now)
 }
 
 // publish writes the status of the cluster once.
@@ -70,20 +68,20 @@ func (r *Reconciler) publish(
 		return reconcile.FromError(err)
 	}
 	if changed && err == nil {
-		log.FromContext(ctx).Info("the cluster changed", "conditions", told(before, after))
+		log.FromContext(ctx).Info("the cluster changed", "conditions", changedConditions(before, after))
 		if fellSilent(before, after) {
-			r.tellSilence(f)
+			r.recordSilence(f)
 		}
 	}
 	return reconcile.Done()
 }
 
-// tellSilence tells in the namespace of the cluster, if there is one, that its agent fell silent.
-func (r *Reconciler) tellSilence(f facts) {
+// recordSilence records an Event about the silent agent in the namespace of the cluster, if it exists.
+func (r *Reconciler) recordSilence(f facts) {
 	if r.Recorder == nil || f.namespace == nil || !f.namespace.DeletionTimestamp.IsZero() {
 		return
 	}
-	// Events on an object without a namespace would go to namespace "default".
+	// An Event about an object without a namespace would go to the namespace "default".
 	about := &corev1.ObjectReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: "ManagedCluster",
 		Namespace: f.name, Name: f.name, UID: f.cluster.UID,
@@ -92,8 +90,8 @@ func (r *Reconciler) tellSilence(f facts) {
 		"The cluster is Unknown: %s", messageSilent)
 }
 
-// settled says how a pass ends whose writes all succeeded.
-func settled(p plan) reconcile.Outcome {
+// outcomeOf returns the outcome of a pass whose writes all succeeded.
+func outcomeOf(p plan) reconcile.Outcome {
 	switch {
 	case p.refused != nil:
 		return reconcile.Stalled(p.refused)
@@ -105,7 +103,7 @@ func settled(p plan) reconcile.Outcome {
 	return reconcile.DoneUntil(p.wake)
 }
 
-// reconcileShared keeps the roles that clusters share for as long as there is a cluster.
+// reconcileShared keeps the shared roles as long as a cluster exists.
 func (r *Reconciler) reconcileShared(ctx context.Context) reconcile.Outcome {
 	shared, err := r.observeShared(ctx)
 	if err != nil {
@@ -115,11 +113,5 @@ func (r *Reconciler) reconcileShared(ctx context.Context) reconcile.Outcome {
 	if err != nil {
 		return reconcile.Retry(err)
 	}
-	var failed []error
-	for _, s := range decideShared(shared, wanted) {
-		if err := r.run(ctx, s); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return reconcile.FromError(errors.Join(failed...))
+	return reconcile.FromError(r.runStages(ctx, [][]step{decideShared(shared, wanted)}))
 }

@@ -9,6 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 func TestWhetherAClusterWasAcceptedBefore(t *testing.T) {
@@ -46,7 +47,7 @@ func TestWhetherAClusterWasAcceptedBefore(t *testing.T) {
 			if tc.want == phaseNew {
 				for _, s := range p.stages {
 					for _, step := range s {
-						assert.NotEqual(t, patch, step.verb, "no access is written: %s", step.object.GetName())
+						assert.NotEqual(t, reconcile.Patch, step.Verb, "no access is written: %s", step.Object().GetName())
 					}
 				}
 			}

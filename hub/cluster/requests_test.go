@@ -137,7 +137,7 @@ func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 			p := decide(f)
 			accepted := p.cluster != nil && p.cluster.Spec.HubAcceptsClient
 			assert.Equal(t, tc.want, accepted)
-			assert.Equal(t, tc.want, p.voucher != nil)
+			assert.Equal(t, tc.want, p.approvedRequest != nil)
 			if tc.want {
 				assert.Equal(t, "2026-03-01T12:00:00Z",
 					p.cluster.Annotations["open-cluster-management.io/automatically-accepted-on"])

@@ -111,14 +111,14 @@ func TestAddOnsOfASilentClusterAreMarked(t *testing.T) {
 			f.cluster.Status.Conditions = []metav1.Condition{c}
 			f.addons = []*addonv1beta1.ManagedClusterAddOn{tc.addon}
 			var p plan
-			marks := decideMarks(f, &p)
+			unknownAddOns := decideUnknownAddOns(f, &p)
 			assert.Equal(t, tc.wake, p.wake)
 			if !tc.marked {
-				assert.Empty(t, marks)
+				assert.Empty(t, unknownAddOns)
 				return
 			}
-			require.Len(t, marks, 1)
-			got := marks[0].after.Status.Conditions[0]
+			require.Len(t, unknownAddOns, 1)
+			got := unknownAddOns[0].after.Status.Conditions[0]
 			assert.Equal(t, metav1.ConditionUnknown, got.Status)
 			assert.Equal(t, reasonSilent, got.Reason)
 			assert.Equal(t, messageSilent, got.Message)

@@ -3,6 +3,9 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,14 +21,14 @@ const (
 	reasonError    = "Error"
 )
 
-// conclude writes into status what the pass found and did; failed is what went wrong with the steps.
+// conclude sets the conditions that follow from the pass; failed is the error of its steps.
 func conclude(f facts, p plan, failed error, status *clusterv1.ManagedClusterStatus) {
 	for _, want := range conditions(f, p, failed) {
 		reconcile.SetCondition(&status.Conditions, want, f.now)
 	}
 }
 
-// conditions returns the conditions of the cluster that this pass has something to say about.
+// conditions returns the conditions of the cluster that this pass changes.
 func conditions(f facts, p plan, failed error) []metav1.Condition {
 	var all []metav1.Condition
 	switch p.phase {
@@ -49,7 +52,7 @@ func conditions(f facts, p plan, failed error) []metav1.Condition {
 	return all
 }
 
-// fellSilent reports whether a status write is the one that said that the agent is silent.
+// fellSilent reports whether a status write turned Available to Unknown.
 func fellSilent(before, after *clusterv1.ManagedCluster) bool {
 	unknown := func(c *clusterv1.ManagedCluster) bool {
 		return meta.IsStatusConditionPresentAndEqual(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable,
@@ -58,8 +61,8 @@ func fellSilent(before, after *clusterv1.ManagedCluster) bool {
 	return !unknown(before) && unknown(after)
 }
 
-// acceptance says whether the cluster is in. A race that was lost says nothing, and what may pass by itself does not
-// turn an accepted cluster into one that is not: its agent would stop renewing its lease over it.
+// acceptance returns the condition HubAccepted. A lost race returns none. A temporary error leaves an accepted cluster
+// accepted: otherwise its agent would stop renewing its lease.
 func acceptance(f facts, p plan, failed error) []metav1.Condition {
 	c := metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionFalse, Reason: reasonError,
@@ -78,7 +81,7 @@ func acceptance(f facts, p plan, failed error) []metav1.Condition {
 		c.Reason, c.Message = reasonDenied, "Denied by hub cluster admin"
 		if len(f.works) > 0 {
 			c.Message += fmt.Sprintf("; the agent keeps its access to ManifestWorks until none is left: %s",
-				tell("ManifestWork", objects(f.works)))
+				summary("ManifestWork", objects(f.works)))
 		}
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonAccepted, "Accepted by hub cluster admin"
@@ -86,7 +89,7 @@ func acceptance(f facts, p plan, failed error) []metav1.Condition {
 	return []metav1.Condition{c}
 }
 
-// deleting says what a deletion waits for.
+// deleting returns the condition Deleting, which lists what the deletion waits for.
 func deleting(f facts, p plan, failed error) metav1.Condition {
 	c := metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionDeleting, Status: metav1.ConditionFalse,
@@ -111,7 +114,7 @@ func deleting(f facts, p plan, failed error) metav1.Condition {
 	return c
 }
 
-// passing reports whether an error may pass without anybody doing anything.
+// passing reports whether an error may go away by itself.
 func passing(err error) bool {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {
@@ -123,4 +126,16 @@ func passing(err error) bool {
 		return true
 	}
 	return !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err)
+}
+
+// changedConditions lists the conditions that a status write changed, for the log.
+func changedConditions(before, after *clusterv1.ManagedCluster) string {
+	var changed []string
+	for _, c := range after.Status.Conditions {
+		have := meta.FindStatusCondition(before.Status.Conditions, c.Type)
+		if have == nil || !equality.Semantic.DeepEqual(*have, c) {
+			changed = append(changed, fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, c.Reason))
+		}
+	}
+	return strings.Join(changed, ", ")
 }

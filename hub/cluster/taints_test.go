@@ -121,9 +121,9 @@ func TestTaintsSaySinceWhen(t *testing.T) {
 			}
 			cluster := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{Taints: []clusterv1.Taint{taint}}}
 			cluster.CreationTimestamp = metav1.NewTime(created)
-			assert.Equal(t, !tc.added.Equal(tc.want), stampTaints(cluster, tc.now))
+			assert.Equal(t, !tc.added.Equal(tc.want), setTaintTimes(cluster, tc.now))
 			assert.True(t, tc.want.Equal(cluster.Spec.Taints[0].TimeAdded.Time), "%s", cluster.Spec.Taints[0].TimeAdded)
-			assert.False(t, stampTaints(cluster, tc.now), "the second time nothing changes")
+			assert.False(t, setTaintTimes(cluster, tc.now), "the second time nothing changes")
 		})
 	}
 }

@@ -38,15 +38,15 @@ func TestSilenceIsToldWhenItBegins(t *testing.T) {
 }
 
 func TestSilenceIsToldInTheNamespaceOfTheCluster(t *testing.T) {
-	told := func(change func(*facts)) int {
+	events := func(change func(*facts)) int {
 		f := settledFacts()
 		change(&f)
 		recorder := events.NewFakeRecorder(1)
-		(&Reconciler{Recorder: recorder}).tellSilence(f)
+		(&Reconciler{Recorder: recorder}).recordSilence(f)
 		return len(recorder.Events)
 	}
-	assert.Equal(t, 1, told(func(*facts) {}))
-	assert.Zero(t, told(func(f *facts) { f.namespace = nil }), "there is no namespace")
-	assert.Zero(t, told(func(f *facts) { f.namespace.DeletionTimestamp = deletedAt() }), "the namespace is going")
-	(&Reconciler{}).tellSilence(settledFacts()) // Without a recorder, nobody is told.
+	assert.Equal(t, 1, events(func(*facts) {}))
+	assert.Zero(t, events(func(f *facts) { f.namespace = nil }), "there is no namespace")
+	assert.Zero(t, events(func(f *facts) { f.namespace.DeletionTimestamp = deletedAt() }), "the namespace is going")
+	(&Reconciler{}).recordSilence(settledFacts()) // Without a recorder, nobody is told.
 }

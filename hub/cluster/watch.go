@@ -35,7 +35,7 @@ const Name = "hub.cluster"
 
 type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byLabel := handler.EnqueueRequestsFromMapFunc(labelled)
 	byNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
@@ -45,75 +45,55 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		For(&clusterv1.ManagedCluster{}).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(shared),
-			builder.WithPredicates(comings())).
+			builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(itself),
-			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, comings(), leaving()))).
+			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))).
 		Watches(&rbacv1.ClusterRole{}, byLabel).
 		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
 		Watches(&rbacv1.RoleBinding{}, byLabel).
 		Watches(&coordinationv1.Lease{}, r.ofLease()).
-		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel, builder.WithPredicates(r.vouching())).
+		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel, builder.WithPredicates(r.trustedRequests())).
 		Watches(r.AddOns.WatchedAddOn(), byNamespace, builder.WithPredicates(addonChanges())).
-		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(comings())).
-		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, comings())).
+		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(reconcile.CreatedOrDeleted())).
+		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, reconcile.CreatedOrDeleted())).
 		Complete(r)
 }
 
 // itself maps a namespace to the cluster of the same name.
-func itself(_ context.Context, o client.Object) []ctrlreconcile.Request { return request(o.GetName()) }
-
-// inNamespace maps an object to the cluster whose namespace it is in.
-func inNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
-	return request(o.GetNamespace())
+func itself(_ context.Context, o client.Object) []ctrlreconcile.Request {
+	return reconcile.Request("", o.GetName())
 }
 
-// shared maps every cluster to the roles that clusters share.
-func shared(context.Context, client.Object) []ctrlreconcile.Request { return request("") }
+// inNamespace maps an object to the cluster of its namespace.
+func inNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
+	return reconcile.Request("", o.GetNamespace())
+}
 
-// labelled maps an object to the cluster that its label names, and those of all clusters to the request without name.
+// shared maps every cluster to the request for the shared roles.
+func shared(context.Context, client.Object) []ctrlreconcile.Request { return reconcile.Request("", "") }
+
+// labelled maps an object to the cluster that its label names. Shared roles have an empty label, which maps to the
+// request without a name.
 func labelled(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	name, ok := o.GetLabels()[names.LabelClusterName]
 	if !ok {
 		return nil
 	}
-	return request(name)
+	return reconcile.Request("", name)
 }
 
-// worksMatter maps a ManifestWork to its cluster if that waits for ManifestWorks to go.
+// worksMatter maps a ManifestWork to its cluster if the cluster waits for its works to go.
 func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	var cluster clusterv1.ManagedCluster
 	err := r.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &cluster)
 	if err == nil && cluster.DeletionTimestamp.IsZero() && cluster.Spec.HubAcceptsClient {
 		return nil
 	}
-	return request(o.GetNamespace())
+	return reconcile.Request("", o.GetNamespace())
 }
 
-func request(name string) []ctrlreconcile.Request {
-	return []ctrlreconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
-}
-
-// comings lets objects through that come or are gone.
-func comings() predicate.Funcs {
-	return predicate.Funcs{
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
-
-// leaving lets objects through that begin to go.
-func leaving() predicate.Funcs {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-		},
-	}
-}
-
-// ofLease wakes the cluster of a Lease unless that was just renewed: the pass at its old expiry sees the new one.
+// ofLease enqueues the cluster of a Lease, unless the Lease was only renewed: the pass at the former expiry reads the
+// new renewTime.
 func (r *Reconciler) ofLease() handler.EventHandler {
 	add := func(o client.Object, q queue) {
 		q.Add(ctrlreconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}})
@@ -131,12 +111,12 @@ func (r *Reconciler) ofLease() handler.EventHandler {
 	}
 }
 
-// leaseMatters reports whether a change of a cluster's lease is more than a heartbeat like the one before.
+// leaseMatters reports whether a change of a lease is more than an ordinary renewal.
 func leaseMatters(older, newer *coordinationv1.Lease, grace func() time.Duration) bool {
-	return !onlyRenewed(older, newer) || clockTurned(older, newer, grace)
+	return !onlyRenewed(older, newer) || clockConditionChanges(older, newer, grace)
 }
 
-// grace is how long a cluster may be silent, as far as the cache knows it.
+// grace returns how long a cluster may be silent, as far as the cache knows.
 func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 	var cluster clusterv1.ManagedCluster
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster); err != nil {
@@ -145,15 +125,15 @@ func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 	return lease.ClusterGrace(cluster.Spec.LeaseDurationSeconds)
 }
 
-// vouching lets certificate requests through on whose word a cluster might be accepted.
-func (r *Reconciler) vouching() predicate.Predicate {
-	return predicate.And[client.Object](comings(), predicate.NewPredicateFuncs(func(o client.Object) bool {
+// trustedRequests passes certificate requests that may auto-accept a cluster.
+func (r *Reconciler) trustedRequests() predicate.Predicate {
+	return predicate.And[client.Object](reconcile.CreatedOrDeleted(), predicate.NewPredicateFuncs(func(o client.Object) bool {
 		request, ok := o.(*certificatesv1.CertificateSigningRequest)
 		return ok && request.DeletionTimestamp.IsZero() && r.Trust.Names(request)
 	}))
 }
 
-// onlyRenewed reports whether nothing of a cluster's lease changed but that it was renewed.
+// onlyRenewed reports whether a Lease changed only by a renewal.
 func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 	if older.Spec.RenewTime.IsZero() || newer.Spec.RenewTime.IsZero() || !newer.DeletionTimestamp.IsZero() {
 		return false
@@ -162,9 +142,9 @@ func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 		older.Labels[names.LabelClusterName] == newer.Labels[names.LabelClusterName]
 }
 
-// addonChanges lets add-ons through that come, go, or change their health.
+// addonChanges passes add-ons that are created or deleted or change their health.
 func addonChanges() predicate.Predicate {
-	return predicate.Or[client.Object](leaving(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Or[client.Object](reconcile.DeletionStarted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return health(e.ObjectOld) != health(e.ObjectNew)
 	}})
 }
@@ -179,4 +159,21 @@ func health(o client.Object) metav1.ConditionStatus {
 		return ""
 	}
 	return c.Status
+}
+
+// indexRequests finds the certificate requests that carry the label of a cluster.
+const indexRequests = "cluster.requests"
+
+// Index adds the field index of certificate requests to a cache; it must be called once, before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	return reconcile.AddIndexes(ctx, indexer, reconcile.FieldIndex{
+		Object: &certificatesv1.CertificateSigningRequest{}, Field: indexRequests,
+		Keys: func(o client.Object) []string {
+			cluster := o.GetLabels()[names.LabelClusterName]
+			if cluster == "" {
+				return nil
+			}
+			return []string{cluster}
+		},
+	})
 }

@@ -12,19 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kind is a definition whose conversion is looked after.
+// Kind is a CustomResourceDefinition whose conversion is managed.
 type Kind struct {
 	// Name is the name of the definition.
 	Name string
-	// SameFields says that its versions have the same fields, so that renaming the version loses nothing.
+	// SameFields means that all versions have the same fields, so that conversion by renaming the version loses nothing.
 	SameFields bool
 }
 
-// Answer says whether whoever spec.conversion names converts.
+// Answer is whether the webhook in spec.conversion converts.
 type Answer int
 
 const (
-	// Unknown means that nobody was asked, or that the question failed for another reason.
+	// Unknown means that it was not probed, or that the probe failed for another reason.
 	Unknown Answer = iota
 	// Converted means that the API server converted an object.
 	Converted
@@ -32,23 +32,23 @@ const (
 	NotConverted
 )
 
-// Probe is what the API server answered to a request that it has to convert.
+// Probe is the result of a request that the API server has to convert.
 type Probe struct {
-	// Answer says whether it converted.
+	// Answer is whether it converted.
 	Answer Answer
 	// Message is the error of the API server.
 	Message string
 }
 
-// Facts are what is known about the conversion of one definition.
+// Facts are the inputs of the decision about one definition.
 type Facts struct {
 	// Kind is the definition.
 	Kind Kind
-	// Served are the versions that it serves; nil where there is no such definition.
+	// Served are the served versions; nil when the definition does not exist.
 	Served []string
 	// Conversion is its spec.conversion.
 	Conversion *apiextensionsv1.CustomResourceConversion
-	// Ours is where the API server finds our webhook; nil where we have none.
+	// Ours is the address of our webhook; nil when it has none.
 	Ours *apiextensionsv1.WebhookClientConfig
 	// Silent is why our webhook does not answer; empty when it does.
 	Silent string
@@ -56,17 +56,17 @@ type Facts struct {
 	Write bool
 	// Sibling reports whether our webhook converts another definition of add-ons.
 	Sibling bool
-	// Probe is what the API server said.
+	// Probe is the result of the probe.
 	Probe Probe
 }
 
-// Verdict is what follows from the facts.
+// Verdict is the decision about one definition.
 type Verdict struct {
-	// Problem is why requests in another version than the stored one fail or lose fields; empty when none does.
+	// Problem is why requests in another version than the stored one fail or lose fields; empty when they work.
 	Problem string
-	// Announce asks for our webhook in spec.conversion.
+	// Announce asks to set our webhook in spec.conversion.
 	Announce bool
-	// Recheck asks to look again after a while though nothing changes: somebody else converts.
+	// Recheck asks to check again after a while even without an event, because the webhook of somebody else converts.
 	Recheck bool
 }
 
@@ -90,7 +90,7 @@ func Decide(f Facts) Verdict {
 	case SameWebhook(f.Conversion, f.Ours):
 		return ours(f)
 	case f.Ours != nil && address(client) == address(f.Ours):
-		// What the API server trusts is not what we serve with, or no longer.
+		// The address is ours, but the CA bundle is not the one of our present certificate.
 		v := Verdict{Announce: f.Write, Recheck: !f.Write}
 		if f.Probe.Answer != Converted {
 			v.Problem = fmt.Sprintf("the webhook in the conversion of %s is ours, but not as it is served: %s",
@@ -101,7 +101,7 @@ func Decide(f Facts) Verdict {
 	return theirs(f, client)
 }
 
-// ours judges a definition that names our webhook.
+// ours judges a definition with our webhook.
 func ours(f Facts) Verdict {
 	switch {
 	case f.Silent != "":
@@ -111,14 +111,15 @@ func ours(f Facts) Verdict {
 		return Verdict{Recheck: true, Problem: fmt.Sprintf("%s is to be converted by the webhook of the hub manager at "+
 			"%s, which the API server does not reach: %s", f.Kind.Name, address(f.Ours), f.Probe.Message)}
 	}
-	// A Service without publishNotReadyAddresses has no endpoints until we are ready: that must not keep us from it.
+	// A Service without publishNotReadyAddresses has no endpoints until we are ready: that must not keep us from becoming
+	// ready.
 	return Verdict{Recheck: f.Probe.Answer != Converted}
 }
 
 // noEndpoints is in the error of the API server when no pod behind a Service is ready.
 const noEndpoints = "no endpoints available"
 
-// theirs judges a definition that names the webhook of somebody else.
+// theirs judges a definition with the webhook of somebody else.
 func theirs(f Facts, client *apiextensionsv1.WebhookClientConfig) Verdict {
 	switch f.Probe.Answer {
 	case Converted:
@@ -131,12 +132,13 @@ func theirs(f Facts, client *apiextensionsv1.WebhookClientConfig) Verdict {
 		}
 	case Unknown:
 	}
-	// Nobody serves the kinds of add-ons apart from each other: this is what was left when ours was put into the other.
+	// No other webhook converts only some of the kinds of add-ons: this one was left when ours was set in the other
+	// definition.
 	return Verdict{Recheck: true, Announce: f.Sibling && f.Write && f.Silent == "", Problem: fmt.Sprintf(
 		"it is not known whether the webhook at %s converts %s: %s", address(client), f.Kind.Name, f.Probe.Message)}
 }
 
-// remedy says what becomes of a problem, or what an administrator can do about it.
+// remedy returns what happens about a problem, or what an administrator can do.
 func remedy(f Facts) string {
 	switch {
 	case f.Ours == nil:
@@ -160,7 +162,7 @@ func Conversion(client apiextensionsv1.WebhookClientConfig) *apiextensionsv1.Cus
 	}
 }
 
-// SameWebhook reports whether a conversion names exactly the webhook, with what the API server fills in.
+// SameWebhook reports whether a conversion names exactly the webhook, API defaults included.
 func SameWebhook(have *apiextensionsv1.CustomResourceConversion, want *apiextensionsv1.WebhookClientConfig) bool {
 	client := webhookOf(have)
 	return client != nil && want != nil && reflect.DeepEqual(complete(client), complete(want))
@@ -175,7 +177,7 @@ func complete(client *apiextensionsv1.WebhookClientConfig) *apiextensionsv1.Webh
 	return client
 }
 
-// webhookOf returns the webhook of a conversion; nil when the API server converts by renaming.
+// webhookOf returns the webhook of a conversion; nil when the API server converts by renaming the version.
 func webhookOf(c *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.WebhookClientConfig {
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil {
 		return nil
@@ -183,7 +185,7 @@ func webhookOf(c *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.Web
 	return c.Webhook.ClientConfig
 }
 
-// address names where a webhook is found.
+// address returns the URL or the Service of a webhook.
 func address(client *apiextensionsv1.WebhookClientConfig) string {
 	switch {
 	case client.URL != nil:
@@ -194,7 +196,7 @@ func address(client *apiextensionsv1.WebhookClientConfig) string {
 	return "nowhere"
 }
 
-// Describe names a conversion for people.
+// Describe describes a conversion for messages.
 func Describe(c *apiextensionsv1.CustomResourceConversion) string {
 	if client := webhookOf(c); client != nil {
 		return "the webhook at " + address(client)
@@ -202,7 +204,7 @@ func Describe(c *apiextensionsv1.CustomResourceConversion) string {
 	return "None"
 }
 
-// Setter returns the field manager that set the conversion of a definition last, besides us; empty when managedFields
+// Setter returns the field manager other than us that set the conversion of a definition last; empty when managedFields
 // name none.
 func Setter(fields []metav1.ManagedFieldsEntry, us ...string) string {
 	var name string
@@ -222,14 +224,14 @@ func Setter(fields []metav1.ManagedFieldsEntry, us ...string) string {
 	return name
 }
 
-// owns reports whether a field manager owns anything of the conversion.
+// owns reports whether a field manager owns a part of the conversion.
 func owns(fields []metav1.ManagedFieldsEntry, manager string) bool {
 	return slices.ContainsFunc(fields, func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == manager && entry.FieldsV1 != nil && ownsConversion(entry.FieldsV1.Raw)
 	})
 }
 
-// ownsConversion reports whether a set of fields holds anything of spec.conversion.
+// ownsConversion reports whether a set of fields contains a part of spec.conversion.
 func ownsConversion(raw []byte) bool {
 	var set struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
@@ -242,13 +244,13 @@ func ownsConversion(raw []byte) bool {
 }
 
 const (
-	// firstPause and longestPause bound how long we wait before we overrule somebody again.
+	// firstPause and longestPause bound the delay before we overrule another writer again.
 	firstPause, longestPause = time.Second, time.Minute
-	// calm is how long nobody must have set the conversion back until we overrule at once again.
-	calm = 10 * time.Minute
+	// resetAfter is how long the conversion must stay ours until we overrule without a delay again.
+	resetAfter = 10 * time.Minute
 )
 
-// Pause returns how long to wait before the conversion is put back, given how often that was needed in a row.
+// Pause returns the delay before the conversion is set again, given how often that was necessary in a row.
 func Pause(times int) time.Duration {
 	if times == 0 {
 		return 0

@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Beyond returns what a definition has that ours does not: versions, the version that is stored, and fields. To apply
-// ours would take them away, and with them what is stored in them.
+// Beyond returns the parts of a definition that ours lacks: versions, the stored version, and fields. Applying ours
+// would delete them, and the data in them.
 func Beyond(have, ours *apiextensionsv1.CustomResourceDefinition) []string {
 	var more []string
 	for i := range have.Spec.Versions {
@@ -31,7 +31,7 @@ func Beyond(have, ours *apiextensionsv1.CustomResourceDefinition) []string {
 	return more
 }
 
-// fieldsBeyond returns the paths of the fields of a schema that another one lacks.
+// fieldsBeyond returns the paths of the fields that are only in the first schema.
 func fieldsBeyond(path string, have, ours *apiextensionsv1.JSONSchemaProps) []string {
 	if have == nil || ours == nil || (ours.XPreserveUnknownFields != nil && *ours.XPreserveUnknownFields) {
 		return nil

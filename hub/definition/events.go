@@ -7,14 +7,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// tell writes an Event when a problem comes, changes or goes.
-func (k *Keeper) tell(crd *apiextensionsv1.CustomResourceDefinition, verdict Verdict) {
+// recordProblem records an Event when a problem appears, changes or goes away.
+func (k *Keeper) recordProblem(crd *apiextensionsv1.CustomResourceDefinition, verdict Verdict) {
 	if crd == nil || !k.leads() {
 		return
 	}
 	s := k.states[crd.Name]
 	switch {
-	case verdict.Problem == s.told:
+	case verdict.Problem == s.reported:
 		return
 	case verdict.Problem != "":
 		k.event(Finding{
@@ -26,10 +26,10 @@ func (k *Keeper) tell(crd *apiextensionsv1.CustomResourceDefinition, verdict Ver
 			Message: "requests in every version are answered: " + Describe(crd.Spec.Conversion) + " converts",
 		})
 	}
-	s.told = verdict.Problem
+	s.reported = verdict.Problem
 }
 
-// leads reports whether we are the leader.
+// leads reports whether this process is the leader.
 func (k *Keeper) leads() bool {
 	select {
 	case <-k.Elected:
@@ -39,7 +39,7 @@ func (k *Keeper) leads() bool {
 	}
 }
 
-// event writes an Event about a definition, which the API server keeps in namespace default.
+// event records an Event about a definition. Events about cluster-scoped objects are in namespace default.
 func (k *Keeper) event(f Finding) {
 	if k.leads() {
 		about := f.Definition.DeepCopy()
@@ -48,7 +48,7 @@ func (k *Keeper) event(f Finding) {
 	}
 }
 
-// clip keeps a message within what an Event takes.
+// clip shortens a message to the limit of Events.
 func clip(message string) string {
 	const limit = 1024
 	if len(message) <= limit {

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// managerSchema owns the schema that we apply, managerConversion the conversion.
+	// managerSchema is the field manager of the schema that we apply; managerConversion that of the conversion.
 	managerSchema, managerConversion = "spokelet-hub", "spokelet-hub-conversion"
-	// servedPoll is how often a new definition is looked at until it is served, and servedTimeout how long.
+	// servedPoll is the poll interval until a new definition is served; servedTimeout is the limit.
 	servedPoll, servedTimeout = 50 * time.Millisecond, time.Minute
-	// shown is how many differences a message names.
+	// shown is the number of differences that a message lists.
 	shown = 5
 )
 
-// Finding is what is told about a definition in an Event.
+// Finding is an Event about a definition.
 type Finding struct {
 	// Definition is the object that the Event is about.
 	Definition *apiextensionsv1.CustomResourceDefinition
@@ -42,15 +42,15 @@ type Finding struct {
 type Installer struct {
 	// Client reads and writes definitions, without a cache.
 	Client client.Client
-	// Discovery tells what the API server serves.
+	// Discovery lists the resources that the API server serves.
 	Discovery discovery.ServerResourcesInterface
-	// Kinds are the definitions that are converted, and Ours the webhook that converts them; nil where there is none.
+	// Kinds are the definitions with a conversion; Ours is the webhook that converts them, nil for none.
 	Kinds []Kind
 	Ours  *apiextensionsv1.WebhookClientConfig
 }
 
-// Install applies definitions, one YAML document each, and returns when all are served, with what administrators should
-// know about those that were left as they are.
+// Install applies definitions, one YAML document each, and returns when all are served. It returns findings about
+// definitions that it left unchanged.
 func (i *Installer) Install(ctx context.Context, docs [][]byte) ([]Finding, error) {
 	var found []Finding
 	var failed []error
@@ -81,7 +81,7 @@ func (i *Installer) install(ctx context.Context, ours *unstructured.Unstructured
 	converted := i.converted(name)
 	switch {
 	case apierrors.IsNotFound(err):
-		// A definition is never without its conversion, not even for a moment.
+		// A new definition is created with its conversion, so that it never exists without.
 		if converted != nil {
 			if err := setConversion(ours, converted); err != nil {
 				return nil, err
@@ -99,7 +99,7 @@ func (i *Installer) install(ctx context.Context, ours *unstructured.Unstructured
 			return nil, err
 		}
 	}
-	// To apply a schema without a conversion takes away one that came with our schema and that nobody else owns.
+	// Applying a schema without a conversion removes a conversion that only managerSchema owns.
 	if webhookOf(have.Spec.Conversion) != nil && owns(have.ManagedFields, managerSchema) {
 		if err := i.own(ctx, name, have.Spec.Conversion); err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func (i *Installer) install(ctx context.Context, ours *unstructured.Unstructured
 	return i.applySchema(ctx, ours, &have)
 }
 
-// converted returns the webhook that is to convert a definition; nil when none is.
+// converted returns the webhook that converts a definition; nil for none.
 func (i *Installer) converted(name string) *apiextensionsv1.WebhookClientConfig {
 	for _, kind := range i.Kinds {
 		if kind.Name == name && !kind.SameFields {
@@ -118,8 +118,8 @@ func (i *Installer) converted(name string) *apiextensionsv1.WebhookClientConfig 
 	return nil
 }
 
-// mayAnnounce reports whether our webhook may be put into a definition before it is served: where the API server
-// renames, which is worse than a request that fails, and where our own stands already.
+// mayAnnounce reports whether our webhook may be set in a definition before it is served: where the API server converts
+// by renaming, which is worse than a failing request, or where our webhook is set already.
 func mayAnnounce(
 	have *apiextensionsv1.CustomResourceDefinition, ours *apiextensionsv1.WebhookClientConfig,
 ) bool {
@@ -127,7 +127,7 @@ func mayAnnounce(
 	return client == nil || address(client) == address(ours)
 }
 
-// applySchema applies a definition that exists, but for its conversion.
+// applySchema applies an existing definition without its conversion.
 func (i *Installer) applySchema(
 	ctx context.Context, ours *unstructured.Unstructured, have *apiextensionsv1.CustomResourceDefinition,
 ) (*Finding, error) {
@@ -165,13 +165,12 @@ func (i *Installer) apply(ctx context.Context, ours *unstructured.Unstructured) 
 	return nil
 }
 
-// announce puts our webhook into a definition that is as it was read. The whole of spec.conversion becomes ours, also
-// what another manager wrote there.
+// announce sets our webhook in a definition, if it is unchanged since it was read. All of spec.conversion becomes ours.
 func announce(
 	ctx context.Context, c client.Client, have *apiextensionsv1.CustomResourceDefinition,
 	ours *apiextensionsv1.WebhookClientConfig,
 ) error {
-	// The resource version of the cache may be of an object without its schema: the patch holds nothing else.
+	// The cached object may have been trimmed of its schema, so the patch is built from nothing but the conversion.
 	before := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
 		Name: have.Name, ResourceVersion: have.ResourceVersion,
 	}}
@@ -193,7 +192,7 @@ func announce(
 	return nil
 }
 
-// own makes the conversion that a definition has ours besides whoever owns it, so that it stays when they drop it.
+// own makes us an additional owner of the existing conversion, so that it stays when other owners drop it.
 func (i *Installer) own(
 	ctx context.Context, name string, conversion *apiextensionsv1.CustomResourceConversion,
 ) error {
@@ -220,8 +219,8 @@ func setConversion(u *unstructured.Unstructured, ours *apiextensionsv1.WebhookCl
 	return unstructured.SetNestedMap(u.Object, conversion, "spec", "conversion")
 }
 
-// decode reads a definition as it is applied: without status, without a conversion, and without a field that says what
-// holds without it and that others say, too.
+// decode decodes a definition for an apply: without status, without conversion, and without a field that only repeats a
+// default and may conflict with other owners.
 func decode(doc []byte) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(doc, &u.Object); err != nil {
@@ -235,7 +234,7 @@ func decode(doc []byte) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// conflicts names what is in the way of an apply.
+// conflicts lists the conflicts of an apply.
 func conflicts(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
@@ -249,7 +248,7 @@ func conflicts(err error) string {
 	return list(said)
 }
 
-// list joins the first few of many.
+// list joins the first few items.
 func list(all []string) string {
 	if len(all) <= shown {
 		return strings.Join(all, ", ")

@@ -17,28 +17,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Name is the name under which Events are written.
+// Name is the reporting controller of Events.
 const Name = "hub.definition"
 
 const (
-	// soon and late bound the time until a problem is looked at again, and foreign is how often a webhook of somebody
-	// else is tried.
-	soon, late, foreign = 500 * time.Millisecond, 15 * time.Second, time.Minute
-	// settling is how long an API server may take until it converts as a definition says. Before that, its answers say
+	// shortRetry and longRetry bound the delay after a problem; foreignRecheck is the interval of probes of the webhook of
+	// somebody else.
+	shortRetry, longRetry, foreignRecheck = 500 * time.Millisecond, 15 * time.Second, time.Minute
+	// propagationTime is how long an API server may take to follow a change of a conversion. Until then, its answers prove
 	// little.
-	settling = time.Second
+	propagationTime = time.Second
 )
 
-// Keeper keeps the conversion of definitions, in every replica.
+// Keeper maintains the conversion of definitions, in every replica.
 type Keeper struct {
 	// Client reads and writes definitions and add-ons, without a cache.
 	Client client.WithWatch
-	// Recorder writes Events, which only the leader does: Elected is closed when we lead.
+	// Recorder records Events, which only the leader does: Elected is closed when this process leads.
 	Recorder events.EventRecorder
 	Elected  <-chan struct{}
 	// Clock tells the instant of a pass.
 	Clock clock.Clock
-	// Kinds are the definitions; the first one is that of ManagedClusterAddOns, which is asked for.
+	// Kinds are the definitions; the first is that of ManagedClusterAddOns, which is probed.
 	Kinds []Kind
 	// Write reports whether definitions may be changed.
 	Write bool
@@ -49,52 +49,53 @@ type Keeper struct {
 	// Refresh reads again what Ours returns, and Changed returns a channel that is closed when that changes.
 	Refresh func(context.Context) error
 	Changed func() <-chan struct{}
-	// Findings are told when the keeper starts.
+	// Findings are recorded when the process becomes the leader.
 	Findings []Finding
 
 	mu       sync.Mutex
 	problems []string
-	looked   bool
+	checked  bool
 	// depends reports whether a definition names our webhook.
 	depends bool
 
 	watches map[string]watched
 	wake    chan struct{}
 	states  map[string]*state
-	// asked is the conversion that was found to work, ours or not; as long as ours stays so, nothing is asked again.
+	// asked is the resource version at which conversion by our webhook was last proven; as long as it stays, there is no
+	// further probe.
 	asked string
 	pause time.Duration
-	// seen are the resource versions of all definitions, and since is when they were first seen so.
+	// seen are the resource versions of all definitions; since is when they were first seen.
 	seen  string
 	since time.Time
 }
 
-// state is what the keeper remembers of one definition.
+// state is the state of one definition.
 type state struct {
-	// told is the problem in the last Event.
-	told string
-	// put counts how often our webhook was put there since it last stayed for a while, at is when that was last.
+	// reported is the problem in the last Event.
+	reported string
+	// put counts how often our webhook was set without staying for resetAfter; at is the last time.
 	put int
 	at  time.Time
-	// version is the resource version at which we wrote last, and ours reports whether our webhook stood there since.
+	// version is the resource version before our last write; ours reports whether our webhook was set since.
 	version string
 	ours    bool
 }
 
-// NeedLeaderElection reports whether only the leader looks: every replica must know whether it is ready.
+// NeedLeaderElection returns false: every replica must know whether it is ready.
 func (*Keeper) NeedLeaderElection() bool { return false }
 
-// Start looks whenever something changes until ctx ends.
+// Start checks the definitions on every change until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.wake, k.watches, k.states = make(chan struct{}, 1), map[string]watched{}, map[string]*state{}
 	for _, kind := range k.Kinds {
-		k.watches[kind.Name] = follow(ctx, k.Client, kind.Name, k.ring)
+		k.watches[kind.Name] = follow(ctx, k.Client, kind.Name, k.trigger)
 		k.states[kind.Name] = &state{}
 	}
 	elected := k.Elected
 	for {
 		changed := k.Changed()
-		wait := k.look(ctx)
+		wait := k.check(ctx)
 		timer := k.Clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -113,8 +114,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// ring wakes the loop.
-func (k *Keeper) ring() {
+// trigger starts a check.
+func (k *Keeper) trigger() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -124,42 +125,42 @@ func (k *Keeper) ring() {
 // Ready returns why the API server does not convert; nil when it does.
 func (k *Keeper) Ready() error {
 	k.mu.Lock()
-	looked, depends, problems := k.looked, k.depends, k.problems
+	checked, depends, problems := k.checked, k.depends, k.problems
 	k.mu.Unlock()
 	switch {
-	case !looked:
+	case !checked:
 		return errors.New("the conversion of add-ons was not looked at yet")
 	case len(problems) > 0:
 		return errors.New(strings.Join(problems, "; "))
 	}
 	if depends {
 		if err := k.Silent(); err != nil {
-			k.ring()
+			k.trigger()
 			return fmt.Errorf("the conversion webhook of this hub manager does not answer: %w", err)
 		}
 	}
 	return nil
 }
 
-// look judges all definitions and acts; it returns how long nothing is to do unless something changes.
-func (k *Keeper) look(ctx context.Context) time.Duration {
+// check judges all definitions and acts. It returns the delay until the next check, unless something changes before.
+func (k *Keeper) check(ctx context.Context) time.Duration {
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for name, w := range k.watches {
 		crd, err := w.get(name)
 		if err != nil || !w.synced() {
 			k.conclude([]string{"definition " + name + " was not read yet, or may not be read"}, false, false)
-			return soon
+			return shortRetry
 		}
 		if crd != nil {
 			crds[name] = crd
 		}
 	}
 	ours := k.ours(ctx, crds)
-	unsettled := k.unsettled(crds)
-	first := k.probe(ctx, crds, ours, unsettled > 0)
+	propagating := k.propagating(crds)
+	first := k.probe(ctx, crds, ours, propagating > 0)
 	problems, recheck := []string(nil), false
 	depends := k.dependsOn(crds, ours)
-	pause := late
+	pause := longRetry
 	for _, kind := range k.Kinds {
 		crd := crds[kind.Name]
 		facts := Facts{Kind: kind, Ours: ours, Write: k.Write, Silent: text(k.Silent()), Sibling: depends}
@@ -175,24 +176,24 @@ func (k *Keeper) look(ctx context.Context) time.Duration {
 				pause = 0
 			}
 		}
-		if verdict.Problem != "" || unsettled <= 0 {
-			k.tell(crd, verdict)
+		if verdict.Problem != "" || propagating <= 0 {
+			k.recordProblem(crd, verdict)
 		}
 		recheck = recheck || verdict.Recheck
 		if verdict.Problem != "" {
 			problems = append(problems, verdict.Problem)
 		}
 	}
-	if len(problems) == 0 && unsettled > 0 {
+	if len(problems) == 0 && propagating > 0 {
 		k.conclude([]string{"the API server was told a moment ago who converts add-ons"}, true, depends)
-		return unsettled
+		return propagating
 	}
 	k.conclude(problems, true, depends)
 	return k.next(problems, recheck, pause)
 }
 
-// unsettled returns how long the API server may still convert as definitions said before.
-func (k *Keeper) unsettled(crds map[string]*apiextensionsv1.CustomResourceDefinition) time.Duration {
+// propagating returns how long the API server may still convert by former definitions.
+func (k *Keeper) propagating(crds map[string]*apiextensionsv1.CustomResourceDefinition) time.Duration {
 	now, seen := k.Clock.Now(), ""
 	for _, kind := range k.Kinds {
 		if crd := crds[kind.Name]; crd != nil && len(versions(crd)) > 1 {
@@ -205,10 +206,10 @@ func (k *Keeper) unsettled(crds map[string]*apiextensionsv1.CustomResourceDefini
 	if seen == "" {
 		return 0
 	}
-	return k.since.Add(settling).Sub(now)
+	return k.since.Add(propagationTime).Sub(now)
 }
 
-// dependsOn reports whether a definition names our webhook, and remembers of each whether it did.
+// dependsOn reports whether a definition names our webhook, and records which do.
 func (k *Keeper) dependsOn(
 	crds map[string]*apiextensionsv1.CustomResourceDefinition, ours *apiextensionsv1.WebhookClientConfig,
 ) bool {
@@ -221,27 +222,27 @@ func (k *Keeper) dependsOn(
 	return depends
 }
 
-// next returns how long nothing is to do.
+// next returns the delay until the next check.
 func (k *Keeper) next(problems []string, recheck bool, pause time.Duration) time.Duration {
 	if len(problems) == 0 {
 		k.pause = 0
 		if recheck {
-			return foreign
+			return foreignRecheck
 		}
 		return time.Duration(1<<63 - 1)
 	}
-	k.pause = min(max(2*k.pause, soon), pause, late)
-	return max(k.pause, soon)
+	k.pause = min(max(2*k.pause, shortRetry), pause, longRetry)
+	return max(k.pause, shortRetry)
 }
 
-func (k *Keeper) conclude(problems []string, looked, depends bool) {
+func (k *Keeper) conclude(problems []string, checked, depends bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.problems, k.looked, k.depends = problems, looked || len(problems) > 0, depends
+	k.problems, k.checked, k.depends = problems, checked || len(problems) > 0, depends
 }
 
-// ours returns where our webhook is, after it read again what another replica may have changed: one that made a new
-// authority has announced it.
+// ours returns the address and CA of our webhook. If a definition names our address with another CA, it first reads the
+// certificate again, because another replica may have renewed it.
 func (k *Keeper) ours(
 	ctx context.Context, crds map[string]*apiextensionsv1.CustomResourceDefinition,
 ) *apiextensionsv1.WebhookClientConfig {
@@ -259,10 +260,10 @@ func (k *Keeper) ours(
 	return ours
 }
 
-// probe asks the API server to convert, unless it did so through our webhook since anything changed.
+// probe probes the conversion, unless our webhook was proven since the last change.
 func (k *Keeper) probe(
 	ctx context.Context, crds map[string]*apiextensionsv1.CustomResourceDefinition,
-	ours *apiextensionsv1.WebhookClientConfig, unsettled bool,
+	ours *apiextensionsv1.WebhookClientConfig, propagating bool,
 ) Probe {
 	crd := crds[k.Kinds[0].Name]
 	if crd == nil || webhookOf(crd.Spec.Conversion) == nil {
@@ -278,14 +279,13 @@ func (k *Keeper) probe(
 	}
 	probe := k.ask(ctx)
 	k.asked = ""
-	if probe.Answer == Converted && !unsettled {
+	if probe.Answer == Converted && !propagating {
 		k.asked = crd.ResourceVersion
 	}
 	return probe
 }
 
-// probeOf returns what the API server says about a definition: what it said about the first one where the same webhook
-// converts both.
+// probeOf returns the probe of a definition: that of the first one if the same webhook converts both.
 func (k *Keeper) probeOf(ctx context.Context, crd, first *apiextensionsv1.CustomResourceDefinition, said Probe) Probe {
 	client := webhookOf(crd.Spec.Conversion)
 	if client == nil || len(versions(crd)) < 2 || (first != nil && SameWebhook(first.Spec.Conversion, client)) {
@@ -294,16 +294,16 @@ func (k *Keeper) probeOf(ctx context.Context, crd, first *apiextensionsv1.Custom
 	return k.list(ctx, crd.Spec.Names.Kind)
 }
 
-// put puts our webhook into a definition, or returns how long to wait before that.
+// put sets our webhook in a definition, or returns how long to wait before that.
 func (k *Keeper) put(
 	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, ours *apiextensionsv1.WebhookClientConfig,
 ) time.Duration {
 	s, now := k.states[crd.Name], k.Clock.Now()
-	if s.put > 0 && now.Sub(s.at) > calm {
+	if s.put > 0 && now.Sub(s.at) > resetAfter {
 		s.put = 0
 	}
 	if s.version == crd.ResourceVersion {
-		return soon // The watch has not shown yet what we wrote.
+		return shortRetry // The watch has not shown yet what we wrote.
 	}
 	if left := s.at.Add(Pause(s.put)).Sub(now); s.put > 0 && left > 0 {
 		return left
@@ -317,7 +317,7 @@ func (k *Keeper) put(
 	case err != nil:
 		s.version = ""
 		ctrl.LoggerFrom(ctx).WithName(Name).Error(err, "the API server is not told where add-ons are converted")
-		return late
+		return longRetry
 	}
 	s.put, s.at = s.put+1, now
 	said := fmt.Sprintf("the hub manager put its webhook at %s into spec.conversion, where %s was", address(ours),

@@ -14,15 +14,15 @@ import (
 const (
 	// probeName names the add-on that is never created.
 	probeName = "spokelet-conversion-probe"
-	// probeTimeout is how long the API server gets.
+	// probeTimeout is the limit for a probe.
 	probeTimeout = 15 * time.Second
-	// failedConversion is in every error of the API server about a webhook that does not convert.
+	// failedConversion is part of every error of the API server about a conversion webhook.
 	failedConversion = "conversion webhook for"
 )
 
-// ask has the API server convert an add-on: it answers a dry run in v1beta1 with what would be stored, converted there
-// and back. Where that fails for another reason, as by an admission webhook that knows no dry runs, a list of the
-// add-ons that are there answers instead.
+// ask probes the conversion of add-ons by a dry run in v1beta1, which the API server converts to the stored version and
+// back. If it fails for another reason, such as an admission webhook without dry runs, a list of existing add-ons
+// decides.
 func (k *Keeper) ask(ctx context.Context) Probe {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -44,7 +44,7 @@ func (k *Keeper) ask(ctx context.Context) Probe {
 	return answer(err)
 }
 
-// list has the API server convert the objects of a kind that are there, the first of them.
+// list probes the conversion of a kind by listing its first object.
 func (k *Keeper) list(ctx context.Context, kind string) Probe {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watched is one definition as a watch sees it.
+// watched is the watch of one definition.
 type watched struct {
 	store cache.Store
 	// synced reports whether the definition was listed.
 	synced func() bool
 }
 
-// follow watches one definition by its name, which takes no right to any other, and calls wake when it changes.
+// follow watches one definition by name, which needs no right to others, and calls wake when it changes.
 func follow(ctx context.Context, c client.WithWatch, name string, wake func()) watched {
 	only := &client.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 	lists := &cache.ListWatch{
@@ -44,7 +44,7 @@ func follow(ctx context.Context, c client.WithWatch, name string, wake func()) w
 	return watched{store: store, synced: informer.HasSynced}
 }
 
-// trim drops the schemas of a definition, which are most of it.
+// trim drops the schemas of a definition, which are most of its size.
 func trim(obj any) (any, error) {
 	if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
 		for i := range crd.Spec.Versions {
@@ -58,7 +58,7 @@ func trim(obj any) (any, error) {
 	return obj, nil
 }
 
-// get returns the definition as it was seen last; nil when there is none.
+// get returns the last observed definition; nil when it does not exist.
 func (w watched) get(name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	obj, found, err := w.store.GetByKey(name)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // tokenFacts are those of an add-on whose agent takes tokens, with a role in its cluster's namespace and one elsewhere.
@@ -30,7 +31,7 @@ func TestAServiceAccountIsBoundBesideTheGroups(t *testing.T) {
 	require.Equal(t, &rbacv1.Subject{Kind: "ServiceAccount", Namespace: "c1", Name: "a-agent"}, of)
 	steps := planBindings(f, of)
 	require.Len(t, steps, 3)
-	here, everywhere, own := steps[0].after, steps[1].after, steps[2].after
+	here, everywhere, own := steps[0].After, steps[1].After, steps[2].After
 	assert.Len(t, here.Subjects, 2)
 	assert.Equal(t, *of, here.Subjects[1])
 	assert.NotContains(t, everywhere.Subjects, *of, "the binding of all clusters is the same for all")
@@ -42,7 +43,7 @@ func TestAServiceAccountIsBoundBesideTheGroups(t *testing.T) {
 	}, own.Labels)
 
 	for _, s := range steps {
-		f.bindings = append(f.bindings, s.after)
+		f.bindings = append(f.bindings, s.After)
 	}
 	assert.Empty(t, planBindings(f, of), "what is there is kept")
 
@@ -52,10 +53,10 @@ func TestAServiceAccountIsBoundBesideTheGroups(t *testing.T) {
 	f.bindings = append(f.bindings, other)
 	steps = planBindings(f, nil)
 	require.Len(t, steps, 2)
-	assert.Equal(t, patch, steps[0].verb)
-	assert.NotContains(t, steps[0].after.Subjects, *of)
-	assert.Equal(t, remove, steps[1].verb)
-	assert.Equal(t, own.Name, steps[1].before.Name)
+	assert.Equal(t, reconcile.Patch, steps[0].Verb)
+	assert.NotContains(t, steps[0].After.Subjects, *of)
+	assert.Equal(t, reconcile.Delete, steps[1].Verb)
+	assert.Equal(t, own.Name, steps[1].Before.Name)
 }
 
 func TestSeveralRolesOfOneKindHaveBindingsOfTheirOwn(t *testing.T) {
@@ -64,16 +65,16 @@ func TestSeveralRolesOfOneKindHaveBindingsOfTheirOwn(t *testing.T) {
 	steps := planBindings(f, of)
 	seen := map[string]bool{}
 	for _, s := range steps {
-		assert.Equal(t, create, s.verb)
-		seen[s.after.Name] = true
-		f.bindings = append(f.bindings, s.after)
+		assert.Equal(t, reconcile.Create, s.Verb)
+		seen[s.After.Name] = true
+		f.bindings = append(f.bindings, s.After)
 	}
 	assert.Len(t, seen, 4)
 	assert.Empty(t, planBindings(f, of))
 	f.setup.Permissions = nil
 	for _, s := range planBindings(f, of) {
-		assert.Equal(t, remove, s.verb)
-		assert.Equal(t, "c1", s.before.Labels[names.LabelClusterName], "the bindings of all clusters stay")
+		assert.Equal(t, reconcile.Delete, s.Verb)
+		assert.Equal(t, "c1", s.Before.Labels[names.LabelClusterName], "the bindings of all clusters stay")
 	}
 }
 

@@ -6,47 +6,33 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// verb is what is done to an object.
-type verb int
-
-const (
-	create verb = iota
-	patch
-	remove
-	// replace removes an object and creates it anew, because what differs cannot be changed.
-	replace
+// bindingStep and workStep are planned writes.
+type (
+	bindingStep = reconcile.Step[*rbacv1.RoleBinding]
+	workStep    = reconcile.Step[*workv1.ManifestWork]
 )
 
-// step is one write.
-type step[T client.Object] struct {
-	verb verb
-	// before is the object as it is; unset for create.
-	before T
-	// after is the object as it is to be; unset for remove. A write fills in the answer of the server.
-	after T
-}
-
-// plan is what a pass is to do.
+// plan is the decision of a pass.
 type plan struct {
-	// registrations is what status.registrations is to say; valid unless the agent's answer is unknown.
+	// registrations is the desired status.registrations; valid unless the answer of the agent is unknown.
 	registrations []addonv1beta1.RegistrationConfig
-	// pending says why permissions are not set yet; empty when nothing holds them up.
+	// pending is why permissions are not set yet; empty when they can be.
 	pending  string
-	bindings []step[*rbacv1.RoleBinding]
+	bindings []bindingStep
 
-	works []step[*workv1.ManifestWork]
-	// worksErr is why the works are left as they are.
+	works []workStep
+	// worksErr is why the works stay unchanged.
 	worksErr error
-	// kept are the works that are ours and stay as they are.
+	// kept are our works that stay unchanged.
 	kept []*workv1.ManifestWork
 }
 
-// decide plans a pass.
+// decide returns the plan for the facts.
 func decide(f facts) plan {
 	p := plan{worksErr: f.renderErr}
 	if f.registrationsErr == nil {
@@ -65,8 +51,8 @@ func decide(f facts) plan {
 	return p
 }
 
-// pendingPermissions says why the agent cannot be given roles yet, in the words of the contract (registration 4.4):
-// with the driver token it first says that it is the ServiceAccount of the add-on.
+// pendingPermissions returns why the agent gets no roles yet, in the words of the contract (registration 4.4): an agent
+// with the driver token must first report that it uses the ServiceAccount of the add-on.
 func pendingPermissions(f facts, registrations []addonv1beta1.RegistrationConfig) string {
 	if len(f.setup.Permissions) == 0 {
 		return ""
@@ -79,8 +65,8 @@ func pendingPermissions(f facts, registrations []addonv1beta1.RegistrationConfig
 	return ""
 }
 
-// account returns who the agent is on the hub besides the groups of its certificates; nil unless it takes tokens. It is
-// computed here, never read from a status.
+// account returns the ServiceAccount of an agent with the driver token; nil for any other agent. It is computed here,
+// never read from a status.
 func account(f facts, registrations []addonv1beta1.RegistrationConfig) *rbacv1.Subject {
 	if !slices.ContainsFunc(registrations, byToken) {
 		return nil

@@ -15,27 +15,26 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// steadyHealth returns how the health of an add-on is told in this pass, and what its agent asks for when that is
-// something else. The annotation that asks for it is no part of what a rollout rolls out, so an edit of it, or a hub
-// that reads it for the first time, would turn the health of a whole fleet at once. It counts from the next rollout of
-// the template on.
+// steadyHealth returns the health probe to use in this pass, and the probe that the template asks for if it differs.
+// The annotation that selects the probe is not part of a rollout, so an edit of it, or an upgrade of the hub, would
+// change the health of a whole fleet at once. It takes effect with the next rollout of the template.
 func steadyHealth(f facts) (use, pending addon.HealthProbe) {
-	asked := f.setup.Health
+	isWanted := f.setup.Health
 	own := ownWorks(f)
 	if f.setupErr != nil || len(own) == 0 || (f.renderErr == nil && rollsOut(f, own)) {
-		return asked, ""
+		return isWanted, ""
 	}
 	mode := f.addOn.Status.HealthCheck.Mode
 	switch {
-	case asked == addon.HealthLease && mode == addonv1beta1.HealthCheckModeCustomized:
-		return addon.HealthWorkloads, asked
-	case asked == addon.HealthWorkloads && mode == addonv1beta1.HealthCheckModeLease && unprobed(own):
-		return addon.HealthLease, asked
+	case isWanted == addon.HealthLease && mode == addonv1beta1.HealthCheckModeCustomized:
+		return addon.HealthWorkloads, isWanted
+	case isWanted == addon.HealthWorkloads && mode == addonv1beta1.HealthCheckModeLease && unprobed(own):
+		return addon.HealthLease, isWanted
 	}
-	return asked, ""
+	return isWanted, ""
 }
 
-// rollsOut reports whether this pass brings another content of a template to the cluster.
+// rollsOut reports whether this pass brings different content of a template to the cluster.
 func rollsOut(f facts, own []*workv1.ManifestWork) bool {
 	want := templateHashes(configHashes(f.rendering.Configs))
 	return slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
@@ -54,8 +53,8 @@ func templateHashes(annotation string) map[string]string {
 	return hashes
 }
 
-// unprobed reports whether works were rolled out without the rules that tell how their workloads do. The mode in the
-// status alone does not show it: Lease is also what the API server fills in.
+// unprobed reports whether works were rolled out without feedback rules for their workloads. The mode in the status
+// alone does not show it, because Lease is also the API default.
 func unprobed(works []*workv1.ManifestWork) bool {
 	found := false
 	for _, work := range works {
@@ -79,7 +78,7 @@ func unprobed(works []*workv1.ManifestWork) bool {
 	return found
 }
 
-// asksForStatus reports whether a work has the well-known status of an object fed back.
+// asksForStatus reports whether a work feeds back the well-known status of an object.
 func asksForStatus(work *workv1.ManifestWork, id workv1.ResourceIdentifier) bool {
 	return slices.ContainsFunc(work.Spec.ManifestConfigs, func(option workv1.ManifestConfigOption) bool {
 		return option.ResourceIdentifier == id && slices.ContainsFunc(option.FeedbackRules,

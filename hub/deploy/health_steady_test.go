@@ -52,10 +52,10 @@ func rolledOut(t *testing.T, health addon.HealthProbe) facts {
 func TestTheWayToTellHealthChangesWithARolloutOnly(t *testing.T) {
 	const workloads, lease = addon.HealthWorkloads, addon.HealthLease
 	tests := map[string]struct {
-		was, asked addon.HealthProbe
-		change     func(*facts)
-		use        addon.HealthProbe
-		pending    addon.HealthProbe
+		was, isWanted addon.HealthProbe
+		change        func(*facts)
+		use           addon.HealthProbe
+		pending       addon.HealthProbe
 	}{
 		"a new add-on is told as its template asks": {
 			workloads, lease, func(f *facts) { f.works, f.addOn.Status.HealthCheck.Mode = nil, "" }, lease, "",
@@ -78,7 +78,7 @@ func TestTheWayToTellHealthChangesWithARolloutOnly(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			f := rolledOut(t, test.was)
-			f.setup.Health = test.asked
+			f.setup.Health = test.isWanted
 			test.change(&f)
 			use, pending := steadyHealth(f)
 			assert.Equal(t, test.use, use)

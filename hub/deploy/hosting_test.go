@@ -14,9 +14,9 @@ import (
 
 func TestTheHostingClusterIsJudged(t *testing.T) {
 	accepted := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
-	leaving := accepted.DeepCopy()
+	deleting := accepted.DeepCopy()
 	now := metav1.Now()
-	leaving.DeletionTimestamp = &now
+	deleting.DeletionTimestamp = &now
 	for name, tc := range map[string]struct {
 		annotation string
 		host       *clusterv1.ManagedCluster
@@ -28,7 +28,7 @@ func TestTheHostingClusterIsJudged(t *testing.T) {
 			`There is no ManagedCluster "host"`, names.AnnotationHostingCluster, "Correct the annotation, or register that cluster."}},
 		"it is not accepted": {annotation: "host", host: &clusterv1.ManagedCluster{}, status: metav1.ConditionFalse,
 			says: []string{"The hub does not accept cluster host", "Set spec.hubAcceptsClient of the ManagedCluster to true"}},
-		"it is on its way out": {annotation: "host", host: leaving, status: metav1.ConditionFalse,
+		"it is on its way out": {annotation: "host", host: deleting, status: metav1.ConditionFalse,
 			says: []string{"is being deleted. Name another one."}},
 		"it is good": {annotation: "host", host: accepted, status: metav1.ConditionTrue, says: []string{"host"}},
 	} {

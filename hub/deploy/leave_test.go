@@ -27,11 +27,11 @@ func hookJob() *unstructured.Unstructured {
 }
 
 // leavingFacts is an add-on of templates without a hook that has been leaving for a minute.
-func leavingFacts(finalizers ...string) leaveFacts {
+func leavingFacts(finalizers ...string) deletionFacts {
 	at := metav1.NewTime(time.Unix(940, 0))
 	f := factsOf(configMap("a", 1))
 	f.addOn.DeletionTimestamp, f.addOn.Finalizers = &at, finalizers
-	return leaveFacts{
+	return deletionFacts{
 		now: f.now, addOn: f.addOn, ours: true, managed: true, cluster: f.cluster, rendering: f.rendering,
 		hosts: map[string]bool{},
 	}
@@ -66,7 +66,7 @@ func hosting(name string) *workv1.ManifestWork {
 func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 	tests := map[string]struct {
 		finalizers []string
-		change     func(*leaveFacts)
+		change     func(*deletionFacts)
 		dropped    []string
 		creates    bool
 		removes    int
@@ -76,20 +76,20 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 		waits        time.Duration
 	}{
 		"without a hook the finalizer goes": {
-			finalizers: []string{finalizerHook, finalizerHookOld}, change: func(*leaveFacts) {},
+			finalizers: []string{finalizerHook, finalizerHookOld}, change: func(*deletionFacts) {},
 			dropped: []string{finalizerHook, finalizerHookOld},
 		},
 		"a hook is run first": {
 			finalizers: []string{finalizerHook},
-			change:     func(f *leaveFacts) { f.rendering.Objects = append(f.rendering.Objects, hookJob()) },
+			change:     func(f *deletionFacts) { f.rendering.Objects = append(f.rendering.Objects, hookJob()) },
 			creates:    true, says: "ManifestWork addon-a-pre-delete", reason: reasonWaitingForHook,
 		},
 		"a hook that runs is waited for": {
-			finalizers: []string{finalizerHook}, change: func(f *leaveFacts) { f.hook = hookWork(t, "False") },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.hook = hookWork(t, "False") },
 			says: "is not complete (ManifestWork addon-a-pre-delete)", reason: reasonWaitingForHook,
 		},
 		"so is one of which nothing is known, and that the cluster is silent is said": {
-			finalizers: []string{finalizerHook}, change: func(f *leaveFacts) {
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) {
 				f.hook = hookWork(t, "")
 				f.cluster = f.cluster.DeepCopy()
 				meta.SetStatusCondition(&f.cluster.Status.Conditions, metav1.Condition{
@@ -99,36 +99,36 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 			says: "does not report", reason: reasonWaitingForHook,
 		},
 		"a hook that is complete is done with": {
-			finalizers: []string{finalizerHook}, change: func(f *leaveFacts) { f.hook = hookWork(t, "True") },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.hook = hookWork(t, "True") },
 			dropped: []string{finalizerHook},
 		},
 		"without a cluster no hook can run": {
-			finalizers: []string{finalizerHook}, change: func(f *leaveFacts) { f.cluster = nil },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.cluster = nil },
 			dropped: []string{finalizerHook}, skipped: true,
 		},
 		"nor in a namespace that is being deleted": {
-			finalizers: []string{finalizerHook}, change: func(f *leaveFacts) { f.namespaceGoing = true },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.namespaceDeleting = true },
 			dropped: []string{finalizerHook}, skipped: true,
 		},
 		"what cannot be rendered may have a hook": {
-			finalizers: []string{finalizerHook}, change: func(f *leaveFacts) { f.renderErr = errors.New("no template") },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.renderErr = errors.New("no template") },
 			says:   "no template. To delete the add-on without the hook: kubectl patch managedclusteraddon a -n c1",
 			reason: reasonWaitingForHook,
 		},
 		"so may an add-on whose ClusterManagementAddOn is gone": {
-			finalizers: []string{finalizerHook}, change: func(f *leaveFacts) { f.managed = false },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.managed = false },
 			says: "create it again", reason: reasonWaitingForHook,
 		},
 		"what a hosting cluster has of the add-on is removed": {
 			finalizers: []string{finalizerHostedObjects, finalizerHostedHook},
-			change: func(f *leaveFacts) {
+			change: func(f *deletionFacts) {
 				f.hosted = []*workv1.ManifestWork{hosting("addon-a-deploy-hosting-c1-0"), hosting("addon-a-deploy-hosting-c1-1")}
 			},
 			dropped: []string{finalizerHostedHook, finalizerHostedObjects}, removes: 2,
 		},
 		"after the hook there": {
 			finalizers: []string{finalizerHostedObjects, finalizerHostedHook},
-			change: func(f *leaveFacts) {
+			change: func(f *deletionFacts) {
 				f.hostedHooks, f.hosts["host"] = []*workv1.ManifestWork{hosting("addon-a-pre-delete-hosting-c1")}, true
 				f.hosted = []*workv1.ManifestWork{hosting("addon-a-deploy-hosting-c1-0")}
 			},
@@ -136,25 +136,25 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 		},
 		"which cannot run where the hosting cluster is gone": {
 			finalizers: []string{finalizerHostedObjects, finalizerHostedHookOld},
-			change: func(f *leaveFacts) {
+			change: func(f *deletionFacts) {
 				f.hostedHooks = []*workv1.ManifestWork{hosting("addon-a-pre-delete-hosting-c1")}
 			},
 			dropped: []string{finalizerHostedHookOld, finalizerHostedObjects}, removes: 1,
 		},
 		"the finalizers of another manager's add-on are his": {
-			finalizers: []string{finalizerHook, finalizerHostedObjects}, change: func(f *leaveFacts) { f.ours = false },
+			finalizers: []string{finalizerHook, finalizerHostedObjects}, change: func(f *deletionFacts) { f.ours = false },
 			says: "the add-on manager that its author runs", reason: reasonForeignFinalizers,
 		},
 		"even where the cluster is gone": {
-			finalizers: []string{finalizerHook}, change: func(f *leaveFacts) { f.ours, f.cluster = false, nil },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.ours, f.cluster = false, nil },
 			says: "kubectl patch managedclusteraddon a -n c1", reason: reasonForeignFinalizers,
 		},
 		"who has a moment before the add-on says that it waits for him": {
 			finalizers: []string{finalizerHook},
-			change:     func(f *leaveFacts) { f.ours, f.now = false, time.Unix(941, 0) }, waits: 9 * time.Second,
+			change:     func(f *deletionFacts) { f.ours, f.now = false, time.Unix(941, 0) }, waits: 9 * time.Second,
 		},
 		"a finalizer that nobody here knows stays": {
-			finalizers: []string{finalizerHook, "example.com/mine"}, change: func(*leaveFacts) {},
+			finalizers: []string{finalizerHook, "example.com/mine"}, change: func(*deletionFacts) {},
 			dropped: []string{finalizerHook}, says: "finalizers example.com/mine: whoever put them there",
 			reason: reasonForeignFinalizers,
 		},
@@ -163,7 +163,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := leavingFacts(test.finalizers...)
 			test.change(&f)
-			p := decideLeave(f)
+			p := decideDeletion(f)
 			assert.ElementsMatch(t, test.dropped, p.drop)
 			assert.Equal(t, len(p.drop) > 0, len(p.because) > 0)
 			assert.Equal(t, test.creates, p.create != nil)
@@ -188,7 +188,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 func TestTheWorkOfAHookRunsTheHookAndNothingElse(t *testing.T) {
 	f := leavingFacts(finalizerHook)
 	f.rendering.Objects = append(f.rendering.Objects, hookJob())
-	work := decideLeave(f).create
+	work := decideDeletion(f).create
 	require.NotNil(t, work)
 	assert.Equal(t, "c1/addon-a-pre-delete", work.Namespace+"/"+work.Name)
 	assert.Equal(t, map[string]string{names.LabelAddonName: "a"}, work.Labels)

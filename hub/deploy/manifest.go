@@ -15,13 +15,13 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// identity is the object that a manifest is about. Its version is no part of it: a new version of an object's API does
-// not make it another object.
+// identity identifies the object of a manifest. The API version is not part of it: a new version does not make it
+// another object.
 type identity struct {
 	group, kind, namespace, name string
 }
 
-// String names the object as a person would.
+// String returns kind, namespace and name.
 func (id identity) String() string {
 	name := id.name
 	if id.namespace != "" {
@@ -30,15 +30,16 @@ func (id identity) String() string {
 	return id.kind + " " + name
 }
 
-// manifest is an object on its way into a ManifestWork.
+// manifest is an encoded object for a ManifestWork.
 type manifest struct {
 	identity
 	raw []byte
-	// order is the place of the object in the rendering.
+	// order is the position of the object in the rendering.
 	order int
 }
 
-// encode encodes the objects of a rendering. The error is an addon.InvalidError that names all that cannot be deployed.
+// encode encodes the objects of a rendering. The error is an addon.InvalidError that lists all objects that cannot be
+// deployed.
 func encode(objects []*unstructured.Unstructured) ([]manifest, error) {
 	all := make([]manifest, 0, len(objects))
 	var problems []string
@@ -65,8 +66,8 @@ func encode(objects []*unstructured.Unstructured) ([]manifest, error) {
 	return all, nil
 }
 
-// withoutNulls drops the creation time that Go types encode as null. The API server drops it from a ManifestWork, and
-// what we want must not differ from what we can have.
+// withoutNulls drops the creation timestamp that Go types encode as null. The API server drops it from a ManifestWork,
+// so that it would be a difference for ever.
 func withoutNulls(object map[string]any) map[string]any {
 	metadata, ok := object["metadata"].(map[string]any)
 	if value, stated := metadata["creationTimestamp"]; !ok || !stated || value != nil {
@@ -78,7 +79,7 @@ func withoutNulls(object map[string]any) map[string]any {
 	return object
 }
 
-// isHook reports whether an object is to run before the add-on goes, and not when it comes.
+// isHook reports whether an object is a pre-delete hook.
 func isHook(object *unstructured.Unstructured) bool {
 	if kind := object.GetKind(); kind != "Job" && kind != "Pod" {
 		return false
@@ -88,10 +89,10 @@ func isHook(object *unstructured.Unstructured) bool {
 	return annotated || labelled
 }
 
-// stored is what we need to know of a manifest in a ManifestWork.
+// stored is a manifest of an existing ManifestWork, as far as it is needed.
 type stored struct {
 	identity
-	// replicas is how many pods a Deployment wants; -1 when it does not say.
+	// replicas is spec.replicas of a Deployment; -1 when it is not set.
 	replicas int64
 }
 

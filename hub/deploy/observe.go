@@ -8,7 +8,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -18,40 +17,41 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// facts is all that a pass depends on. The objects belong to the cache and must not be changed.
+// facts are the inputs of a pass. The objects belong to the cache and must not be changed.
 type facts struct {
 	now time.Time
 	// home is the namespace of the hub manager.
 	home string
-	// relevant is false when there is nothing to deploy; nothing else is set then but leaving.
+	// relevant is false when there is nothing to deploy; then only deleting may be set.
 	relevant bool
-	// leaving is the add-on when it is being deleted.
-	leaving *addonv1beta1.ManagedClusterAddOn
+	// deleting is the add-on when it is being deleted.
+	deleting *addonv1beta1.ManagedClusterAddOn
 
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	cluster *clusterv1.ManagedCluster
 	about   addon.About
-	// host is the cluster that the add-on names as its host; nil when it does not exist.
+	// host is the cluster that the add-on names as its hosting cluster; nil when it does not exist.
 	host *clusterv1.ManagedCluster
 
-	// What the agent answered; each answer is unknown while its error is set.
+	// The answers of the agent; each is unknown while its error is set.
 	registrations    []addonv1beta1.RegistrationConfig
 	registrationsErr error
 	setup            addon.Setup
 	setupErr         error
-	// pendingHealth is the way to tell health that the agent asks for and that a rollout has yet to bring; setup has the
-	// one that counts until then.
+	// pendingHealth is the probe that the template asks for and that the next rollout brings; setup has the probe in use
+	// until then.
 	pendingHealth addon.HealthProbe
 	rendering     addon.Rendering
 	renderErr     error
 
-	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, whoever made them.
+	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
 	works []*workv1.ManifestWork
-	// bindings are the RoleBindings with the labels of the add-on, in the namespaces that matter.
+	// bindings are the RoleBindings with the labels of the add-on in the relevant namespaces.
 	bindings []*rbacv1.RoleBinding
-	// obsolete are the RoleBindings of the add-on for all clusters that no spec asks for any more.
+	// obsolete are the RoleBindings for all clusters that no spec of the add-on asks for any more.
 	obsolete []*rbacv1.RoleBinding
 }
 
@@ -63,23 +63,17 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	case err != nil:
 		return facts{}, client.IgnoreNotFound(err)
 	case f.addOn.DeletionTimestamp != nil:
-		return facts{leaving: f.addOn}, nil
+		return facts{deleting: f.addOn}, nil
 	}
 	agent, found, err := r.Agents.Agent(ctx, key.Name)
 	if err != nil || !found {
 		return facts{}, err
 	}
-	var cluster clusterv1.ManagedCluster
-	err = r.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, &cluster)
-	switch {
-	case apierrors.IsNotFound(err):
-		return facts{}, nil
-	case err != nil:
-		return facts{}, fmt.Errorf("reading ManagedCluster %s: %w", key.Namespace, err)
-	case cluster.DeletionTimestamp != nil:
-		return facts{}, nil // A cluster that leaves gets nothing new.
+	f.cluster, err = r.clusterOf(ctx, key.Namespace)
+	if err != nil || f.cluster == nil || f.cluster.DeletionTimestamp != nil {
+		return facts{}, err // A cluster that is being deleted gets nothing new.
 	}
-	f.relevant, f.cluster, f.about = true, &cluster, agent.About()
+	f.relevant, f.about = true, agent.About()
 	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
@@ -114,23 +108,22 @@ func (r *Reconciler) checkNamespaces(
 		if permission.Namespace == key.Namespace {
 			continue
 		}
-		var other clusterv1.ManagedCluster
-		err := r.Client.Get(ctx, types.NamespacedName{Name: permission.Namespace}, &other, client.UnsafeDisableDeepCopy)
+		other, err := r.clusterOf(ctx, permission.Namespace)
 		switch {
-		case err == nil:
+		case err != nil:
+			return err
+		case other != nil:
 			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the namespace "+
 				"of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
 				permission.RoleRef.Kind, permission.RoleRef.Name, permission.Namespace)}
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("reading ManagedCluster %s: %w", permission.Namespace, err)
 		}
 	}
 	return nil
 }
 
-// listObsolete lists the RoleBindings of the add-on for all clusters that neither the permissions of this cluster nor
-// any spec asks for. What is asked for is read only if there is such a binding; if that cannot be read, none is
-// obsolete but what no add-on may have.
+// listObsolete lists the RoleBindings for all clusters that neither the permissions of this cluster nor any spec of the
+// add-on asks for. The specs are read only if there is such a binding. If they cannot be read, only bindings that no
+// add-on may have are obsolete.
 func (r *Reconciler) listObsolete(
 	ctx context.Context, key types.NamespacedName, agent addon.Agent, permissions []addon.Permission,
 ) ([]*rbacv1.RoleBinding, error) {
@@ -139,13 +132,13 @@ func (r *Reconciler) listObsolete(
 	if err != nil {
 		return nil, fmt.Errorf("listing the RoleBindings of add-on %s for all clusters: %w", key.Name, err)
 	}
-	var unasked []*rbacv1.RoleBinding
+	var unwanted []*rbacv1.RoleBinding
 	for i := range list.Items {
-		if !asked(permissions, &list.Items[i]) {
-			unasked = append(unasked, &list.Items[i])
+		if !isWanted(permissions, &list.Items[i]) {
+			unwanted = append(unwanted, &list.Items[i])
 		}
 	}
-	if len(unasked) == 0 {
+	if len(unwanted) == 0 {
 		return nil, nil
 	}
 	shared, err := agent.SharedPermissions(ctx)
@@ -153,14 +146,14 @@ func (r *Reconciler) listObsolete(
 		log.FromContext(ctx).Info("bindings for all clusters stay, as it is not known what the add-on asks for",
 			"addon", key.Name, "cause", err.Error())
 	}
-	return slices.DeleteFunc(unasked, func(binding *rbacv1.RoleBinding) bool {
+	return slices.DeleteFunc(unwanted, func(binding *rbacv1.RoleBinding) bool {
 		allowed := names.CheckPermission(binding.Namespace, binding.RoleRef.Name, r.Home) == nil
-		return asked(shared, binding) || (err != nil && allowed)
+		return isWanted(shared, binding) || (err != nil && allowed)
 	}), nil
 }
 
-// asked reports whether permissions ask for a binding.
-func asked(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool {
+// isWanted reports whether permissions ask for a binding.
+func isWanted(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool {
 	return slices.ContainsFunc(permissions, func(p addon.Permission) bool {
 		return p.Namespace == binding.Namespace && p.RoleRef == binding.RoleRef
 	})
@@ -173,14 +166,10 @@ func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
 	}
-	works := make([]*workv1.ManifestWork, len(list.Items))
-	for i := range list.Items {
-		works[i] = &list.Items[i]
-	}
-	return works, nil
+	return reconcile.Pointers(list.Items), nil
 }
 
-// listBindings lists the bindings of the add-on in the cluster's namespace and wherever a permission is wanted.
+// listBindings lists the bindings of the add-on in the cluster's namespace and in all namespaces of its permissions.
 func (r *Reconciler) listBindings(
 	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
 ) ([]*rbacv1.RoleBinding, error) {
@@ -196,14 +185,12 @@ func (r *Reconciler) listBindings(
 		if err != nil {
 			return nil, fmt.Errorf("listing the RoleBindings of add-on %s in namespace %s: %w", key, namespace, err)
 		}
-		for i := range list.Items {
-			bindings = append(bindings, &list.Items[i])
-		}
+		bindings = append(bindings, reconcile.Pointers(list.Items)...)
 	}
 	return bindings, nil
 }
 
-// addOwnBindings adds the bindings for this one cluster in namespaces that are not listed yet.
+// addOwnBindings adds the bindings for this one cluster from all other namespaces.
 func (r *Reconciler) addOwnBindings(
 	ctx context.Context, key types.NamespacedName, bindings []*rbacv1.RoleBinding,
 ) ([]*rbacv1.RoleBinding, error) {
@@ -222,4 +209,16 @@ func (r *Reconciler) addOwnBindings(
 		}
 	}
 	return bindings, nil
+}
+
+// observeHost reads the hosting cluster of the add-on; nil when it names none, or one that does not exist.
+func (r *Reconciler) observeHost(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (*clusterv1.ManagedCluster, error) {
+	name := addOn.Annotations[names.AnnotationHostingCluster]
+	if name == "" {
+		return nil, nil //nolint:nilnil // no host is a good answer
+	}
+	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
+		client.UnsafeDisableDeepCopy)
 }

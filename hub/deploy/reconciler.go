@@ -3,6 +3,10 @@ package deploy
 import (
 	"context"
 
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,37 +19,37 @@ import (
 // Name is the name of the controller.
 const Name = "hub.deploy"
 
-// defaultWorkers is how many add-ons are worked on at the same time unless stated.
+// defaultWorkers is the default of Reconciler.Workers.
 const defaultWorkers = 8
 
 // Reconciler deploys the agents of add-ons.
 type Reconciler struct {
 	// Client reads clusters, ManifestWorks and RoleBindings of the hub from a cache, and writes ManifestWorks.
 	Client client.Client
-	// Bindings writes RoleBindings in the name of names.ServiceAccountAddons, so that the API server refuses every role
-	// that no administrator granted to that account.
+	// Bindings writes RoleBindings as names.ServiceAccountAddons, so that the API server refuses every role that no
+	// administrator granted to that account.
 	Bindings client.Client
-	// Live reads the hub without a cache, which happens only when the cache turned out to be behind.
+	// Live reads from the API server, which happens only when the cache is behind.
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
 	// Agents finds the agents of add-ons.
 	Agents addon.Lookup
-	// Recorder tells on add-ons that are being deleted that finalizers went; nil tells nobody.
+	// Recorder records Events on add-ons about removed finalizers; nil records none.
 	Recorder events.EventRecorder
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
 	// Clock tells the instant of a pass.
 	Clock clock.PassiveClock
-	// Workers is how many add-ons are worked on at the same time; zero means 8.
+	// Workers is how many add-ons are reconciled at the same time; zero means 8.
 	Workers int
 }
 
-// Reconcile brings one add-on on one cluster closer to what its agent asks for.
+// Reconcile deploys the agent of one add-on on one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, request.NamespacedName)
-	if err == nil && f.leaving != nil {
-		return r.leave(ctx, f.leaving)
+	if err == nil && f.deleting != nil {
+		return r.reconcileDeletion(ctx, f.deleting)
 	}
 	if err != nil || !f.relevant {
 		return ctrl.Result{}, err
@@ -54,5 +58,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	done := r.act(ctx, p)
 	after := conclude(f, p, done)
 	_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
-	return settle(f, p, done, err).Settle(f.now)
+	return outcomeOf(f, p, done, err).Settle(f.now)
+}
+
+// reconcileDeletion handles an add-on that is being deleted. Without finalizers there is nothing to do: Kubernetes
+// deletes the objects that the add-on owns.
+func (r *Reconciler) reconcileDeletion(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (ctrl.Result, error) {
+	now := r.Clock.Now()
+	if len(addOn.Finalizers) == 0 {
+		return ctrl.Result{}, nil
+	}
+	f, err := r.observeDeletion(ctx, addOn)
+	if err != nil {
+		return reconcile.Retry(err).Settle(now)
+	}
+	p := decideDeletion(f)
+	return r.actOnDeletion(ctx, f, p).Settle(now)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,16 +20,16 @@ import (
 )
 
 const (
-	// reasonPermissionPending says that the agent cannot be given its roles yet; the API has no constant for it.
+	// reasonPermissionPending means that the agent gets its roles later; the API has no constant for it.
 	reasonPermissionPending = "PermissionConfigPending"
-	// maxMessage is the length to which messages of conditions are cut, in bytes; the API takes 32768.
+	// maxMessage is the length to which messages of conditions are truncated, in bytes; the API allows 32768.
 	maxMessage = 8192
-	// firstGrant and lastGrant bound after how long a role that could not be bound is tried again; nothing tells when it
-	// can be.
-	firstGrant, lastGrant = time.Second, 30 * time.Second
+	// firstRetry and lastRetry bound the delay before a role that could not be bound is tried again; no watch shows when
+	// it can be.
+	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 
-// conclude returns the add-on with the status that it is to have.
+// conclude returns the add-on with its new status.
 func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	after := f.addOn.DeepCopy()
 	status := &after.Status
@@ -53,7 +52,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		}
 	}
 	set := func(condition metav1.Condition) {
-		condition.Message = cut(condition.Message)
+		condition.Message = truncate(condition.Message)
 		reconcile.SetCondition(&status.Conditions, condition, f.now)
 	}
 	concludeHost(f, &status.Conditions, set)
@@ -65,7 +64,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	case conditionKnown:
 		set(condition)
 	case conditionPending:
-		// What was wrong with the works that are no more says nothing about those that are now.
+		// A failure of works that are gone says nothing about the present ones.
 		if meta.IsStatusConditionFalse(status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) {
 			meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied)
 		}
@@ -78,23 +77,22 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	return after
 }
 
-// currentWorks are our works after the pass, ordered by name.
+// currentWorks returns our works after the pass, ordered by name.
 func currentWorks(p plan, done results) []*workv1.ManifestWork {
 	works := slices.Clone(p.kept)
 	for i, s := range p.works {
 		switch {
-		case done.works[i] == nil && s.verb != remove:
-			works = append(works, s.after)
-		case done.works[i] != nil && s.verb != create:
-			works = append(works, s.before)
+		case done.works[i] == nil && s.Verb != reconcile.Delete:
+			works = append(works, s.After)
+		case done.works[i] != nil && s.Verb != reconcile.Create:
+			works = append(works, s.Before)
 		}
 	}
 	slices.SortFunc(works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
 	return works
 }
 
-// registrationApplied reports whether the agent can register with the rights that it needs; false leaves the condition
-// as it is.
+// registrationApplied returns the condition RegistrationApplied; false leaves it unchanged.
 func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool) {
 	condition := metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
@@ -134,12 +132,12 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 	return condition, true
 }
 
-// explainBinding says why a role could not be bound and what to do about it.
-func explainBinding(s step[*rbacv1.RoleBinding], home string, err error) string {
-	if s.verb == remove {
+// explainBinding explains why a role could not be bound, with a remedy.
+func explainBinding(s bindingStep, home string, err error) string {
+	if s.Verb == reconcile.Delete {
 		return sentence(err.Error())
 	}
-	binding := s.after
+	binding := s.After
 	kind, role := binding.RoleRef.Kind, binding.RoleRef.Name
 	what := fmt.Sprintf("%s %s cannot be bound for the agent in namespace %s", kind, role, binding.Namespace)
 	scope, label := "", ""
@@ -166,17 +164,17 @@ func explainBinding(s step[*rbacv1.RoleBinding], home string, err error) string 
 	return fmt.Sprintf("%s: %s", what, sentence(err.Error()))
 }
 
-// conditionState says what becomes of a condition.
+// conditionState is what happens to a condition.
 type conditionState int
 
 const (
 	conditionKnown conditionState = iota
-	// conditionPending drops a condition that says no and leaves one that says yes.
+	// conditionPending removes a condition that is False and leaves any other.
 	conditionPending
 	conditionUnchanged
 )
 
-// manifestApplied reports whether the objects of the agent have reached the cluster: the worst of all works counts.
+// manifestApplied returns the condition ManifestApplied; the worst of all works counts.
 func manifestApplied(
 	f facts, p plan, done results, works []*workv1.ManifestWork,
 ) (metav1.Condition, conditionState) {
@@ -224,7 +222,8 @@ func manifestApplied(
 	return condition, conditionKnown
 }
 
-// refusals tells what clusters could not apply, and whether any work has not been looked at in its present form.
+// refusals lists what clusters could not apply, and reports whether a work awaits its first status for the present
+// generation.
 func refusals(works []*workv1.ManifestWork) (refused []string, pending bool) {
 	for _, work := range works {
 		condition := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
@@ -240,7 +239,7 @@ func refusals(works []*workv1.ManifestWork) (refused []string, pending bool) {
 	return refused, pending
 }
 
-// refusedManifests tells which manifests of a work could not be applied, and why.
+// refusedManifests lists the manifests of a work that could not be applied, with the reasons.
 func refusedManifests(work *workv1.ManifestWork) []string {
 	var refused []string
 	for _, m := range work.Status.ResourceStatus.Manifests {
@@ -254,8 +253,8 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 	return refused
 }
 
-// settle says how the pass ended.
-func settle(f facts, p plan, done results, published error) reconcile.Outcome {
+// outcomeOf returns the outcome of the pass.
+func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
 	outcome := reconcile.FromError(published)
 	answers := []error{f.registrationsErr, f.setupErr, p.worksErr}
 	for _, err := range answers {
@@ -269,11 +268,11 @@ func settle(f facts, p plan, done results, published error) reconcile.Outcome {
 		}
 	}
 	for _, err := range slices.Concat(done.bindings, done.works) {
-		var occupied *occupiedError
+		var occupied *nameTakenError
 		switch {
 		case err == nil:
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &occupied):
-			wake := f.now.Add(reconcile.Spread(grantDelay(f), 1, f.addOn.Namespace, f.addOn.Name))
+			wake := f.now.Add(reconcile.Spread(retryDelay(f), 1, f.addOn.Namespace, f.addOn.Name))
 			outcome = outcome.And(reconcile.Waiting(wake))
 		default:
 			outcome = outcome.And(reconcile.FromError(err))
@@ -282,17 +281,17 @@ func settle(f facts, p plan, done results, published error) reconcile.Outcome {
 	return outcome
 }
 
-// grantDelay is after how long a role that could not be bound is tried again: soon at first, since who grants it is
-// likely at it, and then ever later. It needs no memory but the condition.
-func grantDelay(f facts) time.Duration {
+// retryDelay returns the delay before a role that could not be bound is tried again: short at first, because whoever
+// grants it is probably doing so, then ever longer. It is computed from the condition alone.
+func retryDelay(f facts) time.Duration {
 	condition := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
 	if condition == nil || condition.Status != metav1.ConditionFalse {
-		return firstGrant
+		return firstRetry
 	}
-	return min(max(f.now.Sub(condition.LastTransitionTime.Time)/2, firstGrant), lastGrant)
+	return min(max(f.now.Sub(condition.LastTransitionTime.Time)/2, firstRetry), lastRetry)
 }
 
-// sentence makes a sentence of an error.
+// sentence ends a text with a full stop.
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.HasSuffix(text, ".") {
@@ -301,8 +300,8 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// cut shortens a message that is too long for a person.
-func cut(message string) string {
+// truncate shortens a long message.
+func truncate(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}

@@ -120,7 +120,7 @@ func TestPlanBindings(t *testing.T) {
 		},
 		"what is no longer wanted goes from the cluster's namespace": {
 			existing: []addon.Permission{permission("c1", "ClusterRole", "old"), permission("shared", "ClusterRole", "old")},
-			want:     []string{"remove c1/" + base},
+			want:     []string{"delete c1/" + base},
 		},
 		"what belongs to somebody else stays": {
 			existing: []addon.Permission{permission("c1", "ClusterRole", "old")},
@@ -140,7 +140,6 @@ func TestPlanBindings(t *testing.T) {
 			change:      func(existing []*rbacv1.RoleBinding) { existing[0].Labels["team"] = "x" },
 		},
 	}
-	verbs := map[verb]string{create: "create", patch: "patch", remove: "remove", replace: "replace"}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := factsOf()
@@ -150,7 +149,7 @@ func TestPlanBindings(t *testing.T) {
 			}}
 			f.setup.Permissions = test.existing
 			for _, s := range planBindings(f, nil) {
-				f.bindings = append(f.bindings, s.after)
+				f.bindings = append(f.bindings, s.After)
 			}
 			if test.change != nil {
 				test.change(f.bindings)
@@ -158,20 +157,20 @@ func TestPlanBindings(t *testing.T) {
 			f.setup.Permissions = test.permissions
 			var got []string
 			for _, s := range planBindings(f, nil) {
-				if s.verb == remove {
-					got = append(got, "remove "+s.before.Namespace+"/"+s.before.Name)
+				if s.Verb == reconcile.Delete {
+					got = append(got, "delete "+s.Before.Namespace+"/"+s.Before.Name)
 					continue
 				}
-				got = append(got, verbs[s.verb]+" "+s.after.Namespace+"/"+s.after.Name+" "+s.after.RoleRef.Name)
-				assert.Equal(t, "group", s.after.Subjects[0].Name)
-				assert.Len(t, s.after.Subjects, 1)
+				got = append(got, string(s.Verb)+" "+s.After.Namespace+"/"+s.After.Name+" "+s.After.RoleRef.Name)
+				assert.Equal(t, "group", s.After.Subjects[0].Name)
+				assert.Len(t, s.After.Subjects, 1)
 				assert.Equal(t, map[string]string{
 					"open-cluster-management.io/addon-name": "a", "open-cluster-management.io/addon-template-name": "",
-				}, withoutTeam(s.after.Labels))
-				require.Len(t, s.after.OwnerReferences, 1)
-				owner := s.after.OwnerReferences[0]
+				}, withoutTeam(s.After.Labels))
+				require.Len(t, s.After.OwnerReferences, 1)
+				owner := s.After.OwnerReferences[0]
 				assert.Nil(t, owner.Controller)
-				if s.after.Namespace == "c1" {
+				if s.After.Namespace == "c1" {
 					assert.Equal(t, "ManagedClusterAddOn", owner.Kind)
 				} else {
 					assert.Equal(t, "ClusterManagementAddOn", owner.Kind, "a shared binding goes with the add-on as a whole")
@@ -338,10 +337,10 @@ func TestManifestApplied(t *testing.T) {
 
 // Row: registration/controller_test.go:63
 func TestRegistrationApplied(t *testing.T) {
-	clusterRole := step[*rbacv1.RoleBinding]{verb: create, after: &rbacv1.RoleBinding{
+	clusterRole := bindingStep{Verb: reconcile.Create, After: &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cm-admin"},
 	}}
-	role := step[*rbacv1.RoleBinding]{verb: create, after: &rbacv1.RoleBinding{
+	role := bindingStep{Verb: reconcile.Create, After: &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shared", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "cm-reader"},
 	}}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, "b", errors.New("attempting to grant"))
@@ -361,10 +360,10 @@ func TestRegistrationApplied(t *testing.T) {
 		"pending":              {plan: plan{registrations: some, pending: "later"}, known: true, status: "False", reason: "PermissionConfigPending", says: []string{"later"}},
 		"the agent waits":      {facts: func(f *facts) { f.registrationsErr = &addon.NotReadyError{} }},
 		"the set-up waits":     {facts: func(f *facts) { f.setupErr = &addon.NotReadyError{} }},
-		"a lost race":          {plan: plan{registrations: some, bindings: []step[*rbacv1.RoleBinding]{role}}, done: []error{apierrors.NewConflict(schema.GroupResource{}, "", nil)}},
+		"a lost race":          {plan: plan{registrations: some, bindings: []bindingStep{role}}, done: []error{apierrors.NewConflict(schema.GroupResource{}, "", nil)}},
 		"the agent is invalid": {facts: func(f *facts) { f.registrationsErr = &addon.InvalidError{Message: "bad"} }, known: true, status: "False", reason: "SetPermissionFailed", says: []string{"bad."}},
 		"a missing grant": {
-			plan: plan{registrations: some, bindings: []step[*rbacv1.RoleBinding]{clusterRole, role}},
+			plan: plan{registrations: some, bindings: []bindingStep{clusterRole, role}},
 			done: []error{forbidden, forbidden}, known: true, status: "False", reason: "SetPermissionFailed",
 			says: []string{
 				"ClusterRole cm-admin cannot be bound for the agent in namespace c1: ServiceAccount " +
@@ -377,7 +376,7 @@ func TestRegistrationApplied(t *testing.T) {
 			},
 		},
 		"a missing role": {
-			plan: plan{registrations: some, bindings: []step[*rbacv1.RoleBinding]{clusterRole, role}},
+			plan: plan{registrations: some, bindings: []bindingStep{clusterRole, role}},
 			done: []error{nil, missing}, known: true, status: "False", reason: "SetPermissionFailed",
 			says: []string{"Role cm-reader cannot be bound for the agent in namespace shared: create the Role or the namespace"},
 		},
@@ -407,7 +406,7 @@ func TestUnknownDeletesNothing(t *testing.T) {
 	f.setup.Permissions = []addon.Permission{permission("c1", "ClusterRole", "admin")}
 	f, _ = simulate(t, f)
 	for _, s := range planBindings(f, nil) {
-		f.bindings = append(f.bindings, s.after)
+		f.bindings = append(f.bindings, s.After)
 	}
 	for name, err := range map[string]error{
 		"not ready": &addon.NotReadyError{Message: "m"}, "invalid": &addon.InvalidError{Message: "m"}, "other": errors.New("m"),
@@ -483,7 +482,7 @@ func TestSettle(t *testing.T) {
 		"invalid":            {plan: plan{worksErr: &addon.InvalidError{Message: "m"}}, want: reconcile.ClassStalled},
 		"broken":             {facts: func(f *facts) { f.registrationsErr = errors.New("m") }, want: reconcile.ClassRetry},
 		"a missing grant":    {done: results{bindings: []error{forbidden}}, want: reconcile.ClassWaiting},
-		"a name that is not": {done: results{works: []error{&occupiedError{"m"}}}, want: reconcile.ClassWaiting},
+		"a name that is not": {done: results{works: []error{&nameTakenError{"m"}}}, want: reconcile.ClassWaiting},
 		"a failed write":     {done: results{works: []error{errors.New("m")}}, want: reconcile.ClassRetry},
 		"a lost race":        {published: apierrors.NewConflict(schema.GroupResource{}, "", nil), want: reconcile.ClassLostRace},
 	}
@@ -493,11 +492,11 @@ func TestSettle(t *testing.T) {
 			if test.facts != nil {
 				test.facts(&f)
 			}
-			got := settle(f, test.plan, test.done, test.published)
+			got := outcomeOf(f, test.plan, test.done, test.published)
 			assert.Equal(t, test.want, got.Class())
 			if test.want == reconcile.ClassWaiting {
-				assert.False(t, got.Wake().Before(f.now.Add(firstGrant)))
-				assert.True(t, got.Wake().Before(f.now.Add(2*firstGrant)))
+				assert.False(t, got.Wake().Before(f.now.Add(firstRetry)))
+				assert.True(t, got.Wake().Before(f.now.Add(2*firstRetry)))
 			}
 		})
 	}
@@ -508,9 +507,9 @@ func TestAMissingGrantIsLookedForEverLater(t *testing.T) {
 		status    metav1.ConditionStatus
 		age, want time.Duration
 	}{
-		{"", time.Hour, firstGrant}, {metav1.ConditionTrue, time.Hour, firstGrant},
-		{metav1.ConditionFalse, time.Second, firstGrant}, {metav1.ConditionFalse, 20 * time.Second, 10 * time.Second},
-		{metav1.ConditionFalse, time.Hour, lastGrant},
+		{"", time.Hour, firstRetry}, {metav1.ConditionTrue, time.Hour, firstRetry},
+		{metav1.ConditionFalse, time.Second, firstRetry}, {metav1.ConditionFalse, 20 * time.Second, 10 * time.Second},
+		{metav1.ConditionFalse, time.Hour, lastRetry},
 	} {
 		f := factsOf()
 		if c.status != "" {
@@ -519,6 +518,6 @@ func TestAMissingGrantIsLookedForEverLater(t *testing.T) {
 				LastTransitionTime: metav1.NewTime(f.now.Add(-c.age)),
 			}}
 		}
-		assert.Equal(t, c.want, grantDelay(f), "%v", c)
+		assert.Equal(t, c.want, retryDelay(f), "%v", c)
 	}
 }

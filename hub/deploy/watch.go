@@ -3,7 +3,6 @@ package deploy
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -33,29 +32,27 @@ const (
 	indexShared = "spokelet.io/shared-binding"
 )
 
-// Index prepares the cache; it must be called once before the cache starts.
+// Index adds the field indexes of this package to a cache; it must be called once, before the cache starts. The indexes
+// of addonapi.Client are needed, too.
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &rbacv1.RoleBinding{}, indexOwn, func(o client.Object) []string {
-		labels := o.GetLabels()
-		cluster, addOn := labels[names.LabelClusterName], labels[names.LabelAddonName]
-		if _, template := labels[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
-			return nil
-		}
-		return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
-	})
-	if err == nil {
-		err = indexer.IndexField(ctx, &rbacv1.RoleBinding{}, indexShared, sharedKeys)
-	}
-	if err == nil {
-		err = indexer.IndexField(ctx, r.AddOns.WatchedAddOn(), indexHost, hostKeys)
-	}
-	if err != nil {
-		return fmt.Errorf("indexing the bindings of add-ons: %w", err)
-	}
-	return nil
+	return reconcile.AddIndexes(ctx, indexer,
+		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexOwn, Keys: ownKeys},
+		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexShared, Keys: sharedKeys},
+		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys},
+	)
 }
 
-// sharedKeys files a binding for all clusters under its add-on: one that carries our labels, and stands for no cluster.
+// ownKeys files a binding for one cluster, outside of the namespace of that cluster, under its add-on.
+func ownKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	cluster, addOn := labels[names.LabelClusterName], labels[names.LabelAddonName]
+	if _, template := labels[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
+}
+
+// sharedKeys files a binding for all clusters, which has our labels and no cluster, under its add-on.
 func sharedKeys(o client.Object) []string {
 	labels := o.GetLabels()
 	addOn := labels[names.LabelAddonName]
@@ -70,7 +67,7 @@ func sharedKeys(o client.Object) []string {
 	return []string{addOn}
 }
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	workers := r.Workers
 	if workers == 0 {
@@ -83,10 +80,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(bindingDrift())).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(clusterChange())).
-		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.ofManagement),
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	for _, resource := range []addonv1beta1.ConfigGroupResource{confighash.Template(), confighash.DeploymentConfig()} {
+	for _, resource := range confighash.Resources() {
 		if u, known := r.AddOns.Configs.New(resource); known {
 			b = b.Watches(u, handler.EnqueueRequestsFromMapFunc(r.ofConfig(resource)), builder.WithPredicates(edited))
 		}
@@ -94,7 +91,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// ofWork finds the add-on that a work stands for. It is in another namespace where the work is for a hosting cluster.
+// ofWork maps a work to its add-on, which is in another namespace if the work is for a hosting cluster.
 func ofWork(_ context.Context, work client.Object) []ctrl.Request {
 	labels := work.GetLabels()
 	addOn := labels[names.LabelAddonName]
@@ -102,11 +99,10 @@ func ofWork(_ context.Context, work client.Object) []ctrl.Request {
 		return nil
 	}
 	namespace := cmp.Or(labels[names.LabelAddonNamespace], work.GetNamespace())
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: addOn}}}
+	return reconcile.Request(namespace, addOn)
 }
 
-// ofBinding finds the add-ons that a binding stands for: the one of the cluster whose namespace it is in, and with a
-// binding elsewhere those of all clusters.
+// ofBinding maps a binding to its add-on on one cluster or, for a shared binding, on all clusters.
 func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctrl.Request {
 	addOn := binding.GetLabels()[names.LabelAddonName]
 	if _, template := binding.GetLabels()[names.LabelAddonTemplate]; addOn == "" || !template {
@@ -114,32 +110,36 @@ func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctr
 	}
 	for _, owner := range binding.GetOwnerReferences() {
 		if owner.Kind == "ManagedClusterAddOn" {
-			return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: binding.GetNamespace(), Name: addOn}}}
+			return reconcile.Request(binding.GetNamespace(), addOn)
 		}
 	}
 	if cluster := binding.GetLabels()[names.LabelClusterName]; cluster != "" {
-		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: addOn}}}
+		return reconcile.Request(cluster, addOn)
 	}
-	return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool { return a.Name == addOn })
+	return r.addOnsNamed(ctx, addOn)
 }
 
-// ofCluster finds the add-ons of a cluster, and those that it hosts.
+// ofCluster maps a cluster to its add-ons and to those that it hosts.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
-	all := func(*addonv1beta1.ManagedClusterAddOn) bool { return true }
-	return append(r.addOns(ctx, all, client.InNamespace(cluster.GetName())),
-		r.addOns(ctx, all, client.MatchingFields{indexHost: cluster.GetName()})...)
+	return append(r.AddOns.Requests(ctx, nil, client.InNamespace(cluster.GetName())),
+		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
-// ofManagement finds the add-ons of a ClusterManagementAddOn.
-func (r *Reconciler) ofManagement(ctx context.Context, management client.Object) []ctrl.Request {
-	return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool { return a.Name == management.GetName() })
+// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-ons.
+func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, cma client.Object) []ctrl.Request {
+	return r.addOnsNamed(ctx, cma.GetName())
 }
 
-// ofConfig finds the add-ons that use a configuration.
+// addOnsNamed returns requests for the add-ons of a name on all clusters.
+func (r *Reconciler) addOnsNamed(ctx context.Context, name string) []ctrl.Request {
+	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: name})
+}
+
+// ofConfig maps a configuration to the add-ons that use it.
 func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler.MapFunc {
 	return func(ctx context.Context, config client.Object) []ctrl.Request {
 		referent := addonv1beta1.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()}
-		return r.addOns(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool {
+		return r.AddOns.Requests(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool {
 			for _, reference := range a.Status.ConfigReferences {
 				if reference.ConfigGroupResource == resource && reference.DesiredConfig != nil &&
 					reference.DesiredConfig.ConfigReferent == referent {
@@ -151,26 +151,7 @@ func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler
 	}
 }
 
-// addOns returns requests for the add-ons that match. They are read from the cache, which does not fail once it is
-// filled.
-func (r *Reconciler) addOns(
-	ctx context.Context, match func(*addonv1beta1.ManagedClusterAddOn) bool, opts ...client.ListOption,
-) []ctrl.Request {
-	all, err := r.AddOns.ListAddOns(ctx, opts...)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the add-ons that a change concerns")
-		return nil
-	}
-	var requests []ctrl.Request
-	for _, addOn := range all {
-		if match(addOn) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addOn)})
-		}
-	}
-	return requests
-}
-
-// bindingDrift lets changes of bindings through that others may have made. That a binding appears is no such change.
+// bindingDrift passes changes of bindings that others may have made. A created binding is ours.
 func bindingDrift() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -185,7 +166,7 @@ func bindingDrift() predicate.Predicate {
 	}
 }
 
-// clusterChange lets those changes of clusters through that a rendering or the health of an add-on depends on.
+// clusterChange passes changes of clusters that affect rendering or the health of add-ons.
 func clusterChange() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -208,4 +189,15 @@ func availability(cluster *clusterv1.ManagedCluster) string {
 		return ""
 	}
 	return string(condition.Status)
+}
+
+// indexHost finds the add-ons that name a cluster as their host.
+const indexHost = "spokelet.io/hosting-cluster"
+
+// hostKeys files an add-on under its hosting cluster.
+func hostKeys(o client.Object) []string {
+	if host := o.GetAnnotations()[names.AnnotationHostingCluster]; host != "" {
+		return []string{host}
+	}
+	return nil
 }

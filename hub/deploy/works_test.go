@@ -18,6 +18,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // configMap is a ConfigMap whose JSON has about the given number of bytes.
@@ -42,15 +43,15 @@ func factsOf(objects ...*unstructured.Unstructured) facts {
 }
 
 // run does a plan of works in memory and returns the works afterwards.
-func simulate(t *testing.T, f facts) (facts, []step[*workv1.ManifestWork]) {
+func simulate(t *testing.T, f facts) (facts, []workStep) {
 	t.Helper()
 	steps, kept, err := planWorks(f)
 	require.NoError(t, err)
 	after := append([]*workv1.ManifestWork{}, kept...)
 	for _, s := range steps {
-		if s.verb != remove {
-			s.after.UID = "set"
-			after = append(after, s.after)
+		if s.Verb != reconcile.Delete {
+			s.After.UID = "set"
+			after = append(after, s.After)
 		}
 	}
 	for _, work := range f.works {
@@ -276,7 +277,7 @@ func TestWorkIsAsTheContractSays(t *testing.T) {
 	require.Len(t, steps, 1)
 	raw, err := json.Marshal(account.Object)
 	require.NoError(t, err)
-	work := steps[0].after
+	work := steps[0].After
 	assert.Equal(t, metav1.ObjectMeta{
 		Namespace: "c1", Name: "addon-a-deploy-0",
 		Labels: map[string]string{"open-cluster-management.io/addon-name": "a"},

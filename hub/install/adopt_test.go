@@ -45,7 +45,7 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			f := with(ready(), mine)
-			setOwner(f.addon, f.management)
+			setOwner(f.addon, f.cma)
 			f.addon.ManagedFields = test.entries
 			if test.change != nil {
 				test.change(f.addon)
@@ -54,7 +54,7 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 				_, err := TrimAddOn(f.addon)
 				require.NoError(t, err)
 			}
-			assert.Equal(t, test.want, madeBy(f))
+			assert.Equal(t, test.want, installedBy(f))
 			assert.LessOrEqual(t, len(f.addon.ManagedFields), 1, "the cache keeps no more than it needs")
 		})
 	}
@@ -63,7 +63,7 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 // byOCM is an add-on that another add-on manager installed for a placement.
 func byOCM(f *facts) {
 	mine(f)
-	setOwner(f.addon, f.management)
+	setOwner(f.addon, f.cma)
 	f.addon.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "addon"}}
 }
 
@@ -75,9 +75,9 @@ func TestAnAddOnThatAnotherManagerInstalledIsTakenOver(t *testing.T) {
 	p = decide(with(ready(decided("p")), byOCM))
 	assert.Nil(t, p.update, "no placement says that it is there for one")
 	assert.False(t, p.remove)
-	require.ErrorContains(t, p.kept, "installed by addon before this hub manager")
+	require.ErrorContains(t, p.blocked, "installed by addon before this hub manager")
 
-	p = decide(with(ready(decided("p", "c1")), mine, func(f *facts) { setOwner(f.addon, f.management) }))
+	p = decide(with(ready(decided("p", "c1")), mine, func(f *facts) { setOwner(f.addon, f.cma) }))
 	assert.Nil(t, p.update, "a person made it")
 	applied := func(f *facts) {
 		f.addon.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}

@@ -16,48 +16,48 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// managementKind is the kind of the owner of add-ons.
-const managementKind = "ClusterManagementAddOn"
+// ownerKind is the kind of the owner of add-ons.
+const ownerKind = "ClusterManagementAddOn"
 
-// facts is all that the decision about one add-on on one cluster needs.
+// facts are the inputs of the decision about one add-on on one cluster.
 type facts struct {
 	now     time.Time
 	cluster string
-	// management is nil when the add-on has none.
-	management *addonv1beta1.ClusterManagementAddOn
-	// addon is nil when it is not there.
+	// cma is nil when it does not exist.
+	cma *addonv1beta1.ClusterManagementAddOn
+	// addon is nil when it does not exist.
 	addon *addonv1beta1.ManagedClusterAddOn
-	// managed is the cluster, nil when there is none.
+	// managed is the cluster; nil when it does not exist.
 	managed *clusterv1.ManagedCluster
-	// namespace is that of the cluster, nil when there is none.
+	// namespace is that of the cluster; nil when it does not exist.
 	namespace *metav1.PartialObjectMetadata
 	// placements are those of the install strategy, in its order.
 	placements []placementFacts
 }
 
-// plan is what is to be done about one add-on on one cluster; at most one of create, update and remove is set.
+// plan is the decision about one add-on on one cluster; at most one of create, update and remove is set.
 type plan struct {
 	create *addonv1beta1.ManagedClusterAddOn
 	update *addonv1beta1.ManagedClusterAddOn
 	remove bool
-	// waits says why an add-on that is selected is not created yet; an event will tell.
-	waits error
-	// kept says why an add-on that nothing selects is not removed.
-	kept error
-	// wake is when to look again at what was kept; zero when an event will tell.
+	// notReady is why a selected add-on is not created yet; an event starts the next pass.
+	notReady error
+	// blocked is why an unselected add-on is not uninstalled.
+	blocked error
+	// wake is when to check a blocked add-on again; zero when an event starts the next pass.
 	wake time.Time
 }
 
 // decide returns the plan for one add-on on one cluster.
 func decide(f facts) plan {
-	cma := f.management
+	cma := f.cma
 	switch {
 	case cma == nil || !cma.DeletionTimestamp.IsZero() || !addonapi.Managed(cma):
 		return plan{}
 	case f.addon != nil && !f.addon.DeletionTimestamp.IsZero():
 		return plan{}
-	case cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements:
-		return own(f)
+	case !addonapi.InstalledByPlacements(cma):
+		return ensureOwner(f)
 	}
 	for _, p := range f.placements {
 		if p.selects(f.cluster) {
@@ -67,12 +67,12 @@ func decide(f facts) plan {
 	return uninstall(f)
 }
 
-// install creates the add-on unless it is there or its cluster cannot take it. One that another add-on manager
-// installed for a placement is taken over, so that it leaves with its placements.
+// install creates the add-on unless it exists or its cluster is not ready. An add-on that another manager installed for
+// a placement gets our label, so that its placements can uninstall it.
 func install(f facts) plan {
 	if f.addon != nil {
-		p := own(f)
-		if madeBy(f) == "" {
+		p := ensureOwner(f)
+		if installedBy(f) == "" {
 			return p
 		}
 		if p.update == nil {
@@ -82,10 +82,10 @@ func install(f facts) plan {
 		return p
 	}
 	if err := unready(f); err != nil {
-		return plan{waits: err}
+		return plan{notReady: err}
 	}
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Name: f.management.Name, Namespace: f.cluster,
+		Name: f.cma.Name, Namespace: f.cluster,
 		Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 	}}
 	for key, value := range f.managed.Annotations {
@@ -93,11 +93,11 @@ func install(f facts) plan {
 			metav1.SetMetaDataAnnotation(&addon.ObjectMeta, key, value)
 		}
 	}
-	setOwner(addon, f.management)
+	setOwner(addon, f.cma)
 	return plan{create: addon}
 }
 
-// unready says why no add-on can be created on the cluster now.
+// unready returns why no add-on can be created on the cluster now.
 func unready(f facts) error {
 	switch {
 	case f.managed == nil:
@@ -112,56 +112,56 @@ func unready(f facts) error {
 	return nil
 }
 
-// uninstall removes the add-on if this reconciler made it and every Placement is sure that it does not select it.
+// uninstall deletes the add-on if this reconciler created it and it is certain that no Placement selects the cluster.
 func uninstall(f facts) plan {
 	if f.addon == nil {
 		return plan{}
 	}
-	p := own(f)
+	p := ensureOwner(f)
 	if f.addon.Labels[names.LabelInstalledBy] != names.InstalledByPlacement {
-		if manager := madeBy(f); manager != "" {
-			p.kept = fmt.Errorf("they were installed by %s before this hub manager looked after them, and no placement has "+
+		if manager := installedBy(f); manager != "" {
+			p.blocked = fmt.Errorf("they were installed by %s before this hub manager looked after them, and no placement has "+
 				"selected the cluster since; delete them, or label them %s=%s", manager, names.LabelInstalledBy,
 				names.InstalledByPlacement)
 		}
 		return p
 	}
 	for _, placement := range f.placements {
-		wake, err := placement.unsettled(f.now)
+		wake, err := placement.uncertain(f.now)
 		p.wake = reconcile.Earliest(p.wake, wake)
-		p.kept = errors.Join(p.kept, err)
+		p.blocked = errors.Join(p.blocked, err)
 	}
-	if p.kept != nil {
+	if p.blocked != nil {
 		return p
 	}
 	return plan{remove: true}
 }
 
-// own gives an add-on the owner that it needs to be deployed.
-func own(f facts) plan {
+// ensureOwner sets the owner reference without which an add-on is not deployed.
+func ensureOwner(f facts) plan {
 	if f.addon == nil {
 		return plan{}
 	}
 	after := f.addon.DeepCopy()
-	if !setOwner(after, f.management) {
+	if !setOwner(after, f.cma) {
 		return plan{}
 	}
 	return plan{update: after}
 }
 
-// setOwner makes the ClusterManagementAddOn the owner of the add-on, its controller unless it has another one, and
+// setOwner makes the ClusterManagementAddOn an owner of the add-on, and its controller unless it has another one. It
 // reports whether that changed anything.
 func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) bool {
 	yes := true
 	want := metav1.OwnerReference{
-		APIVersion: addonv1beta1.GroupVersion.String(), Kind: managementKind, Name: cma.Name, UID: cma.UID,
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: ownerKind, Name: cma.Name, UID: cma.UID,
 		Controller: &yes, BlockOwnerDeletion: &yes,
 	}
 	refs := make([]metav1.OwnerReference, 0, len(addon.OwnerReferences)+1)
 	same := false
 	for _, ref := range addon.OwnerReferences {
 		switch {
-		case isManagement(ref, cma.Name):
+		case isOwnerReference(ref, cma.Name):
 			same = same || equalRefs(ref, want)
 			continue
 		case ref.Controller != nil && *ref.Controller:
@@ -177,10 +177,10 @@ func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.Cluster
 	return true
 }
 
-// isManagement reports whether a reference names the ClusterManagementAddOn, in whatever version and life of it.
-func isManagement(ref metav1.OwnerReference, name string) bool {
+// isOwnerReference reports whether a reference names the ClusterManagementAddOn, in any API version and with any UID.
+func isOwnerReference(ref metav1.OwnerReference, name string) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == managementKind && ref.Name == name
+	return err == nil && gv.Group == addonv1beta1.GroupName && ref.Kind == ownerKind && ref.Name == name
 }
 
 func equalRefs(a, b metav1.OwnerReference) bool {

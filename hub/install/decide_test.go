@@ -24,30 +24,30 @@ func decided(name string, clusters ...string) placementFacts {
 		placement: &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: name, UID: types.UID(name),
 		}},
-		pages: []*clusterv1beta1.PlacementDecision{pageOf(name, 1, clusters...)},
+		decisions: []*clusterv1beta1.PlacementDecision{pageOf(name, 1, clusters...)},
 	}
 	p.placement.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied}}
 	p.placement.Status.NumberOfSelectedClusters = int32(len(clusters))
-	p.placement.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{p.pages[0].Name}}}
+	p.placement.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: []string{p.decisions[0].Name}}}
 	return p
 }
 
 func pageOf(placement string, number int, clusters ...string) *clusterv1beta1.PlacementDecision {
-	page := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+	decision := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Name:            placement + "-decision-" + string(rune('0'+number)),
 		OwnerReferences: []metav1.OwnerReference{{UID: types.UID(placement), Controller: new(true)}},
 	}}
 	for _, c := range clusters {
-		page.Status.Decisions = append(page.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: c})
+		decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: c})
 	}
-	return page
+	return decision
 }
 
 // ready are the facts of an add-on that two Placements could install on cluster c1.
 func ready(placements ...placementFacts) facts {
 	return facts{
 		now: noon(), cluster: "c1",
-		management: &addonv1beta1.ClusterManagementAddOn{
+		cma: &addonv1beta1.ClusterManagementAddOn{
 			ObjectMeta: metav1.ObjectMeta{Name: "hello", UID: "cma"},
 			Spec: addonv1beta1.ClusterManagementAddOnSpec{InstallStrategy: addonv1beta1.InstallStrategy{
 				Type: addonv1beta1.AddonInstallStrategyPlacements,
@@ -71,7 +71,7 @@ func installed(f *facts) {
 	f.addon = &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "c1", Name: "hello", Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 	}}
-	setOwner(f.addon, f.management)
+	setOwner(f.addon, f.cma)
 }
 
 // mine adds the add-on as a person creates it.
@@ -80,14 +80,14 @@ func mine(f *facts) {
 }
 
 func manual(f *facts) {
-	f.management.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
+	f.cma.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
 }
 func nothing(f *facts)   { f.placements = nil }
-func retired(f *facts)   { f.management.DeletionTimestamp = new(metav1.NewTime(noon())) }
+func retired(f *facts)   { f.cma.DeletionTimestamp = new(metav1.NewTime(noon())) }
 func addonGoes(f *facts) { f.addon.DeletionTimestamp = new(metav1.NewTime(noon())) }
 
 func lifecycle(value string) func(*facts) {
-	return func(f *facts) { f.management.Annotations = map[string]string{names.AnnotationLifecycle: value} }
+	return func(f *facts) { f.cma.Annotations = map[string]string{names.AnnotationLifecycle: value} }
 }
 
 func TestWhatHappensToAnAddOnOnACluster(t *testing.T) {
@@ -117,7 +117,7 @@ func TestWhatHappensToAnAddOnOnACluster(t *testing.T) {
 		"installed when the life cycle is empty":                {with(ready(decided("p", "c1")), lifecycle("")), "create"},
 		"waited for while it is going though it is selected":    {with(ready(decided("p", "c1")), installed, addonGoes), ""},
 		"not deleted again while it is going":                   {with(ready(decided("p")), installed, addonGoes), ""},
-		"nothing at all without a ClusterManagementAddOn":       {with(ready(), func(f *facts) { f.management = nil }), ""},
+		"nothing at all without a ClusterManagementAddOn":       {with(ready(), func(f *facts) { f.cma = nil }), ""},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) { assert.Equal(t, tc.want, verbOf(decide(tc.f))) })
@@ -130,11 +130,11 @@ func verbOf(p plan) string {
 		return "create"
 	case p.remove:
 		return "remove"
-	case p.kept != nil:
+	case p.blocked != nil:
 		return "kept"
 	case p.update != nil:
 		return "update"
-	case p.waits != nil:
+	case p.notReady != nil:
 		return "waits"
 	}
 	return ""
@@ -154,7 +154,7 @@ func TestWhatIsNotCreatedYet(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			p := decide(with(ready(decided("p", "c1")), tc.change))
 			assert.Nil(t, p.create)
-			require.ErrorContains(t, p.waits, tc.want)
+			require.ErrorContains(t, p.notReady, tc.want)
 		})
 	}
 }
@@ -181,13 +181,13 @@ func TestWhatIsCreated(t *testing.T) {
 func TestWhenAPlacementSaysSurelyThatAClusterIsOut(t *testing.T) {
 	paged := func(change func(*placementFacts)) placementFacts {
 		p := decided("p", "a", "b")
-		p.pages = []*clusterv1beta1.PlacementDecision{pageOf("p", 1, "a"), pageOf("p", 2, "b")}
+		p.decisions = []*clusterv1beta1.PlacementDecision{pageOf("p", 1, "a"), pageOf("p", 2, "b")}
 		p.placement.Status.DecisionGroups[0].Decisions = []string{"p-decision-2", "p-decision-1"}
 		change(&p)
 		return p
 	}
 	just := func(p *placementFacts) {
-		p.pages[1].ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(noon().Add(-time.Second)))}}
+		p.decisions[1].ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(noon().Add(-time.Second)))}}
 	}
 	tests := map[string]struct {
 		p    placementFacts
@@ -199,8 +199,8 @@ func TestWhenAPlacementSaysSurelyThatAClusterIsOut(t *testing.T) {
 		"several pages that have been quiet":   {p: paged(func(*placementFacts) {})},
 		"pages of a writer that moves no cluster": {p: paged(func(p *placementFacts) {
 			just(p)
-			for _, page := range p.pages {
-				page.Annotations = map[string]string{names.AnnotationStickyPages: "true"}
+			for _, decision := range p.decisions {
+				decision.Annotations = map[string]string{names.AnnotationStickyPages: "true"}
 			}
 		})},
 		"not several pages of which one was just written": {
@@ -212,7 +212,7 @@ func TestWhenAPlacementSaysSurelyThatAClusterIsOut(t *testing.T) {
 			p.placement.DeletionTimestamp = new(metav1.NewTime(noon()))
 			return p
 		}(), want: "is being deleted"},
-		"not without any page": {p: func() placementFacts { p := decided("p"); p.pages = nil; return p }(), want: "has no PlacementDecision"},
+		"not without any page": {p: func() placementFacts { p := decided("p"); p.decisions = nil; return p }(), want: "has no PlacementDecision"},
 		"not with a page of an earlier Placement": {p: func() placementFacts {
 			p := decided("p")
 			p.placement.UID = "new"
@@ -247,7 +247,7 @@ func TestWhenAPlacementSaysSurelyThatAClusterIsOut(t *testing.T) {
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			wake, err := tc.p.unsettled(noon())
+			wake, err := tc.p.uncertain(noon())
 			assert.Equal(t, tc.wake, wake)
 			if tc.want == "" {
 				require.NoError(t, err)
@@ -262,7 +262,7 @@ func TestWhenAPlacementSaysSurelyThatAClusterIsOut(t *testing.T) {
 }
 
 func TestOwners(t *testing.T) {
-	cma := ready().management
+	cma := ready().cma
 	ours := metav1.OwnerReference{
 		APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ClusterManagementAddOn", Name: "hello", UID: "cma",
 		Controller: new(true), BlockOwnerDeletion: new(true),
@@ -298,16 +298,16 @@ func TestOwners(t *testing.T) {
 }
 
 func TestTheCacheKeepsTheTimeOfTheLastWriteOfAPage(t *testing.T) {
-	page := pageOf("p", 1, "a")
-	page.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour))
-	page.ManagedFields = []metav1.ManagedFieldsEntry{
+	decision := pageOf("p", 1, "a")
+	decision.CreationTimestamp = metav1.NewTime(noon().Add(-time.Hour))
+	decision.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "a", Time: new(metav1.NewTime(noon()))}, {Manager: "b", Time: new(metav1.NewTime(noon().Add(-time.Minute)))},
 	}
-	_, err := TrimDecision(page)
+	_, err := TrimDecision(decision)
 	require.NoError(t, err)
-	require.Len(t, page.ManagedFields, 1)
-	assert.Empty(t, page.ManagedFields[0].Manager)
-	assert.Equal(t, noon(), lastWritten(page).UTC())
+	require.Len(t, decision.ManagedFields, 1)
+	assert.Empty(t, decision.ManagedFields[0].Manager)
+	assert.Equal(t, noon(), lastWritten(decision).UTC())
 	_, err = TrimDecision("no object")
 	require.NoError(t, err)
 }

@@ -2,13 +2,11 @@ package install
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,25 +26,16 @@ import (
 // Name is the name of the controller.
 const Name = "hub.install"
 
-const (
-	// indexPlacement finds ClusterManagementAddOns by the key of a Placement of their install strategy.
-	indexPlacement = "install.placement"
-	// indexCluster finds PlacementDecisions by the name of a cluster that they select.
-	indexCluster = "install.cluster"
-	// indexAddon finds ManagedClusterAddOns by their name.
-	indexAddon = "install.addon"
-)
-
 type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byCluster := handler.EnqueueRequestsFromMapFunc(r.ofCluster)
-	lifetime := builder.WithPredicates(predicate.Or[client.Object](comings(), leaving()))
+	lifetime := builder.WithPredicates(predicate.Or[client.Object](reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))
 	asked := builder.WithPredicates(predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
-		Watches(r.AddOns.WatchedManagement(), handler.EnqueueRequestsFromMapFunc(r.ofManagement), asked).
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn), asked).
 		Watches(r.AddOns.WatchedAddOn(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(ownership())).
 		Watches(&clusterv1beta1.PlacementDecision{}, r.ofDecision()).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement)).
@@ -55,53 +44,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Index prepares the cache; it must be called once before the cache starts.
-func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, i := range []struct {
-		object client.Object
-		field  string
-		keys   client.IndexerFunc
-	}{
-		{r.AddOns.WatchedManagement(), indexPlacement, placementKeys},
-		{r.AddOns.WatchedAddOn(), indexAddon, func(o client.Object) []string { return []string{o.GetName()} }},
-		{&clusterv1beta1.PlacementDecision{}, indexCluster, clusterNames},
-	} {
-		if err := indexer.IndexField(ctx, i.object, i.field, i.keys); err != nil {
-			return fmt.Errorf("indexing %T by %s: %w", i.object, i.field, err)
-		}
-	}
-	return nil
-}
-
-// placementKeys are the keys of the Placements that an add-on is installed by.
-func placementKeys(o client.Object) []string {
-	cma, err := addonapi.Management(o)
-	if err != nil || cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
-		return nil
-	}
-	keys := make([]string, 0, len(cma.Spec.InstallStrategy.Placements))
-	for _, ref := range cma.Spec.InstallStrategy.Placements {
-		keys = append(keys, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String())
-	}
-	return keys
-}
-
-// clusterNames are the clusters that a page selects.
-func clusterNames(o client.Object) []string {
-	page, ok := o.(*clusterv1beta1.PlacementDecision)
-	if !ok {
-		return nil
-	}
-	clusters := make([]string, len(page.Status.Decisions))
-	for i, d := range page.Status.Decisions {
-		clusters[i] = d.ClusterName
-	}
-	return clusters
-}
-
-// ofManagement maps a ClusterManagementAddOn to its add-on on all clusters that have it or shall have it.
-func (r *Reconciler) ofManagement(ctx context.Context, o client.Object) []ctrlreconcile.Request {
-	cma, err := addonapi.Management(o)
+// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-ons on all clusters that have or need them.
+func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+	cma, err := addonapi.ClusterManagementAddOn(o)
 	if err != nil {
 		return nil
 	}
@@ -111,47 +56,40 @@ func (r *Reconciler) ofManagement(ctx context.Context, o client.Object) []ctrlre
 		log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", cma.Name)
 	}
 	for _, p := range placements {
-		for _, page := range p.pages {
-			requests = append(requests, keys([]string{cma.Name}, clusterNames(page))...)
+		for _, decision := range p.decisions {
+			requests = append(requests, keys([]string{cma.Name}, addonapi.SelectedClusters(decision))...)
 		}
 	}
 	return requests
 }
 
-// existing are the keys of all add-ons of a name.
+// existing returns requests for all add-ons of a name.
 func (r *Reconciler) existing(ctx context.Context, addon string) []ctrlreconcile.Request {
-	addons, err := r.AddOns.ListAddOns(ctx, client.MatchingFields{indexAddon: addon})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the clusters that have an add-on", "addon", addon)
-	}
-	requests := make([]ctrlreconcile.Request, len(addons))
-	for i, a := range addons {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(a)
-	}
-	return requests
+	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: addon})
 }
 
-// ofDecision maps a change of a page to the clusters that it adds or drops, and to the add-ons that may be removed now.
+// ofDecision maps a change of a PlacementDecision to the clusters that it adds or drops, and to the add-ons that may be
+// uninstalled now.
 func (r *Reconciler) ofDecision() handler.Funcs {
-	enqueue := func(ctx context.Context, q queue, page client.Object, clusters []string) {
-		name := page.GetLabels()[names.LabelPlacement]
+	enqueue := func(ctx context.Context, q queue, decision client.Object, clusters []string) {
+		name := decision.GetLabels()[names.LabelPlacement]
 		if name == "" {
 			return
 		}
-		addons := r.addonsOf(ctx, types.NamespacedName{Namespace: page.GetNamespace(), Name: name})
+		addons := r.addonsOf(ctx, types.NamespacedName{Namespace: decision.GetNamespace(), Name: name})
 		for _, req := range append(keys(addons, clusters), r.unselected(ctx, addons)...) {
 			q.Add(req)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			enqueue(ctx, q, e.Object, clusterNames(e.Object))
+			enqueue(ctx, q, e.Object, addonapi.SelectedClusters(e.Object))
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			enqueue(ctx, q, e.Object, clusterNames(e.Object))
+			enqueue(ctx, q, e.Object, addonapi.SelectedClusters(e.Object))
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			older, newer := clusterNames(e.ObjectOld), clusterNames(e.ObjectNew)
+			older, newer := addonapi.SelectedClusters(e.ObjectOld), addonapi.SelectedClusters(e.ObjectNew)
 			if !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
 				enqueue(ctx, q, e.ObjectOld, older)
 				enqueue(ctx, q, e.ObjectNew, newer)
@@ -162,14 +100,14 @@ func (r *Reconciler) ofDecision() handler.Funcs {
 	}
 }
 
-// ofPlacement maps a Placement to the add-ons that may be removed once its decisions are settled.
+// ofPlacement maps a Placement to the add-ons that may be uninstalled once its decisions are certain.
 func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	return r.unselected(ctx, r.addonsOf(ctx, client.ObjectKeyFromObject(o)))
 }
 
-// addonsOf are the names of the add-ons that a Placement installs.
+// addonsOf returns the names of the add-ons that a Placement installs.
 func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedName) []string {
-	cmas, err := r.AddOns.ListManagements(ctx, client.MatchingFields{indexPlacement: placement.String()})
+	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx, client.MatchingFields{addonapi.IndexPlacement: placement.String()})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons of a placement", "placement", placement)
 	}
@@ -180,11 +118,11 @@ func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedNam
 	return addons
 }
 
-// unselected are the add-ons of these names that are on clusters which no Placement selects.
+// unselected returns requests for the add-ons of these names on clusters that no Placement selects.
 func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreconcile.Request {
 	var requests []ctrlreconcile.Request
 	for _, addon := range addons {
-		cma, err := r.AddOns.GetManagement(ctx, addon)
+		cma, err := r.AddOns.GetClusterManagementAddOn(ctx, addon)
 		if err != nil {
 			continue
 		}
@@ -194,8 +132,8 @@ func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreco
 		}
 		selected := map[string]bool{}
 		for _, p := range placements {
-			for _, page := range p.pages {
-				for _, cluster := range clusterNames(page) {
+			for _, decision := range p.decisions {
+				for _, cluster := range addonapi.SelectedClusters(decision) {
 					selected[cluster] = true
 				}
 			}
@@ -211,23 +149,23 @@ func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreco
 
 // ofCluster maps a cluster, or its namespace, to the add-ons that Placements install on it.
 func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
-	var pages clusterv1beta1.PlacementDecisionList
-	if err := r.Client.List(ctx, &pages, client.UnsafeDisableDeepCopy,
-		client.MatchingFields{indexCluster: o.GetName()}); err != nil {
+	var decisions clusterv1beta1.PlacementDecisionList
+	if err := r.Client.List(ctx, &decisions, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{addonapi.IndexCluster: o.GetName()}); err != nil {
 		log.FromContext(ctx).Error(err, "finding the placements that select a cluster", "cluster", o.GetName())
 		return nil
 	}
 	var requests []ctrlreconcile.Request
-	for i := range pages.Items {
+	for i := range decisions.Items {
 		placement := types.NamespacedName{
-			Namespace: pages.Items[i].Namespace, Name: pages.Items[i].Labels[names.LabelPlacement],
+			Namespace: decisions.Items[i].Namespace, Name: decisions.Items[i].Labels[names.LabelPlacement],
 		}
 		requests = append(requests, keys(r.addonsOf(ctx, placement), []string{o.GetName()})...)
 	}
 	return requests
 }
 
-// keys are the requests for each of the add-ons on each of the clusters.
+// keys returns a request for each add-on on each cluster.
 func keys(addons, clusters []string) []ctrlreconcile.Request {
 	requests := make([]ctrlreconcile.Request, 0, len(addons)*len(clusters))
 	for _, addon := range addons {
@@ -240,7 +178,7 @@ func keys(addons, clusters []string) []ctrlreconcile.Request {
 	return requests
 }
 
-// difference are the names that are in only one of the lists.
+// difference returns the names that are in only one of the lists.
 func difference(a, b []string) []string {
 	count := map[string]int{}
 	for _, name := range a {
@@ -258,26 +196,9 @@ func difference(a, b []string) []string {
 	return only
 }
 
-// comings lets objects through that come or are gone.
-func comings() predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-}
-
-// leaving lets objects through that begin to go.
-func leaving() predicate.Funcs {
-	no := predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
-	no.UpdateFunc = func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
-	}
-	return no
-}
-
-// ownership lets add-ons through that come, go, or change what this reconciler looks at.
+// ownership passes add-ons that are created or deleted, or whose labels or owner references change.
 func ownership() predicate.Predicate {
-	return predicate.Or[client.Object](leaving(), predicate.LabelChangedPredicate{}, predicate.Funcs{
+	return predicate.Or[client.Object](reconcile.DeletionStarted(), predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
 		},

@@ -11,10 +11,11 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// act writes the pages in the order of the plan. When one that gets clusters fails, those that lose some wait.
-func (r *Reconciler) act(ctx context.Context, pages []page) error {
+// act writes the decision slices in the order of the plan. If a slice that gains clusters cannot be written, those that
+// lose clusters wait.
+func (r *Reconciler) act(ctx context.Context, decisionSlices []decisionSlice) error {
 	var failed []error
-	for _, p := range pages {
+	for _, p := range decisionSlices {
 		if !p.changed() || (len(failed) > 0 && !p.gains) {
 			continue
 		}
@@ -25,7 +26,7 @@ func (r *Reconciler) act(ctx context.Context, pages []page) error {
 	return errors.Join(failed...)
 }
 
-func (r *Reconciler) write(ctx context.Context, p page) error {
+func (r *Reconciler) write(ctx context.Context, p decisionSlice) error {
 	if p.want == nil {
 		uid := p.have.UID
 		err := r.Client.Delete(ctx, p.have, client.Preconditions{UID: &uid})
@@ -47,7 +48,7 @@ func (r *Reconciler) write(ctx context.Context, p page) error {
 	return r.writeDecisions(ctx, have, want, list)
 }
 
-// writeDecisions writes the list into the page as the server has it now.
+// writeDecisions writes the decisions into the status of the slice as the server has it now.
 func (r *Reconciler) writeDecisions(
 	ctx context.Context, have, now *clusterv1beta1.PlacementDecision, list []clusterv1beta1.ClusterDecision,
 ) error {

@@ -8,27 +8,28 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 )
 
-// facts is all that a decision about one Placement needs.
+// facts are the inputs of a decision about one Placement.
 type facts struct {
 	now       time.Time
 	placement *clusterv1beta1.Placement
 	// clusters are all clusters of the hub; they belong to the cache and must not be changed.
 	clusters []*clusterv1.ManagedCluster
-	// bindings are the ManagedClusterSetBindings in the namespace of the Placement, sets all ManagedClusterSets by name.
+	// bindings are the ManagedClusterSetBindings in the namespace of the Placement; sets are all ManagedClusterSets by
+	// name.
 	bindings []*clusterv1beta2.ManagedClusterSetBinding
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
-	// pages are the decisions that there are.
-	pages []*clusterv1beta1.PlacementDecision
+	// decisionSlices are the existing PlacementDecisions.
+	decisionSlices []*clusterv1beta1.PlacementDecision
 }
 
-// plan is what is to be done about one Placement.
+// plan is the decision about one Placement.
 type plan struct {
-	// misconfigured says what is wrong with the Placement; then nothing else is planned.
+	// misconfigured is what is wrong with the Placement; then nothing else is planned.
 	misconfigured error
 	scope         scope
 	selection     selection
-	// pages are all pages in the order in which they are to be written, also those that need no write.
-	pages []page
+	// decisionSlices are all slices in the order in which they are written, including unchanged ones.
+	decisionSlices []decisionSlice
 }
 
 // decide returns the plan for one Placement.
@@ -45,15 +46,15 @@ func decide(f facts) plan {
 		return plan{misconfigured: err}
 	}
 	current := map[string]bool{}
-	for _, o := range f.pages {
+	for _, o := range f.decisionSlices {
 		for _, decision := range o.Status.Decisions {
 			current[decision.ClusterName] = true
 		}
 	}
 	chosen := selectClusters(f.placement.Spec, predicates, bounds, f.clusters, current, f.now)
-	pages := planPages(f.placement, chosen.names, f.pages)
+	decisionSlices := planSlices(f.placement, chosen.names, f.decisionSlices)
 	if len(chosen.unbound) == 0 {
-		honour(pages)
+		honour(decisionSlices)
 	}
-	return plan{scope: bounds, selection: chosen, pages: pages}
+	return plan{scope: bounds, selection: chosen, decisionSlices: decisionSlices}
 }

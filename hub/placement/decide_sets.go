@@ -19,23 +19,24 @@ const (
 	reasonNoIntersection = "NoIntersection"
 	reasonEmptySets      = "AllManagedClusterSetsEmpty"
 
-	// setDefault and setGlobal are the sets that are there also without an object: the one that clusters are in which are
-	// in no other, and the one that all clusters are in.
+	// setDefault and setGlobal are the sets that exist even without an object: the set of clusters that are in no other,
+	// and the set of all clusters.
 	setDefault, setGlobal = "default", "global"
 )
 
-// scope is which clusters a Placement may select at all: those of the sets that are bound to its namespace.
+// scope is the set of clusters that a Placement may select: those of the ManagedClusterSets that are bound to its
+// namespace.
 type scope struct {
-	// sets are the names of these sets, ordered, and members the selectors of their clusters.
+	// sets are the names of the bound sets, ordered; members are the selectors of their clusters.
 	sets    []string
 	members []labels.Selector
-	// reason and message say why there is no set; empty when there is one.
+	// reason and message explain why no set is bound; empty when one is.
 	reason, message string
-	// earlier are clusters that are selected since before bindings counted, though no set has them. They stay selected.
+	// earlier are clusters that were selected before bindings counted and are in no bound set. They stay selected.
 	earlier map[string]bool
 }
 
-// scopeOf returns the scope of a Placement. The error says which set cannot be understood.
+// scopeOf returns the scope of a Placement. The error names a set with an invalid selector.
 func scopeOf(f facts) (scope, error) {
 	var s scope
 	bound, odd := boundSets(f)
@@ -55,8 +56,8 @@ func scopeOf(f facts) (scope, error) {
 	}
 	if grandfathered(f) {
 		s.earlier = map[string]bool{}
-		for _, page := range f.pages {
-			for _, decision := range page.Status.Decisions {
+		for _, decisionSlice := range f.decisionSlices {
+			for _, decision := range decisionSlice.Status.Decisions {
 				s.earlier[decision.ClusterName] = true
 			}
 		}
@@ -64,8 +65,8 @@ func scopeOf(f facts) (scope, error) {
 	return s, nil
 }
 
-// boundSets returns the sets that are bound to the namespace of the Placement and exist, ordered by name, and what is
-// odd about the other bindings.
+// boundSets returns the existing sets that are bound to the namespace of the Placement, ordered by name, and what is
+// wrong with the other bindings.
 func boundSets(f facts) (bound, odd []string) {
 	for _, binding := range f.bindings {
 		name := binding.Spec.ClusterSet
@@ -85,7 +86,7 @@ func boundSets(f facts) (bound, odd []string) {
 	return bound, odd
 }
 
-// noSet says why a Placement can select nothing, and what to do.
+// noSet explains why a Placement can select nothing, with a remedy.
 func noSet(placement *clusterv1beta1.Placement, bound, odd []string) (reason, message string) {
 	if len(bound) > 0 {
 		return reasonNoIntersection, fmt.Sprintf("None of the ManagedClusterSets in spec.clusterSets (%s) is bound to "+
@@ -101,7 +102,7 @@ func noSet(placement *clusterv1beta1.Placement, bound, odd []string) (reason, me
 	return reasonNoBindings, message
 }
 
-// selectorOf selects the clusters of a set; set is nil for one that is there without an object.
+// selectorOf returns the selector of the clusters of a set; set is nil for one that exists without an object.
 func selectorOf(name string, set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
 	exclusive := labels.SelectorFromSet(labels.Set{clusterv1beta2.ClusterSetLabel: name})
 	if set == nil {
@@ -124,19 +125,19 @@ func selectorOf(name string, set *clusterv1beta2.ManagedClusterSet) (labels.Sele
 	return nil, fmt.Errorf("ManagedClusterSet %s: spec.clusterSelector.selectorType %q is unknown", name, how.SelectorType)
 }
 
-// grandfathered reports whether the decisions were made by a version of this controller that asked for no bindings, and
-// nobody has said yet that only what is bound counts.
+// grandfathered reports whether a version of this controller that required no bindings made the decisions, and nobody
+// has requested since that only bound sets count.
 func grandfathered(f facts) bool {
 	if f.placement.Annotations[names.AnnotationSetBindings] == names.SetBindingsHonoured {
 		return false
 	}
-	return slices.ContainsFunc(f.pages, func(page *clusterv1beta1.PlacementDecision) bool {
-		_, ours := page.Annotations[names.AnnotationStickyPages]
-		return ours && page.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
+	return slices.ContainsFunc(f.decisionSlices, func(decisionSlice *clusterv1beta1.PlacementDecision) bool {
+		_, ours := decisionSlice.Annotations[names.AnnotationStickyPages]
+		return ours && decisionSlice.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured
 	})
 }
 
-// has reports whether a set has a cluster.
+// has reports whether a cluster is in a bound set.
 func (s scope) has(cluster *clusterv1.ManagedCluster) bool {
 	return slices.ContainsFunc(s.members, func(m labels.Selector) bool { return m.Matches(labels.Set(cluster.Labels)) })
 }

@@ -20,9 +20,9 @@ func placement() *clusterv1beta1.Placement {
 }
 
 // written are the pages that are there after a plan was carried out.
-func written(pages []page) []*clusterv1beta1.PlacementDecision {
+func written(decisionSlices []decisionSlice) []*clusterv1beta1.PlacementDecision {
 	var all []*clusterv1beta1.PlacementDecision
-	for _, p := range pages {
+	for _, p := range decisionSlices {
 		if p.want != nil {
 			all = append(all, p.want)
 		}
@@ -30,10 +30,10 @@ func written(pages []page) []*clusterv1beta1.PlacementDecision {
 	return all
 }
 
-func union(pages []*clusterv1beta1.PlacementDecision) []string {
+func union(decisionSlices []*clusterv1beta1.PlacementDecision) []string {
 	all := []string{}
-	for _, page := range pages {
-		for _, d := range page.Status.Decisions {
+	for _, decisionSlice := range decisionSlices {
+		for _, d := range decisionSlice.Status.Decisions {
 			all = append(all, d.ClusterName)
 		}
 	}
@@ -50,9 +50,9 @@ func clusters(from, to int) []string {
 }
 
 func TestAPageIsNamedAndMarkedAsTheContractSays(t *testing.T) {
-	pages := planPages(placement(), []string{"a"}, nil)
-	require.Len(t, pages, 1)
-	want := pages[0].want
+	decisionSlices := planSlices(placement(), []string{"a"}, nil)
+	require.Len(t, decisionSlices, 1)
+	want := decisionSlices[0].want
 	assert.Equal(t, "p-decision-1", want.Name)
 	assert.Equal(t, "ns", want.Namespace)
 	assert.Equal(t, map[string]string{
@@ -67,29 +67,29 @@ func TestAPageIsNamedAndMarkedAsTheContractSays(t *testing.T) {
 }
 
 func TestThereIsAPageEvenWithoutClusters(t *testing.T) {
-	pages := planPages(placement(), nil, nil)
-	require.Len(t, pages, 1)
-	assert.NotNil(t, pages[0].want.Status.Decisions)
-	again := planPages(placement(), nil, written(pages))
+	decisionSlices := planSlices(placement(), nil, nil)
+	require.Len(t, decisionSlices, 1)
+	assert.NotNil(t, decisionSlices[0].want.Status.Decisions)
+	again := planSlices(placement(), nil, written(decisionSlices))
 	require.Len(t, again, 1)
 	assert.False(t, again[0].changed())
 }
 
 func TestPagesAreFilledAndWhatIsSettledIsLeftAlone(t *testing.T) {
-	have := written(planPages(placement(), clusters(0, 250), nil))
+	have := written(planSlices(placement(), clusters(0, 250), nil))
 	require.Len(t, have, 3)
 	for i, want := range []int{100, 100, 50} {
 		assert.Len(t, have[i].Status.Decisions, want)
 	}
-	for _, p := range planPages(placement(), clusters(0, 250), have) {
+	for _, p := range planSlices(placement(), clusters(0, 250), have) {
 		assert.False(t, p.changed())
 	}
 }
 
 func TestACLusterThatLeavesChangesOnePage(t *testing.T) {
-	have := written(planPages(placement(), clusters(0, 250), nil))
+	have := written(planSlices(placement(), clusters(0, 250), nil))
 	changed := 0
-	for _, p := range planPages(placement(), clusters(1, 250), have) {
+	for _, p := range planSlices(placement(), clusters(1, 250), have) {
 		if p.changed() {
 			changed++
 			assert.Equal(t, 1, p.number)
@@ -105,17 +105,17 @@ func TestPagesOfSomebodyElseAreReplacedWithoutLosingAnyCluster(t *testing.T) {
 	}}
 	odd := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Name: "p-decision-01", Namespace: "ns"}}
 	odd.Status.Decisions = decisions([]string{"a"})
-	pages := planPages(placement(), []string{"a"}, []*clusterv1beta1.PlacementDecision{earlier, odd})
-	require.Len(t, pages, 3)
-	assert.Equal(t, "p-decision-2", pages[0].want.Name, "the name of a page that is there is not taken")
-	assert.Nil(t, pages[1].want)
-	assert.Nil(t, pages[2].want)
+	decisionSlices := planSlices(placement(), []string{"a"}, []*clusterv1beta1.PlacementDecision{earlier, odd})
+	require.Len(t, decisionSlices, 3)
+	assert.Equal(t, "p-decision-2", decisionSlices[0].want.Name, "the name of a page that is there is not taken")
+	assert.Nil(t, decisionSlices[1].want)
+	assert.Nil(t, decisionSlices[2].want)
 }
 
 func TestAClusterOnTwoPagesStaysOnTheFirst(t *testing.T) {
-	have := written(planPages(placement(), clusters(0, 150), nil))
+	have := written(planSlices(placement(), clusters(0, 150), nil))
 	have[1].Status.Decisions = append(have[1].Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: "c0000"})
-	assert.Equal(t, clusters(0, 150), union(written(planPages(placement(), clusters(0, 150), have))))
+	assert.Equal(t, clusters(0, 150), union(written(planSlices(placement(), clusters(0, 150), have))))
 }
 
 // FuzzNoReaderMissesAClusterThatStays changes the selection again and again and looks after each single write.
@@ -131,8 +131,8 @@ func FuzzNoReaderMissesAClusterThatStays(f *testing.F) {
 		have := map[string]*clusterv1beta1.PlacementDecision{}
 		list := func() []*clusterv1beta1.PlacementDecision {
 			var all []*clusterv1beta1.PlacementDecision
-			for _, page := range have {
-				all = append(all, page)
+			for _, decisionSlice := range have {
+				all = append(all, decisionSlice)
 			}
 			return all
 		}
@@ -144,10 +144,10 @@ func FuzzNoReaderMissesAClusterThatStays(f *testing.F) {
 					want = append(want, name)
 				}
 			}
-			for _, p := range planPages(placement(), want, list()) {
+			for _, p := range planSlices(placement(), want, list()) {
 				if p.want != nil {
 					have[p.want.Name] = p.want
-					assert.LessOrEqual(t, len(p.want.Status.Decisions), pageSize)
+					assert.LessOrEqual(t, len(p.want.Status.Decisions), sliceSize)
 				} else {
 					delete(have, p.have.Name)
 				}

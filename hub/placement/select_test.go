@@ -175,7 +175,7 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, p.misconfigured, tc.want)
-			assert.Empty(t, p.pages, "the decisions are left alone")
+			assert.Empty(t, p.decisionSlices, "the decisions are left alone")
 		})
 	}
 }

@@ -53,7 +53,7 @@ func setFacts() facts {
 
 // earlierPage is a page that selects clusters, as versions wrote it that asked for no bindings.
 func earlierPage(clusters ...string) *clusterv1beta1.PlacementDecision {
-	return render(placement(), page{number: 1}, decisions(clusters))
+	return render(placement(), decisionSlice{number: 1}, decisions(clusters))
 }
 
 func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
@@ -114,28 +114,28 @@ func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
 		},
 		"a binding that goes takes its clusters along": {
 			func(f *facts) {
-				f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "b")}
-				f.pages[0].Annotations[names.AnnotationSetBindings] = names.SetBindingsHonoured
+				f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("a", "b")}
+				f.decisionSlices[0].Annotations[names.AnnotationSetBindings] = names.SetBindingsHonoured
 			}, nil, reasonNoBindings, "No ManagedClusterSet is bound",
 		},
 		"what an earlier version selected stays": {
-			func(f *facts) { f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")} },
+			func(f *facts) { f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")} },
 			[]string{"a", "c"}, reasonNoBindings, "without asking: a, c",
 		},
 		"also after the hub manager was removed in the meantime": {
 			func(f *facts) {
-				f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
-				f.pages[0].Annotations[names.AnnotationStickyPages] = "false"
+				f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
+				f.decisionSlices[0].Annotations[names.AnnotationStickyPages] = "false"
 			}, []string{"a", "c"}, reasonNoBindings, "without asking: a, c",
 		},
 		"and no more than that": {
 			func(f *facts) {
-				f.bindings, f.pages = bound(setDefault), []*clusterv1beta1.PlacementDecision{earlierPage("a")}
+				f.bindings, f.decisionSlices = bound(setDefault), []*clusterv1beta1.PlacementDecision{earlierPage("a")}
 			}, []string{"a", "c"}, reasonNoBindings, "without asking: a.",
 		},
 		"as long as it matches": {
 			func(f *facts) {
-				f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
+				f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
 				f.placement.Spec.Predicates = []clusterv1beta1.ClusterPredicate{{
 					RequiredClusterSelector: labelled(by("env", "In", "prod")),
 				}}
@@ -143,14 +143,14 @@ func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
 		},
 		"until a person lets it go": {
 			func(f *facts) {
-				f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
+				f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
 				f.placement.Annotations = map[string]string{names.AnnotationSetBindings: names.SetBindingsHonoured}
 			}, nil, reasonNoBindings, "No ManagedClusterSet is bound",
 		},
 		"what OCM selected does not": {
 			func(f *facts) {
-				f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
-				f.pages[0].Annotations = nil
+				f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("a", "c")}
+				f.decisionSlices[0].Annotations = nil
 			}, nil, reasonNoBindings, "No ManagedClusterSet is bound",
 		},
 	}
@@ -177,7 +177,7 @@ func TestASetThatCannotBeUnderstoodLeavesTheDecisions(t *testing.T) {
 	f.bindings = bound("odd")
 	p := decide(f)
 	require.ErrorContains(t, p.misconfigured, `ManagedClusterSet odd: spec.clusterSelector.selectorType "Magic"`)
-	assert.Empty(t, p.pages)
+	assert.Empty(t, p.decisionSlices)
 }
 
 func TestPagesAreMarkedOnceAllTheirClustersAreBound(t *testing.T) {
@@ -185,12 +185,12 @@ func TestPagesAreMarkedOnceAllTheirClustersAreBound(t *testing.T) {
 		f := setFacts()
 		change(&f)
 		var all []string
-		for _, p := range decide(f).pages {
+		for _, p := range decide(f).decisionSlices {
 			all = append(all, p.want.Annotations[names.AnnotationSetBindings])
 		}
 		return all
 	}
-	earlier := func(f *facts) { f.pages = []*clusterv1beta1.PlacementDecision{earlierPage("a", "b")} }
+	earlier := func(f *facts) { f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("a", "b")} }
 	assert.Equal(t, []string{names.SetBindingsHonoured}, marks(func(*facts) {}), "a new page")
 	assert.Equal(t, []string{""}, marks(earlier), "clusters without a binding")
 	assert.Equal(t, []string{names.SetBindingsHonoured}, marks(func(f *facts) { earlier(f); f.bindings = bound("blue") }))

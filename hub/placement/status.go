@@ -22,11 +22,11 @@ const (
 	messageWellConfigured  = "Placement configurations check pass"
 	messageDecisionsAreOut = "All cluster decisions scheduled"
 
-	// toldClusters is how many names of clusters a message tells.
-	toldClusters = 5
+	// maxNames is the number of cluster names that a message lists.
+	maxNames = 5
 )
 
-// conclude writes into status what the pass decided. What is selected is only told when all pages were written.
+// conclude sets the status that follows from the pass. The selection is published only when all slices were written.
 func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementStatus) {
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = f.placement.Generation
@@ -49,10 +49,11 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 	set(satisfied(f.placement.Spec, p))
 	count := int32(len(p.selection.names)) //nolint:gosec // a hub has fewer clusters than an int32 can count
 	status.NumberOfSelectedClusters = count
-	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: pageNames(p.pages), ClustersCount: count}}
+	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: sliceNames(p.decisionSlices), ClustersCount: count}}
 }
 
-// satisfied says whether the Placement has all clusters that it asks for, and what keeps the others out.
+// satisfied returns the condition that reports whether the Placement has all clusters that it asks for, and why others
+// are left out.
 func satisfied(spec clusterv1beta1.PlacementSpec, p plan) metav1.Condition {
 	s := p.selection
 	c := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse}
@@ -81,10 +82,10 @@ func satisfied(spec clusterv1beta1.PlacementSpec, p plan) metav1.Condition {
 	return c
 }
 
-// unboundKept says which clusters stay selected though nothing is bound that has them, and what to do about it.
+// unboundKept names the clusters that stay selected without a binding, with a remedy.
 func unboundKept(clusters []string) string {
-	shown := strings.Join(clusters[:min(len(clusters), toldClusters)], ", ")
-	if more := len(clusters) - toldClusters; more > 0 {
+	shown := strings.Join(clusters[:min(len(clusters), maxNames)], ", ")
+	if more := len(clusters) - maxNames; more > 0 {
 		shown = fmt.Sprintf("%s and %d more", shown, more)
 	}
 	return fmt.Sprintf("No ManagedClusterSetBinding in this namespace allows clusters that stay selected, because an "+
@@ -94,15 +95,15 @@ func unboundKept(clusters []string) string {
 		shown, names.AnnotationSetBindings, names.SetBindingsHonoured)
 }
 
-// pageNames lists the pages that stay, in the order of their numbers.
-func pageNames(pages []page) []string {
-	var staying []page
-	for _, p := range pages {
+// sliceNames returns the names of the slices that stay, ordered by number.
+func sliceNames(decisionSlices []decisionSlice) []string {
+	var staying []decisionSlice
+	for _, p := range decisionSlices {
 		if p.want != nil {
 			staying = append(staying, p)
 		}
 	}
-	slices.SortFunc(staying, func(a, b page) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(staying, func(a, b decisionSlice) int { return cmp.Compare(a.number, b.number) })
 	list := make([]string, len(staying))
 	for i, p := range staying {
 		list[i] = p.want.Name

@@ -20,24 +20,23 @@ import (
 )
 
 const (
-	// poll is the time between two looks at the policies.
+	// poll is the interval of checks.
 	poll = 200 * time.Millisecond
-	// probed is the policy that must refuse the probe.
+	// probed is the policy that must deny the probe.
 	probed = "hub-manager-tokens.spokelet.io"
 )
 
-// Checker looks at the policies of a hub in the name of the hub manager.
+// Checker checks the policies of a hub as the hub manager.
 type Checker struct {
-	// Client has no cache. It reads the policies that Policies names.
+	// Client has no cache. It reads the policies that Policies returns.
 	Client client.Client
-	// Policies returns the policies for a hub manager that runs under a ServiceAccount, as YAML files.
+	// Policies returns the policies for a hub manager with a ServiceAccount, as YAML files.
 	Policies func(namespace, name string) [][]byte
-	// Patience is how long Wait asks again; with 0 it asks once.
-	Patience time.Duration
+	// Timeout is how long Wait checks again; with 0 it checks once.
+	Timeout time.Duration
 }
 
-// Wait returns nil when the policies are in force, or an error that names each that is not and says what to do about
-// it.
+// Wait returns nil when the policies are in force, or an error that lists those that are not, with the remedy.
 func (c *Checker) Wait(ctx context.Context) error {
 	logger := ctrl.LoggerFrom(ctx).WithName("hub.policy")
 	user, err := c.whoAmI(ctx)
@@ -54,12 +53,12 @@ func (c *Checker) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := c.look(ctx, want, namespace, name)
-	if len(found) > 0 && c.Patience > 0 {
+	found := c.check(ctx, want, namespace, name)
+	if len(found) > 0 && c.Timeout > 0 {
 		logger.Info("waiting until the admission policies of the hub are in force", "problems", found)
-		// The only error is the end of the time, which the problems explain.
-		_ = wait.PollUntilContextTimeout(ctx, poll, c.Patience, false, func(ctx context.Context) (bool, error) {
-			if again := c.look(ctx, want, namespace, name); ctx.Err() == nil {
+		// The only error is the timeout, which the problems explain.
+		_ = wait.PollUntilContextTimeout(ctx, poll, c.Timeout, false, func(ctx context.Context) (bool, error) {
+			if again := c.check(ctx, want, namespace, name); ctx.Err() == nil {
 				found = again
 			}
 			return len(found) == 0, nil
@@ -75,7 +74,7 @@ func (c *Checker) Wait(ctx context.Context) error {
 	return errors.New(explain(found, namespace, name))
 }
 
-// explain says what is not in force and what to do.
+// explain lists what is not in force, with the remedy.
 func explain(found []string, namespace, name string) string {
 	return fmt.Sprintf("the admission policies of the hub are not in force:\n  - %s\napply them with\n"+
 		"  spokelet-hub --print-policies --namespace=%s --service-account=%s | kubectl apply -f -\nor, under the names that "+
@@ -84,7 +83,7 @@ func explain(found []string, namespace, name string) string {
 		strings.Join(found, "\n  - "), namespace, name)
 }
 
-// whoAmI returns the user as whom the API server knows the hub manager.
+// whoAmI returns the user name of the hub manager.
 func (c *Checker) whoAmI(ctx context.Context) (string, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := c.Client.Create(ctx, review); err != nil {
@@ -93,8 +92,8 @@ func (c *Checker) whoAmI(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// look says what is not in force, the probe last: it tells something only when all else is right.
-func (c *Checker) look(ctx context.Context, want set, namespace, name string) []string {
+// check returns what is not in force. The probe comes last, because it proves something only when all else is right.
+func (c *Checker) check(ctx context.Context, want set, namespace, name string) []string {
 	have, found := c.read(ctx, want)
 	if len(found) > 0 {
 		return found
@@ -108,7 +107,7 @@ func (c *Checker) look(ctx context.Context, want set, namespace, name string) []
 	return nil
 }
 
-// read reads the policies and bindings that exist of the wanted ones, and says which could not be read.
+// read reads the existing ones of the wanted policies and bindings, and returns messages about read errors.
 func (c *Checker) read(ctx context.Context, want set) (set, []string) {
 	have := newSet()
 	var unread []string
@@ -134,7 +133,7 @@ func (c *Checker) read(ctx context.Context, want set) (set, []string) {
 	return have, slices.Compact(unread)
 }
 
-// get reads one object, and says why it could not be read.
+// get reads one object, and returns a message about a read error.
 func (c *Checker) get(ctx context.Context, name string, into client.Object) (problem string, exists bool) {
 	err := c.Client.Get(ctx, client.ObjectKey{Name: name}, into)
 	switch {
@@ -148,7 +147,7 @@ func (c *Checker) get(ctx context.Context, name string, into client.Object) (pro
 	return fmt.Sprintf("reading %T %s: %v", into, name, err), false
 }
 
-// probe asks for a token of our own, which is never made: the policy that forbids it must refuse the dry run.
+// probe requests a token for the hub manager itself in a dry run, which a policy must deny.
 func (c *Checker) probe(ctx context.Context, namespace, name string) string {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	err := c.Client.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{}, client.DryRunAll)

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// userPrefix starts the user names of ServiceAccounts.
+// userPrefix is the prefix of the user names of ServiceAccounts.
 const userPrefix = "system:serviceaccount:"
 
-// serviceAccount returns namespace and name of the ServiceAccount that a user is; false when the user is none.
+// serviceAccount returns namespace and name of a user that is a ServiceAccount; false for any other user.
 func serviceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, userPrefix)
 	if !ok {
@@ -25,7 +25,7 @@ func serviceAccount(user string) (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != ""
 }
 
-// problems says what of the wanted policies and bindings is not in force, one sentence each, ordered by name.
+// problems lists the wanted policies and bindings that are not in force, one sentence each, ordered by name.
 func problems(want, have set) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(want.policies)) {
@@ -41,7 +41,7 @@ func problems(want, have set) []string {
 	return all
 }
 
-// policyProblem says what is wrong with a policy; empty when nothing is.
+// policyProblem returns what is wrong with a policy; empty when nothing is.
 func policyProblem(want, have *admissionregistrationv1.ValidatingAdmissionPolicy) string {
 	if have == nil {
 		return "is missing"
@@ -56,7 +56,7 @@ func policyProblem(want, have *admissionregistrationv1.ValidatingAdmissionPolicy
 	return ""
 }
 
-// bindingProblem says what is wrong with a binding; empty when nothing is.
+// bindingProblem returns what is wrong with a binding; empty when nothing is.
 func bindingProblem(want, have *admissionregistrationv1.ValidatingAdmissionPolicyBinding) string {
 	if have == nil {
 		return "is missing"
@@ -75,7 +75,7 @@ func bindingProblem(want, have *admissionregistrationv1.ValidatingAdmissionPolic
 	return ""
 }
 
-// narrow reports whether a binding leaves requests out that its policy is for.
+// narrow reports whether a binding excludes requests that its policy matches.
 func narrow(m *admissionregistrationv1.MatchResources) bool {
 	if m == nil {
 		return false
@@ -88,7 +88,7 @@ func selects(s *metav1.LabelSelector) bool {
 	return s != nil && (len(s.MatchLabels) > 0 || len(s.MatchExpressions) > 0)
 }
 
-// differences names the fields in which two policies differ in substance.
+// differences lists the fields in which two policies differ in effect.
 func differences(want, have *admissionregistrationv1.ValidatingAdmissionPolicySpec) []string {
 	var all []string
 	for _, field := range []struct {
@@ -117,7 +117,7 @@ func expressions(validations []admissionregistrationv1.Validation) []string {
 	return all
 }
 
-// defaulted returns a copy with what the API server fills in.
+// defaulted returns a copy with API defaults.
 func defaulted(
 	spec *admissionregistrationv1.ValidatingAdmissionPolicySpec,
 ) *admissionregistrationv1.ValidatingAdmissionPolicySpec {
@@ -144,7 +144,7 @@ func setDefault[T any](field **T, value T) {
 	}
 }
 
-// accounts returns the ServiceAccounts that the expressions of a policy name, each once and in order.
+// accounts returns the ServiceAccounts in the expressions of a policy, ordered, without duplicates.
 func accounts(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) []string {
 	name := regexp.MustCompile(userPrefix + `[a-z0-9-]+:[a-z0-9.-]+`)
 	var all []string

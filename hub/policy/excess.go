@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// excess are rights that no add-on needs on the hub. Who holds one of them was granted much more than roles of add-ons:
-// on a hub that comes from OCM, the ClusterRoles of its add-on manager.
+// excess are rights on the hub that no add-on needs. Whoever has one of them was granted more than roles of add-ons: on
+// a hub that comes from OCM, the ClusterRoles of its add-on manager.
 func excess() []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{
 		{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
@@ -23,8 +23,8 @@ func excess() []authorizationv1.ResourceAttributes {
 	}
 }
 
-// Excess says, in words, which rights an account of add-ons holds in all namespaces that no add-on needs; templates may
-// have each of them handed on. It creates access reviews.
+// Excess lists the rights of an account of add-ons in all namespaces that no add-on needs, and that templates may pass
+// on. It creates access reviews.
 func Excess(ctx context.Context, c client.Client, user string) ([]string, error) {
 	var found []string
 	for _, attributes := range excess() {
@@ -45,7 +45,7 @@ func Excess(ctx context.Context, c client.Client, user string) ([]string, error)
 	return found, nil
 }
 
-// groupsOf returns the groups that the API server gives a ServiceAccount.
+// groupsOf returns the groups of a ServiceAccount.
 func groupsOf(user string) []string {
 	namespace, _, ok := serviceAccount(user)
 	if !ok {

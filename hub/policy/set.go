@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// set is policies and bindings, by name.
+// set contains policies and bindings by name.
 type set struct {
 	policies map[string]*admissionregistrationv1.ValidatingAdmissionPolicy
 	bindings map[string]*admissionregistrationv1.ValidatingAdmissionPolicyBinding
@@ -25,7 +25,7 @@ func newSet() set {
 	}
 }
 
-// parse reads YAML files that hold nothing but policies and bindings.
+// parse decodes YAML files that contain only policies and bindings.
 func parse(files [][]byte) (set, error) {
 	all := newSet()
 	for _, file := range files {
@@ -46,7 +46,7 @@ func parse(files [][]byte) (set, error) {
 	return all, nil
 }
 
-// add puts one YAML document into the set; an empty one is left out.
+// add adds one YAML document to the set; an empty one is ignored.
 func (s set) add(document []byte) error {
 	var object map[string]any
 	if err := yaml.Unmarshal(document, &object); err != nil {

@@ -19,7 +19,7 @@ func TestConfigure(t *testing.T) {
 	progressive := clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive}
 	configured := isTrue("Configured")
 	defaults := func(configs ...addonv1beta1.AddOnConfig) *addonv1beta1.ClusterManagementAddOn {
-		return management(configs)
+		return newCMA(configs)
 	}
 	registered := func(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 		return with(addon, isTrue("RegistrationApplied"))
@@ -36,22 +36,22 @@ func TestConfigure(t *testing.T) {
 		says   []string
 	}{
 		"no configs are a configuration too": {
-			facts:  addOnFacts{addon: addOn("c1"), management: defaults(), placement: -1},
+			facts:  addOnFacts{addon: addOn("c1"), cma: defaults(), placement: -1},
 			status: metav1.ConditionTrue, says: []string{"no configuration is asked for"},
 		},
 		"a config gets its hash and generation": {
 			facts: addOnFacts{
-				addon: addOn("c1"), management: defaults(template("t")), placement: -1,
-				found: findings{template("t"): {hash: "h", generation: 4}},
+				addon: addOn("c1"), cma: defaults(template("t")), placement: -1,
+				found: configStates{template("t"): {hash: "h", generation: 4}},
 			},
 			want:   references{observed(desires(template("t"), "h"), 4)},
 			status: metav1.ConditionTrue, says: []string{"1 of 1"},
 		},
 		"what was applied is kept for a config that stays, not for another one": {
 			facts: addOnFacts{
-				addon:      addOn("c1", has(template("t"), "old"), has(deployment("gone"), "x")),
-				management: defaults(template("t"), deployment("new")), placement: -1,
-				found: findings{template("t"): {hash: "h"}, deployment("new"): {hash: "n"}},
+				addon: addOn("c1", has(template("t"), "old"), has(deployment("gone"), "x")),
+				cma:   defaults(template("t"), deployment("new")), placement: -1,
+				found: configStates{template("t"): {hash: "h"}, deployment("new"): {hash: "n"}},
 			},
 			want: references{desires(deployment("new"), "n"), {
 				ConfigGroupResource: template("t").ConfigGroupResource,
@@ -61,18 +61,18 @@ func TestConfigure(t *testing.T) {
 		},
 		"a new order within a resource takes effect": {
 			facts: addOnFacts{
-				addon:      addOn("c1", has(deployment("a"), "a"), has(deployment("b"), "b")),
-				management: management(nil, placement("p", deployment("b"), deployment("a"))),
-				found:      findings{deployment("a"): {hash: "a"}, deployment("b"): {hash: "b"}},
+				addon: addOn("c1", has(deployment("a"), "a"), has(deployment("b"), "b")),
+				cma:   newCMA(nil, placement("p", deployment("b"), deployment("a"))),
+				found: configStates{deployment("a"): {hash: "a"}, deployment("b"): {hash: "b"}},
 			},
 			want:   references{has(deployment("b"), "b"), has(deployment("a"), "a")},
 			status: metav1.ConditionTrue,
 		},
 		"a missing config changes nothing and is named with its author": {
 			facts: addOnFacts{
-				addon:      addOn("c1", has(template("old"), "h")),
-				management: management(nil, placement("p", template("new"), deployment("d"))),
-				found:      findings{template("new"): {missing: true}, deployment("d"): {hash: "d"}},
+				addon: addOn("c1", has(template("old"), "h")),
+				cma:   newCMA(nil, placement("p", template("new"), deployment("d"))),
+				found: configStates{template("new"): {missing: true}, deployment("d"): {hash: "d"}},
 			},
 			want:   references{has(template("old"), "h")},
 			status: metav1.ConditionFalse,
@@ -80,8 +80,8 @@ func TestConfigure(t *testing.T) {
 		},
 		"a config that went after it was applied keeps its hash": {
 			facts: addOnFacts{
-				addon: addOn("c1", has(template("t"), "h")), management: defaults(template("t")), placement: -1,
-				found: findings{template("t"): {missing: true}},
+				addon: addOn("c1", has(template("t"), "h")), cma: defaults(template("t")), placement: -1,
+				found: configStates{template("t"): {missing: true}},
 			},
 			want:   references{has(template("t"), "h")},
 			status: metav1.ConditionFalse,
@@ -89,8 +89,8 @@ func TestConfigure(t *testing.T) {
 		},
 		"a kind that we do not read waits for the add-on's manager, with its reference in place": {
 			facts: addOnFacts{
-				addon: addOn("c1"), management: defaults(configMap("c")), placement: -1,
-				found: findings{configMap("c"): {foreign: true}},
+				addon: addOn("c1"), cma: defaults(configMap("c")), placement: -1,
+				found: configStates{configMap("c"): {foreign: true}},
 			},
 			want:   references{desires(configMap("c"), "")},
 			status: metav1.ConditionFalse, says: []string{`spec hash of configmaps "ns/c" is not known yet`},
@@ -100,7 +100,7 @@ func TestConfigure(t *testing.T) {
 				addon := addOn("c1", observed(desires(configMap("c"), "reported"), 5))
 				addon.Spec.Configs = []addonv1beta1.AddOnConfig{configMap("c")}
 				return addOnFacts{
-					addon: addon, management: defaults(), placement: -1, found: findings{configMap("c"): {foreign: true}},
+					addon: addon, cma: defaults(), placement: -1, found: configStates{configMap("c"): {foreign: true}},
 				}
 			}(),
 			want:   references{observed(desires(configMap("c"), "reported"), 5)},
@@ -108,62 +108,62 @@ func TestConfigure(t *testing.T) {
 		},
 		"a kind that the add-on does not support holds nothing up": {
 			facts: addOnFacts{
-				addon: registered(addOn("c1")), management: defaults(configMap("c"), template("t")), placement: -1,
-				found: findings{configMap("c"): {foreign: true}, template("t"): {hash: "h"}},
+				addon: registered(addOn("c1")), cma: defaults(configMap("c"), template("t")), placement: -1,
+				found: configStates{configMap("c"): {foreign: true}, template("t"): {hash: "h"}},
 			},
 			want:   references{desires(configMap("c"), ""), desires(template("t"), "h")},
 			status: metav1.ConditionTrue, says: []string{"1 of 2", "does not support", "configmaps"},
 		},
 		"an unsupported strategy keeps the configuration": {
 			facts: addOnFacts{
-				addon:      with(addOn("c1", has(template("t"), "old")), configured),
-				management: management(nil, byStrategy(progressive, placement("p", template("t")))),
-				found:      findings{template("t"): {hash: "new"}},
+				addon: with(addOn("c1", has(template("t"), "old")), configured),
+				cma:   newCMA(nil, byStrategy(progressive, placement("p", template("t")))),
+				found: configStates{template("t"): {hash: "new"}},
 			},
 			want:   references{has(template("t"), "old")},
 			status: metav1.ConditionFalse, says: []string{"rollout strategy Progressive is not supported yet"},
 		},
 		"an unsupported strategy configures no new add-on": {
 			facts: addOnFacts{
-				addon:      addOn("c1"),
-				management: management(nil, byStrategy(progressive, placement("p", template("t")))),
-				found:      findings{template("t"): {hash: "new"}},
+				addon: addOn("c1"),
+				cma:   newCMA(nil, byStrategy(progressive, placement("p", template("t")))),
+				found: configStates{template("t"): {hash: "new"}},
 			},
 			status: metav1.ConditionFalse, says: []string{"rollout strategy Progressive is not supported yet"},
 		},
 		"an unsupported strategy with nothing to roll out is no trouble": {
 			facts: addOnFacts{
-				addon:      addOn("c1", has(template("t"), "h")),
-				management: management(nil, byStrategy(progressive, placement("p", template("t")))),
-				found:      findings{template("t"): {hash: "h"}},
+				addon: addOn("c1", has(template("t"), "h")),
+				cma:   newCMA(nil, byStrategy(progressive, placement("p", template("t")))),
+				found: configStates{template("t"): {hash: "h"}},
 			},
 			want:   references{has(template("t"), "h")},
 			status: metav1.ConditionTrue,
 		},
 		"an add-on whose placement is lost stays as it is": {
 			facts: addOnFacts{
-				addon:      with(addOn("c1", has(template("p"), "h")), configured),
-				management: management([]addonv1beta1.AddOnConfig{template("d")}, placement("p", template("p"))),
-				placement:  -1, lost: []string{"placement ns/p"},
-				found: findings{template("d"): {hash: "d"}},
+				addon:     with(addOn("c1", has(template("p"), "h")), configured),
+				cma:       newCMA([]addonv1beta1.AddOnConfig{template("d")}, placement("p", template("p"))),
+				placement: -1, missingPlacements: []string{"placement ns/p"},
+				found: configStates{template("d"): {hash: "d"}},
 			},
 			want:   references{has(template("p"), "h")},
 			status: metav1.ConditionTrue, says: []string{"placement ns/p", "does not exist", "kept as it is"},
 		},
 		"a new add-on whose placement is lost is not configured": {
 			facts: addOnFacts{
-				addon:      addOn("c1"),
-				management: management([]addonv1beta1.AddOnConfig{template("d")}, placement("p")),
-				placement:  -1, lost: []string{"placement ns/p"},
-				found: findings{template("d"): {hash: "d"}},
+				addon:     addOn("c1"),
+				cma:       newCMA([]addonv1beta1.AddOnConfig{template("d")}, placement("p")),
+				placement: -1, missingPlacements: []string{"placement ns/p"},
+				found: configStates{template("d"): {hash: "d"}},
 			},
 			status: metav1.ConditionFalse, says: []string{"placement ns/p"},
 		},
 		"a deleting add-on gets a new content of its configs": {
 			facts: addOnFacts{
-				addon:      deleting(addOn("c1", has(template("t"), "old"))),
-				management: defaults(template("t")), placement: -1,
-				found: findings{template("t"): {hash: "new"}},
+				addon: deleting(addOn("c1", has(template("t"), "old"))),
+				cma:   defaults(template("t")), placement: -1,
+				found: configStates{template("t"): {hash: "new"}},
 			},
 			want: references{{
 				ConfigGroupResource: template("t").ConfigGroupResource,
@@ -173,8 +173,8 @@ func TestConfigure(t *testing.T) {
 		},
 		"a deleting add-on does not lose its configuration to the placement that let it go": {
 			facts: addOnFacts{
-				addon:      deleting(with(addOn("c1", has(template("p"), "h")), configured)),
-				management: management(nil, placement("p", template("p"))), placement: -1,
+				addon: deleting(with(addOn("c1", has(template("p"), "h")), configured)),
+				cma:   newCMA(nil, placement("p", template("p"))), placement: -1,
 			},
 			want: references{has(template("p"), "h")},
 		},
@@ -185,19 +185,19 @@ func TestConfigure(t *testing.T) {
 					addon.Labels = map[string]string{names.LabelInstalledBy: names.InstalledByPlacement}
 					return addon
 				}(),
-				management: management([]addonv1beta1.AddOnConfig{template("d")}, placement("p", template("p"))),
-				placement:  -1,
-				found:      findings{template("d"): {hash: "d"}},
+				cma:       newCMA([]addonv1beta1.AddOnConfig{template("d")}, placement("p", template("p"))),
+				placement: -1,
+				found:     configStates{template("d"): {hash: "d"}},
 			},
 			want:   references{has(template("p"), "h")},
 			status: metav1.ConditionTrue, says: []string{"no placement", "about to be uninstalled"},
 		},
 		"an add-on that was created by hand and is selected by no placement gets the defaults": {
 			facts: addOnFacts{
-				addon:      addOn("c1"),
-				management: management([]addonv1beta1.AddOnConfig{template("d")}, placement("p", template("p"))),
-				placement:  -1,
-				found:      findings{template("d"): {hash: "d"}},
+				addon:     addOn("c1"),
+				cma:       newCMA([]addonv1beta1.AddOnConfig{template("d")}, placement("p", template("p"))),
+				placement: -1,
+				found:     configStates{template("d"): {hash: "d"}},
 			},
 			want:   references{desires(template("d"), "d")},
 			status: metav1.ConditionTrue,
@@ -209,17 +209,17 @@ func TestConfigure(t *testing.T) {
 					addon.Labels = map[string]string{names.LabelInstalledBy: names.InstalledByPlacement}
 					return addon
 				}(),
-				management: management([]addonv1beta1.AddOnConfig{template("d")}), placement: -1,
-				found: findings{template("d"): {hash: "d"}},
+				cma: newCMA([]addonv1beta1.AddOnConfig{template("d")}), placement: -1,
+				found: configStates{template("d"): {hash: "d"}},
 			},
 			want:   references{desires(template("d"), "d")},
 			status: metav1.ConditionTrue,
 		},
 		"a deleting add-on does not lose its configuration to a config that went first": {
 			facts: addOnFacts{
-				addon:      deleting(with(addOn("c1", has(template("t"), "h")), configured)),
-				management: defaults(template("t")), placement: -1,
-				found: findings{template("t"): {missing: true}},
+				addon: deleting(with(addOn("c1", has(template("t"), "h")), configured)),
+				cma:   defaults(template("t")), placement: -1,
+				found: configStates{template("t"): {missing: true}},
 			},
 			want: references{has(template("t"), "h")},
 		},
@@ -378,10 +378,10 @@ func TestProgress(t *testing.T) {
 func TestConcludeAddOn(t *testing.T) {
 	references := []addonv1beta1.ConfigReference{desires(template("t"), "new")}
 	facts := addOnFacts{
-		now:        noon,
-		addon:      with(addOn("c1", has(template("t"), "old")), isTrue("ManifestApplied"), isTrue("Available")),
-		management: management([]addonv1beta1.AddOnConfig{template("t")}), placement: -1,
-		found: findings{template("t"): {hash: "new", generation: 2}},
+		now:   noon,
+		addon: with(addOn("c1", has(template("t"), "old")), isTrue("ManifestApplied"), isTrue("Available")),
+		cma:   newCMA([]addonv1beta1.AddOnConfig{template("t")}), placement: -1,
+		found: configStates{template("t"): {hash: "new", generation: 2}},
 		works: []*workv1.ManifestWork{work("w", 3, []addonv1beta1.ConfigReference{desires(template("t"), "old")})},
 	}
 	before := facts.addon.DeepCopy()
@@ -406,12 +406,12 @@ func TestConcludeAddOn(t *testing.T) {
 	assert.Equal(t, hashed(template("t"), "new"), fallen.Status.ConfigReferences[0].LastAppliedConfig,
 		"what was applied stays applied")
 
-	facts.found = findings{template("t"): {missing: true}}
+	facts.found = configStates{template("t"): {missing: true}}
 	facts.works = []*workv1.ManifestWork{work("w", 3, references)}
 	facts.addon = fallen
 	copied := fallen.DeepCopy()
-	held := concludeAddOn(facts)
+	blocked := concludeAddOn(facts)
 	assert.Equal(t, copied, fallen, "a kept configuration is not shared with the facts")
-	assert.True(t, meta.IsStatusConditionFalse(held.Status.Conditions, "Configured"))
-	assert.Equal(t, "Completed", progressing(held).Reason, "the works do have what is recorded")
+	assert.True(t, meta.IsStatusConditionFalse(blocked.Status.Conditions, "Configured"))
+	assert.Equal(t, "Completed", progressing(blocked).Reason, "the works do have what is recorded")
 }

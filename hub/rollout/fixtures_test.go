@@ -72,7 +72,7 @@ func byStrategy(
 	return p
 }
 
-func management(
+func newCMA(
 	defaults []addonv1beta1.AddOnConfig, placements ...addonv1beta1.PlacementStrategy,
 ) *addonv1beta1.ClusterManagementAddOn {
 	cma := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}

@@ -10,9 +10,8 @@ import (
 	"github.com/spokelet/spokelet/internal/confighash"
 )
 
-// hashes remembers the hash of every config's last content, because one config is looked at for every cluster. It is a
-// cache of a pure function: an entry counts only for the very content that it was computed from. The zero value is
-// ready to use.
+// hashes caches the hash of every config's latest content, because every cluster needs it. An entry is valid only for
+// the UID and resourceVersion that it was computed from. The zero value is empty.
 type hashes struct {
 	mu      sync.Mutex
 	entries map[addonv1beta1.AddOnConfig]hashEntry

@@ -15,28 +15,29 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observeAddOn reads what the decision on one add-on needs. It returns nil when there is nothing to decide: the add-on
-// or its ClusterManagementAddOn does not exist, or somebody else manages it; also when something could not be read.
+// observeAddOn reads the facts about one add-on. It returns nil when the add-on or its ClusterManagementAddOn does not
+// exist, when the add-on is managed by others, and on an error.
 func (r *Reconciler) observeAddOn(ctx context.Context, key types.NamespacedName, now time.Time) (*addOnFacts, error) {
 	addon, err := r.AddOns.GetAddOn(ctx, key)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	management, err := r.AddOns.GetManagement(ctx, key.Name)
+	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, key.Name)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if !addonapi.Managed(management) {
+	if !addonapi.Managed(cma) {
 		return nil, nil
 	}
-	facts := &addOnFacts{now: now, addon: addon, management: management}
-	if facts.placement, facts.lost, err = r.owner(ctx, management, addon.Namespace); err != nil {
+	facts := &addOnFacts{now: now, addon: addon, cma: cma}
+	if facts.placement, facts.missingPlacements, err = r.owner(ctx, cma, addon.Namespace); err != nil {
 		return nil, err
 	}
-	facts.found = findings{}
-	for _, wanted := range wishes(management, facts.placement, addon.Spec.Configs) {
+	facts.found = configStates{}
+	for _, wanted := range wantedConfigs(cma, facts.placement, addon.Spec.Configs) {
 		if err := r.find(ctx, wanted.AddOnConfig, facts.found); err != nil {
 			return nil, err
 		}
@@ -45,17 +46,17 @@ func (r *Reconciler) observeAddOn(ctx context.Context, key types.NamespacedName,
 	return facts, nil
 }
 
-// owner returns the index of the last placement that selects a cluster. When none does it returns -1, and the listed
+// owner returns the index of the last placement that selects a cluster. If none does, it returns -1 and the listed
 // placements that do not exist.
 func (r *Reconciler) owner(
-	ctx context.Context, management *addonv1beta1.ClusterManagementAddOn, cluster string,
+	ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, cluster string,
 ) (int, []string, error) {
-	placements := placementsOf(management)
+	placements := placementsOf(cma)
 	if len(placements) == 0 {
 		return -1, nil, nil
 	}
 	var decisions clusterv1beta1.PlacementDecisionList
-	err := r.Client.List(ctx, &decisions, client.MatchingFields{indexCluster: cluster}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &decisions, client.MatchingFields{addonapi.IndexCluster: cluster}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return -1, nil, fmt.Errorf("listing the placement decisions for cluster %s: %w", cluster, err)
 	}
@@ -68,37 +69,29 @@ func (r *Reconciler) owner(
 			return index, nil, nil
 		}
 	}
-	var lost []string
+	var missingPlacements []string
 	for _, placement := range placements {
 		found, err := r.placement(ctx, placement.PlacementRef)
 		if err != nil {
 			return -1, nil, err
 		}
 		if found == nil {
-			lost = append(lost, fmt.Sprintf("placement %s/%s", placement.Namespace, placement.Name))
+			missingPlacements = append(missingPlacements, fmt.Sprintf("placement %s/%s", placement.Namespace, placement.Name))
 		}
 	}
-	return -1, lost, nil
+	return -1, missingPlacements, nil
 }
 
-// placement reads a Placement; nil when there is none. It belongs to the cache.
+// placement reads a Placement; nil when it does not exist. It belongs to the cache.
 func (r *Reconciler) placement(
 	ctx context.Context, ref addonv1beta1.PlacementRef,
 ) (*clusterv1beta1.Placement, error) {
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	var found clusterv1beta1.Placement
-	err := r.Client.Get(ctx, key, &found, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no placement is a good answer
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading placement %s: %w", key, err)
-	}
-	return &found, nil
+	return reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
 }
 
-// works lists the works of an add-on, its pre-delete hooks aside: those in the namespace of its cluster and, when it is
-// hosted, those for it in the namespace of the hosting cluster.
+// works lists the works of an add-on except its pre-delete hooks: those in the namespace of its cluster and, for a
+// hosted add-on, those in the namespace of the hosting cluster.
 func (r *Reconciler) works(
 	ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn,
 ) ([]*workv1.ManifestWork, error) {
@@ -129,15 +122,15 @@ func (r *Reconciler) works(
 	return works, err
 }
 
-// observePlan reads what counting needs; nil as observeAddOn.
+// observePlan reads the facts about a ClusterManagementAddOn; nil as for observeAddOn.
 func (r *Reconciler) observePlan(ctx context.Context, name string, now time.Time) (*planFacts, error) {
-	management, err := r.AddOns.GetManagement(ctx, name)
+	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, name)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	facts := &planFacts{now: now, management: management, found: findings{}}
-	configs := slices.Clone(management.Spec.DefaultConfigs)
-	for _, placement := range placementsOf(management) {
+	facts := &planFacts{now: now, cma: cma, found: configStates{}}
+	configs := slices.Clone(cma.Spec.DefaultConfigs)
+	for _, placement := range placementsOf(cma) {
 		configs = append(configs, placement.Configs...)
 		observed, err := r.observePlacement(ctx, placement.PlacementRef)
 		if err != nil {
@@ -146,7 +139,7 @@ func (r *Reconciler) observePlan(ctx context.Context, name string, now time.Time
 		facts.placements = append(facts.placements, observed)
 	}
 	if len(facts.placements) > 0 {
-		if facts.addons, err = r.AddOns.ListAddOns(ctx, client.MatchingFields{indexName: name}); err != nil {
+		if facts.addons, err = r.AddOns.ListAddOns(ctx, client.MatchingFields{addonapi.IndexName: name}); err != nil {
 			return nil, err
 		}
 	}
@@ -187,17 +180,17 @@ func (r *Reconciler) observePlacement(ctx context.Context, ref addonv1beta1.Plac
 	return facts, nil
 }
 
-// find adds to found what is known about one config.
-func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, found findings) error {
+// find adds the state of one config to found.
+func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, found configStates) error {
 	object, ours := r.AddOns.Configs.New(config.ConfigGroupResource)
 	if !ours {
-		found[config] = finding{foreign: true}
+		found[config] = configState{foreign: true}
 		return nil
 	}
 	key := types.NamespacedName{Namespace: config.Namespace, Name: config.Name}
 	err := r.configs.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		found[config] = finding{missing: true}
+		found[config] = configState{missing: true}
 		return nil
 	}
 	if err != nil {
@@ -207,11 +200,17 @@ func (r *Reconciler) find(ctx context.Context, config addonv1beta1.AddOnConfig, 
 	if err != nil {
 		return fmt.Errorf("hashing %s: %w", describe(config), err)
 	}
-	found[config] = finding{hash: hash, generation: object.GetGeneration()}
+	found[config] = configState{hash: hash, generation: object.GetGeneration()}
 	return nil
 }
 
-// placementOf names the placement that a decision belongs to.
+// placementOf returns the placement of a PlacementDecision.
 func placementOf(decision *clusterv1beta1.PlacementDecision) addonv1beta1.PlacementRef {
 	return addonv1beta1.PlacementRef{Namespace: decision.Namespace, Name: decision.Labels[names.LabelPlacement]}
+}
+
+// placementKey returns the index key of the placement of a PlacementDecision.
+func placementKey(decision *clusterv1beta1.PlacementDecision) string {
+	ref := placementOf(decision)
+	return addonapi.PlacementKey(ref.Namespace, ref.Name)
 }

@@ -61,7 +61,7 @@ func TestPhaseOf(t *testing.T) {
 
 func TestConcludePlanCounts(t *testing.T) {
 	t1 := template("t")
-	found := findings{t1: {hash: "h"}, deployment("d"): {hash: "d"}, template("gone"): {missing: true}}
+	found := configStates{t1: {hash: "h"}, deployment("d"): {hash: "d"}, template("gone"): {missing: true}}
 	done := func(c string) *addonv1beta1.ManagedClusterAddOn { return addOn(c, has(t1, "h")) }
 	flying := func(c, reason string, since time.Time) *addonv1beta1.ManagedClusterAddOn {
 		return with(addOn(c, desires(t1, "h")), condition("Progressing", metav1.ConditionTrue, reason, since))
@@ -155,12 +155,12 @@ func TestConcludePlanCounts(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			facts := planFacts{
-				now: noon, management: management(nil, test.placements...),
+				now: noon, cma: newCMA(nil, test.placements...),
 				placements: test.facts, addons: test.addons, found: found,
 			}
-			before := facts.management.DeepCopy()
+			before := facts.cma.DeepCopy()
 			after, recheck := concludePlan(facts)
-			assert.Equal(t, before, facts.management, "the facts are not changed")
+			assert.Equal(t, before, facts.cma, "the facts are not changed")
 			assert.Equal(t, test.recheck, recheck)
 			require.Len(t, after.Status.InstallProgressions, len(test.want))
 			for i, progression := range after.Status.InstallProgressions {
@@ -176,7 +176,7 @@ func TestConcludePlanCounts(t *testing.T) {
 					assert.Equal(t, "Progressing", got.Reason)
 				}
 			}
-			facts.management = after
+			facts.cma = after
 			again, _ := concludePlan(facts)
 			assert.Equal(t, after, again, "a second pass changes nothing")
 		})
@@ -184,11 +184,11 @@ func TestConcludePlanCounts(t *testing.T) {
 }
 
 func TestConcludePlanReferences(t *testing.T) {
-	found := findings{
+	found := configStates{
 		template("t"): {hash: "t"}, deployment("d"): {hash: "d"}, deployment("e"): {hash: "e"},
 		template("gone"): {missing: true}, configMap("c"): {foreign: true},
 	}
-	cma := management(
+	cma := newCMA(
 		[]addonv1beta1.AddOnConfig{template(addonapi.ReservedNoDefault), deployment("d"), configMap("c")},
 		placement("p", template("t"), deployment("e"), deployment("d")),
 		placement("q", template("gone"), configMap("c")),
@@ -210,7 +210,7 @@ func TestConcludePlanReferences(t *testing.T) {
 		{PlacementRef: placement("removed").PlacementRef},
 	}
 	facts := planFacts{
-		now: noon, management: cma, found: found,
+		now: noon, cma: cma, found: found,
 		placements: []placementFacts{selects("c1"), selects("c2")},
 		addons: []*addonv1beta1.ManagedClusterAddOn{
 			addOn("c1", has(configMap("c"), "reported"), has(deployment("e"), "e"), has(deployment("d"), "d"),
@@ -249,22 +249,22 @@ func TestConcludePlanByLifeCycle(t *testing.T) {
 	old := []addonv1beta1.InstallProgression{{PlacementRef: placement("old").PlacementRef}}
 	defaults := []addonv1beta1.AddOnConfig{template("t")}
 	tests := map[string]struct {
-		management *addonv1beta1.ClusterManagementAddOn
-		lifecycle  string
-		want       []addonv1beta1.InstallProgression
+		cma       *addonv1beta1.ClusterManagementAddOn
+		lifecycle string
+		want      []addonv1beta1.InstallProgression
 	}{
-		"by hand, placements do not count":                       {management: management(defaults)},
-		"by hand and managed by itself, placements do not count": {management: management(defaults), lifecycle: "self"},
+		"by hand, placements do not count":                       {cma: newCMA(defaults)},
+		"by hand and managed by itself, placements do not count": {cma: newCMA(defaults), lifecycle: "self"},
 		"by placements and managed by itself, progressions are not ours": {
-			management: management(defaults, placement("p")), lifecycle: "self", want: old,
+			cma: newCMA(defaults, placement("p")), lifecycle: "self", want: old,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			test.management.Annotations = map[string]string{names.AnnotationLifecycle: test.lifecycle}
-			test.management.Status.InstallProgressions = old
+			test.cma.Annotations = map[string]string{names.AnnotationLifecycle: test.lifecycle}
+			test.cma.Status.InstallProgressions = old
 			after, _ := concludePlan(planFacts{
-				now: noon, management: test.management, found: findings{template("t"): {hash: "h"}},
+				now: noon, cma: test.cma, found: configStates{template("t"): {hash: "h"}},
 			})
 			assert.Equal(t, test.want, after.Status.InstallProgressions)
 			assert.Len(t, after.Status.DefaultConfigReferences, 1)
@@ -301,8 +301,8 @@ func TestProgressDeadline(t *testing.T) {
 
 func BenchmarkConcludePlan(b *testing.B) {
 	facts := planFacts{
-		now: noon, management: management([]addonv1beta1.AddOnConfig{deployment("d")}, placement("p", template("t"))),
-		found: findings{template("t"): {hash: "t"}, deployment("d"): {hash: "d"}}, placements: []placementFacts{selects()},
+		now: noon, cma: newCMA([]addonv1beta1.AddOnConfig{deployment("d")}, placement("p", template("t"))),
+		found: configStates{template("t"): {hash: "t"}, deployment("d"): {hash: "d"}}, placements: []placementFacts{selects()},
 	}
 	for i := range 3000 {
 		cluster := fmt.Sprintf("c%d", i)

@@ -12,23 +12,23 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reconciler keeps the configuration and the progress of add-ons. Call Index before the manager starts.
+// Reconciler reconciles the configuration and the progress of add-ons. Index must be called before the manager starts.
 type Reconciler struct {
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
-	// Client reads placements, decisions and works from the cache of the hub.
+	// Client reads placements, decisions and works from the cache.
 	Client client.Client
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Workers is how many add-ons are worked on at the same time.
+	// Workers is how many add-ons are reconciled at the same time.
 	Workers int
 
-	// configs reads configs, untyped, from the cache of the hub.
+	// configs reads configs from the cache as unstructured objects.
 	configs client.Reader
 	hashes  hashes
 }
 
-// reconcileAddOn brings the configuration and the progress of one add-on up to date.
+// reconcileAddOn updates the configuration and the progress of one add-on.
 func (r *Reconciler) reconcileAddOn(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	facts, err := r.observeAddOn(ctx, req.NamespacedName, now)
@@ -44,7 +44,7 @@ func (r *Reconciler) reconcileAddOn(ctx context.Context, req ctrl.Request) (ctrl
 	return outcome.And(reconcile.Retry(facts.worksErr)).Settle(now)
 }
 
-// reconcilePlan brings the status of one ClusterManagementAddOn up to date.
+// reconcilePlan updates the status of one ClusterManagementAddOn.
 func (r *Reconciler) reconcilePlan(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	facts, err := r.observePlan(ctx, req.Name, now)
@@ -52,7 +52,7 @@ func (r *Reconciler) reconcilePlan(ctx context.Context, req ctrl.Request) (ctrl.
 		return reconcile.FromError(err).Settle(now)
 	}
 	after, recheck := concludePlan(*facts)
-	changed, err := r.AddOns.PatchManagementStatus(ctx, facts.management, after)
+	changed, err := r.AddOns.PatchClusterManagementAddOnStatus(ctx, facts.cma, after)
 	if changed {
 		log.FromContext(ctx).V(1).Info("recorded progress of placements")
 	}

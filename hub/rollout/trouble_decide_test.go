@@ -72,7 +72,7 @@ func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
 			says: strings.Repeat("ä", 400) + "...."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := planFacts{now: noon, management: management(nil, placement("p")),
+			f := planFacts{now: noon, cma: newCMA(nil, placement("p")),
 				placements: []placementFacts{selects("c1", "c2", "c3")}, addons: tc.addOns}
 			for _, cluster := range []string{"c1", "c2", "c3"} {
 				if !isAmong(tc.addOns, cluster) {
@@ -147,7 +147,7 @@ func TestAPlacementThatSelectsNothingSaysWhyAndWhatToDo(t *testing.T) {
 }
 
 func TestOnlyWhatAPlacementSaysAboutItsSelectionCountsAnew(t *testing.T) {
-	said := func(conditions ...metav1.Condition) *clusterv1beta1.Placement {
+	explanation := func(conditions ...metav1.Condition) *clusterv1beta1.Placement {
 		return &clusterv1beta1.Placement{Status: clusterv1beta1.PlacementStatus{Conditions: conditions}}
 	}
 	matched := saying("PlacementSatisfied", metav1.ConditionFalse, "NoManagedClusterMatched", "a", noon)
@@ -156,12 +156,12 @@ func TestOnlyWhatAPlacementSaysAboutItsSelectionCountsAnew(t *testing.T) {
 		was, is *clusterv1beta1.Placement
 		want    bool
 	}{
-		"nothing":             {said(), said(), false},
-		"the first condition": {said(), said(matched), true},
-		"another message":     {said(matched), said(other), true},
-		"a later time":        {said(matched), said(saying("PlacementSatisfied", "False", "NoManagedClusterMatched", "a", noon.Add(1))), false},
-		"another condition":   {said(matched), said(matched, isTrue("Other")), false},
-		"it is misconfigured": {said(matched), said(matched, isTrue("PlacementMisconfigured")), true},
+		"nothing":             {explanation(), explanation(), false},
+		"the first condition": {explanation(), explanation(matched), true},
+		"another message":     {explanation(matched), explanation(other), true},
+		"a later time":        {explanation(matched), explanation(saying("PlacementSatisfied", "False", "NoManagedClusterMatched", "a", noon.Add(1))), false},
+		"another condition":   {explanation(matched), explanation(matched, isTrue("Other")), false},
+		"it is misconfigured": {explanation(matched), explanation(matched, isTrue("PlacementMisconfigured")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.want, selectionChanged().Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}))

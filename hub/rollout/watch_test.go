@@ -80,7 +80,7 @@ func TestWorkProgressed(t *testing.T) {
 }
 
 func TestInstructionsChanged(t *testing.T) {
-	cma := management([]addonv1beta1.AddOnConfig{template("t"), configMap("c")}, placement("p", configMap("c")))
+	cma := newCMA([]addonv1beta1.AddOnConfig{template("t"), configMap("c")}, placement("p", configMap("c")))
 	cma.Status.DefaultConfigReferences = []addonv1beta1.DefaultConfigReference{
 		{ConfigGroupResource: template("").ConfigGroupResource, DesiredConfig: hashed(template("t"), "h")},
 		{ConfigGroupResource: configMap("").ConfigGroupResource, DesiredConfig: hashed(configMap("c"), "")},
@@ -122,7 +122,7 @@ func TestInstructionsChanged(t *testing.T) {
 			for _, wire := range []addonapi.Wire{addonapi.WireAlpha, addonapi.WireBeta} {
 				update := event.UpdateEvent{ObjectOld: cma, ObjectNew: changed}
 				if wire == addonapi.WireAlpha {
-					update.ObjectOld, update.ObjectNew = addonapi.ManagementToAlpha(cma), addonapi.ManagementToAlpha(changed)
+					update.ObjectOld, update.ObjectNew = addonapi.ClusterManagementAddOnToAlpha(cma), addonapi.ClusterManagementAddOnToAlpha(changed)
 				}
 				assert.Equal(t, test.want, instructionsChanged().Update(update), string(wire))
 			}
@@ -131,14 +131,12 @@ func TestInstructionsChanged(t *testing.T) {
 }
 
 func TestIndexKeys(t *testing.T) {
-	cma := management([]addonv1beta1.AddOnConfig{template("t")}, placement("p", deployment("d")), placement("q"))
-	assert.Equal(t, []string{"ns/p", "ns/q"}, placementKeys(addonapi.ManagementToAlpha(cma)))
-	keys := managementConfigKeys(addonapi.ManagementToAlpha(cma))
+	cma := newCMA([]addonv1beta1.AddOnConfig{template("t")}, placement("p", deployment("d")), placement("q"))
+	keys := cmaConfigKeys(addonapi.ClusterManagementAddOnToAlpha(cma))
 	assert.Equal(t, []string{
 		"addontemplates.addon.open-cluster-management.io//t",
 		"addondeploymentconfigs.addon.open-cluster-management.io/ns/d",
 	}, keys)
-	assert.Equal(t, []string{"a", "b"}, clusterKeys(decision("p", "a", "b")))
 
 	for i, config := range []addonv1beta1.AddOnConfig{template("t"), deployment("d")} {
 		object, known := confighash.New(config.ConfigGroupResource)

@@ -15,19 +15,19 @@ import (
 	"github.com/spokelet/spokelet/internal/confighash"
 )
 
-// agent is an add-on that is made of templates, which may differ from cluster to cluster.
+// agent is the agent of an add-on that is made of templates, which may differ between clusters.
 type agent struct {
-	configs    client.Reader
-	versions   confighash.Versions
-	chooser    addon.Chooser
-	management *addonv1beta1.ClusterManagementAddOn
-	home       string
+	configs  client.Reader
+	versions confighash.Versions
+	chooser  addon.Chooser
+	cma      *addonv1beta1.ClusterManagementAddOn
+	home     string
 }
 
 // About implements addon.Agent.
 func (a *agent) About() addon.About {
 	return addon.About{
-		Name:             a.management.Name,
+		Name:             a.cma.Name,
 		SupportedConfigs: []addonv1beta1.ConfigGroupResource{confighash.DeploymentConfig(), confighash.Template()},
 	}
 }
@@ -59,13 +59,13 @@ func (a *agent) SigningCA(
 	if err != nil {
 		return addon.SigningCA{}, false, err
 	}
-	return addon.SigningCA{Secret: secret, Rivals: Rivals(all, secret, addOn.Name, signerName, a.home)}, true, nil
+	return addon.SigningCA{Secret: secret, SharedWith: SharedWith(all, secret, addOn.Name, signerName, a.home)}, true, nil
 }
 
-// SharedPermissions implements addon.Agent. Where a template does not exist or cannot be used, what it asks for is not
-// known.
+// SharedPermissions implements addon.Agent. It fails if a template does not exist or is invalid, because its
+// permissions are then unknown.
 func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, error) {
-	named, err := a.chooser.Named(ctx, a.management.Name)
+	named, err := a.chooser.Named(ctx, a.cma.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +84,10 @@ func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, erro
 		if err != nil {
 			return nil, err
 		}
-		if err := CheckTrust(t, "", a.management.Name, a.home); err != nil {
+		if err := CheckTrust(t, "", a.cma.Name, a.home); err != nil {
 			return nil, err
 		}
-		permissions, err := Permissions(t, "", a.management.Name)
+		permissions, err := Permissions(t, "", a.cma.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -115,13 +115,13 @@ func (a *agent) Setup(
 	if setup.Permissions, err = Permissions(in.Template, cluster.Name, addOn.Name); err != nil {
 		return addon.Setup{}, err
 	}
-	// An unknown probe leaves the health check as it is; Render says that it is unknown.
+	// An unknown probe leaves the health check unchanged; Render reports it.
 	setup.Health, _ = in.Template.health()
 	return setup, nil
 }
 
-// Render implements addon.Agent. It waits until the rollout has let the cluster through, and renders only the very
-// content that the rollout chose.
+// Render implements addon.Agent. It waits until the rollout reaches the cluster, and renders only the content that the
+// rollout chose.
 func (a *agent) Render(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (addon.Rendering, error) {
@@ -129,8 +129,8 @@ func (a *agent) Render(
 	switch {
 	case err != nil:
 		return addon.Rendering{}, err
-	case choice.Held != "":
-		return addon.Rendering{}, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Held}
+	case choice.Blocked != "":
+		return addon.Rendering{}, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Blocked}
 	}
 	in, err := a.input(ctx, cluster, addOn, choice, asRolledOut)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *agent) Render(
 	return rendering, err
 }
 
-// current reads the template of an add-on on a cluster as it stands now.
+// current reads the current template of an add-on on a cluster.
 func (a *agent) current(
 	ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (*Template, error) {
@@ -152,7 +152,7 @@ func (a *agent) current(
 	return a.template(ctx, cluster.Name, addOn, choice, asItIs)
 }
 
-// templates reads all templates of the hub. One that cannot be read is nobody's rival: it signs nothing.
+// templates reads all templates of the hub. An invalid one is left out: it signs nothing.
 func (a *agent) templates(ctx context.Context) ([]*Template, error) {
 	kind, _ := a.versions.Kind(confighash.Template())
 	var list unstructured.UnstructuredList

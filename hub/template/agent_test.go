@@ -119,8 +119,8 @@ func newWorld(t *testing.T) *world {
 		addOn:   &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"}},
 		cluster: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
 	}
-	management := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	w.agent = &agent{configs: w.configs, chooser: w.chooser, management: management, home: "home"}
+	cma := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	w.agent = &agent{configs: w.configs, chooser: w.chooser, cma: cma, home: "home"}
 	return w
 }
 
@@ -158,7 +158,7 @@ func TestAgentWaitsOrRefuses(t *testing.T) {
 	}{
 		"all in order": {func(*testing.T, *world) {}, ready, ready, ""},
 		"the rollout holds the add-on": {func(_ *testing.T, w *world) {
-			w.chooser.choice.Held = "the new one does not exist"
+			w.chooser.choice.Blocked = "the new one does not exist"
 		}, notReady, ready, "waiting for the rollout: the new one does not exist"},
 		"nothing can be chosen": {func(_ *testing.T, w *world) {
 			w.chooser.err = &addon.NotReadyError{Message: "no placement"}
@@ -170,7 +170,7 @@ func TestAgentWaitsOrRefuses(t *testing.T) {
 			w.configs.objects = w.configs.objects[1:]
 		}, invalid, invalid, "AddOnTemplate tmpl does not exist: create it, or correct the configuration of add-on a"},
 		"the template is not there, and the rollout says so": {func(_ *testing.T, w *world) {
-			w.configs.objects, w.chooser.choice.Held = w.configs.objects[1:], "it does not exist"
+			w.configs.objects, w.chooser.choice.Blocked = w.configs.objects[1:], "it does not exist"
 		}, notReady, notReady, "waiting for the rollout: it does not exist"},
 		"the configuration is not there": {func(_ *testing.T, w *world) {
 			w.configs.objects = w.configs.objects[:1]
@@ -262,10 +262,10 @@ func TestRivalsOfACA(t *testing.T) {
 		return read
 	}
 	own := read("own", "a", customSigner("example.com/s"))
-	assert.Empty(t, Rivals([]*Template{own, read("v2", "a", customSigner("example.com/s"))}, ca, "a", "example.com/s", "home"),
+	assert.Empty(t, SharedWith([]*Template{own, read("v2", "a", customSigner("example.com/s"))}, ca, "a", "example.com/s", "home"),
 		"versions of one template are no rivals")
 	assert.Equal(t, []string{"AddOnTemplate evil (signer example.com/s)", "AddOnTemplate v2 (signer example.com/t)"},
-		Rivals([]*Template{
+		SharedWith([]*Template{
 			own, read("v2", "a", customSigner("example.com/t")), read("evil", "b", customSigner("example.com/s")),
 		}, ca, "a", "example.com/s", "home"))
 }
@@ -299,8 +299,8 @@ func TestSharedPermissionsAreThoseOfAllTemplatesThatAreNamed(t *testing.T) {
 }
 
 func TestUsesTemplates(t *testing.T) {
-	management := &addonv1beta1.ClusterManagementAddOn{}
-	assert.False(t, UsesTemplates(management))
-	management.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{ConfigGroupResource: confighash.Template()}}
-	assert.True(t, UsesTemplates(management))
+	cma := &addonv1beta1.ClusterManagementAddOn{}
+	assert.False(t, UsesTemplates(cma))
+	cma.Spec.DefaultConfigs = []addonv1beta1.AddOnConfig{{ConfigGroupResource: confighash.Template()}}
+	assert.True(t, UsesTemplates(cma))
 }

@@ -21,20 +21,20 @@ const (
 	proxyFile   = "ca-bundle.crt"
 	proxyVolume = "proxy-ca-bundle"
 
-	// maxVolumeName is the longest name that a volume can have.
+	// maxVolumeName is the maximum length of the name of a volume.
 	maxVolumeName = 63
 )
 
-// pod is the pod template of a workload under decoration.
+// pod is the pod template of a workload.
 type pod struct {
-	// workload is the resource and name of the workload, as container ids have them.
+	// workload is the resource and name of the workload, as in container ids.
 	workload   string
 	spec       map[string]any
 	containers []map[string]any
 	inits      []map[string]any
 }
 
-// decorate puts into a Deployment or DaemonSet what every agent gets (contract, hub 6.4).
+// decorate adds the settings that every agent gets to a Deployment or DaemonSet (contract, hub 6.4).
 func (r *rendering) decorate(u *unstructured.Unstructured, resource string, report func(path, message string)) {
 	spec, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "spec")
 	podSpec, isObject := spec.(map[string]any)
@@ -93,7 +93,7 @@ func (r *rendering) credentials(p *pod) error {
 	return nil
 }
 
-// placement sets where pods may run. Tolerations need no node selector beside them.
+// placement sets node selector and tolerations; each may be set without the other.
 func (r *rendering) placement(p *pod) error {
 	if r.in.Config == nil || r.in.Config.Spec.NodePlacement == nil {
 		return nil
@@ -110,8 +110,8 @@ func (r *rendering) placement(p *pod) error {
 	return nil
 }
 
-// images takes images from their mirrors, those of init containers too: a cluster that needs mirrors reaches nothing
-// else.
+// images replaces images by their mirrors, in init containers as well: a cluster that needs mirrors reaches no other
+// registry.
 func (r *rendering) images(p *pod) error {
 	for _, container := range slices.Concat(p.containers, p.inits) {
 		if image, ok := container["image"].(string); ok {
@@ -168,7 +168,7 @@ func (r *rendering) resources(p *pod) error {
 
 func (r *rendering) proxyName() string { return r.in.AddOn + "-proxy-ca" }
 
-// proxyConfigMap returns the ConfigMap with the certificate authorities of the proxy; nil when there are none.
+// proxyConfigMap returns the ConfigMap with the certificate authorities of the proxy; nil for none.
 func (r *rendering) proxyConfigMap() *unstructured.Unstructured {
 	if r.in.Config == nil || len(r.in.Config.Spec.ProxyConfig.CABundle) == 0 {
 		return nil
@@ -182,7 +182,7 @@ func (r *rendering) proxyConfigMap() *unstructured.Unstructured {
 	return u
 }
 
-// mount adds a volume and mounts it into all containers, unless the template has done so itself.
+// mount adds a volume and its mounts to all containers, unless the template contains them already.
 func (p *pod) mount(name, path string, source map[string]any) {
 	volumes, _ := p.spec["volumes"].([]any)
 	if !has(volumes, "name", name) {
@@ -203,7 +203,7 @@ func addEnv(container map[string]any, name, value string) {
 	container["env"] = append(env, map[string]any{"name": name, "value": value})
 }
 
-// volumeName shortens the name of a volume that is too long, so that it stays unique.
+// volumeName shortens a name that is too long for a volume, and keeps it unique.
 func volumeName(name string) string {
 	if len(name) <= maxVolumeName {
 		return name
@@ -213,7 +213,7 @@ func volumeName(name string) string {
 	return name[:maxVolumeName-len(suffix)] + suffix
 }
 
-// has reports whether a list has an object in which field has the value.
+// has reports whether a list contains an object whose field has the value.
 func has(list []any, field, value string) bool {
 	return slices.ContainsFunc(list, func(item any) bool {
 		object, ok := item.(map[string]any)
@@ -221,7 +221,7 @@ func has(list []any, field, value string) bool {
 	})
 }
 
-// objects returns the items of a list of objects; false when it is something else. An absent list is empty.
+// objects returns the items of a list of objects; false for any other value. An absent list is empty.
 func objects(value any) ([]map[string]any, bool) {
 	if value == nil {
 		return nil, true

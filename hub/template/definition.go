@@ -13,25 +13,25 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Template is an AddOnTemplate as far as it is honoured. It is never changed, and shares memory with the object that it
+// Template is the supported part of an AddOnTemplate. It is never changed, and shares memory with the object that it
 // was read from.
 type Template struct {
 	// Name is the name of the AddOnTemplate.
 	Name string
-	// AddOn is the name of the add-on that the template says to be made for.
+	// AddOn is spec.addonName: the name of the add-on that the template is for.
 	AddOn string
 	// Manifests are the objects of the agent, with variables in them.
 	Manifests []map[string]any
 	// ManifestConfigs are the feedback rules and update strategies of the manifests.
 	ManifestConfigs []workv1.ManifestConfigOption
-	// Registration says what credentials and rights the agent gets on the hub.
+	// Registration lists the credentials and permissions of the agent on the hub.
 	Registration []addonv1alpha1.RegistrationSpec
 
-	// probe is the value of the annotation that chooses how health is told.
+	// probe is the value of the annotation that selects the health probe.
 	probe string
 }
 
-// spec is what is decoded of an AddOnTemplate through Go types.
+// spec is the part of an AddOnTemplate that is decoded into Go types.
 type spec struct {
 	AddonName string `json:"addonName"`
 	AgentSpec struct {
@@ -72,7 +72,7 @@ func ReadTemplate(u *unstructured.Unstructured) (*Template, error) {
 	return t, nil
 }
 
-// withoutManifests returns the spec without its manifests, which are large and never decoded through Go types.
+// withoutManifests returns the spec without its manifests, which are large and stay unstructured.
 func withoutManifests(u *unstructured.Unstructured) map[string]any {
 	from, _ := u.Object["spec"].(map[string]any)
 	to := map[string]any{}
@@ -97,7 +97,7 @@ func ReadConfig(u *unstructured.Unstructured) (*addonv1beta1.AddOnDeploymentConf
 	return config, nil
 }
 
-// health returns how the health of the agent is told (docs/adr/0006-template-health.md).
+// health returns the health probe of the agent (docs/adr/0006-template-health.md).
 func (t *Template) health() (addon.HealthProbe, error) {
 	switch t.probe {
 	case "":

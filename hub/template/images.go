@@ -33,8 +33,8 @@ func mirrorsOf(in Input) ([]addonv1beta1.ImageMirror, error) {
 	return annotation.Registries, nil
 }
 
-// mirrored returns where an image comes from, given the mirrors: the last mirror wins whose source starts the image. A
-// mirror without a source takes the last part of every image.
+// mirrored returns the mirror of an image: the last mirror wins whose source is a prefix of the image. A mirror without
+// a source applies to the last part of every image.
 func mirrored(image string, mirrors []addonv1beta1.ImageMirror) string {
 	result := image
 	for _, m := range mirrors {

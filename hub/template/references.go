@@ -15,13 +15,13 @@ import (
 	"github.com/spokelet/spokelet/internal/confighash"
 )
 
-// content says which content of a configuration is wanted.
+// content selects which content of a configuration is read.
 type content bool
 
 const (
-	// asItIs takes the configuration as it stands now.
+	// asItIs reads the current content.
 	asItIs content = false
-	// asRolledOut takes it only if it is what the rollout chose, and waits for the rollout otherwise.
+	// asRolledOut reads the content only if the rollout chose it, and otherwise waits for the rollout.
 	asRolledOut content = true
 )
 
@@ -43,7 +43,7 @@ func (a *agent) template(
 	return t, CheckTrust(t, cluster, addOn.Name, a.home)
 }
 
-// config returns the first AddOnDeploymentConfig that was chosen for an add-on; nil when there is none.
+// config returns the first AddOnDeploymentConfig that was chosen for an add-on; nil for none.
 func (a *agent) config(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, choice addon.Choice, want content,
 ) (*addonv1beta1.AddOnDeploymentConfig, error) {
@@ -70,8 +70,8 @@ func (a *agent) input(
 	return Input{Template: t, Config: config, Cluster: cluster, AddOn: addOn.Name}, nil
 }
 
-// read returns the first configuration of a resource that was chosen for an add-on; nil when none was. The object
-// belongs to the cache and must not be changed.
+// read returns the first configuration of a resource that was chosen for an add-on; nil for none. The object belongs to
+// the cache and must not be changed.
 func (a *agent) read(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, choice addon.Choice,
 	resource addonv1beta1.ConfigGroupResource, want content,
@@ -85,8 +85,8 @@ func (a *agent) read(
 	err := a.configs.Get(ctx, types.NamespacedName{Namespace: chosen.Namespace, Name: chosen.Name}, u,
 		&client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	switch {
-	case apierrors.IsNotFound(err) && choice.Held != "":
-		return nil, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Held}
+	case apierrors.IsNotFound(err) && choice.Blocked != "":
+		return nil, &addon.NotReadyError{Message: "waiting for the rollout: " + choice.Blocked}
 	case apierrors.IsNotFound(err):
 		return nil, &addon.InvalidError{Message: fmt.Sprintf(
 			"%s does not exist: create it, or correct the configuration of add-on %s", what, addOn.Name)}
@@ -105,7 +105,7 @@ func (a *agent) read(
 	return u, nil
 }
 
-// first is the first configuration of a resource among those that were chosen; nil when there is none.
+// first returns the first chosen configuration of a resource; nil for none.
 func first(choice addon.Choice, resource addonv1beta1.ConfigGroupResource) *addon.ChosenConfig {
 	for i := range choice.Configs {
 		if choice.Configs[i].ConfigGroupResource == resource {

@@ -14,7 +14,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 )
 
-// agentSuffix ends the name of the agent of an add-on, after the name of the add-on.
+// agentSuffix is the suffix of the agent's name, after the name of the add-on.
 const agentSuffix = "-agent"
 
 // Registrations returns the credentials that the agent of an add-on gets on the hub (contract, hub 6.7). Several
@@ -60,7 +60,7 @@ func Registrations(t *Template, cluster, addOn string) ([]addonv1beta1.Registrat
 	return all, nil
 }
 
-// customSubject is the subject that the template states, exactly; without one it is that of a kube client.
+// customSubject returns exactly the subject that the template states; by default, that of a kube client.
 func customSubject(stated *addonv1alpha1.Subject, standard addonv1beta1.BaseSubject) addonv1beta1.Subject {
 	if stated == nil {
 		return addonv1beta1.Subject{BaseSubject: standard}
@@ -88,10 +88,10 @@ func SigningSecret(t *Template, signerName, home string) (types.NamespacedName, 
 	return types.NamespacedName{}, false
 }
 
-// Rivals names, in words and ordered, the templates that name the same Secret as the CA of another signer or of another
-// add-on. Versions of one add-on's template are no rivals of each other.
-func Rivals(all []*Template, secret types.NamespacedName, addOn, signerName, home string) []string {
-	var rivals []string
+// SharedWith lists the other uses of a Secret in templates: as the CA of another signer, or of another add-on. Several
+// templates of one add-on do not count.
+func SharedWith(all []*Template, secret types.NamespacedName, addOn, signerName, home string) []string {
+	var sharedWith []string
 	for _, t := range all {
 		for _, registration := range t.Registration {
 			custom := registration.CustomSigner
@@ -102,17 +102,17 @@ func Rivals(all []*Template, secret types.NamespacedName, addOn, signerName, hom
 				Namespace: cmp.Or(custom.SigningCA.Namespace, home), Name: custom.SigningCA.Name,
 			}
 			if named == secret && (t.AddOn != addOn || custom.SignerName != signerName) {
-				rivals = append(rivals, fmt.Sprintf("AddOnTemplate %s (signer %s)", t.Name, custom.SignerName))
+				sharedWith = append(sharedWith, fmt.Sprintf("AddOnTemplate %s (signer %s)", t.Name, custom.SignerName))
 			}
 		}
 	}
-	slices.Sort(rivals)
-	return rivals
+	slices.Sort(sharedWith)
+	return sharedWith
 }
 
 // Permissions returns the roles on the hub that the agent is bound to (contract, hub 6.8). In the namespace of a
-// cluster only the agent of that very cluster gets the role; in every other namespace the agents of all clusters do,
-// through the group that they share. The error is an addon.InvalidError.
+// cluster, only the agent of that cluster is a subject; in any other namespace, the group of the agents of all clusters
+// is. The error is an addon.InvalidError.
 func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error) {
 	groups := csr.AddonGroups(cluster, addOn)
 	here, everywhere := group(groups[0]), group(groups[1])
@@ -159,12 +159,12 @@ func group(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}}
 }
 
-// invalidAt says what is wrong with a registration.
+// invalidAt returns the error about a registration.
 func (t *Template) invalidAt(index int, message string) error {
 	return t.invalid(fmt.Sprintf(".spec.registration[%d]: %s", index, message))
 }
 
-// invalid says what is wrong with a template.
+// invalid returns the error about a template.
 func (t *Template) invalid(message string) error {
 	return &addon.InvalidError{Message: fmt.Sprintf("AddOnTemplate %s, %s", t.Name, message)}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Registry finds the agents of all add-ons that are made of templates: those whose ClusterManagementAddOn lists
+// Registry finds the agents of add-ons that are made of templates: those whose ClusterManagementAddOn lists
 // AddOnTemplates among its configurations.
 type Registry struct {
 	// Configs reads AddOnTemplates and AddOnDeploymentConfigs as unstructured objects, from a cache.
 	Configs client.Reader
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
-	// Chooser says which templates and configurations add-ons have.
+	// Chooser chooses the templates and configurations of add-ons.
 	Chooser addon.Chooser
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
@@ -32,24 +32,24 @@ var _ addon.Lookup = Registry{}
 
 // Agent implements addon.Lookup.
 func (r Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, error) {
-	management, err := r.AddOns.GetManagement(ctx, name)
+	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
-	case !UsesTemplates(management):
+	case !UsesTemplates(cma):
 		return nil, false, nil
 	}
 	return &agent{
-		configs: r.Configs, versions: r.AddOns.Configs, chooser: r.Chooser, management: management,
+		configs: r.Configs, versions: r.AddOns.Configs, chooser: r.Chooser, cma: cma,
 		home: cmp.Or(r.Home, names.NamespaceHub),
 	}, true, nil
 }
 
-// UsesTemplates reports whether an add-on is made of templates, be it with or without a default one.
-func UsesTemplates(management *addonv1beta1.ClusterManagementAddOn) bool {
-	return slices.ContainsFunc(management.Spec.DefaultConfigs, func(config addonv1beta1.AddOnConfig) bool {
+// UsesTemplates reports whether an add-on is made of templates, with or without a default one.
+func UsesTemplates(cma *addonv1beta1.ClusterManagementAddOn) bool {
+	return slices.ContainsFunc(cma.Spec.DefaultConfigs, func(config addonv1beta1.AddOnConfig) bool {
 		return config.ConfigGroupResource == confighash.Template()
 	})
 }

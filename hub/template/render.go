@@ -15,14 +15,14 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// maxProblems is how many problems an error tells in full.
+// maxProblems is the number of problems that an error lists.
 const maxProblems = 20
 
-// Input is all that a rendering depends on.
+// Input is the complete input of a rendering.
 type Input struct {
-	// Template is what is rendered.
+	// Template is the template to render.
 	Template *Template
-	// Config is the configuration of the add-on on this cluster; nil when there is none.
+	// Config is the configuration of the add-on on this cluster; nil for none.
 	Config *addonv1beta1.AddOnDeploymentConfig
 	// Cluster is the managed cluster.
 	Cluster *clusterv1.ManagedCluster
@@ -30,7 +30,8 @@ type Input struct {
 	AddOn string
 }
 
-// installNamespace is where the configuration moves the agent to; empty leaves it where the template has it.
+// installNamespace is the namespace that the configuration moves the agent to; empty leaves the namespaces of the
+// template.
 func (in Input) installNamespace() string {
 	if in.Config == nil {
 		return ""
@@ -38,19 +39,19 @@ func (in Input) installNamespace() string {
 	return in.Config.Spec.AgentInstallNamespace
 }
 
-// Problem is one thing that is wrong with a template.
+// Problem is an error in a template.
 type Problem struct {
-	// Manifest is the number of the manifest in the template, from 0.
+	// Manifest is the index of the manifest in the template, from 0.
 	Manifest int
-	// Object is kind, namespace and name of the manifest as the template has them.
+	// Object is kind, namespace and name of the manifest as in the template.
 	Object string
 	// Path is the place in the manifest as a JSON path; empty means the manifest as a whole.
 	Path string
-	// Message says what is wrong.
+	// Message describes the error.
 	Message string
 }
 
-// String tells the problem in one line.
+// String returns the problem in one line.
 func (p Problem) String() string {
 	where := fmt.Sprintf("manifest %d (%s)", p.Manifest, p.Object)
 	if p.Path != "" {
@@ -59,11 +60,11 @@ func (p Problem) String() string {
 	return where + ": " + p.Message
 }
 
-// ProblemsError is all that is wrong with a template. It is an addon.InvalidError.
+// ProblemsError lists all errors in a template. It is an addon.InvalidError.
 type ProblemsError struct {
 	// Template is the name of the AddOnTemplate.
 	Template string
-	// Hint says what to do about it; it may be empty.
+	// Hint is the remedy; it may be empty.
 	Hint string
 	// Problems are ordered by manifest and path.
 	Problems []Problem
@@ -89,7 +90,7 @@ func (e *ProblemsError) Error() string {
 // Unwrap makes the error an addon.InvalidError.
 func (e *ProblemsError) Unwrap() error { return &addon.InvalidError{Message: e.Error()} }
 
-// rendering is a rendering under way.
+// rendering is the state of a rendering.
 type rendering struct {
 	in        Input
 	variables variables
@@ -98,9 +99,8 @@ type rendering struct {
 	missing   bool
 }
 
-// Render returns the objects of the agent. The same input gives the same result, and nothing of the input is shared
-// with it or changed. The error is an addon.InvalidError; where manifests are wrong it is a *ProblemsError that names
-// all of them.
+// Render returns the objects of the agent. The same input gives the same result, which shares nothing with the input.
+// The error is an addon.InvalidError; errors in manifests are a *ProblemsError that lists all of them.
 func Render(in Input) (addon.Rendering, error) {
 	if _, err := in.Template.health(); err != nil {
 		return addon.Rendering{}, err
@@ -150,7 +150,7 @@ func (r *rendering) manifest(index int, manifest map[string]any) *unstructured.U
 	return u
 }
 
-// hint says how to give missing variables a value.
+// hint returns how to define missing variables.
 func (r *rendering) hint() string {
 	switch {
 	case !r.missing:
@@ -171,7 +171,7 @@ func (r *rendering) known() string {
 	return strings.Join(known, ", ")
 }
 
-// unique reports objects that stand there twice. Namespaces may: moving them can give several the same name.
+// unique reports duplicate objects. Duplicate Namespaces are dropped: moving can give several of them the same name.
 func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	type identity struct {
 		schema.GroupKind
@@ -196,7 +196,7 @@ func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured
 	return kept
 }
 
-// checkIdentity reports what an object needs to be created at all.
+// checkIdentity reports missing fields without which an object cannot be created.
 func checkIdentity(u *unstructured.Unstructured, report func(path, message string)) {
 	for _, need := range []struct{ path, value string }{
 		{".apiVersion", u.GetAPIVersion()}, {".kind", u.GetKind()}, {".metadata.name", u.GetName()},
@@ -207,8 +207,7 @@ func checkIdentity(u *unstructured.Unstructured, report func(path, message strin
 	}
 }
 
-// typedReplicas turns spec.replicas of a workload from a string into the number that it spells, so that a variable can
-// stand there.
+// typedReplicas converts spec.replicas of a workload from a string to a number, so that it can be a variable.
 func typedReplicas(u *unstructured.Unstructured, report func(path, message string)) {
 	if u.GroupVersionKind().Group != "apps" {
 		return
@@ -241,8 +240,8 @@ func workloadResource(u *unstructured.Unstructured) (string, bool) {
 	return "", false
 }
 
-// Namespace returns where the agent runs on the managed cluster (contract, hub 6.6): where the configuration says;
-// else where the first Deployment of the template is; else the first DaemonSet; else the default. The error is an
+// Namespace returns the namespace of the agent on the managed cluster (contract, hub 6.6): that of the configuration,
+// else that of the first Deployment, else that of the first DaemonSet, else the default. The error is an
 // addon.InvalidError.
 func Namespace(in Input) (string, error) {
 	if namespace := in.installNamespace(); namespace != "" {
@@ -268,7 +267,7 @@ func Namespace(in Input) (string, error) {
 	return names.NamespaceAgentAddon, nil
 }
 
-// describeObject is kind, namespace and name of an object.
+// describeObject returns kind, namespace and name of an object.
 func describeObject(u *unstructured.Unstructured) string {
 	name := u.GetName()
 	if namespace := u.GetNamespace(); namespace != "" {

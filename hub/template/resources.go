@@ -10,8 +10,8 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// resourcesOf returns the resources of a container by the last rule that names it (contract, hub 6.4); false when no
-// rule does. An id is the resource, the object and the container, with colons between.
+// resourcesOf returns the resources of a container from the last rule that matches it (contract, hub 6.4); false when
+// no rule does. An id consists of resource, object and container, separated by colons.
 func resourcesOf(id string, rules []addonv1beta1.ContainerResourceRequirements) (map[string]any, bool, error) {
 	for i := len(rules) - 1; i >= 0; i-- {
 		if !matchesContainer(rules[i].ContainerID, id) {
@@ -26,7 +26,7 @@ func resourcesOf(id string, rules []addonv1beta1.ContainerResourceRequirements) 
 	return nil, false, nil
 }
 
-// matchesContainer reports whether an id is meant by a pattern, in which * stands for one or more characters.
+// matchesContainer reports whether an id matches a pattern, in which * stands for one or more characters.
 func matchesContainer(pattern, id string) bool {
 	quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".+")
 	expression, err := regexp.Compile("^" + quoted + "$")

@@ -13,18 +13,18 @@ const (
 	closeBraces = "}}"
 )
 
-// substitution replaces variables in one manifest and collects what is wrong on the way.
+// substitution replaces the variables in one manifest and collects the problems.
 type substitution struct {
 	values map[string]string
 	report func(path, message string)
 
-	// steps is where in the manifest the walk is.
+	// steps is the path to the current place in the manifest.
 	steps []string
-	// missing says that a variable has no value.
+	// missing reports that a variable has no value.
 	missing bool
 }
 
-// object returns a copy of an object with its variables replaced. The copy shares nothing with it.
+// object returns a deep copy of an object with its variables replaced.
 func (s *substitution) object(from map[string]any) map[string]any {
 	to := make(map[string]any, len(from))
 	for _, key := range slices.Sorted(maps.Keys(from)) {
@@ -68,8 +68,8 @@ func (s *substitution) text(from string) string {
 
 func (s *substitution) path() string { return strings.Join(s.steps, "") }
 
-// expand replaces each {{NAME}} by the value of NAME, and returns the names that have none; those stay as they stand.
-// Values are not looked at again. Braces that are never closed are plain text.
+// expand replaces each {{NAME}} by the value of NAME, and returns the names without a value; those stay. Values are not
+// expanded. Unclosed braces are plain text.
 func expand(text string, values map[string]string) (string, []string) {
 	if !strings.Contains(text, openBraces) {
 		return text, nil
@@ -86,7 +86,7 @@ func expand(text string, values map[string]string) (string, []string) {
 			break
 		}
 		end := start + len(openBraces) + length
-		// Of several opening pairs the last one belongs to the closing pair; those before it are plain text.
+		// Of several opening pairs, the last belongs to the closing pair; the others are plain text.
 		start = strings.LastIndex(text[:end], openBraces)
 		name := text[start+len(openBraces) : end]
 		end += len(closeBraces)
@@ -103,7 +103,7 @@ func expand(text string, values map[string]string) (string, []string) {
 	return out.String(), missing
 }
 
-// missingMessage says that a variable has no value, and what may be wrong with its name.
+// missingMessage returns the message about a variable without a value, and what may be wrong with its name.
 func missingMessage(name string) string {
 	message := fmt.Sprintf("variable %s has no value", name)
 	switch {
@@ -116,7 +116,7 @@ func missingMessage(name string) string {
 		name)
 }
 
-// isVariableName reports whether the API takes name as the name of a customized variable.
+// isVariableName reports whether the API allows a name for a customized variable.
 func isVariableName(name string) bool {
 	for i, r := range name {
 		letter := r == '_' || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z')
@@ -127,7 +127,7 @@ func isVariableName(name string) bool {
 	return name != ""
 }
 
-// keyStep is a key as a step of a JSON path.
+// keyStep returns a key as a step of a JSON path.
 func keyStep(key string) string {
 	if isVariableName(strings.ReplaceAll(key, "-", "_")) {
 		return "." + key

@@ -9,9 +9,9 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// CheckTrust says why a template must not be used for an add-on on a cluster, whoever consented to its roles; nil when
-// it may. home is the namespace of the hub manager. Nothing of a template that asks for too much is used: the check is
-// the same for credentials, permissions and objects. The error is an addon.InvalidError.
+// CheckTrust returns why a template must not be used for an add-on on a cluster, whoever consented to its roles; nil
+// when it may. home is the namespace of the hub manager. Nothing of a template that asks for too much is used, neither
+// credentials nor permissions nor objects. The error is an addon.InvalidError.
 func CheckTrust(t *Template, cluster, addOn, home string) error {
 	if t.AddOn != addOn && t.asksForTrust() {
 		return t.invalid(fmt.Sprintf(".spec.addonName is %q, so its credentials and hub permissions are for that add-on and "+
@@ -56,7 +56,7 @@ func (t *Template) asksForTrust() bool {
 	return false
 }
 
-// invalidSigner says what is wrong with the custom signer of a template.
+// invalidSigner returns the error about a custom signer of a template.
 func (t *Template) invalidSigner(signer string, err error) error {
 	for i, registration := range t.Registration {
 		if registration.CustomSigner != nil && registration.CustomSigner.SignerName == signer {

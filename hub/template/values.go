@@ -5,7 +5,7 @@ const (
 	variableKubeconfig = "HUB_KUBECONFIG"
 	// variableCluster is the name of the managed cluster.
 	variableCluster = "CLUSTER_NAME"
-	// variableNamespace is the namespace that the AddOnDeploymentConfig moves the agent to; unset without one.
+	// variableNamespace is the namespace that the AddOnDeploymentConfig moves the agent to; undefined without one.
 	variableNamespace = "INSTALL_NAMESPACE"
 
 	// kubeconfigMount is where the Secret with the kubeconfig is mounted.
@@ -20,11 +20,11 @@ type variable struct{ name, value string }
 // variables are the values that a template may use (contract, hub 6.2).
 type variables struct {
 	values map[string]string
-	// injected are those that containers get as environment, in order.
+	// injected are the variables that containers get in their environment, in order.
 	injected []variable
 }
 
-// variablesOf collects the variables, those of lower precedence first.
+// variablesOf returns the variables; later ones override earlier ones.
 func variablesOf(in Input) variables {
 	v := variables{values: map[string]string{}}
 	var fromDefaults, builtIn []string

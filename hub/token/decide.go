@@ -3,36 +3,38 @@ package token
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/reconcile"
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
-// intent is what a pass is for.
+// intent is the purpose of a pass.
 type intent int
 
 const (
 	// intentNone leaves everything as it is.
 	intentNone intent = iota
-	// intentKeep makes and repairs the infrastructure.
+	// intentKeep creates and repairs the infrastructure.
 	intentKeep
-	// intentRemove removes the infrastructure and the condition.
+	// intentRemove deletes the infrastructure and removes the condition.
 	intentRemove
-	// intentRefuse removes the infrastructure and says why in the condition.
+	// intentRefuse deletes the infrastructure and explains why in the condition.
 	intentRefuse
 )
 
-// plan is what a pass does.
+// plan is the decision of a pass.
 type plan struct {
 	intent intent
 	// steps has one step for each object of wanted, in its order.
 	steps []step
-	// why is the reason of a refusal, for people.
+	// why is the reason of a refusal, for the condition.
 	why string
 }
 
-// decide plans what becomes of the infrastructure.
+// decide returns the plan for the facts.
 func decide(f facts) plan {
 	switch {
 	case f.addOn == nil:
@@ -66,37 +68,41 @@ func usesToken(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return false
 }
 
-// removals removes what is there.
+// removals returns the steps that delete the objects of all lists.
 func removals(lists ...[]client.Object) []step {
 	var steps []step
 	for _, have := range lists {
 		for _, object := range have {
 			if object != nil {
-				steps = append(steps, step{verb: remove, before: object})
+				steps = append(steps, planned(reconcile.Delete, object, nil))
 			}
 		}
 	}
 	return steps
 }
 
-// towards returns the step from an object that is there, nil for none, to the one that is wanted.
+func planned(verb reconcile.Verb, before, after client.Object) step {
+	return step{Step: reconcile.Step[client.Object]{Verb: verb, Before: before, After: after}}
+}
+
+// towards returns the step from an existing object, nil for none, to the desired one.
 func towards(there, want client.Object, addOn *addonv1beta1.ManagedClusterAddOn) step {
 	switch {
 	case there == nil:
-		return step{verb: create, after: want}
+		return planned(reconcile.Create, nil, want)
 	case !labelled(there, addOn.Name) && !ownedByName(there, addOn):
-		return step{verb: foreign, before: there, after: want}
+		return step{blocked: &takenError{there}}
 	case there.GetDeletionTimestamp() != nil:
-		return step{verb: leaving, before: there, after: want}
+		return step{blocked: fmt.Errorf("waiting until %s, which is being deleted, is gone", reconcile.Describe(there))}
 	case ofEarlier(there, addOn):
-		return step{verb: replace, before: there, after: want}
+		return planned(reconcile.Replace, there, want)
 	}
 	after, possible := repaired(there, want)
 	switch {
 	case !possible:
-		return step{verb: replace, before: there, after: want}
-	case same(there, after):
-		return step{verb: keep, before: there, after: there}
+		return planned(reconcile.Replace, there, want)
+	case equality.Semantic.DeepEqual(there, after):
+		return planned(reconcile.Keep, there, there)
 	}
-	return step{verb: patch, before: there, after: after}
+	return planned(reconcile.Patch, there, after)
 }

@@ -55,10 +55,10 @@ func built(of *addonv1beta1.ManagedClusterAddOn) []client.Object {
 	return all
 }
 
-func verbs(p plan) []verb {
-	var all []verb
+func verbs(p plan) []reconcile.Verb {
+	var all []reconcile.Verb
 	for _, s := range p.steps {
-		all = append(all, s.verb)
+		all = append(all, s.Verb)
 	}
 	return all
 }
@@ -72,27 +72,27 @@ func TestDecide(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		facts  facts
 		intent intent
-		verbs  []verb
+		verbs  []reconcile.Verb
 	}{
 		"an add-on by token gets all three": {
-			facts{addOn: addOn(kube(tokens.Driver)), accepted: true, have: nothing}, intentKeep, []verb{create, create, create},
+			facts{addOn: addOn(kube(tokens.Driver)), accepted: true, have: nothing}, intentKeep, []reconcile.Verb{reconcile.Create, reconcile.Create, reconcile.Create},
 		},
 		"it gets them beside other registrations, too": {
 			facts{addOn: addOn(custom(), kube("csr"), kube(tokens.Driver)), accepted: true, have: nothing},
-			intentKeep, []verb{create, create, create},
+			intentKeep, []reconcile.Verb{reconcile.Create, reconcile.Create, reconcile.Create},
 		},
 		"what is as it shall be is kept": {
-			facts{addOn: addOn(kube(tokens.Driver)), accepted: true, have: built(addOn())}, intentKeep, []verb{keep, keep, keep},
+			facts{addOn: addOn(kube(tokens.Driver)), accepted: true, have: built(addOn())}, intentKeep, []reconcile.Verb{reconcile.Keep, reconcile.Keep, reconcile.Keep},
 		},
 		"an add-on with another driver gets nothing": {
 			facts{addOn: addOn(kube("csr"), custom()), accepted: true, have: nothing}, intentRemove, nil,
 		},
 		"what it has from before is removed": {
 			facts{addOn: addOn(kube("csr")), accepted: true, have: built(addOn()), granted: granted},
-			intentRemove, []verb{remove, remove, remove, remove},
+			intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"an add-on without registrations is one with another driver": {
-			facts{addOn: addOn(), accepted: true, have: built(addOn())}, intentRemove, []verb{remove, remove, remove},
+			facts{addOn: addOn(), accepted: true, have: built(addOn())}, intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"W-31 while an add-on leaves, all stays": {
 			facts{addOn: leaving, accepted: true, have: built(addOn())}, intentNone, nil,
@@ -101,16 +101,16 @@ func TestDecide(t *testing.T) {
 			facts{addOn: leaving, accepted: true, have: nothing}, intentNone, nil,
 		},
 		"of an add-on that is gone nothing stays": {
-			facts{accepted: true, have: built(addOn()), granted: granted}, intentRemove, []verb{remove, remove, remove, remove},
+			facts{accepted: true, have: built(addOn()), granted: granted}, intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"on a cluster that is not accepted nothing is made": {
 			facts{addOn: addOn(kube(tokens.Driver)), have: nothing}, intentRefuse, nil,
 		},
 		"nor does anything stay there": {
-			facts{addOn: addOn(kube(tokens.Driver)), have: built(addOn())}, intentRefuse, []verb{remove, remove, remove},
+			facts{addOn: addOn(kube(tokens.Driver)), have: built(addOn())}, intentRefuse, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"not even for an add-on that leaves": {
-			facts{addOn: leaving, have: built(addOn())}, intentRefuse, []verb{remove, remove, remove},
+			facts{addOn: leaving, have: built(addOn())}, intentRefuse, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"an add-on with another driver is not told": {
 			facts{addOn: addOn(kube("csr")), have: nothing}, intentRemove, nil,
@@ -127,6 +127,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestTowards(t *testing.T) {
+	const blocked = reconcile.Verb("")
 	this := addOn(kube(tokens.Driver))
 	earlier := addOn()
 	earlier.UID = "before"
@@ -145,30 +146,30 @@ func TestTowards(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		index int
 		there client.Object
-		verb  verb
+		verb  reconcile.Verb
 		check func(*testing.T, client.Object)
 	}{
-		"nothing there is created":               {0, nil, create, nil},
-		"what is right is kept":                  {1, built(this)[1], keep, nil},
-		"what has lost its labels gets them":     {0, edited(this, 0, unlabel), patch, nil},
-		"what has neither label nor owner stays": {0, edited(nil, 0, unlabel), foreign, nil},
+		"nothing there is created":               {0, nil, reconcile.Create, nil},
+		"what is right is kept":                  {1, built(this)[1], reconcile.Keep, nil},
+		"what has lost its labels gets them":     {0, edited(this, 0, unlabel), reconcile.Patch, nil},
+		"what has neither label nor owner stays": {0, edited(nil, 0, unlabel), blocked, nil},
 		"what has the label of another add-on stays": {0, edited(nil, 0, func(o client.Object) {
 			o.SetLabels(tokens.Labels("b"))
-		}), foreign, nil},
-		"what has labels and no owner is taken over": {0, built(nil)[0], patch, func(t *testing.T, after client.Object) {
+		}), blocked, nil},
+		"what has labels and no owner is taken over": {0, built(nil)[0], reconcile.Patch, func(t *testing.T, after client.Object) {
 			t.Helper()
 			assert.Equal(t, types.UID("now"), after.GetOwnerReferences()[0].UID)
 			assert.Equal(t, types.UID("sa"), after.GetUID())
 		}},
-		"what is of an earlier add-on is replaced": {0, built(earlier)[0], replace, nil},
-		"even without its labels":                  {1, edited(earlier, 1, unlabel), replace, nil},
+		"what is of an earlier add-on is replaced": {0, built(earlier)[0], reconcile.Replace, nil},
+		"even without its labels":                  {1, edited(earlier, 1, unlabel), reconcile.Replace, nil},
 		"what is being deleted is waited for": {0, edited(this, 0, func(o client.Object) {
 			o.SetDeletionTimestamp(&metav1.Time{Time: now})
-		}), leaving, nil},
+		}), blocked, nil},
 		"labels and owners of others stay": {0, edited(nil, 0, func(o client.Object) {
 			o.GetLabels()["x"] = "y"
 			o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Other", Name: "o", UID: "o"}})
-		}), patch, func(t *testing.T, after client.Object) {
+		}), reconcile.Patch, func(t *testing.T, after client.Object) {
 			t.Helper()
 			assert.Equal(t, "y", after.GetLabels()["x"])
 			assert.Len(t, after.GetOwnerReferences(), 2)
@@ -176,7 +177,7 @@ func TestTowards(t *testing.T) {
 		"rules are repaired": {1, edited(this, 1, func(o client.Object) {
 			role, _ := as(t, o)
 			role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{"*"}})
-		}), patch, func(t *testing.T, after client.Object) {
+		}), reconcile.Patch, func(t *testing.T, after client.Object) {
 			t.Helper()
 			role, _ := as(t, after)
 			assert.Equal(t, tokens.Render("c1", "a").Role.Rules, role.Rules)
@@ -184,7 +185,7 @@ func TestTowards(t *testing.T) {
 		"subjects are repaired": {2, edited(this, 2, func(o client.Object) {
 			_, binding := as(t, o)
 			binding.Subjects = nil
-		}), patch, func(t *testing.T, after client.Object) {
+		}), reconcile.Patch, func(t *testing.T, after client.Object) {
 			t.Helper()
 			_, binding := as(t, after)
 			assert.Equal(t, tokens.Render("c1", "a").Binding.Subjects, binding.Subjects)
@@ -192,22 +193,23 @@ func TestTowards(t *testing.T) {
 		"a binding of another role is replaced": {2, edited(this, 2, func(o client.Object) {
 			_, binding := as(t, o)
 			binding.RoleRef.Name = "other"
-		}), replace, nil},
+		}), reconcile.Replace, nil},
 		"what else an account has stays": {0, edited(this, 0, func(o client.Object) {
 			account, isAccount := o.(*corev1.ServiceAccount)
 			require.True(t, isAccount)
 			account.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
-		}), keep, nil},
+		}), reconcile.Keep, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s := towards(tc.there, wanted(key, this)[tc.index], this)
-			assert.Equal(t, tc.verb, s.verb)
+			assert.Equal(t, tc.verb == blocked, s.blocked != nil)
+			assert.Equal(t, tc.verb, s.Verb)
 			if tc.check != nil {
-				tc.check(t, s.after)
+				tc.check(t, s.After)
 			}
-			if s.verb == patch {
-				again := towards(s.after, wanted(key, this)[tc.index], this)
-				assert.Equal(t, keep, again.verb, "one repair is enough")
+			if s.Verb == reconcile.Patch {
+				again := towards(s.After, wanted(key, this)[tc.index], this)
+				assert.Equal(t, reconcile.Keep, again.Verb, "one repair is enough")
 			}
 		})
 	}
@@ -276,9 +278,9 @@ func TestANewGenerationAloneIsNoReasonToWrite(t *testing.T) {
 
 func TestSettle(t *testing.T) {
 	f := facts{now: now}
-	assert.Equal(t, reconcile.ClassDone, settle(f, result{}).Class())
-	taken := settle(f, result{err: errors.Join(&takenError{wanted(key, nil)[0]})})
+	assert.Equal(t, reconcile.ClassDone, outcomeOf(f, result{}).Class())
+	taken := outcomeOf(f, result{err: errors.Join(&takenError{wanted(key, nil)[0]})})
 	assert.Equal(t, reconcile.ClassWaiting, taken.Class())
-	assert.Equal(t, now.Add(takenLook), taken.Wake(), "objects of others are not watched")
-	assert.Equal(t, reconcile.ClassRetry, settle(f, result{err: errors.New("boom")}).Class())
+	assert.Equal(t, now.Add(takenRetry), taken.Wake(), "objects of others are not watched")
+	assert.Equal(t, reconcile.ClassRetry, outcomeOf(f, result{err: errors.New("boom")}).Class())
 }

@@ -6,31 +6,31 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// facts is all that a pass depends on. The objects belong to the cache and must not be changed.
+// facts are the inputs of a pass. The objects belong to the cache and must not be changed.
 type facts struct {
 	now time.Time
 	// key is the namespace of the cluster and the name of the add-on.
 	key types.NamespacedName
-	// addOn is nil when it is gone.
+	// addOn is nil when it does not exist.
 	addOn *addonv1beta1.ManagedClusterAddOn
 	// accepted reports whether the hub accepts the cluster; false without a ManagedCluster.
 	accepted bool
-	// have is what is there with our label, in the order of wanted; nil where there is nothing.
+	// have are the existing objects with our labels, in the order of wanted; nil for a missing one.
 	have []client.Object
-	// granted are the RoleBindings that give the ServiceAccount roles in other namespaces; listed only when it is to go.
+	// granted are the RoleBindings of the ServiceAccount in other namespaces; listed only when it is deleted.
 	granted []client.Object
 }
 
-// observe reads the facts. Anything that cannot be read ends the pass: nothing is ever removed on a guess.
+// observe reads the facts. Any read error ends the pass: nothing is deleted on a guess.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now(), key: key}
 	var err error
@@ -38,14 +38,13 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if client.IgnoreNotFound(err) != nil {
 		return facts{}, err
 	}
-	var cluster clusterv1.ManagedCluster
-	err = r.Client.Get(ctx, types.NamespacedName{Name: key.Namespace}, &cluster)
-	if client.IgnoreNotFound(err) != nil {
-		return facts{}, fmt.Errorf("reading ManagedCluster %s: %w", key.Namespace, err)
+	cluster, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: key.Namespace}, &clusterv1.ManagedCluster{})
+	if err != nil {
+		return facts{}, err
 	}
-	f.accepted = err == nil && cluster.Spec.HubAcceptsClient
+	f.accepted = cluster != nil && cluster.Spec.HubAcceptsClient
 	for _, object := range wanted(key, nil) {
-		there, err := read(ctx, r.Client, object)
+		there, err := reconcile.Get(ctx, r.Client, client.ObjectKeyFromObject(object), emptyLike(object))
 		if err != nil {
 			return facts{}, err
 		}
@@ -60,8 +59,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	return f, err
 }
 
-// listGranted lists the bindings for this add-on on this cluster outside of the cluster's namespace. Package deploy
-// makes them, and cannot have them owned by the add-on, which is in another namespace.
+// listGranted lists the bindings for this add-on on this cluster in other namespaces. Package deploy creates them; an
+// owner reference cannot cross namespaces.
 func (r *Reconciler) listGranted(ctx context.Context, key types.NamespacedName) ([]client.Object, error) {
 	var list rbacv1.RoleBindingList
 	err := r.Client.List(ctx, &list, client.MatchingLabels{
@@ -77,17 +76,4 @@ func (r *Reconciler) listGranted(ctx context.Context, key types.NamespacedName) 
 		}
 	}
 	return granted, nil
-}
-
-// read reads the object with the kind and the name of another one; nil when it does not exist.
-func read(ctx context.Context, from client.Reader, like client.Object) (client.Object, error) {
-	into := emptyLike(like)
-	err := from.Get(ctx, client.ObjectKeyFromObject(like), into)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absence is an ordinary fact
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", nameOf(like), err)
-	}
-	return into, nil
 }

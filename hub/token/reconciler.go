@@ -10,25 +10,25 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
-// defaultWorkers is how many add-ons are worked on at the same time unless stated.
+// defaultWorkers is the default of Reconciler.Workers.
 const defaultWorkers = 4
 
 // Reconciler keeps the token infrastructure of add-ons.
 type Reconciler struct {
-	// Client reads clusters, ServiceAccounts, Roles and RoleBindings of the hub from a cache, and writes them. The cache
-	// needs to show only those with the label of the infrastructure.
+	// Client reads clusters, ServiceAccounts, Roles and RoleBindings from a cache, and writes them. The cache needs to
+	// contain only those with the labels of the infrastructure.
 	Client client.Client
-	// Live reads the hub without a cache, which happens only when a name turned out to be taken.
+	// Live reads from the API server, which happens only when a name is taken.
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
 	// Clock tells the instant of a pass.
 	Clock clock.PassiveClock
-	// Workers is how many add-ons are worked on at the same time; zero means 4.
+	// Workers is how many add-ons are reconciled at the same time; zero means 4.
 	Workers int
 }
 
-// Reconcile brings the infrastructure of one add-on on one cluster to what it shall be.
+// Reconcile reconciles the token infrastructure of one add-on on one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -36,5 +36,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	p := decide(f)
 	done := r.act(ctx, f, p)
-	return r.publish(ctx, f, p, done).And(settle(f, done)).Settle(f.now)
+	return r.publish(ctx, f, p, done).And(outcomeOf(f, done)).Settle(f.now)
 }

@@ -1,7 +1,6 @@
 package token
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -14,10 +13,10 @@ import (
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
-// takenLook is when a name that somebody else has taken is looked at again: objects of others are not watched.
-const takenLook = time.Minute
+// takenRetry is the delay before a name that is taken is tried again: objects of others are not watched.
+const takenRetry = time.Minute
 
-// conclude returns the add-on with the condition that says how its infrastructure is.
+// conclude returns the add-on with the condition of its infrastructure.
 func conclude(f facts, p plan, done result) *addonv1beta1.ManagedClusterAddOn {
 	after := f.addOn.DeepCopy()
 	var condition *metav1.Condition
@@ -27,7 +26,7 @@ func conclude(f facts, p plan, done result) *addonv1beta1.ManagedClusterAddOn {
 	case p.intent == intentRefuse:
 		condition = tokens.NotReady(p.why)
 	case p.intent == intentRemove && done.err == nil:
-		// Not meta.RemoveStatusCondition, which makes an empty list of what was none.
+		// meta.RemoveStatusCondition would turn nil into an empty list, which is a difference.
 		after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == tokens.ConditionInfrastructure
 		})
@@ -41,27 +40,18 @@ func conclude(f facts, p plan, done result) *addonv1beta1.ManagedClusterAddOn {
 	}
 	condition.ObservedGeneration = f.addOn.Generation
 	if have := meta.FindStatusCondition(after.Status.Conditions, condition.Type); have != nil {
-		// Nothing in the spec has a part in this, so a new generation is no reason to write.
+		// The condition does not depend on the spec, so a new generation alone is no reason to write.
 		condition.ObservedGeneration = have.ObservedGeneration
 	}
 	reconcile.SetCondition(&after.Status.Conditions, *condition, f.now)
 	return after
 }
 
-// publish writes the condition if it changed.
-func (r *Reconciler) publish(ctx context.Context, f facts, p plan, done result) reconcile.Outcome {
-	if f.addOn == nil {
-		return reconcile.Done()
-	}
-	_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, conclude(f, p, done))
-	return reconcile.FromError(err)
-}
-
-// settle says how a pass ends.
-func settle(f facts, done result) reconcile.Outcome {
+// outcomeOf returns the outcome of a pass.
+func outcomeOf(f facts, done result) reconcile.Outcome {
 	var taken *takenError
 	if errors.As(done.err, &taken) {
-		return reconcile.Waiting(f.now.Add(takenLook))
+		return reconcile.Waiting(f.now.Add(takenRetry))
 	}
 	return reconcile.FromError(done.err)
 }

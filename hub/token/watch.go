@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -27,7 +26,7 @@ import (
 // Name is the name of the controller.
 const Name = "hub.token"
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	workers := r.Workers
 	if workers == 0 {
@@ -45,50 +44,39 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// ofInfrastructure finds the add-on that an object is infrastructure of. An object that lost its labels still finds it
-// once more, because a change is mapped as it was before, too.
+// ofInfrastructure maps an object to the add-on whose infrastructure it is. An update that removes the labels still
+// finds it, because the old object is mapped, too.
 func ofInfrastructure(_ context.Context, object client.Object) []ctrl.Request {
 	have := object.GetLabels()
 	addOn := have[tokens.LabelName]
 	if addOn == "" || !labelled(object, addOn) {
 		return nil
 	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: addOn}}}
+	return reconcile.Request(object.GetNamespace(), addOn)
 }
 
-// ofGranted finds the add-on whose ServiceAccount has a role in a namespace that is not the one of its cluster, so that
-// the role goes with the ServiceAccount whatever happened meanwhile.
+// ofGranted maps a RoleBinding in another namespace to the add-on whose ServiceAccount it is for, so that it is deleted
+// with the ServiceAccount.
 func ofGranted(_ context.Context, binding client.Object) []ctrl.Request {
 	have := binding.GetLabels()
 	cluster, addOn := have[names.LabelClusterName], have[names.LabelAddonName]
 	if _, template := have[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
 		return nil
 	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: addOn}}}
+	return reconcile.Request(cluster, addOn)
 }
 
-// ofCluster finds the add-ons of a cluster for which we have something to do.
+// ofCluster maps a cluster to its add-ons with token infrastructure.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
-	all, err := r.AddOns.ListAddOns(ctx, client.InNamespace(cluster.GetName()))
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the add-ons of a cluster whose acceptance changed")
-		return nil
-	}
-	var requests []ctrl.Request
-	for _, addOn := range all {
-		if concerns(addOn) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addOn)})
-		}
-	}
-	return requests
+	return r.AddOns.Requests(ctx, concerns, client.InNamespace(cluster.GetName()))
 }
 
-// concerns reports whether an add-on has infrastructure, or is to have it.
+// concerns reports whether an add-on has or needs token infrastructure.
 func concerns(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return usesToken(addOn) || meta.FindStatusCondition(addOn.Status.Conditions, tokens.ConditionInfrastructure) != nil
 }
 
-// view is what of an add-on has a part in our decisions.
+// view is the part of an add-on that decisions depend on.
 type view struct {
 	uid              types.UID
 	token, deleting  bool
@@ -109,7 +97,7 @@ func viewOf(object client.Object) (view, bool) {
 	return v, v.token || v.conditionPresent
 }
 
-// addOnChanges lets add-ons through whose infrastructure may have to change: almost no add-on at all.
+// addOnChanges passes add-ons whose infrastructure may change, which are very few.
 func addOnChanges() predicate.Predicate {
 	relevant := func(object client.Object) bool {
 		_, ok := viewOf(object)
@@ -127,7 +115,7 @@ func addOnChanges() predicate.Predicate {
 	}
 }
 
-// acceptanceChanges lets clusters through that come, go, or are accepted or denied.
+// acceptanceChanges passes clusters that are created or deleted, or whose acceptance changes.
 func acceptanceChanges() predicate.Predicate {
 	return predicate.Funcs{
 		GenericFunc: func(event.GenericEvent) bool { return false },

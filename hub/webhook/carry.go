@@ -16,20 +16,20 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// carried is a field of one version that this converter does not know. It waits in an annotation until the object is
-// converted to that version again.
+// carried is a field of one version that this converter does not know. An annotation keeps it until the object is
+// converted back to that version.
 type carried struct {
-	// Path leads to the field. An element of a list stands as # and the hash of what is known of it, because the other
-	// version may move it.
+	// Path is the path of the field. An element of a list is # and a hash of its known fields, because the other version
+	// may move it.
 	Path []string `json:"path"`
-	// Value is the field.
+	// Value is the value of the field.
 	Value json.RawMessage `json:"value"`
 }
 
-// parcel is what the annotation holds, by the version that the fields belong to.
-type parcel map[string][]carried
+// carriedFields is the content of the annotation, by the version of the fields.
+type carriedFields map[string][]carried
 
-// steps takes the path of a field apart, as the decoder writes it: spec.configs[0].later.
+// steps matches the path of a field as the decoder writes it: spec.configs[0].later.
 var steps = regexp.MustCompile(`^(?:[^.\[\]]+(?:\[\d+\])*)(?:\.[^.\[\]]+(?:\[\d+\])*)*$`)
 
 // pathOf returns the steps of a path.
@@ -40,11 +40,11 @@ func pathOf(path string) ([]string, bool) {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }), true
 }
 
-// inSpec and inStatus are the parts of an object whose fields need not be known.
+// inSpec and inStatus are the parts of an object that may contain unknown fields.
 const inSpec, inStatus = "spec", "status"
 
-// pack returns what the fields of an object that are not known hold. Known is the same object without them. Fields of
-// the status are returned only where no list is on their way.
+// pack returns the unknown fields of an object. known is the same object without them. A field in a list of the status
+// is an error.
 func pack(raw, known map[string]any, fields []string) ([]carried, error) {
 	var all []carried
 	for _, field := range fields {
@@ -94,14 +94,14 @@ func child(of any, step string) (any, bool) {
 	return nil, false
 }
 
-// unpack puts fields back into an object, and returns those whose place is gone.
+// unpack restores fields in an object, and returns those whose place is gone.
 func unpack(object map[string]any, fields []carried) []carried {
 	before := (&unstructured.Unstructured{Object: object}).DeepCopy().Object
 	return slices.DeleteFunc(slices.Clone(fields), func(one carried) bool { return putBack(object, before, one) })
 }
 
-// putBack puts one field back, and reports whether its place is there. Before is the object without any field put back,
-// as the hashes saw it.
+// putBack restores one field of the spec, and reports whether its place exists. before is the object without any
+// restored field, from which the hashes were computed.
 func putBack(object, before map[string]any, one carried) bool {
 	if len(one.Path) < 2 || one.Path[0] != inSpec {
 		return false
@@ -109,7 +109,7 @@ func putBack(object, before map[string]any, one carried) bool {
 	return place(object, before, one)
 }
 
-// place puts one field to its place, and reports whether that is there.
+// place sets one field, and reports whether its place exists.
 func place(object, before map[string]any, one carried) bool {
 	var value any
 	var at, was any = object, before
@@ -144,7 +144,7 @@ func place(object, before map[string]any, one carried) bool {
 	return false
 }
 
-// hash identifies what is known of an element of a list.
+// hash identifies an element of a list by its known fields.
 func hash(element any) string {
 	raw, err := json.Marshal(element)
 	if err != nil {
@@ -154,16 +154,17 @@ func hash(element any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// takeParcel takes what is carried out of the annotations of an object. What cannot be read stays where it is.
-func takeParcel(object map[string]any) parcel {
+// takeCarried removes the carried fields from the annotations of an object and returns them. An invalid annotation
+// stays.
+func takeCarried(object map[string]any) carriedFields {
 	annotations, _, err := unstructured.NestedMap(object, "metadata", "annotations")
 	if err != nil {
-		return parcel{}
+		return carriedFields{}
 	}
 	text, _ := annotations[names.AnnotationCarried].(string)
-	p := parcel{}
+	p := carriedFields{}
 	if text == "" || json.Unmarshal([]byte(text), &p) != nil {
-		return parcel{}
+		return carriedFields{}
 	}
 	unstructured.RemoveNestedField(object, "metadata", "annotations", names.AnnotationCarried)
 	if len(annotations) == 1 {
@@ -172,8 +173,8 @@ func takeParcel(object map[string]any) parcel {
 	return p
 }
 
-// putParcel writes what is carried into the annotations of an object.
-func putParcel(object map[string]any, p parcel) error {
+// putCarried writes carried fields to the annotations of an object.
+func putCarried(object map[string]any, p carriedFields) error {
 	for version, fields := range p {
 		if len(fields) == 0 {
 			delete(p, version)

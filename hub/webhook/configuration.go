@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// WorkAdmissionName names the webhook configuration of ManifestWorks.
+	// WorkAdmissionName is the name of the webhook configuration for ManifestWorks.
 	WorkAdmissionName = "manifestworks.admission.spokelet.io"
-	// clusterAdmissionName named the two webhook configurations of ManagedClusters, before policies guarded them.
+	// clusterAdmissionName is the name of two former webhook configurations for ManagedClusters, which policies have
+	// replaced.
 	clusterAdmissionName = "managedclusters.admission.spokelet.io"
-	// timeoutSeconds is how long the API server waits for us.
+	// timeoutSeconds is the timeout of the API server.
 	timeoutSeconds = 10
 
-	// respecified selects what must be checked: the API server counts a generation for every change but that of
-	// metadata and status, so that the finalizers of agents never wait for us.
+	// respecified matches requests that change the spec: only these increase the generation, so that writes of finalizers
+	// never wait for the webhook.
 	respecified = "request.operation == 'CREATE' || " +
 		"object.metadata.?generation.orValue(0) != oldObject.metadata.?generation.orValue(0)"
 )
 
-// Serving says where the API server finds the webhook, and who needs none.
+// Serving is the address of the webhook, and who is exempt.
 type Serving struct {
-	// At returns the client configuration for a path of ours.
+	// At returns the client configuration for a path.
 	At func(path string) admissionregistrationv1.WebhookClientConfig
-	// User is the hub manager itself, whose writes are never sent here: its own work must go on without the webhook.
+	// User is the hub manager, whose own writes are exempt, so that its work does not depend on the webhook.
 	User string
-	// Owners are the owners of the configurations, which go with them.
+	// Owners are the owners of the configurations, which are deleted with them.
 	Owners []metav1.OwnerReference
 }
 
-// ValidatingWorks returns the configuration that has the API server ask for checks of ManifestWorks. While nobody
-// answers, works are written unchecked, which differs from OCM: the check helps authors and guards nothing, because who
-// may do what is for policies to say, and an agent tells of a manifest that it cannot apply. A hub manager that was
-// removed, or is down, must not keep everybody from writing works.
+// ValidatingWorks returns the webhook configuration for ManifestWorks. Its failure policy is Ignore, unlike in OCM: the
+// check helps authors and protects nothing. Policies decide who may do what, and an agent reports manifests that it
+// cannot apply. A hub manager that was removed, or is down, must not block all writes of works.
 func ValidatingWorks(s Serving) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
 	equivalent, scope := admissionregistrationv1.Equivalent, admissionregistrationv1.NamespacedScope
@@ -66,8 +66,8 @@ func ValidatingWorks(s Serving) *admissionregistrationv1.ValidatingWebhookConfig
 	}
 }
 
-// Obsolete returns the webhook configurations that earlier versions applied, by name. Nothing serves them any more, so
-// the API server would refuse every write of ManagedClusters for their sake.
+// Obsolete returns the webhook configurations of earlier versions, by name. No process serves them any more, so the API
+// server would refuse every write of ManagedClusters because of them.
 func Obsolete() []client.Object {
 	named := metav1.ObjectMeta{Name: clusterAdmissionName}
 	return []client.Object{

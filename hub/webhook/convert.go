@@ -16,11 +16,11 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
-// refusalsShown is how many objects a refusal names; more would only be cut by the API server.
+// refusalsShown is the number of objects that a refusal lists; the API server would cut a longer message.
 const refusalsShown = 10
 
-// Convert answers a review: every object of the request converted to the desired version, in the same order, or a
-// failure that names the objects which could not be. It changes nothing in review.
+// Convert answers a review: with all objects in the desired version, in the same order, or with a failure that names
+// the objects that cannot be converted. It does not change the review.
 func Convert(review *apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview {
 	answer := &apiextensionsv1.ConversionReview{
 		TypeMeta: metav1.TypeMeta{
@@ -65,7 +65,7 @@ func convertAll(request *apiextensionsv1.ConversionRequest) ([]runtime.RawExtens
 		total, len(request.Objects), request.DesiredAPIVersion, strings.Join(refused, "; "))
 }
 
-// convertObject converts one object to the desired apiVersion; an object that has it already is returned as it is.
+// convertObject converts one object to the desired apiVersion; an object of that version is returned unchanged.
 func convertObject(raw []byte, desired string) ([]byte, error) {
 	var head metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
@@ -79,9 +79,9 @@ func convertObject(raw []byte, desired string) ([]byte, error) {
 	case step{"ManagedClusterAddOn", beta, alpha}:
 		return rewrite(raw, addonapi.AddOnToAlpha)
 	case step{"ClusterManagementAddOn", alpha, beta}:
-		return rewrite(raw, addonapi.ManagementToBeta)
+		return rewrite(raw, addonapi.ClusterManagementAddOnToBeta)
 	case step{"ClusterManagementAddOn", beta, alpha}:
-		return rewrite(raw, addonapi.ManagementToAlpha)
+		return rewrite(raw, addonapi.ClusterManagementAddOnToAlpha)
 	case step{"AddOnTemplate", alpha, beta}, step{"AddOnTemplate", beta, alpha}:
 		return rename(raw, desired)
 	case step{"ManagedClusterAddOn", alpha, alpha}, step{"ManagedClusterAddOn", beta, beta},
@@ -93,7 +93,7 @@ func convertObject(raw []byte, desired string) ([]byte, error) {
 		"ClusterManagementAddOn and AddOnTemplate in %s and %s", head.APIVersion, head.Kind, desired, alpha, beta)
 }
 
-// rename returns an object whose fields are the same in both versions: nothing else of it is touched.
+// rename sets the apiVersion of an object whose fields are the same in both versions.
 func rename(raw []byte, desired string) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &object); err != nil {
@@ -111,9 +111,9 @@ func rename(raw []byte, desired string) ([]byte, error) {
 	return out, nil
 }
 
-// rewrite decodes, converts and encodes. What it does not know of the spec is carried along, and what it does not know
-// of the status keeps its place; elsewhere it is refused, as it would be lost. Field names are taken literally, as the
-// API server does, because the two versions have fields that differ in the case of a letter only.
+// rewrite decodes, converts and encodes an object. Unknown fields of the spec are carried in an annotation; unknown
+// fields of the status keep their place; others are refused, because they would be lost. Field names are
+// case-sensitive, as in the API server, because fields of the two versions differ only in case.
 func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 	in := new(A)
 	unknown, err := kjson.UnmarshalStrict(raw, in)
@@ -139,7 +139,7 @@ func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 	return out, nil
 }
 
-// known returns the fields of an object of a type that we know.
+// known returns the fields of a typed object.
 func known(object any) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -149,7 +149,7 @@ func known(object any) (map[string]any, error) {
 	return fields, nil
 }
 
-// unknownFields packs the fields that a decoder complained about. The error names what cannot be packed.
+// unknownFields packs the fields that a decoder reported as unknown. The error names those that cannot be packed.
 func unknownFields(raw []byte, in any, complaints []error) (map[string][]carried, error) {
 	if len(complaints) == 0 {
 		return nil, nil //nolint:nilnil // nothing to carry is ordinary
@@ -175,17 +175,16 @@ func unknownFields(raw []byte, in any, complaints []error) (map[string][]carried
 		return nil, errors.Join(complaints...)
 	}
 	version, _ := object["apiVersion"].(string)
-	return parcel{version: packed}, nil
+	return carriedFields{version: packed}, nil
 }
 
-// exchange puts the carried fields of the version of an object back into it, and has it carry what another version
-// brought.
-func exchange(object map[string]any, brought parcel) error {
-	p := takeParcel(object)
+// exchange restores the carried fields of the object's version, and stores those that the other version brought.
+func exchange(object map[string]any, brought carriedFields) error {
+	p := takeCarried(object)
 	for version, fields := range brought {
 		for _, field := range fields {
-			// Whoever may write an annotation may write the spec, but not the status, so that is never put there. It stays in
-			// its place; an API server whose other version lacks it drops it.
+			// Whoever may write an annotation may write the spec, but not the status, so no status is restored from an
+			// annotation. The field keeps its place; an API server whose other version lacks it drops it.
 			if field.Path[0] == inStatus {
 				place(object, object, field)
 				continue
@@ -195,10 +194,10 @@ func exchange(object map[string]any, brought parcel) error {
 	}
 	version, _ := object["apiVersion"].(string)
 	p[version] = unpack(object, p[version])
-	return putParcel(object, p)
+	return putCarried(object, p)
 }
 
-// dropNulls removes the nulls that pointers without a value leave: the schema does not know them.
+// dropNulls removes the nulls of pointers without a value, which the schema does not allow.
 func dropNulls(value any) {
 	switch typed := value.(type) {
 	case map[string]any:
@@ -216,7 +215,7 @@ func dropNulls(value any) {
 	}
 }
 
-// describe names an object for its author, as far as it can be read.
+// describe names an object in a refusal, as far as it can be decoded.
 func describe(raw []byte) string {
 	var head metav1.PartialObjectMetadata
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {

@@ -8,10 +8,10 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// DefaultManifestLimit is how many bytes the manifests of one work may have together (contract, work 5.2).
+// DefaultManifestLimit is the limit for the manifests of one work together, in bytes (contract, work 5.2).
 const DefaultManifestLimit = 512000
 
-// wrongManifests tells what is wrong with the manifests of a work; nothing is, when the result is empty.
+// wrongManifests lists what is wrong with the manifests of a work; it is empty when nothing is.
 func wrongManifests(work *workv1.ManifestWork, limit int) []string {
 	manifests := work.Spec.Workload.Manifests
 	if len(manifests) == 0 {

@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	// Path is where the conversion is served.
+	// Path is the path of the conversion.
 	Path = "/convert"
-	// maxBody is the largest review we read, in bytes. An API server sends single objects, or one page of a list.
+	// maxBody is the size limit of a review, in bytes. An API server sends single objects, or one page of a list.
 	maxBody = 32 << 20
 )
 
-// Options says where the server listens and where its certificate is.
+// Options configure the server.
 type Options struct {
 	// Host is the address to listen on; empty means all.
 	Host string
 	// Port is the TCP port to listen on; 0 means 9443, the port of OCM.
 	Port int
-	// CertDir holds tls.crt and tls.key, PEM. Both are read again when they change.
+	// CertDir contains tls.crt and tls.key, PEM. Both are read again when they change.
 	CertDir string
-	// Certificate returns the certificate instead, for every connection.
+	// Certificate, if set, returns the certificate of each connection in place of CertDir.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// MinVersion is the least version of TLS, and CipherSuites are those of TLS 1.2; zero means TLS 1.2 and those of Go.
+	// MinVersion is the lowest version of TLS; CipherSuites are those of TLS 1.2. Zero means TLS 1.2 and the suites of Go.
 	MinVersion   uint16
 	CipherSuites []uint16
 }
 
-// NewServer returns the TLS server of the conversion, to be added to a manager. It runs in every replica. Its
-// StartedChecker reports whether it answers.
+// NewServer returns the TLS server of the conversion for a manager. It runs in every replica. Its StartedChecker
+// reports whether it answers.
 func NewServer(opts Options, log logr.Logger) ctrlwebhook.Server {
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host:    opts.Host,
@@ -53,8 +53,8 @@ func NewServer(opts Options, log logr.Logger) ctrlwebhook.Server {
 	return server
 }
 
-// Handler serves Convert over HTTP. It answers what is no review with an HTTP error, and a review that cannot be
-// converted with a review that says why.
+// Handler serves Convert over HTTP. A request without a review gets an HTTP error; a failed conversion is part of the
+// review.
 func Handler(log logr.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review, code, err := readReview(w, r)
@@ -74,7 +74,7 @@ func Handler(log logr.Logger) http.Handler {
 	})
 }
 
-// readReview returns the review in the body of a request, or the HTTP status that says what is wrong with it.
+// readReview returns the review in the body of a request, or an error with its HTTP status.
 func readReview(w http.ResponseWriter, r *http.Request) (*apiextensionsv1.ConversionReview, int, error) {
 	if r.Method != http.MethodPost {
 		return nil, http.StatusMethodNotAllowed, fmt.Errorf("%s is not served here: POST a ConversionReview", r.Method)

@@ -14,22 +14,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// PathValidateWork is where ManifestWorks are checked.
+// PathValidateWork is the path of the validation of ManifestWorks.
 const PathValidateWork = "/validate-work-open-cluster-management-io-v1-manifestwork"
 
-// Works checks the manifests of ManifestWorks when they are written.
+// Works validates the manifests of ManifestWorks.
 type Works struct {
-	// Limit is how many bytes the manifests of one work may have together; 0 means DefaultManifestLimit.
+	// Limit is the limit for the manifests of one work together, in bytes; 0 means DefaultManifestLimit.
 	Limit int
 }
 
-// Register has a server serve the checks.
+// Register adds the validation to a server.
 func (w *Works) Register(server ctrlwebhook.Server) {
 	server.Register(PathValidateWork, &admission.Webhook{Handler: admission.HandlerFunc(w.Check)})
 }
 
-// Check refuses a work that no agent could apply; it tells all that is wrong at once. Whatever is refused is a bad
-// request, as in the contract.
+// Check refuses a work that no agent could apply, with all errors at once. A refusal is a bad request, as in the
+// contract.
 func (w *Works) Check(_ context.Context, request admission.Request) admission.Response {
 	work := &workv1.ManifestWork{}
 	if err := json.Unmarshal(request.Object.Raw, work); err != nil {

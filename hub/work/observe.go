@@ -1,64 +1,19 @@
 package work
 
 import (
-	"math"
 	"sync"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// LabelReplicaSet marks the works of a ManifestWorkReplicaSet, which are not ours to delete (contract, work 5.4).
-const LabelReplicaSet = "work.open-cluster-management.io/manifestworkreplicaset"
-
-// finished is a work that is complete and is not to stay.
-type finished struct {
-	uid     types.UID
-	version string
-	// due is when it is to go.
-	due time.Time
-}
-
-// finishedOf reads from a work whether and when it is to go; nil when it is to stay.
-func finishedOf(work *workv1.ManifestWork) *finished {
-	option := work.Spec.DeleteOption
-	if option == nil || option.TTLSecondsAfterFinished == nil || !work.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	if _, replica := work.Labels[LabelReplicaSet]; replica {
-		return nil
-	}
-	complete := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkComplete)
-	if complete == nil || complete.Status != metav1.ConditionTrue {
-		return nil
-	}
-	// Who writes conditions without a generation means the present one.
-	if complete.ObservedGeneration != 0 && complete.ObservedGeneration != work.Generation {
-		return nil
-	}
-	return &finished{
-		uid: work.UID, version: work.ResourceVersion,
-		due: complete.LastTransitionTime.Add(seconds(*option.TTLSecondsAfterFinished)),
-	}
-}
-
-// seconds is a time that the API does not bound, in what we can count.
-func seconds(n int64) time.Duration {
-	const most = math.MaxInt64 / int64(time.Second)
-	return time.Duration(min(max(n, 0), most)) * time.Second
-}
-
-// waiting is which works are to go. It is a pure cache of what a watch says.
-type waiting struct {
+// dueWorks are the works with a time to live that are complete. It is a cache of what the watch delivered.
+type dueWorks struct {
 	mu    sync.Mutex
 	works map[types.NamespacedName]finished
 }
 
-// see takes in a work as it is now and reports whether it is to go.
-func (w *waiting) see(key types.NamespacedName, now *finished) bool {
+// set records the present state of a work and reports whether it is to be deleted.
+func (w *dueWorks) set(key types.NamespacedName, now *finished) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now == nil {
@@ -69,15 +24,15 @@ func (w *waiting) see(key types.NamespacedName, now *finished) bool {
 	return true
 }
 
-// reset takes in all works that are to go.
-func (w *waiting) reset(now map[types.NamespacedName]finished) {
+// reset replaces all works.
+func (w *dueWorks) reset(now map[types.NamespacedName]finished) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.works = now
 }
 
-// observe returns the work if it is to go.
-func (w *waiting) observe(key types.NamespacedName) (finished, bool) {
+// observe returns a work if it is to be deleted.
+func (w *dueWorks) observe(key types.NamespacedName) (finished, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f, known := w.works[key]

@@ -119,8 +119,8 @@ func newReconciler(t *testing.T, now time.Time) (*Reconciler, *store, *hub) {
 	r := &Reconciler{Works: h, Clock: clocktesting.NewFakePassiveClock(now)}
 	wake := priorityqueue.New[ctrl.Request]("test")
 	t.Cleanup(wake.ShutDown)
-	r.waiting.reset(map[types.NamespacedName]finished{})
-	return r, &store{waiting: &r.waiting, wake: wake}, h
+	r.dueWorks.reset(map[types.NamespacedName]finished{})
+	return r, &store{dueWorks: &r.dueWorks, wake: wake}, h
 }
 
 func TestAWorkIsDeletedWhenItsTimeIsOverAndNotBefore(t *testing.T) {

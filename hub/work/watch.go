@@ -23,12 +23,12 @@ import (
 // Name is the name of the controller.
 const Name = "hub.work"
 
-// pageSize is how many works a list brings at once where the API server cannot stream it; a work may have 500 KiB.
+// pageSize is the page size of a list where the API server cannot stream it; a work may have 500 KiB.
 const pageSize = 100
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// SetupWithManager registers the reconciler and its watch.
+// SetupWithManager adds the controller and its watch to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		WatchesRawSource(source.Func(r.start)).
@@ -39,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// start begins to watch works until the context ends.
+// start watches works until the context ends.
 func (r *Reconciler) start(ctx context.Context, wake queue) error {
 	replica, err := labels.NewRequirement(LabelReplicaSet, selection.DoesNotExist, nil)
 	if err != nil {
@@ -55,36 +55,36 @@ func (r *Reconciler) start(ctx context.Context, wake queue) error {
 			return r.Works.Watch(ctx, &workv1.ManifestWorkList{}, &client.ListOptions{Raw: &options}, selector)
 		},
 	}
-	r.waiting.reset(map[types.NamespacedName]finished{})
+	r.dueWorks.reset(map[types.NamespacedName]finished{})
 	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, r.Works),
-		&workv1.ManifestWork{}, &store{waiting: &r.waiting, wake: wake},
+		&workv1.ManifestWork{}, &store{dueWorks: &r.dueWorks, wake: wake},
 		cache.ReflectorOptions{Name: Name, TypeDescription: "manifestworks"})
 	reflector.WatchListPageSize = pageSize
 	go reflector.RunWithContext(ctx)
 	return nil
 }
 
-// store is the store of the watch: it remembers what is to go and wakes it, and keeps nothing else.
+// store is the store of the watch: it keeps the works that are to be deleted and enqueues them.
 type store struct {
-	waiting *waiting
-	wake    queue
+	dueWorks *dueWorks
+	wake     queue
 }
 
 var _ cache.TransformingStore = (*store)(nil)
 
-// Add takes in a work.
-func (s *store) Add(obj any) error { return s.see(obj, false) }
+// Add records a work.
+func (s *store) Add(obj any) error { return s.set(obj, false) }
 
-// Update takes in a work.
-func (s *store) Update(obj any) error { return s.see(obj, false) }
+// Update records a work.
+func (s *store) Update(obj any) error { return s.set(obj, false) }
 
-// Delete takes in that a work is gone.
-func (s *store) Delete(obj any) error { return s.see(obj, true) }
+// Delete records the deletion of a work.
+func (s *store) Delete(obj any) error { return s.set(obj, true) }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (s *store) Resync() error { return nil }
 
-// Replace takes in all works.
+// Replace records all works.
 func (s *store) Replace(items []any, _ string) error {
 	now := map[types.NamespacedName]finished{}
 	for _, item := range items {
@@ -96,15 +96,15 @@ func (s *store) Replace(items []any, _ string) error {
 			now[client.ObjectKeyFromObject(work)] = *f
 		}
 	}
-	s.waiting.reset(now)
+	s.dueWorks.reset(now)
 	for key := range now {
 		s.wake.Add(ctrl.Request{NamespacedName: key})
 	}
 	return nil
 }
 
-// see takes in one work.
-func (s *store) see(obj any, gone bool) error {
+// set records one work.
+func (s *store) set(obj any, gone bool) error {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {
 		return fmt.Errorf("watching ManifestWorks: got a %T", obj)
@@ -113,13 +113,13 @@ func (s *store) see(obj any, gone bool) error {
 	if gone {
 		now = nil
 	}
-	if s.waiting.see(key, now) {
+	if s.dueWorks.set(key, now) {
 		s.wake.Add(ctrl.Request{NamespacedName: key})
 	}
 	return nil
 }
 
-// Transformer drops of a work what does not decide whether it goes, before the reflector collects a first list.
+// Transformer drops the fields of a work that do not affect its deletion, before the reflector collects a first list.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if work, ok := obj.(*workv1.ManifestWork); ok {

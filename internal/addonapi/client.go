@@ -75,8 +75,8 @@ func (c Client) WatchedAddOn() client.Object {
 	return &addonv1alpha1.ManagedClusterAddOn{}
 }
 
-// WatchedManagement returns an empty ClusterManagementAddOn of the wire version, to be watched.
-func (c Client) WatchedManagement() client.Object {
+// WatchedClusterManagementAddOn returns an empty ClusterManagementAddOn of the wire version, to be watched.
+func (c Client) WatchedClusterManagementAddOn() client.Object {
 	if c.Wire == WireBeta {
 		return &addonv1beta1.ClusterManagementAddOn{}
 	}
@@ -101,7 +101,7 @@ func (c Client) ListAddOns(
 		if err := c.Client.List(ctx, &list, opts...); err != nil {
 			return nil, fmt.Errorf("listing add-ons: %w", err)
 		}
-		return pointers(list.Items), nil
+		return reconcile.Pointers(list.Items), nil
 	}
 	var list addonv1alpha1.ManagedClusterAddOnList
 	if err := c.Client.List(ctx, &list, uncopied(opts)...); err != nil {
@@ -114,17 +114,17 @@ func (c Client) ListAddOns(
 	return addons, nil
 }
 
-// GetManagement reads one ClusterManagementAddOn; the API error is wrapped, so apierrors.IsNotFound works on it.
-func (c Client) GetManagement(ctx context.Context, name string) (*addonv1beta1.ClusterManagementAddOn, error) {
-	wire := c.WatchedManagement()
+// GetClusterManagementAddOn reads one ClusterManagementAddOn; the API error is wrapped, so apierrors.IsNotFound works on it.
+func (c Client) GetClusterManagementAddOn(ctx context.Context, name string) (*addonv1beta1.ClusterManagementAddOn, error) {
+	wire := c.WatchedClusterManagementAddOn()
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, wire); err != nil {
 		return nil, fmt.Errorf("reading ClusterManagementAddOn %s: %w", name, err)
 	}
-	return Management(wire)
+	return ClusterManagementAddOn(wire)
 }
 
-// ListManagements lists ClusterManagementAddOns.
-func (c Client) ListManagements(
+// ListClusterManagementAddOns lists ClusterManagementAddOns.
+func (c Client) ListClusterManagementAddOns(
 	ctx context.Context, opts ...client.ListOption,
 ) ([]*addonv1beta1.ClusterManagementAddOn, error) {
 	if c.Wire == WireBeta {
@@ -132,7 +132,7 @@ func (c Client) ListManagements(
 		if err := c.Client.List(ctx, &list, opts...); err != nil {
 			return nil, fmt.Errorf("listing ClusterManagementAddOns: %w", err)
 		}
-		return pointers(list.Items), nil
+		return reconcile.Pointers(list.Items), nil
 	}
 	var list addonv1alpha1.ClusterManagementAddOnList
 	if err := c.Client.List(ctx, &list, uncopied(opts)...); err != nil {
@@ -140,7 +140,7 @@ func (c Client) ListManagements(
 	}
 	all := make([]*addonv1beta1.ClusterManagementAddOn, 0, len(list.Items))
 	for i := range list.Items {
-		all = append(all, ManagementToBeta(&list.Items[i]))
+		all = append(all, ClusterManagementAddOnToBeta(&list.Items[i]))
 	}
 	return all, nil
 }
@@ -175,11 +175,11 @@ func (c Client) PatchAddOnStatus(ctx context.Context, before, after *addonv1beta
 	return reconcile.PatchStatus(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
 }
 
-// PatchManagementStatus writes what differs between the statuses of two copies, as reconcile.PatchStatus does.
-func (c Client) PatchManagementStatus(
+// PatchClusterManagementAddOnStatus writes what differs between the statuses of two copies, as reconcile.PatchStatus does.
+func (c Client) PatchClusterManagementAddOnStatus(
 	ctx context.Context, before, after *addonv1beta1.ClusterManagementAddOn,
 ) (bool, error) {
-	return reconcile.PatchStatus(ctx, c.Client, c.wireManagement(before), c.wireManagement(after))
+	return reconcile.PatchStatus(ctx, c.Client, c.wireClusterManagementAddOn(before), c.wireClusterManagementAddOn(after))
 }
 
 // AddOn converts a watched object to v1beta1; the result shares no memory with it.
@@ -193,11 +193,11 @@ func AddOn(wire client.Object) (*addonv1beta1.ManagedClusterAddOn, error) {
 	return nil, fmt.Errorf("%T is no ManagedClusterAddOn", wire)
 }
 
-// Management converts a watched object to v1beta1; the result shares no memory with it.
-func Management(wire client.Object) (*addonv1beta1.ClusterManagementAddOn, error) {
+// ClusterManagementAddOn converts a watched object to v1beta1; the result shares no memory with it.
+func ClusterManagementAddOn(wire client.Object) (*addonv1beta1.ClusterManagementAddOn, error) {
 	switch typed := wire.(type) {
 	case *addonv1alpha1.ClusterManagementAddOn:
-		return ManagementToBeta(typed), nil
+		return ClusterManagementAddOnToBeta(typed), nil
 	case *addonv1beta1.ClusterManagementAddOn:
 		return typed.DeepCopy(), nil
 	}
@@ -211,22 +211,14 @@ func (c Client) wireAddOn(addon *addonv1beta1.ManagedClusterAddOn) client.Object
 	return AddOnToAlpha(addon)
 }
 
-func (c Client) wireManagement(cma *addonv1beta1.ClusterManagementAddOn) client.Object {
+func (c Client) wireClusterManagementAddOn(cma *addonv1beta1.ClusterManagementAddOn) client.Object {
 	if c.Wire == WireBeta {
 		return cma.DeepCopy()
 	}
-	return ManagementToAlpha(cma)
+	return ClusterManagementAddOnToAlpha(cma)
 }
 
 // uncopied lets a cache hand out its own objects: the conversion copies each of them anyway.
 func uncopied(opts []client.ListOption) []client.ListOption {
 	return append(slices.Clone(opts), client.UnsafeDisableDeepCopy)
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }

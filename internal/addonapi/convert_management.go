@@ -10,9 +10,9 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// ManagementToBeta converts a ClusterManagementAddOn to v1beta1; the result shares no memory with in. The deprecated
+// ClusterManagementAddOnToBeta converts a ClusterManagementAddOn to v1beta1; the result shares no memory with in. The deprecated
 // field spec.addOnConfiguration, which v1beta1 lacks, travels in an annotation.
-func ManagementToBeta(in *addonv1alpha1.ClusterManagementAddOn) *addonv1beta1.ClusterManagementAddOn {
+func ClusterManagementAddOnToBeta(in *addonv1alpha1.ClusterManagementAddOn) *addonv1beta1.ClusterManagementAddOn {
 	if in == nil {
 		return nil
 	}
@@ -37,8 +37,8 @@ func ManagementToBeta(in *addonv1alpha1.ClusterManagementAddOn) *addonv1beta1.Cl
 	return out
 }
 
-// ManagementToAlpha converts a ClusterManagementAddOn to v1alpha1; the result shares no memory with in.
-func ManagementToAlpha(in *addonv1beta1.ClusterManagementAddOn) *addonv1alpha1.ClusterManagementAddOn {
+// ClusterManagementAddOnToAlpha converts a ClusterManagementAddOn to v1alpha1; the result shares no memory with in.
+func ClusterManagementAddOnToAlpha(in *addonv1beta1.ClusterManagementAddOn) *addonv1alpha1.ClusterManagementAddOn {
 	if in == nil {
 		return nil
 	}

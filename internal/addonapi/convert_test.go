@@ -181,7 +181,7 @@ func TestManagementDefaults(t *testing.T) {
 			},
 		},
 	}}
-	beta := addonapi.ManagementToBeta(alpha)
+	beta := addonapi.ClusterManagementAddOnToBeta(alpha)
 	assert.Equal(t, "addon.open-cluster-management.io/v1beta1", beta.APIVersion)
 	assert.Equal(t, "ClusterManagementAddOn", beta.Kind)
 	assert.Equal(t, []addonv1beta1.AddOnConfig{
@@ -198,7 +198,7 @@ func TestManagementDefaults(t *testing.T) {
 	assert.True(t, addonapi.HasDefault(beta.Spec.DefaultConfigs[1]))
 	assert.JSONEq(t, `{"crdName":"crd","crName":"cr","lastObservedGeneration":3}`, beta.Annotations[addOnConfigKey])
 
-	back := addonapi.ManagementToAlpha(beta)
+	back := addonapi.ClusterManagementAddOnToAlpha(beta)
 	assert.Equal(t, "addon.open-cluster-management.io/v1alpha1", back.APIVersion)
 	assert.Equal(t, alpha.Spec, back.Spec)
 	assert.Empty(t, back.Annotations)
@@ -208,7 +208,7 @@ func TestManagementToAlphaKeepsAnAnnotationThatItCannotRead(t *testing.T) {
 	beta := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
 		Annotations: map[string]string{addOnConfigKey: "not json"},
 	}}
-	alpha := addonapi.ManagementToAlpha(beta)
+	alpha := addonapi.ClusterManagementAddOnToAlpha(beta)
 	assert.Equal(t, beta.Annotations, alpha.Annotations)
 	assert.Empty(t, alpha.Spec.AddOnConfiguration)
 }
@@ -216,8 +216,8 @@ func TestManagementToAlphaKeepsAnAnnotationThatItCannotRead(t *testing.T) {
 func TestConvertNil(t *testing.T) {
 	assert.Nil(t, addonapi.AddOnToBeta(nil))
 	assert.Nil(t, addonapi.AddOnToAlpha(nil))
-	assert.Nil(t, addonapi.ManagementToBeta(nil))
-	assert.Nil(t, addonapi.ManagementToAlpha(nil))
+	assert.Nil(t, addonapi.ClusterManagementAddOnToBeta(nil))
+	assert.Nil(t, addonapi.ClusterManagementAddOnToAlpha(nil))
 }
 
 // FuzzAddOn checks on random objects what must hold for all: the input is neither changed nor shared, what both
@@ -249,9 +249,9 @@ func FuzzManagement(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed int64) {
 		alpha := random[addonv1alpha1.ClusterManagementAddOn](seed)
-		beta := trip(t, alpha, addonapi.ManagementToBeta)
-		once := trip(t, beta, addonapi.ManagementToAlpha)
-		same(t, once, addonapi.ManagementToAlpha(addonapi.ManagementToBeta(once)))
+		beta := trip(t, alpha, addonapi.ClusterManagementAddOnToBeta)
+		once := trip(t, beta, addonapi.ClusterManagementAddOnToAlpha)
+		same(t, once, addonapi.ClusterManagementAddOnToAlpha(addonapi.ClusterManagementAddOnToBeta(once)))
 
 		alpha.TypeMeta = once.TypeMeta
 		for i := range alpha.Spec.SupportedConfigs {
@@ -259,10 +259,10 @@ func FuzzManagement(f *testing.F) {
 				config.DefaultConfig.Name = "n" + config.DefaultConfig.Name
 			}
 		}
-		same(t, alpha, addonapi.ManagementToAlpha(addonapi.ManagementToBeta(alpha)))
+		same(t, alpha, addonapi.ClusterManagementAddOnToAlpha(addonapi.ClusterManagementAddOnToBeta(alpha)))
 
 		other := random[addonv1beta1.ClusterManagementAddOn](seed)
-		trip(t, other, addonapi.ManagementToAlpha)
+		trip(t, other, addonapi.ClusterManagementAddOnToAlpha)
 		other.TypeMeta = beta.TypeMeta
 		for i := range other.Spec.DefaultConfigs {
 			config := &other.Spec.DefaultConfigs[i]
@@ -270,7 +270,7 @@ func FuzzManagement(f *testing.F) {
 				config.ConfigReferent = addonv1beta1.ConfigReferent{Name: addonapi.ReservedNoDefault}
 			}
 		}
-		same(t, other, addonapi.ManagementToBeta(addonapi.ManagementToAlpha(other)))
+		same(t, other, addonapi.ClusterManagementAddOnToBeta(addonapi.ClusterManagementAddOnToAlpha(other)))
 	})
 }
 

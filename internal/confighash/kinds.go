@@ -23,6 +23,11 @@ func DeploymentConfig() addonv1beta1.ConfigGroupResource {
 	return addonv1beta1.ConfigGroupResource{Group: addonv1beta1.GroupName, Resource: ResourceDeploymentConfig}
 }
 
+// Resources returns the resources of the configurations that every hub knows: AddOnTemplates and AddOnDeploymentConfigs.
+func Resources() []addonv1beta1.ConfigGroupResource {
+	return []addonv1beta1.ConfigGroupResource{Template(), DeploymentConfig()}
+}
+
 // Kind returns the kind, and the version in which it is read and hashed, of a resource that every hub knows; false for
 // every other resource.
 func Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, bool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -45,7 +46,7 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 		return false, err
 	}
 	if err := c.Status().Patch(ctx, after, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return false, fmt.Errorf("patching the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
+		return false, fmt.Errorf("patching the status of %s: %w", Describe(after), err)
 	}
 	return true, nil
 }
@@ -56,7 +57,7 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 // the answer of the server.
 func PutStatus(ctx context.Context, c client.Client, object client.Object) error {
 	if err := c.Status().Update(ctx, object); err != nil {
-		return fmt.Errorf("writing the status of %s %s: %w", kindOf(object), client.ObjectKeyFromObject(object), err)
+		return fmt.Errorf("writing the status of %s: %w", Describe(object), err)
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ func PatchMain(ctx context.Context, c client.Client, before, after client.Object
 		return false, err
 	}
 	if err := c.Patch(ctx, after, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return false, fmt.Errorf("patching %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
+		return false, fmt.Errorf("patching %s: %w", Describe(after), err)
 	}
 	return true, nil
 }
@@ -112,10 +113,10 @@ func guardedPatch(before, after client.Object, only string) ([]byte, error) {
 	return json.Marshal(keep)
 }
 
-// kindOf names an object in errors: its kind when set, its Go type otherwise.
+// kindOf returns the kind of an object for messages; where it is not set, the name of the Go type, which is the same.
 func kindOf(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}
-	return fmt.Sprintf("%T", o)
+	return reflect.Indirect(reflect.ValueOf(o)).Type().Name()
 }

@@ -188,7 +188,7 @@ func TestPatchesAreGuardedByTheCopyThatWasRead(t *testing.T) {
 }
 
 func TestObjectsWithoutAKindAreNamedByTheirType(t *testing.T) {
-	assert.Equal(t, "*v1.Secret", kindOf(&corev1.Secret{}))
+	assert.Equal(t, "Secret", kindOf(&corev1.Secret{}))
 	assert.Equal(t, "Secret", kindOf(&corev1.Secret{TypeMeta: metav1.TypeMeta{Kind: "Secret"}}))
 }
 

@@ -88,7 +88,7 @@ func checker(t *testing.T, name string) *policy.Checker {
 func restored(t *testing.T) {
 	t.Helper()
 	again := checker(t, names.ServiceAccountManager)
-	again.Patience = patience
+	again.Timeout = patience
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		// To apply a binding does not take away what others put into it.
@@ -112,7 +112,7 @@ func editBinding(t *testing.T, edit func(*admissionregistrationv1.ValidatingAdmi
 func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
 	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())
 	shipped := checker(t, names.ServiceAccountManager)
-	shipped.Patience = patience
+	shipped.Timeout = patience
 	require.NoError(t, shipped.Wait(ctx), "everything is in force")
 
 	for sentence, tc := range map[string]struct {
@@ -179,7 +179,7 @@ func TestTheHubManagerWaitsUntilThePoliciesAreInForce(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: clusters},
 	}))
 	waiting := checker(t, names.ServiceAccountManager)
-	waiting.Patience = patience
+	waiting.Timeout = patience
 	ended := make(chan error, 1)
 	go func() { ended <- waiting.Wait(ctx) }()
 	require.NoError(t, shared.plane.Apply(ctx, manifests.Policies()...))

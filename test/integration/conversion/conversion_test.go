@@ -263,13 +263,13 @@ func TestOurClientDoesNotNeedTheWebhook(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, changed, "what is the same already is not written")
 
-	cma, err := ours.GetManagement(ctx, management.Name)
+	cma, err := ours.GetClusterManagementAddOn(ctx, management.Name)
 	require.NoError(t, err)
 	counted := cma.DeepCopy()
 	counted.Status.InstallProgressions = []addonv1beta1.InstallProgression{
 		{PlacementRef: addonv1beta1.PlacementRef{Namespace: "ns", Name: "p"}},
 	}
-	changed, err = ours.PatchManagementStatus(ctx, cma, counted)
+	changed, err = ours.PatchClusterManagementAddOnStatus(ctx, cma, counted)
 	require.NoError(t, err)
 	assert.True(t, changed)
 

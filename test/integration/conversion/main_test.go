@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/webhook"
-	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
 )
 
@@ -59,7 +58,7 @@ func setUp(ctx context.Context) (func(), error) {
 		return stop, err
 	}
 	url := fmt.Sprintf("https://127.0.0.1:%d%s", converter.port, webhook.Path)
-	crds, err := manifests.CRDsWithConversion(apiextensionsv1.WebhookClientConfig{
+	crds, err := sandbox.CRDsWithConversion(apiextensionsv1.WebhookClientConfig{
 		URL: &url, CABundle: converter.authority.certificatePEM(),
 	})
 	if err != nil {

@@ -131,7 +131,7 @@ func newSite(ctx context.Context, options sandbox.Options) (*site, error) {
 }
 
 func (s *site) prepare(ctx context.Context) error {
-	crds, err := manifests.CRDsWithConversion(shared.converter.config())
+	crds, err := sandbox.CRDsWithConversion(shared.converter.config())
 	if err != nil {
 		return err
 	}

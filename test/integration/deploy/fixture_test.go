@@ -81,7 +81,7 @@ func (f fixture) apply(t *testing.T, replacements ...string) {
 // enable creates the ManagedClusterAddOn, owned by its ClusterManagementAddOn as the hub's installer has it.
 func (f fixture) enable(t *testing.T) {
 	t.Helper()
-	management, err := addOns.GetManagement(t.Context(), f.addOn)
+	management, err := addOns.GetClusterManagementAddOn(t.Context(), f.addOn)
 	require.NoError(t, err)
 	require.NoError(t, addOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{

@@ -103,7 +103,8 @@ func newManager(ctx context.Context, config *rest.Config, scheme *runtime.Scheme
 	roller := &rollout.Reconciler{AddOns: cached, Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 2}
 	indexed := &deploy.Reconciler{AddOns: cached}
 	if err := errors.Join(
-		roller.Index(ctx, mgr.GetFieldIndexer()), indexed.Index(ctx, mgr.GetFieldIndexer()),
+		cached.Index(ctx, mgr.GetFieldIndexer()), roller.Index(ctx, mgr.GetFieldIndexer()),
+		indexed.Index(ctx, mgr.GetFieldIndexer()),
 	); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/sandbox"
 )
 
 const (
@@ -60,7 +61,7 @@ func leaveAsOCM(t *testing.T) {
 	programs(t)
 	exempt(t, func() { works(t) })
 	// OCM's webhook converts add-ons, and does not run either.
-	definitions, err := manifests.CRDsWithConversion(apiextensionsv1.WebhookClientConfig{
+	definitions, err := sandbox.CRDsWithConversion(apiextensionsv1.WebhookClientConfig{
 		Service: &apiextensionsv1.ServiceReference{Namespace: hubNamespace, Name: "cluster-manager-addon-webhook"},
 	})
 	require.NoError(t, err)

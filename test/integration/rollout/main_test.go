@@ -6,6 +6,7 @@ package rollout_test
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -86,7 +87,8 @@ func startHub(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) 
 	r := &rollout.Reconciler{
 		AddOns: addonapi.Client{Client: mgr.GetClient()}, Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 4,
 	}
-	if err := r.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	indexer := mgr.GetFieldIndexer()
+	if err := errors.Join(r.AddOns.Index(ctx, indexer), r.Index(ctx, indexer)); err != nil {
 		return nil, err
 	}
 	if err := r.SetupWithManager(mgr); err != nil {

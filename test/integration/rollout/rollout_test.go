@@ -246,13 +246,13 @@ func TestConfigOfAKindThatTheAddOnsManagerReads(t *testing.T) {
 		Message: `the spec hash of configmaps "` + w.namespace + `/c" is not known yet`,
 	})
 	require.Eventually(t, func() bool {
-		management, err := hub.GetManagement(t.Context(), w.addon)
+		management, err := hub.GetClusterManagementAddOn(t.Context(), w.addon)
 		if err != nil || len(management.Status.DefaultConfigReferences) == 0 {
 			return false
 		}
 		after := management.DeepCopy()
 		after.Status.DefaultConfigReferences[0].DesiredConfig.SpecHash = "reported"
-		_, err = hub.PatchManagementStatus(t.Context(), management, after)
+		_, err = hub.PatchClusterManagementAddOnStatus(t.Context(), management, after)
 		return err == nil
 	}, patience, look)
 	w.eventually(cluster, func(c *assert.CollectT, addon *addonv1beta1.ManagedClusterAddOn) {

@@ -251,7 +251,7 @@ func (w *world) eventually(cluster string, check func(*assert.CollectT, *addonv1
 func (w *world) eventuallyManagement(check func(*assert.CollectT, *addonv1beta1.ClusterManagementAddOn)) {
 	w.Helper()
 	require.EventuallyWithT(w, func(c *assert.CollectT) {
-		management, err := hub.GetManagement(w.Context(), w.addon)
+		management, err := hub.GetClusterManagementAddOn(w.Context(), w.addon)
 		if assert.NoError(c, err) {
 			check(c, management)
 		}

@@ -64,7 +64,7 @@ func apply(t *testing.T, format string, args ...any) {
 func placementSays(t *testing.T, addOn string, texts ...string) {
 	t.Helper()
 	eventually(t, func() error {
-		management, err := shared.addOns.GetManagement(t.Context(), addOn)
+		management, err := shared.addOns.GetClusterManagementAddOn(t.Context(), addOn)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,115 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// recordEvent records the note as an Event and in the log, once per request and note, and counts its rule, once per
+// request and rule. After a restart, the existing Event prevents a second one. An Event that cannot be written does not
+// hold up the count.
+func (r *Reconciler) recordEvent(ctx context.Context, f facts, n *note) reconcile.Outcome {
+	if n == nil || !r.reported.isNew(noteHash(f.csr, n)) {
+		return reconcile.Done()
+	}
+	if !r.backlog.mayReport(f.csr) {
+		r.count(f.csr, n)
+		r.reported.add(noteHash(f.csr, n))
+		return reconcile.Done()
+	}
+	err := r.Client.Create(ctx, eventOf(f, n))
+	if !apierrors.IsAlreadyExists(err) {
+		r.count(f.csr, n)
+		if err != nil {
+			return reconcile.Retry(fmt.Errorf("writing an event about certificate request %s: %w", f.csr.Name, err))
+		}
+		log.FromContext(ctx).Info("left a certificate request alone", "rule", n.reason, "request", f.csr.Name,
+			"requester", f.csr.Spec.Username, "message", n.message)
+	}
+	r.reported.add(noteHash(f.csr, n))
+	return reconcile.Done()
+}
+
+// count counts a request under the rule of a note, unless the same rule was counted before.
+func (r *Reconciler) count(csr *certificatesv1.CertificateSigningRequest, n *note) {
+	rule := noteHash(csr, &note{reason: n.reason})
+	if !r.reported.isNew(rule) {
+		return
+	}
+	r.reported.add(rule)
+	r.counters.countRefused(csr, n.reason)
+}
+
+// eventOf builds the Event for a note. Its name depends only on request and note, so that it exists once.
+func eventOf(f facts, n *note) *corev1.Event {
+	kind := corev1.EventTypeNormal
+	if n.warning {
+		kind = corev1.EventTypeWarning
+	}
+	at := metav1.NewTime(f.now)
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceDefault,
+			Name:      eventName(f.csr, n),
+		},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest",
+			Name: f.csr.Name, UID: f.csr.UID,
+		},
+		Type: kind, Reason: n.reason, Message: n.message,
+		Source:              corev1.EventSource{Component: controllerName},
+		ReportingController: controllerName,
+		FirstTimestamp:      at, LastTimestamp: at, Count: 1,
+	}
+}
+
+// eventName starts with the name of the request, shortened and reduced to the characters that names of Events allow.
+func eventName(csr *certificatesv1.CertificateSigningRequest, n *note) string {
+	name := strings.Map(func(r rune) rune {
+		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') || r == '-' {
+			return r
+		}
+		return '-'
+	}, csr.Name)
+	name = strings.Trim(name[:min(len(name), maxNameInEvent)], "-")
+	return fmt.Sprintf("%s.%x", cmp.Or(name, "request"), noteHash(csr, n))
+}
+
+// noteHash identifies a note of a request; two requests with the same name differ by UID.
+func noteHash(csr *certificatesv1.CertificateSigningRequest, n *note) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%s", csr.UID, n.reason, n.message)
+	return h.Sum64()
+}
+
+// reported remembers which notes were recorded, so that they are not sent again. It is a cache: for a forgotten note,
+// the API server reports that the Event exists.
+type reported struct {
+	once  sync.Once
+	notes *lru.Cache
+}
+
+func (t *reported) isNew(hash uint64) bool {
+	_, found := t.cache().Get(hash)
+	return !found
+}
+
+func (t *reported) add(hash uint64) { t.cache().Add(hash, struct{}{}) }
+
+func (t *reported) cache() *lru.Cache {
+	t.once.Do(func() { t.notes = lru.New(maxReportedNotes) })
+	return t.notes
+}

@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+const (
+	// finalizerGC is the second finalizer that OCM's hub sets for the same clean-up. We only remove it, so that the
+	// deletion of a cluster that came from an OCM hub can end.
+	finalizerGC = "cluster.open-cluster-management.io/resource-cleanup"
+	// maxNames is the number of names of a kind that a message lists.
+	maxNames = 5
+	// lastPriority is the highest clean-up priority, which is deleted last.
+	lastPriority = 100
+)
+
+// decideDeleting plans the next step of a deletion: add-ons, then ManifestWorks, then certificate requests, access and
+// lease, then finalizers. Requests that the agent created in the meantime are deleted with the finalizers.
+func decideDeleting(f facts, p *plan) {
+	if names.CheckCluster(f.name) != nil && !slices.ContainsFunc(f.cluster.Finalizers, isOurs) {
+		return // Nothing was ever done for a cluster of such a name.
+	}
+	var next []step
+	next, p.remaining = removeNext(f)
+	switch {
+	case p.remaining != "":
+		p.stages = [][]step{next}
+	case emptyConfirmed(f.cluster):
+		p.stages = [][]step{removeRequests(f)}
+		p.cluster = f.cluster.DeepCopy()
+		if !dropFinalizer(p.cluster, names.FinalizerCluster, finalizerGC) {
+			p.cluster = nil
+		}
+	case f.live == nil || f.live.err != nil:
+		p.blocked = notAsked(f)
+	default:
+		p.stages = [][]step{removeRequests(f), append(removeGrants(f, true, worksGone(f)), removeLease(f)...)}
+	}
+}
+
+func isOurs(finalizer string) bool {
+	return finalizer == names.FinalizerCluster || finalizer == finalizerGC
+}
+
+// notAsked returns why it is unknown what is left on the API server.
+func notAsked(f facts) error {
+	if f.live == nil {
+		return errors.New("the server was not asked whether anything is left")
+	}
+	return fmt.Errorf("asking what is left in namespace %s: %w", f.name, f.live.err)
+}
+
+// removeNext deletes the next add-ons or ManifestWorks and describes all that are left; empty when none is. Within a
+// kind, objects of a lower clean-up priority are gone before the next are deleted.
+func removeNext(f facts) ([]step, string) {
+	addons, works := objects(f.addons), objects(f.works)
+	asked := f.live != nil && f.live.err == nil
+	switch {
+	case len(addons) > 0 && len(works) > 0:
+		return removeFirst(addons), summary("ManagedClusterAddOn", addons) + ", then " + summary("ManifestWork", works)
+	case len(addons) > 0:
+		return removeFirst(addons), summary("ManagedClusterAddOn", addons)
+	case asked && f.live.addons:
+		return nil, "a ManagedClusterAddOn that was created a moment ago"
+	case len(works) > 0:
+		return removeFirst(works), summary("ManifestWork", works)
+	case asked && f.live.works:
+		return nil, "a ManifestWork that was created a moment ago"
+	}
+	return nil, ""
+}
+
+func removeLease(f facts) []step {
+	if f.lease == nil {
+		return nil
+	}
+	return []step{{Verb: reconcile.Delete, Before: f.lease}}
+}
+
+func removeRequests(f facts) []step {
+	var steps []step
+	for _, request := range ownRequests(f.name, f.requests) {
+		steps = append(steps, step{Verb: reconcile.Delete, Before: request})
+	}
+	return steps
+}
+
+// removeOwn deletes the lease and the certificate requests of the cluster.
+func removeOwn(f facts) []step { return append(removeLease(f), removeRequests(f)...) }
+
+// emptyConfirmed reports whether an earlier pass found nothing left and recorded it in the condition Deleting.
+func emptyConfirmed(cluster *clusterv1.ManagedCluster) bool {
+	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionDeleting)
+}
+
+// removeFirst deletes the objects with the lowest clean-up priority, except those that are being deleted already.
+func removeFirst(all []client.Object) []step {
+	first := slices.MinFunc(all, func(a, b client.Object) int { return cmp.Compare(priority(a), priority(b)) })
+	var steps []step
+	for _, o := range all {
+		if priority(o) == priority(first) && o.GetDeletionTimestamp().IsZero() {
+			steps = append(steps, step{Verb: reconcile.Delete, Before: o})
+		}
+	}
+	return steps
+}
+
+// priority returns the clean-up priority of an object, from 0 (first) to 100; an absent or invalid one is 0.
+func priority(o metav1.Object) int {
+	n, err := strconv.Atoi(o.GetAnnotations()[clusterv1.CleanupPriorityAnnotationKey])
+	if err != nil || n < 0 || n > lastPriority {
+		return 0
+	}
+	return n
+}
+
+// summary counts and names objects: "2 ManagedClusterAddOns (hello, logs)".
+func summary(kind string, all []client.Object) string {
+	list := make([]string, 0, len(all))
+	for _, o := range all {
+		list = append(list, o.GetName()+finalizersOf(o))
+	}
+	slices.Sort(list)
+	if len(list) > 1 {
+		kind += "s"
+	}
+	text := fmt.Sprintf("%d %s (%s", len(list), kind, strings.Join(list[:min(len(list), maxNames)], ", "))
+	if len(list) > maxNames {
+		return fmt.Sprintf("%s and %d more)", text, len(list)-maxNames)
+	}
+	return text + ")"
+}
+
+// finalizersOf names the finalizers of an add-on that is being deleted; its conditions explain who removes them.
+func finalizersOf(o client.Object) string {
+	_, isAddOn := o.(*addonv1beta1.ManagedClusterAddOn)
+	if !isAddOn || o.GetDeletionTimestamp().IsZero() || len(o.GetFinalizers()) == 0 {
+		return ""
+	}
+	return " kept by " + strings.Join(o.GetFinalizers(), " and ")
+}
+
+func objects[T client.Object](typed []T) []client.Object {
+	all := make([]client.Object, len(typed))
+	for i, o := range typed {
+		all[i] = o
+	}
+	return all
+}

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// defaultSet is the cluster set of clusters that are in no other set.
+const defaultSet = "default"
+
+// ensureRole plans the step from have to want; none when they match.
+func ensureRole(have, want *rbacv1.ClusterRole) []step {
+	if have == nil {
+		return []step{{Verb: reconcile.Create, After: want}}
+	}
+	after := have.DeepCopy()
+	changed := addLabels(after, want.Labels)
+	if !equality.Semantic.DeepEqual(have.Rules, want.Rules) || have.AggregationRule != nil {
+		after.Rules, after.AggregationRule, changed = want.Rules, nil, true
+	}
+	if !changed {
+		return nil
+	}
+	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
+}
+
+// ensureClusterBinding plans the steps from have to want. The role of a binding is immutable, so a binding of another
+// role is replaced.
+func ensureClusterBinding(have, want *rbacv1.ClusterRoleBinding) []step {
+	switch {
+	case have == nil:
+		return []step{{Verb: reconcile.Create, After: want}}
+	case have.RoleRef != want.RoleRef:
+		return []step{{Verb: reconcile.Delete, Before: have}, {Verb: reconcile.Create, After: want}}
+	}
+	after := have.DeepCopy()
+	changed := addLabels(after, want.Labels)
+	if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
+		after.Subjects, changed = want.Subjects, true
+	}
+	if !changed {
+		return nil
+	}
+	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
+}
+
+// ensureBinding plans the steps from have to want. A binding that is being deleted loses its finalizer and is created
+// again, as is one of another role.
+func ensureBinding(have, want *rbacv1.RoleBinding) []step {
+	if have == nil {
+		return []step{{Verb: reconcile.Create, After: want}}
+	}
+	after := have.DeepCopy()
+	if !have.DeletionTimestamp.IsZero() || have.RoleRef != want.RoleRef {
+		var steps []step
+		if dropFinalizer(after, names.FinalizerManifestWork) {
+			steps = append(steps, step{Verb: reconcile.Patch, Before: have, After: after})
+		}
+		if have.DeletionTimestamp.IsZero() {
+			steps = append(steps, step{Verb: reconcile.Delete, Before: have})
+		}
+		return append(steps, step{Verb: reconcile.Create, After: want})
+	}
+	changed := addLabels(after, want.Labels)
+	for _, finalizer := range want.Finalizers {
+		changed = addFinalizer(after, finalizer) || changed
+	}
+	if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
+		after.Subjects, changed = want.Subjects, true
+	}
+	if !changed {
+		return nil
+	}
+	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
+}
+
+// ours reports whether an object exists and belongs to this cluster alone.
+func ours[T interface {
+	comparable
+	metav1.Object
+}](o T, cluster string) bool {
+	var absent T
+	return o != absent && o.GetLabels()[names.LabelClusterName] == cluster
+}
+
+// addLabels puts labels on an object and reports whether that changed anything.
+func addLabels(o metav1.Object, labels map[string]string) bool {
+	have, changed := o.GetLabels(), false
+	for key, value := range labels {
+		if old, ok := have[key]; ok && old == value {
+			continue
+		}
+		if have == nil {
+			have = map[string]string{}
+		}
+		have[key], changed = value, true
+	}
+	if changed {
+		o.SetLabels(have)
+	}
+	return changed
+}
+
+// joinDefaultSet adds a cluster without a cluster set to the default set, and reports whether it did.
+func joinDefaultSet(cluster *clusterv1.ManagedCluster) bool {
+	if cluster.Labels[clusterv1beta2.ClusterSetLabel] != "" {
+		return false
+	}
+	return addLabels(cluster, map[string]string{clusterv1beta2.ClusterSetLabel: defaultSet})
+}
+
+func addFinalizer(o metav1.Object, finalizer string) bool {
+	if slices.Contains(o.GetFinalizers(), finalizer) {
+		return false
+	}
+	o.SetFinalizers(append(o.GetFinalizers(), finalizer))
+	return true
+}
+
+func dropFinalizer(o metav1.Object, finalizers ...string) bool {
+	kept := make([]string, 0, len(o.GetFinalizers()))
+	for _, have := range o.GetFinalizers() {
+		if !slices.Contains(finalizers, have) {
+			kept = append(kept, have)
+		}
+	}
+	changed := len(kept) != len(o.GetFinalizers())
+	o.SetFinalizers(kept)
+	return changed
+}

@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/lease"
+)
+
+const (
+	// reasonSilent and messageSilent explain Available=Unknown of a cluster, and of its add-ons, whose agent is silent.
+	reasonSilent  = "ManagedClusterLeaseUpdateStopped"
+	messageSilent = "Registration agent stopped updating its lease."
+	// overwriteDelay is how long an answer that an agent wrote on an add-on stands while its cluster is Unknown. Without
+	// it, an agent with a wrong clock and the hub would overwrite each other without end.
+	overwriteDelay = 30 * time.Second
+	// featurePrefix is the prefix of the labels that mirror the health of add-ons on their cluster.
+	featurePrefix = "feature.open-cluster-management.io/addon-"
+)
+
+// decideSilence decides whether the agent is silent, and when to check again. A cluster that is being deleted and has
+// no lease has no agent.
+func decideSilence(f facts, p *plan) {
+	if f.lease == nil {
+		p.silent = p.phase == phaseDeleting
+		return
+	}
+	verdict := lease.Judge(f.lease, f.now, lease.ClusterGrace(f.cluster.Spec.LeaseDurationSeconds))
+	p.silent = verdict.State == lease.Stale
+	if !p.silent {
+		p.wake = reconcile.Earliest(p.wake, verdict.ExpiresAt)
+	}
+}
+
+// decideUnknownAddOns returns the add-ons that become Unknown because the status of their cluster is Unknown. An answer
+// that is younger than the silence of the cluster is kept for a while.
+func decideUnknownAddOns(f facts, p *plan) []addOnStatus {
+	cluster := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if cluster == nil || cluster.Status != metav1.ConditionUnknown {
+		return nil
+	}
+	var unknownAddOns []addOnStatus
+	for _, addon := range f.addons {
+		after := addon.DeepCopy()
+		if !reconcile.SetCondition(&after.Status.Conditions, metav1.Condition{
+			Type:   addonv1beta1.ManagedClusterAddOnConditionAvailable,
+			Status: metav1.ConditionUnknown, Reason: cluster.Reason, Message: cluster.Message,
+		}, f.now) {
+			continue
+		}
+		if until := keepUntil(addon, cluster, f.now); until.After(f.now) {
+			p.wake = reconcile.Earliest(p.wake, until)
+			continue
+		}
+		unknownAddOns = append(unknownAddOns, addOnStatus{before: addon, after: after})
+	}
+	return unknownAddOns
+}
+
+// keepUntil returns the instant until which the answer of an add-on stands; zero when it is older than the silence, or
+// absent.
+func keepUntil(addon *addonv1beta1.ManagedClusterAddOn, cluster *metav1.Condition, now time.Time) time.Time {
+	have := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	if have == nil || !have.LastTransitionTime.After(cluster.LastTransitionTime.Time) {
+		return time.Time{}
+	}
+	// The transition time comes from the clock of the agent, which may be ahead of ours by any amount.
+	written := have.LastTransitionTime.Time
+	if written.After(now) {
+		written = now
+	}
+	return written.Add(overwriteDelay)
+}
+
+// mirrorAddons sets the feature labels of a cluster from the health of its add-ons, and reports whether any changed. A
+// cluster of unknown health has no such labels.
+func mirrorAddons(cluster *clusterv1.ManagedCluster, addons []*addonv1beta1.ManagedClusterAddOn) bool {
+	if meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) == nil {
+		return false
+	}
+	want := map[string]string{}
+	for _, addon := range addons {
+		key := featurePrefix + addon.Name
+		if addon.DeletionTimestamp.IsZero() && len(validation.IsQualifiedName(key)) == 0 {
+			want[key] = featureValue(addon)
+		}
+	}
+	changed := false
+	for key := range cluster.Labels {
+		if _, ok := want[key]; !ok && strings.HasPrefix(key, featurePrefix) {
+			delete(cluster.Labels, key)
+			changed = true
+		}
+	}
+	return addLabels(cluster, want) || changed
+}
+
+func featureValue(addon *addonv1beta1.ManagedClusterAddOn) string {
+	have := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	switch {
+	case have == nil || have.Status == metav1.ConditionUnknown:
+		return "unreachable"
+	case have.Status == metav1.ConditionTrue:
+		return "available"
+	}
+	return "unhealthy"
+}

@@ -1,0 +1,207 @@
+package deploy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// planBindings plans the RoleBindings that grant the agent its roles on the hub, and deletes those of this cluster that
+// are no longer wanted. account is the ServiceAccount of the agent; nil when it has none.
+func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
+	existing := make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings))
+	for _, binding := range f.bindings {
+		existing[types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name}] = binding
+	}
+	var steps []bindingStep
+	wanted := map[types.NamespacedName]bool{}
+	for _, permission := range grants(f.cluster.Name, distinct(f.setup.Permissions), account) {
+		key := bindingKey(f, permission, existing, wanted)
+		wanted[key] = true
+		desired := desiredBinding(f, key, permission)
+		if s, needed := stepOfBinding(existing[key], desired); needed {
+			steps = append(steps, s)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(existing), func(a, b types.NamespacedName) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
+		if binding := existing[key]; !wanted[key] && ofCluster(binding, f) {
+			steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
+		}
+	}
+	for _, binding := range f.obsolete {
+		steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
+	}
+	return steps
+}
+
+// grant is a role to be bound.
+type grant struct {
+	addon.Permission
+	// own marks a binding for this one cluster outside of its namespace.
+	own bool
+}
+
+// grants returns the roles to be bound. In the namespace of the cluster, a ServiceAccount is one more subject. In other
+// namespaces, one binding serves all clusters, and the ServiceAccount gets a binding of its own, so that no cluster
+// writes what another one needs.
+func grants(cluster string, permissions []addon.Permission, account *rbacv1.Subject) []grant {
+	all := make([]grant, 0, len(permissions))
+	for _, permission := range permissions {
+		if account != nil && permission.Namespace == cluster {
+			permission.Subjects = append(slices.Clone(permission.Subjects), *account)
+		}
+		all = append(all, grant{Permission: permission})
+		if account != nil && permission.Namespace != cluster {
+			permission.Subjects = []rbacv1.Subject{*account}
+			all = append(all, grant{Permission: permission, own: true})
+		}
+	}
+	return all
+}
+
+// ofCluster reports whether a binding belongs to this add-on on this cluster alone, and not to an earlier add-on of its
+// name.
+func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
+	if binding.Namespace == f.cluster.Name {
+		return ours(binding, f.addOn)
+	}
+	_, template := binding.Labels[names.LabelAddonTemplate]
+	return template && binding.Labels[names.LabelAddonName] == f.addOn.Name &&
+		binding.Labels[names.LabelClusterName] == f.cluster.Name
+}
+
+// distinct drops duplicate permissions.
+func distinct(permissions []addon.Permission) []addon.Permission {
+	var kept []addon.Permission
+	for _, permission := range permissions {
+		if !slices.ContainsFunc(kept, func(other addon.Permission) bool {
+			return other.Namespace == permission.Namespace && other.RoleRef == permission.RoleRef
+		}) {
+			kept = append(kept, permission)
+		}
+	}
+	return kept
+}
+
+// bindingKey names a binding. The name contains only the kind of the role, as the contract says (hub 6.8), unless
+// another role has that name already: of an earlier permission or, in a namespace that all clusters share, of another
+// cluster. Then a hash of the role is appended.
+func bindingKey(
+	f facts, permission grant, existing map[types.NamespacedName]*rbacv1.RoleBinding,
+	taken map[types.NamespacedName]bool,
+) types.NamespacedName {
+	key := types.NamespacedName{
+		Namespace: permission.Namespace,
+		Name:      "open-cluster-management:" + f.addOn.Name + ":" + strings.ToLower(permission.RoleRef.Kind) + ":agent",
+	}
+	if permission.own {
+		key.Name += ":cluster:" + f.cluster.Name
+	}
+	there := existing[key]
+	shared := permission.Namespace != f.cluster.Name && !permission.own
+	if taken[key] || (shared && there != nil && there.RoleRef != permission.RoleRef) {
+		sum := sha256.Sum256([]byte(permission.RoleRef.Kind + "/" + permission.RoleRef.Name))
+		key.Name += ":" + hex.EncodeToString(sum[:4])
+	}
+	return key
+}
+
+func desiredBinding(f facts, key types.NamespacedName, permission grant) *rbacv1.RoleBinding {
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name,
+			Labels: map[string]string{names.LabelAddonName: f.addOn.Name, names.LabelAddonTemplate: ""},
+		},
+		Subjects: permission.Subjects,
+		RoleRef:  permission.RoleRef,
+	}
+	if key.Namespace == f.cluster.Name {
+		binding.OwnerReferences = []metav1.OwnerReference{ownerReference(f.addOn, false)}
+		return binding
+	}
+	if permission.own {
+		binding.Labels[names.LabelClusterName] = f.cluster.Name
+	}
+	// The owner of a binding elsewhere is the add-on as a whole. A binding for one cluster is also deleted by hub/token.
+	for _, owner := range f.addOn.OwnerReferences {
+		if owner.Kind == "ClusterManagementAddOn" && owner.Name == f.addOn.Name {
+			owner.Controller, owner.BlockOwnerDeletion = nil, nil
+			binding.OwnerReferences = []metav1.OwnerReference{owner}
+		}
+	}
+	return binding
+}
+
+// stepOfBinding returns the step from the existing binding, nil for none, to the desired one.
+func stepOfBinding(there, desired *rbacv1.RoleBinding) (bindingStep, bool) {
+	if there == nil {
+		return bindingStep{Verb: reconcile.Create, After: desired}, true
+	}
+	if there.RoleRef != desired.RoleRef {
+		return bindingStep{Verb: reconcile.Replace, Before: there, After: desired}, true
+	}
+	after := there.DeepCopy()
+	after.Labels = withEntries(after.Labels, desired.Labels)
+	after.OwnerReferences = withOwners(after.OwnerReferences, desired.OwnerReferences)
+	after.Subjects = desired.Subjects
+	if equality.Semantic.DeepEqual(there, after) {
+		return bindingStep{}, false
+	}
+	return bindingStep{Verb: reconcile.Patch, Before: there, After: after}, true
+}
+
+// ownerReference returns the reference to an add-on for an object that it owns.
+func ownerReference(addOn *addonv1beta1.ManagedClusterAddOn, controller bool) metav1.OwnerReference {
+	owner := metav1.OwnerReference{
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn.Name, UID: addOn.UID,
+	}
+	if controller {
+		owner.Controller, owner.BlockOwnerDeletion = new(true), new(true)
+	}
+	return owner
+}
+
+// ours reports whether an object belongs to this add-on, and not to an earlier one of the same name.
+func ours(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		return owner.UID == addOn.UID
+	})
+}
+
+// withEntries returns a copy of a map with the given entries set.
+func withEntries(have, want map[string]string) map[string]string {
+	merged := maps.Clone(have)
+	if merged == nil {
+		merged = make(map[string]string, len(want))
+	}
+	maps.Copy(merged, want)
+	return merged
+}
+
+// withOwners returns a copy of owner references with the given ones set.
+func withOwners(have, want []metav1.OwnerReference) []metav1.OwnerReference {
+	merged := slices.Clone(have)
+	for _, owner := range want {
+		at := slices.IndexFunc(merged, func(other metav1.OwnerReference) bool { return other.UID == owner.UID })
+		if at < 0 {
+			merged = append(merged, owner)
+			continue
+		}
+		merged[at] = owner
+	}
+	return merged
+}

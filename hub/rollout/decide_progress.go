@@ -1,0 +1,130 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Reasons of the condition Progressing that the API module does not name.
+const (
+	reasonWaitingForManifestApplied        = "WaitingForManifestApplied"
+	reasonWaitingForHostingManifestApplied = "WaitingForHostingManifestApplied"
+)
+
+// progress returns the condition Progressing for the configuration in references (contract of the hub, 5.1). The first
+// rule that matches wins.
+func progress(f addOnFacts, references []addonv1beta1.ConfigReference) metav1.Condition {
+	conditions := f.addon.Status.Conditions
+	for _, config := range f.addon.Spec.Configs {
+		if f.unsupported(config.ConfigGroupResource) {
+			return notProgressing(addonv1beta1.ProgressingReasonConfigurationUnsupported,
+				"spec.configs asks for "+config.Group+"/"+config.Resource+", which this add-on does not support")
+		}
+	}
+	if meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) == nil {
+		return notProgressing(reasonWaitingForManifestApplied, "waiting for the manifests of the add-on to be applied")
+	}
+	hosting := f.addon.Annotations[names.AnnotationHostingCluster]
+	hosted := hosting != "" && !slices.Contains(f.addon.Status.SupportedConfigs, confighash.Template())
+	if hosted && meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) == nil {
+		return notProgressing(reasonWaitingForHostingManifestApplied,
+			"waiting for the manifests of the add-on to be applied on the hosting cluster")
+	}
+	if f.worksErr != nil {
+		return notProgressing(addonv1beta1.ProgressingReasonFailed, f.worksErr.Error())
+	}
+	condition := progressOfWorks(f.works, references)
+	if hosting != "" && !hosted {
+		condition.Message += fmt.Sprintf(" The agent runs on cluster %s itself: annotation %s=%s is ignored, because hosted "+
+			"mode is not supported for add-ons that are made of AddOnTemplates; remove the annotation, from the ManagedCluster "+
+			"if it is there, too.", f.addon.Namespace, names.AnnotationHostingCluster, hosting)
+	}
+	return condition
+}
+
+func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.ConfigReference) metav1.Condition {
+	if len(works) == 0 {
+		return inProgress("progressing... no addon works")
+	}
+	for _, work := range works {
+		if !matches(work, references) {
+			return inProgress("progressing... mca and work configs mismatch")
+		}
+	}
+	for _, work := range works {
+		if !ready(work) {
+			return inProgress("progressing... work is not ready")
+		}
+	}
+	return notProgressing(addonv1beta1.ProgressingReasonCompleted, "completed with no errors.")
+}
+
+// completed reports whether a condition says that the desired configuration is in place.
+func completed(condition metav1.Condition) bool {
+	return condition.Reason == addonv1beta1.ProgressingReasonCompleted
+}
+
+// matches reports whether a work was rendered from exactly the desired configuration.
+func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReference) bool {
+	annotation, found := work.Annotations[names.AnnotationConfigSpecHash]
+	if !found {
+		return len(references) == 0
+	}
+	var have map[string]string
+	if json.Unmarshal([]byte(annotation), &have) != nil {
+		return false
+	}
+	want := confighash.Map(references)
+	for _, hash := range want {
+		if hash == "" {
+			return false
+		}
+	}
+	return maps.Equal(want, have)
+}
+
+// ready reports whether the present generation of a work is applied and available.
+func ready(work *workv1.ManifestWork) bool {
+	for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
+		condition := meta.FindStatusCondition(work.Status.Conditions, kind)
+		if condition == nil || condition.Status != metav1.ConditionTrue ||
+			condition.ObservedGeneration != work.Generation {
+			return false
+		}
+	}
+	return true
+}
+
+// isHook reports whether a work contains the pre-delete hook of an add-on, which does not count for its progress.
+func isHook(work *workv1.ManifestWork, addon string) bool {
+	return strings.HasPrefix(work.Name, "addon-"+addon+"-pre-delete")
+}
+
+func inProgress(message string) metav1.Condition {
+	return metav1.Condition{
+		Type:    addonv1beta1.ManagedClusterAddOnConditionProgressing,
+		Status:  metav1.ConditionTrue,
+		Reason:  addonv1beta1.ProgressingReasonProgressing,
+		Message: message,
+	}
+}
+
+func notProgressing(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type:    addonv1beta1.ManagedClusterAddOnConditionProgressing,
+		Status:  metav1.ConditionFalse,
+		Reason:  reason,
+		Message: message,
+	}
+}

@@ -1,0 +1,80 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Get reads one object into the given one and returns it; nil when it does not exist.
+func Get[T client.Object](
+	ctx context.Context, from client.Reader, key types.NamespacedName, into T, opts ...client.GetOption,
+) (T, error) {
+	var none T
+	err := from.Get(ctx, key, into, opts...)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		into.SetNamespace(key.Namespace)
+		into.SetName(key.Name)
+		return none, fmt.Errorf("reading %s: %w", Describe(into), err)
+	}
+	return into, nil
+}
+
+// Namespace returns an empty namespace, of which only metadata is read or watched.
+func Namespace() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	return namespace
+}
+
+// Request returns the one request for an object; its namespace is empty for a cluster-scoped one.
+func Request(namespace, name string) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// Requests returns a request for each object.
+func Requests[T client.Object](objects []T) []ctrl.Request {
+	requests := make([]ctrl.Request, len(objects))
+	for i, object := range objects {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(object)
+	}
+	return requests
+}
+
+// Pointers returns a pointer to each item of a list.
+func Pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// FieldIndex is one field index of a cache.
+type FieldIndex struct {
+	// Object is of the kind that is indexed.
+	Object client.Object
+	// Field is the name of the index, as client.MatchingFields uses it.
+	Field string
+	// Keys returns the values under which an object is found.
+	Keys client.IndexerFunc
+}
+
+// AddIndexes adds field indexes to a cache; it must be called before the cache starts.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer, indexes ...FieldIndex) error {
+	for _, index := range indexes {
+		if err := indexer.IndexField(ctx, index.Object, index.Field, index.Keys); err != nil {
+			return fmt.Errorf("indexing %s by %s: %w", kindOf(index.Object), index.Field, err)
+		}
+	}
+	return nil
+}
