@@ -175,7 +175,7 @@ func (res result) failed(err error) result {
 
 // seenMissing reports whether the namespace of the add-on agent is watched and seen to be absent.
 func (r *Reconciler) seenMissing(p place) bool {
-	seen := r.watch.look(target{side: p.side, kind: kindNamespace, name: p.namespace})
+	seen := r.watch.get(target{side: p.side, kind: kindNamespace, name: p.namespace})
 	return seen.known && seen.object == nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -234,7 +233,7 @@ func TestAClockThatIsOffIsToldWhileTheLeaseIsRenewed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := addonWith()
 			f.addon.Status.HealthCheck.Mode = ""
-			f.lease = sight{known: true, object: stale, skew: tc.skew}
+			f.lease = observation{known: true, object: stale, skew: tc.skew}
 			p := decide(f)
 			assert.Equal(t, "ManagedClusterAddOnLeaseUpdateStopped", p.available.Reason)
 			assert.Equal(t, tc.want, strings.Contains(p.available.Message, "lie 20m0s in the past"), p.available.Message)
@@ -244,23 +243,23 @@ func TestAClockThatIsOffIsToldWhileTheLeaseIsRenewed(t *testing.T) {
 	}
 }
 
-func TestAGlassMeasuresOnlyWhatItSawHappen(t *testing.T) {
+func TestTheSkewIsMeasuredBetweenTwoEvents(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
-	g := &glass{clock: clock, changed: func(_, _ client.Object) {}}
+	s := &targetState{clock: clock, changed: func(_, _ client.Object) {}}
 	renewedAt := func(at time.Time) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(at)
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
 	}
 	behind := -10 * time.Minute
-	require.NoError(t, g.Replace([]any{renewedAt(noon.Add(behind))}, ""))
+	s.Replace(t.Context(), []client.Object{renewedAt(noon.Add(behind))}, "")
 	for range 2 {
-		assert.Nil(t, g.look().skew)
+		assert.Nil(t, s.get().skew)
 		clock.Step(time.Minute)
-		require.NoError(t, g.Update(renewedAt(clock.Now().Add(behind))))
+		s.Update(t.Context(), renewedAt(clock.Now().Add(behind)))
 	}
-	assert.Equal(t, &skew{seen: clock.Now(), behind: 10 * time.Minute}, g.look().skew)
-	require.NoError(t, g.Update(&coordinationv1.Lease{}), "a lease without a time says nothing")
-	assert.Equal(t, lease.Stale, lease.Judge(leaseOf(g.look()), noon, time.Minute).State)
+	assert.Equal(t, &skew{seen: clock.Now(), behind: 10 * time.Minute}, s.get().skew)
+	s.Update(t.Context(), &coordinationv1.Lease{})
+	assert.Equal(t, lease.Stale, lease.Judge(leaseOf(s.get()), noon, time.Minute).State, "a lease without a time says nothing")
 }
 
 func TestThePauseBetweenLooksGrowsWhileNothingChanges(t *testing.T) {

@@ -309,7 +309,7 @@ func TestPlanHealth(t *testing.T) {
 				`There is no lease ns/hello.`, time.Time{},
 		},
 		"a lease that is not seen": {
-			func(f *facts) { f.lease = sight{cause: errors.New("forbidden")} }, "", "", "", time.Time{},
+			func(f *facts) { f.lease = observation{cause: errors.New("forbidden")} }, "", "", "", time.Time{},
 		},
 		"a cluster that the hub lost sight of": {
 			func(f *facts) { f.lease.object, f.clusterUnknown = lease(noon), true }, "", "", "", noon.Add(5 * time.Minute),
@@ -330,7 +330,7 @@ func TestPlanHealth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := addonWith()
 			f.addon.Status.HealthCheck.Mode = ""
-			f.lease = sight{known: true}
+			f.lease = observation{known: true}
 			tc.change(&f)
 			p := decide(f)
 			assert.True(t, tc.wake.Equal(p.wake), "wakes at %s", p.wake)

@@ -78,7 +78,7 @@ func (c *crowd) live(t *testing.T, addons int, namespace func(n int) string, unt
 				continue
 			}
 			f := addonWith()
-			f.name, f.now, f.lease = fmt.Sprintf("a%d", n), c.now, sight{known: true}
+			f.name, f.now, f.lease = fmt.Sprintf("a%d", n), c.now, observation{known: true}
 			f.addon.Status.Namespace, f.addon.Status.HealthCheck.Mode = namespace(n), v1beta1.HealthCheckModeLease
 			r.observeScene(t.Context(), &f)
 			require.True(t, f.lookAgain.After(c.now), "there is always a pause")

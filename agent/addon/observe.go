@@ -46,7 +46,7 @@ type facts struct {
 	// secrets are those that we made for the add-on.
 	secrets []held
 	// lease is what is known of the lease of the add-on agent.
-	lease sight
+	lease observation
 	// scene is what was seen of the add-on agent that does not renew its lease, lookAgain when to look again.
 	scene     scene
 	lookAgain time.Time
@@ -98,7 +98,7 @@ func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 		}
 	}
 	f.clusterUnknown = isUnknown(&mc)
-	f.lease = r.watch.look(placeOf(f).lease(addon))
+	f.lease = r.watch.get(placeOf(f).lease(addon))
 	return f, nil
 }
 
@@ -223,7 +223,7 @@ func fromOtherHub(secret *corev1.Secret, server csr.HubServer) bool {
 }
 
 // leaseOf returns the lease that is seen; nil when it is absent.
-func leaseOf(s sight) *coordinationv1.Lease {
+func leaseOf(s observation) *coordinationv1.Lease {
 	l, _ := s.object.(*coordinationv1.Lease)
 	return l
 }

@@ -2,7 +2,6 @@ package work
 
 import (
 	"math"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -49,37 +48,4 @@ func finishedOf(work *workv1.ManifestWork) *finished {
 func seconds(n int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Second)
 	return time.Duration(min(max(n, 0), most)) * time.Second
-}
-
-// waiting is which works are to go. It is a pure cache of what a watch says.
-type waiting struct {
-	mu    sync.Mutex
-	works map[types.NamespacedName]finished
-}
-
-// see takes in a work as it is now and reports whether it is to go.
-func (w *waiting) see(key types.NamespacedName, now *finished) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if now == nil {
-		delete(w.works, key)
-		return false
-	}
-	w.works[key] = *now
-	return true
-}
-
-// reset takes in all works that are to go.
-func (w *waiting) reset(now map[types.NamespacedName]finished) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.works = now
-}
-
-// observe returns the work if it is to go.
-func (w *waiting) observe(key types.NamespacedName) (finished, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f, known := w.works[key]
-	return f, known
 }

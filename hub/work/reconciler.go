@@ -24,13 +24,13 @@ type Reconciler struct {
 	// Workers is how many works are deleted at the same time.
 	Workers int
 
-	waiting waiting
+	finished finishedWorks
 }
 
 // Reconcile deletes one work if its time is over, and otherwise comes back when it is.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	work, known := r.waiting.observe(request.NamespacedName)
+	work, known := r.finished.Get(request.NamespacedName)
 	switch {
 	case !known:
 		return ctrl.Result{}, nil

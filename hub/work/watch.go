@@ -6,11 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,15 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // Name is the name of the controller.
 const Name = "hub.work"
 
-// pageSize is how many works a list brings at once where the API server cannot stream it; a work may have 500 KiB.
+// pageSize is the number of works of one page where the API server cannot stream the list; a work may have 500 KiB.
 const pageSize = 100
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// finishedWorks keeps the works that are to be deleted, and nothing of all others.
+type finishedWorks = watch.Store[*workv1.ManifestWork, finished]
 
 // SetupWithManager registers the reconciler and its watch.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -39,94 +40,40 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// start begins to watch works until the context ends.
-func (r *Reconciler) start(ctx context.Context, wake queue) error {
+// start watches works until the context ends.
+func (r *Reconciler) start(ctx context.Context, queue queue) error {
 	replica, err := labels.NewRequirement(LabelReplicaSet, selection.DoesNotExist, nil)
 	if err != nil {
 		return fmt.Errorf("building the selector of ManifestWorks: %w", err)
 	}
-	selector := client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*replica)}
-	lists := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list := &workv1.ManifestWorkList{}
-			return list, r.Works.List(ctx, list, &client.ListOptions{Raw: &options}, selector)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return r.Works.Watch(ctx, &workv1.ManifestWorkList{}, &client.ListOptions{Raw: &options}, selector)
-		},
+	source := watch.FromClient(r.Works, metav1.NamespaceAll, func() client.ObjectList { return &workv1.ManifestWorkList{} })
+	source.LabelSelector, source.PageSize = labels.NewSelector().Add(*replica).String(), pageSize
+	r.keep(queue)
+	one := watch.Watch[*workv1.ManifestWork]{
+		Name: Name, Description: "manifestworks", Source: source, Handler: &r.finished, Trim: trim,
 	}
-	r.waiting.reset(map[types.NamespacedName]finished{})
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lists, r.Works),
-		&workv1.ManifestWork{}, &store{waiting: &r.waiting, wake: wake},
-		cache.ReflectorOptions{Name: Name, TypeDescription: "manifestworks"})
-	reflector.WatchListPageSize = pageSize
-	go reflector.RunWithContext(ctx)
+	go one.Run(ctx)
 	return nil
 }
 
-// store is the store of the watch: it remembers what is to go and wakes it, and keeps nothing else.
-type store struct {
-	waiting *waiting
-	wake    queue
-}
-
-var _ cache.TransformingStore = (*store)(nil)
-
-// Add takes in a work.
-func (s *store) Add(obj any) error { return s.see(obj, false) }
-
-// Update takes in a work.
-func (s *store) Update(obj any) error { return s.see(obj, false) }
-
-// Delete takes in that a work is gone.
-func (s *store) Delete(obj any) error { return s.see(obj, true) }
-
-// Resync has nothing to do.
-func (s *store) Resync() error { return nil }
-
-// Replace takes in all works.
-func (s *store) Replace(items []any, _ string) error {
-	now := map[types.NamespacedName]finished{}
-	for _, item := range items {
-		work, ok := item.(*workv1.ManifestWork)
-		if !ok {
-			return fmt.Errorf("watching ManifestWorks: got a %T", item)
-		}
+// keep prepares the store, which enqueues every work that is to be deleted.
+func (r *Reconciler) keep(queue queue) {
+	r.finished.Keep = func(_ context.Context, work *workv1.ManifestWork) (finished, bool) {
 		if f := finishedOf(work); f != nil {
-			now[client.ObjectKeyFromObject(work)] = *f
+			return *f, true
+		}
+		return finished{}, false
+	}
+	r.finished.Changed = func(keys []types.NamespacedName) {
+		for _, key := range keys {
+			queue.Add(ctrl.Request{NamespacedName: key})
 		}
 	}
-	s.waiting.reset(now)
-	for key := range now {
-		s.wake.Add(ctrl.Request{NamespacedName: key})
-	}
-	return nil
 }
 
-// see takes in one work.
-func (s *store) see(obj any, gone bool) error {
-	work, ok := obj.(*workv1.ManifestWork)
-	if !ok {
-		return fmt.Errorf("watching ManifestWorks: got a %T", obj)
-	}
-	key, now := client.ObjectKeyFromObject(work), finishedOf(work)
-	if gone {
-		now = nil
-	}
-	if s.waiting.see(key, now) {
-		s.wake.Add(ctrl.Request{NamespacedName: key})
-	}
-	return nil
-}
-
-// Transformer drops of a work what does not decide whether it goes, before the reflector collects a first list.
-func (s *store) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if work, ok := obj.(*workv1.ManifestWork); ok {
-			work.ManagedFields, work.Annotations, work.OwnerReferences, work.Finalizers = nil, nil, nil, nil
-			work.Spec = workv1.ManifestWorkSpec{DeleteOption: work.Spec.DeleteOption}
-			work.Status.ResourceStatus = workv1.ManifestResourceStatus{}
-		}
-		return obj, nil
-	}
+// trim drops from a work what does not decide whether it is deleted.
+func trim(work *workv1.ManifestWork) {
+	work.Annotations, work.OwnerReferences, work.Finalizers = nil, nil, nil
+	work.Spec = workv1.ManifestWorkSpec{DeleteOption: work.Spec.DeleteOption}
+	work.Status.ResourceStatus = workv1.ManifestResourceStatus{}
 }
