@@ -53,15 +53,10 @@ type serving struct {
 	admitted atomic.Bool
 }
 
-// reconciler is what can be added to a manager.
-type reconciler interface {
-	SetupWithManager(mgr ctrl.Manager) error
-}
-
 // reconcilers returns everything that serves.
-func (s *serving) reconcilers() []reconciler {
+func (s *serving) reconcilers() []kit.Setup {
 	id, c, now := s.credential.Identity, &s.config, s.clock
-	var list []reconciler
+	var list []kit.Setup
 	if c.Duties.Works {
 		list = append(list, s.applier)
 	}
@@ -252,10 +247,8 @@ func (s *serving) admit(ctx context.Context) error {
 			return fmt.Errorf("adding the watch of the versions that the hub serves: %w", err)
 		}
 	}
-	for _, r := range s.reconcilers() {
-		if err := r.SetupWithManager(s.mgr); err != nil {
-			return err
-		}
+	if err := kit.SetupAll(s.mgr, s.reconcilers()...); err != nil { // the manager is running already
+		return err
 	}
 	s.admitted.Store(true)
 	s.state.set(ready)

@@ -84,8 +84,8 @@ func (a *agent) connectSpoke() error {
 // useSpoke takes a configuration for the managed cluster, wrapped so that all of the agent's traffic with it is seen,
 // and prepares what probes it.
 func (a *agent) useSpoke(config *rest.Config) error {
-	traffic := &cluster.Traffic{}
-	config.Wrap(traffic.Wrap)
+	failures := &cluster.FailureDetector{}
+	config.Wrap(failures.Wrap)
 	var err error
 	var httpClient *http.Client
 	if httpClient, err = rest.HTTPClientFor(config); err != nil {
@@ -95,6 +95,6 @@ func (a *agent) useSpoke(config *rest.Config) error {
 	if address, _, err = rest.DefaultServerURL(config.Host, "", schema.GroupVersion{}, true); err != nil {
 		return fmt.Errorf("reading the address of the managed cluster: %w", err)
 	}
-	a.spoke, a.health = config, &cluster.Health{Client: httpClient, Server: address, Traffic: traffic}
+	a.spoke, a.health = config, &cluster.Health{Client: httpClient, Server: address, Failures: failures}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// State is what a Lease says about who renews it.
+// State is the state of a Lease.
 type State string
 
 const (
@@ -20,16 +20,16 @@ const (
 	Missing State = "Missing"
 )
 
-// Verdict is the judgement on one Lease at one instant.
+// Verdict is the result of Judge.
 type Verdict struct {
-	// State is the judgement.
+	// State is the state of the Lease.
 	State State
 	// RenewedAt is the last renewal; zero when there was none.
 	RenewedAt time.Time
 	// ExpiresAt is the first instant at which the Lease is stale, in the past when it already is; zero when there is no
-	// Lease or no renewal. Who judged a Lease Fresh looks again at this instant.
+	// Lease or no renewal. A Fresh Lease must be judged again at this time.
 	ExpiresAt time.Time
-	// Message says why, for people; empty when Fresh.
+	// Message explains the state to a person; empty when Fresh.
 	Message string
 }
 
@@ -53,8 +53,8 @@ func Judge(l *coordinationv1.Lease, now time.Time, grace time.Duration) Verdict 
 	return v
 }
 
-// StoredAt returns when the present renewTime of a Lease was stored, by the clock of the API server; zero when the
-// bookkeeping of the API server does not say.
+// StoredAt returns the time at which the present renewTime of a Lease was stored, by the clock of the API server; zero
+// when the managed fields do not have it.
 func StoredAt(l *coordinationv1.Lease) time.Time {
 	var stored time.Time
 	for _, entry := range l.ManagedFields {

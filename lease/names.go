@@ -10,18 +10,18 @@ import (
 const (
 	// ClusterLease is the name of the heartbeat of a cluster in its namespace on the hub.
 	ClusterLease = names.LeaseCluster
-	// DefaultDuration is the time between two renewals where nothing else is asked for.
+	// DefaultDuration is the default time between two renewals.
 	DefaultDuration = 60 * time.Second
-	// ClusterGraceFactor is how many durations a cluster may stay silent before it is called Unknown.
+	// ClusterGraceFactor is the number of durations without a renewal after which a cluster becomes Unknown.
 	ClusterGraceFactor = 5
-	// AddonGrace is how long an add-on may stay silent before it is called unavailable.
+	// AddonGrace is the time without a renewal after which an add-on becomes unavailable.
 	AddonGrace = 5 * DefaultDuration
 )
 
-// maxDuration keeps duration × ClusterGraceFactor inside what a time.Duration can hold.
+// maxDuration keeps duration × ClusterGraceFactor within the range of time.Duration.
 const maxDuration = time.Duration(math.MaxInt64 / (2 * ClusterGraceFactor))
 
-// ClusterDuration turns spec.leaseDurationSeconds of a ManagedCluster into a duration; what is not positive is
+// ClusterDuration converts spec.leaseDurationSeconds of a ManagedCluster; zero and negative values become
 // DefaultDuration.
 func ClusterDuration(leaseDurationSeconds int32) time.Duration {
 	if leaseDurationSeconds <= 0 {
@@ -30,8 +30,7 @@ func ClusterDuration(leaseDurationSeconds int32) time.Duration {
 	return min(time.Duration(leaseDurationSeconds)*time.Second, maxDuration)
 }
 
-// ClusterGrace is how long a cluster with this spec.leaseDurationSeconds may stay silent before the hub calls it
-// Unknown.
+// ClusterGrace is the time without a renewal after which a cluster with this spec.leaseDurationSeconds becomes Unknown.
 func ClusterGrace(leaseDurationSeconds int32) time.Duration {
 	return ClusterGraceFactor * ClusterDuration(leaseDurationSeconds)
 }

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// jitterFactor lengthens the period by a share of up to this much, so that a fleet does not beat in step.
+	// jitterFactor is the largest share by which the period is lengthened, so that the renewals of a fleet are spread.
 	jitterFactor = 0.25
-	// firstRetry is the pause after the first failed beat; it doubles up to a quarter of the period.
+	// firstRetry is the pause after the first failed renewal; it doubles up to a quarter of the period.
 	firstRetry = time.Second
-	// maxRequest is the longest that one beat may take; a hung connection must not cost the next beats too.
+	// maxRequest is the timeout of one renewal; a hung connection must not delay the next ones.
 	maxRequest = 10 * time.Second
 )
 
@@ -38,14 +38,14 @@ type Leases interface {
 type Renewer struct {
 	// Leases is the client for Namespace.
 	Leases Leases
-	// Namespace and Name say which Lease.
+	// Namespace and Name identify the Lease.
 	Namespace, Name string
 	// Create makes the renewer create the Lease where it is missing and own its holder and duration, as add-ons do. When
 	// false, only renewTime is ever written and a missing Lease is waited for, as the heartbeat of a cluster demands.
 	Create bool
 	// Holder is the holderIdentity of the Lease; empty means Name. It counts only with Create.
 	Holder string
-	// Owners are put on a Lease that is created, so that it goes when they go. They count only with Create.
+	// Owners are the owner references of a Lease that is created. They are used only with Create.
 	Owners []metav1.OwnerReference
 	// Duration is the time between two beats; not positive means DefaultDuration. A hash of Namespace and Name lengthens
 	// it by up to a quarter, the same after every restart.
@@ -55,7 +55,7 @@ type Renewer struct {
 	// Report is called after each beat, with nil when the Lease was renewed at that instant; it may be nil and must not
 	// block.
 	Report func(at time.Time, err error)
-	// Clock tells the time; nil means the wall clock.
+	// Clock is the clock; nil means the real clock.
 	Clock clock.Clock
 }
 
@@ -108,7 +108,7 @@ func (r *Renewer) period() time.Duration {
 	return d + time.Duration(float64(d)*jitterFactor*fraction(r.Namespace, r.Name))
 }
 
-// beater is a running Renewer: what it was told plus the last answer of the server.
+// beater is a running Renewer with the last answer of the server.
 type beater struct {
 	Renewer
 	period time.Duration

@@ -19,30 +19,30 @@ import (
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// result is what came of one registration.
+// result is the result of one registration.
 type result struct {
-	// kind is the type of the condition that tells of it.
+	// kind is the type of its condition.
 	kind string
-	// signer is who issues the certificate; empty for a token.
+	// signer is the signer of the certificate; empty for a token.
 	signer string
-	// kubeconfig reports whether it is a credential for the hub.
+	// kubeconfig is set for a credential for the hub.
 	kubeconfig bool
-	// condition is what to tell; nil when there is nothing yet.
+	// condition is the condition to write; nil leaves it.
 	condition *metav1.Condition
-	// served tells that a good credential is in its Secret.
+	// served is set when a valid credential is in its Secret.
 	served bool
-	// missing is the namespace that the Secret waits for; empty when it does not wait.
+	// missing is the namespace without which the Secret cannot be created; empty otherwise.
 	missing string
-	// waits says what of the hub the credential waits for, for people; empty when it does not.
+	// waits explains what the credential needs from the hub first; empty otherwise.
 	waits string
-	// until are what a Secret that belongs to somebody else waits for.
+	// until are the targets to watch while the Secret has another owner.
 	until []target
-	// hurry is the instant at which to try again what fails while the credential in use runs out; zero when it does not.
-	hurry   time.Time
-	outcome reconcile.Outcome
+	// deadline is the latest time of the next attempt while the credential in use is about to expire; zero otherwise.
+	deadline time.Time
+	outcome  reconcile.Outcome
 }
 
-// serve gets the credential of each registration; one that fails does not stop the others.
+// serve gets the credential of each registration; a failure of one does not stop the others.
 func (r *Reconciler) serve(ctx context.Context, f facts, p plan) []result {
 	results := make([]result, 0, len(p.serve))
 	for _, reg := range p.serve {
@@ -73,14 +73,14 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 			return csr.PairOf(have.secret), have.renew, nil
 		},
 	})
-	answer.Wake = f.ours(answer.Wake)
+	answer.Wake = f.toLocal(answer.Wake)
 	answer.Condition = csr.TellClock(answer.Condition, f.ahead)
 	res := newResult(reg)
 	res.condition = answer.Condition
 	if answer.Urgent {
-		res.hurry = answer.Wake
+		res.deadline = answer.Wake
 	}
-	res.outcome = reconcile.RetryBy(ctx, err, res.hurry).And(reconcile.DoneUntil(answer.Wake))
+	res.outcome = reconcile.RetryBy(ctx, err, res.deadline).And(reconcile.DoneUntil(answer.Wake))
 	if foreign := (foreignError{}); errors.As(err, &foreign) {
 		return res.belongsToOthers(foreign)
 	}
@@ -104,13 +104,13 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 	return res.failed(r.store(ctx, f, p, reg, have.secret, credential{pair: pair}))
 }
 
-// take stores a new certificate, or keeps it aside while its namespace is missing.
+// take stores a new certificate, or keeps it with its pending key while its namespace is missing.
 func (r *Reconciler) take(
 	ctx context.Context, issuer csr.Issuer, f facts, p place, reg registration, have stored, answer csr.Answer,
 ) result {
 	res := newResult(reg)
 	res.condition, res.outcome = answer.Condition, reconcile.DoneUntil(answer.Wake)
-	absent := r.seenMissing(p)
+	absent := r.namespaceAbsent(p)
 	var err error
 	if !absent {
 		err = r.store(ctx, f, p, reg, have.secret, credential{pair: answer.Pair})
@@ -118,7 +118,7 @@ func (r *Reconciler) take(
 	}
 	if absent {
 		res.missing = p.namespace
-		res = res.told(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
+		res = res.withFailure(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
 			"the cluster: the certificate is kept and stored as soon as the namespace is there", p.namespace))
 		return res.failed(issuer.Keep(ctx, answer))
 	}
@@ -133,13 +133,13 @@ func (r *Reconciler) take(
 	return res
 }
 
-// newResult returns a result of which nothing is known but which registration it is for.
+// newResult returns the empty result of a registration.
 func newResult(reg registration) result {
 	return result{kind: reg.kind(), signer: reg.request.Signer, kubeconfig: reg.kubeconfig}
 }
 
-// told returns the result with the condition that says why there is no credential.
-func (res result) told(why string) result {
+// withFailure returns the result with a condition that explains why there is no credential.
+func (res result) withFailure(why string) result {
 	res.condition = csr.NotStored(why)
 	if res.kind == token.ConditionRefreshed {
 		res.condition = token.CreationFailed(why)
@@ -147,14 +147,14 @@ func (res result) told(why string) result {
 	return res
 }
 
-// belongsToOthers returns the result for a Secret that is not ours. Nothing is tried again before something changes.
+// belongsToOthers returns the result for a Secret of another owner. It is retried only after a change.
 func (res result) belongsToOthers(foreign foreignError) result {
-	res.served, res.hurry = false, time.Time{}
+	res.served, res.deadline = false, time.Time{}
 	res.until, res.outcome = foreign.until, reconcile.Waiting(time.Time{})
-	return res.told(foreign.Error())
+	return res.withFailure(foreign.Error())
 }
 
-// failed returns the result with an error taken into account: what could not be stored is not called served.
+// failed returns the result after an error: a credential that could not be stored is not served.
 func (res result) failed(err error) result {
 	if err == nil {
 		return res
@@ -166,29 +166,30 @@ func (res result) failed(err error) result {
 	if res.missing == "" {
 		res.condition = nil
 		if !reconcile.IsLostRace(err) {
-			res = res.told(err.Error())
+			res = res.withFailure(err.Error())
 		}
 	}
 	res.outcome = res.outcome.And(reconcile.FromError(err))
 	return res
 }
 
-// seenMissing reports whether the namespace of the add-on agent is watched and seen to be absent.
-func (r *Reconciler) seenMissing(p place) bool {
-	seen := r.watch.look(target{side: p.side, kind: kindNamespace, name: p.namespace})
+// namespaceAbsent reports whether the namespace of the add-on agent was observed to be absent.
+func (r *Reconciler) namespaceAbsent(p place) bool {
+	seen := r.watch.get(target{side: p.side, kind: kindNamespace, name: p.namespace})
 	return seen.known && seen.object == nil
 }
 
-// isNamespaceMissing reports whether a Secret could not be created because its namespace is not there or going away.
+// isNamespaceMissing reports whether a Secret could not be created because its namespace is missing or being deleted.
 func isNamespaceMissing(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// remove deletes the Secrets that are to go. A Secret that only became unneeded goes when all that is needed is there.
+// remove deletes the Secrets that the plan no longer needs. An obsolete Secret is deleted once all credentials are
+// served.
 func (r *Reconciler) remove(ctx context.Context, f facts, p plan, results []result) error {
 	var errs []error
 	for _, s := range f.secrets {
-		if !goes(s, types.NamespacedName{Namespace: r.Namespace, Name: r.SecretName}, p, results) {
+		if !obsolete(s, types.NamespacedName{Namespace: r.Namespace, Name: r.SecretName}, p, results) {
 			continue
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name}}
@@ -204,9 +205,8 @@ func (r *Reconciler) remove(ctx context.Context, f facts, p plan, results []resu
 	return errors.Join(errs...)
 }
 
-// goes reports whether a Secret of ours is to be removed; agent is the Secret of the agent's own credential. It is
-// pure.
-func goes(s held, agent types.NamespacedName, p plan, results []result) bool {
+// obsolete reports whether to delete a Secret of ours; agent is the Secret of the agent's own credential. It is pure.
+func obsolete(s ownedSecret, agent types.NamespacedName, p plan, results []result) bool {
 	switch p.remove {
 	case removeNone:
 		return false

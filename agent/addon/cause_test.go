@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -127,12 +126,12 @@ func TestSceneCause(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := scene{looked: true, namespace: tc.namespace, podsKnown: !tc.blind, workloadsKnown: !tc.blind}
+			s := snapshot{taken: true, namespace: tc.namespace, podsKnown: !tc.blind, workloadsKnown: !tc.blind}
 			for i := range tc.pods {
 				s.pods = append(s.pods, podOf("hello", &tc.pods[i]))
 			}
 			s.workloads = workloadsOf("hello", tc.deployments, tc.daemons)
-			assert.Equal(t, tc.want, sceneCause(s, "ns"))
+			assert.Equal(t, tc.want, snapshotCause(s, "ns"))
 		})
 	}
 }
@@ -147,14 +146,14 @@ func TestQuoteIsShortAndOneLine(t *testing.T) {
 
 func TestLikelyCause(t *testing.T) {
 	pending := result{kind: csr.ConditionRotated, kubeconfig: true}
-	denied := pending.told(`csr "x" was denied: No`)
+	denied := pending.withFailure(`csr "x" was denied: No`)
 	served := result{kind: csr.ConditionRotated, kubeconfig: true, served: true}
-	crash := scene{looked: true, pods: []pod{{name: "hello-0", own: true, trouble: "it is pending"}}}
+	crash := snapshot{taken: true, pods: []pod{{name: "hello-0", own: true, trouble: "it is pending"}}}
 	tests := map[string]struct {
-		plan    plan
-		results []result
-		scene   scene
-		want    string
+		plan     plan
+		results  []result
+		snapshot snapshot
+		want     string
 	}{
 		"nothing is known": {results: []result{served}},
 		"a request that waits": {
@@ -172,18 +171,18 @@ func TestLikelyCause(t *testing.T) {
 		},
 		"the certificate of a custom signer is not the one for the hub": {results: []result{{kind: csr.ConditionRotated}}},
 		"both are told": {
-			results: []result{denied}, scene: crash,
+			results: []result{denied}, snapshot: crash,
 			want: `Its credential for the hub is not there: Failed to rotated client certificate csr "x" was denied: No. ` +
 				"Pod ns/hello-0: it is pending.",
 		},
 		"without a namespace nothing else matters": {
-			results: []result{denied}, scene: scene{looked: true, namespace: presenceMissing}, want: "Namespace ns does not exist.",
+			results: []result{denied}, snapshot: snapshot{taken: true, namespace: presenceMissing}, want: "Namespace ns does not exist.",
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := addonWith()
-			f.scene, tc.plan.place = tc.scene, place{namespace: "ns"}
+			f.snapshot, tc.plan.place = tc.snapshot, place{namespace: "ns"}
 			assert.Equal(t, tc.want, likelyCause(f, tc.plan, tc.results))
 		})
 	}
@@ -234,45 +233,45 @@ func TestAClockThatIsOffIsToldWhileTheLeaseIsRenewed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := addonWith()
 			f.addon.Status.HealthCheck.Mode = ""
-			f.lease = sight{known: true, object: stale, skew: tc.skew}
+			f.lease = observation{known: true, object: stale, skew: tc.skew}
 			p := decide(f)
 			assert.Equal(t, "ManagedClusterAddOnLeaseUpdateStopped", p.available.Reason)
 			assert.Equal(t, tc.want, strings.Contains(p.available.Message, "lie 20m0s in the past"), p.available.Message)
 			assert.Equal(t, !tc.want, p.explain)
-			assert.Equal(t, !tc.want, lookMatters(f), "where the clock is the cause, nothing is looked for")
+			assert.Equal(t, !tc.want, inspectionNeeded(f), "where the clock is the cause, nothing is looked for")
 		})
 	}
 }
 
-func TestAGlassMeasuresOnlyWhatItSawHappen(t *testing.T) {
+func TestTheSkewIsMeasuredBetweenTwoEvents(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
-	g := &glass{clock: clock, changed: func(_, _ client.Object) {}}
+	s := &targetState{clock: clock, changed: func(_, _ client.Object) {}}
 	renewedAt := func(at time.Time) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(at)
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
 	}
 	behind := -10 * time.Minute
-	require.NoError(t, g.Replace([]any{renewedAt(noon.Add(behind))}, ""))
+	s.Replace(t.Context(), []client.Object{renewedAt(noon.Add(behind))}, "")
 	for range 2 {
-		assert.Nil(t, g.look().skew)
+		assert.Nil(t, s.get().skew)
 		clock.Step(time.Minute)
-		require.NoError(t, g.Update(renewedAt(clock.Now().Add(behind))))
+		s.Update(t.Context(), renewedAt(clock.Now().Add(behind)))
 	}
-	assert.Equal(t, &skew{seen: clock.Now(), behind: 10 * time.Minute}, g.look().skew)
-	require.NoError(t, g.Update(&coordinationv1.Lease{}), "a lease without a time says nothing")
-	assert.Equal(t, lease.Stale, lease.Judge(leaseOf(g.look()), noon, time.Minute).State)
+	assert.Equal(t, &skew{seen: clock.Now(), behind: 10 * time.Minute}, s.get().skew)
+	s.Update(t.Context(), &coordinationv1.Lease{})
+	assert.Equal(t, lease.Stale, lease.Judge(leaseOf(s.get()), noon, time.Minute).State, "a lease without a time says nothing")
 }
 
 func TestThePauseBetweenLooksGrowsWhileNothingChanges(t *testing.T) {
-	same, other := scene{looked: true}, scene{looked: true, namespace: presenceMissing}
-	last := look{pause: firstLook}
+	same, other := snapshot{taken: true}, snapshot{taken: true, namespace: presenceMissing}
+	last := inspection{pause: firstInspection}
 	var pauses []time.Duration
 	for range 8 {
-		last = look{scene: same, pause: pauseAfter(last, same)}
+		last = inspection{snapshot: same, pause: pauseAfter(last, same)}
 		pauses = append(pauses, last.pause/time.Second)
 	}
 	assert.Equal(t, []time.Duration{5, 10, 20, 40, 80, 160, 300, 300}, pauses)
-	assert.Equal(t, againFirst, pauseAfter(last, other))
+	assert.Equal(t, minRecheck, pauseAfter(last, other))
 }
 
 func TestANamespaceThatCanBeNoneIsTold(t *testing.T) {
@@ -283,5 +282,5 @@ func TestANamespaceThatCanBeNoneIsTold(t *testing.T) {
 	assert.Empty(t, p.watch)
 	assert.Contains(t, p.refused[0].condition.Message, `registrations[0]: namespace "No/Such" of the add-on agent can be no namespace`)
 	assert.Contains(t, p.available.Message, "The status of hello add-on is unknown. There is no lease to be found: namespace")
-	assert.False(t, goes(held{side: sideAgent}, types.NamespacedName{Namespace: "agent"}, p, nil), "and nothing is removed for it")
+	assert.False(t, obsolete(ownedSecret{side: sideAgent}, types.NamespacedName{Namespace: "agent"}, p, nil), "and nothing is removed for it")
 }

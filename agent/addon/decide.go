@@ -13,57 +13,57 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// removal is which of our Secrets go.
+// removal selects the Secrets to delete.
 type removal string
 
 const (
 	// removeNone keeps all.
 	removeNone removal = "none"
-	// removeStale removes those that no registration needs, once all registrations are served.
+	// removeStale deletes those that no registration needs, once all registrations are served.
 	removeStale removal = "stale"
-	// removeAll removes all.
+	// removeAll deletes all.
 	removeAll removal = "all"
 )
 
-// place is where an add-on agent runs.
+// place is the place where an add-on agent runs.
 type place struct {
 	side      side
 	namespace string
-	// hosting is the cluster that the add-on names as its host; empty for none.
+	// hosting is the hosting cluster of the add-on; empty for none.
 	hosting string
-	// problem says why namespace cannot be one, for people; empty when it can.
+	// problem explains why namespace is not valid; empty when it is.
 	problem string
 }
 
-// lease is the target that is the lease of the add-on agent.
+// lease is the lease of the add-on agent as a target.
 func (p place) lease(addon string) target {
 	return target{side: p.side, kind: kindLease, namespace: p.namespace, name: addon}
 }
 
-// plan is what a pass does.
+// plan is the result of the decision of a pass.
 type plan struct {
 	place place
-	// declare is the driver that is to be written to the registrations; empty leaves them.
+	// declare is the driver to write to the registrations; empty leaves them.
 	declare string
-	// serve are the credentials to be had.
+	// serve are the credentials to get.
 	serve []registration
-	// refused are the registrations that cannot be served, and why.
+	// refused are the results of the registrations that cannot be served.
 	refused []result
-	// waits tells that there are registrations for which the hub must move first.
+	// waits is set when some registrations need the hub to act first.
 	waits bool
-	// remove is which Secrets go.
+	// remove selects the Secrets to delete.
 	remove removal
-	// watch is what is to be watched for the add-on.
+	// watch are the targets to watch for the add-on.
 	watch []target
-	// available is the health to tell; nil leaves it.
+	// available is the condition to write; nil leaves it.
 	available *metav1.Condition
-	// explain tells that the message of available is to go on with the likely cause.
+	// explain is set when the likely cause is appended to the message of available.
 	explain bool
-	// wake is when the health has to be looked at again.
+	// wake is the time at which the health must be judged again.
 	wake time.Time
 }
 
-// decide returns what a pass does.
+// decide returns the plan of a pass.
 func decide(f facts) plan {
 	if f.addon == nil {
 		return plan{remove: removeAll}
@@ -75,7 +75,7 @@ func decide(f facts) plan {
 	return p
 }
 
-// placeOf says where the add-on agent runs (contract, registration 2.4).
+// placeOf returns the place where the add-on agent runs (contract, registration 2.4).
 func placeOf(f facts) place {
 	p := place{side: sideAgent, namespace: f.addon.Status.Namespace}
 	if p.namespace == "" {
@@ -96,8 +96,8 @@ func placeOf(f facts) place {
 	return p
 }
 
-// planRemoval decides which Secrets go. An add-on that is being deleted keeps them for its last duties, and an empty
-// list of registrations counts only when the hub says that it is meant.
+// planRemoval selects the Secrets to delete. An add-on that is being deleted keeps them for its cleanup, and an empty
+// list of registrations counts only when the hub has set RegistrationApplied.
 func (p *plan) planRemoval(f facts) {
 	p.remove = removeStale
 	switch {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// firstLook is how long an add-on may have no lease before the cause is looked for: most only just start.
-	firstLook = 2 * time.Second
-	// againFirst and againLast bound the pause between two looks; it doubles while nothing changes.
-	againFirst, againLast = 5 * time.Second, 5 * time.Minute
-	// maxQuote is how many characters of a foreign message are told.
+	// firstInspection is the time without a lease after which the cause is looked for: most agents are only starting.
+	firstInspection = 2 * time.Second
+	// minRecheck and maxRecheck bound the pause between two inspections; it doubles while nothing changes.
+	minRecheck, maxRecheck = 5 * time.Second, 5 * time.Minute
+	// maxQuote is the largest number of characters that are quoted of a foreign message.
 	maxQuote = 300
-	// maxNames is how many names are listed in one message.
+	// maxNames is the largest number of names in one message.
 	maxNames = 5
 )
 
-// scene is what was seen of the add-on agent where it should run. What could not be read is not known.
-type scene struct {
-	// looked reports whether anybody looked.
-	looked bool
-	// namespace reports whether the namespace is there.
+// snapshot is the observed state of the namespace where the add-on agent should run. What could not be read is unknown.
+type snapshot struct {
+	// taken is set after the first inspection.
+	taken bool
+	// namespace is the state of the namespace.
 	namespace presence
 	// workloads are its Deployments and DaemonSets, if workloadsKnown.
 	workloads      []workload
@@ -35,7 +35,7 @@ type scene struct {
 	podsKnown bool
 }
 
-// presence reports whether a namespace is there.
+// presence is the state of a namespace.
 type presence string
 
 const (
@@ -47,31 +47,31 @@ const (
 
 // workload is a Deployment or DaemonSet.
 type workload struct {
-	// kind and name say which.
+	// kind and name identify it.
 	kind, name string
-	// own reports whether it bears the name of the add-on.
+	// own is set when it bears the name of the add-on.
 	own bool
-	// wanted is how many pods it wants.
+	// wanted is the desired number of pods.
 	wanted int32
-	// failure says why it has no pods, where it says so.
+	// failure explains why it has no pods, if its conditions do.
 	failure string
 }
 
-// pod is a pod as far as its health goes.
+// pod is the health of a pod.
 type pod struct {
 	name string
-	// own reports whether it bears the name of the add-on.
+	// own is set when it bears the name of the add-on.
 	own bool
-	// trouble says what keeps it from running; empty when it runs.
+	// trouble explains what keeps it from running; empty when it runs.
 	trouble string
-	// ready reports whether all its containers are ready.
+	// ready is set when all its containers are ready.
 	ready bool
-	// ended tells that it failed for good; such pods lie around after others have taken their place.
+	// ended is set when it failed for good; such pods may remain after others have replaced them.
 	ended bool
 }
 
-// bears reports whether an object bears the name of the add-on, in its name or in a label.
-func bears(addon string, o metav1.ObjectMeta) bool {
+// namedAfter reports whether an object bears the name of the add-on, in its name or in a label.
+func namedAfter(addon string, o metav1.ObjectMeta) bool {
 	if strings.Contains(o.Name, addon) {
 		return true
 	}
@@ -83,9 +83,9 @@ func bears(addon string, o metav1.ObjectMeta) bool {
 	return false
 }
 
-// sceneCause says what of the scene probably keeps the add-on agent from renewing its lease; empty when nothing does or
-// nothing is known.
-func sceneCause(s scene, namespace string) string {
+// snapshotCause explains what probably keeps the add-on agent from renewing its lease, as far as the snapshot shows it;
+// empty when the cause is unknown.
+func snapshotCause(s snapshot, namespace string) string {
 	switch s.namespace {
 	case presenceMissing:
 		return fmt.Sprintf("Namespace %s does not exist.", namespace)
@@ -99,9 +99,9 @@ func sceneCause(s scene, namespace string) string {
 	return workloadCause(s, namespace)
 }
 
-// podCause speaks of a pod in trouble. Which pods are those of the add-on, nothing tells for sure; one that bears its
-// name comes first, and of another it is said that it may be somebody else's.
-func podCause(s scene, namespace string) string {
+// podCause describes a pod with a problem. The pods of an add-on cannot be identified for sure: a pod that bears its
+// name comes first, and the message about another pod says that it may belong to something else.
+func podCause(s snapshot, namespace string) string {
 	own := slices.ContainsFunc(s.pods, func(p pod) bool { return p.own })
 	alive := slices.ContainsFunc(s.pods, func(p pod) bool { return p.own == own && !p.ended })
 	for _, p := range s.pods {
@@ -117,8 +117,8 @@ func podCause(s scene, namespace string) string {
 	return ""
 }
 
-// workloadCause speaks of Deployments and DaemonSets, and of pods that run and still do not renew the lease.
-func workloadCause(s scene, namespace string) string {
+// workloadCause describes Deployments and DaemonSets, and pods that run and still do not renew the lease.
+func workloadCause(s snapshot, namespace string) string {
 	if !s.workloadsKnown {
 		return runningCause(s, namespace)
 	}
@@ -154,7 +154,7 @@ func workloadCause(s scene, namespace string) string {
 		namespace, strings.Join(others, ", "))
 }
 
-func runningCause(s scene, namespace string) string {
+func runningCause(s snapshot, namespace string) string {
 	for _, p := range s.pods {
 		switch {
 		case !p.own || p.ended:
@@ -170,7 +170,7 @@ func runningCause(s scene, namespace string) string {
 // podOf reads the health of a pod.
 func podOf(addon string, p *corev1.Pod) pod {
 	seen := pod{
-		name: p.Name, own: bears(addon, p.ObjectMeta), trouble: podTrouble(p), ended: p.Status.Phase == corev1.PodFailed,
+		name: p.Name, own: namedAfter(addon, p.ObjectMeta), trouble: podTrouble(p), ended: p.Status.Phase == corev1.PodFailed,
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -180,8 +180,8 @@ func podOf(addon string, p *corev1.Pod) pod {
 	return seen
 }
 
-// podTrouble says what keeps a pod from running, or nothing. It tells no number that grows with time, so that the
-// message stays the same as long as the trouble does.
+// podTrouble explains what keeps a pod from running; empty for nothing. It contains no number that grows with time, so
+// that the message stays the same while the problem does.
 func podTrouble(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -203,7 +203,7 @@ func podTrouble(p *corev1.Pod) string {
 	return ""
 }
 
-// containerTrouble says what keeps a container from running, or nothing.
+// containerTrouble explains what keeps a container from running; empty for nothing.
 func containerTrouble(c corev1.ContainerStatus) string {
 	waiting := c.State.Waiting
 	if waiting == nil {
@@ -227,7 +227,7 @@ func containerTrouble(c corev1.ContainerStatus) string {
 	return fmt.Sprintf("container %s does not start: %s", c.Name, quote(waiting.Reason, waiting.Message))
 }
 
-// quote joins a reason and a message of somebody else, the message cut to a bearable length and to one line.
+// quote joins a foreign reason and message. The message becomes one line of limited length.
 func quote(reason, message string) string {
 	message = strings.TrimRight(strings.Join(strings.Fields(message), " "), ".")
 	if runes := []rune(message); len(runes) > maxQuote {
@@ -242,7 +242,7 @@ func quote(reason, message string) string {
 	return reason + ": " + message
 }
 
-// credentialCause says that the add-on agent waits for its credential for the hub, and why, as far as it is known.
+// credentialCause explains why the add-on agent has no credential for the hub yet; empty when it has one.
 func credentialCause(p plan, results []result) string {
 	for _, res := range slices.Concat(p.refused, results) {
 		if !res.kubeconfig || res.served {
@@ -265,10 +265,10 @@ func credentialCause(p plan, results []result) string {
 	return ""
 }
 
-// likelyCause says in one or two sentences what probably keeps the add-on agent from renewing its lease.
+// likelyCause explains in one or two sentences what probably keeps the add-on agent from renewing its lease.
 func likelyCause(f facts, p plan, results []result) string {
-	onCluster := sceneCause(f.scene, p.place.namespace)
-	if gone := f.scene.namespace == presenceMissing || f.scene.namespace == presenceEnding; gone {
+	onCluster := snapshotCause(f.snapshot, p.place.namespace)
+	if gone := f.snapshot.namespace == presenceMissing || f.snapshot.namespace == presenceEnding; gone {
 		return onCluster
 	}
 	credential := credentialCause(p, results)

@@ -11,11 +11,11 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// planHealth turns the lease into the condition Available (contract, registration 3.1). While the hub has lost sight of
-// the cluster, it says how the add-ons are.
+// planHealth derives the condition Available from the lease (contract, registration 3.1). While the cluster is Unknown,
+// the hub writes the condition.
 func (p *plan) planHealth(f facts) {
-	if !leaseTells(f) {
-		p.wake = f.lookAgain
+	if !healthFromLease(f) {
+		p.wake = f.nextInspection
 		return
 	}
 	if p.place.problem != "" {
@@ -45,10 +45,10 @@ func (p *plan) planHealth(f facts) {
 		return
 	}
 	p.explain = true
-	p.wake = reconcile.Earliest(p.wake, f.lookAgain)
+	p.wake = reconcile.Earliest(p.wake, f.nextInspection)
 }
 
-// planUnknownPlace tells that there is no namespace in which the lease could be.
+// planUnknownPlace reports that the namespace of the lease is not valid.
 func (p *plan) planUnknownPlace(f facts) {
 	if f.clusterUnknown {
 		return
@@ -58,15 +58,15 @@ func (p *plan) planUnknownPlace(f facts) {
 		f.name, p.place.problem)
 }
 
-// leaseTells reports whether the health of the add-on is read from its lease.
-func leaseTells(f facts) bool {
+// healthFromLease reports whether the health of the add-on is read from its lease.
+func healthFromLease(f facts) bool {
 	return f.addon != nil && f.addon.Status.HealthCheck.Mode != addonv1beta1.HealthCheckModeCustomized
 }
 
-// lookMatters reports whether the cause is worth looking for on the cluster: only while the add-on is not healthy, and
-// not while it is on its way out.
-func lookMatters(f facts) bool {
-	if !leaseTells(f) || !f.lease.known || f.clusterUnknown || !f.addon.DeletionTimestamp.IsZero() {
+// inspectionNeeded reports whether to look for the cause on the cluster: only while the add-on is unhealthy, and not
+// while it is being deleted.
+func inspectionNeeded(f facts) bool {
+	if !healthFromLease(f) || !f.lease.known || f.clusterUnknown || !f.addon.DeletionTimestamp.IsZero() {
 		return false
 	}
 	verdict := lease.Judge(leaseOf(f.lease), f.now, f.grace)
@@ -74,8 +74,8 @@ func lookMatters(f facts) bool {
 	return verdict.State != lease.Fresh && !off
 }
 
-// health returns the condition Available for a judgement on the lease. Reasons and the starts of the messages are those
-// of the contract; what follows says why.
+// health returns the condition Available for a verdict on the lease. The contract fixes the reasons and the beginnings
+// of the messages; the rest explains the cause.
 func health(addon string, p place, v lease.Verdict) *metav1.Condition {
 	c := &metav1.Condition{Type: addonv1beta1.ManagedClusterAddOnConditionAvailable}
 	switch v.State {
@@ -99,9 +99,9 @@ func health(addon string, p place, v lease.Verdict) *metav1.Condition {
 	return c
 }
 
-// clockOff tells by how much the clock of the add-on agent is behind ours, when that is why its lease is stale: the
-// lease is renewed as time goes by, but always with times of long ago. The answer is rounded, so that it does not
-// change with each renewal.
+// clockOff returns the time by which the clock of the add-on agent is behind ours, if that is why its lease is stale:
+// the lease is renewed regularly, but with times in the past. The result is rounded, so that it does not change with
+// each renewal.
 func clockOff(f facts, v lease.Verdict) (time.Duration, bool) {
 	s := f.lease.skew
 	if v.State != lease.Stale || s == nil || s.behind < f.grace || !f.now.Before(s.seen.Add(f.grace)) {
@@ -113,19 +113,19 @@ func clockOff(f facts, v lease.Verdict) (time.Duration, bool) {
 	return s.behind.Round(time.Minute), true
 }
 
-// renewal is one renewal of a lease: the time that it carries, and when we saw it by our clock.
+// renewal is one renewal of a lease: its renewTime, and the time of its event by our clock.
 type renewal struct{ carried, seen time.Time }
 
-// skew is the distance between two clocks that run.
+// skew is the difference between two clocks.
 type skew struct {
-	// seen is when it was measured, by our clock.
+	// seen is the time of the measurement, by our clock.
 	seen time.Time
-	// behind is by how much the other clock is behind ours; negative when it is ahead.
+	// behind is the time by which the other clock is behind ours; negative when it is ahead.
 	behind time.Duration
 }
 
-// measure compares two renewals in a row. Where as much time passed between them by the one clock as by the other, the
-// clocks run alike and their distance can be told; where not, the news came late, and nothing can be told.
+// measure compares two renewals in a row. If the same time passed between them by both clocks, their difference is
+// known; otherwise an event was late, and it returns nil.
 func measure(before, after renewal) *skew {
 	ours, theirs := after.seen.Sub(before.seen), after.carried.Sub(before.carried)
 	if ours <= 0 || theirs <= 0 || (ours-theirs).Abs() > max(ours, theirs)/2+time.Second {

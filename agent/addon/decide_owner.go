@@ -9,19 +9,19 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// hostedAgent starts the mark of an agent on a Secret that is on another cluster than the agent.
+// hostedAgent is the prefix of the mark of an agent on a Secret on another cluster than the agent.
 const hostedAgent = "hosted:"
 
-// ownership is whose a Secret is that stands where ours is to be.
+// ownership is the owner of a Secret with the name of ours.
 type ownership struct {
-	// foreign says why the Secret is not ours, for people; empty when it is.
+	// foreign explains why the Secret is not ours; empty when it is.
 	foreign string
 	// unlessGone is the namespace of the agent that the Secret belongs to, on the same cluster as the Secret. The Secret
 	// is ours if that namespace is gone. Empty when nothing could make the Secret ours.
 	unlessGone string
 }
 
-// markOf is how this agent marks the Secrets that it makes on a cluster.
+// markOf returns the mark of this agent on the Secrets that it creates on a cluster.
 func markOf(f facts, on side) string {
 	if f.split && on == sideSpoke {
 		return hostedAgent + f.agent
@@ -29,8 +29,8 @@ func markOf(f facts, on side) string {
 	return f.agent
 }
 
-// ownerOf says whose a Secret is. Secrets that no agent of this kind made are ours to take, and so are those that this
-// agent made under a former name of its cluster or for a former hub: a mark names the agent. hub is ours.
+// ownerOf returns the owner of a Secret. Secrets without our labels are adopted, and so are those that this agent
+// created under a former name of its cluster or for a former hub: the mark names the agent. hub is our hub.
 func ownerOf(secret *corev1.Secret, f facts, on side, hub string) ownership {
 	if secret.Labels[names.LabelCredential] == "" {
 		return ownership{}
@@ -51,7 +51,7 @@ func ownerOf(secret *corev1.Secret, f facts, on side, hub string) ownership {
 	return foreignOf(secret, own, mark)
 }
 
-// foreignOf says that a Secret is of another agent or add-on, and what to do.
+// foreignOf describes the other owner of a Secret and the remedy.
 func foreignOf(secret *corev1.Secret, own bool, mark string) ownership {
 	o := ownership{foreign: fmt.Sprintf("secret %s/%s belongs to add-on %s of cluster %s: "+
 		"give one of the two add-ons another namespace", secret.Namespace, secret.Name,
@@ -72,8 +72,8 @@ func foreignOf(secret *corev1.Secret, own bool, mark string) ownership {
 	return o
 }
 
-// isOfOthers reports whether a Secret with the names of our cluster and of our add-on was made by another agent, whose
-// cluster has the same name at another hub or which shares our namespace.
+// isOfOthers reports whether another agent created a Secret with the names of our cluster and add-on: an agent of a
+// cluster with the same name at another hub, or one that shares our namespace.
 func isOfOthers(secret *corev1.Secret, f facts, on side, hub string) bool {
 	mark := secret.Annotations[names.AnnotationAgent]
 	if mark == "" || mark == markOf(f, on) {

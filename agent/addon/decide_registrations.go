@@ -17,25 +17,24 @@ import (
 )
 
 const (
-	// DriverCSR gets the credentials of kubeClient registrations by certificate request. The other driver is
-	// token.Driver.
+	// DriverCSR is the driver of kubeClient registrations that requests certificates. The other driver is token.Driver.
 	DriverCSR = "csr"
-	// serviceAccountPrefix starts the user names that only agents with the token driver write into a subject.
+	// serviceAccountPrefix is the prefix of user names that only agents with the token driver write into a subject.
 	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-// registration is one credential to be had.
+// registration is one credential to get.
 type registration struct {
-	// request is the certificate to be had; of no meaning where account is set.
+	// request is the request for the certificate; unused if account is set.
 	request csr.Request
-	// account is whose token is to be had; nil for a certificate.
+	// account is the ServiceAccount of the token; nil for a certificate.
 	account *account
 	secret  types.NamespacedName
-	// kubeconfig reports whether the Secret holds a kubeconfig for the hub.
+	// kubeconfig is set when the Secret has a kubeconfig for the hub.
 	kubeconfig bool
 }
 
-// kind is the type of the condition that tells how the credential is.
+// kind is the type of the condition of the credential.
 func (reg registration) kind() string {
 	if reg.account != nil {
 		return token.ConditionRefreshed
@@ -47,21 +46,21 @@ func (reg registration) kind() string {
 type account struct {
 	// user is its user name.
 	user string
-	// uid is the UID that the hub told; empty while it does not tell.
+	// uid is the UID that the hub reported; empty while it has not.
 	uid types.UID
-	// missing says why there is no uid, for people.
+	// missing explains why there is no uid.
 	missing string
 }
 
-// planRegistrations sorts the registrations into those to serve, those that cannot be and those that wait for the hub.
-// They do not depend on each other: whatever is wrong with one, the others are served.
+// planRegistrations divides the registrations into those to serve, those that are refused and those that wait for the
+// hub. A problem with one does not affect the others.
 func (p *plan) planRegistrations(f facts) {
 	taken := map[string]registration{}
 	for i, r := range f.addon.Status.Registrations {
 		if r.Type == addonv1beta1.KubeClient && !isDeclared(f, r) {
 			p.declare = f.driver
 		}
-		reg, settled, err := planRegistration(f, r)
+		reg, known, err := planRegistration(f, r)
 		name := csr.AddonSecretName(f.name, r)
 		if err == nil {
 			err = p.checkSecretName(name, reg)
@@ -70,7 +69,7 @@ func (p *plan) planRegistrations(f facts) {
 			p.refuse(i, reg, err.Error())
 			continue
 		}
-		if !settled {
+		if !known {
 			p.waits = true
 			continue
 		}
@@ -87,7 +86,7 @@ func (p *plan) planRegistrations(f facts) {
 	}
 }
 
-// checkSecretName tells why there can be no Secret of that name where the add-on agent runs.
+// checkSecretName returns an error if a Secret of that name cannot exist where the add-on agent runs.
 func (p *plan) checkSecretName(name string, reg registration) error {
 	if p.place.problem != "" {
 		return errors.New(p.place.problem)
@@ -99,8 +98,8 @@ func (p *plan) checkSecretName(name string, reg registration) error {
 	return nil
 }
 
-// planRegistration returns what is to be had for one registration, and whether the hub has said for whom.
-func planRegistration(f facts, r addonv1beta1.RegistrationConfig) (reg registration, settled bool, err error) {
+// planRegistration returns the credential to get for one registration, and whether its subject is known.
+func planRegistration(f facts, r addonv1beta1.RegistrationConfig) (reg registration, known bool, err error) {
 	reg.kubeconfig = r.Type == addonv1beta1.KubeClient
 	if reg.kubeconfig && f.driver == token.Driver {
 		reg.account = accountOf(f, r)
@@ -109,11 +108,11 @@ func planRegistration(f facts, r addonv1beta1.RegistrationConfig) (reg registrat
 	}
 	reg.request, err = csr.ForAddon(f.cluster, f.name, r)
 	reg.request.ExpirationSeconds = f.expirationSeconds
-	return reg, subjectSettled(r, isDeclared(f, r)), err
+	return reg, subjectKnown(r, isDeclared(f, r)), err
 }
 
-// accountOf returns the ServiceAccount whose token a registration gets. Until the hub has seen that the driver is
-// declared, what it says about the ServiceAccount is of an earlier time.
+// accountOf returns the ServiceAccount whose token a registration gets. Until the driver is declared, the condition of
+// the hub about the ServiceAccount is outdated.
 func accountOf(f facts, r addonv1beta1.RegistrationConfig) *account {
 	a := &account{user: token.User(f.cluster, f.name)}
 	conditions := f.addon.Status.Conditions
@@ -137,10 +136,10 @@ func accountOf(f facts, r addonv1beta1.RegistrationConfig) *account {
 
 func (p *plan) refuse(index int, reg registration, why string) {
 	res := result{kind: reg.kind(), signer: reg.request.Signer}
-	p.refused = append(p.refused, res.told(fmt.Sprintf("registrations[%d]: %s", index, why)))
+	p.refused = append(p.refused, res.withFailure(fmt.Sprintf("registrations[%d]: %s", index, why)))
 }
 
-// isDeclared reports whether a kubeClient registration says how we get its credential, and with tokens also for whom.
+// isDeclared reports whether a kubeClient registration has our driver and, with tokens, our subject.
 func isDeclared(f facts, r addonv1beta1.RegistrationConfig) bool {
 	if r.KubeClient == nil || r.KubeClient.Driver != f.driver {
 		return false
@@ -149,7 +148,7 @@ func isDeclared(f facts, r addonv1beta1.RegistrationConfig) bool {
 		(r.KubeClient.Subject.User == token.User(f.cluster, f.name) && len(r.KubeClient.Subject.Groups) == 0)
 }
 
-// declare says in every registration for the hub how we get its credential, and with tokens also for whom.
+// declare writes our driver and, with tokens, our subject to every kubeClient registration.
 func declare(registrations []addonv1beta1.RegistrationConfig, driver, user string) {
 	for i := range registrations {
 		if registrations[i].Type != addonv1beta1.KubeClient {
@@ -165,9 +164,9 @@ func declare(registrations []addonv1beta1.RegistrationConfig, driver, user strin
 	}
 }
 
-// subjectSettled reports whether the hub has said for whom the certificate is. Once the driver is declared, the hub may
-// fill in a subject that is empty, or replace one that an agent with another driver wrote.
-func subjectSettled(r addonv1beta1.RegistrationConfig, declared bool) bool {
+// subjectKnown reports whether the hub has set the subject of the certificate. Once the driver is declared, the hub may
+// set an empty subject, or replace one that an agent with another driver wrote.
+func subjectKnown(r addonv1beta1.RegistrationConfig, declared bool) bool {
 	if r.Type != addonv1beta1.KubeClient {
 		return true
 	}

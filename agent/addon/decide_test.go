@@ -223,20 +223,20 @@ func TestGoes(t *testing.T) {
 	key := func(namespace, name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: namespace, Name: name}
 	}
-	live := held{side: sideAgent, key: wanted.secret}
-	stale := held{side: sideAgent, key: key("old", "hello-hub-kubeconfig")}
+	live := ownedSecret{side: sideAgent, key: wanted.secret}
+	stale := ownedSecret{side: sideAgent, key: key("old", "hello-hub-kubeconfig")}
 	served := []result{{served: true}}
 	tests := map[string]struct {
-		secret  held
+		secret  ownedSecret
 		change  func(p *plan)
 		results []result
 		want    bool
 	}{
 		"what is wanted stays":                       {secret: live, results: served},
-		"its pending key stays":                      {secret: held{sideAgent, key("agent", pending), "", true}, results: served},
+		"its pending key stays":                      {secret: ownedSecret{sideAgent, key("agent", pending), "", true}, results: served},
 		"what is not wanted goes":                    {secret: stale, results: served, want: true},
-		"the same on the other cluster goes":         {secret: held{side: sideSpoke, key: wanted.secret}, results: served, want: true},
-		"the pending key of another signer goes":     {secret: held{sideAgent, key("agent", "x-pending"), "", true}, results: served, want: true},
+		"the same on the other cluster goes":         {secret: ownedSecret{side: sideSpoke, key: wanted.secret}, results: served, want: true},
+		"the pending key of another signer goes":     {secret: ownedSecret{sideAgent, key("agent", "x-pending"), "", true}, results: served, want: true},
 		"nothing goes before its successor is there": {secret: stale, results: []result{{served: false}}},
 		"nothing goes while one of several is not there": {
 			secret: stale, results: []result{{served: true}, {served: false}},
@@ -257,7 +257,7 @@ func TestGoes(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&q)
 			}
-			assert.Equal(t, tc.want, goes(tc.secret, types.NamespacedName{Namespace: "agent", Name: names.SecretHub}, q, tc.results))
+			assert.Equal(t, tc.want, obsolete(tc.secret, types.NamespacedName{Namespace: "agent", Name: names.SecretHub}, q, tc.results))
 		})
 	}
 }
@@ -309,7 +309,7 @@ func TestPlanHealth(t *testing.T) {
 				`There is no lease ns/hello.`, time.Time{},
 		},
 		"a lease that is not seen": {
-			func(f *facts) { f.lease = sight{cause: errors.New("forbidden")} }, "", "", "", time.Time{},
+			func(f *facts) { f.lease = observation{cause: errors.New("forbidden")} }, "", "", "", time.Time{},
 		},
 		"a cluster that the hub lost sight of": {
 			func(f *facts) { f.lease.object, f.clusterUnknown = lease(noon), true }, "", "", "", noon.Add(5 * time.Minute),
@@ -330,7 +330,7 @@ func TestPlanHealth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := addonWith()
 			f.addon.Status.HealthCheck.Mode = ""
-			f.lease = sight{known: true}
+			f.lease = observation{known: true}
 			tc.change(&f)
 			p := decide(f)
 			assert.True(t, tc.wake.Equal(p.wake), "wakes at %s", p.wake)

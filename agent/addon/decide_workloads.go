@@ -19,8 +19,8 @@ import (
 const (
 	// reasonNotReady is the reason of names.ConditionWorkloadsReady.
 	reasonNotReady = "WorkloadNotReady"
-	// startPatience is how long a pod may take to start before that alone is told.
-	startPatience = time.Minute
+	// startTimeout is the time after which a pod that has not started is reported for that alone.
+	startTimeout = time.Minute
 )
 
 // workloadTarget is a Deployment or DaemonSet in a ManifestWork of an add-on.
@@ -29,20 +29,20 @@ type workloadTarget struct{ kind, namespace, name string }
 // String names the workload for people.
 func (t workloadTarget) String() string { return t.kind + " " + t.namespace + "/" + t.name }
 
-// seenWorkload is what was seen of a workload; without a selector it was not seen.
+// seenWorkload is the observed state of a workload; its selector is nil if it was not found.
 type seenWorkload struct {
 	selector *metav1.LabelSelector
 	created  time.Time
-	// ready reports whether it has all the pods that the hub asks for.
+	// ready is set when it has the ready pods that the hub requires.
 	ready bool
-	// failure is why it has no pods, where it says so.
+	// failure explains why it has no pods, if its conditions do.
 	failure string
 }
 
-// workloadsMatter returns since when the hub finds workloads of the add-on not ready, or without a word about their
-// pods, and whether it does. These are the reasons of every hub that looks at workloads.
-func workloadsMatter(f facts) (time.Time, bool) {
-	if f.addon == nil || leaseTells(f) || f.clusterUnknown || !f.addon.DeletionTimestamp.IsZero() {
+// workloadsUnready returns the time since which the hub reports workloads of the add-on as not ready or without a
+// probe result, and whether it does. Every hub that probes workloads uses these reasons.
+func workloadsUnready(f facts) (time.Time, bool) {
+	if f.addon == nil || healthFromLease(f) || f.clusterUnknown || !f.addon.DeletionTimestamp.IsZero() {
 		return time.Time{}, false
 	}
 	c := meta.FindStatusCondition(f.addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
@@ -54,8 +54,8 @@ func workloadsMatter(f facts) (time.Time, bool) {
 	return c.LastTransitionTime.Time, true
 }
 
-// concludeWorkloads writes why workloads are not ready. The condition goes when there is nothing to say, and stays
-// while nobody looked.
+// concludeWorkloads sets the condition that explains why workloads are not ready. It is removed when the cause is
+// unknown, and stays before the first inspection.
 func concludeWorkloads(f facts, conditions *[]metav1.Condition) {
 	switch {
 	case f.workloads == nil:
@@ -69,7 +69,7 @@ func concludeWorkloads(f facts, conditions *[]metav1.Condition) {
 	}, f.now)
 }
 
-// targetOf reads from a manifest which workload it is.
+// targetOf returns the workload of a manifest; false for other objects.
 func targetOf(raw []byte) (workloadTarget, bool) {
 	var object metav1.PartialObjectMetadata
 	if json.Unmarshal(raw, &object) != nil || object.APIVersion != appsv1.SchemeGroupVersion.String() ||
@@ -79,7 +79,7 @@ func targetOf(raw []byte) (workloadTarget, bool) {
 	return workloadTarget{object.Kind, object.Namespace, object.Name}, true
 }
 
-// deploymentOf reads how a Deployment is: like the hub, it asks for one pod that is ready.
+// deploymentOf reads the state of a Deployment. Like the hub, it requires one ready pod.
 func deploymentOf(d *appsv1.Deployment) seenWorkload {
 	w := seenWorkload{selector: d.Spec.Selector, created: d.CreationTimestamp.Time}
 	w.ready = d.Status.ReadyReplicas >= 1 || (d.Spec.Replicas != nil && *d.Spec.Replicas == 0)
@@ -91,7 +91,7 @@ func deploymentOf(d *appsv1.Deployment) seenWorkload {
 	return w
 }
 
-// daemonSetOf reads how a DaemonSet is: it must be ready on all its nodes.
+// daemonSetOf reads the state of a DaemonSet. It must be ready on all its nodes.
 func daemonSetOf(d *appsv1.DaemonSet) seenWorkload {
 	return seenWorkload{
 		selector: d.Spec.Selector, created: d.CreationTimestamp.Time,
@@ -99,7 +99,7 @@ func daemonSetOf(d *appsv1.DaemonSet) seenWorkload {
 	}
 }
 
-// workloadTrouble says what keeps a workload from being ready, where the workload or a pod says it.
+// workloadTrouble explains why a workload is not ready, if its status or a pod does.
 func workloadTrouble(target workloadTarget, seen seenWorkload, pods []corev1.Pod) string {
 	if seen.failure != "" && len(pods) == 0 {
 		return fmt.Sprintf("%s cannot make pods: %s. Grant or create what is missing there.", target, seen.failure)
@@ -115,11 +115,11 @@ func workloadTrouble(target workloadTarget, seen seenWorkload, pods []corev1.Pod
 	return ""
 }
 
-// isStarting reports whether a pod is pending and nothing says why.
+// isStarting reports whether a pod is pending without a known cause.
 func isStarting(p *corev1.Pod) bool { return podTrouble(p) == "it is pending" }
 
-// silentPod returns a pod that has not started and does not say why; nil when there is none.
-func silentPod(pods []corev1.Pod) *corev1.Pod {
+// unexplainedPod returns a pending pod without a known cause; nil when there is none.
+func unexplainedPod(pods []corev1.Pod) *corev1.Pod {
 	for i := range pods {
 		if pods[i].Status.Phase == corev1.PodPending && pods[i].DeletionTimestamp.IsZero() {
 			return &pods[i]
@@ -128,7 +128,7 @@ func silentPod(pods []corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// eventTrouble says what the last of the Events about a pod warns of; empty when there is none.
+// eventTrouble describes the last of the Events about a pod; empty when there is none.
 func eventTrouble(target workloadTarget, p *corev1.Pod, events []corev1.Event) string {
 	var last *corev1.Event
 	for i := range events {
@@ -147,17 +147,17 @@ func eventTrouble(target workloadTarget, p *corev1.Pod, events []corev1.Event) s
 		quote(last.Reason, last.Message), remedy)
 }
 
-// waitingTrouble says of a workload whose pods say nothing that it takes long.
+// waitingTrouble describes a workload that takes long without a known cause.
 func waitingTrouble(target workloadTarget, seen seenWorkload, pods []corev1.Pod, now time.Time) string {
 	if len(pods) == 0 {
-		if now.Before(seen.created.Add(startPatience)) {
+		if now.Before(seen.created.Add(startTimeout)) {
 			return ""
 		}
 		return fmt.Sprintf("%s has no pods: see what kubectl describe says about it on the cluster.", target)
 	}
 	for i := range pods {
 		p := &pods[i]
-		if now.Before(p.CreationTimestamp.Add(startPatience)) || !p.DeletionTimestamp.IsZero() || podReady(p) {
+		if now.Before(p.CreationTimestamp.Add(startTimeout)) || !p.DeletionTimestamp.IsZero() || podReady(p) {
 			continue
 		}
 		state := "runs and is not ready: its log and its readiness probe may say why"
@@ -178,7 +178,7 @@ func podReady(p *corev1.Pod) bool {
 	return false
 }
 
-// podRemedy says what to do about a pod in trouble.
+// podRemedy returns the remedy for the problem of a pod.
 func podRemedy(p *corev1.Pod) string {
 	trouble := podTrouble(p)
 	switch {

@@ -30,7 +30,7 @@ func FuzzPlace(f *testing.F) {
 		facts.addon.Status.Conditions = []metav1.Condition{{
 			Type: token.ConditionInfrastructure, Status: metav1.ConditionTrue, Message: ready,
 		}}
-		facts.lease = sight{known: true}
+		facts.lease = observation{known: true}
 		if tokens {
 			facts.driver = token.Driver
 		}

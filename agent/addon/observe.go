@@ -18,7 +18,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// side is one of the two clusters where Secrets and leases of add-ons are.
+// side is one of the two clusters with Secrets and leases of add-ons.
 type side string
 
 const (
@@ -28,51 +28,52 @@ const (
 	sideSpoke side = "spoke"
 )
 
-// facts is everything that a pass depends on.
+// facts are the inputs of the decision of a pass.
 type facts struct {
 	now time.Time
-	// ahead is by how much our clock is ahead of that of the hub.
+	// ahead is the time by which our clock is ahead of that of the hub.
 	ahead time.Duration
 	// name is the name of the add-on, cluster that of its cluster.
 	name, cluster string
-	// agent names this agent where it runs: its namespace and the Secret of its own credential.
+	// agent identifies this agent: its namespace and the Secret of its own credential.
 	agent string
-	// split reports whether the agent runs on another cluster than the managed one.
+	// split is set when the agent runs on another cluster than the managed one.
 	split bool
-	// addon is nil when there certainly is none.
+	// addon is nil only if it certainly does not exist.
 	addon *addonv1beta1.ManagedClusterAddOn
-	// clusterUnknown tells that the hub has lost sight of the cluster, so that it says how the add-ons are.
+	// clusterUnknown is set while the hub reports the cluster as Unknown: then the hub writes the health of its add-ons.
 	clusterUnknown bool
-	// secrets are those that we made for the add-on.
-	secrets []held
-	// lease is what is known of the lease of the add-on agent.
-	lease sight
-	// scene is what was seen of the add-on agent that does not renew its lease, lookAgain when to look again.
-	scene     scene
-	lookAgain time.Time
-	// workloads is why workloads of the add-on are not ready, empty when nothing can be said; nil while nobody looked.
+	// secrets are the Secrets that this agent created for the add-on.
+	secrets []ownedSecret
+	// lease is the last observation of the lease of the add-on agent.
+	lease observation
+	// snapshot is the observed state of an add-on agent that does not renew its lease; nextInspection is its next read.
+	snapshot       snapshot
+	nextInspection time.Time
+	// workloads explains why workloads of the add-on are not ready; empty when the cause is unknown, nil before the first
+	// inspection.
 	workloads *string
-	// grace is how long the agent may stay silent.
+	// grace is the time without a renewal after which the add-on becomes unavailable.
 	grace time.Duration
-	// driver says how kubeClient registrations get their credentials.
+	// driver is the driver of kubeClient registrations.
 	driver string
-	// expirationSeconds is asked for in every request.
+	// expirationSeconds is the lifetime in every request.
 	expirationSeconds *int32
 }
 
-// hubNow is the instant of the pass by the clock of the hub.
+// hubNow is the time of the pass by the clock of the hub.
 func (f facts) hubNow() time.Time { return f.now.Add(-f.ahead) }
 
-// ours turns an instant by the clock of the hub into one by our clock.
-func (f facts) ours(at time.Time) time.Time {
+// toLocal converts a time by the clock of the hub to our clock.
+func (f facts) toLocal(at time.Time) time.Time {
 	if at.IsZero() {
 		return at
 	}
 	return at.Add(f.ahead)
 }
 
-// held is a Secret that we made.
-type held struct {
+// ownedSecret is a Secret that this agent created.
+type ownedSecret struct {
 	side    side
 	key     types.NamespacedName
 	uid     types.UID
@@ -98,12 +99,12 @@ func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 		}
 	}
 	f.clusterUnknown = isUnknown(&mc)
-	f.lease = r.watch.look(placeOf(f).lease(addon))
+	f.lease = r.watch.get(placeOf(f).lease(addon))
 	return f, nil
 }
 
-// observeAddOn returns nil when there certainly is no such add-on. Where that would cost Secrets, the API server is
-// asked, and only its answer about this very object counts: a hub that does not know the kind is a hub being repaired.
+// observeAddOn returns nil if the add-on certainly does not exist. Where its absence would delete Secrets, the API
+// server must confirm it for this very object: a hub that does not serve the kind is being repaired.
 func (r *Reconciler) observeAddOn(
 	ctx context.Context, name string, certain bool,
 ) (*addonv1beta1.ManagedClusterAddOn, error) {
@@ -126,9 +127,9 @@ func (r *Reconciler) observeAddOn(
 	return nil, fmt.Errorf("making sure that add-on %s is gone: %w", key, err)
 }
 
-// observeSecrets finds the Secrets that we made for the add-on, wherever they are.
-func (r *Reconciler) observeSecrets(ctx context.Context, f facts) ([]held, error) {
-	var found []held
+// observeSecrets finds the Secrets that this agent created for the add-on, on both clusters.
+func (r *Reconciler) observeSecrets(ctx context.Context, f facts) ([]ownedSecret, error) {
+	var found []ownedSecret
 	for name, side := range r.sides {
 		var list corev1.SecretList
 		err := side.GetClient().List(ctx, &list, client.HasLabels{names.LabelCredential},
@@ -141,7 +142,7 @@ func (r *Reconciler) observeSecrets(ctx context.Context, f facts) ([]held, error
 			if isOfOthers(secret, f, name, r.Server.Name()) {
 				continue
 			}
-			found = append(found, held{
+			found = append(found, ownedSecret{
 				side: name, key: client.ObjectKeyFromObject(secret), uid: secret.UID,
 				pending: secret.Labels[names.LabelCredential] == names.CredentialPending,
 			})
@@ -150,7 +151,7 @@ func (r *Reconciler) observeSecrets(ctx context.Context, f facts) ([]held, error
 	return found, nil
 }
 
-// stored is the credential Secret of one registration as it was read last; nil when there is none.
+// stored is the credential Secret of one registration as last read; nil when there is none.
 type stored struct {
 	secret *corev1.Secret
 	renew  bool
@@ -177,17 +178,18 @@ func (r *Reconciler) load(
 	return stored{secret: secret.DeepCopy(), renew: fromOtherHub(&secret, r.Server)}, nil
 }
 
-// foreignError says that a Secret that we need belongs to somebody else.
+// foreignError is returned for a Secret with the name of ours that has another owner.
 type foreignError struct {
 	message string
-	// until are what is to be watched: when one of them changes, the Secret may be ours.
+	// until are the targets to watch: when one of them changes, the Secret may become ours.
 	until []target
 }
 
-// Error says whose the Secret is and what to do.
+// Error names the owner of the Secret and the remedy.
 func (e foreignError) Error() string { return e.message }
 
-// checkOwner refuses a Secret of another add-on or agent. What an agent left behind whose namespace is gone is ours.
+// checkOwner returns a foreignError for a Secret of another add-on or agent. Secrets of an agent whose namespace is
+// gone are ours.
 func (r *Reconciler) checkOwner(ctx context.Context, secret *corev1.Secret, f facts, on side) error {
 	owner := ownerOf(secret, f, on, r.Server.Name())
 	if owner.foreign == "" {
@@ -212,8 +214,8 @@ func (r *Reconciler) checkOwner(ctx context.Context, secret *corev1.Secret, f fa
 	return err
 }
 
-// fromOtherHub reports whether a credential is from another hub. A Secret that another agent made does not say it; then
-// the kubeconfig does, and where there is none, nothing is known against it.
+// fromOtherHub reports whether a credential is from another hub, by the annotation of the Secret or, in Secrets of
+// other agents, by the kubeconfig. With neither of them it is not.
 func fromOtherHub(secret *corev1.Secret, server csr.HubServer) bool {
 	if name, ok := secret.Annotations[names.AnnotationHub]; ok {
 		return name != server.Name()
@@ -222,8 +224,8 @@ func fromOtherHub(secret *corev1.Secret, server csr.HubServer) bool {
 	return err == nil && !have.SameHub(server)
 }
 
-// leaseOf returns the lease that is seen; nil when it is absent.
-func leaseOf(s sight) *coordinationv1.Lease {
+// leaseOf returns the observed lease; nil when it is absent.
+func leaseOf(s observation) *coordinationv1.Lease {
 	l, _ := s.object.(*coordinationv1.Lease)
 	return l
 }

@@ -33,60 +33,60 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// workers is how many add-ons are looked after at once.
+// workers is the number of add-ons that are reconciled at once.
 const workers = 4
 
-// Reconciler gives the add-ons of a cluster their credentials and tells the hub how their agents are.
+// Reconciler gives the add-ons of a cluster their credentials and reports their health to the hub.
 type Reconciler struct {
 	// Hub is the hub, with the cluster's own credential. Its cache must hold the ManagedClusterAddOns in the namespace
 	// of this cluster, the request objects labelled with it, and its ManagedCluster.
 	Hub cluster.Cluster
 	// Wire is the version of the add-on API that the hub serves, from addonapi.Detect.
 	Wire addonapi.Wire
-	// Agent is the cluster where the agent runs; hosted add-ons live there. Its cache must hold the Secrets of Namespace
-	// and those that SecretSelector selects in all other namespaces.
+	// Agent is the cluster where the agent and hosted add-ons run. Its cache must hold the Secrets of Namespace and those
+	// that SecretSelector selects in all other namespaces.
 	Agent cluster.Cluster
 	// Spoke is the managed cluster; nil means that it is Agent. Its cache must hold the Secrets that SecretSelector
 	// selects.
 	Spoke cluster.Cluster
 	// Namespace is the agent's namespace.
 	Namespace string
-	// SecretName is the Secret in Namespace that keeps the agent's own credential; empty means names.SecretHub.
+	// SecretName is the Secret in Namespace with the agent's own credential; empty means names.SecretHub.
 	SecretName string
 	// Cluster is the name of the managed cluster.
 	Cluster string
-	// User is the user name of the agent on the hub: what others ask for does not count against it.
+	// User is the user name of the agent on the hub: requests of other users do not count against its limit.
 	User string
 	// Server is the hub that credentials are for.
 	Server csr.HubServer
-	// Driver says how kubeClient registrations get their credentials: DriverCSR or token.Driver; empty means DriverCSR.
-	// Those of custom signers are certificates with either.
+	// Driver is the driver of kubeClient registrations: DriverCSR or token.Driver; empty means DriverCSR. Registrations
+	// with a custom signer get certificates with both.
 	Driver string
-	// ExpirationSeconds asks for a lifetime of the certificates; nil leaves it to the signers.
+	// ExpirationSeconds is the requested lifetime of certificates; nil leaves it to the signers.
 	ExpirationSeconds *int32
-	// TokenExpirationSeconds asks for a lifetime of the tokens; zero means token.DefaultExpirationSeconds, and less than
+	// TokenExpirationSeconds is the requested lifetime of tokens; zero means token.DefaultExpirationSeconds, and less than
 	// token.MinExpirationSeconds is an error.
 	TokenExpirationSeconds int64
-	// LeaseGrace is how long an add-on agent may stay silent; zero means lease.AddonGrace.
+	// LeaseGrace is the time without a renewal after which an add-on becomes unavailable; zero means lease.AddonGrace.
 	LeaseGrace time.Duration
-	// Clock tells the time; nil means the wall clock.
+	// Clock is the clock of the agent; nil means the real clock.
 	Clock clock.PassiveClock
-	// Ahead tells by how much Clock is ahead of the clock of the hub, as far as that is known; nil means not at all.
+	// Ahead returns the time by which Clock is ahead of the clock of the hub, as far as it is known; nil means zero.
 	// Certificates are judged by the clock of the hub, leases by Clock.
 	Ahead func() time.Duration
 
-	addons addonapi.Client
-	sides  map[side]cluster.Cluster
-	watch  *watcher
-	looks  looks
-	// readings is what was read of namespaces for them.
-	readings readings
-	// workloads holds the last workloadLook at each add-on whose workloads are not ready, by its name. It is a cache:
-	// without it there is one look more.
+	addons      addonapi.Client
+	sides       map[side]cluster.Cluster
+	watch       *watcher
+	inspections inspections
+	// reads has the objects of namespaces for inspections.
+	reads namespaceReads
+	// workloads has the last workloadInspection of each add-on whose workloads are not ready, by name. It is a cache:
+	// without it there is one more inspection.
 	workloads sync.Map
 }
 
-// SecretSelector selects the Secrets that a Reconciler for the cluster makes, and nothing else.
+// SecretSelector selects the Secrets that a Reconciler for the cluster creates, and no others.
 func SecretSelector(cluster string) labels.Selector {
 	marked, err := labels.NewRequirement(names.LabelCredential, selection.Exists, nil)
 	if err != nil { // only for a malformed label, and this one is a constant
@@ -101,14 +101,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return reconcile.FromError(err).Settle(facts.now)
 	}
-	r.observeScene(ctx, &facts)
+	r.observeSnapshot(ctx, &facts)
 	r.observeWorkloads(ctx, &facts)
 	plan := decide(facts)
 	results := r.serve(ctx, facts, plan)
 	removeErr := r.remove(ctx, facts, plan, results)
-	r.watch.want(req.Name, withWaits(plan, results)...)
+	r.watch.want(req.Name, withWaited(plan, results)...)
 	publishErr := r.publish(ctx, facts, plan, results)
-	return settle(ctx, plan, results, removeErr, publishErr).Settle(facts.now)
+	return outcomeOf(ctx, plan, results, removeErr, publishErr).Settle(facts.now)
 }
 
 // SetupWithManager adds the reconciler to mgr.
@@ -139,7 +139,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// complete fills in what the caller left out.
+// complete sets defaults and builds the clients.
 func (r *Reconciler) complete() error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
@@ -185,14 +185,14 @@ func (r *Reconciler) completeDriver() error {
 		r.TokenExpirationSeconds = token.DefaultExpirationSeconds
 	}
 	if r.TokenExpirationSeconds < token.MinExpirationSeconds {
-		return fmt.Errorf("tokens for %d seconds cannot be had: the least is %d",
+		return fmt.Errorf("tokens for %d seconds cannot be requested: the minimum is %d",
 			r.TokenExpirationSeconds, token.MinExpirationSeconds)
 	}
 	return nil
 }
 
-// leaseMatters reports whether the change of a lease may change the health of its add-on. The usual renewal of a fresh
-// lease does not; the pass at its expiry reads the new one.
+// leaseMatters reports whether a change of a lease may change the health of its add-on. The renewal of a fresh lease
+// does not; the pass at its expiry reads the new one.
 func (r *Reconciler) leaseMatters(before, after *coordinationv1.Lease) bool {
 	now := r.Clock.Now()
 	return lease.Judge(before, now, r.LeaseGrace).State != lease.Fresh ||
@@ -208,7 +208,7 @@ func (r *Reconciler) byLabels(_ context.Context, o client.Object) []ctrl.Request
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: r.Cluster, Name: addon}}}
 }
 
-// all maps anything to all add-ons.
+// all maps any object to all add-ons.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
 	addons, err := r.addons.ListAddOns(ctx, client.InNamespace(r.Cluster))
 	if err != nil { // the list comes from a cache that runs, or this pass is at the end of the process
@@ -221,7 +221,7 @@ func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
 	return requests
 }
 
-// availabilityChanged lets the event through at which the cluster leaves or enters Unknown.
+// availabilityChanged selects the event at which the cluster becomes Unknown or is Unknown no longer.
 func (r *Reconciler) availabilityChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetName() == r.Cluster },
@@ -233,7 +233,7 @@ func (r *Reconciler) availabilityChanged() predicate.Predicate {
 	}
 }
 
-// isUnknown reports whether the hub has lost sight of the cluster.
+// isUnknown reports whether the hub reports the cluster as Unknown.
 func isUnknown(o client.Object) bool {
 	c, ok := o.(*clusterv1.ManagedCluster)
 	if !ok {

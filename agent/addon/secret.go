@@ -15,16 +15,16 @@ import (
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// credential is what a Secret is filled with: a certificate with its key, or a token.
+// credential is the content of a Secret: a certificate with its key, or a token.
 type credential struct {
 	pair csr.Pair
-	// token is the token; of no meaning for a registration that gets a certificate.
+	// token is the token; unused for a registration that gets a certificate.
 	token []byte
-	// issuedAt is when the agent got the token, by its own clock; zero when that is not known.
+	// issuedAt is the time at which the agent got the token, by its own clock; zero when it is unknown.
 	issuedAt time.Time
 }
 
-// tokenOf reads the token out of a Secret; what is missing, as everything is in nil, stays empty.
+// tokenOf reads the token of a Secret; it is empty for a Secret that is nil.
 func tokenOf(secret *corev1.Secret) credential {
 	if secret == nil {
 		return credential{}
@@ -41,8 +41,8 @@ func (c credential) putToken(secret *corev1.Secret) {
 	secret.Data[token.KeyToken] = c.token
 }
 
-// store writes the credential Secret unless it is as it should be. A Secret of that name which is not ours yet becomes
-// ours, as it does with every other agent.
+// store writes the credential Secret if it differs. A Secret of that name without our labels becomes ours, as with
+// every other agent.
 func (r *Reconciler) store(
 	ctx context.Context, f facts, p place, reg registration, seen *corev1.Secret, fresh credential,
 ) error {
@@ -67,8 +67,8 @@ func (r *Reconciler) store(
 	return wrapStore(c.Update(ctx, secret), reg)
 }
 
-// adopt takes over a Secret that stands where ours should be and that our cache does not show, because it has no labels
-// of ours or those of a former name of the cluster. One that has ours is only news that the cache does not know yet.
+// adopt takes over a Secret with the name of ours that our cache does not hold, because it has no labels of ours or
+// those of a former name of the cluster. If it has our labels, the cache is only late.
 func (r *Reconciler) adopt(
 	ctx context.Context, f facts, p place, reg registration, fresh credential, exists error,
 ) error {
@@ -82,7 +82,7 @@ func (r *Reconciler) adopt(
 	return r.store(ctx, f, p, reg, have.secret, fresh)
 }
 
-// isShown reports whether the cache of the agent of a cluster shows a Secret.
+// isShown reports whether the cache of the agent of a cluster holds a Secret.
 func isShown(secret *corev1.Secret, cluster string) bool {
 	return secret.Labels[names.LabelCredential] != "" && secret.Labels[names.LabelClusterName] == cluster
 }
@@ -94,8 +94,8 @@ func wrapStore(err error, reg registration) error {
 	return fmt.Errorf("storing the credential in secret %s: %w", reg.secret, err)
 }
 
-// fill returns a copy of a Secret with the credential and all that belongs beside it. Unknown keys stay; those of the
-// other driver go with the very write that brings the successor.
+// fill returns a copy of a Secret with the credential, the kubeconfig, labels and annotations. Unknown keys stay. The
+// update that stores the new credential also removes the old driver's keys.
 func (r *Reconciler) fill(
 	f facts, on side, reg registration, seen *corev1.Secret, fresh credential,
 ) (*corev1.Secret, error) {

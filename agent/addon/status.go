@@ -17,7 +17,7 @@ import (
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// publish writes all that a pass found out in one patch.
+// publish writes the status in one patch.
 func (r *Reconciler) publish(ctx context.Context, f facts, p plan, results []result) error {
 	if f.addon == nil {
 		return nil
@@ -26,10 +26,10 @@ func (r *Reconciler) publish(ctx context.Context, f facts, p plan, results []res
 	return err
 }
 
-// kinds are the types of the conditions that tell of credentials, one for each driver.
+// kinds are the types of the conditions of credentials, one for each driver.
 func kinds() []string { return []string{csr.ConditionRotated, token.ConditionRefreshed} }
 
-// conclude returns the add-on with the status that is true after the pass.
+// conclude returns the add-on with the status after the pass.
 func conclude(f facts, p plan, results []result) *addonv1beta1.ManagedClusterAddOn {
 	after := f.addon.DeepCopy()
 	conditions := &after.Status.Conditions
@@ -37,22 +37,22 @@ func conclude(f facts, p plan, results []result) *addonv1beta1.ManagedClusterAdd
 		declare(after.Status.Registrations, p.declare, token.User(f.cluster, f.name))
 	}
 	for _, kind := range kinds() {
-		if isOver(kind, p, results) {
+		if isObsolete(kind, p, results) {
 			meta.RemoveStatusCondition(conditions, kind)
-		} else if c := told(kind, p, results); c != nil {
+		} else if c := credentialCondition(kind, p, results); c != nil {
 			reconcile.SetCondition(conditions, *withObsolete(c, f, p), f.now)
 		}
 	}
 	concludeWorkloads(f, conditions)
-	if c := explained(f, p, results); c != nil {
+	if c := availableCondition(f, p, results); c != nil {
 		reconcile.SetCondition(conditions, *c, f.now)
 	}
 	return after
 }
 
-// isOver reports whether a condition speaks of credentials that are no more: those of the other driver once all that
-// are wanted now are there, or all when none is wanted.
-func isOver(kind string, p plan, results []result) bool {
+// isObsolete reports whether the credentials of a condition no longer exist: those of the other driver once all present
+// registrations are served, or all when there are no registrations.
+func isObsolete(kind string, p plan, results []result) bool {
 	if p.remove == removeAll {
 		return true
 	}
@@ -64,9 +64,9 @@ func isOver(kind string, p plan, results []result) bool {
 	return p.remove == removeStale && !p.waits
 }
 
-// told joins what came of the registrations in the one condition that those with the same driver share: trouble first,
-// then nothing while one of them waits, then the good news. Where there are several, it names the signer.
-func told(kind string, p plan, results []result) *metav1.Condition {
+// credentialCondition joins the results of the registrations with the same driver in one condition: a failure first,
+// then none while one of them waits, then success. If there are several, it names the signer.
+func credentialCondition(kind string, p plan, results []result) *metav1.Condition {
 	all := slices.DeleteFunc(slices.Concat(results, p.refused), func(res result) bool { return res.kind != kind })
 	if len(all) == 0 {
 		return nil
@@ -82,8 +82,8 @@ func told(kind string, p plan, results []result) *metav1.Condition {
 	return &c
 }
 
-// withObsolete adds to bad news which credentials of earlier registrations stay until the new ones are there. Who
-// wanted to withdraw one by the change waits for that.
+// withObsolete adds to a failure the Secrets of earlier registrations that stay until the new credentials are stored. A
+// person who changed the registrations to withdraw a credential needs to know.
 func withObsolete(c *metav1.Condition, f facts, p plan) *metav1.Condition {
 	if c.Status != metav1.ConditionFalse || p.remove != removeStale {
 		return c
@@ -115,8 +115,8 @@ func rank(c *metav1.Condition) int {
 	return 0
 }
 
-// explained returns the health to tell, with the likely cause where the add-on agent is silent.
-func explained(f facts, p plan, results []result) *metav1.Condition {
+// availableCondition returns the condition Available, with the likely cause if the lease is not renewed.
+func availableCondition(f facts, p plan, results []result) *metav1.Condition {
 	if p.available == nil || !p.explain {
 		return p.available
 	}
@@ -127,8 +127,8 @@ func explained(f facts, p plan, results []result) *metav1.Condition {
 	return &c
 }
 
-// withWaits returns what is to be watched, with what Secrets wait for.
-func withWaits(p plan, results []result) []target {
+// withWaited returns the targets to watch, including those that Secrets wait for.
+func withWaited(p plan, results []result) []target {
 	watch := slices.Clone(p.watch)
 	for _, res := range results {
 		until := res.until
@@ -144,15 +144,15 @@ func withWaits(p plan, results []result) []target {
 	return watch
 }
 
-// settle joins the ends of all registrations, of the health and of what failed besides.
-func settle(ctx context.Context, p plan, results []result, failures ...error) reconcile.Outcome {
+// outcomeOf joins the outcomes of all registrations, the wake time of the health and other failures.
+func outcomeOf(ctx context.Context, p plan, results []result, failures ...error) reconcile.Outcome {
 	outcome := reconcile.DoneUntil(p.wake)
-	var hurry time.Time
+	var deadline time.Time
 	for _, res := range results {
-		outcome, hurry = outcome.And(res.outcome), reconcile.Earliest(hurry, res.hurry)
+		outcome, deadline = outcome.And(res.outcome), reconcile.Earliest(deadline, res.deadline)
 	}
 	for _, err := range failures {
-		outcome = outcome.And(reconcile.RetryBy(ctx, err, hurry))
+		outcome = outcome.And(reconcile.RetryBy(ctx, err, deadline))
 	}
 	return outcome
 }

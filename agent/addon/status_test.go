@@ -96,7 +96,7 @@ func TestFailedResultsAreNotServed(t *testing.T) {
 func TestAnObsoleteSecretThatStaysIsTold(t *testing.T) {
 	f := addonWith(hubClient("csr", "u", "g"))
 	p := decide(f)
-	f.secrets = []held{
+	f.secrets = []ownedSecret{
 		{side: sideAgent, key: p.serve[0].secret},
 		{side: sideAgent, key: types.NamespacedName{Namespace: "ns", Name: "hello-old-client-cert"}},
 		{side: sideAgent, key: types.NamespacedName{Namespace: "agent", Name: "x-pending"}, pending: true},
@@ -105,7 +105,7 @@ func TestAnObsoleteSecretThatStaysIsTold(t *testing.T) {
 		after := conclude(f, p, []result{res})
 		return meta.FindStatusCondition(after.Status.Conditions, csr.ConditionRotated).Message
 	}
-	denied := newResult(p.serve[0]).told("the request was denied")
+	denied := newResult(p.serve[0]).withFailure("the request was denied")
 	assert.Equal(t, "Failed to rotated client certificate the request was denied; secret ns/hello-old-client-cert of an "+
 		"earlier registration stays until all new credentials are there", message(denied, p))
 	good := newResult(p.serve[0])

@@ -16,15 +16,15 @@ import (
 	"github.com/spokelet/spokelet/internal/token"
 )
 
-// tokenState is what is known of the token of a registration.
+// tokenState is the state of the token of a registration.
 type tokenState struct {
 	stored
 	verdict token.Verdict
-	// rotateAt is when the token is to be replaced, by our clock.
+	// rotateAt is the time at which the token is replaced, by our clock.
 	rotateAt time.Time
 }
 
-// good reports whether the token needs no successor now.
+// good reports whether the token need not be replaced now.
 func (s tokenState) good(now time.Time) bool {
 	return s.verdict.Fits && !s.renew && now.Before(s.rotateAt)
 }
@@ -34,13 +34,13 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 	res := newResult(reg)
 	have, err := r.loadToken(ctx, f, p, reg, false)
 	if err == nil && !have.good(f.now) {
-		// A cache may lag behind our own writes; another token is only asked for on proof.
+		// A cache may lag behind our own writes; a token is requested only after a live read.
 		have, err = r.loadToken(ctx, f, p, reg, true)
 	}
 	if err != nil {
 		return res.failed(err)
 	}
-	// Where the old token is good, the new one may be late without harm.
+	// While the old token is valid, the add-on is served.
 	res.served = have.verdict.Fits && !have.renew
 	if have.good(f.now) {
 		res.condition = token.Refreshed(have.verdict.ExpiresAt)
@@ -51,15 +51,15 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 		res.waits = reg.account.missing
 		return res
 	}
-	if r.isMissing(ctx, p, have) {
+	if r.namespaceMissing(ctx, p, have) {
 		res.missing = p.namespace
-		return res.told(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on the cluster: "+
-			"the token is asked for as soon as the namespace is there", p.namespace))
+		return res.withFailure(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
+			"the cluster: the token is asked for as soon as the namespace is there", p.namespace))
 	}
 	return r.refresh(ctx, f, p, reg, have, res)
 }
 
-// refresh asks for a token and stores it.
+// refresh requests a token and stores it.
 func (r *Reconciler) refresh(
 	ctx context.Context, f facts, p place, reg registration, have tokenState, res result,
 ) result {
@@ -87,7 +87,7 @@ func (r *Reconciler) refresh(
 	return res
 }
 
-// requestToken asks the hub for a token of the add-on's ServiceAccount, for the API server and bound to nothing else.
+// requestToken requests a token of the add-on's ServiceAccount for the API server, bound to no other object.
 func (r *Reconciler) requestToken(ctx context.Context, f facts) (credential, error) {
 	name := token.ServiceAccountName(f.name)
 	seconds := r.TokenExpirationSeconds
@@ -112,11 +112,11 @@ func (r *Reconciler) loadToken(
 	return state, nil
 }
 
-// judgeToken judges a token. Where the hub does not say which ServiceAccount is the one of now, that of the token is
-// taken for it: what is not known is no reason to give up a credential.
+// judgeToken judges a token. If the UID of the present ServiceAccount is unknown, the UID in the token counts: unknown
+// is no reason to give up a credential.
 //
-// The instants in a token are by the clock of the hub. When we got it tells how far the two clocks are apart; so a
-// clock that is wrong neither lets a token expire nor asks for one after the other.
+// The times in a token are by the clock of the hub. The time at which the agent got the token gives the difference of
+// the clocks, so a wrong clock neither lets a token expire nor requests one after the other.
 func judgeToken(c credential, f facts, reg registration) tokenState {
 	claims, err := token.Parse(c.token)
 	if err != nil {
@@ -133,13 +133,14 @@ func judgeToken(c credential, f facts, reg registration) tokenState {
 	return tokenState{verdict: v, rotateAt: v.RotateAt.Add(apart)}
 }
 
-// isMissing reports whether the namespace of the add-on agent is missing or going away. It is asked before a token is,
-// because one that cannot be stored is of no use; what cannot be read is no obstacle.
-func (r *Reconciler) isMissing(ctx context.Context, p place, have tokenState) bool {
+// namespaceMissing reports whether the namespace of the add-on agent is missing or being deleted. It is checked before
+// a token is requested, because a token that cannot be stored is useless. A namespace that cannot be read counts as
+// there.
+func (r *Reconciler) namespaceMissing(ctx context.Context, p place, have tokenState) bool {
 	if have.secret != nil {
 		return false
 	}
-	if r.seenMissing(p) {
+	if r.namespaceAbsent(p) {
 		return true
 	}
 	namespace := &metav1.PartialObjectMetadata{}

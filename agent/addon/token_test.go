@@ -265,5 +265,5 @@ func TestCompleteDriver(t *testing.T) {
 	assert.Equal(t, token.DefaultExpirationSeconds, r.TokenExpirationSeconds)
 	require.ErrorContains(t, (&Reconciler{Driver: "awsirsa"}).completeDriver(), `driver "awsirsa" is unknown: it must be csr or token`)
 	require.ErrorContains(t, (&Reconciler{Driver: "token", TokenExpirationSeconds: 599}).completeDriver(),
-		"tokens for 599 seconds cannot be had: the least is 600")
+		"tokens for 599 seconds cannot be requested: the minimum is 600")
 }

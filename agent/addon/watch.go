@@ -13,15 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
-// target is one object that is watched alone.
+// target is one object that is watched by its name.
 type target struct {
 	side            side
 	kind            targetKind
@@ -37,48 +38,36 @@ const (
 	kindSecret    targetKind = "Secret"
 )
 
-// sight is what is known of a target.
-type sight struct {
-	// known reports whether the target was seen or seen to be absent, and the watch works.
-	known bool
-	// cause says why it is not known, when something went wrong.
-	cause error
-	// object is the target; nil when it is absent.
-	object client.Object
-	// skew is the distance of the clock of who renews a Lease, where it can be told; else nil.
-	skew *skew
-}
-
-// watcher watches single objects for as long as an add-on wants them. It is a source of a controller: what happens to a
-// target leads to a pass of each add-on that wants it.
+// watcher watches the targets that add-ons want. It is a source of a controller: a change of a target enqueues each
+// add-on that wants it.
 type watcher struct {
 	clients map[side]client.WithWatch
 	// cluster is the namespace of the add-ons.
 	cluster string
-	// matters reports whether the change of a Lease is worth a pass.
-	matters func(before, after *coordinationv1.Lease) bool
-	// clock tells when something was seen.
+	// relevant reports whether the change of a Lease needs a pass.
+	relevant func(before, after *coordinationv1.Lease) bool
+	// clock stamps the renewals of Leases.
 	clock clock.PassiveClock
-	// moved holds one signal when what is wanted changed.
-	moved chan struct{}
+	// changed signals that the wanted targets changed.
+	changed watch.Trigger
 
-	mu      sync.Mutex
-	wanted  map[string][]target
-	glasses map[target]*glass
-	queue   workqueue.TypedRateLimitingInterface[ctrl.Request]
+	mu     sync.Mutex
+	wanted map[string][]target
+	states map[target]*targetState
+	queue  workqueue.TypedRateLimitingInterface[ctrl.Request]
 }
 
 func newWatcher(
-	clients map[side]client.WithWatch, cluster string, matters func(before, after *coordinationv1.Lease) bool,
+	clients map[side]client.WithWatch, cluster string, relevant func(before, after *coordinationv1.Lease) bool,
 	now clock.PassiveClock,
 ) *watcher {
 	return &watcher{
-		clients: clients, cluster: cluster, matters: matters, clock: now, moved: make(chan struct{}, 1),
-		wanted: map[string][]target{}, glasses: map[target]*glass{},
+		clients: clients, cluster: cluster, relevant: relevant, clock: now, changed: watch.NewTrigger(),
+		wanted: map[string][]target{}, states: map[target]*targetState{},
 	}
 }
 
-// Start watches until ctx ends; it is called by the controller.
+// Start watches until ctx ends; the controller calls it.
 func (w *watcher) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	w.mu.Lock()
 	w.queue = queue
@@ -87,7 +76,7 @@ func (w *watcher) Start(ctx context.Context, queue workqueue.TypedRateLimitingIn
 	return nil
 }
 
-// want says what an add-on wants to be watched from now on, nothing for an add-on that is gone.
+// want sets the targets of an add-on; none for an add-on that is gone.
 func (w *watcher) want(addon string, targets ...target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,74 +86,64 @@ func (w *watcher) want(addon string, targets ...target) {
 	if w.wanted[addon] = targets; len(targets) == 0 {
 		delete(w.wanted, addon)
 	}
-	select {
-	case w.moved <- struct{}{}:
-	default:
-	}
+	w.changed.Fire()
 }
 
-// look returns what is known of a target.
-func (w *watcher) look(t target) sight {
+// get returns the last observation of a target.
+func (w *watcher) get(t target) observation {
 	w.mu.Lock()
-	g := w.glasses[t]
+	state := w.states[t]
 	w.mu.Unlock()
-	if g == nil {
-		return sight{}
+	if state == nil {
+		return observation{}
 	}
-	return g.look()
+	return state.get()
 }
 
-// run starts and stops the watches as they are wanted.
+// run starts and stops watches as targets are wanted, until ctx ends.
 func (w *watcher) run(ctx context.Context) {
-	stops := map[target]context.CancelFunc{}
-	for {
-		w.mu.Lock()
-		wanted := map[target]bool{}
-		for _, targets := range w.wanted {
-			for _, t := range targets {
-				wanted[t] = true
+	set := watch.Set[target]{Wanted: w.targets, Start: w.start, Changed: w.changed}
+	set.Run(ctx)
+}
+
+// targets returns all wanted targets, and forgets the state of those that are wanted no more.
+func (w *watcher) targets(context.Context, func(target) bool) []target {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	states, wanted := map[target]*targetState{}, []target(nil)
+	for _, targets := range w.wanted {
+		for _, t := range targets {
+			if states[t] != nil {
+				continue
 			}
-		}
-		for t, stop := range stops {
-			if !wanted[t] {
-				stop()
-				delete(stops, t)
-				delete(w.glasses, t)
+			if states[t] = w.states[t]; states[t] == nil {
+				states[t] = &targetState{
+					clock: w.clock, changed: func(before, after client.Object) { w.enqueue(t, before, after) },
+				}
 			}
-		}
-		for t := range wanted {
-			if stops[t] == nil {
-				g := &glass{clock: w.clock, changed: func(before, after client.Object) { w.wake(t, before, after) }}
-				stops[t], w.glasses[t] = w.keepOn(ctx, t, g), g
-			}
-		}
-		w.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			for _, stop := range stops {
-				stop()
-			}
-			return
-		case <-w.moved:
+			wanted = append(wanted, t)
 		}
 	}
+	w.states = states
+	return wanted
 }
 
-// keepOn keeps a glass on its target until the returned function is called.
-func (w *watcher) keepOn(ctx context.Context, t target, g *glass) context.CancelFunc {
-	ctx, stop := context.WithCancel(ctx)
-	go func() {
-		defer stop()
-		w.reflector(t, g).RunWithContext(ctx)
-	}()
-	return stop
+// start returns the watch of a target.
+func (w *watcher) start(t target) func(context.Context) {
+	w.mu.Lock()
+	state := w.states[t]
+	w.mu.Unlock()
+	one := watch.Watch[client.Object]{
+		Name: "agent.addon", Description: t.String(), Source: t.source(w.clients[t.side], state), Handler: state,
+	}
+	return one.Run
 }
 
-// wake asks for a pass of every add-on that wants the target, unless nothing of interest changed.
-func (w *watcher) wake(t target, before, after client.Object) {
+// enqueue requests a pass of every add-on that wants the target, unless the change is irrelevant.
+func (w *watcher) enqueue(t target, before, after client.Object) {
 	was, _ := before.(*coordinationv1.Lease)
 	is, _ := after.(*coordinationv1.Lease)
-	if was != nil && is != nil && !w.matters(was, is) {
+	if was != nil && is != nil && !w.relevant(was, is) {
 		return
 	}
 	w.mu.Lock()
@@ -176,31 +155,22 @@ func (w *watcher) wake(t target, before, after client.Object) {
 	}
 }
 
-// reflector keeps a glass on its target.
-func (w *watcher) reflector(t target, g *glass) *cache.Reflector {
-	c := w.clients[t.side]
-	options := func(o metav1.ListOptions) *client.ListOptions {
-		o.FieldSelector = ""
-		return &client.ListOptions{
-			Namespace: t.namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", t.name), Raw: &o,
-		}
+// source lists and watches the target, and reports to state whether each request succeeded.
+func (t target) source(c client.WithWatch, state *targetState) watch.Source {
+	source := watch.FromClient(c, t.namespace, t.emptyList)
+	source.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, t.name).String()
+	list, follow := source.List, source.Watch
+	source.List = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		found, err := list(ctx, options)
+		state.answered(err)
+		return found, err
 	}
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list := t.emptyList()
-			err := c.List(ctx, list, options(o))
-			g.heard(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			events, err := c.Watch(ctx, t.emptyList(), options(o))
-			g.heard(err)
-			return events, err
-		},
+	source.Watch = func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+		events, err := follow(ctx, options)
+		state.answered(err)
+		return events, err
 	}
-	return cache.NewReflectorWithOptions(lw, nil, g, cache.ReflectorOptions{
-		Name: "agent.addon", TypeDescription: t.String(),
-	})
+	return source
 }
 
 func (t target) emptyList() client.ObjectList {
@@ -212,112 +182,10 @@ func (t target) emptyList() client.ObjectList {
 	return list
 }
 
-// String names the target for people.
+// String names the target in logs.
 func (t target) String() string {
 	if t.namespace == "" {
 		return strings.ToLower(string(t.kind)) + " " + t.name
 	}
 	return fmt.Sprintf("%s %s/%s", strings.ToLower(string(t.kind)), t.namespace, t.name)
 }
-
-// glass holds what was seen last of one target. It is the store that a reflector writes to.
-type glass struct {
-	// changed is told what changed, without the lock.
-	changed func(before, after client.Object)
-	clock   clock.PassiveClock
-
-	mu     sync.Mutex
-	synced bool
-	cause  error
-	object client.Object
-	// renewed is the last renewal of a Lease that was seen to happen, skew what it and the one before it tell.
-	renewed renewal
-	skew    *skew
-}
-
-func (g *glass) look() sight {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.synced || g.cause != nil {
-		return sight{cause: g.cause}
-	}
-	return sight{known: true, object: g.object, skew: g.skew}
-}
-
-// heard notes whether the API server answers. When it does so again, what it said meanwhile may have been missed.
-func (g *glass) heard(err error) {
-	g.mu.Lock()
-	recovered := g.synced && g.cause != nil && err == nil
-	g.cause = err
-	g.mu.Unlock()
-	if recovered {
-		g.changed(nil, nil)
-	}
-}
-
-func (g *glass) see(object client.Object) {
-	if object != nil {
-		object.SetManagedFields(nil)
-	}
-	g.mu.Lock()
-	before := g.object
-	if !g.synced {
-		before = nil
-	}
-	g.synced, g.object = true, object
-	g.mu.Unlock()
-	g.changed(before, object)
-}
-
-// Add is part of the store of a reflector.
-func (g *glass) Add(object any) error { return g.Update(object) }
-
-// Update is part of the store of a reflector.
-func (g *glass) Update(object any) error {
-	seen, ok := object.(client.Object)
-	if !ok {
-		return fmt.Errorf("watching one object: %T is none", object)
-	}
-	g.noteRenewal(seen)
-	g.see(seen)
-	return nil
-}
-
-// noteRenewal compares the clock of who renews a Lease with ours.
-func (g *glass) noteRenewal(object client.Object) {
-	after, ok := object.(*coordinationv1.Lease)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	before, had := g.object.(*coordinationv1.Lease)
-	if !ok || !had || after.Spec.RenewTime.IsZero() || before.Spec.RenewTime.Equal(after.Spec.RenewTime) {
-		return
-	}
-	now := renewal{carried: after.Spec.RenewTime.Time, seen: g.clock.Now()}
-	if g.skew = nil; !g.renewed.seen.IsZero() {
-		g.skew = measure(g.renewed, now)
-	}
-	g.renewed = now
-}
-
-// Delete is part of the store of a reflector.
-func (g *glass) Delete(any) error {
-	g.see(nil)
-	return nil
-}
-
-// Replace is part of the store of a reflector.
-func (g *glass) Replace(objects []any, _ string) error {
-	if len(objects) == 0 {
-		g.see(nil)
-		return nil
-	}
-	seen, ok := objects[0].(client.Object)
-	if !ok {
-		return fmt.Errorf("watching one object: %T is none", objects[0])
-	}
-	g.see(seen) // when it was renewed, a list does not say
-	return nil
-}
-
-// Resync is part of the store of a reflector.
-func (g *glass) Resync() error { return nil }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,36 +19,42 @@ import (
 
 func labelsOf(o client.Object) labels.Set { return o.GetLabels() }
 
-// heardBy counts what a glass reports.
-func heardBy(changes *[][2]client.Object) *glass {
-	return &glass{clock: clocktesting.NewFakePassiveClock(noon), changed: func(before, after client.Object) { *changes = append(*changes, [2]client.Object{before, after}) }}
+// recorded returns a state that appends what it reports to changes.
+func recorded(changes *[][2]client.Object) *targetState {
+	return &targetState{
+		clock: clocktesting.NewFakePassiveClock(noon),
+		changed: func(before, after client.Object) {
+			*changes = append(*changes, [2]client.Object{before, after})
+		},
+	}
 }
 
-func TestAGlassKnowsOnlyWhatItSaw(t *testing.T) {
+func TestATargetIsKnownFromItsFirstListWhileTheWatchWorks(t *testing.T) {
 	var changes [][2]client.Object
-	g := heardBy(&changes)
-	assert.Equal(t, sight{}, g.look(), "before the first answer nothing is known")
+	s := recorded(&changes)
+	assert.Equal(t, observation{}, s.get(), "before the first answer nothing is known")
 
-	require.NoError(t, g.Replace(nil, ""))
-	assert.Equal(t, sight{known: true}, g.look(), "absence is known, and reported")
+	s.Replace(t.Context(), nil, "")
+	assert.Equal(t, observation{known: true}, s.get(), "absence is known, and reported")
 	assert.Len(t, changes, 1)
 
-	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "hello", ManagedFields: []metav1.ManagedFieldsEntry{{}}}}
-	require.NoError(t, g.Add(l))
-	assert.Equal(t, l, g.look().object)
-	assert.Empty(t, l.ManagedFields, "what nobody reads is not kept")
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
+	s.Update(t.Context(), l)
+	assert.Equal(t, l, s.get().object)
 
 	broken := errors.New("connection refused")
-	g.heard(broken)
-	assert.Equal(t, sight{cause: broken}, g.look(), "a broken watch knows nothing")
+	s.answered(broken)
+	assert.Equal(t, observation{cause: broken}, s.get(), "while the watch fails nothing is known")
 	assert.Len(t, changes, 2)
-	g.heard(nil)
-	assert.True(t, g.look().known)
+	s.answered(nil)
+	assert.True(t, s.get().known)
 	assert.Len(t, changes, 3, "its recovery is reported")
 
-	require.NoError(t, g.Delete(l))
-	assert.Equal(t, sight{known: true}, g.look())
-	require.Error(t, g.Update("no object"))
+	s.Delete(t.Context(), l)
+	assert.Equal(t, observation{known: true}, s.get())
+	s.Replace(t.Context(), []client.Object{l}, "")
+	assert.Equal(t, l, s.get().object)
+	assert.Equal(t, [2]client.Object{nil, l}, changes[len(changes)-1])
 }
 
 // queue collects the requests of a watcher.
@@ -66,7 +71,7 @@ func (q *queue) Add(r ctrl.Request) {
 }
 
 // Row: spoke/addon/lease_controller_test.go:29
-func TestOnlyChangesThatMatterWakeAnAddon(t *testing.T) {
+func TestOnlyRelevantChangesEnqueueAnAddon(t *testing.T) {
 	r := &Reconciler{LeaseGrace: 5 * time.Minute, Clock: clocktesting.NewFakePassiveClock(noon)}
 	lease := func(at time.Time) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(at)
@@ -79,7 +84,7 @@ func TestOnlyChangesThatMatterWakeAnAddon(t *testing.T) {
 		want          []string
 	}{
 		"the usual renewal does not":         {fresh, fresher, nil},
-		"the first sight does":               {nil, fresh, []string{"hello"}},
+		"the first observation does":         {nil, fresh, []string{"hello"}},
 		"its end does":                       {fresh, nil, []string{"hello"}},
 		"a renewal after a long silence too": {stale, fresh, []string{"hello"}},
 		"a step back does":                   {fresh, stale, []string{"hello"}},
@@ -91,23 +96,37 @@ func TestOnlyChangesThatMatterWakeAnAddon(t *testing.T) {
 			w.queue = q
 			w.want("hello", watched)
 			w.want("other", target{kind: kindLease, namespace: "ns", name: "other"})
-			w.wake(watched, tc.before, tc.after)
+			w.enqueue(watched, tc.before, tc.after)
 			assert.Equal(t, tc.want, q.names)
 		})
 	}
 }
 
-func TestWhatIsNotWantedAnyMoreIsNotKnown(t *testing.T) {
+func TestATargetThatIsNoLongerWantedIsUnknown(t *testing.T) {
 	w := newWatcher(nil, "c1", nil, nil)
+	w.queue = &queue{}
 	w.want("hello", target{kind: kindNamespace, name: "ns"})
-	assert.Len(t, w.moved, 1)
-	<-w.moved
+	assert.Len(t, w.changed, 1)
+	<-w.changed
 	w.want("hello", target{kind: kindNamespace, name: "ns"})
-	assert.Empty(t, w.moved, "the same again is no news")
+	assert.Empty(t, w.changed, "the same again is no news")
 	w.want("hello")
-	assert.Len(t, w.moved, 1)
+	assert.Len(t, w.changed, 1)
 	assert.Empty(t, w.wanted)
-	assert.Equal(t, sight{}, w.look(target{kind: kindNamespace, name: "ns"}))
+	assert.Equal(t, observation{}, w.get(target{kind: kindNamespace, name: "ns"}))
+
+	state := target{kind: kindNamespace, name: "ns"}
+	w.want("hello", state)
+	w.want("other", state)
+	assert.Equal(t, []target{state}, w.targets(t.Context(), nil), "two add-ons share one watch")
+	w.states[state].Replace(t.Context(), nil, "")
+	assert.True(t, w.get(state).known)
+	assert.Equal(t, []target{state}, w.targets(t.Context(), nil))
+	assert.True(t, w.get(state).known, "the state of a running watch stays")
+	w.want("hello")
+	w.want("other")
+	assert.Empty(t, w.targets(t.Context(), nil))
+	assert.Equal(t, observation{}, w.get(state))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

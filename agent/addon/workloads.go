@@ -16,58 +16,58 @@ import (
 )
 
 const (
-	// maxWorkloads is how many workloads of an add-on are looked at, and maxEvents how many Events about one pod.
+	// maxWorkloads is the largest number of workloads of an add-on, and maxEvents of Events of one pod, that are read.
 	maxWorkloads, maxEvents = 20, 20
-	// maxWorks is how many ManifestWorks of an add-on are read.
+	// maxWorks is the largest number of ManifestWorks of an add-on that are read.
 	maxWorks = 20
 )
 
-// workloadLook is one look at the workloads of an add-on.
-type workloadLook struct {
-	// about is since when the hub says that they are not ready.
+// workloadInspection is one inspection of the workloads of an add-on.
+type workloadInspection struct {
+	// about is the time since which the hub reports them as not ready.
 	about time.Time
-	// targets are the workloads in the ManifestWorks of the add-on; nil when they are to be read.
+	// targets are the workloads in the ManifestWorks of the add-on; nil when they must be read.
 	targets []workloadTarget
-	// text is why they are not ready, empty when nothing can be said; nil while nobody looked.
+	// text explains why they are not ready; empty when the cause is unknown, nil before the first inspection.
 	text *string
-	// pause is how long after at the next look is due.
+	// pause is the time from at to the next inspection.
 	at    time.Time
 	pause time.Duration
 }
 
-// due is when the next look is.
-func (l workloadLook) due() time.Time { return l.at.Add(l.pause) }
+// due is the time of the next inspection.
+func (l workloadInspection) due() time.Time { return l.at.Add(l.pause) }
 
-// observeWorkloads looks at the workloads of an add-on that the hub finds not ready, now and then. Nothing is read
-// while they are ready, nothing is watched or cached for it, and what may not be read is left out.
+// observeWorkloads reads from time to time the workloads of an add-on that the hub reports as not ready. Nothing is
+// read, watched or cached while they are ready, and objects that the agent may not read are left out.
 func (r *Reconciler) observeWorkloads(ctx context.Context, f *facts) {
-	since, matter := workloadsMatter(*f)
+	since, matter := workloadsUnready(*f)
 	if !matter {
 		r.workloads.Delete(f.name)
 		f.workloads = new(string)
 		return
 	}
 	kept, _ := r.workloads.Load(f.name)
-	last, ok := kept.(workloadLook)
+	last, ok := kept.(workloadInspection)
 	switch {
 	case !ok || !last.about.Equal(since):
-		last = workloadLook{about: since, at: f.now, pause: firstLook}
+		last = workloadInspection{about: since, at: f.now, pause: firstInspection}
 	case !f.now.Before(last.due()):
-		last = r.lookAtWorkloads(ctx, *f, last)
+		last = r.inspectWorkloads(ctx, *f, last)
 	}
 	r.workloads.Store(f.name, last)
-	f.workloads, f.lookAgain = last.text, last.due()
+	f.workloads, f.nextInspection = last.text, last.due()
 }
 
-// lookAtWorkloads looks, and returns the look with the pause until the next one.
-func (r *Reconciler) lookAtWorkloads(ctx context.Context, f facts, last workloadLook) workloadLook {
-	next := workloadLook{about: last.about, targets: last.targets, at: f.now, text: new(string)}
+// inspectWorkloads returns a new inspection.
+func (r *Reconciler) inspectWorkloads(ctx context.Context, f facts, last workloadInspection) workloadInspection {
+	next := workloadInspection{about: last.about, targets: last.targets, at: f.now, text: new(string)}
 	if last.text == nil || *last.text == "" {
 		next.targets = r.workloadTargets(ctx, f)
 	}
 	reader := r.sides[placeOf(f).side].GetAPIReader()
 	for _, target := range next.targets {
-		if *next.text = lookAtWorkload(ctx, reader, target, f.now); *next.text != "" {
+		if *next.text = inspectWorkload(ctx, reader, target, f.now); *next.text != "" {
 			break
 		}
 	}
@@ -75,22 +75,22 @@ func (r *Reconciler) lookAtWorkloads(ctx context.Context, f facts, last workload
 	return next
 }
 
-// pauseBefore is how long the look after one that saw text is put off: longer and longer while nothing changes.
-func (l workloadLook) pauseBefore(text string) time.Duration {
+// pauseBefore returns the pause after an inspection with this text; it grows while nothing changes.
+func (l workloadInspection) pauseBefore(text string) time.Duration {
 	if l.text != nil && *l.text != text {
-		return againFirst
+		return minRecheck
 	}
-	return min(2*l.pause, againLast)
+	return min(2*l.pause, maxRecheck)
 }
 
-// workloadTargets reads from the hub which workloads an add-on consists of. The works are not in the cache of an agent
-// that does registration only.
+// workloadTargets reads the workloads of an add-on from its ManifestWorks on the hub. The cache of an agent that does
+// registration only does not have them.
 func (r *Reconciler) workloadTargets(ctx context.Context, f facts) []workloadTarget {
 	var works workv1.ManifestWorkList
 	err := r.Hub.GetAPIReader().List(ctx, &works, client.InNamespace(f.cluster), client.Limit(maxWorks),
 		client.MatchingLabels{names.LabelAddonName: f.name})
 	if err != nil {
-		cannotLook(ctx, "ManifestWork", err)
+		logUnreadable(ctx, "ManifestWork", err)
 		return nil
 	}
 	var targets []workloadTarget
@@ -104,8 +104,8 @@ func (r *Reconciler) workloadTargets(ctx context.Context, f facts) []workloadTar
 	return targets
 }
 
-// lookAtWorkload says why a workload is not ready; empty when it is, or when nothing can be said.
-func lookAtWorkload(ctx context.Context, reader client.Reader, target workloadTarget, now time.Time) string {
+// inspectWorkload explains why a workload is not ready; empty when it is ready or the cause is unknown.
+func inspectWorkload(ctx context.Context, reader client.Reader, target workloadTarget, now time.Time) string {
 	one := []client.ListOption{client.InNamespace(target.namespace), client.MatchingFields{"metadata.name": target.name}}
 	var seen seenWorkload
 	var err error
@@ -121,7 +121,7 @@ func lookAtWorkload(ctx context.Context, reader client.Reader, target workloadTa
 		}
 	}
 	if err != nil {
-		cannotLook(ctx, target.kind, err)
+		logUnreadable(ctx, target.kind, err)
 		return ""
 	}
 	if seen.selector == nil || seen.ready {
@@ -129,18 +129,18 @@ func lookAtWorkload(ctx context.Context, reader client.Reader, target workloadTa
 	}
 	selector, err := metav1.LabelSelectorAsSelector(seen.selector)
 	if err != nil {
-		cannotLook(ctx, target.kind, fmt.Errorf("reading its selector: %w", err))
+		logUnreadable(ctx, target.kind, fmt.Errorf("reading its selector: %w", err))
 		return ""
 	}
 	var pods corev1.PodList
-	err = reader.List(ctx, &pods, client.InNamespace(target.namespace), client.Limit(maxLook),
+	err = reader.List(ctx, &pods, client.InNamespace(target.namespace), client.Limit(maxListed),
 		client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		cannotLook(ctx, "Pod", err)
+		logUnreadable(ctx, "Pod", err)
 		return ""
 	}
 	text := workloadTrouble(target, seen, pods.Items)
-	if pod := silentPod(pods.Items); text == "" && pod != nil {
+	if pod := unexplainedPod(pods.Items); text == "" && pod != nil {
 		text = eventTrouble(target, pod, warningsOf(ctx, reader, pod))
 	}
 	if text == "" {
@@ -149,18 +149,18 @@ func lookAtWorkload(ctx context.Context, reader client.Reader, target workloadTa
 	return text
 }
 
-// warningsOf lists Events that warn about a pod.
+// warningsOf lists the warning Events of a pod.
 func warningsOf(ctx context.Context, reader client.Reader, pod *corev1.Pod) []corev1.Event {
 	var events corev1.EventList
 	err := reader.List(ctx, &events, client.InNamespace(pod.Namespace), client.Limit(maxEvents),
 		client.MatchingFields{"involvedObject.uid": string(pod.UID), "type": corev1.EventTypeWarning})
 	if err != nil {
-		cannotLook(ctx, "Event", err)
+		logUnreadable(ctx, "Event", err)
 		return nil
 	}
 	return events.Items
 }
 
-func cannotLook(ctx context.Context, kind string, err error) {
+func logUnreadable(ctx context.Context, kind string, err error) {
 	log.FromContext(ctx).V(1).Info("cannot look for the cause", "kind", kind, "error", err.Error())
 }

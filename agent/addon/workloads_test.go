@@ -46,7 +46,7 @@ func TestWhenWorkloadsAreLookedAt(t *testing.T) {
 		"a lease tells the health":          {broken(func(f *facts) { f.addon.Status.HealthCheck.Mode = "Lease" }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			since, matter := workloadsMatter(tc.facts)
+			since, matter := workloadsUnready(tc.facts)
 			assert.Equal(t, tc.want, matter)
 			if tc.want {
 				assert.True(t, noon.Equal(since))
@@ -105,7 +105,7 @@ func TestWhyAWorkloadIsNotReady(t *testing.T) {
 			target := workloadTarget{kindDeployment, "ns", "d"}
 			seen := seenWorkload{created: noon, failure: tc.failure}
 			text := workloadTrouble(target, seen, tc.pods)
-			if p := silentPod(tc.pods); text == "" && p != nil {
+			if p := unexplainedPod(tc.pods); text == "" && p != nil {
 				text = eventTrouble(target, p, tc.events)
 			}
 			if text == "" {
@@ -151,7 +151,7 @@ func TestWhenAWorkloadIsReady(t *testing.T) {
 }
 
 func TestLooksAtWorkloadsBecomeRareWhileNothingChanges(t *testing.T) {
-	l := workloadLook{pause: firstLook}
+	l := workloadInspection{pause: firstInspection}
 	for _, want := range []time.Duration{4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second} {
 		l.pause, l.text = l.pauseBefore(""), ptr.To("")
 		assert.Equal(t, want, l.pause, "also while nothing can be said")

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// act starts, stops or retimes the heartbeat, which reports by itself, and marks namespaces. It returns how each
-// marking went, by the name of the namespace.
+// act starts, stops or retimes the heartbeat, which reports its errors itself, and marks namespaces. It returns the
+// error of each marking by the name of the namespace.
 func (r *Reconciler) act(ctx context.Context, p plan) map[string]error {
-	r.Heartbeat.Want(p.heartbeat)
-	if p.awaitBeat {
-		r.Heartbeat.Await()
+	r.Heartbeat.SetPeriod(p.heartbeat)
+	if p.awaitHeartbeat {
+		r.Heartbeat.NotifyNext()
 	}
 	results := make(map[string]error, len(p.markings))
 	for _, m := range p.markings {
@@ -25,8 +25,8 @@ func (r *Reconciler) act(ctx context.Context, p plan) map[string]error {
 	return results
 }
 
-// mark puts the label of the hub on a namespace. One that is managed is made if it is missing; one that is no longer
-// managed may be gone as well.
+// mark sets the label of the hub on a namespace. A managed namespace is created if it is missing; one that is no longer
+// managed may be missing.
 func (r *Reconciler) mark(ctx context.Context, m marking) error {
 	var err error
 	if m.managed {
@@ -49,11 +49,11 @@ func (r *Reconciler) mark(ctx context.Context, m marking) error {
 	return nil
 }
 
-// manager is the field manager of the label. It is another one for each hub, because a manager takes away what it
-// applied before and does not apply any more, which for two agents of two hubs would be the label of the other.
-func (r *Reconciler) manager() string { return reporter + "-" + r.label[len(r.label)-8:] }
+// manager is the field manager of the label. Each hub has its own: server-side apply removes fields that the same
+// manager applied before and no longer applies, so two agents of two hubs would remove the label of each other.
+func (r *Reconciler) manager() string { return reportingController + "-" + r.label[len(r.label)-8:] }
 
-// failures joins what went wrong.
+// failures joins the errors of the markings.
 func failures(results map[string]error) error {
 	failed := make([]error, 0, len(results))
 	for _, err := range results {

@@ -17,31 +17,31 @@ import (
 const (
 	// labelSpokeOnly on a ClusterClaim or ClusterProperty keeps it on the spoke; its value does not matter.
 	labelSpokeOnly = "open-cluster-management.io/spoke-only"
-	// DefaultMaxCustomClaims is how many claims besides the reserved ones are reported.
+	// DefaultMaxCustomClaims is the number of claims that are reported besides the reserved ones.
 	DefaultMaxCustomClaims = 20
-	// maxClaimValue is how many characters the API of the hub takes as the value of a claim.
+	// maxClaimValue is the number of characters that the API of the hub accepts as the value of a claim.
 	maxClaimValue = 1024
 )
 
-// clusterClaims is the kind of our own API that claims come from.
+// clusterClaims is the resource of ClusterClaims, a kind of the cluster API.
 func clusterClaims() schema.GroupResource {
 	return schema.GroupResource{Group: clusterv1alpha1.GroupName, Resource: "clusterclaims"}
 }
 
-// clusterProperties is the kind of Kubernetes' own multi-cluster API that claims come from.
+// clusterProperties is the resource of ClusterProperties, a kind of Kubernetes' multi-cluster API.
 func clusterProperties() schema.GroupResource {
 	return schema.GroupResource{Group: "about.k8s.io", Resource: "clusterproperties"}
 }
 
-// claim is what is kept of a ClusterClaim or a ClusterProperty.
+// claim is the value kept of a ClusterClaim or a ClusterProperty.
 type claim struct {
 	name, value string
-	// hidden says that it stays on the spoke.
+	// hidden is set when it is not reported to the hub.
 	hidden bool
 }
 
-// claimOf reads a ClusterClaim or ClusterProperty. One that the hub would refuse is an error: the whole status, with
-// the health of the cluster in it, would be refused along with it.
+// claimOf reads a ClusterClaim or ClusterProperty. A value that the hub would reject is an error: the hub would reject
+// the whole status with it, including the health of the cluster.
 func claimOf(object *unstructured.Unstructured) (claim, error) {
 	if _, hidden := object.GetLabels()[labelSpokeOnly]; hidden {
 		return claim{name: object.GetName(), hidden: true}, nil
@@ -58,7 +58,7 @@ func claimOf(object *unstructured.Unstructured) (claim, error) {
 	return claim{name: object.GetName(), value: value}, nil
 }
 
-// ClaimRules says which claims are reported.
+// ClaimRules select the claims that are reported.
 type ClaimRules struct {
 	// MaxCustom is the number of claims that are reported besides the reserved ones.
 	MaxCustom int
@@ -66,9 +66,9 @@ type ClaimRules struct {
 	ReservedSuffixes []string
 }
 
-// report turns the ClusterClaims and ClusterProperties of the spoke into the claims of the ManagedCluster: the reserved
-// ones first, then the others up to the limit, each part ordered by name. Of two with one name the property counts, and
-// where that one stays on the spoke, the claim.
+// report returns the claims of the ManagedCluster for the ClusterClaims and ClusterProperties of the spoke: the
+// reserved ones first, then the others up to the limit, both ordered by name. A property replaces a claim of the same
+// name unless it is hidden.
 func (r ClaimRules) report(claims, properties []claim) []clusterv1.ManagedClusterClaim {
 	merged := map[string]string{}
 	for _, c := range slices.Concat(claims, properties) {

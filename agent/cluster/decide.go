@@ -10,71 +10,72 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// unavailableAfter is how long probes must fail before the cluster is called unavailable.
+// unavailableAfter is the time for which probes must fail before the cluster is reported unavailable.
 const unavailableAfter = 20 * time.Second
 
-// availability is what is to be said about the API server of the spoke.
+// availability is the state of the API server of the spoke to report.
 type availability int
 
 const (
-	// keep leaves the condition as it is: not known yet, failing too shortly, or the hub's word still stands.
+	// keep leaves the condition as it is: the state is unknown, has failed too shortly, or the hub still waits for a
+	// heartbeat.
 	keep availability = iota
 	available
 	unavailable
 )
 
-// plan is what a pass is to do.
+// plan is the result of the decision of a pass.
 type plan struct {
 	// heartbeat is the time between two heartbeats, zero for none.
 	heartbeat time.Duration
-	// awaitBeat asks for a pass after the next heartbeat.
-	awaitBeat bool
-	// publish says whether the status is written at all.
+	// awaitHeartbeat requests a pass after the next heartbeat.
+	awaitHeartbeat bool
+	// publish is set when the status is written.
 	publish bool
-	// availability is what goes into the condition.
+	// availability is the state that the condition reports.
 	availability availability
-	// refresh says whether version, resources, claims and managed namespaces are written too.
+	// refresh is set when version, resources, claims and managed namespaces are written, too.
 	refresh bool
-	// markings are the namespaces whose label is to be changed.
+	// markings are the namespaces whose label changes.
 	markings []marking
-	// wake is when to look again, zero when only an event asks for it.
+	// wake is the time of the next pass; zero when only an event causes one.
 	wake time.Time
 }
 
 // decide turns facts into a plan.
 func decide(f facts) plan {
 	if f.cluster == nil || !f.cluster.DeletionTimestamp.IsZero() {
-		// The hub lets go of its namespaces; whether the cluster goes on beating until it is gone is another matter.
+		// The hub no longer manages its namespaces. An accepted cluster sends heartbeats until it is gone.
 		p := plan{markings: markings(nil, f.namespaces)}
 		if f.cluster == nil || !accepted(f.cluster) {
 			return p
 		}
-		return steady(f, p)
+		return planAccepted(f, p)
 	}
 	if !accepted(f.cluster) {
 		return plan{}
 	}
 	var p plan
-	if f.health.well() {
+	if f.health.healthy() {
 		p.markings = markings(f.cluster.Status.ManagedNamespaces, f.namespaces)
 	}
-	return steady(f, p)
+	return planAccepted(f, p)
 }
 
-// steady adds to a plan what an accepted cluster does: heartbeat and status.
-func steady(f facts, p plan) plan {
-	p.heartbeat, p.wake = lease.ClusterDuration(f.cluster.Spec.LeaseDurationSeconds), f.nextLook
+// planAccepted adds the heartbeat and the status of an accepted cluster to a plan.
+func planAccepted(f facts, p plan) plan {
+	p.heartbeat, p.wake = lease.ClusterDuration(f.cluster.Spec.LeaseDurationSeconds), f.wake
 	if meta.IsStatusConditionFalse(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionClockSynced) {
-		// The hub judges our heartbeats by a clock that disagrees with ours: every word about being available would be
-		// taken back by the other side. Heartbeats go on, so that the hub notices when the clocks agree again.
+		// The hub judges our heartbeats by a clock that disagrees with ours, so the hub and the agent would overwrite the
+		// condition in turns. Heartbeats continue, so that the hub notices when the clocks agree again.
 		return p
 	}
 	p.publish = true
 	switch {
 	case f.health.probedAt.IsZero():
-	case f.health.well():
+	case f.health.healthy():
 		p.refresh = true
-		if p.awaitBeat = silenced(f); !p.awaitBeat {
+		if p.awaitHeartbeat = heartbeatPending(f); !p.awaitHeartbeat {
 			p.availability = available
 		}
 	case f.now.Sub(f.health.failingSince) >= unavailableAfter:
@@ -83,10 +84,10 @@ func steady(f facts, p plan) plan {
 	return p
 }
 
-// silenced reports whether the hub has given the cluster up and has not got a heartbeat since. Both instants are by the
-// clock of the hub, which counts in whole seconds.
-func silenced(f facts) bool {
+// heartbeatPending reports whether the hub has set Available to Unknown and stored no heartbeat since. Both times are
+// by the clock of the hub, in whole seconds.
+func heartbeatPending(f facts) bool {
 	have := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	return have != nil && have.Status == metav1.ConditionUnknown && have.Reason == reasonLeaseStopped &&
-		f.lastBeat.Before(have.LastTransitionTime.Time)
+		f.lastHeartbeat.Before(have.LastTransitionTime.Time)
 }

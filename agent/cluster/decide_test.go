@@ -30,12 +30,12 @@ func acceptedCluster(more ...metav1.Condition) *clusterv1.ManagedCluster {
 	}
 }
 
-func silencedByHub() *clusterv1.ManagedCluster {
+func leaseStopped() *clusterv1.ManagedCluster {
 	return acceptedCluster(
 		condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, reasonLeaseStopped))
 }
 
-func well() health { return health{probedAt: noon, version: "v1.35.4"} }
+func healthy() health { return health{probedAt: noon, version: "v1.35.4"} }
 
 func failingFor(d time.Duration) health {
 	return health{probedAt: noon, failingSince: noon.Add(-d), detail: "status code: 500, etcd failed", version: "v1.35.4"}
@@ -52,41 +52,41 @@ func TestDecide(t *testing.T) {
 		want  plan
 	}{
 		"a cluster that was never accepted gets nothing": {
-			facts{cluster: &clusterv1.ManagedCluster{}, health: well()}, plan{},
+			facts{cluster: &clusterv1.ManagedCluster{}, health: healthy()}, plan{},
 		},
-		"a denied cluster loses its heartbeat": {facts{cluster: denied, health: well()}, plan{}},
+		"a denied cluster loses its heartbeat": {facts{cluster: denied, health: healthy()}, plan{}},
 		"an accepted and well cluster is available": {
-			facts{cluster: acceptedCluster(), health: well()},
+			facts{cluster: acceptedCluster(), health: healthy()},
 			plan{heartbeat: 30 * time.Second, publish: true, availability: available, refresh: true},
 		},
 		"before the first probe only the join is told": {
 			facts{cluster: acceptedCluster()}, plan{heartbeat: 30 * time.Second, publish: true},
 		},
 		"a short failure changes nothing and is probed again": {
-			facts{cluster: acceptedCluster(), health: failingFor(19 * time.Second), nextLook: noon.Add(probeAgain)},
-			plan{heartbeat: 30 * time.Second, publish: true, wake: noon.Add(probeAgain)},
+			facts{cluster: acceptedCluster(), health: failingFor(19 * time.Second), wake: noon.Add(probeInterval)},
+			plan{heartbeat: 30 * time.Second, publish: true, wake: noon.Add(probeInterval)},
 		},
 		"twenty seconds of failure make it unavailable": {
-			facts{cluster: acceptedCluster(), health: failingFor(20 * time.Second), nextLook: noon.Add(probeAgain)},
-			plan{heartbeat: 30 * time.Second, publish: true, availability: unavailable, wake: noon.Add(probeAgain)},
+			facts{cluster: acceptedCluster(), health: failingFor(20 * time.Second), wake: noon.Add(probeInterval)},
+			plan{heartbeat: 30 * time.Second, publish: true, availability: unavailable, wake: noon.Add(probeInterval)},
 		},
 		"with a clock out of step the heartbeat goes on and nothing is written": {
-			facts{cluster: clockOff, health: well()}, plan{heartbeat: 30 * time.Second},
+			facts{cluster: clockOff, health: healthy()}, plan{heartbeat: 30 * time.Second},
 		},
 		"a heartbeat in the same second takes it back": {
-			facts{cluster: silencedByHub(), health: well(), lastBeat: noon.Add(-time.Hour)},
+			facts{cluster: leaseStopped(), health: healthy(), lastHeartbeat: noon.Add(-time.Hour)},
 			plan{heartbeat: 30 * time.Second, publish: true, availability: available, refresh: true},
 		},
 		"the hub's Unknown stands until a heartbeat gets through": {
-			facts{cluster: silencedByHub(), health: well(), lastBeat: noon.Add(-2 * time.Hour)},
-			plan{heartbeat: 30 * time.Second, publish: true, refresh: true, awaitBeat: true},
+			facts{cluster: leaseStopped(), health: healthy(), lastHeartbeat: noon.Add(-2 * time.Hour)},
+			plan{heartbeat: 30 * time.Second, publish: true, refresh: true, awaitHeartbeat: true},
 		},
 		"the hub's Unknown stands when there never was a heartbeat": {
-			facts{cluster: silencedByHub(), health: well()},
-			plan{heartbeat: 30 * time.Second, publish: true, refresh: true, awaitBeat: true},
+			facts{cluster: leaseStopped(), health: healthy()},
+			plan{heartbeat: 30 * time.Second, publish: true, refresh: true, awaitHeartbeat: true},
 		},
 		"a heartbeat after the hub's Unknown takes it back": {
-			facts{cluster: silencedByHub(), health: well(), lastBeat: noon},
+			facts{cluster: leaseStopped(), health: healthy(), lastHeartbeat: noon},
 			plan{heartbeat: 30 * time.Second, publish: true, availability: available, refresh: true},
 		},
 	}
@@ -113,7 +113,7 @@ func TestConcludeTellsInTheWordsOfTheContract(t *testing.T) {
 	assert.Equal(t, "The kube-apiserver is not ok, status code: 500, etcd failed", got.Message)
 	assert.Empty(t, after.Status.Version.Kubernetes, "what was read before the failure is not refreshed")
 
-	f.cluster, f.health = after, well()
+	f.cluster, f.health = after, healthy()
 	after = conclude(f, decide(f), nil)
 	got = meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	assert.Equal(t, "ManagedClusterAvailable", got.Reason)
@@ -147,7 +147,7 @@ func TestConcludeKeepsWhatIsUnknown(t *testing.T) {
 
 func TestASecondPassChangesNothing(t *testing.T) {
 	f := facts{
-		now: noon, cluster: acceptedCluster(), health: well(), claims: []clusterv1.ManagedClusterClaim{{Name: "a"}},
+		now: noon, cluster: acceptedCluster(), health: healthy(), claims: []clusterv1.ManagedClusterClaim{{Name: "a"}},
 		resources: &resources{capacity: clusterv1.ResourceList{"cpu": resource.MustParse("4000m")}},
 	}
 	first := conclude(f, decide(f), nil)

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// reporter is the name under which the agent tells events on the hub (contract, registration 1.10), and the beginning
-// of the one under which it owns labels on the spoke.
-const reporter = "klusterlet-agent"
+// reportingController is the reporting controller of Events on the hub (contract, registration 1.10), and the prefix of
+// the field manager of labels on the spoke.
+const reportingController = "klusterlet-agent"
 
 // Reasons of the events on the hub.
 const (
@@ -23,15 +23,15 @@ const (
 	eventUnavailable = "Unavailable"
 )
 
-// events creates Events on the hub; that is the only right that the agent has for them.
+// events creates Events on the hub; the agent has no other permission for them.
 type events interface {
 	Create(ctx context.Context, event *eventsv1.Event, options metav1.CreateOptions) (*eventsv1.Event, error)
 }
 
-// tell creates the Event of a change of the ManagedCluster that has been written. An Event that cannot be created is
-// logged and not tried again: the condition says the same.
-func (r *Reconciler) tell(ctx context.Context, before, after *clusterv1.ManagedCluster, now time.Time) {
-	event := flip(before, after, now)
+// recordEvent creates the Event of a change of the ManagedCluster that has been written. An Event that cannot be
+// created is logged and not retried: the condition has the same information.
+func (r *Reconciler) recordEvent(ctx context.Context, before, after *clusterv1.ManagedCluster, now time.Time) {
+	event := availabilityEvent(before, after, now)
 	if event == nil {
 		return
 	}
@@ -40,10 +40,10 @@ func (r *Reconciler) tell(ctx context.Context, before, after *clusterv1.ManagedC
 	}
 }
 
-// flip returns the Event for a ManagedCluster that became available or unavailable between two copies; nil for none.
-// The API wants an Event in the namespace of what it is about, so the namespace of the cluster stands in for the one
-// that a ManagedCluster does not have.
-func flip(before, after *clusterv1.ManagedCluster, now time.Time) *eventsv1.Event {
+// availabilityEvent returns the Event for a ManagedCluster that became available or unavailable between two copies; nil
+// for none. The API requires an Event to be in the namespace of its object. A ManagedCluster has none, so the Event
+// names the namespace of the cluster.
+func availabilityEvent(before, after *clusterv1.ManagedCluster, now time.Time) *eventsv1.Event {
 	was := meta.FindStatusCondition(before.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	is := meta.FindStatusCondition(after.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if is == nil || is.Status == metav1.ConditionUnknown || (was != nil && was.Status == is.Status) {
@@ -57,7 +57,7 @@ func flip(before, after *clusterv1.ManagedCluster, now time.Time) *eventsv1.Even
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: after.Name, Name: fmt.Sprintf("%s.%x", after.Name, now.UnixNano()),
 		},
-		EventTime: metav1.NewMicroTime(now), ReportingController: reporter, ReportingInstance: reporter,
+		EventTime: metav1.NewMicroTime(now), ReportingController: reportingController, ReportingInstance: reportingController,
 		Type: kind, Reason: reason, Action: reason, Note: is.Message,
 		Regarding: corev1.ObjectReference{
 			APIVersion: clusterv1.GroupVersion.String(), Kind: "ManagedCluster",

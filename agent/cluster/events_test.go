@@ -35,7 +35,7 @@ func TestAnEventTellsAFlipOfTheAvailability(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			event := flip(is(tc.before), is(tc.after), noon)
+			event := availabilityEvent(is(tc.before), is(tc.after), noon)
 			if tc.want == "" {
 				assert.Nil(t, event)
 				return

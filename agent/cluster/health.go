@@ -18,76 +18,76 @@ import (
 const (
 	// probeTimeout bounds one request of a probe.
 	probeTimeout = 10 * time.Second
-	// probeAgain is the pause between two probes while the API server is not well.
-	probeAgain = 5 * time.Second
-	// probeRest is the shortest time between two probes whatever happens.
-	probeRest = time.Second
-	// versionAgain is the pause after which a version that could not be read is asked for again.
-	versionAgain = time.Minute
-	// maxProbeAnswer is how much of an answer is read.
+	// probeInterval is the time between two probes while the API server is not healthy.
+	probeInterval = 5 * time.Second
+	// minProbeInterval is the shortest time between two probes.
+	minProbeInterval = time.Second
+	// versionRetry is the time after which the version is read again if it could not be read.
+	versionRetry = time.Minute
+	// maxProbeAnswer is the number of bytes of an answer that are read.
 	maxProbeAnswer = 64 << 10
-	// maxProbeBody is how much of the answer of a failed probe goes into the condition.
+	// maxProbeBody is the number of bytes of the answer to a failed probe that the condition quotes.
 	maxProbeBody = 512
 )
 
-// health is what the probes so far say about the API server of the spoke.
+// health is the result of the probes of the API server of the spoke.
 type health struct {
 	// probedAt is the last probe; zero when there was none.
 	probedAt time.Time
-	// failingSince is the first probe of an unbroken row of failed ones; zero when the last one succeeded.
+	// failingSince is the time of the first of the probes that failed in a row; zero when the last one succeeded.
 	failingSince time.Time
-	// detail says how the last probe failed, in the words of the contract.
+	// detail is the failure of the last probe, as the contract words it.
 	detail string
-	// version is the Kubernetes version that the server named last; empty when unknown.
+	// version is the Kubernetes version that the server last returned; empty when unknown.
 	version string
 }
 
 // well reports whether the last probe succeeded.
-func (h health) well() bool { return !h.probedAt.IsZero() && h.failingSince.IsZero() }
+func (h health) healthy() bool { return !h.probedAt.IsZero() && h.failingSince.IsZero() }
 
-// due is the instant of the next probe, zero when nothing asks for one.
-func (h health) due(disturbed bool) time.Time {
+// due returns the time of the next probe; zero when none is needed.
+func (h health) due(suspected bool) time.Time {
 	switch {
 	case h.probedAt.IsZero():
 		return time.Unix(0, 0)
 	case !h.failingSince.IsZero():
-		return h.probedAt.Add(probeAgain)
-	case disturbed:
-		return h.probedAt.Add(probeRest)
+		return h.probedAt.Add(probeInterval)
+	case suspected:
+		return h.probedAt.Add(minProbeInterval)
 	case h.version == "":
-		return h.probedAt.Add(versionAgain)
+		return h.probedAt.Add(versionRetry)
 	}
 	return time.Time{}
 }
 
-// Health probes the API server of the spoke when Traffic gives reason to, and remembers the answers.
+// Health probes the API server of the spoke when Failures has seen a sign of failure, and keeps the results.
 type Health struct {
-	// Client sends the probes with the agent's identity; usually the HTTP client of the spoke.
+	// Client sends the probes with the identity of the agent; usually the HTTP client of the spoke.
 	Client *http.Client
-	// Server is the address of the API server, with the path that comes before /livez if there is one.
+	// Server is the address of the API server, with the path before /livez if there is one.
 	Server *url.URL
-	// Traffic says when to look.
-	Traffic *Traffic
+	// Failures observes the requests to the API server.
+	Failures *FailureDetector
 
 	mu        sync.Mutex
 	last      health
-	disturbed bool
+	suspected bool
 }
 
-// observe returns what is known at now, after a probe if one is due, and the instant of the next probe, zero for none.
+// observe returns the health at now, after a probe if one is due, and the time of the next probe, zero for none.
 func (h *Health) observe(ctx context.Context, now time.Time) (health, time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.disturbed = h.Traffic.take() || h.disturbed
-	if due := h.last.due(h.disturbed); due.IsZero() || due.After(now) {
+	h.suspected = h.Failures.take() || h.suspected
+	if due := h.last.due(h.suspected); due.IsZero() || due.After(now) {
 		return h.last, due
 	}
-	h.disturbed = false
+	h.suspected = false
 	h.last = h.probe(asProbe(ctx), now)
 	return h.last, h.last.due(false)
 }
 
-// probe asks once: /livez, or /healthz where /livez is not for us, and the version when the answer is good.
+// probe requests /livez, or /healthz where /livez is forbidden or missing, and the version if the answer is good.
 func (h *Health) probe(ctx context.Context, now time.Time) health {
 	next := health{probedAt: now, version: h.last.version}
 	code, body, err := h.get(ctx, "/livez")
@@ -108,13 +108,13 @@ func (h *Health) probe(ctx context.Context, now time.Time) health {
 	return next
 }
 
-// get returns the status code and the beginning of the answer; without an answer the code is zero.
+// get returns the status code and the beginning of the answer; the code is zero if there was no answer.
 func (h *Health) get(ctx context.Context, path string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.Server.JoinPath(path).String(), nil)
 	if err != nil {
-		return 0, nil, fmt.Errorf("asking for %s: %w", path, err)
+		return 0, nil, fmt.Errorf("requesting %s: %w", path, err)
 	}
 	answer, err := h.Client.Do(request)
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *Health) get(ctx context.Context, path string) (int, []byte, error) {
 	return answer.StatusCode, body, errors.Join(err, answer.Body.Close())
 }
 
-// detail says how a probe failed, as the contract words it: the status code, and the answer or the error.
+// detail describes the failure of a probe, as the contract words it: the status code, and the answer or the error.
 func detail(code int, body []byte, err error) string {
 	text := strings.TrimSpace(string(body))
 	if text == "" && err != nil {

@@ -50,10 +50,10 @@ func probed(t *testing.T, s *apiServer) (*Health, func(path string)) {
 	t.Cleanup(server.Close)
 	address, err := url.Parse(server.URL)
 	require.NoError(t, err)
-	traffic := &Traffic{}
+	failures := &FailureDetector{}
 	client := server.Client()
-	client.Transport = traffic.Wrap(client.Transport)
-	return &Health{Client: client, Server: address, Traffic: traffic}, func(path string) {
+	client.Transport = failures.Wrap(client.Transport)
+	return &Health{Client: client, Server: address, Failures: failures}, func(path string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 		require.NoError(t, err)
 		answer, err := client.Do(request)
@@ -103,24 +103,24 @@ func TestHealthProbesAfterADisturbanceUntilItIsOver(t *testing.T) {
 	s.set("/api/v1/nodes", http.StatusInternalServerError)
 	s.set("/livez", http.StatusInternalServerError)
 	ask("/api/v1/nodes")
-	got, next := h.observe(t.Context(), noon.Add(probeRest/2))
+	got, next := h.observe(t.Context(), noon.Add(minProbeInterval/2))
 	assert.True(t, got.failingSince.IsZero(), "too soon after the last probe")
-	assert.Equal(t, noon.Add(probeRest), next, "but it is not forgotten")
+	assert.Equal(t, noon.Add(minProbeInterval), next, "but it is not forgotten")
 
 	at := noon.Add(time.Minute)
 	got, next = h.observe(t.Context(), at)
 	assert.Equal(t, at, got.failingSince)
 	assert.Equal(t, "status code: 500, /livez says no", got.detail)
 	assert.Equal(t, "v1.35.4", got.version, "a version does not get lost")
-	assert.Equal(t, at.Add(probeAgain), next)
+	assert.Equal(t, at.Add(probeInterval), next)
 
-	later := at.Add(probeAgain)
+	later := at.Add(probeInterval)
 	got, _ = h.observe(t.Context(), later)
 	assert.Equal(t, at, got.failingSince, "the row of failures is unbroken")
 	assert.Equal(t, later, got.probedAt)
 
 	s.set("/livez", 0)
-	got, next = h.observe(t.Context(), later.Add(probeAgain))
+	got, next = h.observe(t.Context(), later.Add(probeInterval))
 	assert.True(t, got.failingSince.IsZero())
 	assert.True(t, next.IsZero(), "all is well again, nothing more to ask: %s", next)
 
@@ -131,7 +131,7 @@ func TestHealthProbesAfterADisturbanceUntilItIsOver(t *testing.T) {
 	assert.Equal(t, again, got.failingSince, "the former row of failures is over")
 }
 
-func TestTrafficKnowsADisturbance(t *testing.T) {
+func TestTheFailureDetectorKnowsASuspectRequest(t *testing.T) {
 	tests := map[string]struct {
 		code int
 		err  error
@@ -146,30 +146,30 @@ func TestTrafficKnowsADisturbance(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			traffic := &Traffic{}
-			transport := traffic.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+			failures := &FailureDetector{}
+			transport := failures.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: tc.code, Body: http.NoBody}, tc.err
 			}))
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 			answer, err := transport.RoundTrip(request)
 			require.ErrorIs(t, err, tc.err)
 			require.NoError(t, answer.Body.Close())
-			assert.Equal(t, tc.want, traffic.take())
-			assert.False(t, traffic.take(), "it is told once")
+			assert.Equal(t, tc.want, failures.take())
+			assert.False(t, failures.take(), "it is told once")
 
 			_, _ = transport.RoundTrip(request.WithContext(asProbe(t.Context()))) //nolint:bodyclose // there is no body
-			assert.False(t, traffic.take(), "a probe is no disturbance itself")
+			assert.False(t, failures.take(), "a probe is no disturbance itself")
 		})
 	}
 }
 
-func TestTrafficNoticesANewConnection(t *testing.T) {
+func TestTheFailureDetectorNoticesANewConnection(t *testing.T) {
 	s := &apiServer{}
 	h, ask := probed(t, s)
 	ask("/api")
-	assert.False(t, h.Traffic.take(), "the first connection is none")
+	assert.False(t, h.Failures.take(), "the first connection is none")
 	ask(breakConnection)
-	assert.False(t, h.Traffic.take(), "nor is one that is used again")
+	assert.False(t, h.Failures.take(), "nor is one that is used again")
 	ask("/api")
-	assert.True(t, h.Traffic.take())
+	assert.True(t, h.Failures.take())
 }

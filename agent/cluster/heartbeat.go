@@ -14,43 +14,43 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// Heartbeat keeps the lease of the cluster on the hub fresh while the reconciler wants it. It runs beside the
-// reconciler, as a Runnable of the manager.
+// Heartbeat renews the lease of the cluster on the hub with the period that the reconciler sets. It is a Runnable of
+// the manager.
 type Heartbeat struct {
 	// Leases is the client for the leases of the cluster's namespace on the hub.
 	Leases lease.Leases
 	// Cluster is the name of the cluster and of its namespace on the hub.
 	Cluster string
-	// Clock stamps the heartbeats; nil means the wall clock.
+	// Clock stamps the heartbeats; nil means the real clock.
 	Clock clock.Clock
 
 	mu      sync.Mutex
-	want    time.Duration
+	period  time.Duration
 	cancel  context.CancelFunc
 	renewed time.Time
-	// stored is when the hub stored the last heartbeat, by its own clock; zero when it does not say.
+	// stored is the time at which the hub stored the last heartbeat, by its own clock; zero when it is unknown.
 	stored time.Time
-	// failed is the first error of an unbroken row of heartbeats that the hub did not get; nil when it got the last one.
+	// failed is the error of the first of the heartbeats that failed in a row; nil when the last one succeeded.
 	failed  error
 	awaited bool
-	bell    bell
+	trigger trigger
 }
 
-// Want sets the time between two heartbeats; zero means none. It returns at once.
-func (h *Heartbeat) Want(period time.Duration) {
+// SetPeriod sets the time between two heartbeats; zero means none. It returns at once.
+func (h *Heartbeat) SetPeriod(period time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.want == period {
+	if h.period == period {
 		return
 	}
-	h.want = period
+	h.period = period
 	if h.cancel != nil {
 		h.cancel()
 	}
 }
 
-// Renewed returns when the hub stored the last heartbeat, by the clock of the hub where it says so; zero when there was
-// none.
+// Renewed returns the time at which the hub stored the last heartbeat, by the clock of the hub if it is known; zero
+// when there was none.
 func (h *Heartbeat) Renewed() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,14 +60,14 @@ func (h *Heartbeat) Renewed() time.Time {
 	return h.renewed
 }
 
-// Await asks for a pass after the next heartbeat that the hub stores.
-func (h *Heartbeat) Await() {
+// NotifyNext requests a pass after the next heartbeat that the hub stores.
+func (h *Heartbeat) NotifyNext() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.awaited = true
 }
 
-// Start implements manager.Runnable: it sends heartbeats as wanted until ctx ends.
+// Start implements manager.Runnable: it sends heartbeats until ctx ends.
 func (h *Heartbeat) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := h.send(ctx); err != nil {
@@ -77,11 +77,11 @@ func (h *Heartbeat) Start(ctx context.Context) error {
 	return nil
 }
 
-// send sends heartbeats until something else is wanted or ctx ends.
+// send sends heartbeats until the period changes or ctx ends.
 func (h *Heartbeat) send(ctx context.Context) error {
 	h.mu.Lock()
 	ctx, cancel := context.WithCancel(ctx)
-	period := h.want
+	period := h.period
 	h.cancel = cancel
 	h.mu.Unlock()
 	defer cancel()
@@ -91,24 +91,24 @@ func (h *Heartbeat) send(ctx context.Context) error {
 	}
 	log.FromContext(ctx).WithName("heartbeat").Info("sending heartbeats", "period", period.String())
 	renewer := lease.Renewer{
-		Leases: storedLeases{Leases: h.Leases, note: h.note}, Namespace: h.Cluster, Name: lease.ClusterLease,
+		Leases: storedLeases{Leases: h.Leases, stored: h.setStored}, Namespace: h.Cluster, Name: lease.ClusterLease,
 		Duration: period, Clock: h.Clock,
 		Report: func(at time.Time, err error) { h.report(ctx, at, err) },
 	}
 	return renewer.Run(ctx)
 }
 
-// note remembers when the hub stored a heartbeat.
-func (h *Heartbeat) note(at time.Time) {
+// setStored records the time at which the hub stored a heartbeat.
+func (h *Heartbeat) setStored(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stored = at
 }
 
-// storedLeases notes when the API server stored each heartbeat.
+// storedLeases reports the time at which the API server stored each heartbeat.
 type storedLeases struct {
 	lease.Leases
-	note func(at time.Time)
+	stored func(at time.Time)
 }
 
 // Update implements lease.Leases.
@@ -117,13 +117,13 @@ func (s storedLeases) Update(
 ) (*coordinationv1.Lease, error) {
 	after, err := s.Leases.Update(ctx, l, opts)
 	if err == nil {
-		s.note(lease.StoredAt(after))
+		s.stored(lease.StoredAt(after))
 	}
 	return after, err
 }
 
-// report remembers how a heartbeat went. The first failure of a row is logged, and its end with the same error, so that
-// a log that leaves out the one leaves out the other. The heartbeat that ends the row asks for a pass.
+// report records the result of a heartbeat. It logs the first of several failures, and the first success after them
+// with the same error, so that a filter on the error drops both lines. That success requests a pass.
 func (h *Heartbeat) report(ctx context.Context, at time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +139,7 @@ func (h *Heartbeat) report(ctx context.Context, at time.Time, err error) {
 		logger.Info("the hub gets heartbeats again", "after", h.failed)
 	}
 	if h.failed != nil || h.awaited || h.renewed.IsZero() {
-		h.bell.Ring()
+		h.trigger.Fire()
 	}
 	h.failed, h.awaited, h.renewed = nil, false, at
 }

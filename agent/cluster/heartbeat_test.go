@@ -72,15 +72,15 @@ func TestHeartbeatFollowsWhatIsWanted(t *testing.T) {
 		assert.Zero(t, hub.sent(), "nothing is wanted, nothing is sent")
 		assert.True(t, h.Renewed().IsZero())
 
-		h.Want(time.Minute)
+		h.SetPeriod(time.Minute)
 		pass(time.Second)
 		assert.Equal(t, 1, hub.sent(), "the first heartbeat comes at once")
-		h.Want(time.Minute)
+		h.SetPeriod(time.Minute)
 		pass(10 * time.Minute)
 		assert.InDelta(t, 9, hub.sent(), 2)
 
 		before := hub.sent()
-		h.Want(10 * time.Second)
+		h.SetPeriod(10 * time.Second)
 		pass(time.Minute)
 		assert.InDelta(t, before+6, hub.sent(), 1, "another period counts at once")
 
@@ -91,7 +91,7 @@ func TestHeartbeatFollowsWhatIsWanted(t *testing.T) {
 		pass(10 * time.Second)
 		assert.True(t, h.Renewed().After(silent), "the heartbeat survives a hub that is away")
 
-		h.Want(0)
+		h.SetPeriod(0)
 		synctest.Wait()
 		before = hub.sent()
 		pass(time.Hour)
@@ -107,15 +107,15 @@ func TestAHeartbeatCountsByTheClockOfTheHub(t *testing.T) {
 		hub := &hubLeases{}
 		hub.behind.Store(int64(4 * time.Minute))
 		h := &Heartbeat{Leases: hub, Cluster: "c1"}
-		h.Want(time.Minute)
+		h.SetPeriod(time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- h.Start(ctx) }()
 		synctest.Wait()
 		// The hub gave the cluster up three minutes ahead of our clock, and has stored a heartbeat since.
-		f := facts{now: time.Now(), cluster: silencedByHub(), health: well(), lastBeat: h.Renewed()}
-		silenced := &f.cluster.Status.Conditions[len(f.cluster.Status.Conditions)-1]
-		silenced.LastTransitionTime = metav1.NewTime(time.Now().Add(3 * time.Minute))
+		f := facts{now: time.Now(), cluster: leaseStopped(), health: healthy(), lastHeartbeat: h.Renewed()}
+		stopped := &f.cluster.Status.Conditions[len(f.cluster.Status.Conditions)-1]
+		stopped.LastTransitionTime = metav1.NewTime(time.Now().Add(3 * time.Minute))
 		assert.Equal(t, available, decide(f).availability)
 
 		cancel()

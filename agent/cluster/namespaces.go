@@ -22,21 +22,21 @@ func namespaces() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 }
 
-// managedLabel is the key of the label by which a hub marks the namespaces that it manages on the spoke (contract,
-// registration 0.1). A label has room for 63 of the 64 characters of the hash.
+// managedLabel is the key of the label of the namespaces that a hub manages on the spoke (contract, registration 0.1).
+// A label can hold 63 of the 64 characters of the hash.
 func managedLabel(hubURL string) string {
 	sum := sha256.Sum256([]byte(hubURL))
 	return "clusterset.open-cluster-management.io/" + hex.EncodeToString(sum[:])[:63]
 }
 
-// namespace is what is kept of a Namespace that carries the label.
+// namespace is the value kept of a Namespace that has the label.
 type namespace struct {
 	name, label string
-	// deleting says that it is on its way out.
+	// deleting is set while it is being deleted.
 	deleting bool
 }
 
-// newNamespaces returns the Namespaces that carry a label; changed is called when they change.
+// newNamespaces returns the Namespaces that have a label; changed is called when they change.
 func newNamespaces(label string, changed func()) *collection[namespace] {
 	c := newCollection("namespaces of the hub", func(object *unstructured.Unstructured) (namespace, error) {
 		return namespace{
@@ -47,15 +47,15 @@ func newNamespaces(label string, changed func()) *collection[namespace] {
 	return c
 }
 
-// marking is a step: the Namespace gets the label of the hub with the value that says whether it is managed, and is
-// made first if it is managed and missing.
+// marking is a step that sets the label of the hub on a Namespace to whether it is managed. A managed Namespace that is
+// missing is created.
 type marking struct {
 	name    string
 	managed bool
 }
 
-// markings compares the namespaces that the hub manages with those that carry its label. As long as the latter are
-// unknown, have is empty: so all that the hub manages are marked, which is right whatever there is, and no others.
+// markings compares the namespaces that the hub manages with those that have its label. While the latter are unknown,
+// have is empty: then all namespaces that the hub manages are marked, which is always right, and no others.
 func markings(wanted []clusterv1.ClusterSetManagedNamespaceConfig, have []namespace) []marking {
 	marked := map[string]namespace{}
 	for _, n := range have {

@@ -89,12 +89,12 @@ func TestDecideAboutNamespaces(t *testing.T) {
 		want  []marking
 		beats bool
 	}{
-		"the hub is followed":                     {facts{cluster: cluster(nothing), health: well()}, follow, true},
+		"the hub is followed":                     {facts{cluster: cluster(nothing), health: healthy()}, follow, true},
 		"not before the first probe":              {facts{cluster: cluster(nothing)}, nil, true},
 		"not while the API server is not well":    {facts{cluster: cluster(nothing), health: failingFor(1)}, nil, true},
-		"a clock that is off has no say in it":    {facts{cluster: cluster(clockOff), health: well()}, follow, true},
-		"a denied cluster keeps what it has":      {facts{cluster: cluster(denied), health: well()}, nil, false},
-		"a cluster on its way out lets all go":    {facts{cluster: cluster(deleting), health: well()}, letGo, true},
+		"a clock that is off has no say in it":    {facts{cluster: cluster(clockOff), health: healthy()}, follow, true},
+		"a denied cluster keeps what it has":      {facts{cluster: cluster(denied), health: healthy()}, nil, false},
+		"a cluster on its way out lets all go":    {facts{cluster: cluster(deleting), health: healthy()}, letGo, true},
 		"a denied one on its way out, too":        {facts{cluster: cluster(func(c *clusterv1.ManagedCluster) { denied(c); deleting(c) })}, letGo, false},
 		"one that is gone, too":                   {facts{}, letGo, false},
 		"one whose API server is unwell tries it": {facts{cluster: cluster(deleting), health: failingFor(1)}, letGo, true},
@@ -112,7 +112,7 @@ func TestDecideAboutNamespaces(t *testing.T) {
 func TestConcludeTellsHowEachNamespaceIs(t *testing.T) {
 	cluster := acceptedCluster()
 	cluster.Status.ManagedNamespaces = managed("fine", "refused", "leaving")
-	f := facts{now: noon, cluster: cluster, health: well(), namespaces: []namespace{{name: "leaving", deleting: true}}}
+	f := facts{now: noon, cluster: cluster, health: healthy(), namespaces: []namespace{{name: "leaving", deleting: true}}}
 	results := map[string]error{"fine": nil, "refused": errors.New("no right to do so")}
 	after := conclude(f, decide(f), results)
 	want := map[string]metav1.Condition{

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// StripNode is the cache transform for Nodes: it keeps what this package reads (name, capacity, allocatable and
-// unschedulable) and what caches need, and drops the rest, which is nearly all of a Node. What is no Node passes.
+// StripNode is the cache transform for Nodes. It keeps the fields that this package and caches read (name, capacity,
+// allocatable and unschedulable) and drops the rest, which is nearly all of a Node. Other objects pass unchanged.
 func StripNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
@@ -38,13 +38,13 @@ func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 	}
 }
 
-// resources is what the nodes of a cluster add up to.
+// resources are the sums over the nodes of a cluster.
 type resources struct {
 	capacity, allocatable clusterv1.ResourceList
 }
 
-// sum adds up the nodes: capacity over all, allocatable over those that take pods. A resource that no node reports any
-// more is not in the sum. The order of the nodes does not matter.
+// sum adds up the nodes: capacity over all of them, allocatable over the schedulable ones. A resource that no node
+// reports is not in the sum. The order of the nodes does not matter.
 func sum(nodes []corev1.Node) resources {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })

@@ -16,32 +16,32 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// lookAgain is the pause between two looks at nodes that are not known yet.
-const lookAgain = 5 * time.Second
+// nodesRetry is the time between two attempts to read the nodes before their first list.
+const nodesRetry = 5 * time.Second
 
-// facts is all that a pass knows.
+// facts are the inputs of the decision of a pass.
 type facts struct {
 	// now is the instant of the pass.
 	now time.Time
 	// cluster is the ManagedCluster, a copy; nil when there is none.
 	cluster *clusterv1.ManagedCluster
-	// health is what the probes of the spoke say; it is only looked at once the cluster is accepted.
+	// health is the result of the probes of the spoke; it is only observed once the cluster is accepted.
 	health health
-	// nextLook is when the next pass is due whatever happens until then: the spoke is to be probed, its nodes are to be
-	// looked at again, or the period is over; zero when nothing asks for it.
-	nextLook time.Time
-	// lastBeat is when the hub stored the last heartbeat, by the clock of the hub where it says so; zero when there was
-	// none.
-	lastBeat time.Time
+	// wake is the time of the next pass if no event comes first: the next probe of the spoke, the next attempt to read its
+	// nodes, or the end of the period; zero when there is none.
+	wake time.Time
+	// lastHeartbeat is the time at which the hub stored the last heartbeat, by the clock of the hub if it is known; zero
+	// when there was none.
+	lastHeartbeat time.Time
 	// resources are the sums over the nodes; nil when the nodes could not be read.
 	resources *resources
-	// claims are what is to be reported; nil when they could not be read, empty when there are none.
+	// claims are the claims to report; nil when they could not be read, empty when there are none.
 	claims []clusterv1.ManagedClusterClaim
-	// namespaces are those that carry the label of the hub; none when they are not known.
+	// namespaces are the Namespaces that have the label of the hub; none while they are unknown.
 	namespaces []namespace
 }
 
-// observe reads the facts. Only a ManagedCluster that cannot be read is an error; what else could not be read is
+// observe reads the facts. It fails only if the ManagedCluster cannot be read; other facts that cannot be read are
 // unknown.
 func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 	f := facts{now: r.Clock.Now(), cluster: &clusterv1.ManagedCluster{}}
@@ -56,25 +56,25 @@ func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 	case !accepted(f.cluster):
 		return f, nil
 	}
-	f.health, f.nextLook = r.Health.observe(ctx, f.now)
+	f.health, f.wake = r.Health.observe(ctx, f.now)
 	if r.Period > 0 {
-		f.nextLook = reconcile.Earliest(f.nextLook, f.now.Add(r.Period))
+		f.wake = reconcile.Earliest(f.wake, f.now.Add(r.Period))
 	}
-	f.lastBeat = r.Heartbeat.Renewed()
+	f.lastHeartbeat = r.Heartbeat.Renewed()
 	f.claims = r.observeClaims()
-	if !f.health.well() {
+	if !f.health.healthy() {
 		return f, nil
 	}
 	if f.resources, err = r.observeNodes(ctx); err != nil {
-		log.FromContext(ctx).Error(err, "cannot list the nodes, capacity stays as it is")
+		log.FromContext(ctx).Error(err, "cannot list the nodes, the reported capacity stays")
 	}
 	if f.resources == nil {
-		f.nextLook = reconcile.Earliest(f.nextLook, f.now.Add(lookAgain))
+		f.wake = reconcile.Earliest(f.wake, f.now.Add(nodesRetry))
 	}
 	return f, nil
 }
 
-// observeClaims returns the claims to report, nil as long as some are unknown, or all are left out.
+// observeClaims returns the claims to report; nil while some are unknown, or when claims are disabled.
 func (r *Reconciler) observeClaims() []clusterv1.ManagedClusterClaim {
 	var lists [2][]claim
 	some := false
@@ -94,7 +94,7 @@ func (r *Reconciler) observeClaims() []clusterv1.ManagedClusterClaim {
 	return append([]clusterv1.ManagedClusterClaim{}, r.Claims.report(lists[0], lists[1])...)
 }
 
-// observeNodes sums up the nodes; nil as long as their first list is on its way, because a read would wait for it.
+// observeNodes sums up the nodes; nil before their first list, because a read would wait for it.
 func (r *Reconciler) observeNodes(ctx context.Context) (*resources, error) {
 	informer, err := r.Spoke.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Reconciler) observeNodes(ctx context.Context) (*resources, error) {
 	return &total, nil
 }
 
-// accepted reports whether the hub has accepted the cluster and so given the agent its rights.
+// accepted reports whether the hub has accepted the cluster and so granted the agent its permissions.
 func accepted(cluster *clusterv1.ManagedCluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 }

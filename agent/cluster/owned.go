@@ -13,11 +13,11 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// fieldManager is under what name the API server notes what the agent writes to its ManagedCluster.
+// fieldManager is the field manager of the agent on its ManagedCluster.
 const fieldManager = names.FieldManagerWork
 
-// StripManagedCluster is the cache transform for the ManagedCluster: of the bookkeeping of the API server, it keeps
-// what the agent itself wrote. What is no ManagedCluster passes.
+// StripManagedCluster is the cache transform for the ManagedCluster: it drops the managed fields of all managers but
+// the agent. Other objects pass unchanged.
 func StripManagedCluster(in any) (any, error) {
 	cluster, ok := in.(*clusterv1.ManagedCluster)
 	if !ok {
@@ -33,12 +33,12 @@ func StripManagedCluster(in any) (any, error) {
 	return cluster, nil
 }
 
-// owned are the resources that the agent wrote into the status of its ManagedCluster.
+// owned are the resources in the status of the ManagedCluster that the agent wrote.
 type owned struct {
 	capacity, allocatable map[clusterv1.ResourceName]bool
 }
 
-// ownedBy reads from the bookkeeping of the API server which resources are ours. What cannot be read is not ours.
+// ownedBy reads from the managed fields which resources the agent wrote. Entries that cannot be decoded do not count.
 func ownedBy(cluster *clusterv1.ManagedCluster) owned {
 	own := owned{capacity: map[clusterv1.ResourceName]bool{}, allocatable: map[clusterv1.ResourceName]bool{}}
 	for _, entry := range cluster.ManagedFields {
@@ -68,8 +68,8 @@ func take(own map[clusterv1.ResourceName]bool, fields map[string]any) {
 	}
 }
 
-// merge returns the resources that are there with those that the nodes add up to. Of what no node reports, it removes
-// what we wrote: other writers add resources of their own. Quantities that mean the same stay as they are written.
+// merge returns the resources of the status with the sums over the nodes. Resources that no node reports are removed if
+// the agent wrote them: other writers may add resources of their own. Equal quantities keep their notation.
 func merge(
 	have, nodes clusterv1.ResourceList, own map[clusterv1.ResourceName]bool,
 ) clusterv1.ResourceList {

@@ -25,49 +25,48 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// debounce gathers the events of nodes, claims and namespaces, which come in crowds, into one pass.
+// debounce is the time after which one pass handles all events of nodes, claims and namespaces, which come in bursts.
 const debounce = 500 * time.Millisecond
 
-// Reconciler writes the status of the ManagedCluster of this agent and steers its heartbeat.
+// Reconciler writes the status of the ManagedCluster of this agent and controls its heartbeat.
 type Reconciler struct {
 	// Hub is the hub; its cache watches the ManagedCluster named Cluster, with the transform StripManagedCluster, and
 	// needs to hold no other.
 	Hub cluster.Cluster
-	// Spoke is the managed cluster; its cache watches Nodes, with the transform StripNode. What else is read there
-	// (claims, namespaces) the reconciler watches itself.
+	// Spoke is the managed cluster; its cache watches Nodes, with the transform StripNode. The reconciler watches claims
+	// and namespaces itself.
 	Spoke cluster.Cluster
 	// Cluster is the name of the cluster and of its namespace on the hub.
 	Cluster string
-	// HubURL is the address of the hub as it stands in the kubeconfig; its hash marks the namespaces that the hub manages.
+	// HubURL is the address of the hub in the kubeconfig; its hash is in the label of the namespaces that the hub manages.
 	HubURL string
-	// NoClaims leaves ClusterClaims out; Properties takes ClusterProperties in (feature gates ClusterClaim and
-	// ClusterProperty). Without either the claims of the ManagedCluster are left as they are.
+	// NoClaims disables ClusterClaims, Properties enables ClusterProperties (feature gates ClusterClaim and
+	// ClusterProperty). With neither of them the claims of the ManagedCluster stay unchanged.
 	NoClaims, Properties bool
-	// Claims says which claims are reported.
+	// Claims selects the claims that are reported.
 	Claims ClaimRules
-	// Period is the longest time between two passes; zero needs none but those that something asks for. It is a safety
-	// net: a pass at rest looks at caches and sends nothing, and the API server of the spoke is probed when there is
-	// reason to, whatever the period (docs/adr/0010).
+	// Period is the longest time between two passes; zero means no limit. It is a safety net: a pass in which nothing
+	// changed reads caches and sends nothing, and probes do not depend on the period (docs/adr/0010).
 	Period time.Duration
-	// Health tells how the API server of the spoke is.
+	// Health probes the API server of the spoke.
 	Health *Health
-	// Heartbeat is steered by this reconciler; SetupWithManager adds it to the manager.
+	// Heartbeat is controlled by this reconciler; SetupWithManager adds it to the manager.
 	Heartbeat *Heartbeat
 	// Clock tells the time.
 	Clock clock.PassiveClock
 
-	// claims and properties are nil when they are left out.
+	// claims and properties are nil when they are disabled.
 	claims, properties *optionalKind
 	namespaces         *collection[namespace]
 	// label is the key of the label of managed namespaces.
-	label  string
-	spaces dynamic.ResourceInterface
-	events events
-	bell   bell
+	label   string
+	spaces  dynamic.ResourceInterface
+	events  events
+	trigger trigger
 }
 
 // SetupWithManager adds the heartbeat, the watches of the spoke and the controller "agent.cluster" to mgr. The
-// controller waits for the ManagedCluster alone: a spoke that does not answer is what it is to tell the hub.
+// controller starts without waiting for the spoke: it reports a spoke that does not answer.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.Add(r.Heartbeat); err != nil {
 		return fmt.Errorf("adding the heartbeat: %w", err)
@@ -84,11 +83,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("agent.cluster").WithOptions(reconcile.Options(1)).
 		WatchesRawSource(source.Kind(r.Hub.GetCache(), &clusterv1.ManagedCluster{},
 			&handler.TypedEnqueueRequestForObject[*clusterv1.ManagedCluster]{})).
-		WatchesRawSource(unawaited{source.Kind(r.Spoke.GetCache(), &corev1.Node{}, gather[*corev1.Node](key),
+		WatchesRawSource(asyncSource{source.Kind(r.Spoke.GetCache(), &corev1.Node{}, debounced[*corev1.Node](key),
 			nodeChanged())}).
-		WatchesRawSource(r.Health.Traffic.bell.source(key)).
-		WatchesRawSource(r.Heartbeat.bell.source(key)).
-		WatchesRawSource(r.bell.source(key)).
+		WatchesRawSource(r.Health.Failures.trigger.source(key)).
+		WatchesRawSource(r.Heartbeat.trigger.source(key)).
+		WatchesRawSource(r.trigger.source(key)).
 		Complete(r)
 }
 
@@ -99,12 +98,12 @@ func (r *Reconciler) watchSpoke(mgr ctrl.Manager) error {
 		return fmt.Errorf("building the client of the managed cluster: %w", err)
 	}
 	r.label, r.spaces = managedLabel(r.HubURL), objects.Resource(namespaces())
-	r.namespaces = newNamespaces(r.label, r.bell.Ring)
+	r.namespaces = newNamespaces(r.label, r.trigger.Fire)
 	if !r.NoClaims {
-		r.claims = newOptionalKind(clusterClaims(), r.bell.Ring, clusterv1alpha1.GroupVersion.Version)
+		r.claims = newOptionalKind(clusterClaims(), r.trigger.Fire, clusterv1alpha1.GroupVersion.Version)
 	}
 	if r.Properties {
-		r.properties = newOptionalKind(clusterProperties(), r.bell.Ring, "v1alpha1", "v1beta1")
+		r.properties = newOptionalKind(clusterProperties(), r.trigger.Fire, "v1alpha1", "v1beta1")
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		var watches sync.WaitGroup
@@ -119,10 +118,10 @@ func (r *Reconciler) watchSpoke(mgr ctrl.Manager) error {
 	}))
 }
 
-// unawaited is a source that the controller does not wait for.
-type unawaited struct{ source.Source }
+// asyncSource is a source whose first list the controller does not wait for.
+type asyncSource struct{ source.Source }
 
-// Reconcile brings the heartbeat, the marks of namespaces and the status of the ManagedCluster up to date.
+// Reconcile updates the heartbeat, the labels of namespaces and the status of the ManagedCluster.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Name != r.Cluster {
 		return reconcile.Done().Settle(r.Clock.Now())
@@ -141,13 +140,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	hub := client.WithFieldOwner(r.Hub.GetClient(), fieldManager)
 	written, err := reconcile.PatchStatus(ctx, hub, f.cluster, after)
 	if written && err == nil {
-		r.tell(ctx, f.cluster, after, f.now)
+		r.recordEvent(ctx, f.cluster, after, f.now)
 	}
 	return outcome.And(reconcile.FromError(err)).Settle(f.now)
 }
 
-// gather asks for one pass for all events within debounce.
-func gather[T client.Object](key ctrl.Request) handler.TypedEventHandler[T, ctrl.Request] {
+// debounced requests one pass for all events within debounce.
+func debounced[T client.Object](key ctrl.Request) handler.TypedEventHandler[T, ctrl.Request] {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	return handler.TypedFuncs[T, ctrl.Request]{
 		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { q.AddAfter(key, debounce) },

@@ -9,7 +9,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reasons of the conditions of the cluster that the agent writes, and the one of the hub that it takes back.
+// Reasons of the conditions of the cluster that the agent writes, and the reason of the hub that it replaces.
 const (
 	reasonJoined       = "ManagedClusterJoined"
 	reasonAvailable    = "ManagedClusterAvailable"
@@ -24,8 +24,7 @@ const (
 	reasonNamespaceFailed  = "NamespaceApplyFailed"
 )
 
-// conclude returns the ManagedCluster with the status that the facts, the plan and what came of its markings lead to.
-// What is unknown stays.
+// conclude returns the ManagedCluster with the status after the pass. Unknown facts leave their fields unchanged.
 func conclude(f facts, p plan, results map[string]error) *clusterv1.ManagedCluster {
 	after := f.cluster.DeepCopy()
 	if !p.publish {
@@ -56,8 +55,8 @@ func conclude(f facts, p plan, results map[string]error) *clusterv1.ManagedClust
 	return after
 }
 
-// concludeNamespaces says of each namespace that the hub manages whether it is there and marked. Of a cluster that is
-// being deleted nothing is said any more.
+// concludeNamespaces sets the condition of each namespace that the hub manages: whether it exists and has the label. It
+// leaves the conditions of a cluster that is being deleted.
 func concludeNamespaces(status *clusterv1.ManagedClusterStatus, f facts, results map[string]error) {
 	if !f.cluster.DeletionTimestamp.IsZero() {
 		return
@@ -83,7 +82,7 @@ func concludeNamespaces(status *clusterv1.ManagedClusterStatus, f facts, results
 	}
 }
 
-// refresh sets what is known of version, resources and claims. Lists that mean the same are left as they are written.
+// refresh sets version, resources and claims as far as they are known. Equal lists are left unchanged.
 func refresh(status *clusterv1.ManagedClusterStatus, f facts) {
 	if f.health.version != "" {
 		status.Version.Kubernetes = f.health.version

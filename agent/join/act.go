@@ -18,20 +18,20 @@ import (
 // annotationPrefix starts the annotations that an agent may set on its ManagedCluster.
 const annotationPrefix = "agent.open-cluster-management.io"
 
-// act does what was decided and reports a credential that is valid afterwards.
+// act executes the plan and reports the credential that is valid afterwards.
 func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer csr.Answer) error {
 	var err error
 	switch plan.step {
-	case stepHold:
+	case stepNone:
 		return nil
-	case stepKeep:
+	case stepDefer:
 		return r.issuer().Keep(ctx, answer)
 	case stepStore, stepRewrite:
 		if err := store(ctx, r.Agent.GetClient(), r.key(), p.secret, p.facts, plan.pair); err != nil {
 			return err
 		}
 		if plan.step == stepStore {
-			// Whoever is told of the credential may end this phase, so what is left to do comes first.
+			// OnCredential may end this phase, so the pending key is removed before.
 			err = r.issuer().Finish(ctx, answer)
 		}
 	case stepReport:
@@ -44,7 +44,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass, plan plan, answer csr.Ans
 }
 
 // ensureCluster makes sure, while joining, that the ManagedCluster exists, and reports whether it certainly does. A
-// refusal of the hub is an error like any other: it is logged, and tried again until somebody repairs it.
+// refusal of the hub is an error like any other: it is logged and retried.
 func (r *Reconciler) ensureCluster(ctx context.Context) (bool, error) {
 	if !r.Joining {
 		return true, nil
@@ -70,8 +70,8 @@ func (r *Reconciler) createCluster(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// completeCluster adds addresses that the ManagedCluster does not have yet. The bootstrap credential usually may not;
-// then they stay as they are, since somebody else gave them.
+// completeCluster adds addresses that are missing in the ManagedCluster. The bootstrap credential is usually not
+// allowed to; then the addresses stay as somebody else set them.
 func (r *Reconciler) completeCluster(ctx context.Context, found *clusterv1.ManagedCluster) error {
 	missing := missingAddresses(found.Spec.ManagedClusterClientConfigs, r.Cluster)
 	if len(missing) == 0 {
@@ -90,7 +90,7 @@ func (r *Reconciler) completeCluster(ctx context.Context, found *clusterv1.Manag
 	return nil
 }
 
-// newCluster is the ManagedCluster as an agent creates it: who accepts it and what it is, others say.
+// newCluster returns the ManagedCluster as an agent creates it; acceptance and labels are left to the hub.
 func newCluster(name string, o ClusterOptions) *clusterv1.ManagedCluster {
 	annotations := map[string]string{}
 	for key, value := range o.Annotations {
@@ -104,7 +104,7 @@ func newCluster(name string, o ClusterOptions) *clusterv1.ManagedCluster {
 	}
 }
 
-// missingAddresses returns the addresses that are not among the ones there.
+// missingAddresses returns the addresses that are not in there.
 func missingAddresses(there []clusterv1.ClientConfig, o ClusterOptions) []clusterv1.ClientConfig {
 	var missing []clusterv1.ClientConfig
 	for _, address := range o.ServerURLs {

@@ -16,30 +16,30 @@ import (
 	"github.com/spokelet/spokelet/csr"
 )
 
-// Reason says in one word how a stored credential stands.
+// Reason is the state of a stored credential.
 type Reason string
 
 // The reasons of a Verdict.
 const (
 	// ReasonValid means that the credential may be used.
 	ReasonValid Reason = "Valid"
-	// ReasonRewrite means that the certificate is good and for this hub, but what stands beside it has to be rewritten.
+	// ReasonRewrite means that the certificate is valid and for this hub, but other keys of the Secret must be rewritten.
 	ReasonRewrite Reason = "Rewrite"
 	// ReasonSecretMissing means that there is no credential yet.
 	ReasonSecretMissing Reason = "SecretMissing"
-	// ReasonHubChanged means that the credential is for another hub than the bootstrap kubeconfig leads to.
+	// ReasonHubChanged means that the credential is for another hub than the bootstrap kubeconfig.
 	ReasonHubChanged Reason = "HubChanged"
 	// ReasonCertificateUnfit means that the certificate is missing, expired, for another name or without its key.
 	ReasonCertificateUnfit Reason = "CertificateUnfit"
-	// ReasonRefused means that the hub answers 401 to the certificate, good as it looks.
+	// ReasonRefused means that the certificate looks valid, but the hub answers 401 to it.
 	ReasonRefused Reason = "Refused"
 )
 
-// Facts is what the judgement on a stored credential depends on.
+// Facts are the inputs of Judge.
 type Facts struct {
-	// Server is the hub that the bootstrap kubeconfig leads to.
+	// Server is the hub of the bootstrap kubeconfig.
 	Server csr.HubServer
-	// Identity is who the agent is.
+	// Identity is the identity of the agent.
 	Identity csr.Identity
 	// Data is the content of the credential Secret; nil when there is none.
 	Data map[string][]byte
@@ -47,16 +47,16 @@ type Facts struct {
 	Pair csr.Pair
 	// Refused is a certificate, PEM, that the hub answers 401 to; nil when there is none.
 	Refused []byte
-	// Now is the instant of the judgement, by the clock of the hub.
+	// Now is the present time by the clock of the hub.
 	Now time.Time
 }
 
-// refused reports whether the stored certificate is the one that the hub does not take.
+// refused reports whether the stored certificate is the one that the hub refuses.
 func (f Facts) refused() bool {
 	return len(f.Refused) > 0 && bytes.Equal(f.Refused, f.Pair.Certificate)
 }
 
-// take notes what the credential Secret holds, nil for none.
+// take sets the facts of the credential Secret; nil means that there is none.
 func (f *Facts) take(secret *corev1.Secret) {
 	f.Data, f.Pair = nil, csr.PairOf(secret)
 	if secret != nil {
@@ -64,21 +64,21 @@ func (f *Facts) take(secret *corev1.Secret) {
 	}
 }
 
-// Verdict is the judgement on a stored credential.
+// Verdict is the result of Judge.
 type Verdict struct {
-	// Reason says in one word how it stands.
+	// Reason is the state of the credential.
 	Reason Reason
-	// Message says why, for people.
+	// Message explains the state to a person.
 	Message string
-	// Certificate is the judgement on the certificate alone.
+	// Certificate is the verdict on the certificate alone.
 	Certificate csr.PairVerdict
 }
 
 // Valid reports whether the credential may be used as it is.
 func (v Verdict) Valid() bool { return v.Reason == ReasonValid }
 
-// Judge reports whether a stored credential may be used (contract, registration 1.6). A credential whose CA bundle,
-// proxy or names drifted is good after a rewrite; only another hub or an unfit certificate needs a new one.
+// Judge decides whether a stored credential may be used (contract, registration 1.6). A credential with another CA
+// bundle, proxy or names is valid after a rewrite; only another hub or an unfit certificate needs a new one.
 func Judge(f Facts) Verdict {
 	if f.Data == nil {
 		return Verdict{Reason: ReasonSecretMissing, Message: "there is no credential for the hub yet"}
@@ -107,14 +107,14 @@ func Judge(f Facts) Verdict {
 	return v
 }
 
-// hubChanged reports whether the stored kubeconfig leads to another hub. One that cannot be read says nothing about it.
+// hubChanged reports whether the stored kubeconfig is for another hub. One that cannot be parsed does not count.
 func hubChanged(server csr.HubServer, data map[string][]byte) (csr.HubServer, bool) {
 	have, err := csr.ParseHubServer(data[csr.KeyKubeconfig])
 	return have, err == nil && !have.SameHub(server)
 }
 
-// drift names the first key beside the certificate that is not as it should be, or nothing. A kubeconfig that says the
-// same in other words is left alone.
+// drift returns the first key of the Secret that differs from the facts, the certificate aside; empty for none. An
+// equivalent kubeconfig does not differ.
 func drift(f Facts) string {
 	switch {
 	case !f.Server.Describes(f.Data[csr.KeyKubeconfig]):
@@ -129,13 +129,13 @@ func drift(f Facts) string {
 
 // Credential is a credential that may be used.
 type Credential struct {
-	// Identity is whose it is.
+	// Identity is the owner of the credential.
 	Identity csr.Identity
 	// Server is the hub it is for.
 	Server csr.HubServer
 	// Pair is the certificate with its key.
 	Pair csr.Pair
-	// NotAfter is when it expires, RotateAt when the Reconciler replaces it.
+	// NotAfter is the time at which it expires, RotateAt the time at which the Reconciler replaces it.
 	NotAfter, RotateAt time.Time
 }
 
@@ -145,7 +145,7 @@ func (c Credential) Same(other Credential) bool {
 		bytes.Equal(c.Pair.Certificate, other.Pair.Certificate) && bytes.Equal(c.Pair.Key, other.Pair.Key)
 }
 
-// Kubeconfig returns a kubeconfig that holds certificate and key in itself.
+// Kubeconfig returns a kubeconfig with embedded certificate and key.
 func (c Credential) Kubeconfig() ([]byte, error) {
 	raw, err := c.Server.Kubeconfig()
 	if err != nil {
@@ -162,7 +162,7 @@ func (c Credential) Kubeconfig() ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// RESTConfig returns a client configuration that holds certificate and key in itself.
+// RESTConfig returns a client configuration with embedded certificate and key.
 func (c Credential) RESTConfig() (*rest.Config, error) {
 	raw, err := c.Kubeconfig()
 	if err != nil {
@@ -175,9 +175,9 @@ func (c Credential) RESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// Prepare reports whether the agent can serve with what the Secret called key holds, and repairs what needs no new
-// certificate. It is asked before each phase; of facts, what the Secret says is filled in. The Credential counts only
-// when the Verdict is valid. c must not read from a cache.
+// Prepare judges the credential in the Secret called key before a phase, and repairs it if it needs no new certificate.
+// It fills in the facts of the Secret. The Credential is set only when the Verdict is valid. c must not read from a
+// cache.
 func Prepare(
 	ctx context.Context, c client.Client, key types.NamespacedName, facts Facts,
 ) (Credential, Verdict, error) {
@@ -203,7 +203,7 @@ func credentialOf(f Facts, pair csr.Pair, v csr.PairVerdict) Credential {
 	return Credential{Identity: f.Identity, Server: f.Server, Pair: pair, NotAfter: v.NotAfter, RotateAt: v.RotateAt}
 }
 
-// store writes the credential Secret: the pair and what belongs beside it. Unknown keys stay.
+// store writes the pair, the names and the kubeconfig to the credential Secret. Unknown keys stay.
 func store(
 	ctx context.Context, c client.Client, key types.NamespacedName, seen *corev1.Secret, f Facts, pair csr.Pair,
 ) error {

@@ -172,13 +172,13 @@ func TestDecide(t *testing.T) {
 		want   plan
 	}{
 		"a new certificate is stored":                        {valid, true, take, plan{stepStore, fresh}},
-		"without a ManagedCluster it is kept aside":          {Facts{}, false, take, plan{stepKeep, fresh}},
+		"without a ManagedCluster it is kept aside":          {Facts{}, false, take, plan{stepDefer, fresh}},
 		"a valid credential is reported":                     {valid, true, wait, plan{stepReport, good}},
-		"without a ManagedCluster none is reported":          {valid, false, wait, plan{step: stepHold}},
+		"without a ManagedCluster none is reported":          {valid, false, wait, plan{step: stepNone}},
 		"what stands beside the certificate is rewritten":    {drifted, true, wait, plan{stepRewrite, good}},
-		"a credential for another hub is left as it is":      {moved, true, wait, plan{step: stepHold}},
-		"while there is none, nothing is done":               {Facts{Server: server, Identity: identity}, true, wait, plan{step: stepHold}},
-		"a credential that the hub refuses is left as it is": {refused, true, wait, plan{step: stepHold}},
+		"a credential for another hub is left as it is":      {moved, true, wait, plan{step: stepNone}},
+		"while there is none, nothing is done":               {Facts{Server: server, Identity: identity}, true, wait, plan{step: stepNone}},
+		"a credential that the hub refuses is left as it is": {refused, true, wait, plan{step: stepNone}},
 		"and replaced when its successor is there":           {refused, true, take, plan{stepStore, fresh}},
 		"an answer that failed changes nothing that works":   {valid, true, csr.Plan{}, plan{stepReport, good}},
 	}

@@ -20,11 +20,11 @@ import (
 const (
 	// agentNameLength is the number of characters of a random agent name.
 	agentNameLength = 5
-	// reservedClusterName is the name whose group would be that of all clusters.
+	// reservedClusterName is the name whose group would be the group of all clusters.
 	reservedClusterName = "managed-clusters"
 )
 
-// CheckClusterName says why a cluster cannot have the name, which the error begins with; nil when it can.
+// CheckClusterName returns an error that begins with the name if a cluster cannot have it.
 func CheckClusterName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("%q cannot be the name of a namespace on the hub: %s",
@@ -36,9 +36,9 @@ func CheckClusterName(name string) error {
 	return nil
 }
 
-// ResolveIdentity says who the agent is: each name comes from the flag, else from the first of the Secrets that has it,
-// else from draw. The error says which name is not acceptable and why.
-func ResolveIdentity(flags, draw csr.Identity, secrets ...*corev1.Secret) (csr.Identity, error) {
+// ResolveIdentity returns the identity of the agent: each name comes from the flag, else from the first of the Secrets
+// that has it, else from random. The error names the name that is not acceptable.
+func ResolveIdentity(flags, random csr.Identity, secrets ...*corev1.Secret) (csr.Identity, error) {
 	id := flags
 	for _, secret := range secrets {
 		if secret == nil {
@@ -52,10 +52,10 @@ func ResolveIdentity(flags, draw csr.Identity, secrets ...*corev1.Secret) (csr.I
 		}
 	}
 	if id.Cluster == "" {
-		id.Cluster = draw.Cluster
+		id.Cluster = random.Cluster
 	}
 	if id.Agent == "" {
-		id.Agent = draw.Agent
+		id.Agent = random.Agent
 	}
 	return id, checkIdentity(id)
 }
@@ -70,9 +70,8 @@ func checkIdentity(id csr.Identity) error {
 	return nil
 }
 
-// Identify resolves the identity of the agent and makes sure that it stays the same: a name that was drawn is written
-// down in the Secret of the pending key before it is used. key names the Secret that keeps the credential. c must not
-// read from a cache.
+// Identify resolves the identity of the agent and makes sure that it stays the same: a random name is stored in the
+// Secret of the pending key before it is used. key names the credential Secret. c must not read from a cache.
 func Identify(
 	ctx context.Context, c client.Client, key types.NamespacedName, flags csr.Identity,
 ) (csr.Identity, error) {
@@ -89,21 +88,22 @@ func Identify(
 		}
 		found = append(found, secret)
 	}
-	draw := csr.Identity{Cluster: string(uuid.NewUUID()), Agent: rand.String(agentNameLength)}
-	id, err := ResolveIdentity(flags, draw, found...)
+	random := csr.Identity{Cluster: string(uuid.NewUUID()), Agent: rand.String(agentNameLength)}
+	id, err := ResolveIdentity(flags, random, found...)
 	if err != nil {
 		return csr.Identity{}, err
 	}
-	if id.Cluster != draw.Cluster && id.Agent != draw.Agent {
+	if id.Cluster != random.Cluster && id.Agent != random.Agent {
 		return id, nil
 	}
-	if err := remember(ctx, c, key, pendingName, found[1], id); err != nil {
-		return csr.Identity{}, fmt.Errorf("writing down the drawn names: %w", err)
+	if err := storeIdentity(ctx, c, key, pendingName, found[1], id); err != nil {
+		return csr.Identity{}, fmt.Errorf("storing the random names: %w", err)
 	}
 	return id, nil
 }
 
-func remember(
+// storeIdentity writes the names to the Secret of the pending key.
+func storeIdentity(
 	ctx context.Context, c client.Client, key types.NamespacedName, name string, seen *corev1.Secret, id csr.Identity,
 ) error {
 	want := csr.ForCluster(id.Cluster, id.Agent)
@@ -126,8 +126,7 @@ func remember(
 	return c.Update(ctx, secret)
 }
 
-// ParseBootstrap reads how the hub is reached out of a bootstrap kubeconfig; source says where it came from and starts
-// the error.
+// ParseBootstrap returns the hub of a bootstrap kubeconfig; errors begin with source, the origin of the kubeconfig.
 func ParseBootstrap(kubeconfig []byte, source string) (csr.HubServer, error) {
 	server, err := csr.ParseHubServer(kubeconfig)
 	if err != nil {
@@ -136,7 +135,7 @@ func ParseBootstrap(kubeconfig []byte, source string) (csr.HubServer, error) {
 	return server, nil
 }
 
-// readSecret returns nil for a Secret that does not exist; the result may be changed.
+// readSecret returns nil for a Secret that does not exist; the caller may change the result.
 func readSecret(ctx context.Context, r client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
 	var secret corev1.Secret
 	switch err := r.Get(ctx, key, &secret); {

@@ -29,14 +29,14 @@ func TestResolveIdentity(t *testing.T) {
 		}
 		return &corev1.Secret{Data: data}
 	}
-	draw := csr.Identity{Cluster: "drawn", Agent: "dice"}
+	random := csr.Identity{Cluster: "drawn", Agent: "dice"}
 	tests := map[string]struct {
 		flags   csr.Identity
 		secrets []*corev1.Secret
 		want    csr.Identity
 		problem string
 	}{
-		"with nothing known, both are drawn": {want: draw},
+		"with nothing known, both are drawn": {want: random},
 		"the flags come first": {
 			flags: csr.Identity{Cluster: "c1", Agent: "a1"}, secrets: []*corev1.Secret{secret("old", "old")},
 			want: csr.Identity{Cluster: "c1", Agent: "a1"},
@@ -61,7 +61,7 @@ func TestResolveIdentity(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := ResolveIdentity(tc.flags, draw, tc.secrets...)
+			got, err := ResolveIdentity(tc.flags, random, tc.secrets...)
 			if tc.problem != "" {
 				require.ErrorContains(t, err, tc.problem)
 				return

@@ -10,14 +10,14 @@ import (
 	"github.com/spokelet/spokelet/csr"
 )
 
-// pass is what one pass knows.
+// pass has the facts of one pass.
 type pass struct {
 	r     *Reconciler
 	facts Facts
-	// ahead is by how much the clock of the agent is ahead of that of the hub. All instants of a pass are by that of the
-	// hub.
+	// ahead is the time by which the clock of the agent is ahead of that of the hub. All times of a pass are by the clock
+	// of the hub.
 	ahead time.Duration
-	// secret is the credential Secret as it was read last; nil when there is none.
+	// secret is the credential Secret as last read; nil when there is none.
 	secret *corev1.Secret
 }
 
@@ -28,12 +28,12 @@ func (r *Reconciler) begin() *pass {
 	}}
 }
 
-// task is what the issuer is asked for.
+// task returns the task of the issuer.
 func (p *pass) task() csr.Task {
 	return csr.Task{Standing: csr.Standing{Now: p.facts.Now, Want: p.r.request()}, Load: p.load}
 }
 
-// load reads the credential Secret and remembers it for the rest of the pass.
+// load reads the credential Secret and keeps it for the rest of the pass.
 func (p *pass) load(ctx context.Context, live bool) (csr.Pair, bool, error) {
 	reader := client.Reader(p.r.Agent.GetClient())
 	if live {

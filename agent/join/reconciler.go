@@ -29,7 +29,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reconciler gets the cluster's own hub credential and keeps it fresh.
+// Reconciler gets the hub credential of the cluster and renews it.
 type Reconciler struct {
 	// Hub is the hub, with the bootstrap credential while joining and the cluster's own while serving. Its cache must
 	// hold no other request objects than those labelled with this cluster, and while serving no other ManagedCluster.
@@ -40,43 +40,43 @@ type Reconciler struct {
 	Namespace string
 	// SecretName is the Secret in Namespace that keeps the credential; empty means names.SecretHub.
 	SecretName string
-	// Identity is who the agent is, from Identify.
+	// Identity is the identity of the agent, from Identify.
 	Identity csr.Identity
-	// Server is the hub that the bootstrap kubeconfig leads to, from ParseBootstrap.
+	// Server is the hub of the bootstrap kubeconfig, from ParseBootstrap.
 	Server csr.HubServer
-	// ExpirationSeconds asks for a lifetime of the certificate; nil leaves it to the hub.
+	// ExpirationSeconds is the requested lifetime of the certificate; nil leaves it to the hub.
 	ExpirationSeconds *int32
-	// Joining says that Hub holds the bootstrap credential: the ManagedCluster is created, no status is written.
+	// Joining is set when Hub uses the bootstrap credential: the ManagedCluster is created, no status is written.
 	Joining bool
-	// Cluster is what a new ManagedCluster says about the cluster; it counts only while joining.
+	// Cluster describes a new ManagedCluster; it is used only while joining.
 	Cluster ClusterOptions
 	// Refused is a certificate, PEM, that the hub answers 401 to: a stored credential with it is replaced, and kept until
-	// its successor is there. It counts only while joining; nil when there is none.
+	// the new one is there. It is used only while joining; nil when there is none.
 	Refused []byte
-	// OnProgress is told at the end of every pass while joining what the joining waits for, in words for people. It must
-	// not block; nil tells nobody.
+	// OnProgress is called at the end of every pass while joining with a text that explains what the agent waits for. It
+	// must not block. Optional.
 	OnProgress func(text string)
-	// OnCredential is told the valid credential at the end of every pass that finds one, also when it is the same as
-	// before, and while joining only once the ManagedCluster exists. It must not block; nil tells nobody.
+	// OnCredential is called at the end of every pass that finds a valid credential, also when it is the same as before;
+	// while joining only once the ManagedCluster exists. It must not block. Optional.
 	OnCredential func(Credential)
-	// Clock tells the time; nil means the wall clock.
+	// Clock is the clock of the agent; nil means the real clock.
 	Clock clock.PassiveClock
-	// Ahead tells by how much Clock is ahead of the clock of the hub, as far as that is known; nil means not at all.
+	// Ahead returns the time by which Clock is ahead of the clock of the hub, as far as it is known; nil means zero.
 	// Certificates are judged by the clock of the hub.
 	Ahead func() time.Duration
 }
 
-// ClusterOptions is what a new ManagedCluster says about the cluster.
+// ClusterOptions describe a new ManagedCluster.
 type ClusterOptions struct {
 	// Annotations are set at creation; only those whose key starts with agent.open-cluster-management.io are.
 	Annotations map[string]string
-	// ServerURLs are the addresses, https only, at which the cluster can be reached from outside.
+	// ServerURLs are the external addresses of the API server of the cluster, https only.
 	ServerURLs []string
 	// CABundle is the CA of those addresses, PEM.
 	CABundle []byte
 }
 
-// Reconcile does one pass; there is one credential, so the request says nothing.
+// Reconcile does one pass; there is one credential, so the request is ignored.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	pass := r.begin()
 	ready, clusterErr := r.ensureCluster(ctx)
@@ -86,17 +86,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	publishErr := r.publish(ctx, csr.TellClock(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
 	outcome := reconcile.DoneUntil(answer.Wake)
 	for _, err := range []error{clusterErr, askErr, actErr, publishErr} {
-		outcome = outcome.And(reconcile.RetryBy(ctx, err, hurry(answer)))
+		outcome = outcome.And(reconcile.RetryBy(ctx, err, deadline(answer)))
 	}
-	r.tell(ctx, answer.Plan)
+	r.logStep(ctx, answer.Plan)
 	if r.Joining && r.OnProgress != nil {
 		r.OnProgress(progress(r.Identity.Cluster, answer.Plan, clusterErr, askErr, actErr))
 	}
 	return outcome.Settle(pass.facts.Now)
 }
 
-// hurry is the instant at which to try again what failed while the certificate in use runs out; zero when it does not.
-func hurry(answer csr.Answer) time.Time {
+// deadline returns the latest time of the next attempt while the certificate in use is about to expire; zero otherwise.
+func deadline(answer csr.Answer) time.Time {
 	if answer.Urgent {
 		return answer.Wake
 	}
@@ -145,19 +145,19 @@ func (r *Reconciler) ownSecret(o client.Object) bool {
 	return o.GetNamespace() == r.Namespace && slices.Contains(own, o.GetName())
 }
 
-// key names the Secret that keeps the credential.
+// key names the credential Secret.
 func (r *Reconciler) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: cmp.Or(r.SecretName, names.SecretHub)}
 }
 
-// ownRequest reports whether a request object asks for the credential of a cluster, not of an add-on.
+// ownRequest reports whether a request object is for the credential of the cluster, not of an add-on.
 func (r *Reconciler) ownRequest(o client.Object) bool {
 	_, addon := o.GetLabels()[names.LabelAddonName]
 	return !addon && o.GetLabels()[names.LabelClusterName] == r.Identity.Cluster
 }
 
-// conditionGone lets events through at which the condition may be missing: the ManagedCluster is new, or it was there
-// before and is not any more.
+// conditionGone selects events after which the condition may be missing: the ManagedCluster is new, or was updated
+// without the condition.
 func (r *Reconciler) conditionGone() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetName() == r.Identity.Cluster },
@@ -171,7 +171,7 @@ func (r *Reconciler) conditionGone() predicate.Predicate {
 	}
 }
 
-// request is the certificate that is wanted.
+// request returns the request for the certificate.
 func (r *Reconciler) request() csr.Request {
 	want := csr.ForCluster(r.Identity.Cluster, r.Identity.Agent)
 	want.ExpirationSeconds = r.ExpirationSeconds
@@ -190,8 +190,8 @@ func (r *Reconciler) issuer() csr.Issuer {
 	}
 }
 
-// tell logs what was done, one line per real change.
-func (r *Reconciler) tell(ctx context.Context, plan csr.Plan) {
+// logStep logs a change, one line for each.
+func (r *Reconciler) logStep(ctx context.Context, plan csr.Plan) {
 	logger := log.FromContext(ctx).WithValues("cluster", r.Identity.Cluster)
 	switch plan.Step {
 	case csr.StepStart:

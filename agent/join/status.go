@@ -28,8 +28,8 @@ func conclude(answer csr.Plan, actErr error) *metav1.Condition {
 	return csr.NotStored(actErr.Error())
 }
 
-// publish writes the condition to the ManagedCluster. While joining nobody may, and a ManagedCluster that is not there
-// cannot be told anything.
+// publish writes the condition to the ManagedCluster. The bootstrap credential is not allowed to, so nothing is written
+// while joining or when the ManagedCluster does not exist.
 func (r *Reconciler) publish(ctx context.Context, condition *metav1.Condition, now time.Time) error {
 	if r.Joining || condition == nil {
 		return nil

@@ -19,13 +19,13 @@ type Reconciler struct {
 	// Workers is how many works are deleted at the same time.
 	Workers int
 
-	dueWorks dueWorks
+	finished finishedWorks
 }
 
 // Reconcile deletes one work if it is due, and otherwise returns when it is.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	work, known := r.dueWorks.observe(request.NamespacedName)
+	work, known := r.finished.Get(request.NamespacedName)
 	switch {
 	case !known:
 		return ctrl.Result{}, nil

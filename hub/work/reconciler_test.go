@@ -113,19 +113,19 @@ func (h *hub) Delete(_ context.Context, _ client.Object, options ...client.Delet
 	return h.answer
 }
 
-func newReconciler(t *testing.T, now time.Time) (*Reconciler, *store, *hub) {
+func newReconciler(t *testing.T, now time.Time) (*Reconciler, *finishedWorks, *hub) {
 	t.Helper()
 	h := &hub{}
 	r := &Reconciler{Works: h, Clock: clocktesting.NewFakePassiveClock(now)}
-	wake := priorityqueue.New[ctrl.Request]("test")
-	t.Cleanup(wake.ShutDown)
-	r.dueWorks.reset(map[types.NamespacedName]finished{})
-	return r, &store{dueWorks: &r.dueWorks, wake: wake}, h
+	queue := priorityqueue.New[ctrl.Request]("test")
+	t.Cleanup(queue.ShutDown)
+	r.keep(queue)
+	return r, &r.finished, h
 }
 
 func TestAWorkIsDeletedWhenItsTimeIsOverAndNotBefore(t *testing.T) {
 	r, seen, h := newReconciler(t, done)
-	require.NoError(t, seen.Add(completed(ptr.To[int64](90))))
+	seen.Update(t.Context(), completed(ptr.To[int64](90)))
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	require.NoError(t, err)
 	assert.Equal(t, 90*time.Second, result.RequeueAfter)
@@ -141,16 +141,16 @@ func TestAWorkIsDeletedWhenItsTimeIsOverAndNotBefore(t *testing.T) {
 }
 
 func TestWhatIsNotToGoIsLeftAlone(t *testing.T) {
-	for name, forget := range map[string]func(*store) error{
-		"the work went":                   func(s *store) error { return s.Delete(completed(ptr.To[int64](0))) },
-		"its time was taken from it":      func(s *store) error { return s.Update(completed(nil)) },
-		"a new list does not have it":     func(s *store) error { return s.Replace(nil, "9") },
-		"it became part of a replica set": func(s *store) error { return s.Delete(completed(ptr.To[int64](0))) },
+	for name, forget := range map[string]func(context.Context, *finishedWorks){
+		"the work went":                   func(ctx context.Context, s *finishedWorks) { s.Delete(ctx, completed(ptr.To[int64](0))) },
+		"its time was taken from it":      func(ctx context.Context, s *finishedWorks) { s.Update(ctx, completed(nil)) },
+		"a new list does not have it":     func(ctx context.Context, s *finishedWorks) { s.Replace(ctx, nil, "9") },
+		"it became part of a replica set": func(ctx context.Context, s *finishedWorks) { s.Delete(ctx, completed(ptr.To[int64](0))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, seen, h := newReconciler(t, done)
-			require.NoError(t, seen.Replace([]any{completed(ptr.To[int64](0))}, "7"))
-			require.NoError(t, forget(seen))
+			seen.Replace(t.Context(), []*workv1.ManifestWork{completed(ptr.To[int64](0))}, "7")
+			forget(t.Context(), seen)
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 			require.NoError(t, err)
 			assert.Empty(t, h.deleted)
@@ -170,7 +170,7 @@ func TestAWorkThatChangedMeanwhileIsNoError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, seen, h := newReconciler(t, done)
 			h.answer = c.answer
-			require.NoError(t, seen.Add(completed(ptr.To[int64](0))))
+			seen.Update(t.Context(), completed(ptr.To[int64](0)))
 			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 			require.NoError(t, err)
 			assert.Equal(t, c.again, result != ctrl.Result{}, "whether there is another pass")
@@ -178,7 +178,7 @@ func TestAWorkThatChangedMeanwhileIsNoError(t *testing.T) {
 	}
 	r, seen, h := newReconciler(t, done)
 	h.answer = assert.AnError
-	require.NoError(t, seen.Add(completed(ptr.To[int64](0))))
+	seen.Update(t.Context(), completed(ptr.To[int64](0)))
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	require.ErrorIs(t, err, assert.AnError)
 }
@@ -188,9 +188,7 @@ func TestOnlyWhatDecidesIsKeptOfAWork(t *testing.T) {
 	w.Spec.Workload.Manifests = make([]workv1.Manifest, 3)
 	w.Status.ResourceStatus.Manifests = make([]workv1.ManifestCondition, 3)
 	before := finishedOf(w)
-	trimmed, err := (&store{}).Transformer()(w)
-	require.NoError(t, err)
-	require.Same(t, w, trimmed)
+	trim(w)
 	assert.Equal(t, before, finishedOf(w))
 	assert.Empty(t, w.Spec.Workload.Manifests)
 	assert.Empty(t, w.Status.ResourceStatus.Manifests)

@@ -16,17 +16,17 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Wire is the API version in which add-ons travel between us and the API server.
+// Wire is the version of the add-on API in requests.
 type Wire string
 
 const (
-	// WireAlpha is the version that OCM stores.
+	// WireAlpha is the stored version of OCM.
 	WireAlpha Wire = "v1alpha1"
 	// WireBeta is for hubs that no longer serve v1alpha1.
 	WireBeta Wire = "v1beta1"
 )
 
-// Detect asks the API server which version to speak: v1alpha1 where it is served, v1beta1 elsewhere.
+// Detect returns the version to use with an API server: v1alpha1 if it is served, v1beta1 otherwise.
 func Detect(mapper meta.RESTMapper) (Wire, error) {
 	kind := schema.GroupKind{Group: addonv1alpha1.GroupName, Kind: "ManagedClusterAddOn"}
 	for _, wire := range []Wire{WireAlpha, WireBeta} {
@@ -41,8 +41,8 @@ func Detect(mapper meta.RESTMapper) (Wire, error) {
 	return "", fmt.Errorf("the hub serves %s neither in %s nor in %s: are its CRDs installed?", kind, WireAlpha, WireBeta)
 }
 
-// DetectConfigs asks the API server in which versions it serves the configurations of add-ons. One that does not serve
-// AddOnTemplates is taken for one that will, in the usual version.
+// DetectConfigs returns the versions in which an API server serves the configurations of add-ons. If it does not serve
+// AddOnTemplates, it is expected to serve them later in the usual version.
 func DetectConfigs(mapper meta.RESTMapper) (confighash.Versions, error) {
 	usual, _ := confighash.Kind(confighash.Template())
 	for _, version := range []string{usual.Version, string(WireBeta)} {
@@ -63,7 +63,7 @@ type Client struct {
 	Client client.Client
 	// Wire is the version on the wire; empty means WireAlpha.
 	Wire Wire
-	// Configs says in which versions the hub serves the configurations of add-ons.
+	// Configs has the versions in which the hub serves the configurations of add-ons.
 	Configs confighash.Versions
 }
 
@@ -165,12 +165,12 @@ func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 	return nil
 }
 
-// PatchAddOn writes what differs between two copies outside the status, as reconcile.PatchMain does.
+// PatchAddOn writes the difference between two copies except the status, as reconcile.PatchMain does.
 func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
 	return reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
 }
 
-// PatchAddOnStatus writes what differs between the statuses of two copies, as reconcile.PatchStatus does.
+// PatchAddOnStatus writes the difference between the statuses of two copies, as reconcile.PatchStatus does.
 func (c Client) PatchAddOnStatus(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
 	return reconcile.PatchStatus(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
 }
@@ -218,7 +218,7 @@ func (c Client) wireClusterManagementAddOn(cma *addonv1beta1.ClusterManagementAd
 	return ClusterManagementAddOnToAlpha(cma)
 }
 
-// uncopied lets a cache hand out its own objects: the conversion copies each of them anyway.
+// uncopied makes a cache return its own objects: the conversion copies each of them anyway.
 func uncopied(opts []client.ListOption) []client.ListOption {
 	return append(slices.Clone(opts), client.UnsafeDisableDeepCopy)
 }

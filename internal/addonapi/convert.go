@@ -34,8 +34,8 @@ func AddOnToBeta(in *addonv1alpha1.ManagedClusterAddOn) *addonv1beta1.ManagedClu
 }
 
 // AddOnToAlpha converts a ManagedClusterAddOn to v1alpha1; the result shares no memory with in. A registration with a
-// custom signer that names no signer, and a config reference that names no config, cannot be said there and are left
-// out: v1alpha1 would refuse every later write to the object.
+// custom signer that names no signer, and a config reference that names no config, cannot be expressed there and are
+// left out: v1alpha1 would reject every later write to the object.
 func AddOnToAlpha(in *addonv1beta1.ManagedClusterAddOn) *addonv1alpha1.ManagedClusterAddOn {
 	if in == nil {
 		return nil
@@ -84,7 +84,7 @@ func addOnStatusToAlpha(src *addonv1beta1.ManagedClusterAddOnStatus) addonv1alph
 	}
 }
 
-// registrationToBeta sorts a registration by its signer; driver is the one of the whole add-on.
+// registrationToBeta converts a registration by its signer; driver is the driver of the whole add-on.
 func registrationToBeta(src addonv1alpha1.RegistrationConfig, driver string) addonv1beta1.RegistrationConfig {
 	subject := addonv1beta1.BaseSubject{User: src.Subject.User, Groups: src.Subject.Groups}
 	if src.SignerName == certificatesv1.KubeAPIServerClientSignerName {

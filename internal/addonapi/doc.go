@@ -1,9 +1,10 @@
-// Package addonapi lets the rest of Spokelet think of add-ons in v1beta1 only.
+// Package addonapi reads and writes add-ons as v1beta1 objects, whichever version the hub stores.
 //
 // OCM ships the kinds ClusterManagementAddOn and ManagedClusterAddOn with v1alpha1 as the stored version and v1beta1
 // as a served one that a webhook converts. Client reads and writes the stored version and converts in process, by the
 // same functions that the webhook of the hub serves, so neither the hub manager nor an agent needs the webhook for
-// its own work, and no write pays for it. Where a hub no longer serves v1alpha1, Client speaks v1beta1.
+// its own work, and no write needs a call of the webhook. With a hub that no longer serves v1alpha1, Client uses
+// v1beta1.
 //
 // Conversion copies first and never shares memory with its input. The rules are those of the add-on API v1beta1
 // document and of the contract, section "Conversion".

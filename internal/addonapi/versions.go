@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// firstLook and lastLook bound the pause between two questions which version the API server serves.
-const firstLook, lastLook = time.Second, time.Minute
+// firstDetect and lastDetect bound the pause between two detections of the served version.
+const firstDetect, lastDetect = time.Second, time.Minute
 
 // DetectAt is Detect for the API server of a configuration. httpClient may be nil.
 func DetectAt(config *rest.Config, httpClient *http.Client) (Wire, error) {
@@ -32,44 +32,43 @@ func DetectAt(config *rest.Config, httpClient *http.Client) (Wire, error) {
 	return Detect(mapper)
 }
 
-// Versions notices when the API server no longer serves the version of add-ons that is in use. A version that is gone
-// ends no watch with an error that anybody but the watch sees, so Versions looks at what watches fail with:
-// WatchError is the handler of watch errors of a cache, and Versions itself runs in a manager. Without such errors it
-// asks nothing.
+// Versions notices when the API server no longer serves the version of add-ons that is in use. Only watches fail when a
+// version is gone, so Versions reads the errors of watches: WatchError is the handler of watch errors of a cache, and
+// Versions itself runs in a manager. Without such errors it sends no request.
 type Versions struct {
 	// Wire is the version in use.
 	Wire Wire
-	// Detect asks the API server which version to use.
+	// Detect returns the version to use with the API server.
 	Detect func() (Wire, error)
-	// Changed is called when another version is to be used; it must not block. Versions ends with the error that it
+	// Changed is called when another version must be used; it must not block. Versions ends with the error that it
 	// returns, which may be nil.
 	Changed func(now Wire) error
-	// Missing is called when neither version could be found, with the reason, and when the one in use is there again, with
-	// nil; it must not block. A hub whose definitions are being repaired is no reason to stop anything.
+	// Missing is called with an error when neither version is served, and with nil when the version in use is served
+	// again; it must not block. A hub whose definitions are being repaired is no reason to stop.
 	Missing func(why error)
-	// Clock tells the time; nil means the wall clock.
+	// Clock is the clock; nil means the real clock.
 	Clock clock.Clock
 
 	failed chan struct{}
 }
 
-// NewVersions returns Versions whose other fields are to be filled in.
+// NewVersions returns Versions without its exported fields, which the caller sets.
 func NewVersions() *Versions { return &Versions{failed: make(chan struct{}, 1)} }
 
-// WatchError handles what a watch fails with as a cache does by itself, and notes it.
+// WatchError handles the error of a watch as a cache does by default, and passes it to Note.
 func (v *Versions) WatchError(ctx context.Context, r *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, r, err)
 	v.Note(err)
 }
 
-// Note has the versions looked at when a watch failed with an error that says that one is not served.
+// Note requests a detection if the error of a watch means that a version is not served.
 func (v *Versions) Note(err error) {
 	if isUnserved(err) {
 		v.again()
 	}
 }
 
-// isUnserved reports whether an error of a list or watch says that add-ons are not served in the version asked for.
+// isUnserved reports whether an error of a list or watch means that add-ons are not served in the requested version.
 func isUnserved(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -88,7 +87,7 @@ func (v *Versions) Start(ctx context.Context) error {
 	if now == nil {
 		now = clock.RealClock{}
 	}
-	missing, pause := false, firstLook
+	missing, pause := false, firstDetect
 	for {
 		select {
 		case <-ctx.Done():
@@ -103,11 +102,11 @@ func (v *Versions) Start(ctx context.Context) error {
 			missing = true
 			v.Missing(err)
 		case missing:
-			missing, pause = false, firstLook
+			missing, pause = false, firstDetect
 			v.Missing(nil)
 		}
 		timer := now.NewTimer(pause)
-		pause = min(2*pause, lastLook)
+		pause = min(2*pause, lastDetect)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -120,7 +119,7 @@ func (v *Versions) Start(ctx context.Context) error {
 	}
 }
 
-// again asks for another look.
+// again requests another detection.
 func (v *Versions) again() {
 	select {
 	case v.failed <- struct{}{}:
@@ -128,6 +127,6 @@ func (v *Versions) again() {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: a process that waits to lead must not lead with a
-// version that is gone.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a process that waits for leadership must not start with
+// a version that is gone.
 func (v *Versions) NeedLeaderElection() bool { return false }

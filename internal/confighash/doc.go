@@ -1,5 +1,5 @@
-// Package confighash says when two versions of an add-on's configuration are the same: it computes the spec hash that
-// the hub records next to every configuration that an add-on uses, and from which everybody sees that it changed.
+// Package confighash computes the spec hash of configurations of add-ons. The hub records the hash next to every
+// configuration that an add-on uses; another hash means that the configuration changed.
 //
 // The hash is part of the wire contract (contract, hub 3.3) and therefore exact to the bit: it covers the object as the
 // API server shows it in one certain version, without apiVersion, kind, metadata and status. Kind names the two kinds

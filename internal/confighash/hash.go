@@ -23,7 +23,7 @@ func SpecHash(u *unstructured.Unstructured) (string, error) {
 			content[key] = value
 		}
 	}
-	// encoding/json writes what the contract asks for: keys sorted, no whitespace, HTML characters escaped, numbers in
+	// encoding/json writes the canonical form: keys sorted, no whitespace, HTML characters escaped, numbers in
 	// Go's shortest form.
 	raw, err := json.Marshal(content)
 	if err != nil {

@@ -42,14 +42,14 @@ func Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, b
 	return schema.GroupVersionKind{}, false
 }
 
-// Versions says in which version a hub serves what it may serve in several. The fields, and so the hashes, are the same
-// in all of them.
+// Versions has the versions in which a hub serves configurations that exist in several. The fields, and so the hashes,
+// are the same in all of them.
 type Versions struct {
 	// Template is the version of AddOnTemplates; empty means the one that Kind returns.
 	Template string
 }
 
-// Kind returns what the function Kind returns, in the version that the hub serves.
+// Kind is the function Kind with the version that the hub serves.
 func (v Versions) Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, bool) {
 	kind, known := Kind(resource)
 	if resource == Template() && v.Template != "" {
@@ -69,7 +69,7 @@ func (v Versions) New(resource addonv1beta1.ConfigGroupResource) (*unstructured.
 	return u, true
 }
 
-// New returns what Versions.New returns for a hub that serves the usual versions.
+// New is Versions.New for a hub that serves the usual versions.
 func New(resource addonv1beta1.ConfigGroupResource) (*unstructured.Unstructured, bool) {
 	return Versions{}.New(resource)
 }

@@ -14,7 +14,7 @@ func Key(resource addonv1beta1.ConfigGroupResource, config addonv1beta1.ConfigRe
 	return kind + "/" + config.Namespace + "/" + config.Name
 }
 
-// Map returns what the config-spec-hash annotation of an add-on's ManifestWorks is to hold: the hash of every desired
+// Map returns the content of the config-spec-hash annotation of an add-on's ManifestWorks: the hash of every desired
 // config under its key. References without a desired config are left out; no references give an empty map.
 func Map(references []addonv1beta1.ConfigReference) map[string]string {
 	hashes := make(map[string]string, len(references))

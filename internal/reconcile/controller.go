@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// firstBackoff is what a failed pass waits first; it doubles from there.
+	// firstBackoff is the first pause after a failed pass; it doubles.
 	firstBackoff = 20 * time.Millisecond
 	// lastBackoff is the longest that a failed pass waits, so that a repaired cause is noticed within it.
 	lastBackoff = time.Minute

@@ -20,9 +20,9 @@ func definitions() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-// optionalKind keeps the claims of a kind whose CustomResourceDefinition may come and go while the agent runs. It watches
-// that one definition by its name, and the kind itself as long as the definition serves it. Where the agent may not
-// watch definitions, it watches the kind directly and tries again every few minutes while the kind is not served.
+// optionalKind keeps the claims of a kind whose CustomResourceDefinition may come and go while the agent runs. It
+// watches that one definition by its name, and the kind itself as long as the definition serves it. Where the agent may
+// not watch definitions, it watches the kind directly and tries again every few minutes while the kind is not served.
 type optionalKind struct {
 	// resource is the kind, without version.
 	resource schema.GroupResource

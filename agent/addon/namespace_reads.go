@@ -16,25 +16,26 @@ import (
 )
 
 const (
-	// sharedFor is how long what was read of a namespace serves the other add-ons there. It is shorter than the shortest
-	// pause, so that a look never sees what the one before it saw.
+	// sharedFor is the time for which the objects of a namespace are shared with the other add-ons there. It is shorter
+	// than the shortest pause, so that two inspections of one add-on never use the same objects.
 	sharedFor = 3 * time.Second
-	// lookGap is the time between two namespaces that are read, so that many add-ons that are not healthy do not ask the
-	// API server all at once.
-	lookGap = 200 * time.Millisecond
+	// readInterval is the time between the reads of two namespaces, so that many unhealthy add-ons do not send their
+	// requests at once.
+	readInterval = 200 * time.Millisecond
 )
 
-// readings keeps what was read of namespaces a moment ago. It is a cache: without it namespaces are read more often.
-type readings struct {
+// namespaceReads shares the objects of namespaces that were just read. It is a cache: without it namespaces are read
+// more often.
+type namespaceReads struct {
 	mu   sync.Mutex
-	last map[place]*reading
-	// next is when the next namespace may be read.
+	last map[place]*namespaceRead
+	// next is the time at which the next namespace may be read.
 	next time.Time
 }
 
-// of returns what was read of a place last, and forgets what is of no more use.
-func (s *readings) of(at place, now time.Time) *reading {
-	at.hosting, at.problem = "", "" // they say nothing about where
+// of returns the last read of a place, and deletes reads that are too old.
+func (s *namespaceReads) of(at place, now time.Time) *namespaceRead {
+	at.hosting, at.problem = "", "" // they do not identify the namespace
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for other, v := range s.last {
@@ -46,29 +47,29 @@ func (s *readings) of(at place, now time.Time) *reading {
 		}
 	}
 	if s.last == nil {
-		s.last = map[place]*reading{}
+		s.last = map[place]*namespaceRead{}
 	}
 	if s.last[at] == nil {
-		s.last[at] = &reading{}
+		s.last[at] = &namespaceRead{}
 	}
 	return s.last[at]
 }
 
-// turn returns when the next namespace may be read, which nobody else does then.
-func (s *readings) turn(now time.Time) time.Time {
+// turn reserves and returns the time at which the next namespace may be read.
+func (s *namespaceReads) turn(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	turn := s.next
 	if turn.Before(now) {
 		turn = now
 	}
-	s.next = turn.Add(lookGap)
+	s.next = turn.Add(readInterval)
 	return turn
 }
 
-// reading is what was read of one namespace, for all add-ons in it.
-type reading struct {
-	// mu is held while the namespace is read, so that nobody else reads it at the same time.
+// namespaceRead has the objects of one namespace, for all add-ons in it.
+type namespaceRead struct {
+	// mu is held while the namespace is read, so that it is read once.
 	mu sync.Mutex
 	at time.Time
 
@@ -80,17 +81,17 @@ type reading struct {
 	workloadsKnown bool
 }
 
-// namespaceOf returns what is known of the namespace of a look: what was read for another add-on a moment ago, else
-// what is read now. Where too much was read lately, it returns instead when it is the turn of this look.
-func (r *Reconciler) namespaceOf(ctx context.Context, last look, now time.Time) (*reading, time.Time) {
-	v := r.readings.of(last.place, now)
+// namespaceOf returns the objects of the namespace of an inspection: those just read for another add-on, or else those
+// that it reads now. If other namespaces were just read, it returns the time of the turn of this inspection instead.
+func (r *Reconciler) namespaceOf(ctx context.Context, last inspection, now time.Time) (*namespaceRead, time.Time) {
+	v := r.reads.of(last.place, now)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.at.IsZero() && now.Sub(v.at) < sharedFor {
 		return v, time.Time{}
 	}
 	if last.turn.IsZero() {
-		if turn := r.readings.turn(now); turn.After(now) {
+		if turn := r.reads.turn(now); turn.After(now) {
 			return nil, turn
 		}
 	}
@@ -100,7 +101,7 @@ func (r *Reconciler) namespaceOf(ctx context.Context, last look, now time.Time) 
 }
 
 // read reads a namespace.
-func (r *Reconciler) read(ctx context.Context, at place, v *reading) {
+func (r *Reconciler) read(ctx context.Context, at place, v *namespaceRead) {
 	reader := r.sides[at.side].GetAPIReader()
 	logger := log.FromContext(ctx).V(1)
 	v.namespace, v.podsKnown, v.workloadsKnown = presenceUnknown, false, false
@@ -118,7 +119,7 @@ func (r *Reconciler) read(ctx context.Context, at place, v *reading) {
 	default:
 		v.namespace = presenceThere
 	}
-	options := []client.ListOption{client.InNamespace(at.namespace), client.Limit(maxLook)}
+	options := []client.ListOption{client.InNamespace(at.namespace), client.Limit(maxListed)}
 	var pods corev1.PodList
 	if err := reader.List(ctx, &pods, options...); err != nil {
 		logger.Info("cannot look for the cause", "kind", "Pod", "error", err.Error())
@@ -137,9 +138,9 @@ func (r *Reconciler) read(ctx context.Context, at place, v *reading) {
 	v.workloadsKnown = deployments.Continue == "" && daemons.Continue == ""
 }
 
-// scene returns what one add-on sees of the namespace.
-func (v *reading) scene(addon string) scene {
-	s := scene{looked: true, namespace: v.namespace, podsKnown: v.podsKnown, workloadsKnown: v.workloadsKnown}
+// snapshot returns the objects as far as they concern one add-on.
+func (v *namespaceRead) snapshot(addon string) snapshot {
+	s := snapshot{taken: true, namespace: v.namespace, podsKnown: v.podsKnown, workloadsKnown: v.workloadsKnown}
 	for i := range v.pods {
 		if v.pods[i].Status.Phase != corev1.PodSucceeded {
 			s.pods = append(s.pods, podOf(addon, &v.pods[i]))

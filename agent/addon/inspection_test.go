@@ -74,14 +74,14 @@ func (c *crowd) live(t *testing.T, addons int, namespace func(n int) string, unt
 	last := make([]facts, addons)
 	for c.now = noon; c.now.Before(noon.Add(until)); c.now = c.now.Add(50 * time.Millisecond) {
 		for n := range addons {
-			if !last[n].now.IsZero() && c.now.Before(last[n].lookAgain) {
+			if !last[n].now.IsZero() && c.now.Before(last[n].nextInspection) {
 				continue
 			}
 			f := addonWith()
-			f.name, f.now, f.lease = fmt.Sprintf("a%d", n), c.now, sight{known: true}
+			f.name, f.now, f.lease = fmt.Sprintf("a%d", n), c.now, observation{known: true}
 			f.addon.Status.Namespace, f.addon.Status.HealthCheck.Mode = namespace(n), v1beta1.HealthCheckModeLease
-			r.observeScene(t.Context(), &f)
-			require.True(t, f.lookAgain.After(c.now), "there is always a pause")
+			r.observeSnapshot(t.Context(), &f)
+			require.True(t, f.nextInspection.After(c.now), "there is always a pause")
 			last[n] = f
 		}
 	}
@@ -95,9 +95,9 @@ func TestAHundredAddonsOfOneNamespaceAreLookedAtTogether(t *testing.T) {
 	last := c.live(t, 100, func(int) string { return "ns" }, time.Minute)
 	// Looks at 2, 7, 17 and 37 seconds, with four requests each.
 	assert.LessOrEqual(t, c.total, 16)
-	assert.Contains(t, sceneCause(last[7].scene, "ns"), "Pod ns/a7-0: image")
-	assert.Contains(t, sceneCause(last[8].scene, "ns"), "a7-0", "each sees the namespace with its own eyes")
-	assert.NotEqual(t, last[7].scene, last[8].scene)
+	assert.Contains(t, snapshotCause(last[7].snapshot, "ns"), "Pod ns/a7-0: image")
+	assert.Contains(t, snapshotCause(last[8].snapshot, "ns"), "a7-0", "each sees the namespace with its own eyes")
+	assert.NotEqual(t, last[7].snapshot, last[8].snapshot)
 }
 
 func TestAHundredNamespacesAreLookedAtOneAfterTheOther(t *testing.T) {
@@ -112,6 +112,6 @@ func TestAHundredNamespacesAreLookedAtOneAfterTheOther(t *testing.T) {
 		assert.LessOrEqual(t, sent, 24, "in the second at %s", at.Sub(noon))
 	}
 	for n, f := range last {
-		assert.True(t, f.scene.looked, "add-on %d was looked at", n)
+		assert.True(t, f.snapshot.taken, "add-on %d was looked at", n)
 	}
 }

@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// Traffic watches the agent's own requests to the spoke for disturbances: requests that fail, answers of 500 and above,
-// and connections that had to be made anew. One Traffic serves one API server.
-type Traffic struct {
-	disturbed atomic.Bool
+// FailureDetector observes the agent's own requests to one API server. A request that fails, an answer of 500 or above,
+// and a second connection are signs that the API server may not be healthy.
+type FailureDetector struct {
+	suspected atomic.Bool
 	connected atomic.Bool
-	bell      bell
+	trigger   trigger
 }
 
-// probing marks the context of requests that are probes themselves and so no disturbance.
+// probing marks the context of the requests of probes, which are not observed.
 type probing struct{}
 
-// Wrap puts the watch around a transport, as rest.Config.Wrap wants it.
-func (t *Traffic) Wrap(next http.RoundTripper) http.RoundTripper {
+// Wrap returns a transport whose requests are observed; it fits rest.Config.Wrap.
+func (t *FailureDetector) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		ctx := request.Context()
 		if ctx.Value(probing{}) != nil {
@@ -27,34 +27,34 @@ func (t *Traffic) Wrap(next http.RoundTripper) http.RoundTripper {
 		}
 		trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 			if !info.Reused && t.connected.Swap(true) {
-				t.disturb()
+				t.suspect()
 			}
 		}}
 		answer, err := next.RoundTrip(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
 		switch {
 		case err != nil && ctx.Err() == nil:
-			t.disturb()
+			t.suspect()
 		case err == nil && answer.StatusCode >= http.StatusInternalServerError:
-			t.disturb()
+			t.suspect()
 		}
 		return answer, err
 	})
 }
 
-// disturb remembers a disturbance and asks for a pass, once until take.
-func (t *Traffic) disturb() {
-	if !t.disturbed.Swap(true) {
-		t.bell.Ring()
+// suspect records a sign of failure and requests a pass, once until take.
+func (t *FailureDetector) suspect() {
+	if !t.suspected.Swap(true) {
+		t.trigger.Fire()
 	}
 }
 
-// take reports whether there was a disturbance since the last call.
-func (t *Traffic) take() bool { return t.disturbed.Swap(false) }
+// take reports whether there was a sign of failure since the last call.
+func (t *FailureDetector) take() bool { return t.suspected.Swap(false) }
 
-// asProbe marks requests under the returned context as probes.
+// asProbe returns a context whose requests are not observed.
 func asProbe(ctx context.Context) context.Context { return context.WithValue(ctx, probing{}, true) }
 
-// roundTripper is a function that is a transport.
+// roundTripper is an http.RoundTripper of one function.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

@@ -1,0 +1,104 @@
+package addon
+
+import (
+	"context"
+	"sync"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// observation is the last observed state of a target.
+type observation struct {
+	// known reports whether the target, or its absence, was observed and the watch works.
+	known bool
+	// cause is the error of the watch because of which the target is unknown; nil when there is none.
+	cause error
+	// object is the target; nil when it is absent.
+	object client.Object
+	// skew is the difference of our clock to the one that renews a Lease; nil when it is unknown.
+	skew *skew
+}
+
+// targetState keeps the last state of one target. It is the handler of its watch.
+type targetState struct {
+	// changed is called without the lock after each list and event.
+	changed func(before, after client.Object)
+	clock   clock.PassiveClock
+
+	mu     sync.Mutex
+	synced bool
+	cause  error
+	object client.Object
+	// renewed is the last renewal of a Lease that came as an event; skew follows from it and the one before.
+	renewed renewal
+	skew    *skew
+}
+
+func (s *targetState) get() observation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.synced || s.cause != nil {
+		return observation{cause: s.cause}
+	}
+	return observation{known: true, object: s.object, skew: s.skew}
+}
+
+// answered records the result of a list or watch request. The first success after a failure counts as a change, because
+// events may have been missed.
+func (s *targetState) answered(err error) {
+	s.mu.Lock()
+	recovered := s.synced && s.cause != nil && err == nil
+	s.cause = err
+	s.mu.Unlock()
+	if recovered {
+		s.changed(nil, nil)
+	}
+}
+
+// Replace implements watch.Handler. A list does not tell when a Lease was renewed.
+func (s *targetState) Replace(_ context.Context, objects []client.Object, _ string) {
+	if len(objects) == 0 {
+		s.set(nil)
+		return
+	}
+	s.set(objects[0])
+}
+
+// Update implements watch.Handler.
+func (s *targetState) Update(_ context.Context, object client.Object) {
+	s.measureSkew(object)
+	s.set(object)
+}
+
+// Delete implements watch.Handler.
+func (s *targetState) Delete(context.Context, client.Object) { s.set(nil) }
+
+// set records the target; nil when it is absent.
+func (s *targetState) set(object client.Object) {
+	s.mu.Lock()
+	before := s.object
+	if !s.synced {
+		before = nil
+	}
+	s.synced, s.object = true, object
+	s.mu.Unlock()
+	s.changed(before, object)
+}
+
+// measureSkew compares our clock with the one that renewed a Lease.
+func (s *targetState) measureSkew(object client.Object) {
+	after, ok := object.(*coordinationv1.Lease)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, had := s.object.(*coordinationv1.Lease)
+	if !ok || !had || after.Spec.RenewTime.IsZero() || before.Spec.RenewTime.Equal(after.Spec.RenewTime) {
+		return
+	}
+	now := renewal{carried: after.Spec.RenewTime.Time, seen: s.clock.Now()}
+	if s.skew = nil; !s.renewed.seen.IsZero() {
+		s.skew = measure(s.renewed, now)
+	}
+	s.renewed = now
+}
