@@ -126,16 +126,6 @@ func remember(
 	return c.Update(ctx, secret)
 }
 
-// ParseBootstrap reads how the hub is reached out of a bootstrap kubeconfig; source says where it came from and starts
-// the error.
-func ParseBootstrap(kubeconfig []byte, source string) (csr.HubServer, error) {
-	server, err := csr.ParseHubServer(kubeconfig)
-	if err != nil {
-		return csr.HubServer{}, fmt.Errorf("bootstrap kubeconfig %s: %w", source, err)
-	}
-	return server, nil
-}
-
 // readSecret returns nil for a Secret that does not exist; the result may be changed.
 func readSecret(ctx context.Context, r client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
 	var secret corev1.Secret

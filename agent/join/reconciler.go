@@ -42,7 +42,7 @@ type Reconciler struct {
 	SecretName string
 	// Identity is who the agent is, from Identify.
 	Identity csr.Identity
-	// Server is the hub that the bootstrap kubeconfig leads to, from ParseBootstrap.
+	// Server is the hub that the bootstrap kubeconfig leads to.
 	Server csr.HubServer
 	// ExpirationSeconds asks for a lifetime of the certificate; nil leaves it to the hub.
 	ExpirationSeconds *int32
