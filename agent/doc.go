@@ -17,11 +17,11 @@
 // Reasons for the end of a phase:
 //
 //   - A bootstrap kubeconfig leads to another hub, or the kubeconfig of a hosted cluster changed (bootstrap.Watcher).
-//     Serving goes on when a bootstrap kubeconfig has other credentials, is missing or broken: the unknown ends nothing.
+//     Serving goes on when a bootstrap kubeconfig has other credentials, is missing or broken.
 //   - The certificate expired (keeper.go). A new certificate needs no restart: the agent closes the connections to the
 //     hub and reconnects (package hubconn).
-//   - The hub responds with nothing but 401 for a while (hubconn.Responses). The agent joins again. The stored credential
-//     stays until it is replaced, and is tried now and then meanwhile (joining.go).
+//   - The hub responds with nothing but 401 for a while (hubconn.Responses). The agent joins again. The stored
+//     credential stays until it is replaced, and is tried now and then meanwhile (joining.go).
 //   - Of several hubs (feature gate MultipleHubs) this one denied the cluster, or has not responded for too long.
 //
 // An outage of the hub stops nothing that does not need the hub; caches keep their content, and watches resume. An

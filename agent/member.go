@@ -199,7 +199,8 @@ func (a *agent) awaitMember(ctx context.Context, found member) error {
 func (a *agent) serveWorks(ctx context.Context, found member) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &serving{agent: a, target: bootstrap.Target{Server: found.credential.Server}, credential: found.credential, end: end}
+	target := bootstrap.Target{Server: found.credential.Server}
+	s := &serving{agent: a, target: target, credential: found.credential, end: end}
 	return s.run(ctx, func() error {
 		changed := func(now member) {
 			if now.problem == nil {

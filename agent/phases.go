@@ -238,7 +238,8 @@ func (a *agent) newWatcher(
 	v view, over func(now []bootstrap.Candidate) string, end context.CancelCauseFunc,
 ) *bootstrap.Watcher {
 	return &bootstrap.Watcher{
-		Sources: a.config.sources(), Candidates: v.found, Over: over, Spoke: a.spokeFile(), End: endPhase(end), Clock: a.clock,
+		Sources: a.config.sources(), Candidates: v.found, Over: over, Spoke: a.spokeFile(), End: endPhase(end),
+		Clock: a.clock,
 	}
 }
 

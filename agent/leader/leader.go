@@ -181,7 +181,8 @@ func (e Election) elector(name string, leads chan<- context.Context) (*leaderele
 			Client:     e.Client,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: e.Identity},
 		},
-		LeaseDuration: e.Times.LeaseDuration, RenewDeadline: e.Times.RenewDeadline, RetryPeriod: e.Times.RetryPeriod, ReleaseOnCancel: true,
+		LeaseDuration: e.Times.LeaseDuration, RenewDeadline: e.Times.RenewDeadline, RetryPeriod: e.Times.RetryPeriod,
+		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) { leads <- leading },
 			OnStoppedLeading: func() {},
