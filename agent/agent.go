@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	goruntime "runtime"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -67,6 +68,10 @@ func Run(ctx context.Context, config Config) error {
 	}
 	if os.Getenv("GOGC") == "" { //nolint:forbidigo // this is a composition root
 		debug.SetGCPercent(gcPercent)
+	}
+	if config.PprofAddress == off {
+		// Nobody can read a heap profile, and recording one looks functions up all over the tables of the program.
+		goruntime.MemProfileRate = 0
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
 	if config.GiveBackMemory {
