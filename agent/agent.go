@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	goruntime "runtime"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -68,10 +67,6 @@ func Run(ctx context.Context, config Config) error {
 	}
 	if os.Getenv("GOGC") == "" { //nolint:forbidigo // this is a composition root
 		debug.SetGCPercent(gcPercent)
-	}
-	if config.PprofAddress == off {
-		// Nobody can read a heap profile, and recording one looks functions up all over the tables of the program.
-		goruntime.MemProfileRate = 0
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
 	if config.GiveBackMemory {
