@@ -45,7 +45,23 @@ var importRules = []rule{
 	},
 	{
 		name: "a reconciler of the agent imports libraries, the kit and API types, never a sibling or its root",
-		from: []string{"agent/*"}, only: []string{"lease", "csr", "internal/..."},
+		from: []string{"agent/*"}, except: []string{"agent/work/*"}, only: []string{"lease", "csr", "internal/..."},
+	},
+	{
+		name: "the leaves of the work agent import the kit and nothing else of ours",
+		from: []string{"agent/work/jsonpath", "agent/work/offline"}, only: []string{"internal/..."},
+	},
+	{
+		name: "rules and ignored fields import JSON paths and the kit",
+		from: []string{"agent/work/feedback", "agent/work/ignore"}, only: []string{"agent/work/jsonpath", "internal/..."},
+	},
+	{
+		name: "the executor imports manifest, the client of the spoke and the kit",
+		from: []string{"agent/work/executor"}, only: []string{"agent/work/manifest", "agent/work/spoke", "internal/..."},
+	},
+	{
+		name: "server-side apply imports ignored fields and the kit",
+		from: []string{"agent/work/apply/ssa"}, only: []string{"agent/work/ignore", "agent/work/jsonpath", "agent/work/manifest", "internal/..."},
 	},
 	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
