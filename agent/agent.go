@@ -15,25 +15,31 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/agent/health"
+	"github.com/spokelet/spokelet/agent/hubconn"
 	"github.com/spokelet/spokelet/agent/join"
+	"github.com/spokelet/spokelet/agent/leader"
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/memory"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
 const (
-	// userAgent is how the agent calls itself. On the spoke it is also the field manager of what it applies, and so part
-	// of the contract.
+	// userAgent is the user agent of all requests. On the spoke it is also the field manager of applied objects, which the
+	// contract fixes.
 	userAgent = names.FieldManagerWork
-	// gcPercent lets the heap grow by half between two collections: a small process is worth a little more CPU.
+	// gcPercent lets the heap grow by half between two collections: memory is scarcer than CPU on a small node.
 	gcPercent = 50
 )
 
-// agent is what lives as long as the process: configuration, clients of its own cluster, and the state it tells.
+// agent is the state that lives as long as the process: configuration, clients of its own cluster, health.
 type agent struct {
 	config Config
 	scheme *runtime.Scheme
-	state  state
+	state  health.State
 	// host is the cluster that the agent runs on, spoke the managed cluster; outside hosted mode they are one. spokeRaw
 	// is the file that spoke was read from in hosted mode.
 	host, spoke *rest.Config
@@ -41,21 +47,20 @@ type agent struct {
 	spokeRaw    []byte
 	// live reads from and writes to the host without a cache.
 	live client.Client
-	// health knows how the API server of the spoke is.
-	health *cluster.Health
-	clock  clock.WithDelayedExecution
-	// hubTime knows what time it is at the hub.
-	hubTime *hubTime
-	// chosen is the server of the hub that this process chose last among several.
-	chosen string
-	// refused is the last credential that the hub answered nothing but 401 to; nil when there is none.
-	refused atomic.Pointer[join.Credential]
+	// spokeHealth checks the API server of the spoke.
+	spokeHealth *cluster.Health
+	clock       clock.WithDelayedExecution
+	// hubClock is the clock of the hub.
+	hubClock *hubconn.Clock
+	// selector selects one of several hubs.
+	selector *bootstrap.Selector
+	// rejected is the last credential that the hub responded to with nothing but 401; nil when there is none.
+	rejected atomic.Pointer[join.Credential]
 }
 
-// Run runs the agent until ctx ends, which is no error. An error is a configuration that can never work, and says what
-// is wrong with it. Everything else, a bootstrap kubeconfig that is missing or broken too, is told and tried again.
-// It turns the garbage collector up unless GOGC is set, and gives memory back when a burst of work is over unless the
-// configuration says otherwise.
+// Run runs the agent until ctx ends, which is no error. It returns an error only for a configuration that can never
+// work. It reports and retries everything else, a bootstrap kubeconfig that is missing or broken, too. Run makes the
+// garbage collector run more often unless GOGC is set.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
@@ -65,11 +70,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
 	if config.GiveBackMemory {
-		config.WrapTransport = chain(newThrift(clock.RealClock{}, func() {
-			if err := giveBack(); err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "giving back memory")
-			}
-		}).wrap, config.WrapTransport)
+		config.WrapTransport = roundtrip.Chain(memory.NewReleaser(clock.RealClock{}).Wrap, config.WrapTransport)
 	}
 	a, err := newAgent(config)
 	if err != nil {
@@ -78,10 +79,10 @@ func Run(ctx context.Context, config Config) error {
 	for _, given := range config.idle {
 		ctrl.LoggerFrom(ctx).Info("a flag has no effect", "flag", given.name, "reason", given.why)
 	}
-	ctx = withExplained(ctx, &a.state)
+	ctx = withoutOutages(ctx, a.state.Explains)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.state.serve(ctx, config.HealthAddress) })
-	group.Go(func() error { return a.state.serveTLS(ctx, &config, a.clock) })
+	group.Go(func() error { return a.state.Serve(ctx, config.HealthAddress) })
+	group.Go(func() error { return a.state.ServeTLS(ctx, config.healthTLS(), a.clock) })
 	group.Go(func() error { return a.lead(ctx) })
 	return group.Wait()
 }
@@ -92,7 +93,8 @@ func newAgent(config Config) (*agent, error) {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	a := &agent{config: config, scheme: scheme, hosted: config.SpokeKubeconfig != "", clock: clock.RealClock{}}
-	a.hubTime = &hubTime{clock: a.clock}
+	a.hubClock = hubconn.NewClock(a.clock)
+	a.selector = &bootstrap.Selector{Scheme: scheme, Wrap: config.WrapTransport}
 	if a.host, err = clientConfig(config.Kubeconfig, config.WrapTransport); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
@@ -118,17 +120,19 @@ func (a *agent) lead(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the client of the leader election: %w", err)
 	}
-	own, err := identity()
+	own, err := leader.Identity()
 	if err != nil {
 		return err
 	}
-	e := election{
-		Election: a.config.Election, client: leases, namespace: a.config.Namespace, leases: a.config.Duties.Leases(),
-		identity: own, clock: a.clock, waits: func(text string) {
-			if a.state.standBy(text) {
+	duties := a.config.Duties
+	e := leader.Election{
+		Times: a.config.Election, Client: leases, Namespace: a.config.Namespace,
+		Leases: leader.Leases(duties.Registration, duties.Works), Identity: own, Clock: a.clock,
+		Waiting: func(text string) {
+			if a.state.StandBy(text) {
 				ctrl.LoggerFrom(ctx).Info("waiting to lead", "reason", text)
 			}
 		},
 	}
-	return e.follow(ctx, a.runPhases)
+	return e.Run(ctx, a.runPhases)
 }

@@ -35,24 +35,24 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// grace is how long a phase that ends may take to let go.
-const grace = 10 * time.Second
+// shutdownTimeout bounds the end of a phase.
+const shutdownTimeout = 10 * time.Second
 
-// patience is how long a controller waits for its caches: as long as it takes. A hub that is away, or has not accepted
-// the cluster yet, is no reason to give up.
-const patience = time.Duration(math.MaxInt64)
+// syncTimeout is how long a controller waits for its caches: as long as it takes. A hub that does not respond, or has
+// not accepted the cluster yet, is no reason to give up.
+const syncTimeout = time.Duration(math.MaxInt64)
 
-// newManager returns the manager of a phase, whose cluster is the one that the agent runs on. While serving,
-// clusterName is given and the caches hold what serving needs too.
+// newManager returns the manager of a phase, for the cluster that the agent runs on. clusterName is empty in phases
+// that do not serve; their caches hold less.
 func (a *agent) newManager(ctx context.Context, clusterName string) (ctrl.Manager, error) {
-	unchecked, within := true, grace
+	unchecked, timeout := true, shutdownTimeout
 	options := ctrl.Options{
 		Scheme: a.scheme, Logger: ctrl.LoggerFrom(ctx), NewCache: independentCache,
-		Cache:                  a.tolerant(ctrl.LoggerFrom(ctx), a.hostCache(clusterName)),
+		Cache:                  a.withErrorLog(ctrl.LoggerFrom(ctx), a.hostCache(clusterName)),
 		Metrics:                metricsserver.Options{BindAddress: a.config.MetricsAddress},
-		HealthProbeBindAddress: off, GracefulShutdownTimeout: &within,
+		HealthProbeBindAddress: off, GracefulShutdownTimeout: &timeout,
 		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
-		Controller:  controllerconfig.Controller{CacheSyncTimeout: patience, SkipNameValidation: &unchecked},
+		Controller:  controllerconfig.Controller{CacheSyncTimeout: syncTimeout, SkipNameValidation: &unchecked},
 	}
 	if a.config.PprofAddress != off {
 		options.PprofBindAddress = a.config.PprofAddress
@@ -64,8 +64,8 @@ func (a *agent) newManager(ctx context.Context, clusterName string) (ctrl.Manage
 	return mgr, nil
 }
 
-// hostCache holds the Secrets of the agent's namespace, and while serving the credentials of the add-ons and, outside
-// hosted mode, what the managed cluster is asked for.
+// hostCache returns the cache of the cluster that the agent runs on: the Secrets of the agent's namespace, and while
+// serving the credentials of the add-ons and, outside hosted mode, nodes and AppliedManifestWorks.
 func (a *agent) hostCache(clusterName string) cache.Options {
 	if clusterName == "" {
 		return options(map[client.Object]cache.ByObject{
@@ -94,26 +94,25 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 	}))
 }
 
-// newHub returns the hub as far as it concerns one managed cluster; mgr will start it. user is the agent's user name
-// there, empty while it joins. failed is told what watches fail with; nil tells nobody.
+// newHub returns the hub as far as it concerns one managed cluster; mgr starts it. user is the agent's user name there,
+// empty while it joins. failed, unless nil, is called with the errors of watches.
 func (a *agent) newHub(
 	mgr ctrl.Manager, config *rest.Config, clusterName, user string, failed func(error),
 ) (cluster.Cluster, error) {
-	holds := a.tolerant(mgr.GetLogger(), options(hubHolds(clusterName, user)))
-	if tell := holds.DefaultWatchErrorHandler; failed != nil {
-		holds.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
-			tell(ctx, r, err)
+	opts := a.withErrorLog(mgr.GetLogger(), options(hubCache(clusterName, user)))
+	if handle := opts.DefaultWatchErrorHandler; failed != nil {
+		opts.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
+			handle(ctx, r, err)
 			failed(err)
 		}
 	}
-	return a.newCluster(mgr, config, a.hubMapper, holds)
+	return a.newCluster(mgr, config, a.hubMapper, opts)
 }
 
-// hubHolds says what the agent keeps of the hub. Anybody may create certificate requests with the label of the cluster,
-// so not much is kept of those that the agent did not make. Works are large and looked at often, so they, like the
-// records of them on the spoke, are read where they are kept and not copied: nobody but agent/work reads them, and it
-// changes none.
-func hubHolds(clusterName, user string) map[client.Object]cache.ByObject {
+// hubCache returns the objects that the agent caches of the hub. Anybody may create certificate requests with the label
+// of the cluster, so little is kept of those that the agent did not create. ManifestWorks are large and read often, so
+// reads do not copy them, nor AppliedManifestWorks: only agent/work reads them, and it changes none.
+func hubCache(clusterName, user string) map[client.Object]cache.ByObject {
 	own := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
 	works := own
 	works.UnsafeDisableDeepCopy = ptr.To(true)
@@ -132,11 +131,11 @@ func hubHolds(clusterName, user string) map[client.Object]cache.ByObject {
 }
 
 func (a *agent) newCluster(
-	mgr ctrl.Manager, config *rest.Config, mapper mapperProvider, holds cache.Options,
+	mgr ctrl.Manager, config *rest.Config, mapper mapperProvider, opts cache.Options,
 ) (cluster.Cluster, error) {
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme, o.Logger, o.MapperProvider = a.scheme, mgr.GetLogger(), mapper
-		o.Cache, o.NewCache = a.tolerant(mgr.GetLogger(), holds), independentCache
+		o.Cache, o.NewCache = a.withErrorLog(mgr.GetLogger(), opts), independentCache
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building the client of %s: %w", config.Host, err)
@@ -147,11 +146,11 @@ func (a *agent) newCluster(
 	return c, nil
 }
 
-// mapperProvider makes the mapper of kinds to resources for a cluster.
+// mapperProvider returns the mapper of kinds to resources of a cluster.
 type mapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 
-// hubMapper knows the kinds of the protocol without asking. So the clients of a hub that is away, or that refuses the
-// credential, can be built, and it is the phase that meets the hub, with all its ways out.
+// hubMapper maps the kinds of the protocol without a request. So the clients of a hub that does not respond, or that
+// rejects the credential, can be built, and the phase handles that.
 func (a *agent) hubMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 	dynamic, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 	if err != nil {
@@ -171,42 +170,41 @@ func (a *agent) hubMapper(config *rest.Config, httpClient *http.Client) (meta.RE
 		}
 		known.Add(kind, scope)
 	}
-	return knowing{RESTMapper: dynamic, known: known}, nil
+	return staticMapper{RESTMapper: dynamic, known: known}, nil
 }
 
-// knowing answers for the kinds that it knows, and asks for all others.
-type knowing struct {
+// staticMapper maps known kinds by itself, and all others by discovery.
+type staticMapper struct {
 	meta.RESTMapper
 	known meta.RESTMapper
 }
 
 // RESTMapping implements meta.RESTMapper.
-func (k knowing) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (k staticMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if mapping, err := k.known.RESTMapping(kind, versions...); err == nil && len(versions) > 0 {
 		return mapping, nil
 	}
 	return k.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// options are what all caches have in common: no managed fields, no reads that would start a watch unasked, and copies
-// only where they are made.
-func options(holds map[client.Object]cache.ByObject) cache.Options {
+// options returns what all caches have in common: they drop managed fields, and a read never starts a watch.
+func options(objects map[client.Object]cache.ByObject) cache.Options {
 	return cache.Options{
-		ByObject: holds, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true,
+		ByObject: objects, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true,
 	}
 }
 
-// tolerant makes a cache write one line into the log for one cause why its watches fail.
-func (a *agent) tolerant(logger logr.Logger, o cache.Options) cache.Options {
+// withErrorLog makes a cache log one line per cause why its watches fail.
+func (a *agent) withErrorLog(logger logr.Logger, o cache.Options) cache.Options {
 	if o.DefaultWatchErrorHandler == nil {
 		o.DefaultWatchErrorHandler = newWatchErrors(logger, a.clock).handle
 	}
 	return o
 }
 
-// independentCache returns a cache whose informers do not wait for each other. Elsewhere a controller waits for all
-// informers of a cache; so one kind that may not be listed would stop controllers that have nothing to do with it. The
-// informer that a controller itself wants is still waited for.
+// independentCache returns a cache whose informers do not wait for each other. By default a controller waits for all
+// informers of a cache, so that one kind that may not be listed would stop controllers that do not need it. A
+// controller still waits for its own informers.
 func independentCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
 	c, err := cache.New(config, opts)
 	if err != nil {

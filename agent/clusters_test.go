@@ -18,7 +18,7 @@ import (
 // are not copied to be looked at.
 // Weakness: W43
 func TestCachesHoldWhatIsNeeded(t *testing.T) {
-	holds := hubHolds("cluster1", csr.ClusterUser("cluster1", "agent1"))
+	holds := hubCache("cluster1", csr.ClusterUser("cluster1", "agent1"))
 	all := options(holds)
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "hub"}},

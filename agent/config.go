@@ -2,9 +2,14 @@ package agent
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/agent/health"
 	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
@@ -97,10 +102,8 @@ type Config struct {
 	HubQPS   float32
 	HubBurst int
 
-	// LeaderElect makes the agent wait until it holds the Leases of its Duties in Namespace.
-	LeaderElect bool
-	// Election are the times of these Leases.
-	Election Election
+	// Election is the election by the Leases of the Duties in Namespace.
+	command.Election
 	// HealthAddress serves /healthz and /readyz over http; "0" is off.
 	HealthAddress string
 	// HealthPort serves the same over https, with a certificate made at the start; 0 is off.
@@ -114,7 +117,7 @@ type Config struct {
 	MetricsAddress string
 	// PprofAddress serves /debug/pprof; "0" is off.
 	PprofAddress string
-	// GiveBackMemory gives memory back after the start and after each burst of work.
+	// GiveBackMemory returns free heap to the operating system after the start and after each burst of work.
 	GiveBackMemory bool
 	// Verbosity is the highest level of log lines that are written.
 	Verbosity int
@@ -128,8 +131,8 @@ type Config struct {
 	idle []idle
 }
 
-// The rate at which one agent may ask the hub when nothing is said: a hub has thousands of agents, and 200 works that
-// arrive at once cost an agent 400 requests.
+// The default rate limit of requests to the hub: a hub has thousands of agents, and 200 works that arrive at once cost
+// an agent 400 requests.
 const (
 	defaultHubQPS   = 200
 	defaultHubBurst = 500
@@ -158,16 +161,55 @@ func DefaultConfig() Config {
 		WorkCacheMiB:        work.DefaultCacheBytes >> mebi,
 		HubQPS:              defaultHubQPS,
 		HubBurst:            defaultHubBurst,
-		LeaderElect:         true,
 		HealthAddress:       off,
 		MetricsAddress:      off,
 		PprofAddress:        off,
 		GiveBackMemory:      true,
 		WorkSource:          driverKube,
 		Duties:              both(),
-		Election:            DefaultElection(),
+		Election:            defaultElection(),
 
 		HubTimeout: defaultHubTimeout, UnauthorizedAfter: defaultUnauthorizedAfter, Period: defaultPeriod,
 		AddonTokenExpirationSeconds: defaultTokenSeconds, Gates: DefaultGates(),
+	}
+}
+
+// defaultElection returns the times of OCM's agents.
+func defaultElection() command.Election {
+	return command.Election{
+		LeaderElect: true, LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second,
+	}
+}
+
+// secretEntry starts an entry of --bootstrap-kubeconfigs that names a Secret.
+const secretEntry = "secret:"
+
+// sources returns the bootstrap kubeconfigs in the order of preference.
+func (c *Config) sources() []bootstrap.Source {
+	if !c.Gates.MultipleHubs {
+		return []bootstrap.Source{c.source(c.BootstrapKubeconfig)}
+	}
+	list := make([]bootstrap.Source, 0, len(c.BootstrapKubeconfigs))
+	for _, entry := range c.BootstrapKubeconfigs {
+		list = append(list, c.source(entry))
+	}
+	return list
+}
+
+func (c *Config) source(entry string) bootstrap.Source {
+	source := bootstrap.Source{Secret: types.NamespacedName{Namespace: c.Namespace, Name: c.BootstrapSecret}}
+	if name, ok := strings.CutPrefix(entry, secretEntry); ok {
+		source.Secret.Name = name
+		return source
+	}
+	source.File = entry
+	return source
+}
+
+// healthTLS returns how health is served over https.
+func (c *Config) healthTLS() health.TLSOptions {
+	return health.TLSOptions{
+		Address: c.Listen, Port: c.HealthPort,
+		TLS: command.TLS{MinVersion: c.TLSMinVersion, CipherSuites: c.TLSCipherSuites},
 	}
 }

@@ -67,7 +67,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	c.addIdleFlags(f)
 }
 
-// addHubFlags binds what is said about several hubs, a hub that refuses, add-ons and feature gates.
+// addHubFlags binds the flags of several hubs, of a hub that rejects the credential, of add-ons and feature gates.
 func (c *Config) addHubFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.BootstrapKubeconfigs, "bootstrap-kubeconfigs", c.BootstrapKubeconfigs,
 		"path of a bootstrap kubeconfig, or secret: and the name of a Secret in the agent's namespace; repeated for two or "+
@@ -98,25 +98,13 @@ func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.PprofAddress, "pprof-bind-address", c.PprofAddress, "address for /debug/pprof over http; 0 is off")
 	f.BoolVar(&c.GiveBackMemory, "give-back-memory", c.GiveBackMemory,
-		"give memory back after the start and after each burst of work: free heap, and on Linux pages of the program, "+
-			"which come back when they are used")
+		"return free heap to the operating system after the start and after each burst of work")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
 }
 
-// addServingFlags binds what is said about leader election, and about health over HTTPS and HTTP.
+// addServingFlags binds the flags of leader election, and of health over HTTPS and HTTP.
 func (c *Config) addServingFlags(f *pflag.FlagSet) {
-	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader leases before doing anything")
-	f.BoolFunc("disable-leader-election", "the same as --leader-elect=false", func(value string) error {
-		disabled, err := strconv.ParseBool(value)
-		c.LeaderElect = !disabled
-		return err
-	})
-	f.DurationVar(&c.Election.LeaseDuration, "leader-election-lease-duration", c.Election.LeaseDuration,
-		"how long after its last renewal a leader that died is waited for")
-	f.DurationVar(&c.Election.RenewDeadline, "leader-election-renew-deadline", c.Election.RenewDeadline,
-		"how long a leader may fail to renew its lease before it stops, less than the duration of the lease")
-	f.DurationVar(&c.Election.RetryPeriod, "leader-election-retry-period", c.Election.RetryPeriod,
-		"how often a leader renews its lease")
+	c.Election.AddFlags(f)
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
 		"address for /healthz and /readyz over http; 0 is off")
 	f.IntVar(&c.HealthPort, "health-port", c.HealthPort,

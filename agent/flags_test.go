@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spokelet/spokelet/agent/bootstrap"
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 func TestParseFlags(t *testing.T) {
@@ -70,8 +73,9 @@ func TestTheFirstWordsSelectWhatTheProgramDoes(t *testing.T) {
 			assert.Equal(t, tc.want, Config{
 				Duties: got.Duties, HealthPort: got.HealthPort, HubKubeconfigDir: got.HubKubeconfigDir,
 			})
-			assert.Equal(t, Election{LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second},
-				got.Election)
+			assert.Equal(t, command.Election{
+				LeaderElect: true, LeaseDuration: 137 * time.Second, RenewDeadline: 107 * time.Second, RetryPeriod: 26 * time.Second,
+			}, got.Election)
 		})
 	}
 }
@@ -183,9 +187,9 @@ func TestTheHubsOfAKlusterlet(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, config.Validate())
 	assert.Equal(t, 3*time.Minute, config.HubTimeout)
-	assert.Equal(t, []bootstrapSource{
-		{file: "/spoke/hub1/kubeconfig", secret: types.NamespacedName{Namespace: config.Namespace, Name: "bootstrap-hub-kubeconfig"}},
-		{secret: types.NamespacedName{Namespace: config.Namespace, Name: "hub2"}},
+	assert.Equal(t, []bootstrap.Source{
+		{File: "/spoke/hub1/kubeconfig", Secret: types.NamespacedName{Namespace: config.Namespace, Name: "bootstrap-hub-kubeconfig"}},
+		{Secret: types.NamespacedName{Namespace: config.Namespace, Name: "hub2"}},
 	}, config.sources())
 	_, err = ParseFlags("agent", []string{"--hub-connection-timeout-seconds=179"}, io.Discard)
 	require.ErrorContains(t, err, "at least 180")

@@ -7,17 +7,18 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/agent/hubconn"
 	"github.com/spokelet/spokelet/agent/join"
 )
 
-// keeper puts the credential of a serving phase to use, each time a new one arrives, and ends the phase when the last
-// one expires. It is a Runnable of the phase's manager.
+// keeper keeps the connection of a serving phase on the latest credential, and ends the phase when that expires. It is
+// a Runnable of the phase's manager.
 type keeper struct {
-	hub   *hubConnection
+	hub   *hubconn.Connection
 	end   context.CancelCauseFunc
 	clock clock.Clock
-	// time is the clock of the hub, by which certificates expire.
-	time clock.PassiveClock
+	// hubClock is the clock of the hub, by which certificates expire.
+	hubClock clock.PassiveClock
 
 	mu      sync.Mutex
 	current join.Credential
@@ -25,11 +26,13 @@ type keeper struct {
 	changed chan struct{}
 }
 
-func (a *agent) newKeeper(hub *hubConnection, first join.Credential, end context.CancelCauseFunc) *keeper {
-	return &keeper{hub: hub, end: end, clock: a.clock, time: a.hubTime, current: first, changed: make(chan struct{}, 1)}
+func (a *agent) newKeeper(hub *hubconn.Connection, first join.Credential, end context.CancelCauseFunc) *keeper {
+	return &keeper{
+		hub: hub, end: end, clock: a.clock, hubClock: a.hubClock, current: first, changed: make(chan struct{}, 1),
+	}
 }
 
-// offer takes the credential that is valid now; it is called at each pass of the join reconciler and does not block.
+// offer takes the credential that is valid now. The join reconciler calls it at each pass. It does not block.
 func (k *keeper) offer(c join.Credential) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -40,7 +43,7 @@ func (k *keeper) offer(c join.Credential) {
 		k.end(phaseOverError("the hub credential leads elsewhere"))
 		return
 	}
-	if err := k.hub.rotate(c.Pair); err != nil {
+	if err := k.hub.Rotate(c.Pair); err != nil {
 		k.end(phaseOverError("the new certificate cannot be used: " + err.Error()))
 		return
 	}
@@ -64,7 +67,7 @@ func (k *keeper) Start(ctx context.Context) error {
 		k.mu.Lock()
 		expires := k.current.NotAfter
 		k.mu.Unlock()
-		timer := k.clock.NewTimer(expires.Sub(k.time.Now()))
+		timer := k.clock.NewTimer(expires.Sub(k.hubClock.Now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

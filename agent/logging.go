@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"sync"
 	"time"
 
@@ -13,67 +12,61 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/spokelet/spokelet/agent/hubconn"
 )
 
-// detail is the verbosity of an entry whose cause another entry has.
+// detail is the verbosity of an entry whose cause has an entry of its own.
 const detail = 1
 
-// explained is a log sink that leaves out errors that have one cause, which is told elsewhere: that the hub does not
-// answer. They are still there at a higher verbosity.
-type explained struct {
+// outageSink is a log sink that leaves out the errors that follow from an outage of the hub, which is logged once by
+// itself. They remain at a higher verbosity.
+type outageSink struct {
 	logr.LogSink
-	state *state
+	explains func(error) bool
 }
 
 // Error implements logr.LogSink.
-func (e explained) Error(err error, message string, keysAndValues ...any) {
-	if !e.state.explains(err) {
-		e.LogSink.Error(err, message, keysAndValues...)
+func (s outageSink) Error(err error, message string, keysAndValues ...any) {
+	if !s.explains(err) {
+		s.LogSink.Error(err, message, keysAndValues...)
 		return
 	}
-	e.Info(detail, message, append([]any{"error", err}, keysAndValues...)...)
+	s.Info(detail, message, append([]any{"error", err}, keysAndValues...)...)
 }
 
-// Info implements logr.LogSink. Who goes on after an error logs it as a value.
-func (e explained) Info(level int, message string, keysAndValues ...any) {
+// Info implements logr.LogSink. Code that goes on after an error logs it as a value.
+func (s outageSink) Info(level int, message string, keysAndValues ...any) {
 	for _, value := range keysAndValues {
-		if err, is := value.(error); is && e.state.explains(err) {
+		if err, is := value.(error); is && s.explains(err) {
 			level = max(level, detail)
 		}
 	}
-	if e.Enabled(level) {
-		e.LogSink.Info(level, message, keysAndValues...)
+	if s.Enabled(level) {
+		s.LogSink.Info(level, message, keysAndValues...)
 	}
 }
 
 // WithValues implements logr.LogSink.
-func (e explained) WithValues(keysAndValues ...any) logr.LogSink {
-	return explained{e.LogSink.WithValues(keysAndValues...), e.state}
+func (s outageSink) WithValues(keysAndValues ...any) logr.LogSink {
+	return outageSink{s.LogSink.WithValues(keysAndValues...), s.explains}
 }
 
 // WithName implements logr.LogSink.
-func (e explained) WithName(name string) logr.LogSink {
-	return explained{e.LogSink.WithName(name), e.state}
+func (s outageSink) WithName(name string) logr.LogSink {
+	return outageSink{s.LogSink.WithName(name), s.explains}
 }
 
-// explains reports whether an error is a request to the hub that had no answer.
-func (s *state) explains(err error) bool {
-	s.mu.Lock()
-	hub := s.hub
-	s.mu.Unlock()
-	return hub != nil && hub.explains(err)
-}
-
-// withExplained returns a context whose logger leaves out what the silence of the hub explains.
-func withExplained(ctx context.Context, s *state) context.Context {
+// withoutOutages returns a context whose logger leaves out the errors that follow from an outage of the hub.
+func withoutOutages(ctx context.Context, explains func(error) bool) context.Context {
 	logger := ctrl.LoggerFrom(ctx)
 	if logger.GetSink() == nil {
 		return ctx
 	}
-	return ctrl.LoggerInto(ctx, logger.WithSink(explained{logger.GetSink(), s}))
+	return ctrl.LoggerInto(ctx, logger.WithSink(outageSink{logger.GetSink(), explains}))
 }
 
-// watchErrors logs why watches fail, once for a kind and a cause; the libraries would do it at each try.
+// watchErrors logs why watches fail, once per kind and cause; the libraries would log each attempt.
 type watchErrors struct {
 	logger logr.Logger
 	clock  clock.PassiveClock
@@ -92,7 +85,7 @@ func newWatchErrors(logger logr.Logger, c clock.PassiveClock) *watchErrors {
 	return &watchErrors{logger: logger, clock: c, last: map[string]watchError{}}
 }
 
-// watchErrorAgain is how long a cause that lasts is not repeated.
+// watchErrorAgain is the pause between two entries for a cause that lasts.
 const watchErrorAgain = 10 * time.Minute
 
 // handle implements cache.WatchErrorHandlerWithContext.
@@ -100,19 +93,19 @@ func (w *watchErrors) handle(ctx context.Context, watch *toolscache.Reflector, e
 	if ctx.Err() != nil || ended(err) {
 		return
 	}
-	if w.news(watch.TypeDescription(), whyUnreachable(err)) {
+	if w.isNew(watch.TypeDescription(), hubconn.Cause(err)) {
 		w.logger.Error(err, "watching fails, trying again", "kind", watch.TypeDescription())
 	}
 }
 
-// ended reports whether a watch ended as watches do, so that nothing has to be done but to watch anew.
+// ended reports whether a watch ended as all watches do in the end, and is only to be restarted.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) ||
 		apierrors.IsGone(err)
 }
 
-// news reports whether there is something to log about the watch of a kind.
-func (w *watchErrors) news(kind, cause string) bool {
+// isNew reports whether the cause has to be logged for a kind.
+func (w *watchErrors) isNew(kind, cause string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
@@ -121,18 +114,4 @@ func (w *watchErrors) news(kind, cause string) bool {
 	}
 	w.last[kind] = watchError{cause: cause, at: now}
 	return true
-}
-
-// quietLog returns the log of an HTTP server: what its clients do wrong is a detail.
-func quietLog(ctx context.Context) *log.Logger {
-	return log.New(lineWriter{ctrl.LoggerFrom(ctx)}, "", 0)
-}
-
-// lineWriter logs each line that is written.
-type lineWriter struct{ logger logr.Logger }
-
-// Write implements io.Writer.
-func (w lineWriter) Write(line []byte) (int, error) {
-	w.logger.V(detail).Info("serving health", "problem", string(line))
-	return len(line), nil
 }

@@ -15,34 +15,33 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
 )
 
-// member is what a process that only does works finds of the cluster's membership: the hub kubeconfig that the
-// registration agent keeps, as files in the directory where its Secret is mounted.
+// member is the credential of a process that only does works: the hub kubeconfig that the registration agent keeps, as
+// files in the directory where its Secret is mounted.
 type member struct {
 	// credential may be used where problem is nil.
 	credential join.Credential
-	// files are the files that were read or would have been.
+	// files are the files that were read or missing.
 	files []string
-	// problem says why there is no credential.
+	// problem is why there is no credential.
 	problem error
 }
 
-// same reports whether two looks found the same.
+// same reports whether nothing changed between two reads.
 func (m member) same(other member) bool {
 	return m.credential.Same(other.credential) && fmt.Sprint(m.problem) == fmt.Sprint(other.problem)
 }
 
-// readMember reads the hub kubeconfig at a path, with the certificate that it names. cluster is the name of the
-// cluster; where it is empty, the file cluster-name beside the kubeconfig has it, or the certificate.
+// readMember reads the hub kubeconfig at a path, with the certificate that it names. An empty name of the cluster is
+// taken from the file cluster-name beside the kubeconfig, or from the certificate.
 func readMember(path, cluster string, now time.Time) member {
-	found := finding{files: []string{path}}
-	source := bootstrapSource{file: path}
 	m := member{files: []string{path, filepath.Join(filepath.Dir(path), csr.KeyClusterName)}}
-	raw, err := source.readFile(&found)
-	m.files = append(m.files, found.files...)
+	raw, named, err := bootstrap.ReadFile(path)
+	m.files = append(m.files, named...)
 	switch {
 	case err != nil:
 		m.problem = fmt.Errorf("hub kubeconfig %s: %w", path, err)
@@ -64,7 +63,7 @@ func readMember(path, cluster string, now time.Time) member {
 	return m
 }
 
-// name finds out which cluster the credential is for.
+// name sets the cluster that the credential is for.
 func (m *member) name(path, cluster string) {
 	id := &m.credential.Identity
 	if cluster == "" {
@@ -106,18 +105,18 @@ func memberCredential(kubeconfig []byte) (join.Credential, error) {
 	return join.Credential{Identity: id, Server: server, Pair: pair, NotAfter: parsed.Leaf.NotAfter}, nil
 }
 
-// memberWatch looks at the files of a member whenever they change. It is a Runnable of a phase's manager.
+// memberWatch reads the files of a member whenever they change. It is a Runnable of a phase's manager.
 type memberWatch struct {
 	*agent
-	// changed is called with what is there now when that is something else; it must not block.
+	// changed is called when the credential or its problem changed; it must not block.
 	changed func(member)
 
 	mu   sync.Mutex
 	last member
 }
 
-// watchMember adds to the manager of a phase what watches the files of the member, found at its start, and in hosted
-// mode the kubeconfig of the managed cluster.
+// watchMember adds the watch of the member's files to the manager of a phase, and in hosted mode the watch of the
+// kubeconfig of the managed cluster.
 func (a *agent) watchMember(mgr ctrl.Manager, found member, changed func(member), end context.CancelCauseFunc) error {
 	if err := mgr.Add(&memberWatch{agent: a, changed: changed, last: found}); err != nil {
 		return fmt.Errorf("adding the watch of the hub kubeconfig: %w", err)
@@ -125,11 +124,10 @@ func (a *agent) watchMember(mgr ctrl.Manager, found member, changed func(member)
 	if !a.hosted {
 		return nil
 	}
-	spoke := &lookout{
-		over: func([]finding) string { return "" }, end: end, clock: a.clock,
-		spokeFile: a.config.SpokeKubeconfig, spokeBegan: a.spokeRaw,
+	spoke := &bootstrap.Watcher{
+		Over: func([]bootstrap.Candidate) string { return "" }, Spoke: a.spokeFile(), End: endPhase(end), Clock: a.clock,
 	}
-	return spoke.setup(mgr)
+	return spoke.SetupWithManager(mgr)
 }
 
 // Start implements manager.Runnable.
@@ -139,10 +137,10 @@ func (w *memberWatch) Start(ctx context.Context) error {
 		defer w.mu.Unlock()
 		return w.last.files
 	}
-	return (&fileWatch{paths: files, changed: func() { w.look(ctx) }, clock: w.clock}).Start(ctx)
+	return (&bootstrap.FileWatch{Paths: files, Changed: func() { w.read(ctx) }, Clock: w.clock}).Start(ctx)
 }
 
-func (w *memberWatch) look(ctx context.Context) {
+func (w *memberWatch) read(ctx context.Context) {
 	now := readMember(w.config.hubFile(), w.config.ClusterName, w.clock.Now())
 	w.mu.Lock()
 	before := w.last
@@ -158,7 +156,7 @@ func (w *memberWatch) look(ctx context.Context) {
 }
 
 // memberPhase is the phase of a process that only does works: it serves with the hub kubeconfig that the registration
-// agent keeps, or waits for it. It never asks the hub for a certificate.
+// agent keeps, or waits for it. It never requests a certificate.
 func (a *agent) memberPhase(ctx context.Context) error {
 	found := readMember(a.config.hubFile(), a.config.ClusterName, a.clock.Now())
 	if err := a.connectSpoke(); err != nil {
@@ -173,9 +171,9 @@ func (a *agent) memberPhase(ctx context.Context) error {
 	return a.serveWorks(ctrl.LoggerInto(ctx, logger), found)
 }
 
-// awaitMember waits until there is something else in the files, and looks after the works that it has copies of.
+// awaitMember waits until the files change, and keeps the works that it has offline copies of.
 func (a *agent) awaitMember(ctx context.Context, found member) error {
-	if a.state.set("waiting: " + found.problem.Error()) {
+	if a.state.Set("waiting: " + found.problem.Error()) {
 		ctrl.LoggerFrom(ctx).Info("waiting", "reason", found.problem.Error())
 	}
 	ctx, end := context.WithCancelCause(ctx)
@@ -196,12 +194,13 @@ func (a *agent) awaitMember(ctx context.Context, found member) error {
 	return finish(ctx, mgr)
 }
 
-// serveWorks does the works of a cluster that somebody else keeps a member of the hub. It ends when the hub kubeconfig
-// leads elsewhere or its certificate expires.
+// serveWorks serves the works of a cluster whose membership another process keeps. It ends when the hub kubeconfig
+// leads to another hub or its certificate expires.
 func (a *agent) serveWorks(ctx context.Context, found member) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &serving{agent: a, boot: bootstrap{server: found.credential.Server}, credential: found.credential, end: end}
+	target := bootstrap.Target{Server: found.credential.Server}
+	s := &serving{agent: a, target: target, credential: found.credential, end: end}
 	return s.run(ctx, func() error {
 		changed := func(now member) {
 			if now.problem == nil {

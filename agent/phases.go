@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
 )
@@ -64,7 +65,7 @@ func (a *agent) runPhase(ctx context.Context, pause time.Duration) (failed bool)
 		err = errors.New("the phase ended by itself")
 	}
 	logger.Error(err, "trying again", "pause", pause.String())
-	a.state.set("trying again: " + err.Error())
+	a.state.Set("trying again: " + err.Error())
 	a.sleep(ctx, pause)
 	return true
 }
@@ -75,7 +76,7 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 	if !a.config.Duties.Registration {
 		return a.memberPhase(ctx)
 	}
-	found, err := lookAll(ctx, a.config.sources(), a.live)
+	found, err := bootstrap.ReadAll(ctx, a.config.sources(), a.live)
 	if err != nil {
 		return err
 	}
@@ -87,8 +88,8 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 	if err := a.connectSpoke(); err != nil {
 		return a.await(ctx, v, err.Error(), 0, nil)
 	}
-	if !anyUsable(found) && v.storedServer() == nil {
-		return a.await(ctx, v, problems(found), 0, nil)
+	if !bootstrap.AnyUsable(found) && v.storedServer() == nil {
+		return a.await(ctx, v, bootstrap.Problems(found), 0, nil)
 	}
 	id, err := join.Identify(ctx, a.live, a.hubSecret(), csr.Identity{
 		Cluster: a.config.ClusterName, Agent: a.config.AgentID,
@@ -96,29 +97,45 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("finding out who this agent is: %w", err)
 	}
-	boot, why := a.chooseHub(ctx, v, id.Cluster)
-	if boot.server.Server == "" {
+	target, why := a.selectHub(ctx, v, id.Cluster)
+	if target.Server.Server == "" {
 		return a.await(ctx, v, why, pause, nil)
 	}
-	return a.act(ctx, v, boot, id, why, pause)
+	return a.act(ctx, v, target, id, why, pause)
 }
 
-// act serves with the stored credential of the chosen hub if it can be used, else joins if there is a bootstrap
+// selectHub returns the hub of this phase; without a server there is none, and why is the reason. One bootstrap
+// kubeconfig leaves no choice: if it cannot be used, the stored credential leads.
+func (a *agent) selectHub(ctx context.Context, v view, clusterName string) (target bootstrap.Target, why string) {
+	stored := v.storedServer()
+	if a.config.Gates.MultipleHubs {
+		return a.selector.Select(ctx, v.found, stored, clusterName)
+	}
+	if one := v.found[0]; one.Problem == nil {
+		return one.Target, ""
+	}
+	if stored != nil {
+		target.Server = *stored
+	}
+	return target, bootstrap.Problems(v.found)
+}
+
+// act serves with the stored credential of the selected hub if it can be used, else joins if there is a bootstrap
 // kubeconfig, else waits.
 func (a *agent) act(
-	ctx context.Context, v view, boot bootstrap, id csr.Identity, why string, pause time.Duration,
+	ctx context.Context, v view, target bootstrap.Target, id csr.Identity, why string, pause time.Duration,
 ) error {
-	a.askTime(ctx, v.stored, boot.server)
-	facts := join.Facts{Server: boot.server, Identity: id, Now: a.hubTime.Now()}
-	refused := a.refused.Load()
-	if refused != nil && boot.kubeconfig != nil {
-		facts.Refused = refused.Pair.Certificate
+	a.hubClock.Query(ctx, target.Server, csr.PairOf(v.stored), a.config.WrapTransport)
+	facts := join.Facts{Server: target.Server, Identity: id, Now: a.hubClock.Now()}
+	rejected := a.rejected.Load()
+	if rejected != nil && target.Kubeconfig != nil {
+		facts.Refused = rejected.Pair.Certificate
 	}
 	credential, verdict, err := join.Prepare(ctx, a.live, a.hubSecret(), facts)
 	if err != nil {
 		return fmt.Errorf("looking at the stored credential: %w", err)
 	}
-	logger := ctrl.LoggerFrom(ctx).WithValues("cluster", id.Cluster, "hub", boot.server.Server)
+	logger := ctrl.LoggerFrom(ctx).WithValues("cluster", id.Cluster, "hub", target.Server.Server)
 	ctx = ctrl.LoggerInto(ctx, logger)
 	switch {
 	case verdict.Valid():
@@ -126,8 +143,8 @@ func (a *agent) act(
 			logger.Info("serving with the stored credential, but there is no way to join again", "reason", why)
 		}
 		logger.Info("serving", "agent", id.Agent, "certificateExpires", credential.NotAfter)
-		return a.serve(ctx, v, boot, credential)
-	case boot.kubeconfig == nil:
+		return a.serve(ctx, v, target, credential)
+	case target.Kubeconfig == nil:
 		if !a.config.Gates.MultipleHubs {
 			pause = 0 // nothing but a change helps
 		}
@@ -135,20 +152,20 @@ func (a *agent) act(
 	}
 	logger.Info("joining", "agent", id.Agent, "reason", verdict.Message)
 	if verdict.Reason != join.ReasonRefused {
-		refused = nil
+		rejected = nil
 	}
-	return a.join(ctx, v, boot, id, refused)
+	return a.join(ctx, v, target, id, rejected)
 }
 
-// view is what a phase was chosen by.
+// view is the input of the choice of a phase.
 type view struct {
-	found []finding
+	found []bootstrap.Candidate
 	// stored is the Secret of the stored credential; nil when there is none.
 	stored *corev1.Secret
 }
 
-// storedServer is the hub that the stored credential is for; nil when there is none or it cannot be read, so that only
-// a bootstrap kubeconfig can help.
+// storedServer returns the hub of the stored credential; nil if there is none or it cannot be parsed, so that only a
+// bootstrap kubeconfig can help.
 func (v view) storedServer() *csr.HubServer {
 	if v.stored == nil {
 		return nil
@@ -160,9 +177,9 @@ func (v view) storedServer() *csr.HubServer {
 	return &server
 }
 
-// changed tells that a bootstrap kubeconfig is not what it was; empty when all are.
-func (v view) changed(now []finding) string {
-	if sameFindings(v.found, now) {
+// changed returns the reason to choose again if a bootstrap kubeconfig changed; empty if none did.
+func (v view) changed(now []bootstrap.Candidate) string {
+	if bootstrap.Same(v.found, now) {
 		return ""
 	}
 	return "the bootstrap kubeconfig changed"
@@ -184,10 +201,10 @@ func (a *agent) storedCredential(ctx context.Context) (*corev1.Secret, error) {
 	return &secret, nil
 }
 
-// await waits until what the choice was made by changes, and where the pause is not zero no longer than that. With the
-// identity of a former credential it looks after the works of its hub meanwhile.
+// await waits until an input of the choice changes, but no longer than the pause unless that is zero. With the identity
+// of a former credential it keeps the works of its hub meanwhile, by their offline copies.
 func (a *agent) await(ctx context.Context, v view, why string, pause time.Duration, former *csr.Identity) error {
-	if a.state.set("waiting: " + why) {
+	if a.state.Set("waiting: " + why) {
 		ctrl.LoggerFrom(ctx).Info("waiting", "reason", why)
 	}
 	ctx, end := context.WithCancelCause(ctx)
@@ -199,28 +216,55 @@ func (a *agent) await(ctx context.Context, v view, why string, pause time.Durati
 	if err != nil {
 		return err
 	}
-	lookout := a.newLookout(v, v.changed, end)
-	lookout.credential = true
+	watcher := a.newWatcher(v, v.changed, end)
+	watcher.Credential = &bootstrap.StoredCredential{Key: a.hubSecret()}
+	if v.stored != nil {
+		watcher.Credential.Data = v.stored.Data
+	}
 	if server := v.storedServer(); former != nil && server != nil {
 		if err := a.worksWithoutHub(ctx, mgr, server.Server, former.Cluster); err != nil {
 			return err
 		}
 	}
-	if err := a.setupPhase(mgr, lookout); err != nil {
+	if err := a.setupPhase(mgr, watcher); err != nil {
 		return err
 	}
 	return finish(ctx, mgr)
 }
 
-// setupPhase adds to a manager what every phase has.
-func (a *agent) setupPhase(mgr ctrl.Manager, lookout *lookout) error {
+// newWatcher returns the watcher of the inputs of a phase that was chosen by v. over returns why the phase has to end,
+// given what the bootstrap kubeconfigs contain.
+func (a *agent) newWatcher(
+	v view, over func(now []bootstrap.Candidate) string, end context.CancelCauseFunc,
+) *bootstrap.Watcher {
+	return &bootstrap.Watcher{
+		Sources: a.config.sources(), Candidates: v.found, Over: over, Spoke: a.spokeFile(), End: endPhase(end),
+		Clock: a.clock,
+	}
+}
+
+// spokeFile returns the kubeconfig of the managed cluster that this phase uses; nil outside hosted mode.
+func (a *agent) spokeFile() *bootstrap.SpokeFile {
+	if !a.hosted {
+		return nil
+	}
+	return &bootstrap.SpokeFile{Path: a.config.SpokeKubeconfig, Content: a.spokeRaw}
+}
+
+// endPhase returns a function that ends a phase by plan.
+func endPhase(end context.CancelCauseFunc) func(reason string) {
+	return func(reason string) { end(phaseOverError(reason)) }
+}
+
+// setupPhase adds what every phase of registration has to its manager.
+func (a *agent) setupPhase(mgr ctrl.Manager, watcher *bootstrap.Watcher) error {
 	if a.config.HubKubeconfigDir != "" {
-		m := &mirror{dir: a.config.HubKubeconfigDir, secret: a.hubSecret(), client: mgr.GetClient(), clock: a.clock}
-		if err := m.setup(mgr); err != nil {
+		d := &credentialDir{path: a.config.HubKubeconfigDir, secret: a.hubSecret(), client: mgr.GetClient()}
+		if err := d.SetupWithManager(mgr); err != nil {
 			return err
 		}
 	}
-	return lookout.setup(mgr)
+	return watcher.SetupWithManager(mgr)
 }
 
 // finish runs the manager of a phase and returns why the phase ended.

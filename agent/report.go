@@ -6,12 +6,17 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+
+	"github.com/spokelet/spokelet/agent/health"
+	"github.com/spokelet/spokelet/agent/hubconn"
+	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
-// report tells what a joining waits for, in the state and the log: nobody may write it into the ManagedCluster yet.
-// What keeps the agent from asking at all, as a hub that is away or a refused bootstrap credential, comes first.
+// report publishes what joining waits for, in health and log: the agent may not write it into the ManagedCluster yet.
+// Trouble that keeps the agent from asking at all counts more, such as an outage of the hub or a bootstrap credential
+// that the hub rejects.
 type report struct {
-	state  *state
+	state  *health.State
 	logger logr.Logger
 	// hub is the address of the hub.
 	hub string
@@ -20,47 +25,47 @@ type report struct {
 	text, trouble string
 }
 
-// progress takes what the joining waits for.
+// progress sets what joining waits for.
 func (r *report) progress(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.text = text
-	r.tell()
+	r.publish()
 }
 
-// wrap puts an ear on a transport to the hub, as rest.Config.Wrap wants it.
+// wrap observes the responses of the hub, as rest.Config.Wrap wants it.
 func (r *report) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		answer, err := next.RoundTrip(request)
+	return roundtrip.Func(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
 		switch {
 		case err == nil:
-			r.hear(troubleOf(r.hub, request, answer.StatusCode))
+			r.observe(troubleOf(r.hub, request, response.StatusCode))
 		case request.Context().Err() == nil:
-			r.hear(fmt.Sprintf("hub %s does not answer: %s", r.hub, whyUnreachable(err)))
+			r.observe(fmt.Sprintf("hub %s does not answer: %s", r.hub, hubconn.Cause(err)))
 		}
-		return answer, err
+		return response, err
 	})
 }
 
-func (r *report) hear(trouble string) {
+func (r *report) observe(trouble string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trouble = trouble
-	r.tell()
+	r.publish()
 }
 
-func (r *report) tell() {
+func (r *report) publish() {
 	text := r.text
 	if r.trouble != "" {
 		text = r.trouble
 	}
-	if r.state.set("joining: " + text) {
+	if r.state.Set("joining: " + text) {
 		r.logger.Info("joining", "status", text)
 	}
 }
 
-// troubleOf says what an answer of the hub to the bootstrap credential keeps the agent from; empty for nothing. That it
-// may not update a ManagedCluster is as it should be.
+// troubleOf describes a response that keeps the agent from joining; empty for any other. A bootstrap credential should
+// not be allowed to update a ManagedCluster.
 func troubleOf(hub string, request *http.Request, status int) string {
 	switch {
 	case status == http.StatusUnauthorized, status >= http.StatusInternalServerError:

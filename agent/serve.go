@@ -15,7 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/spokelet/spokelet/agent/addon"
+	"github.com/spokelet/spokelet/agent/bootstrap"
 	agentcluster "github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/agent/health"
+	"github.com/spokelet/spokelet/agent/hubconn"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/csr"
@@ -23,33 +26,33 @@ import (
 	kit "github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// The pauses between two looks at a hub that is away or has not accepted the cluster.
+// The pauses between two polls of a hub that does not respond or has not accepted the cluster.
 const (
-	firstLook, lastLook = 200 * time.Millisecond, 15 * time.Second
-	// lookSpread lengthens the pauses by up to this share, differently for each cluster.
-	lookSpread = 0.5
-	// hurry is the share of what is left of the certificate that a pause may take.
-	hurry = 8
+	firstPoll, lastPoll = 200 * time.Millisecond, 15 * time.Second
+	// pollSpread lengthens the pauses by up to this share, differently for each cluster.
+	pollSpread = 0.5
+	// pollShare is the divisor that turns the remaining life of the certificate into the longest pause.
+	pollShare = 8
 )
 
-// serving is one serving phase and what its reconcilers share.
+// serving is one serving phase: the state that its reconcilers share.
 type serving struct {
 	*agent
 	mgr              ctrl.Manager
 	host, spoke, hub cluster.Cluster
-	boot             bootstrap
+	target           bootstrap.Target
 	credential       join.Credential
 	wire             addonapi.Wire
 	applier          *work.Reconciler
 	heartbeat        *agentcluster.Heartbeat
 	keeper           *keeper
 	versions         *addonapi.Versions
-	lookout          *lookout
+	watcher          *bootstrap.Watcher
 	end              context.CancelCauseFunc
-	// quiet is set where there are several hubs, lookout and heartbeat where the process does registration, and applier
-	// where it does works.
-	quiet *silence
-	// admitted tells that the hub accepted the cluster and everything serves.
+	// watchdog is set where there are several hubs, watcher and heartbeat where the process does registration, and
+	// applier where it does works.
+	watchdog *hubconn.Watchdog
+	// admitted is set when the hub has accepted the cluster and everything serves.
 	admitted atomic.Bool
 }
 
@@ -65,64 +68,66 @@ func (s *serving) reconcilers() []kit.Setup {
 	}
 	list = append(list,
 		&join.Reconciler{
-			Hub: s.hub, Agent: s.host, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.boot.server,
-			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now, Ahead: s.hubTime.Ahead,
+			Hub: s.hub, Agent: s.host, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.target.Server,
+			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now, Ahead: s.hubClock.Ahead,
 		},
 		&agentcluster.Reconciler{
-			Hub: s.hub, Spoke: s.spoke, Cluster: id.Cluster, HubURL: s.boot.server.Server, Claims: c.Claims,
+			Hub: s.hub, Spoke: s.spoke, Cluster: id.Cluster, HubURL: s.target.Server.Server, Claims: c.Claims,
 			NoClaims: !c.Gates.ClusterClaim, Properties: c.Gates.ClusterProperty, Period: c.Period,
-			Health: s.health, Heartbeat: s.heartbeat, Clock: now,
+			Health: s.spokeHealth, Heartbeat: s.heartbeat, Clock: now,
 		},
 	)
 	if c.Gates.AddonManagement {
 		list = append(list, &addon.Reconciler{
 			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
-			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.boot.server,
+			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.target.Server,
 			ExpirationSeconds: s.certExpiration(),
 			Driver:            c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
-			Ahead: s.hubTime.Ahead,
+			Ahead: s.hubClock.Ahead,
 		})
 	}
 	if c.Gates.MultipleHubs {
-		list = append(list, &denial{hub: s.hub, cluster: id.Cluster, end: s.end})
+		list = append(list, &bootstrap.DenialWatch{Hub: s.hub, Cluster: id.Cluster, End: endPhase(s.end)})
 	}
 	return list
 }
 
-// serve does what a member of the hub does. It ends when the credential or the bootstrap kubeconfig leads elsewhere,
-// when the hub does not take the credential any more, and where there are several hubs when this one denies the cluster
-// or falls silent.
-func (a *agent) serve(ctx context.Context, v view, boot bootstrap, credential join.Credential) error {
+// serve serves as a member of the hub. It ends when the credential or the bootstrap kubeconfig leads to another hub,
+// when the hub rejects the credential, and where there are several hubs when this one denies the cluster or stops
+// responding.
+func (a *agent) serve(ctx context.Context, v view, target bootstrap.Target, credential join.Credential) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &serving{agent: a, boot: boot, credential: credential, end: end}
+	s := &serving{agent: a, target: target, credential: credential, end: end}
 	if a.config.Gates.MultipleHubs {
-		s.quiet = newSilence(a.clock, a.config.HubTimeout, a.leave(boot, end))
+		s.watchdog = a.newWatchdog(target, end)
 	}
-	s.lookout = a.newLookout(v, func(now []finding) string { return leadsElsewhere(boot.server, now) }, end)
-	return s.run(ctx, func() error { return a.setupPhase(s.mgr, s.lookout) })
+	moved := func(now []bootstrap.Candidate) string { return bootstrap.Moved(target.Server, now) }
+	s.watcher = a.newWatcher(v, moved, end)
+	return s.run(ctx, func() error { return a.setupPhase(s.mgr, s.watcher) })
 }
 
-// run serves until ctx ends. setup adds to the manager of the phase what watches the ground that it stands on.
+// run serves until ctx ends. setup adds the watches that end the phase to its manager.
 func (s *serving) run(ctx context.Context, setup func() error) error {
-	server := s.boot.server.Server
-	s.state.set("waiting for hub " + server)
-	watch := &answers{
-		clock: s.clock, time: s.hubTime, patience: s.config.UnauthorizedAfter, refused: s.refusedSince,
-		taken: s.takenAgain,
+	server := s.target.Server.Server
+	s.state.Set("waiting for hub " + server)
+	observers := hubconn.Observers{
+		Responses: &hubconn.Responses{
+			Clock: s.clock, UnauthorizedAfter: s.config.UnauthorizedAfter, Rejected: s.rejectedSince, Accepted: s.acceptedAgain,
+		},
+		Reachability: hubconn.NewReachability(s.clock, ctrl.LoggerFrom(ctx), server),
+		Clock:        s.hubClock,
 	}
-	if s.quiet != nil {
-		watch.heard = s.heard
+	if s.watchdog != nil {
+		observers.Responses.Answered = s.resetWatchdog
 	}
-	hub := newReach(s.clock, ctrl.LoggerFrom(ctx), server)
-	s.state.follow(hub)
-	defer s.state.follow(nil)
-	connection, err := connectHub(s.credential, watch)
+	s.state.Follow(observers.Reachability)
+	defer s.state.Follow(nil)
+	connection, err := hubconn.Connect(s.credential.Server, s.credential.Pair, observers)
 	if err != nil {
 		return err
 	}
-	defer connection.close()
-	connection.reach = hub
+	defer connection.Close()
 	s.versions = s.newVersions()
 	s.keeper = s.newKeeper(connection, s.credential, s.end)
 	if err := s.connect(ctx, connection); err != nil {
@@ -148,7 +153,7 @@ func (s *serving) run(ctx context.Context, setup func() error) error {
 }
 
 // connect builds the clients of the phase.
-func (s *serving) connect(ctx context.Context, connection *hubConnection) error {
+func (s *serving) connect(ctx context.Context, connection *hubconn.Connection) error {
 	id := s.credential.Identity
 	name := id.Cluster
 	var err error
@@ -159,7 +164,8 @@ func (s *serving) connect(ctx context.Context, connection *hubConnection) error 
 	if s.spoke, err = s.newSpoke(s.mgr, name); err != nil {
 		return err
 	}
-	config := connection.config(s.config.HubQPS, s.config.HubBurst, s.config.WrapTransport)
+	config := connection.RESTConfig(s.config.WrapTransport)
+	limit(config, s.config.HubQPS, s.config.HubBurst)
 	if s.hub, err = s.newHub(s.mgr, config, name, csr.ClusterUser(id.Cluster, id.Agent),
 		s.versions.Note); err != nil {
 		return err
@@ -172,73 +178,73 @@ func (s *serving) connect(ctx context.Context, connection *hubConnection) error 
 		return fmt.Errorf("building the client of the heartbeat: %w", err)
 	}
 	s.heartbeat = &agentcluster.Heartbeat{Leases: leases.Leases(name), Cluster: name, Clock: s.clock}
-	if s.quiet != nil {
-		s.heartbeat.Leases = heardLeases{Leases: s.heartbeat.Leases, heard: s.quiet.heard}
+	if s.watchdog != nil {
+		s.heartbeat.Leases = s.watchdog.Leases(s.heartbeat.Leases)
 	}
 	return nil
 }
 
-// runnables returns what runs beside the reconcilers from the start of the phase.
+// runnables returns the Runnables that start with the phase, before the reconcilers.
 func (s *serving) runnables() []manager.Runnable {
 	list := []manager.Runnable{s.keeper, manager.RunnableFunc(s.admit)}
-	if s.quiet != nil {
-		list = append(list, s.quiet)
+	if s.watchdog != nil {
+		list = append(list, s.watchdog)
 	}
 	return list
 }
 
-// heard notes an answer of the hub while there are no heartbeats yet.
-func (s *serving) heard() {
+// resetWatchdog takes any response of the hub as a sign of life until there are heartbeats.
+func (s *serving) resetWatchdog() {
 	if !s.admitted.Load() {
-		s.quiet.heard()
+		s.watchdog.Reset()
 	}
 }
 
-// refusedSince ends the phase when the hub does not take the credential any more and there is another way in. Without
-// one it is told, and the hub is asked on.
-func (s *serving) refusedSince(since time.Time) {
-	why := fmt.Sprintf("hub %s answers nothing but 401 Unauthorized to the certificate since %s", s.boot.server.Server,
+// rejectedSince ends the phase because the hub rejects the credential, if there is a bootstrap kubeconfig to join again
+// with. Else the agent reports that, and goes on.
+func (s *serving) rejectedSince(since time.Time) {
+	why := fmt.Sprintf("hub %s answers nothing but 401 Unauthorized to the certificate since %s", s.target.Server.Server,
 		since.UTC().Format(time.RFC3339))
 	switch {
-	case s.lookout == nil:
+	case s.watcher == nil:
 		why += ": the registration agent has to join again"
-	case anyUsable(s.lookout.latest()):
+	case bootstrap.AnyUsable(s.watcher.Latest()):
 		current := s.keeper.latest()
-		s.refused.Store(&current)
+		s.rejected.Store(&current)
 		s.end(phaseOverError(why))
 		return
 	default:
-		why += ", and there is no bootstrap kubeconfig to join again with: " + problems(s.lookout.latest())
+		why += ", and there is no bootstrap kubeconfig to join again with: " + bootstrap.Problems(s.watcher.Latest())
 	}
-	if s.state.set(why) {
+	if s.state.Set(why) {
 		s.mgr.GetLogger().Info("the hub refuses the certificate", "reason", why)
 	}
 }
 
-// takenAgain tells that the hub takes the credential again.
-func (s *serving) takenAgain() {
+// acceptedAgain resets the state when the hub accepts the credential again.
+func (s *serving) acceptedAgain() {
 	if s.admitted.Load() {
-		s.state.set(ready)
+		s.state.Set(health.Ready)
 	}
 }
 
-// admit is a Runnable that looks until the hub has accepted the cluster, which the cluster cannot watch for before,
-// finds out what the hub serves, and then adds everything that serves.
+// admit is a Runnable that polls until the hub has accepted the cluster, because the cluster may not watch anything
+// before. Then it detects the version of add-ons that the hub serves, and adds all reconcilers.
 func (s *serving) admit(ctx context.Context) error {
 	logger := ctrl.LoggerFrom(ctx)
-	pause := firstLook
+	pause := firstPoll
 	for {
-		err := s.look(ctx)
+		err := s.poll(ctx)
 		if err == nil {
 			break
 		}
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the phase is over, and knows why
 		}
-		if s.tellWaiting(err) {
+		if s.setWaiting(err) {
 			logger.Info("not serving yet, looking again", "reason", err.Error())
 		}
-		s.sleep(ctx, kit.Spread(pause, lookSpread, s.credential.Identity.Cluster))
+		s.sleep(ctx, kit.Spread(pause, pollSpread, s.credential.Identity.Cluster))
 		pause = min(2*pause, s.longestPause())
 	}
 	if s.config.Duties.Registration {
@@ -251,43 +257,43 @@ func (s *serving) admit(ctx context.Context) error {
 		return err
 	}
 	s.admitted.Store(true)
-	s.state.set(ready)
+	s.state.Set(health.Ready)
 	return nil
 }
 
-// tellWaiting tells why nothing can serve yet, and returns whether that is to be logged: not what is said of the hub
-// anyway. While the hub does not answer, an agent that has copies of its works does what it can.
-func (s *serving) tellWaiting(err error) (news bool) {
+// setWaiting sets the state to why nothing can serve yet, and reports whether that has to be logged: an outage of the
+// hub is logged anyway. During one, an agent that has offline copies of its works stands by.
+func (s *serving) setWaiting(err error) (isNew bool) {
 	text := "waiting for the hub: " + err.Error()
-	if !s.state.explains(err) {
-		return s.state.set(text)
+	if !s.state.Explains(err) {
+		return s.state.Set(text)
 	}
 	if s.applier != nil && s.applier.Copies() > 0 {
-		s.state.standBy("waiting for the hub, looking after the works by their copies: " + err.Error())
+		s.state.StandBy("waiting for the hub, looking after the works by their copies: " + err.Error())
 		return false
 	}
-	s.state.set(text)
+	s.state.Set(text)
 	return false
 }
 
-// longestPause is the longest pause between two looks: shorter when the certificate is about to run out, because who
-// waits does not renew it.
+// longestPause returns the longest pause between two polls: shorter when the certificate is about to expire, because an
+// agent that waits does not renew it.
 func (s *serving) longestPause() time.Duration {
-	left := s.credential.NotAfter.Sub(s.hubTime.Now())
-	return min(lastLook, max(left/hurry, time.Second))
+	left := s.credential.NotAfter.Sub(s.hubClock.Now())
+	return min(lastPoll, max(left/pollShare, time.Second))
 }
 
-// look reports whether everything can begin to serve, and if not, why.
-func (s *serving) look(ctx context.Context) error {
+// poll returns why nothing can serve yet; nil when everything can.
+func (s *serving) poll(ctx context.Context) error {
 	name := s.credential.Identity.Cluster
 	var own clusterv1.ManagedCluster
 	if err := s.hub.GetAPIReader().Get(ctx, types.NamespacedName{Name: name}, &own); err != nil {
 		return fmt.Errorf("reading ManagedCluster %s (has the hub accepted the cluster?): %w", name, err)
 	}
-	if s.config.Gates.MultipleHubs && denied(&own) {
+	if s.config.Gates.MultipleHubs && bootstrap.Denied(&own) {
 		s.end(phaseOverError("the hub denied the cluster"))
 	}
-	// The hub says that it accepted a cluster after it gave it all its rights, so nothing is refused from here on.
+	// The hub sets the condition after it granted all rights, so nothing is forbidden from here on.
 	if !meta.IsStatusConditionTrue(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) {
 		return fmt.Errorf("ManagedCluster %s is not accepted: spec.hubAcceptsClient is %t on the hub", name,
 			own.Spec.HubAcceptsClient)

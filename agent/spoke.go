@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 
+	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/cluster"
 )
 
@@ -32,19 +33,6 @@ func clientConfig(path string, wrap transport.WrapperFunc) (*rest.Config, error)
 	return config, nil
 }
 
-// kubeconfigOf reads a kubeconfig that stood in a file.
-func kubeconfigOf(raw []byte, file string) (*rest.Config, error) {
-	config, err := clientcmd.Load(raw)
-	if err != nil {
-		return nil, err
-	}
-	locate(config, file)
-	if err := clientcmd.ResolveLocalPaths(config); err != nil {
-		return nil, err
-	}
-	return clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
-}
-
 // wrapTransport puts wrap, unless nil, around the transport of a configuration.
 func wrapTransport(config *rest.Config, wrap transport.WrapperFunc) {
 	if wrap != nil {
@@ -52,8 +40,8 @@ func wrapTransport(config *rest.Config, wrap transport.WrapperFunc) {
 	}
 }
 
-// connectSpoke makes sure that there is a way to the managed cluster, in hosted mode by the file as it is now: a new
-// one is put to use at the start of a phase, and one that cannot be used does not replace one that could.
+// connectSpoke prepares the connection to the managed cluster, in hosted mode with the kubeconfig as it is now. A phase
+// starts with a new kubeconfig if that can be used, else it goes on with the former one.
 func (a *agent) connectSpoke() error {
 	if !a.hosted {
 		return nil
@@ -64,7 +52,7 @@ func (a *agent) connectSpoke() error {
 	}
 	var config *rest.Config
 	if err == nil {
-		config, err = kubeconfigOf(raw, a.config.SpokeKubeconfig)
+		config, err = bootstrap.RESTConfig(raw, a.config.SpokeKubeconfig)
 	}
 	if err == nil {
 		config.UserAgent = userAgent
@@ -81,8 +69,8 @@ func (a *agent) connectSpoke() error {
 	return nil
 }
 
-// useSpoke takes a configuration for the managed cluster, wrapped so that all of the agent's traffic with it is seen,
-// and prepares what probes it.
+// useSpoke sets the client configuration of the managed cluster, and the health check, which observes all requests that
+// are sent with it.
 func (a *agent) useSpoke(config *rest.Config) error {
 	failures := &cluster.FailureDetector{}
 	config.Wrap(failures.Wrap)
@@ -95,6 +83,15 @@ func (a *agent) useSpoke(config *rest.Config) error {
 	if address, _, err = rest.DefaultServerURL(config.Host, "", schema.GroupVersion{}, true); err != nil {
 		return fmt.Errorf("reading the address of the managed cluster: %w", err)
 	}
-	a.spoke, a.health = config, &cluster.Health{Client: httpClient, Server: address, Failures: failures}
+	a.spoke, a.spokeHealth = config, &cluster.Health{Client: httpClient, Server: address, Failures: failures}
 	return nil
+}
+
+// limit sets the client-side rate limit; without a rate there is none, and the API server's priority and fairness
+// decides.
+func limit(config *rest.Config, qps float32, burst int) {
+	config.QPS, config.Burst = qps, burst
+	if qps == 0 {
+		config.QPS = -1
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
@@ -54,6 +53,9 @@ func (c *Config) Validate() error {
 		complain("namespace", "%q is no name of a namespace: %s", c.Namespace, problem)
 	}
 	c.validateDuties(complain)
+	if err := c.Election.Validate(); err != nil {
+		wrong = append(wrong, err)
+	}
 	c.validateServing(complain)
 	for _, problem := range validation.IsDNS1123Subdomain(c.HubSecret) {
 		complain("hub-kubeconfig-secret", "%q is no name of a Secret: %s", c.HubSecret, problem)
@@ -86,7 +88,7 @@ func (c *Config) Validate() error {
 	return errors.Join(append(wrong, c.validateNumbers()...)...)
 }
 
-// validateDuties checks what the process is for, and what it needs for it.
+// validateDuties checks the duties of the process and the flags that they need.
 func (c *Config) validateDuties(complain func(flag, format string, args ...any)) {
 	switch {
 	case c.Duties.Registration:
@@ -110,20 +112,13 @@ func (c *Config) hubFile() string {
 	return ""
 }
 
-// validateServing checks the leader election and what is served.
+// validateServing checks how health is served.
 func (c *Config) validateServing(complain func(flag, format string, args ...any)) {
-	e := c.Election
-	if e.RetryPeriod <= 0 || float64(e.RenewDeadline) <= leaderelection.JitterFactor*float64(e.RetryPeriod) ||
-		e.LeaseDuration <= e.RenewDeadline {
-		complain("leader-election-lease-duration", "%s must be more than --leader-election-renew-deadline, %s, and that "+
-			"more than %v times --leader-election-retry-period, %s", e.LeaseDuration, e.RenewDeadline,
-			leaderelection.JitterFactor, e.RetryPeriod)
-	}
 	if c.HealthPort < 0 || c.HealthPort > math.MaxUint16 {
 		complain("health-port", "%d is no port: it must be between 1 and %d, or 0 for the default", c.HealthPort,
 			math.MaxUint16)
 	}
-	apart := &tls.Config{MinVersion: tls.VersionTLS12} // what is wrong with each flag is told apart
+	apart := &tls.Config{MinVersion: tls.VersionTLS12} // each flag is checked by itself
 	if err := (command.TLS{MinVersion: c.TLSMinVersion}).Apply(apart); err != nil {
 		complain("tls-min-version", "%s", err)
 	}
@@ -132,7 +127,7 @@ func (c *Config) validateServing(complain func(flag, format string, args ...any)
 	}
 }
 
-// validateHubs checks what is said about the way to one hub or several.
+// validateHubs checks the flags of one hub or several.
 func (c *Config) validateHubs(complain func(flag, format string, args ...any)) {
 	switch given := len(c.BootstrapKubeconfigs); {
 	case c.Gates.MultipleHubs && given < minHubs:

@@ -6,8 +6,8 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
-// newVersions notices when the hub no longer serves the version of add-ons that this phase uses. The phase ends then,
-// and the next one uses the other version.
+// newVersions returns the watch of the versions of add-ons that the hub serves. The phase ends when the hub no longer
+// serves the version in use, and the next phase uses the other one.
 func (s *serving) newVersions() *addonapi.Versions {
 	v := addonapi.NewVersions()
 	v.Detect = func() (addonapi.Wire, error) {
@@ -15,15 +15,15 @@ func (s *serving) newVersions() *addonapi.Versions {
 	}
 	v.Changed = func(now addonapi.Wire) error {
 		s.end(phaseOverError(fmt.Sprintf("hub %s serves add-ons in %s and no longer in %s",
-			s.boot.server.Server, now, s.wire)))
+			s.target.Server.Server, now, s.wire)))
 		return nil
 	}
 	v.Missing = func(why error) {
 		if why == nil {
-			s.takenAgain()
+			s.acceptedAgain()
 			return
 		}
-		if text := "the add-ons of the hub cannot be seen: " + why.Error(); s.state.set(text) {
+		if text := "the add-ons of the hub cannot be seen: " + why.Error(); s.state.Set(text) {
 			s.mgr.GetLogger().Info("looking again", "reason", text)
 		}
 	}

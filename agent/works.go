@@ -10,8 +10,8 @@ import (
 	"github.com/spokelet/spokelet/agent/work"
 )
 
-// works returns the reconciler of works of a hub and a cluster, with the copies of them that are on disk. hub is nil in
-// a phase without one.
+// works returns the reconciler of the works of a hub and a cluster, with its offline copies. hub is nil in a phase
+// without a connection to the hub.
 func (a *agent) works(
 	ctx context.Context, spoke, hub cluster.Cluster, server, clusterName string,
 ) (*work.Reconciler, error) {
@@ -34,11 +34,11 @@ func (a *agent) works(
 	return r, err
 }
 
-// mebi turns MiB into bytes.
+// mebi is the shift that turns MiB into bytes.
 const mebi = 20
 
-// worksWithoutHub adds to the manager of a phase that has no credential for its hub what looks after the works that are
-// on disk.
+// worksWithoutHub adds the reconciler that keeps works by their offline copies to the manager of a phase without a
+// credential for the hub.
 func (a *agent) worksWithoutHub(ctx context.Context, mgr ctrl.Manager, server, clusterName string) error {
 	if a.config.WorkCacheDir == "" || !a.config.Duties.Works {
 		return nil

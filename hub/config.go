@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,11 +75,8 @@ type Config struct {
 	// RequirePolicies ends the hub manager at its start when the policies of manifests/hub/policies are not in force.
 	RequirePolicies bool
 
-	// LeaderElect makes the reconcilers wait for the leader lease.
-	LeaderElect bool
-	// LeaseDuration, RenewDeadline and RetryPeriod are how leadership changes hands: at once when the leader ends in good
-	// order, after LeaseDuration when it does not.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Election is the leader election, by a Lease in Namespace.
+	command.Election
 	// MetricsAddress serves /metrics over http; "0" is off.
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz over http; "0" is off.
@@ -107,13 +103,12 @@ func DefaultConfig() Config {
 		WorkAdmission:   true,
 		ManifestLimit:   webhook.DefaultManifestLimit,
 		RequirePolicies: true,
-		LeaderElect:     true,
-		LeaseDuration:   leaseDuration,
-		RenewDeadline:   renewDeadline,
-		RetryPeriod:     retryPeriod,
-		MetricsAddress:  off,
-		HealthAddress:   ":8081",
-		Workers:         10,
+		Election: command.Election{
+			LeaderElect: true, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		},
+		MetricsAddress: off,
+		HealthAddress:  ":8081",
+		Workers:        10,
 	}
 }
 
@@ -163,7 +158,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"bytes that the manifests of one ManifestWork may have together, for --work-admission")
 	f.BoolVar(&c.RequirePolicies, "require-policies", c.RequirePolicies,
 		"end at the start when the admission policies of the hub are not in force; false only warns")
-	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before reconciling")
+	c.Election.AddFlags(f)
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
 		"address for /healthz and /readyz over http; 0 is off")
@@ -221,6 +216,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Workers < 1 {
 		complain("workers", "must not be below 1")
+	}
+	if err := c.Election.Validate(); err != nil {
+		wrong = append(wrong, err)
 	}
 	c.validateForeign(complain)
 	return errors.Join(wrong...)

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,6 @@ type foreignFlags struct {
 	// autoApproval and workTTL are feature gates.
 	autoApproval bool
 	workTTL      bool
-	noElection   bool
 	// notes are what has no effect.
 	notes command.Foreign
 }
@@ -44,13 +42,6 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.resources, "gc-resource-list", nil,
 		"what is removed with a cluster, as group/version/resource; always managedclusteraddons, then manifestworks")
 	f.StringVar(&o.workDriver, "work-driver", "kube", "how ManifestWorks travel; only kube is there")
-	f.BoolVar(&o.noElection, "disable-leader-election", false, "the same as --leader-elect=false")
-	f.DurationVar(&c.LeaseDuration, "leader-election-lease-duration", c.LeaseDuration,
-		"how long a leader that is silent stays the leader")
-	f.DurationVar(&c.RenewDeadline, "leader-election-renew-deadline", c.RenewDeadline,
-		"how long a leader tries to renew its lease before it ends")
-	f.DurationVar(&c.RetryPeriod, "leader-election-retry-period", c.RetryPeriod,
-		"how long to wait between two tries to become or to stay the leader")
 	f.Var(&command.Gates{Notes: &o.notes, Known: map[string]command.Gate{
 		"ManagedClusterAutoApproval":   {Value: &o.autoApproval},
 		"CleanUpCompletedManifestWork": {Value: &o.workTTL},
@@ -92,7 +83,6 @@ func (c *Config) adopt() {
 		o.notes.Note("--auto-approved-csr-users has no effect: feature gate ManagedClusterAutoApproval is off")
 	}
 	c.WorkTTL = c.WorkTTL && o.workTTL
-	c.LeaderElect = c.LeaderElect && !o.noElection
 	for _, resource := range o.resources {
 		if !removed(resource) {
 			o.notes.Note("--gc-resource-list: %s are not removed with a cluster; only managedclusteraddons and manifestworks "+
@@ -125,22 +115,4 @@ func (c *Config) validateForeign(complain func(flag, format string, args ...any)
 			complain("gc-resource-list", "%q is not of the form group/version/resource", resource)
 		}
 	}
-	if err := validElection(c); err != nil {
-		complain("leader-election-lease-duration", "%s", err)
-	}
-}
-
-// validElection returns why nobody could stay the leader.
-func validElection(c *Config) error {
-	const jitter = 1.2 // of the library
-	switch {
-	case c.RetryPeriod <= 0:
-		return fmt.Errorf("--leader-election-retry-period %s must be above 0", c.RetryPeriod)
-	case float64(c.RenewDeadline) <= jitter*float64(c.RetryPeriod):
-		return fmt.Errorf("--leader-election-renew-deadline %s must be above 1.2 times --leader-election-retry-period %s",
-			c.RenewDeadline, c.RetryPeriod)
-	case c.LeaseDuration <= c.RenewDeadline:
-		return fmt.Errorf("%s must be above --leader-election-renew-deadline %s", c.LeaseDuration, c.RenewDeadline)
-	}
-	return nil
 }

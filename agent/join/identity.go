@@ -126,15 +126,6 @@ func storeIdentity(
 	return c.Update(ctx, secret)
 }
 
-// ParseBootstrap returns the hub of a bootstrap kubeconfig; errors begin with source, the origin of the kubeconfig.
-func ParseBootstrap(kubeconfig []byte, source string) (csr.HubServer, error) {
-	server, err := csr.ParseHubServer(kubeconfig)
-	if err != nil {
-		return csr.HubServer{}, fmt.Errorf("bootstrap kubeconfig %s: %w", source, err)
-	}
-	return server, nil
-}
-
 // readSecret returns nil for a Secret that does not exist; the caller may change the result.
 func readSecret(ctx context.Context, r client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
 	var secret corev1.Secret

@@ -125,12 +125,3 @@ func TestNamesThatAnEarlierVersionDrewAreKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, csr.Identity{Cluster: "c1", Agent: "a1"}, id)
 }
-
-func TestParseBootstrapNamesItsSource(t *testing.T) {
-	_, err := ParseBootstrap([]byte("current-context: x\n"), "/bootstrap/kubeconfig")
-	require.EqualError(t, err,
-		`bootstrap kubeconfig /bootstrap/kubeconfig: current-context is "x", but contexts has no such entry`)
-	_, err = ParseBootstrap(nil, "secret open-cluster-management-agent/bootstrap-hub-kubeconfig")
-	assert.EqualError(t, err,
-		"bootstrap kubeconfig secret open-cluster-management-agent/bootstrap-hub-kubeconfig: it is empty")
-}

@@ -42,7 +42,7 @@ type Reconciler struct {
 	SecretName string
 	// Identity is the identity of the agent, from Identify.
 	Identity csr.Identity
-	// Server is the hub of the bootstrap kubeconfig, from ParseBootstrap.
+	// Server is the hub that the bootstrap kubeconfig leads to.
 	Server csr.HubServer
 	// ExpirationSeconds is the requested lifetime of the certificate; nil leaves it to the hub.
 	ExpirationSeconds *int32

@@ -18,7 +18,7 @@ type Options struct {
 	Works, Objects int
 	// Changes is how often one work is changed, and one object disturbed in each of two ways.
 	Changes int
-	// Idle is how long the agent is left alone.
+	// Idle is how long the agent is left alone before its memory at rest is measured.
 	Idle time.Duration
 	// Binaries is the directory with our programs, as in fleet.Options.
 	Binaries string

@@ -14,7 +14,8 @@ type Footprint struct {
 	// Anonymous is heap, stacks and variables that were written: memory that is the process's own.
 	Anonymous float64
 	// Text, Tables and Data are pages of the program file: instructions, constants and tables of the runtime, and
-	// variables that nobody wrote yet. The kernel can drop them at any time and read them again.
+	// variables that nobody wrote yet. The kernel can drop them and read them again, but counts them as resident as long
+	// as it does not.
 	Text, Tables, Data float64
 }
 

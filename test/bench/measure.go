@@ -71,7 +71,7 @@ func (r *run) quiet(ctx context.Context) error {
 	})
 }
 
-// noteMemory adds what the agent has resident; a budget of zero is none.
+// noteMemory adds the resident memory of the agent, pages of its program included; a budget of zero is none.
 func (r *run) noteMemory(name string, budget float64) error {
 	found, err := footprint(r.cluster.Agent.PID())
 	if err != nil {
@@ -82,6 +82,17 @@ func (r *run) noteMemory(name string, budget float64) error {
 		return nil
 	}
 	r.note(name, found.String(), fmt.Sprintf("%.0f MiB", budget), found.Resident() <= budget*mebibyte)
+	return nil
+}
+
+// noteProgram adds the size of the agent's program file; the budget is in megabytes.
+func (r *run) noteProgram(budget float64) error {
+	info, err := os.Stat(fmt.Sprintf("/proc/%d/exe", r.cluster.Agent.PID()))
+	if err != nil {
+		return fmt.Errorf("looking up the program of the agent: %w", err)
+	}
+	size := float64(info.Size()) / 1e6
+	r.note("program file", fmt.Sprintf("%.1f MB", size), fmt.Sprintf("%.0f MB", budget), size <= budget)
 	return nil
 }
 

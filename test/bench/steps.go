@@ -19,7 +19,7 @@ import (
 // settled is how long nothing may be asked before the agent counts as at rest.
 const settled = 3 * time.Second
 
-// rest waits until the agent is at rest and looks at its memory, then and after a while.
+// rest waits until the agent is at rest, and measures its memory then and after Options.Idle.
 func (r *run) rest(ctx context.Context) error {
 	if err := r.createNamespaces(ctx); err != nil {
 		return err
@@ -33,7 +33,10 @@ func (r *run) rest(ctx context.Context) error {
 	if err := wait(ctx, r.Idle); err != nil {
 		return err
 	}
-	return r.noteMemory("memory at rest, joined, no works", 32)
+	if err := r.noteMemory(fmt.Sprintf("memory %s after the last request, joined, no works", r.Idle), 32); err != nil {
+		return err
+	}
+	return r.noteProgram(30)
 }
 
 // apply has all works applied at once, beside the same objects written bare.
@@ -78,7 +81,7 @@ func (r *run) apply(ctx context.Context) error {
 	}
 	per := float64(n) / float64(r.Works*r.Objects)
 	r.note("requests to the cluster per object applied", fmt.Sprintf("%.2f", per), "1.2", per <= 1.205)
-	return r.noteMemory(fmt.Sprintf("memory after %d objects were applied", r.Works*r.Objects), 48)
+	return r.noteMemory(fmt.Sprintf("memory right after %d objects were applied", r.Works*r.Objects), 48)
 }
 
 // change changes one work again and again and measures until its object says so.
@@ -234,7 +237,7 @@ func (r *run) idle(ctx context.Context) error {
 	r.note(fmt.Sprintf("requests over %s at rest, leases and watches aside", r.Idle), fmt.Sprint(n), "0", n == 0)
 	milli := 1000 * float64(after-before) / float64(time.Since(began))
 	r.note("processor at rest", fmt.Sprintf("%.1fm", milli), "2m", milli <= 2)
-	return r.noteMemory(fmt.Sprintf("memory at rest with %d objects", r.Works*r.Objects), 48)
+	return r.noteMemory(fmt.Sprintf("memory %s after the last request, %d objects", r.Idle, r.Works*r.Objects), 44)
 }
 
 // strangers puts ten thousand objects that are nobody's beside those of the works.

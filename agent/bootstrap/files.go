@@ -1,0 +1,114 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// pollPause is the pause between two reads of files that cannot be watched.
+const pollPause = 30 * time.Second
+
+// FileWatch watches files. It watches their directories, because most writers replace a file by renaming another one,
+// and a kubelet replaces the files of a mounted Secret by renaming a link beside them. It is a Runnable of a phase's
+// manager.
+type FileWatch struct {
+	// Paths returns the files; it is called again after each change.
+	Paths func() []string
+	// Changed is called after every event near the files and once at the start; it must not block.
+	Changed func()
+	// Clock measures the pauses where files cannot be watched.
+	Clock clock.Clock
+}
+
+// Start implements manager.Runnable.
+func (w *FileWatch) Start(ctx context.Context) error {
+	if len(w.Paths()) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		log.FromContext(ctx).Error(err, "files cannot be watched, reading them now and then", "pause", pollPause.String())
+		w.poll(ctx)
+		return nil
+	}
+	defer func() { _ = watcher.Close() }()
+	for {
+		w.arm(ctx, watcher)
+		w.Changed()
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, open := <-watcher.Events:
+			if !open {
+				return errors.New("the watch of files ended")
+			}
+			drain(watcher.Events)
+		case err := <-watcher.Errors:
+			log.FromContext(ctx).Error(err, "watching files")
+		}
+	}
+}
+
+// arm watches the directories of the files, and the nearest existing ancestor of one that does not exist. If a file is
+// a link, its target is watched, too.
+func (w *FileWatch) arm(ctx context.Context, watcher *fsnotify.Watcher) {
+	for _, path := range w.Paths() {
+		ends := []string{path}
+		if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+			ends = append(ends, target)
+		}
+		for _, end := range ends {
+			dir := nearest(filepath.Dir(end))
+			if err := watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				log.FromContext(ctx).Error(err, "watching a directory", "directory", dir)
+			}
+		}
+	}
+}
+
+// nearest returns the directory, or its first ancestor that exists.
+func nearest(dir string) string {
+	for {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return dir
+		}
+		dir = above
+	}
+}
+
+// drain drops pending events: all of them together lead to one read.
+func drain(events <-chan fsnotify.Event) {
+	for {
+		select {
+		case <-events:
+		default:
+			return
+		}
+	}
+}
+
+func (w *FileWatch) poll(ctx context.Context) {
+	for {
+		w.Changed()
+		timer := w.Clock.NewTimer(pollPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+	}
+}

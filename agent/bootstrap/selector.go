@@ -1,0 +1,193 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/names"
+	kit "github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// errUndecided is the result of a hub that has neither accepted nor denied the cluster.
+var errUndecided = errors.New("the hub has not accepted it yet: spec.hubAcceptsClient is false")
+
+// checkTimeout bounds each request to a hub that may be joined.
+const checkTimeout = 10 * time.Second
+
+// Selector selects one of several hubs. Its memory lasts as long as the process: it stays with a hub that it selected.
+type Selector struct {
+	// Scheme has the types of the requests.
+	Scheme *runtime.Scheme
+	// Wrap, unless nil, is put around the transports to the hubs.
+	Wrap transport.WrapperFunc
+
+	// selected is the URL of the hub that was selected last.
+	selected string
+}
+
+// Select returns the hub to join or to stay with; without a server there is none, and why is the reason. It selects the
+// hub of the stored credential if that can be joined, else the first one that can (contract, registration 1.12). A hub
+// that has not accepted the cluster cannot be joined; the agent waits for its decision if there is no other, or if this
+// process selected it before. If there is none at all, the stored credential stays in use unless its hub denied the
+// cluster: the bootstrap credential may have expired.
+func (s *Selector) Select(
+	ctx context.Context, candidates []Candidate, stored *csr.HubServer, clusterName string,
+) (target Target, why string) {
+	var problems []string
+	var fallback, undecided Target
+	for _, at := range order(candidates, stored) {
+		one := candidates[at]
+		if one.Problem != nil {
+			problems = append(problems, one.Problem.Error())
+			continue
+		}
+		denied, err := s.check(ctx, one.Target, clusterName)
+		if err == nil || (errors.Is(err, errUndecided) && one.Server.Server == s.selected) {
+			s.selected = one.Server.Server
+			return one.Target, ""
+		}
+		if errors.Is(err, errUndecided) && undecided.Server.Server == "" {
+			undecided = one.Target
+		}
+		problems = append(problems, fmt.Sprintf("hub %s of bootstrap kubeconfig %s: %v", one.Server.Server, one.Source, err))
+		if !denied && stored != nil && one.Server.Server == stored.Server {
+			fallback.Server = one.Server
+		}
+	}
+	if undecided.Server.Server != "" {
+		s.selected = undecided.Server.Server
+		return undecided, ""
+	}
+	return fallback, "no hub can be joined: " + strings.Join(problems, "; ")
+}
+
+// order returns the order in which hubs are checked: the one of the stored credential, then as they are configured.
+func order(candidates []Candidate, stored *csr.HubServer) []int {
+	order := make([]int, 0, len(candidates))
+	for at := range candidates {
+		order = append(order, at)
+	}
+	rank := func(c Candidate) int {
+		if c.Problem == nil && stored != nil && c.Server.Server == stored.Server {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(candidates[a]) - rank(candidates[b]) })
+	return order
+}
+
+// check returns why the cluster cannot join a hub now. denied reports whether the hub denied it; any other error may go
+// away.
+func (s *Selector) check(ctx context.Context, target Target, clusterName string) (denied bool, err error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(target.Kubeconfig)
+	if err != nil {
+		return false, err
+	}
+	config.UserAgent, config.Timeout = names.FieldManagerWork, checkTimeout
+	if s.Wrap != nil {
+		config.Wrap(s.Wrap)
+	}
+	hub, err := client.New(config, client.Options{Scheme: s.Scheme})
+	if err != nil {
+		return false, fmt.Errorf("building a client: %w", err)
+	}
+	for _, right := range requiredRights() {
+		review := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right},
+		}
+		if err := hub.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("asking what the bootstrap credential may do: %w", err)
+		}
+		if !review.Status.Allowed {
+			return false, fmt.Errorf("the bootstrap credential may not %s %s", right.Verb, right.Resource)
+		}
+	}
+	var own clusterv1.ManagedCluster
+	switch err := hub.Get(ctx, types.NamespacedName{Name: clusterName}, &own); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading ManagedCluster %s: %w", clusterName, err)
+	}
+	switch {
+	case Denied(&own):
+		return true, fmt.Errorf("it denied ManagedCluster %s: spec.hubAcceptsClient is false", clusterName)
+	case !own.Spec.HubAcceptsClient:
+		return false, fmt.Errorf("ManagedCluster %s: %w", clusterName, errUndecided)
+	}
+	return false, nil
+}
+
+// requiredRights returns what a bootstrap credential has to be allowed (contract, registration 1.3).
+func requiredRights() []authorizationv1.ResourceAttributes {
+	var rights []authorizationv1.ResourceAttributes
+	for _, verb := range []string{"create", "get"} {
+		rights = append(rights, authorizationv1.ResourceAttributes{
+			Group: clusterv1.GroupName, Resource: "managedclusters", Verb: verb,
+		})
+	}
+	for _, verb := range []string{"create", "get", "list", "watch"} {
+		rights = append(rights, authorizationv1.ResourceAttributes{
+			Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Verb: verb,
+		})
+	}
+	return rights
+}
+
+// Denied reports whether the hub withdrew its acceptance of a cluster. A cluster that was never accepted may still be:
+// an agent that waits for that must not move on to the next hub.
+func Denied(own *clusterv1.ManagedCluster) bool {
+	return !own.Spec.HubAcceptsClient &&
+		meta.FindStatusCondition(own.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
+}
+
+// DenialWatch ends the phase at a hub of several that denies the cluster.
+type DenialWatch struct {
+	// Hub is the hub.
+	Hub cluster.Cluster
+	// Cluster is the name of the cluster.
+	Cluster string
+	// End ends the phase; it must not block.
+	End func(reason string)
+}
+
+// SetupWithManager adds the watch to mgr.
+func (d *DenialWatch) SetupWithManager(mgr ctrl.Manager) error {
+	check := func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+		var own clusterv1.ManagedCluster
+		err := d.Hub.GetClient().Get(ctx, request.NamespacedName, &own)
+		if err == nil && request.Name == d.Cluster && Denied(&own) {
+			d.End("the hub denied the cluster")
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	err := ctrl.NewControllerManagedBy(mgr).Named("agent.hubs").WithOptions(kit.Options(1)).
+		WatchesRawSource(source.Kind(d.Hub.GetCache(), client.Object(&clusterv1.ManagedCluster{}),
+			&handler.EnqueueRequestForObject{})).
+		Complete(reconcile.Func(check))
+	if err != nil {
+		return fmt.Errorf("setting up agent.hubs: %w", err)
+	}
+	return nil
+}

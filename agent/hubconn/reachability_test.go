@@ -1,0 +1,147 @@
+package hubconn
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// lines takes what is logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) logger(verbosity int) logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = append(l.all, prefix+" "+args)
+	}, funcr.Options{Verbosity: verbosity})
+}
+
+func (l *lines) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.all
+	l.all = nil
+	return all
+}
+
+func TestAHubThatStopsAnsweringIsToldOnce(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	var log lines
+	r := NewReachability(now, log.logger(0), "https://hub:6443")
+	r.failed("connections break")
+	now.Step(outageAfter - time.Second)
+	assert.Empty(t, r.Outage())
+	r.responded()
+	now.Step(time.Minute)
+	assert.Empty(t, log.take(), "a connection that is made anew is nothing")
+
+	for range 100 {
+		r.failed("connections break")
+		now.Step(time.Second)
+	}
+	told := log.take()
+	require.Len(t, told, 1)
+	assert.Contains(t, told[0], `"since"="2026-01-02T03:05:09Z" "cause"="connections break"`)
+	r.failed("connection refused")
+	r.failed("connection refused")
+	told = log.take()
+	require.Len(t, told, 1, "another cause is told")
+	assert.Contains(t, told[0], "connection refused")
+	assert.Contains(t, r.Outage(), "since 2026-01-02T03:05:09Z: connection refused")
+	r.responded()
+	r.responded()
+	told = log.take()
+	require.Len(t, told, 1)
+	assert.Contains(t, told[0], `the hub answers again" "after"="1m40s"`)
+	assert.Empty(t, r.Outage())
+}
+
+func TestTheSameCauseIsToldInTheSameWords(t *testing.T) {
+	read := func(port int, err error) error {
+		return &url.Error{Op: "Get", URL: "https://hub/x", Err: &net.OpError{
+			Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: port}, Addr: &net.TCPAddr{Port: 6443}, Err: err,
+		}}
+	}
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"a connection that is reset":  {read(1, os.NewSyscallError("read", syscall.ECONNRESET)), "connections break"},
+		"from another port":           {read(2, os.NewSyscallError("read", syscall.ECONNRESET)), "connections break"},
+		"a connection that ends":      {fmt.Errorf("x: %w", io.EOF), "connections break"},
+		"in the middle":               {io.ErrUnexpectedEOF, "connections break"},
+		"one of HTTP/2":               {errors.New("http2: client connection lost"), "connections break"},
+		"nobody listens":              {read(1, syscall.ECONNREFUSED), "connection refused"},
+		"no way":                      {read(1, syscall.ENETUNREACH), "there is no route to it"},
+		"a deadline":                  {fmt.Errorf("x: %w", context.DeadlineExceeded), "no answer in time"},
+		"a timeout":                   {read(1, os.ErrDeadlineExceeded), "no answer in time"},
+		"no such name":                {&net.DNSError{Name: "hub", Err: "no such host"}, "its name hub cannot be resolved: no such host"},
+		"a certificate of a stranger": {fmt.Errorf("tls: %w", x509.UnknownAuthorityError{}), "x509: certificate signed by unknown authority"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, Cause(tc.err)) })
+	}
+}
+
+func TestWhatCountsAsAnAnswerOfTheHub(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status == 0 {
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(status)
+	}))
+	defer server.Close()
+	now := clocktesting.NewFakeClock(time.Now())
+	r := NewReachability(now, logr.Discard(), server.URL)
+	client := &http.Client{Transport: r.Wrap(http.DefaultTransport)}
+	get := func(ctx context.Context) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		require.NoError(t, err)
+		if answer, err := client.Do(request); err == nil {
+			_ = answer.Body.Close()
+		}
+		now.Step(outageAfter)
+	}
+	for _, status = range []int{http.StatusOK, http.StatusForbidden, http.StatusInternalServerError, http.StatusTooManyRequests} {
+		get(t.Context())
+		assert.Empty(t, r.Outage(), status)
+	}
+	for _, status = range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+		get(t.Context())
+		assert.Contains(t, r.Outage(), http.StatusText(status))
+	}
+	status = http.StatusOK
+	get(t.Context())
+	status = 0
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	get(canceled)
+	assert.Empty(t, r.Outage(), "who gives up a request learns nothing of the hub")
+	late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	get(late)
+	assert.Contains(t, r.Outage(), "no answer in time")
+}
