@@ -33,6 +33,9 @@ BENCH_FLAGS ?=
 SOAK_FLAGS ?=
 # Further flags for the storm.
 STORM_FLAGS ?=
+# Packages whose operators "make mutate" changes, and further flags for it.
+MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/template,hub/placement,hub/deploy,hub/install
+MUTATE_FLAGS ?=
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1
 
@@ -89,9 +92,23 @@ rows: ## Write the tests into the tables of docs/reference
 crds: ## Take the CRDs from the API module again
 	go run ./manifests/gen
 
+.PHONY: generate
+generate: crds rows ## Write anew all that is generated, and tidy the modules
+	go mod tidy
+	cd tools && go mod tidy
+	cd test/kube && go mod tidy
+
+# It compares the differences to the last commit before and after, so that it also works with changes of one's own.
 .PHONY: verify
-verify: crds ## Generate, and fail when that changed anything
-	@git diff --exit-code -- manifests/crds
+verify: ## Generate, and fail when that changed anything
+	@before=$$(git status --porcelain; git diff); $(MAKE) --no-print-directory generate; \
+	after=$$(git status --porcelain; git diff); \
+	if [ "$$before" != "$$after" ]; then git status --short; echo "make generate changed these files: commit them"; exit 1; fi
+
+.PHONY: mutate
+mutate: ## Change one operator at a time and see whether unit tests notice (MUTATE_PACKAGES=csr,lease MUTATE_FLAGS='-v')
+	@cd tools && go build -o ../$(BIN)/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
+	go run ./test/mutate/cmd/mutate -tool $(abspath $(BIN))/gremlins -packages $(MUTATE_PACKAGES) $(MUTATE_FLAGS)
 
 .PHONY: clean
 clean: ## Remove everything that was built
