@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"context"
 	"errors"
 	"time"
 )
@@ -23,30 +22,19 @@ func Eventually(t T, holds func() error) {
 // Within is Eventually with a limit of its own.
 func Within(t T, limit time.Duration, holds func() error) {
 	t.Helper()
-	if err := wait(t.Context(), limit, holds); err != nil {
-		t.Errorf("still not so after %s: %v", limit, err)
-		t.FailNow()
-	}
-}
-
-// wait calls holds until it returns nil, or returns its last error when the limit is over or ctx ends.
-func wait(ctx context.Context, limit time.Duration, holds func() error) error {
 	deadline := time.Now().Add(limit)
 	ticker := time.NewTicker(Tick)
 	defer ticker.Stop()
 	for {
 		err := holds()
 		if err == nil {
-			return nil
+			return
 		}
 		if time.Now().After(deadline) {
-			return err
+			t.Errorf("still not so after %s: %v", limit, err)
+			t.FailNow()
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-ticker.C:
-		}
+		<-ticker.C
 	}
 }
 
