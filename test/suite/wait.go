@@ -2,7 +2,10 @@ package suite
 
 import (
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 const (
@@ -69,4 +72,35 @@ func True(what string, holds func() bool, state ...func() string) func() error {
 		}
 		return errors.New(text)
 	}
+}
+
+// Checks makes a condition for Eventually of assertions, which are made with the given argument in place of the test.
+func Checks(check func(c assert.TestingT)) func() error {
+	return func() error {
+		var c checks
+		check(&c)
+		return errors.Join(c...)
+	}
+}
+
+// checks are the assertions that failed.
+type checks []error
+
+// Errorf implements assert.TestingT.
+func (c *checks) Errorf(format string, args ...any) { *c = append(*c, fmt.Errorf(format, args...)) }
+
+// Quiet waits until a state, such as a number of requests, has not changed for a while, and returns it.
+func Quiet[S comparable](t T, period time.Duration, state func() S) S {
+	t.Helper()
+	last, since := state(), time.Now()
+	Eventually(t, func() error {
+		if now := state(); now != last {
+			last, since = now, time.Now()
+		}
+		if calm := time.Since(since); calm < period {
+			return fmt.Errorf("the last change was %s ago: %v", calm, last)
+		}
+		return nil
+	})
+	return last
 }
