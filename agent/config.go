@@ -8,6 +8,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // off is the address of an endpoint that is not served.
@@ -153,7 +154,7 @@ func DefaultConfig() Config {
 		Workers:             10,
 		MaxWatches:          work.DefaultMaxWatches,
 		WorkRelist:          work.DefaultRelist,
-		MaxJSONRawLength:    work.DefaultMaxJSONRawLength,
+		MaxJSONRawLength:    feedback.DefaultMaxRawLength,
 		WorkCacheMiB:        work.DefaultCacheBytes >> mebi,
 		HubQPS:              defaultHubQPS,
 		HubBurst:            defaultHubBurst,

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 const (
@@ -43,9 +45,10 @@ type task struct {
 	vanished bool
 	// repaired says what was done to an object that was right before and had been changed; empty when nothing was.
 	repaired string
-	// denied says that the executor of the work lacks rights, dared that it may hand out what the manifest does.
+	// denied says that the executor of the work lacks permissions.
 	denied *denial
-	dared  bool
+	// escalationChecked means that the executor has the permissions that the manifest grants.
+	escalationChecked bool
 	// trial is set when the object hands out rights in the name of an executor, which then tries each write first.
 	trial *trial
 	// mayDelete asks whether the executor of the work may delete the object, for a task whose verbs lack that; the error
@@ -80,7 +83,7 @@ type result struct {
 	// values and valuesErr are the feedback, rulings the answers to condition rules.
 	values    []workv1.FeedbackValue
 	valuesErr string
-	rulings   []ruling
+	rulings   []feedback.RuleResult
 	// behind tells that the object was frozen before this generation of the manifest could be applied.
 	behind bool
 	// wake is when the manifest wants another look; zero when it does not.
@@ -89,9 +92,8 @@ type result struct {
 
 // applier applies manifests.
 type applier struct {
-	spoke spoke
-	paths *paths
-	cel   celSource
+	spoke     spoke
+	evaluator *feedback.Evaluator
 }
 
 // holds reports whether the record of the task holds without any request.

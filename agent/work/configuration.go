@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/ignore"
 )
 
 // annotationHash on an object that is applied with ignoreFields says of which manifest, without the fields with
@@ -45,13 +47,13 @@ func configurationOf(ctx context.Context, desired *unstructured.Unstructured, co
 	if !c.ignores {
 		return c, foldText(c.full)
 	}
-	changed, err := ignore(ctx, c.full, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokePresent)
+	changed, err := ignore.Fields(ctx, c.full, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokePresent)
 	if err != nil {
 		return nil, err
 	}
 	sum := digestOf(changed)
 	c.hash = hex.EncodeToString(sum[:])
-	kept, err := ignore(ctx, changed, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokeChange)
+	kept, err := ignore.Fields(ctx, changed, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokeChange)
 	if err != nil {
 		return nil, err
 	}

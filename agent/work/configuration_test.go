@@ -89,7 +89,7 @@ func TestConfigurationIsInForce(t *testing.T) {
 
 // Weakness: W16
 func TestDigestFollowsWhatIsApplied(t *testing.T) {
-	c := configure(t, portsManifest, workv1.IgnoreField{Condition: change, JSONPaths: []string{".spec.replicas"}})
+	c := configure(t, portsManifest, workv1.IgnoreField{Condition: workv1.IgnoreFieldsConditionOnSpokeChange, JSONPaths: []string{".spec.replicas"}})
 	live := func() *unstructured.Unstructured {
 		return managed(object(t, portsLive), "work-agent", "Apply", "", portsFields)
 	}
@@ -114,8 +114,8 @@ func TestPlanKeepsWhatOnlyWeHold(t *testing.T) {
 	const manifest = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: new, ignored: new, tuned: new}}`
 	const fields = `{"f:data":{"f:mine":{},"f:ignored":{},"f:tuned":{}}}`
 	ignored := []workv1.IgnoreField{
-		{Condition: present, JSONPaths: []string{".data.ignored"}},
-		{Condition: change, JSONPaths: []string{".data.tuned"}},
+		{Condition: workv1.IgnoreFieldsConditionOnSpokePresent, JSONPaths: []string{".data.ignored"}},
+		{Condition: workv1.IgnoreFieldsConditionOnSpokeChange, JSONPaths: []string{".data.tuned"}},
 	}
 	c := configure(t, manifest, ignored...)
 	live := func(mark, mine string) *unstructured.Unstructured {

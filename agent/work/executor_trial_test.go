@@ -2,6 +2,7 @@ package work
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +15,9 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/executor"
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 const (
@@ -104,7 +108,9 @@ func bindingTask(t *testing.T, strategy workv1.UpdateStrategy, posing spoke) *ta
 		t.option.strategy, t.owner = strategy, ownerReference("applied", "a")
 	})
 	one.trial = &trial{spoke: posing, refuse: func() error {
-		one.obey(clearance{denied: denied(one, ", error: permission escalation", "no")})
+		one.follow(executor.Decision{
+			Verdict: executor.Denied, Err: errors.New("error: permission escalation, will try again in 1m0s"),
+		})
 		return one.denied.err
 	}}
 	return one
@@ -148,7 +154,7 @@ func TestTheExecutorTriesTheRequestThatIsSent(t *testing.T) {
 			agent, posing := newSpeaker(live), newSpeaker(live, metav1.DryRunAll)
 			one := bindingTask(t, c.strategy, posing.spoke)
 			one.expected = true
-			_, err := (&applier{spoke: agent.spoke, paths: &paths{}}).settle(t.Context(), one)
+			_, err := (&applier{spoke: agent.spoke, evaluator: feedback.New(false, 0)}).settle(t.Context(), one)
 			require.NoError(t, err)
 			sent, tried := agent.written(t, nil), posing.written(t, []string{metav1.DryRunAll})
 			assert.Equal(t, tried, sent)
@@ -215,7 +221,7 @@ func TestARefusedWriteIsTheLast(t *testing.T) {
 			posing.err = apierrors.NewForbidden(schema.GroupResource{}, "x", nil)
 			one := bindingTask(t, c.strategy, posing.spoke)
 			open := one.wish
-			a := &applier{spoke: agent.spoke, paths: &paths{}}
+			a := &applier{spoke: agent.spoke, evaluator: feedback.New(false, 0)}
 			res, rec, learned := a.apply(t.Context(), one)
 			require.ErrorContains(t, res.err, "error: permission escalation, will try again in 1m0s")
 			assert.True(t, learned)
@@ -226,40 +232,6 @@ func TestARefusedWriteIsTheLast(t *testing.T) {
 			require.Error(t, err)
 			assert.Len(t, posing.written(t, []string{metav1.DryRunAll}), 1, "nothing more is tried")
 			assert.Empty(t, agent.written(t, nil))
-		})
-	}
-}
-
-func TestWhichAnswersToTheTrialAreRefusals(t *testing.T) {
-	rbac := func(resource string) schema.GroupResource {
-		return schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: resource}
-	}
-	for name, c := range map[string]struct {
-		err  error
-		why  string
-		fail bool
-	}{
-		"accepted":          {nil, "", false},
-		"the object exists": {apierrors.NewAlreadyExists(rbac("clusterrolebindings"), "x"), "", false},
-		"forbidden":         {apierrors.NewForbidden(rbac("clusterrolebindings"), "x", nil), "rights that it does not have", false},
-		"its role is missing": {
-			apierrors.NewNotFound(rbac("clusterrolebindings"), "view"),
-			"system:serviceaccount:n:e may not bind ClusterRole view, which does not exist", false,
-		},
-		"its kind is not served": {
-			apierrors.NewGenericServerResponse(404, "create", rbac("clusterrolebindings"), "", "no", 0, true), "", true,
-		},
-		"its namespace is":        {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), "", true},
-		"the server does not say": {apierrors.NewServiceUnavailable("later"), "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			posing := newSpeaker(nil, metav1.DryRunAll)
-			posing.err = c.err
-			who := executor{namespace: "n", name: "e"}
-			why, err := dares(t.Context(), posing.spoke, who, bindingTask(t, workv1.UpdateStrategy{}, posing.spoke))
-			assert.Equal(t, c.fail, err != nil)
-			assert.Contains(t, why, c.why)
-			assert.Equal(t, c.why == "", why == "")
 		})
 	}
 }
@@ -277,8 +249,8 @@ func TestATrialWithoutAnswerKeepsNobodyFromReading(t *testing.T) {
 			live := newSpeaker(object(t, bindingLive))
 			one := bindingTask(t, workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeUpdate}, live.spoke)
 			open := one.wish
-			one.postpone(c.err)
-			r := &Reconciler{applier: applier{spoke: live.spoke, paths: &paths{}}, ledger: newWoken().ledger}
+			one.follow(executor.Decision{Verdict: executor.Unknown, Err: c.err})
+			r := &Reconciler{applier: applier{spoke: live.spoke, evaluator: feedback.New(false, 0)}, ledger: newWoken().ledger}
 			res := r.applyOne(t.Context(), holder{name: "w"}, one)
 			assert.Equal(t, presencePresent, res.presence)
 			assert.Equal(t, c.err, res.err)

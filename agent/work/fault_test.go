@@ -11,6 +11,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // faulty returns a client that panics when it is to make or read the object bad, and answers for the others.
@@ -38,8 +40,8 @@ func faulty() *dynamicfake.FakeDynamicClient {
 func TestAPanicOverOneManifestLeavesItsSiblingsAlone(t *testing.T) {
 	r := lean()
 	r.ledger = newLedger(func(holder) {}, func() {})
-	r.guard = &guard{}
-	r.applier = applier{spoke: spoke{client: faulty()}, cel: newCEL(), paths: &paths{}}
+	r.authorizer = &authorizer{}
+	r.applier = applier{spoke: spoke{client: faulty()}, evaluator: feedback.New(false, 0)}
 	var err error
 	r.counts, err = newCounters(nil)
 	require.NoError(t, err)

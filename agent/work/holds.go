@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/spokelet/spokelet/internal/text"
 )
 
 // Bounds of what is told about objects that do not go.
@@ -53,14 +54,4 @@ func (h hold) String() string {
 }
 
 // cut shortens a text to a number of bytes, never within a character.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const more = "..."
-	end := limit - len(more)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + more
-}
+func cut(message string, limit int) string { return text.Shorten(message, limit) }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // holder is who cares for objects: a ManifestWork or, when applied is set, an AppliedManifestWork that has no work any
@@ -61,7 +63,7 @@ type record struct {
 	reads     digest
 	values    []workv1.FeedbackValue
 	valuesErr string
-	rulings   []ruling
+	rulings   []feedback.RuleResult
 	// cost is what the rules cost, in the units of CEL.
 	cost int64
 	// behind tells that the object was frozen while it did not say what the manifest says.

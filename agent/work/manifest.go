@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // digest is a SHA-256; the zero digest means none.
@@ -159,7 +161,7 @@ func (m *manifest) resolve(mapper meta.RESTMapper, spec *workv1.ManifestWorkSpec
 	m.option = optionFor(spec.ManifestConfigs, m.id())
 	m.owned = ownedBy(spec.DeleteOption, m.id())
 	m.wish = wishOf(m, spec.Workload.Manifests[m.ordinal].Raw)
-	m.option.rules, m.refused = usableRules(m.gvk, m.option.rules)
+	m.option.rules, m.refused = feedback.UsableRules(m.gvk, m.option.rules, reservedConditions()...)
 	m.reads = readsOf(&m.option)
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/agent/work/feedback"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -71,22 +72,22 @@ type Reconciler struct {
 	Metrics prometheus.Registerer
 	// RawFeedback lets feedback rules report lists, maps and fractions as JSON (gate RawFeedbackJsonString).
 	RawFeedback bool
-	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means DefaultMaxJSONRawLength. The API takes no more than
+	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means feedback.DefaultMaxRawLength. The API takes no more than
 	// 1024 characters whatever stands here.
 	MaxJSONRawLength int
 	// Cache has copies of the works, for a restart while the hub is away; nil keeps none.
 	Cache *Cache
 
-	mapper  meta.RESTMapper
-	ledger  *ledger
-	watcher *watcher
-	applier applier
-	drainer drainer
-	guard   *guard
-	memory  *memory
-	queues  queues
-	herald  *herald
-	counts  *counters
+	mapper     meta.RESTMapper
+	ledger     *ledger
+	watcher    *watcher
+	applier    applier
+	drainer    drainer
+	authorizer *authorizer
+	memory     *memory
+	queues     queues
+	herald     *herald
+	counts     *counters
 	// absence is nil when nothing is done before the hub has listed its works.
 	absence *absence
 }
@@ -163,7 +164,7 @@ func (r *Reconciler) complete() error {
 	r.Workers = cmp.Or(r.Workers, DefaultWorkers)
 	r.MaxWatches, r.Relist = cmp.Or(r.MaxWatches, DefaultMaxWatches), cmp.Or(r.Relist, DefaultRelist)
 	r.OrderPatience = cmp.Or(r.OrderPatience, DefaultOrderPatience)
-	r.MaxJSONRawLength = cmp.Or(r.MaxJSONRawLength, DefaultMaxJSONRawLength)
+	r.MaxJSONRawLength = cmp.Or(r.MaxJSONRawLength, feedback.DefaultMaxRawLength)
 	config := rest.CopyConfig(r.Spoke.GetConfig())
 	config.UserAgent = names.FieldManagerWork
 	client, err := rest.HTTPClientFor(config)
@@ -187,18 +188,17 @@ func (r *Reconciler) complete() error {
 		return apiutil.NewDynamicRESTMapper(r.Spoke.GetConfig(), r.Spoke.GetHTTPClient())
 	}}
 	r.watcher = newWatcher(metas, r.MaxWatches, r.Relist)
-	r.ledger = newLedger(r.wake, r.watcher.signal)
-	r.watcher.ledger, r.watcher.clock = r.ledger, r.Clock
+	r.ledger = newLedger(r.wake, r.watcher.moved.Fire)
+	r.watcher.ledger = r.ledger
 	r.applier = applier{
-		spoke: spoke{client: objects}, cel: newCEL(),
-		paths: &paths{raw: r.RawFeedback, maxRaw: r.MaxJSONRawLength},
+		spoke: spoke{client: objects}, evaluator: feedback.New(r.RawFeedback, r.MaxJSONRawLength),
 	}
 	r.drainer = drainer{
 		spoke: spoke{client: objects, requests: requests}, ledger: r.ledger, mapper: r.mapper, counts: r.counts,
 		patience: r.OrderPatience,
 	}
 	r.memory = newMemory()
-	if r.guard, err = newGuard(config, client, metas, r.Clock, r.wake); err != nil {
+	if r.authorizer, err = newAuthorizer(config, client, metas, r.Clock, r.wake); err != nil {
 		return err
 	}
 	return nil
@@ -208,7 +208,7 @@ func (r *Reconciler) complete() error {
 func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	r.queues.works = queue
 	go r.watcher.run(ctx)
-	go r.guard.watcher.run(ctx)
+	go r.authorizer.watcher.Run(ctx)
 	return nil
 }
 
@@ -268,6 +268,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // forget drops what the process remembers of a work.
 func (r *Reconciler) forget(f *facts) {
 	r.ledger.claim(f.holder, nil, nil)
-	r.guard.grants.release(f.holder)
+	if !f.holder.applied {
+		r.authorizer.Forget(f.holder.name)
+	}
 	r.memory.forget(f.holder)
 }

@@ -19,6 +19,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 func TestWhichErrorsLast(t *testing.T) {
@@ -95,7 +97,7 @@ func refusedTask(t *testing.T, now time.Time, prior record, change ...func(*task
 	one.raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"app"},"data":{"k":"v"}}`)
 	one.now, one.prior, one.expected, one.heard = now, prior, true, newsChanged
 	one.owner = ownerReference("applied", "o")
-	res, rec, noted := (&applier{spoke: spoke{client: c}, paths: &paths{}}).apply(t.Context(), one)
+	res, rec, noted := (&applier{spoke: spoke{client: c}, evaluator: feedback.New(false, 0)}).apply(t.Context(), one)
 	require.True(t, noted)
 	return res, rec
 }
@@ -134,7 +136,7 @@ func TestWhatARefusedManifestIsNot(t *testing.T) {
 func TestAnObjectThatCouldNotBeReadIsUnknown(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("no"))
 	one := taskOn("configmaps", "a")
-	a := &applier{paths: &paths{}}
+	a := &applier{evaluator: feedback.New(false, 0)}
 	one.prior = a.record(t.Context(), one, nil, unreadableError{read: forbidden})
 	res := recorded(one)
 	assert.Equal(t, presenceUnknown, res.presence)

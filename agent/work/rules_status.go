@@ -12,6 +12,20 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
+const (
+	// conditionRules is our own condition of a manifest: it is False while some of its condition rules are refused, and
+	// not there otherwise. Its reason has the prefix of rules, so that it reaches the work as the other answers do and
+	// that another agent clears it away.
+	conditionRules = "work.spokelet.io/ConditionRulesValid"
+	// rulePrefix is how the reason of every condition starts that comes from a rule.
+	rulePrefix = "ConditionRule"
+)
+
+// reservedConditions are the conditions of a manifest that the agent itself sets, so that no rule can.
+func reservedConditions() []string {
+	return []string{workv1.WorkApplied, workv1.WorkAvailable, workv1.WorkDeleting, conditionFeedback, conditionRules}
+}
+
 // readsOf identifies all that is read from an object for the hub: the feedback rules and the condition rules. It is
 // zero when nothing is, so that changes of the object's status are no news then.
 func readsOf(o *option) digest {
@@ -31,13 +45,13 @@ func (a *applier) readForHub(ctx context.Context, t *task, live *unstructured.Un
 		return
 	}
 	if len(t.option.feedback) > 0 {
-		values, err := a.paths.readFeedback(live, t.option.feedback)
+		values, err := a.evaluator.Values(live, t.option.feedback)
 		rec.values = values
 		if err != nil {
 			rec.valuesErr = err.Error()
 		}
 	}
-	rec.rulings, rec.cost = ruleAll(ctx, a.cel, live, t.option.rules)
+	rec.rulings, rec.cost = a.evaluator.Conditions(ctx, live, t.option.rules)
 }
 
 // pause is how long after its last read an object that only changed its status is not read again: a moment, and as much
@@ -52,7 +66,7 @@ func (r *record) pause() time.Duration {
 func concludeRules(state *workv1.ManifestCondition, generation int64, m *manifest, r *result, now time.Time) {
 	answered := map[string]bool{conditionRules: true}
 	for _, v := range r.rulings {
-		answered[v.condition] = true
+		answered[v.Condition] = true
 	}
 	if r.presence == presenceAbsent && completed(state) && m.completable() {
 		answered[workv1.ManifestComplete] = true
@@ -64,7 +78,7 @@ func concludeRules(state *workv1.ManifestCondition, generation int64, m *manifes
 	}
 	for _, v := range r.rulings {
 		set(&state.Conditions, metav1.Condition{
-			Type: v.condition, Status: v.status, ObservedGeneration: generation, Reason: v.reason, Message: v.message,
+			Type: v.Condition, Status: v.Status, ObservedGeneration: generation, Reason: v.Reason, Message: v.Message,
 		}, now)
 	}
 	if len(m.refused) == 0 {
@@ -101,8 +115,8 @@ func withinBounds(results []result, room int) []result {
 		}
 		for j := range rulings {
 			v := &rulings[j]
-			if size := entry + len(v.condition) + encodedSize(v.message); size > room {
-				v.message = "the message is left out: " + tooMuch
+			if size := entry + len(v.Condition) + encodedSize(v.Message); size > room {
+				v.Message = "the message is left out: " + tooMuch
 			} else {
 				room -= size
 			}

@@ -1,9 +1,7 @@
 package work
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,23 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/feedback"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
-
-// jobObject is a Job whose one condition has a type and a status.
-func jobObject(kind, status string) string {
-	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: j}, status: {active: 1, conditions: `+
-		`[{type: Suspended, status: "True"}, {type: %s, status: "%s"}]}}`, kind, status)
-}
-
-// wellKnownComplete is the rule of a manifest that ends.
-func wellKnownComplete() workv1.ConditionRule {
-	return workv1.ConditionRule{Type: workv1.WellKnownConditionsType, Condition: "Complete"}
-}
 
 // celRule is a rule of expressions.
 func celRule(condition string, expressions ...string) workv1.ConditionRule {
@@ -37,187 +25,24 @@ func celRule(condition string, expressions ...string) workv1.ConditionRule {
 	}
 }
 
-// worded gives a rule a message and a message expression.
-func worded(rule workv1.ConditionRule, message, expression string) workv1.ConditionRule {
-	rule.Message, rule.MessageExpression = message, expression
-	return rule
-}
-
-// Row: work 6.1 CD TestConditionReader
-func TestRulesOnObjects(t *testing.T) {
-	pod := func(phase string) string {
-		return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: p}, status: {phase: %s}}`, phase)
-	}
-	const thing = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {num: "3"}, status: {conditions: [{type: X}]},` +
-		` spec: {replicas: 2, half: 0.5, list: [a, b]}}`
-	const evaluated, failed = "ConditionRuleEvaluated", "ConditionRuleExpressionError"
-	for name, c := range map[string]struct {
-		object                  string
-		rule                    workv1.ConditionRule
-		status, reason, message string
-	}{
-		"a Job that completed": {
-			jobObject("Complete", "True"), wellKnownComplete(), "True", evaluated, "Job is finished",
-		},
-		"a Job that failed":     {jobObject("Failed", "True"), wellKnownComplete(), "True", evaluated, "Job is finished"},
-		"a Job that may not":    {jobObject("Failed", "False"), wellKnownComplete(), "False", evaluated, "Job is not finished"},
-		"a Job that just began": {"{apiVersion: batch/v1, kind: Job}", wellKnownComplete(), "False", evaluated, "Job is not finished"},
-		"a Job with a message of its own": {
-			jobObject("Complete", "True"), worded(wellKnownComplete(), "mine", ""), "True", evaluated, "mine",
-		},
-		"a Job with a message expression": {
-			jobObject("Complete", "True"), worded(wellKnownComplete(), "mine", "object.metadata.name + ' ' + string(result)"),
-			"True", evaluated, "j true",
-		},
-		"a Pod that succeeded": {pod("Succeeded"), wellKnownComplete(), "True", evaluated, "Pod is in phase Succeeded"},
-		"a Pod that failed":    {pod("Failed"), wellKnownComplete(), "True", evaluated, "Pod is in phase Failed"},
-		"a Pod that runs":      {pod("Running"), wellKnownComplete(), "False", evaluated, "Pod is in phase Running"},
-		"a Pod without phase":  {"{apiVersion: v1, kind: Pod}", wellKnownComplete(), "False", evaluated, "Pod is in no phase yet"},
-
-		"an expression that holds":  {thing, celRule("Good", "object.spec.replicas == 2"), "True", evaluated, "Manifest is Good"},
-		"one that does not":         {thing, celRule("Good", "object.spec.replicas > 2"), "False", evaluated, "Manifest is not Good"},
-		"no expression at all":      {thing, celRule("Good"), "True", evaluated, "Manifest is Good"},
-		"all of several must hold":  {thing, celRule("Good", "true", "false", "object.nothing"), "False", evaluated, "Manifest is not Good"},
-		"numbers of several kinds":  {thing, celRule("Good", "object.spec.half < 1", "object.spec.replicas > 1.5"), "True", evaluated, "Manifest is Good"},
-		"a bool by way of dyn":      {thing, celRule("Good", "dyn(true)"), "True", evaluated, "Manifest is Good"},
-		"a map with conditions":     {thing, celRule("Good", "hasConditions(object.status)"), "True", evaluated, "Manifest is Good"},
-		"a map without":             {thing, celRule("Good", "hasConditions(object.spec)"), "False", evaluated, "Manifest is not Good"},
-		"no map":                    {thing, celRule("Good", "hasConditions('x')"), "False", evaluated, "Manifest is not Good"},
-		"optional fields":           {thing, celRule("Good", "object.?a.?b.orValue(7) == 7"), "True", evaluated, "Manifest is Good"},
-		"the library of strings":    {thing, celRule("Good", "'%s-%d'.format(['a', 1]).upperAscii() == 'A-1'", "'aXb'.replace('X', '') == 'ab'", "['a','b'].join('.') == 'a.b'", "['a','b'].join() == 'ab'", "'aXXb'.replace('X', '', 1) == 'aXb'"), "True", evaluated, "Manifest is Good"},
-		"the library of lists":      {thing, celRule("Good", "[1, 2].sum() == 3", "object.spec.list.isSorted()"), "True", evaluated, "Manifest is Good"},
-		"regular expressions":       {thing, celRule("Good", "'abc 12'.find('[0-9]+') == '12'"), "True", evaluated, "Manifest is Good"},
-		"addresses":                 {thing, celRule("Good", "url('https://h/p').getHost() == 'h'", "isIP('10.0.0.1')", "cidr('10.0.0.0/8').containsIP('10.0.0.1')"), "True", evaluated, "Manifest is Good"},
-		"quantities and versions":   {thing, celRule("Good", "quantity('1Gi').isGreaterThan(quantity('1Mi'))", "semver('1.2.3').major() == 1"), "True", evaluated, "Manifest is Good"},
-		"formats":                   {thing, celRule("Good", "!format.dns1123Label().validate('a-b').hasValue()"), "True", evaluated, "Manifest is Good"},
-		"a message":                 {thing, worded(celRule("Good", "true"), "fine", ""), "True", evaluated, "fine"},
-		"a message expression":      {thing, worded(celRule("Good", "false"), "fine", "result ? 'yes' : 'no, ' + object.data.num"), "False", evaluated, "no, 3"},
-		"an empty expression":       {thing, worded(celRule("Good", "true"), "fine", "''"), "True", evaluated, "fine"},
-		"an expression for nothing": {thing, worded(celRule("Good", "true"), "", "''"), "True", evaluated, "Manifest is Good"},
-
-		"what is no expression":      {thing, celRule("Good", "object."), "False", failed, "Syntax error"},
-		"what fails":                 {thing, celRule("Good", "object.nothing == 1"), "False", failed, "no such key: nothing"},
-		"what gives no bool":         {thing, celRule("Good", "object.data.num"), "False", failed, "gives a value of type string, not a bool"},
-		"a message of another type":  {thing, worded(celRule("Good", "true"), "fine", "3"), "True", evaluated, "the message expression failed"},
-		"a message that is none":     {thing, worded(celRule("Good", "true"), "fine", "object."), "True", evaluated, "Syntax error"},
-		"the answer is no variable":  {thing, celRule("Good", "result"), "False", failed, "undeclared reference to 'result'"},
-		"an expression of no end":    {thing, celRule("Good", costly(9)), "False", failed, "CEL evaluation budget exceeded"},
-		"a type that nobody knows":   {thing, workv1.ConditionRule{Type: "X", Condition: "Good"}, "Unknown", "ConditionRuleInvalid", `the unknown type "X"`},
-		"what is known of no object": {thing, wellKnownComplete(), "Unknown", "ConditionRuleInvalid", "has no well-known condition"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, _ := ruleAll(t.Context(), newCEL(), object(t, c.object), []workv1.ConditionRule{c.rule})
-			require.Len(t, got, 1)
-			assert.Equal(t, c.rule.Condition, got[0].condition)
-			assert.Equal(t, c.status, string(got[0].status), got[0].message)
-			assert.Equal(t, c.reason, got[0].reason)
-			if c.reason == evaluated && !strings.Contains(name, "message ") {
-				assert.Equal(t, c.message, got[0].message)
-			} else {
-				assert.Contains(t, got[0].message, c.message)
-			}
-		})
-	}
-}
-
-// costly is an expression of loops within loops of ten turns each.
-func costly(depth int) string {
-	if depth == 0 {
-		return "true"
-	}
-	return fmt.Sprintf("[0,1,2,3,4,5,6,7,8,9].all(x%d, %s)", depth, costly(depth-1))
-}
-
-// brokenCEL fails for a reason of its own.
-type brokenCEL struct{ calls int }
-
-func (b *brokenCEL) test(context.Context, string, map[string]any, *int64) (bool, error) {
-	b.calls++
-	return false, internalError{errors.New("out of order")}
-}
-
-func (b *brokenCEL) word(context.Context, string, map[string]any, bool, *int64) (string, error) {
-	b.calls++
-	return "", internalError{errors.New("out of order")}
-}
-
-func TestWhatIsNotTheExpressionsFault(t *testing.T) {
-	got, _ := ruleAll(t.Context(), &brokenCEL{}, object(t, configMap("a")), []workv1.ConditionRule{celRule("Good", "true")})
-	assert.Equal(t, []ruling{{"Good", metav1.ConditionUnknown, "ConditionRuleInternalError", "out of order"}}, got)
-}
-
-func TestOneBadRuleDoesNotSpoilTheOthers(t *testing.T) {
-	rules := []workv1.ConditionRule{celRule("A", "nonsense("), celRule("B", "true"), {Type: "X", Condition: "C"}, celRule("D", "false")}
-	got, _ := ruleAll(t.Context(), newCEL(), object(t, configMap("a")), rules)
-	var statuses []string
-	for _, r := range got {
-		statuses = append(statuses, r.condition+"="+string(r.status))
-	}
-	assert.Equal(t, []string{"A=False", "B=True", "C=Unknown", "D=False"}, statuses)
-}
-
-// Weakness: W27
-// Weakness: W40
-func TestUsableRules(t *testing.T) {
-	job := schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
-	for name, c := range map[string]struct {
-		gvk     schema.GroupVersionKind
-		rule    workv1.ConditionRule
-		refused string
-	}{
-		"a condition of its own":         {job, celRule("Healthy"), ""},
-		"one with a domain":              {job, celRule("example.com/Healthy"), ""},
-		"one of a name of 200 letters":   {job, celRule(strings.Repeat("x", 200)), ""},
-		"one that is too long":           {job, celRule(strings.Repeat("x", 317)), "no type that the API takes"},
-		"one with blanks":                {job, celRule("not a type"), "no type that the API takes"},
-		"none":                           {job, celRule(""), "no type that the API takes"},
-		"two slashes":                    {job, celRule("a/b/c"), "no type that the API takes"},
-		"a letter that is not ASCII":     {job, celRule("Grün"), "no type that the API takes"},
-		"Applied is ours":                {job, celRule("Applied"), "set by the agent itself"},
-		"Available is ours":              {job, celRule("Available"), "set by the agent itself"},
-		"StatusFeedbackSynced is ours":   {job, celRule("StatusFeedbackSynced"), "set by the agent itself"},
-		"Deleting is ours":               {job, celRule("Deleting"), "set by the agent itself"},
-		"and the one that tells this":    {job, celRule(conditionRules), "set by the agent itself"},
-		"Complete of a Job":              {job, wellKnownComplete(), ""},
-		"Complete of a Pod":              {schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, wellKnownComplete(), ""},
-		"Complete of anything else":      {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, wellKnownComplete(), "ConfigMap has no well-known condition"},
-		"Complete of an old Job":         {schema.GroupVersionKind{Group: "batch", Version: "v1beta1", Kind: "Job"}, wellKnownComplete(), "no well-known"},
-		"another well-known one of Jobs": {job, workv1.ConditionRule{Type: workv1.WellKnownConditionsType, Condition: "Ready"}, "no well-known"},
-		"a type that nobody knows":       {job, workv1.ConditionRule{Type: "X", Condition: "Good"}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			usable, refused := usableRules(c.gvk, []workv1.ConditionRule{celRule("First"), c.rule})
-			if c.refused == "" {
-				assert.Equal(t, []workv1.ConditionRule{celRule("First"), c.rule}, usable)
-				assert.Empty(t, refused)
-				return
-			}
-			assert.Equal(t, []workv1.ConditionRule{celRule("First")}, usable, "the others are used")
-			require.Len(t, refused, 1)
-			assert.Contains(t, refused[0], c.refused)
-			assert.Less(t, len(refused[0]), 500)
-		})
-	}
-}
-
 // ruled is a manifest with rules.
 func ruled(t *testing.T, rules ...workv1.ConditionRule) manifest {
 	t.Helper()
 	m := read(t, configMap("a"))[0]
-	m.option.rules, m.refused = usableRules(m.gvk, rules)
+	m.option.rules, m.refused = feedback.UsableRules(m.gvk, rules, reservedConditions()...)
 	return m
 }
 
 // saying is a result with rulings.
-func saying(rulings ...ruling) result {
+func saying(rulings ...feedback.RuleResult) result {
 	r := here()
 	r.rulings = rulings
 	return r
 }
 
 // says is the ruling of a rule that was evaluated.
-func says(condition string, status metav1.ConditionStatus) ruling {
-	return ruling{condition, status, workv1.ConditionRuleEvaluated, "m"}
+func says(condition string, status metav1.ConditionStatus) feedback.RuleResult {
+	return feedback.RuleResult{Condition: condition, Status: status, Reason: workv1.ConditionRuleEvaluated, Message: "m"}
 }
 
 // Row: work 6.1 SC TestConditionRules
@@ -378,17 +203,17 @@ func TestAStatusHasRoom(t *testing.T) {
 	first, second := here(), here()
 	first.values = []workv1.FeedbackValue{value("a", 300<<10), value("b", 300<<10), value("c", 10)}
 	second.values = []workv1.FeedbackValue{value("a", 300<<10)}
-	second.rulings = []ruling{{"X", "True", "ConditionRuleEvaluated", *long(300 << 10)}}
+	second.rulings = []feedback.RuleResult{{Condition: "X", Status: "True", Message: *long(300 << 10)}}
 	got := withinBounds([]result{first, second, here()}, maxForHub)
 	require.Len(t, got[0].values, 2, "what fits is told")
 	assert.Equal(t, "c", got[0].values[1].Name)
 	assert.Contains(t, got[0].valuesErr, "too many or too long")
 	assert.Empty(t, got[1].values)
-	assert.Equal(t, metav1.ConditionTrue, got[1].rulings[0].status, "the answer stays")
-	assert.Contains(t, got[1].rulings[0].message, "left out")
+	assert.Equal(t, metav1.ConditionTrue, got[1].rulings[0].Status, "the answer stays")
+	assert.Contains(t, got[1].rulings[0].Message, "left out")
 	assert.Equal(t, here(), got[2], "others are not touched")
 	assert.Len(t, first.values, 3, "nor is what it came from")
-	assert.Len(t, second.rulings[0].message, 300<<10)
+	assert.Len(t, second.rulings[0].Message, 300<<10)
 }
 
 func TestReadsOfRules(t *testing.T) {
@@ -401,25 +226,6 @@ func TestReadsOfRules(t *testing.T) {
 	}
 	assert.Len(t, digests, 3)
 	assert.NotContains(t, digests, digest{})
-}
-
-func TestRulesAreEvaluatedWhenTheObjectMoves(t *testing.T) {
-	m := ruled(t, celRule("X", "true"))
-	m.reads = readsOf(&m.option)
-	counted := &brokenCEL{}
-	a := applier{cel: counted, paths: &paths{}}
-	live := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u, resourceVersion: "7"}}`)
-	first := a.record(t.Context(), &task{manifest: &m}, live, nil)
-	assert.Equal(t, 1, counted.calls)
-	again := a.record(t.Context(), &task{manifest: &m, prior: first}, live, nil)
-	assert.Equal(t, 1, counted.calls, "the same object has the same answers")
-	assert.Equal(t, first.rulings, again.rulings)
-	live.SetResourceVersion("8")
-	a.record(t.Context(), &task{manifest: &m, prior: again}, live, nil)
-	assert.Equal(t, 2, counted.calls)
-	m.reads[0]++
-	a.record(t.Context(), &task{manifest: &m, prior: again}, live, nil)
-	assert.Equal(t, 3, counted.calls, "other rules have others")
 }
 
 func TestFreezingSparesWhatIsAsItShouldBe(t *testing.T) {
@@ -436,11 +242,39 @@ func TestFreezingSparesWhatIsAsItShouldBe(t *testing.T) {
 	assert.True(t, open.granted())
 }
 
+func TestRulesAreEvaluatedWhenTheObjectMoves(t *testing.T) {
+	m := ruled(t, celRule("X", "object.data.k == 'v'"))
+	m.reads = readsOf(&m.option)
+	a := applier{evaluator: feedback.New(false, 0)}
+	live := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u, resourceVersion: "7"}, data: {k: v}}`)
+	status := func(rec *record) metav1.ConditionStatus {
+		require.Len(t, rec.rulings, 1)
+		return rec.rulings[0].Status
+	}
+	first := a.record(t.Context(), &task{manifest: &m}, live, nil)
+	assert.Equal(t, metav1.ConditionTrue, status(&first))
+	// Without a new version nobody looks at what changed, which shows whether the rule was evaluated again.
+	require.NoError(t, unstructured.SetNestedField(live.Object, "w", "data", "k"))
+	again := a.record(t.Context(), &task{manifest: &m, prior: first}, live, nil)
+	assert.Equal(t, metav1.ConditionTrue, status(&again), "the same object has the same answers")
+	live.SetResourceVersion("8")
+	moved := a.record(t.Context(), &task{manifest: &m, prior: again}, live, nil)
+	assert.Equal(t, metav1.ConditionFalse, status(&moved))
+	require.NoError(t, unstructured.SetNestedField(live.Object, "v", "data", "k"))
+	m.reads[0]++
+	other := a.record(t.Context(), &task{manifest: &m, prior: moved}, live, nil)
+	assert.Equal(t, metav1.ConditionTrue, status(&other), "other rules have others")
+}
+
 func TestExpensiveRulesAreEvaluatedMoreRarely(t *testing.T) {
-	_, cost := ruleAll(t.Context(), newCEL(), object(t, configMap("a")), []workv1.ConditionRule{celRule("A", costly(2))})
-	assert.Positive(t, cost)
 	assert.Equal(t, feedbackPause, (&record{}).pause())
-	assert.Greater(t, (&record{cost: cost}).pause(), feedbackPause)
-	assert.Less(t, (&record{cost: cost}).pause(), feedbackPause+time.Second)
-	assert.Equal(t, feedbackPause+100*time.Second, (&record{cost: maxManifestCost}).pause())
+	assert.Equal(t, feedbackPause+10*time.Millisecond, (&record{cost: 1000}).pause())
+	assert.Equal(t, feedbackPause+100*time.Second, (&record{cost: feedback.MaxManifestCost}).pause())
+}
+
+func TestConditionsThatNoRuleMaySet(t *testing.T) {
+	m := ruled(t, celRule("Applied"), celRule("Available"), celRule("StatusFeedbackSynced"), celRule("Deleting"),
+		celRule(conditionRules), celRule("Healthy"))
+	assert.Len(t, m.refused, 5)
+	assert.Equal(t, []workv1.ConditionRule{celRule("Healthy")}, m.option.rules)
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // TestAStatusFitsIntoAnObjectWhateverItSays gives every manifest of a work the longest errors and values that there
@@ -43,7 +45,7 @@ func TestAStatusFitsIntoAnObjectWhateverItSays(t *testing.T) {
 						results[i] = here()
 						results[i].err = errors.New(giant)
 						results[i].valuesErr = giant
-						results[i].rulings = []ruling{{"X", "False", "ConditionRuleEvaluated", giant}}
+						results[i].rulings = []feedback.RuleResult{{Condition: "X", Status: "False", Message: giant}}
 						results[i].values = []workv1.FeedbackValue{{Name: "a", Value: workv1.FieldValue{
 							Type: workv1.String, String: ptr.To(giant),
 						}}}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/ignore"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -30,7 +31,7 @@ func (a *applier) createOnly(ctx context.Context, t *task, desired *unstructured
 func (a *applier) serverSideApply(ctx context.Context, t *task, desired *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
 	c, err := configurationOf(ctx, desired, t.option.strategy.ServerSideApply)
-	var stopped stoppedError
+	var stopped ignore.StoppedError
 	switch {
 	case errors.As(err, &stopped):
 		return nil, unreadableError{read: err}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // Weakness: W39
@@ -20,7 +22,7 @@ func TestUnknownStrategyIsTold(t *testing.T) {
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace: "n", name: "a",
 		option: option{strategy: workv1.UpdateStrategy{Type: "Sometimes"}}, wish: wish{content: digest{1}},
 	}
-	a := &applier{spoke: spoke{client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}, paths: &paths{}}
+	a := &applier{spoke: spoke{client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}, evaluator: feedback.New(false, 0)}
 	raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"}}`)
 	live, err := a.settle(t.Context(), &task{manifest: m, raw: raw, owner: metav1.OwnerReference{UID: "u"}})
 	assert.Nil(t, live)

@@ -2,6 +2,7 @@ package credentials_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"

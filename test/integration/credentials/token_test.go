@@ -26,8 +26,8 @@ import (
 	hubtoken "github.com/spokelet/spokelet/hub/token"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/token"
 	"github.com/spokelet/spokelet/test/suite"
-	"github.com/spokelet/spokelet/token"
 )
 
 // runHubTokens runs the reconciler of the hub manager that makes ServiceAccounts for tokens, with the rights that it

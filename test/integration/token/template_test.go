@@ -21,8 +21,8 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/token"
 	"github.com/spokelet/spokelet/test/suite"
-	"github.com/spokelet/spokelet/token"
 )
 
 //go:embed testdata/template.yaml

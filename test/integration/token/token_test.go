@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/token"
 	"github.com/spokelet/spokelet/test/suite"
-	"github.com/spokelet/spokelet/token"
 )
 
 // Row: test/integration/addon/token_infrastructure_test.go:152

@@ -19,8 +19,8 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/token"
 	"github.com/spokelet/spokelet/test/suite"
-	"github.com/spokelet/spokelet/token"
 )
 
 // registrations as an agent and a hub manager of any add-on leave them in the status.

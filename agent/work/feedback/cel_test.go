@@ -1,0 +1,219 @@
+package feedback
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/ext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// Weakness: W30
+func TestExpressionsAreCompiledOnce(t *testing.T) {
+	p := &celPrograms{}
+	first := p.program(celKey{expression: "true"})
+	assert.Same(t, p.compiled[celKey{expression: "true"}].program, p.program(celKey{expression: "true"}).program)
+	assert.NotNil(t, first.program)
+	require.Error(t, p.program(celKey{expression: "nonsense("}).err)
+	assert.Len(t, p.compiled, 2, "what does not compile is remembered too")
+	require.NoError(t, p.program(celKey{wording: true, expression: "result"}).err)
+	for i := range 3 * maxPrograms {
+		p.program(celKey{expression: fmt.Sprint(i)})
+		assert.LessOrEqual(t, len(p.compiled), maxPrograms)
+	}
+	for i := range 8 {
+		p.program(celKey{expression: fmt.Sprintf("'%s' == '%d'", strings.Repeat("x", maxProgramText/3), i)})
+		assert.LessOrEqual(t, p.text, maxProgramText)
+	}
+}
+
+func TestExpressionsOfSeveralPasses(t *testing.T) {
+	source := newCEL()
+	var passes sync.WaitGroup
+	for i := range 8 {
+		passes.Go(func() {
+			for j := range 20 {
+				budget := int64(MaxManifestCost)
+				got, err := source.test(t.Context(), "object.n == "+fmt.Sprint(j), map[string]any{"n": int64(i)}, &budget)
+				assert.Equal(t, i == j && err == nil, got, "%v", err)
+			}
+		})
+	}
+	passes.Wait()
+}
+
+// Weakness: W30
+func TestBudgets(t *testing.T) {
+	var costs int64
+	source := newCEL()
+	t.Run("an expression is stopped", func(t *testing.T) {
+		budget := int64(MaxManifestCost)
+		_, err := source.test(t.Context(), costly(9), nil, &budget)
+		require.ErrorIs(t, err, errBudget)
+		assert.Equal(t, int64(MaxManifestCost-maxExpressionCost), budget)
+	})
+	t.Run("so is a message", func(t *testing.T) {
+		budget := int64(MaxManifestCost)
+		_, err := source.word(t.Context(), costly(9)+" ? 'a' : 'b'", nil, true, &budget)
+		require.ErrorIs(t, err, errBudget)
+	})
+	t.Run("all of a manifest share one budget", func(t *testing.T) {
+		budget := int64(MaxManifestCost)
+		_, err := source.test(t.Context(), costly(4), nil, &budget)
+		require.NoError(t, err)
+		costs = MaxManifestCost - budget
+		assert.Positive(t, costs)
+		var rules []workv1.ConditionRule
+		for i := range MaxManifestCost/costs + 2 {
+			rules = append(rules, worded(celRule(fmt.Sprintf("R%d", i), costly(4)), "said", ""))
+		}
+		got, _ := (&Evaluator{cel: source}).Conditions(t.Context(), object(t, configMap), rules)
+		assert.Equal(t, "said", got[0].Message)
+		last := got[len(got)-1]
+		assert.Equal(t, RuleResult{last.Condition, "False", "ConditionRuleExpressionError", "CEL evaluation budget exceeded"}, last)
+	})
+	t.Run("the end of the process ends it", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		budget := int64(MaxManifestCost)
+		_, err := source.test(ctx, costly(5), nil, &budget)
+		require.Error(t, err)
+		assert.NotErrorIs(t, err, errBudget)
+	})
+}
+
+func TestNothingLargeIsMadeOfLittle(t *testing.T) {
+	big := map[string]any{"s": strings.Repeat("x", 400<<10), "l": []any{"a"}}
+	// Every level has twice the items of the one within it.
+	double := func(levels int, use string) string {
+		text := use
+		for i := range levels {
+			text = fmt.Sprintf("[x%d + x%d].exists(x%d, %s)", levels-i-1, levels-i-1, levels-i, text)
+		}
+		return "[object.l].exists(x0, " + text + ")"
+	}
+	source := newCEL()
+	for name, c := range map[string]struct{ expression, why string }{
+		"a text of texts":           {"object.s.replace('', object.s) == ''", "longer than"},
+		"a text of one list":        {"['a','b','c','d'].join(object.s) == ''", "longer than"},
+		"a text of a long list":     {"object.s.split('').join(object.s) == ''", "budget exceeded"},
+		"a text of many arguments":  {"'%s%s%s'.format([object.s, object.s, object.s]) == ''", "longer than"},
+		"a number of many digits":   {"'%.100000000f'.format([1.5]) == ''", "no number from 0 to 100"},
+		"a list that doubles":       {double(40, "x40.size() > 0"), "budget exceeded"},
+		"a list within a list":      {"'%s'.format([[[[[object]]], object, object]]) == ''", "longer than"},
+		"a text that is added up":   {"(object.s + object.s + object.s + object.s).size() == 1638400", ""},
+		"a text that is used right": {"'%s is %d of %.2f'.format(['a', 1, 2.0]) == 'a is 1 of 2.00'", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			budget := int64(MaxManifestCost)
+			holds, err := source.test(t.Context(), c.expression, big, &budget)
+			if c.why == "" {
+				require.NoError(t, err)
+				assert.True(t, holds)
+				return
+			}
+			require.ErrorContains(t, err, c.why)
+		})
+	}
+}
+
+// TestStringFunctionsAreThoseOfCEL compares our functions for strings with the ones that come with CEL.
+func TestStringFunctionsAreThoseOfCEL(t *testing.T) {
+	theirs, err := cel.NewEnv(ext.Strings(), cel.Variable("object", cel.DynType))
+	require.NoError(t, err)
+	ours, err := newEnv()
+	require.NoError(t, err)
+	texts := []string{"''", "'a'", "'héllo wörld'", "'aXbXXc'", "'  x\\t\\\\\"\\n'", "'ABC abc ÄÖ'", "'\\u00a0x\\u3000'"}
+	var expressions []string
+	for _, s := range texts {
+		expressions = append(expressions, s+".lowerAscii()", s+".upperAscii()", s+".trim()", s+".reverse()",
+			"strings.quote("+s+")", s+".split('')", s+".split('X')", s+".split('X', 0)", s+".split('X', 2)", s+".split('X', -1)")
+		for n := -1; n < 12; n++ {
+			expressions = append(expressions, fmt.Sprintf("%s.charAt(%d)", s, n), fmt.Sprintf("%s.substring(%d)", s, n),
+				fmt.Sprintf("%s.substring(1, %d)", s, n), fmt.Sprintf("%s.substring(%d, 3)", s, n),
+				fmt.Sprintf("%s.replace('X', 'yy', %d)", s, n))
+			for _, wanted := range []string{"''", "'X'", "'l'", "'wör'", "'XX'"} {
+				expressions = append(expressions,
+					fmt.Sprintf("%s.indexOf(%s, %d)", s, wanted, n), fmt.Sprintf("%s.lastIndexOf(%s, %d)", s, wanted, n))
+			}
+		}
+		for _, wanted := range []string{"''", "'X'", "'l'", "'ö'"} {
+			expressions = append(expressions, s+".indexOf("+wanted+")", s+".lastIndexOf("+wanted+")", s+".replace("+wanted+", 'é')")
+		}
+	}
+	for _, list := range []string{"[]", "['a']", "['a', 'b', '']", "['é', 'x']"} {
+		expressions = append(expressions, list+".join()", list+".join(', ')")
+	}
+	values := []string{
+		"'a'", "b'a'", "1", "-7", "42u", "1.5", "1e300", "0.1", "true", "null", "[1, 'a', [2.0]]", "{'b': 1, 'a': ['x']}", "{1: 2}",
+		"duration('90m1.5s')", "timestamp('2024-01-02T03:04:05.6+02:00')", "type(1)", "double('NaN')", "double('-Infinity')", "object",
+	}
+	for _, verb := range []string{"%s", "%d", "%f", "%.3f", "%.0f", "%e", "%.2e", "%b", "%o", "%x", "%X", "%%", "%q", "%", "%.f"} {
+		for _, value := range values {
+			expressions = append(expressions, fmt.Sprintf("dyn('<%s>').format(dyn([%s]))", verb, value))
+		}
+	}
+	expressions = append(expressions, "'%s %s'.format(dyn(['a']))", "'%d%%, %s'.format([1, 'x'])")
+	evaluate := func(env *cel.Env, expression string) (any, error) {
+		ast, issues := env.Compile(expression)
+		if issues.Err() != nil {
+			return nil, issues.Err()
+		}
+		program, err := env.Program(ast)
+		if err != nil {
+			return nil, err
+		}
+		found, _, err := program.Eval(map[string]any{"object": map[string]any{"k": []any{"v", int64(1)}}})
+		if err != nil {
+			return nil, err
+		}
+		if list, ok := found.(traits.Lister); ok {
+			return list.ConvertToNative(reflect.TypeFor[[]string]())
+		}
+		return found.Value(), nil
+	}
+	for _, expression := range expressions {
+		want, wrong := evaluate(theirs, expression)
+		got, err := evaluate(ours, expression)
+		if text, ok := want.(string); ok && strings.Contains(text, "%!") {
+			continue // they cannot write a whole number with %f or %e
+		}
+		assert.Equal(t, wrong == nil, err == nil, "%s: %v, but ours: %v", expression, wrong, err)
+		assert.Equal(t, want, got, expression)
+	}
+}
+
+func FuzzCEL(f *testing.F) {
+	for _, seed := range []string{
+		"", "true", "object.spec.replicas == 2", "result ? 'a' : 'b'", "hasConditions(object.status)", "object[0]", "object.",
+		"'%s'.format([object])", "object.map(k, object[k])", "[1,2].sum()", "semver('1')", "quantity('1')", "dyn(1)/0",
+		"object.?a.orValue([])", "timestamp('x')", "'a'.replace('','b')", "[object, object].join()", "object.all(k, k > 0)",
+		"ip('1.2.3.4').family()", "url('x')", "'\\ud800'", "optional.none().value()", "b'a' + b'b'", "cidr('x').ip()",
+	} {
+		f.Add(seed)
+	}
+	source := newCEL()
+	object := map[string]any{
+		"metadata": map[string]any{"name": "n"}, "spec": map[string]any{"replicas": int64(2), "half": 0.5, "none": nil},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "A", "status": "True"}}},
+	}
+	f.Fuzz(func(t *testing.T, expression string) {
+		budget := int64(MaxManifestCost)
+		_, err := source.test(t.Context(), expression, object, &budget)
+		_, other := source.word(t.Context(), expression, object, true, &budget)
+		for _, err := range []error{err, other} {
+			if err != nil {
+				assert.NotContains(t, err.Error(), "internal error", "a panic somewhere below")
+			}
+		}
+		assert.GreaterOrEqual(t, budget, int64(MaxManifestCost-2*maxExpressionCost))
+	})
+}

@@ -1,0 +1,189 @@
+package feedback
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/jsonpath"
+)
+
+// wellKnown is one value of the well-known status of a kind.
+type wellKnown struct{ name, path string }
+
+// wellKnownStatus returns the values that make up the well-known status of a kind (work contract, section 1.5).
+func wellKnownStatus(gvk schema.GroupVersionKind) ([]wellKnown, bool) {
+	switch gvk {
+	case schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}:
+		return []wellKnown{
+			{"ReadyReplicas", ".status.readyReplicas"},
+			{"Replicas", ".status.replicas"},
+			{"AvailableReplicas", ".status.availableReplicas"},
+		}, true
+	case schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}:
+		return []wellKnown{
+			{"NumberReady", ".status.numberReady"},
+			{"DesiredNumberScheduled", ".status.desiredNumberScheduled"},
+			{"NumberAvailable", ".status.numberAvailable"},
+		}, true
+	case schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}:
+		return []wellKnown{
+			{"JobComplete", `.status.conditions[?(@.type=="Complete")].status`},
+			{"JobSucceeded", ".status.succeeded"},
+		}, true
+	case schema.GroupVersionKind{Version: "v1", Kind: "Pod"}:
+		return []wellKnown{
+			{"PodReady", `.status.conditions[?(@.type=="Ready")].status`},
+			{"PodPhase", ".status.phase"},
+		}, true
+	}
+	return nil, false
+}
+
+// DefaultMaxRawLength is the longest raw JSON value of feedback, in bytes, unless another length is given.
+const DefaultMaxRawLength = 1024
+
+// maxJSONRaw is the longest raw JSON value that the API takes, in characters.
+const maxJSONRaw = 1024
+
+// Evaluator evaluates the feedback rules and the condition rules of manifests. Several passes may use it at a time.
+type Evaluator struct {
+	raw    bool
+	maxRaw int
+	cel    celSource
+}
+
+// New returns an evaluator. With raw, lists, maps, fractions and several results are values as raw JSON of up to maxRaw
+// bytes (gate RawFeedbackJsonString); without it the first of several results counts, and the others are errors.
+func New(raw bool, maxRaw int) *Evaluator {
+	return &Evaluator{raw: raw, maxRaw: maxRaw, cel: newCEL()}
+}
+
+// Values evaluates the feedback rules on a live object. Values that could be read are returned along with the
+// error about those that could not. A value of a name that came already is an error: the API takes each name once and
+// would refuse the whole status. How objects are watched is not up to a rule: whatever feedbackScrapeType says, every
+// object is.
+func (e *Evaluator) Values(object *unstructured.Unstructured, rules []workv1.FeedbackRule,
+) ([]workv1.FeedbackValue, error) {
+	var values []workv1.FeedbackValue
+	var errs []error
+	seen := map[string]bool{}
+	all := jsonpath.NewBudget()
+	add := func(name, path string) {
+		value, err := e.value(object, path, all)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("value %q: %w", name, err))
+		case value == nil:
+		case seen[name]:
+			errs = append(errs, fmt.Errorf("value %q: another rule gives a value of this name already", name))
+		default:
+			seen[name] = true
+			values = append(values, workv1.FeedbackValue{Name: name, Value: *value})
+		}
+	}
+	gvk := object.GroupVersionKind()
+	for _, rule := range rules {
+		switch rule.Type {
+		case workv1.WellKnownStatusType:
+			known, ok := wellKnownStatus(gvk)
+			if !ok {
+				errs = append(errs, fmt.Errorf("cannot find the wellknown statuses for resource with gvk %s", gvk))
+			}
+			for _, value := range known {
+				add(value.name, value.path)
+			}
+		case workv1.JSONPathsType:
+			for _, path := range rule.JsonPaths {
+				if path.Version != "" && path.Version != gvk.Version {
+					errs = append(errs, fmt.Errorf("value %q: the rule wants version %s, but the manifest has %s",
+						path.Name, path.Version, gvk.Version))
+					continue
+				}
+				add(path.Name, path.Path)
+			}
+		default:
+			errs = append(errs, fmt.Errorf("the feedback rule has the unknown type %q", rule.Type))
+		}
+	}
+	return values, utilerrors.NewAggregate(errs)
+}
+
+// value reads one value; nil when the object has none there.
+func (e *Evaluator) value(object *unstructured.Unstructured, path string, all *jsonpath.Budget) (*workv1.FieldValue, error) {
+	parsed, err := jsonpath.Parse(path)
+	if err != nil {
+		return nil, err
+	}
+	found, err := parsed.Find(object.Object, all)
+	switch {
+	case err != nil || len(found) == 0:
+		return nil, err
+	case e.raw && len(found) > 1:
+		return e.rawList(found)
+	}
+	switch found := found[0].(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // absence is an answer here
+	case int64:
+		return &workv1.FieldValue{Type: workv1.Integer, Integer: &found}, nil
+	case string:
+		return &workv1.FieldValue{Type: workv1.String, String: &found}, nil
+	case bool:
+		return &workv1.FieldValue{Type: workv1.Boolean, Boolean: &found}, nil
+	}
+	if e.raw {
+		return e.rawValue(found[0])
+	}
+	return nil, fmt.Errorf("the path %s gives %s, not an integer, string or boolean", jsonpath.Quote(path), jsonpath.Describe(found[0]))
+}
+
+// rawValue is a value as compact JSON with sorted keys.
+func (e *Evaluator) rawValue(found any) (*workv1.FieldValue, error) {
+	text, err := json.Marshal(found)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", jsonpath.Describe(found), err)
+	}
+	return e.rawText(string(text))
+}
+
+// rawList is a list of values as compact JSON with sorted keys. Each of the values may be most of the object, so not
+// more of them are encoded than may be reported.
+func (e *Evaluator) rawList(found []any) (*workv1.FieldValue, error) {
+	limit := min(e.maxRaw, utf8.UTFMax*maxJSONRaw)
+	var list strings.Builder
+	list.WriteByte('[')
+	for i, value := range found {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", jsonpath.Describe(value), err)
+		}
+		if i > 0 {
+			list.WriteByte(',')
+		}
+		list.Write(text)
+		if list.Len() > limit {
+			return nil, fmt.Errorf("the raw JSON of %d values has more bytes than the limit of %d", len(found), limit)
+		}
+	}
+	list.WriteByte(']')
+	return e.rawText(list.String())
+}
+
+// rawText is raw JSON as a value, unless it is too long.
+func (e *Evaluator) rawText(raw string) (*workv1.FieldValue, error) {
+	switch {
+	case len(raw) > e.maxRaw:
+		return nil, fmt.Errorf("the raw JSON has %d bytes, more than the limit of %d", len(raw), e.maxRaw)
+	case utf8.RuneCountInString(raw) > maxJSONRaw:
+		return nil, fmt.Errorf("the raw JSON has %d characters, more than the %d that the API takes",
+			utf8.RuneCountInString(raw), maxJSONRaw)
+	}
+	return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &raw}, nil
+}

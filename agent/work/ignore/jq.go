@@ -1,0 +1,162 @@
+package ignore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/itchyny/gojq"
+
+	"github.com/spokelet/spokelet/agent/work/jsonpath"
+	"github.com/spokelet/spokelet/internal/text"
+)
+
+const (
+	// jqLimit is how long one jq expression may run (work contract, section 1.6).
+	jqLimit = time.Second
+	// jqTotal is how long those of one manifest may run together.
+	jqTotal = 10 * time.Second
+	// maxJQFound and maxJQSteps are how many fields one jq expression may find, and how long their paths may be together.
+	maxJQFound, maxJQSteps = 10_000, 100_000
+	// maxCause is how much of an error of a library a message quotes, in bytes.
+	maxCause = 500
+)
+
+// errJQTotal says that the jq expressions of one manifest took too long.
+var errJQTotal = errors.New("the jq expressions take too long")
+
+// ignoreJQ removes the fields that a jq path expression finds, as del would. It may run for jqLimit. The environment of
+// the agent is not visible to it.
+func ignoreJQ(ctx context.Context, object map[string]any, expression string) (map[string]any, error) {
+	if err := jsonpath.CheckLength("jq expression", expression); err != nil {
+		return nil, err
+	}
+	query, err := gojq.Parse(expression)
+	if err != nil {
+		return nil, fmt.Errorf("the jq expression %s cannot be parsed: %w", jsonpath.Quote(expression), err)
+	}
+	if err := checkJQ(query); err != nil {
+		return nil, fmt.Errorf("the jq expression %s cannot be used: %w", jsonpath.Quote(expression), err)
+	}
+	limited, cancel := context.WithTimeout(ctx, jqLimit)
+	defer cancel()
+	value := toJQ(object)
+	found, err := findJQ(limited, value, query)
+	var rest any
+	if err == nil {
+		rest, err = deleteJQ(limited, value, found)
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), errJQTotal):
+		return nil, fmt.Errorf("the jq expression %s and those before it run longer than %s", jsonpath.Quote(expression), jqTotal)
+	case ctx.Err() != nil:
+		return nil, StoppedError{ctx.Err()}
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("the jq expression %s runs longer than %s", jsonpath.Quote(expression), jqLimit)
+	case err != nil:
+		return nil, fmt.Errorf("the jq expression %s fails: %s", jsonpath.Quote(expression), text.Shorten(err.Error(), maxCause))
+	}
+	object, isMap := fromJQ(rest).(map[string]any)
+	if !isMap {
+		return nil, fmt.Errorf("the jq expression %s does not leave an object", jsonpath.Quote(expression))
+	}
+	return object, nil
+}
+
+// findJQ returns the paths that an expression finds. They come one by one, so that they can be counted before they fill
+// the memory.
+func findJQ(ctx context.Context, value any, query *gojq.Query) ([]any, error) {
+	code, err := gojq.Compile(&gojq.Query{Term: &gojq.Term{
+		Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: "path", Args: []*gojq.Query{query}},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("cannot be compiled: %w", err)
+	}
+	var found []any
+	steps := 0
+	for results := code.RunWithContext(ctx, value); ; {
+		result, more := results.Next()
+		if !more {
+			return found, nil
+		}
+		if failed, bad := result.(error); bad {
+			return nil, failed
+		}
+		path, _ := result.([]any)
+		found, steps = append(found, path), steps+len(path)
+		if len(found) > maxJQFound || steps > maxJQSteps {
+			return nil, fmt.Errorf("it finds more than %d fields, or their paths have more than %d keys together, "+
+				"which are the limits; name the fields instead of '..' and '[]'", maxJQFound, maxJQSteps)
+		}
+	}
+}
+
+// deleteJQ returns a value without what paths find.
+func deleteJQ(ctx context.Context, value any, found []any) (any, error) {
+	query, err := gojq.Parse("delpaths($found)")
+	if err != nil {
+		return nil, err
+	}
+	code, err := gojq.Compile(query, gojq.WithVariables([]string{"$found"}))
+	if err != nil {
+		return nil, err
+	}
+	rest, _ := code.RunWithContext(ctx, value, found).Next()
+	if failed, bad := rest.(error); bad {
+		return nil, failed
+	}
+	return rest, nil
+}
+
+// StoppedError says that the agent was stopped meanwhile, which is no fault of a manifest.
+type StoppedError struct{ error }
+
+// Unwrap returns the cause.
+func (e StoppedError) Unwrap() error { return e.error }
+
+// toJQ copies a JSON value into the types that jq takes.
+func toJQ(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		next := make(map[string]any, len(value))
+		for key, inner := range value {
+			next[key] = toJQ(inner)
+		}
+		return next
+	case []any:
+		next := make([]any, len(value))
+		for i, inner := range value {
+			next[i] = toJQ(inner)
+		}
+		return next
+	case int64:
+		return int(value)
+	}
+	return value
+}
+
+// fromJQ copies a value of jq into the types of an unstructured object.
+func fromJQ(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		next := make(map[string]any, len(value))
+		for key, inner := range value {
+			next[key] = fromJQ(inner)
+		}
+		return next
+	case []any:
+		next := make([]any, len(value))
+		for i, inner := range value {
+			next[i] = fromJQ(inner)
+		}
+		return next
+	case int:
+		return int64(value)
+	case *big.Int:
+		float, _ := new(big.Float).SetInt(value).Float64()
+		return float
+	}
+	return value
+}

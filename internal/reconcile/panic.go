@@ -1,0 +1,49 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/message"
+)
+
+// PanicError is a panic of our own code as an error.
+type PanicError struct {
+	// Cause is the value of the panic as text.
+	Cause string
+}
+
+// Error tells a person what to do about it.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("the agent failed, which is a defect of it: %s; its log has the details",
+		message.Cut(e.Cause, message.MaxCause))
+}
+
+// Contain runs a function in a goroutine of ours, where controller-runtime recovers nothing. A panic is logged with its
+// stack and becomes the error of the one thing that the function is about, so that one object cannot stop the program.
+func Contain(ctx context.Context, about string, run func()) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			said := describePanic(cause)
+			log.FromContext(ctx).Error(errors.New("panic: "+said), "a defect of the agent; please report it",
+				"about", about, "stack", string(debug.Stack()))
+			err = &PanicError{Cause: said}
+		}
+	}()
+	run()
+	return nil
+}
+
+// describePanic is the value of a panic as text, or its type where printing it panics, too.
+func describePanic(cause any) (said string) {
+	defer func() {
+		if recover() != nil {
+			said = fmt.Sprintf("a %T", cause)
+		}
+	}()
+	return fmt.Sprint(cause)
+}

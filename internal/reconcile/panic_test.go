@@ -1,0 +1,22 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// unprintable is a value that panics whenever it is printed.
+type unprintable struct{}
+
+func (unprintable) Error() string { panic(unprintable{}) }
+
+func TestAPanicBecomesAnError(t *testing.T) {
+	require.NoError(t, Contain(t.Context(), "x", func() {}))
+	err := Contain(t.Context(), "x", func() { panic("the defect") })
+	require.EqualError(t, err, "the agent failed, which is a defect of it: the defect; its log has the details")
+	err = Contain(t.Context(), "x", func() { panic(unprintable{}) })
+	require.ErrorContains(t, err, "a reconcile.unprintable")
+	assert.ErrorAs(t, err, new(*PanicError))
+}
