@@ -21,12 +21,21 @@ export GOFLAGS := -trimpath -buildvcs=false
 GOBUILD := go build -ldflags '$(LDFLAGS)'
 # How long one test package may take, so that a hang becomes a stack trace; a package takes a minute or two.
 TEST_TIMEOUT := 20m
-# Packages at the same time; each integration package runs control planes of its own.
-TEST_PARALLEL := 2
+# Packages at the same time, and tests of a package that run in parallel: most of them wait most of the time, so they
+# are more than the processors. Each integration package runs control planes of its own.
+TEST_PARALLEL := 3
+TEST_PARALLEL_TESTS := 4
 # Further flags for go test, such as TEST_FLAGS='-run Kill -v'.
 TEST_FLAGS ?=
-# Packages to test.
-TEST_PACKAGES ?= ./...
+# Packages to test. Those that take longest come first, so that none of them runs alone at the end.
+LONGEST := conversion soak fleet work crash cluster hubcluster rights moving join storm credentials
+TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
+# What "make deflake" repeats: a package, the tests of it, and how often.
+PKG ?=
+RUN ?= .
+COUNT ?= 20
+# Further flags, such as -burners 8.
+DEFLAKE_FLAGS ?=
 # Further flags for the benchmark.
 BENCH_FLAGS ?=
 # Further flags for the soak.
@@ -54,7 +63,11 @@ kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube 
 
 .PHONY: test
 test: kube ## Run all tests: unit tests, and integration tests on real control planes
-	go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(TEST_PACKAGES)
+	go test -p $(TEST_PARALLEL) -parallel $(TEST_PARALLEL_TESTS) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(TEST_PACKAGES)
+
+.PHONY: deflake
+deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration/work RUN=TestCost COUNT=20)
+	go run ./test/deflake -pkg "$(PKG)" -run "$(RUN)" -count $(COUNT) $(DEFLAKE_FLAGS)
 
 .PHONY: lint
 lint: ## Check the code with golangci-lint and go vet

@@ -64,16 +64,13 @@ func Admit(t T, hub *Plane, cluster string) {
 	})
 }
 
-// approveAll approves the requests of a cluster that nobody decided about.
+// approveAll approves the requests of a cluster.
 func approveAll(ctx context.Context, hub *Plane, cluster string) error {
 	var requests certificatesv1.CertificateSigningRequestList
 	if err := hub.Client.List(ctx, &requests, client.MatchingLabels{names.LabelClusterName: cluster}); err != nil {
 		return err
 	}
 	for i := range requests.Items {
-		if !csr.Undecided(&requests.Items[i]) {
-			continue
-		}
 		if err := Decide(ctx, hub, &requests.Items[i], certificatesv1.CertificateApproved); err != nil {
 			return err
 		}
@@ -81,11 +78,14 @@ func approveAll(ctx context.Context, hub *Plane, cluster string) error {
 	return nil
 }
 
-// Decide approves or denies a request as a person does.
+// Decide approves or denies a request as a person does. Nothing happens to one that somebody decided about before.
 func Decide(
 	ctx context.Context, hub *Plane, request *certificatesv1.CertificateSigningRequest,
 	kind certificatesv1.RequestConditionType,
 ) error {
+	if !csr.Undecided(request) {
+		return nil
+	}
 	request.ResourceVersion = "" // the hub may comment on it at the same moment
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: kind, Status: corev1.ConditionTrue, Reason: "ByJane", Message: "said Jane",

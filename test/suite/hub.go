@@ -2,14 +2,19 @@ package suite
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub"
 	"github.com/spokelet/spokelet/internal/names"
@@ -55,6 +60,19 @@ func ServeWebhook(t T, config *hub.Config) {
 	config.WebhookBindAddress, config.WebhookPort, config.WebhookCertDir = "127.0.0.1", port, dir
 	config.WebhookURL = "https://127.0.0.1:" + strconv.Itoa(port) + "/convert"
 	config.WebhookCAFile = filepath.Join(dir, "tls.crt")
+}
+
+// AwaitPolicies waits until the policies of manifests.Hub are in force, which an API server needs a moment for.
+func (p *Plane) AwaitPolicies(t T) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	Eventually(t, func() error {
+		reserved := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "managed-clusters"}}
+		if err := p.Client.Create(ctx, reserved, client.DryRunAll); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("the policies are not in force: %w", err)
+		}
+		return nil
+	})
 }
 
 // AsAddOns returns the configuration with which the hub manager acts in the name of the ServiceAccount of add-ons.

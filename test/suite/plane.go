@@ -12,6 +12,11 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -93,4 +98,18 @@ func UniqueName(prefix string) string {
 	const longest = 45
 	prefix = strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(prefix))
 	return strings.Trim(prefix[:min(len(prefix), longest)], "-") + "-" + utilrand.String(5)
+}
+
+// AwaitDefinitions waits until the kinds of all CustomResourceDefinitions that we ship for a hub are served, for a hub
+// manager that installs them itself.
+func (p *Plane) AwaitDefinitions(t T) {
+	t.Helper()
+	for _, list := range []client.ObjectList{
+		&clusterv1.ManagedClusterList{}, &clusterv1beta1.PlacementList{}, &clusterv1beta1.PlacementDecisionList{},
+		&clusterv1beta2.ManagedClusterSetList{}, &clusterv1beta2.ManagedClusterSetBindingList{},
+		&addonv1alpha1.ManagedClusterAddOnList{}, &addonv1alpha1.ClusterManagementAddOnList{},
+		&addonv1alpha1.AddOnTemplateList{}, &addonv1alpha1.AddOnDeploymentConfigList{}, &workv1.ManifestWorkList{},
+	} {
+		Eventually(t, func() error { return p.Client.List(t.Context(), list) })
+	}
 }

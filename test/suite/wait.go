@@ -1,9 +1,11 @@
 package suite
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 const (
@@ -23,30 +25,19 @@ func Eventually(t T, holds func() error) {
 // Within is Eventually with a limit of its own.
 func Within(t T, limit time.Duration, holds func() error) {
 	t.Helper()
-	if err := wait(t.Context(), limit, holds); err != nil {
-		t.Errorf("still not so after %s: %v", limit, err)
-		t.FailNow()
-	}
-}
-
-// wait calls holds until it returns nil, or returns its last error when the limit is over or ctx ends.
-func wait(ctx context.Context, limit time.Duration, holds func() error) error {
 	deadline := time.Now().Add(limit)
 	ticker := time.NewTicker(Tick)
 	defer ticker.Stop()
 	for {
 		err := holds()
 		if err == nil {
-			return nil
+			return
 		}
 		if time.Now().After(deadline) {
-			return err
+			t.Errorf("still not so after %s: %v", limit, err)
+			t.FailNow()
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-ticker.C:
-		}
+		<-ticker.C
 	}
 }
 
@@ -81,4 +72,35 @@ func True(what string, holds func() bool, state ...func() string) func() error {
 		}
 		return errors.New(text)
 	}
+}
+
+// Checks makes a condition for Eventually of assertions, which are made with the given argument in place of the test.
+func Checks(check func(c assert.TestingT)) func() error {
+	return func() error {
+		var c checks
+		check(&c)
+		return errors.Join(c...)
+	}
+}
+
+// checks are the assertions that failed.
+type checks []error
+
+// Errorf implements assert.TestingT.
+func (c *checks) Errorf(format string, args ...any) { *c = append(*c, fmt.Errorf(format, args...)) }
+
+// Quiet waits until a state, such as a number of requests, has not changed for a while, and returns it.
+func Quiet[S comparable](t T, period time.Duration, state func() S) S {
+	t.Helper()
+	last, since := state(), time.Now()
+	Eventually(t, func() error {
+		if now := state(); now != last {
+			last, since = now, time.Now()
+		}
+		if calm := time.Since(since); calm < period {
+			return fmt.Errorf("the last change was %s ago: %v", calm, last)
+		}
+		return nil
+	})
+	return last
 }

@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // accepted is a cluster that an administrator accepted and the hub manager let in.
@@ -34,9 +34,10 @@ func conditioned(status metav1.ConditionStatus) func(*clusterv1.ManagedCluster) 
 }
 
 func TestAnAcceptedAgentChangesNothingOfWhatPeopleDecide(t *testing.T) {
+	t.Parallel()
 	accepted(t, "agent-a")
 	becomes(t, "agent-a", func(c *clusterv1.ManagedCluster) bool { return c.Annotations[names.AnnotationAcceptedOn] != "" })
-	require.NoError(t, change(t, shared.admin, "agent-a", func(c *clusterv1.ManagedCluster) {
+	require.NoError(t, change(t, plane.Client, "agent-a", func(c *clusterv1.ManagedCluster) {
 		c.Annotations[names.AnnotationAutoAcceptedOn] = "2026-01-01T00:00:00Z"
 	}))
 	own := agent(t, "agent-a")
@@ -93,28 +94,28 @@ func TestADenialStands(t *testing.T) {
 	}), clusters, "annotation "+names.AnnotationAcceptedOn)
 
 	// The hub manager is away, so that nothing is repaired, and the agent can take the condition from its own status.
-	shared.stopHub()
+	manager.Stop()
 	stopped := true
 	t.Cleanup(func() {
 		if stopped {
-			startHub(context.WithoutCancel(t.Context()))
+			manager.Start()
 		}
 	})
 	require.NoError(t, change(t, own, name, func(c *clusterv1.ManagedCluster) { c.Finalizers = nil }))
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		cluster := read(t, name)
 		cluster.Status.Conditions = nil
 		return own.Status().Update(t.Context(), cluster)
 	})
-	require.NoError(t, change(t, shared.admin, name, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }))
+	require.NoError(t, change(t, plane.Client, name, func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }))
 	assert.Empty(t, read(t, name).Status.Conditions)
 	request(t, as(t, trustedUser, "system:bootstrappers:managedcluster"), name)
-	startHub(context.WithoutCancel(t.Context()))
+	manager.Start()
 	stopped = false
 
 	becomes(t, name, conditioned(metav1.ConditionFalse))
 	// A new cluster that the trusted user asks for later is let in, so the request before it was looked at.
-	require.NoError(t, shared.admin.Create(t.Context(), named("denial-later")))
+	require.NoError(t, plane.Client.Create(t.Context(), named("denial-later")))
 	remove(t, named("denial-later"))
 	request(t, as(t, trustedUser, "system:bootstrappers:managedcluster"), "denial-later")
 	becomes(t, "denial-later", conditioned(metav1.ConditionTrue))

@@ -19,6 +19,7 @@ func setBinding(name, set string) *clusterv1beta2.ManagedClusterSetBinding {
 }
 
 func TestToBindASetTakesTheRightToIt(t *testing.T) {
+	t.Parallel()
 	may := user(t, "binder", rbacv1.PolicyRule{
 		APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersetbindings"}, Verbs: []string{"create", "update", "get"},
 	}, rbacv1.PolicyRule{
@@ -33,7 +34,7 @@ func TestToBindASetTakesTheRightToIt(t *testing.T) {
 
 	// What does not choose a set takes no right to it.
 	red := setBinding("red", "red")
-	require.NoError(t, shared.admin.Create(t.Context(), red))
+	require.NoError(t, plane.Client.Create(t.Context(), red))
 	red.Labels = map[string]string{"a": "b"}
 	require.NoError(t, may.Update(t.Context(), red))
 }

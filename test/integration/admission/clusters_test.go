@@ -23,6 +23,7 @@ const (
 
 // Row: test/e2e/registration_webhook_test.go:44-616
 func TestAClusterInNoSetJoinsTheDefaultOne(t *testing.T) {
+	t.Parallel()
 	create(t, named("set-none"))
 	create(t, inSet("set-other", "other"))
 	create(t, inSet("set-empty", ""))
@@ -33,12 +34,13 @@ func TestAClusterInNoSetJoinsTheDefaultOne(t *testing.T) {
 	becomes(t, "set-other", in("other"))
 	becomes(t, "set-empty", in("default"))
 
-	require.NoError(t, change(t, shared.admin, "set-other", func(c *clusterv1.ManagedCluster) { delete(c.Labels, setLabel) }))
+	require.NoError(t, change(t, plane.Client, "set-other", func(c *clusterv1.ManagedCluster) { delete(c.Labels, setLabel) }))
 	becomes(t, "set-other", in("default"))
 }
 
 // Row: test/e2e/registration_webhook_test.go:44-616
 func TestTaintsAreStamped(t *testing.T) {
+	t.Parallel()
 	invented := metav1.NewTime(time.Unix(1000, 0))
 	tainted := named("stamped")
 	tainted.Spec.Taints = []clusterv1.Taint{
@@ -72,7 +74,7 @@ func TestTaintsAreStamped(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			invalid(t, change(t, shared.admin, "stamped", edit), taints, "is set by the hub")
+			invalid(t, change(t, plane.Client, "stamped", edit), taints, "is set by the hub")
 		})
 	}
 	for sentence, edit := range map[string]func(*clusterv1.ManagedCluster){
@@ -86,7 +88,7 @@ func TestTaintsAreStamped(t *testing.T) {
 		"a taint can be taken off": func(c *clusterv1.ManagedCluster) { c.Spec.Taints = c.Spec.Taints[1:] },
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.NoError(t, change(t, shared.admin, "stamped", edit))
+			require.NoError(t, change(t, plane.Client, "stamped", edit))
 			becomes(t, "stamped", stamped)
 		})
 	}
@@ -94,6 +96,7 @@ func TestTaintsAreStamped(t *testing.T) {
 
 // Row: test/e2e/registration_webhook_test.go:44-616, webhook/v1/managedcluster_validating_test.go:20
 func TestClustersThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
 	config := func(urls ...string) (configs []clusterv1.ClientConfig) {
 		for _, url := range urls {
 			configs = append(configs, clusterv1.ClientConfig{URL: url})
@@ -118,20 +121,21 @@ func TestClustersThatCannotBeAreRefused(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			cluster := named(tc.name)
 			cluster.Spec.ManagedClusterClientConfigs = config(tc.urls...)
-			invalid(t, shared.admin.Create(t.Context(), cluster), clusters, tc.says)
+			invalid(t, plane.Client.Create(t.Context(), cluster), clusters, tc.says)
 		})
 	}
 
 	cluster := named("addresses")
 	cluster.Spec.ManagedClusterClientConfigs = config("https://one:6443", "https://[2001:db8::1]/path")
 	create(t, cluster)
-	invalid(t, change(t, shared.admin, "addresses", func(c *clusterv1.ManagedCluster) {
+	invalid(t, change(t, plane.Client, "addresses", func(c *clusterv1.ManagedCluster) {
 		c.Spec.ManagedClusterClientConfigs = config("https://one:6443", "tcp://two")
 	}), clusters, `"tcp://two"`)
 }
 
 // TestThePolicyAndTheReconcilerRefuseTheSameNames asks both, so that they cannot drift.
 func TestThePolicyAndTheReconcilerRefuseTheSameNames(t *testing.T) {
+	t.Parallel()
 	all := append(names.ReservedClusters(),
 		"c", "c1", "1", "0c", "a-b", "a--b", strings.Repeat("c", 63), strings.Repeat("c", 64), strings.Repeat("c", 253),
 		"managed-clusters-2", "worker", "registration2", "kube-system-1", "open-cluster-management-agent", "default",
@@ -139,7 +143,7 @@ func TestThePolicyAndTheReconcilerRefuseTheSameNames(t *testing.T) {
 	)
 	for _, name := range all {
 		t.Run(name, func(t *testing.T) {
-			err := shared.admin.Create(t.Context(), named(name), client.DryRunAll)
+			err := plane.Client.Create(t.Context(), named(name), client.DryRunAll)
 			if names.CheckCluster(name) == nil {
 				require.NoError(t, err)
 				return
@@ -151,6 +155,7 @@ func TestThePolicyAndTheReconcilerRefuseTheSameNames(t *testing.T) {
 
 // Row: test/e2e/registration_webhook_test.go:44-616, webhook/v1/managedcluster_validating_test.go:234
 func TestToAcceptAClusterTakesARight(t *testing.T) {
+	t.Parallel()
 	plain := user(t, "plain", join("default"))
 	acceptor := user(t, "acceptor", join("default"), accept("accept-me"))
 
@@ -178,16 +183,17 @@ func TestToAcceptAClusterTakesARight(t *testing.T) {
 
 // Row: test/e2e/registration_webhook_test.go:44-616
 func TestAClusterWhoseNamespaceIsGoingSaysSo(t *testing.T) {
+	t.Parallel()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going"}}
-	require.NoError(t, shared.admin.Create(t.Context(), namespace))
+	require.NoError(t, plane.Client.Create(t.Context(), namespace))
 	// Something in it keeps it from being gone.
 	keeper := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "going", Name: "keeper", Finalizers: []string{"test.example.com/keep"},
 	}}
-	require.NoError(t, shared.admin.Create(t.Context(), keeper))
-	require.NoError(t, shared.admin.Delete(t.Context(), namespace))
+	require.NoError(t, plane.Client.Create(t.Context(), keeper))
+	require.NoError(t, plane.Client.Delete(t.Context(), namespace))
 	create(t, named("going"))
-	require.NoError(t, change(t, shared.admin, "going", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }))
+	require.NoError(t, change(t, plane.Client, "going", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }))
 	condition := func(c *clusterv1.ManagedCluster) metav1.Condition {
 		found := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 		if found == nil {
@@ -200,12 +206,13 @@ func TestAClusterWhoseNamespaceIsGoingSaysSo(t *testing.T) {
 			"namespace going is being deleted, so the cluster cannot be accepted yet")
 	})
 	keeper.Finalizers = nil
-	require.NoError(t, shared.admin.Update(t.Context(), keeper))
+	require.NoError(t, plane.Client.Update(t.Context(), keeper))
 	becomes(t, "going", func(c *clusterv1.ManagedCluster) bool { return condition(c).Status == metav1.ConditionTrue })
 }
 
 // Row: test/e2e/registration_webhook_test.go:44-616, webhook/v1/managedcluster_validating_test.go:234
 func TestToMoveAClusterTakesTheRightToBothSets(t *testing.T) {
+	t.Parallel()
 	one := user(t, "joins-one", join("one"))
 	both := user(t, "joins-both", join("one", "two"))
 	all := user(t, "joins-all", join())
@@ -231,6 +238,7 @@ func TestToMoveAClusterTakesTheRightToBothSets(t *testing.T) {
 }
 
 func TestTheBootstrapIdentityMayCreateAClusterAndNothingMore(t *testing.T) {
+	t.Parallel()
 	c := bootstrap(t)
 	for name, cluster := range map[string]*clusterv1.ManagedCluster{
 		"bootstrapped": named("bootstrapped"), "bootstrapped-default": inSet("bootstrapped-default", "default"),
@@ -257,11 +265,11 @@ func TestThePoliciesHoldWithoutTheHubManager(t *testing.T) {
 	cluster.Spec.HubAcceptsClient = true
 	create(t, cluster)
 	becomes(t, "alone", func(c *clusterv1.ManagedCluster) bool { return len(c.Finalizers) > 0 })
-	shared.stopHub()
-	t.Cleanup(func() { startHub(t.Context()) })
+	manager.Stop()
+	t.Cleanup(func() { manager.Start() })
 
-	require.NoError(t, change(t, shared.admin, "alone", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }))
-	require.NoError(t, change(t, shared.admin, "alone", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }))
+	require.NoError(t, change(t, plane.Client, "alone", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }))
+	require.NoError(t, change(t, plane.Client, "alone", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true }))
 	c := bootstrap(t)
 	eager := named("alone-2")
 	eager.Spec.HubAcceptsClient = true
@@ -270,15 +278,16 @@ func TestThePoliciesHoldWithoutTheHubManager(t *testing.T) {
 	plain := named("alone-2")
 	require.NoError(t, c.Create(t.Context(), plain))
 	assert.Empty(t, plain.Labels, "the hub manager puts it into the default set when it is back")
-	require.NoError(t, shared.admin.Delete(t.Context(), plain))
+	require.NoError(t, plane.Client.Delete(t.Context(), plain))
 }
 
 // TestTheHubManagerMayDoItsOwnWork writes what the reconciler writes, with the rights that are shipped and no
 // exception.
 func TestTheHubManagerMayDoItsOwnWork(t *testing.T) {
+	t.Parallel()
 	create(t, named("own-work"))
 	becomes(t, "own-work", func(c *clusterv1.ManagedCluster) bool { return c.Labels[setLabel] == "default" })
-	own := account(t, names.NamespaceHub, names.ServiceAccountManager)
+	own := plane.Account(t, names.NamespaceHub, names.ServiceAccountManager)
 	require.NoError(t, change(t, own, "own-work", func(c *clusterv1.ManagedCluster) {
 		c.Spec.HubAcceptsClient = true
 		c.Annotations = map[string]string{names.AnnotationAcceptedOn: "2026-01-01T00:00:00Z"}

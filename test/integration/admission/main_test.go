@@ -7,22 +7,14 @@ package admission_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
@@ -30,104 +22,31 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
-	"github.com/spokelet/spokelet/test/sandbox/manager"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const (
-	// patience is how long anything may take before a test fails.
-	patience = 30 * time.Second
-	// tick is how often a test looks.
-	tick = 50 * time.Millisecond
 	// setLabel puts a cluster into a set.
 	setLabel = "cluster.open-cluster-management.io/clusterset"
 	// trustedUser is the one user whose certificate requests let new clusters in.
 	trustedUser = "trusted-bootstrap@example.com"
 )
 
-// shared is what all tests of the package use.
-var shared struct {
-	plane  *sandbox.ControlPlane
-	admin  client.Client
-	config hub.Config
-	// stopHub ends the hub manager; startHub starts it again.
-	stopHub func()
-}
+// What the tests share: a control plane, the configuration of its hub manager, and the hub manager.
+var (
+	plane   *suite.Plane
+	config  hub.Config
+	manager *suite.Program
+)
 
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m, setUp)) }
-
-func setUp(ctx context.Context) (func(), error) {
-	plane, err := sandbox.Start(ctx, sandbox.Options{Name: "admission"})
-	if err != nil {
-		return nil, err
-	}
-	stop := func() {
-		if shared.stopHub != nil {
-			shared.stopHub()
-		}
-		plane.Stop()
-	}
-	shared.plane = plane
-	if err := plane.Apply(ctx, append(manifests.CRDs(), manifests.Hub()...)...); err != nil {
-		return stop, err
-	}
-	if shared.admin, err = newClient(plane.Admin()); err != nil {
-		return stop, err
-	}
-	if shared.config, err = manager.Configure(ctx, plane); err != nil {
-		return stop, err
-	}
-	shared.config.AutoApprovedCSRUsers = []string{trustedUser}
-	startHub(ctx)
-	return stop, untilInForce(ctx)
-}
-
-// startHub runs the hub manager in this process until shared.stopHub is called.
-func startHub(ctx context.Context) {
-	stop := manager.Start(ctx, shared.config)
-	shared.stopHub = func() { stop(); shared.stopHub = nil }
-}
-
-// untilInForce waits until the policies on clusters are in force, which an API server needs a moment for.
-func untilInForce(ctx context.Context) error {
-	deadline := time.Now().Add(patience)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		err := shared.admin.Create(ctx, named("managed-clusters"), client.DryRunAll)
-		if apierrors.IsInvalid(err) {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the policies are not in force: %w", err)
-		}
-		<-ticker.C
-	}
-}
-
-func newClient(cfg *rest.Config) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1.Install, clusterv1beta2.Install, workv1.Install,
-	} {
-		utilruntime.Must(add(scheme))
-	}
-	return client.New(cfg, client.Options{Scheme: scheme})
-}
-
-// eventually waits until holds returns nil. Conditions run in the goroutine of the test, so they may use require.
-func eventually(t *testing.T, holds func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		err := holds()
-		if err == nil {
-			return
-		}
-		require.True(t, time.Now().Before(deadline), "still not so after %s: %v", patience, err)
-		<-ticker.C
-	}
+func TestMain(m *testing.M) {
+	suite.Main(m, func(t suite.T) {
+		plane = suite.Start(t, sandbox.Options{Name: "admission"}, manifests.CRDs(), manifests.Hub())
+		config = suite.ConfigureHub(t, plane)
+		config.AutoApprovedCSRUsers = []string{trustedUser}
+		manager = suite.RunHub(t, config)
+		plane.AwaitPolicies(t)
+	})
 }
 
 func named(name string) *clusterv1.ManagedCluster {
@@ -143,20 +62,7 @@ func inSet(name, set string) *clusterv1.ManagedCluster {
 // as returns a client of some user.
 func as(t *testing.T, name string, groups ...string) client.Client {
 	t.Helper()
-	cfg, err := shared.plane.User(name, groups...)
-	require.NoError(t, err)
-	c, err := newClient(cfg)
-	require.NoError(t, err)
-	return c
-}
-
-// account returns a client of a ServiceAccount that is shipped.
-func account(t *testing.T, namespace, name string) client.Client {
-	t.Helper()
-	cfg, err := shared.plane.ServiceAccount(t.Context(), namespace, name)
-	require.NoError(t, err)
-	c, err := newClient(cfg)
-	require.NoError(t, err)
+	c := plane.As(t, name, groups...)
 	return c
 }
 
@@ -164,14 +70,14 @@ func account(t *testing.T, namespace, name string) client.Client {
 func agent(t *testing.T, cluster string) client.Client {
 	t.Helper()
 	c := as(t, csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.ClusterGroupIAM(cluster))
-	eventually(t, func() error { return c.Get(t.Context(), types.NamespacedName{Name: cluster}, named("")) })
+	suite.Eventually(t, func() error { return c.Get(t.Context(), types.NamespacedName{Name: cluster}, named("")) })
 	return c
 }
 
 // bootstrap returns a client of the ServiceAccount with which clusters join.
 func bootstrap(t *testing.T) client.Client {
 	t.Helper()
-	return account(t, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
+	return plane.Account(t, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
 }
 
 // user returns a client of a user who may create and change any ManagedCluster, and has the given rights besides.
@@ -181,16 +87,16 @@ func user(t *testing.T, name string, rules ...rbacv1.PolicyRule) client.Client {
 		APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters"},
 		Verbs: []string{"get", "create", "update", "patch", "delete"},
 	}}, rules...)}
-	require.NoError(t, shared.admin.Create(t.Context(), role))
-	require.NoError(t, shared.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, plane.Client.Create(t.Context(), role))
+	require.NoError(t, plane.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	}))
-	require.NoError(t, client.IgnoreAlreadyExists(shared.admin.Create(t.Context(), named("known"))))
+	require.NoError(t, client.IgnoreAlreadyExists(plane.Client.Create(t.Context(), named("known"))))
 	c := as(t, name)
 	// The authorizer of the API server learns of new roles by a watch.
-	eventually(t, func() error { return c.Get(t.Context(), types.NamespacedName{Name: "known"}, named("")) })
+	suite.Eventually(t, func() error { return c.Get(t.Context(), types.NamespacedName{Name: "known"}, named("")) })
 	return c
 }
 
@@ -211,7 +117,7 @@ func accept(clusters ...string) rbacv1.PolicyRule {
 // create creates a cluster as an administrator, and deletes it at the end of the test.
 func create(t *testing.T, cluster *clusterv1.ManagedCluster) {
 	t.Helper()
-	require.NoError(t, shared.admin.Create(t.Context(), cluster))
+	require.NoError(t, plane.Client.Create(t.Context(), cluster))
 	remove(t, cluster)
 }
 
@@ -219,7 +125,7 @@ func create(t *testing.T, cluster *clusterv1.ManagedCluster) {
 func remove(t *testing.T, cluster *clusterv1.ManagedCluster) {
 	t.Helper()
 	t.Cleanup(func() {
-		require.NoError(t, client.IgnoreNotFound(shared.admin.Delete(context.WithoutCancel(t.Context()), cluster)))
+		require.NoError(t, client.IgnoreNotFound(plane.Client.Delete(context.WithoutCancel(t.Context()), cluster)))
 	})
 }
 
@@ -227,7 +133,7 @@ func remove(t *testing.T, cluster *clusterv1.ManagedCluster) {
 func change(t *testing.T, c client.Client, name string, edit func(*clusterv1.ManagedCluster)) error {
 	t.Helper()
 	var last error
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		cluster := read(t, name)
 		edit(cluster)
 		last = c.Update(t.Context(), cluster)
@@ -242,14 +148,14 @@ func change(t *testing.T, c client.Client, name string, edit func(*clusterv1.Man
 func read(t *testing.T, name string) *clusterv1.ManagedCluster {
 	t.Helper()
 	var cluster clusterv1.ManagedCluster
-	require.NoError(t, shared.admin.Get(t.Context(), types.NamespacedName{Name: name}, &cluster))
+	require.NoError(t, plane.Client.Get(t.Context(), types.NamespacedName{Name: name}, &cluster))
 	return &cluster
 }
 
 // becomes waits until something holds of a cluster.
 func becomes(t *testing.T, name string, holds func(*clusterv1.ManagedCluster) bool) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		if cluster := read(t, name); !holds(cluster) {
 			return fmt.Errorf("the cluster is %+v", cluster)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +25,7 @@ import (
 	"github.com/spokelet/spokelet/hub/policy"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // obsolete is the name of the webhook configurations of earlier versions.
@@ -59,25 +58,15 @@ func leave(t *testing.T) {
 			}},
 		},
 	} {
-		require.NoError(t, shared.admin.Create(t.Context(), configuration))
+		require.NoError(t, plane.Client.Create(t.Context(), configuration))
 	}
-}
-
-// kubeconfig writes the kubeconfig of an administrator.
-func kubeconfig(t *testing.T) string {
-	t.Helper()
-	content, err := shared.plane.Kubeconfig(shared.plane.Admin())
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	return path
 }
 
 // checker looks at the policies as a ServiceAccount of the namespace of the hub manager, once.
 func checker(t *testing.T, name string) *policy.Checker {
 	t.Helper()
 	return &policy.Checker{
-		Client: account(t, names.NamespaceHub, name),
+		Client: plane.Account(t, names.NamespaceHub, name),
 		Policies: func(namespace, name string) [][]byte {
 			return manifests.PoliciesFor(namespace, name, names.ServiceAccountAddons)
 		},
@@ -88,14 +77,14 @@ func checker(t *testing.T, name string) *policy.Checker {
 func restored(t *testing.T) {
 	t.Helper()
 	again := checker(t, names.ServiceAccountManager)
-	again.Timeout = patience
+	again.Timeout = suite.Timeout
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		// To apply a binding does not take away what others put into it.
-		require.NoError(t, client.IgnoreNotFound(shared.admin.Delete(ctx,
+		require.NoError(t, client.IgnoreNotFound(plane.Client.Delete(ctx,
 			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: clusters}})))
-		require.NoError(t, shared.plane.Apply(ctx, manifests.Policies()...))
-		require.NoError(t, untilInForce(ctx))
+		require.NoError(t, plane.Apply(ctx, manifests.Policies()...))
+		plane.AwaitPolicies(t)
 		require.NoError(t, again.Wait(ctrl.LoggerInto(ctx, logr.Discard())))
 	})
 }
@@ -104,15 +93,15 @@ func restored(t *testing.T) {
 func editBinding(t *testing.T, edit func(*admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec)) {
 	t.Helper()
 	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	require.NoError(t, shared.admin.Get(t.Context(), types.NamespacedName{Name: clusters}, &binding))
+	require.NoError(t, plane.Client.Get(t.Context(), types.NamespacedName{Name: clusters}, &binding))
 	edit(&binding.Spec)
-	require.NoError(t, shared.admin.Update(t.Context(), &binding))
+	require.NoError(t, plane.Client.Update(t.Context(), &binding))
 }
 
 func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
 	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())
 	shipped := checker(t, names.ServiceAccountManager)
-	shipped.Timeout = patience
+	shipped.Timeout = suite.Timeout
 	require.NoError(t, shipped.Wait(ctx), "everything is in force")
 
 	for sentence, tc := range map[string]struct {
@@ -121,20 +110,20 @@ func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
 	}{
 		"a policy is missing": {func(t *testing.T) {
 			t.Helper()
-			require.NoError(t, shared.admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+			require.NoError(t, plane.Client.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
 				ObjectMeta: metav1.ObjectMeta{Name: clusters},
 			}))
 		}, "ValidatingAdmissionPolicy " + clusters + " is missing"},
 		"a binding is missing": {func(t *testing.T) {
 			t.Helper()
-			require.NoError(t, shared.admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			require.NoError(t, plane.Client.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: clusters},
 			}))
 		}, "ValidatingAdmissionPolicyBinding " + clusters + " is missing"},
 		"policies are for another account": {func(t *testing.T) {
 			t.Helper()
 			other := manifests.PoliciesFor(names.NamespaceHub, "other", names.ServiceAccountAddons)
-			require.NoError(t, shared.plane.Apply(t.Context(), other...))
+			require.NoError(t, plane.Apply(t.Context(), other...))
 		}, "hub-manager-tokens.spokelet.io was written for system:serviceaccount:open-cluster-management-hub:other; " +
 			"the hub manager needs it for system:serviceaccount:open-cluster-management-hub:spokelet-hub"},
 		"a binding only audits": {func(t *testing.T) {
@@ -154,10 +143,10 @@ func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
 		"a policy fails open": {func(t *testing.T) {
 			t.Helper()
 			var p admissionregistrationv1.ValidatingAdmissionPolicy
-			require.NoError(t, shared.admin.Get(t.Context(), types.NamespacedName{Name: clusters}, &p))
+			require.NoError(t, plane.Client.Get(t.Context(), types.NamespacedName{Name: clusters}, &p))
 			ignore := admissionregistrationv1.Ignore
 			p.Spec.FailurePolicy = &ignore
-			require.NoError(t, shared.admin.Update(t.Context(), &p))
+			require.NoError(t, plane.Client.Update(t.Context(), &p))
 		}, "differs from the one that this version ships, in spec.failurePolicy"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -175,29 +164,30 @@ func TestTheHubManagerSeesWhichPolicyIsNotInForce(t *testing.T) {
 func TestTheHubManagerWaitsUntilThePoliciesAreInForce(t *testing.T) {
 	restored(t)
 	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())
-	require.NoError(t, shared.admin.Delete(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{
+	require.NoError(t, plane.Client.Delete(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: clusters},
 	}))
 	waiting := checker(t, names.ServiceAccountManager)
-	waiting.Timeout = patience
+	waiting.Timeout = suite.Timeout
 	ended := make(chan error, 1)
 	go func() { ended <- waiting.Wait(ctx) }()
-	require.NoError(t, shared.plane.Apply(ctx, manifests.Policies()...))
+	require.NoError(t, plane.Apply(ctx, manifests.Policies()...))
 	select {
 	case err := <-ended:
 		require.NoError(t, err)
-	case <-time.After(2 * patience):
+	case <-time.After(2 * suite.Timeout):
 		require.Fail(t, "it does not end")
 	}
 }
 
 // TestAdmissionThatAsksNoPolicyIsNoticed plays an account whose objects all look right, which no policy refuses.
 func TestAdmissionThatAsksNoPolicyIsNoticed(t *testing.T) {
+	t.Parallel()
 	const name = "unbounded"
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.ServiceAccount{
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.NamespaceHub, Name: name},
 	}))
-	require.NoError(t, shared.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, plane.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef: rbacv1.RoleRef{
 			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "open-cluster-management:spokelet-hub",
@@ -206,7 +196,7 @@ func TestAdmissionThatAsksNoPolicyIsNoticed(t *testing.T) {
 	}))
 	unbounded := checker(t, name)
 	unbounded.Policies = func(string, string) [][]byte { return nil }
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		err := unbounded.Wait(ctrl.LoggerInto(t.Context(), logr.Discard()))
 		require.ErrorContains(t, err, "hub-manager-tokens.spokelet.io")
 		if strings.Contains(err.Error(), "cannot create resource") {
@@ -219,8 +209,9 @@ func TestAdmissionThatAsksNoPolicyIsNoticed(t *testing.T) {
 
 // TestAHubManagerThatIsNoServiceAccountSaysSo runs it as an administrator does who tries it out.
 func TestAHubManagerThatIsNoServiceAccountSaysSo(t *testing.T) {
-	config := shared.config
-	config.Kubeconfig = kubeconfig(t)
+	t.Parallel()
+	config := config
+	config.Kubeconfig = plane.WriteKubeconfig(t, plane.Admin(), t.TempDir(), "admin")
 	err := hub.Run(ctrl.LoggerInto(t.Context(), logr.Discard()), config)
 	require.ErrorContains(t, err, "which is no ServiceAccount")
 	require.ErrorContains(t, err, "--require-policies=false")
@@ -229,29 +220,29 @@ func TestAHubManagerThatIsNoServiceAccountSaysSo(t *testing.T) {
 // TestWebhooksOfEarlierVersionsAreRemoved leaves what an earlier version applied: until the hub manager starts, nobody
 // can write a cluster.
 func TestWebhooksOfEarlierVersionsAreRemoved(t *testing.T) {
-	shared.stopHub()
+	manager.Stop()
 	leave(t)
-	eventually(t, func() error {
-		err := shared.admin.Create(t.Context(), named("left-behind"), client.DryRunAll)
+	suite.Eventually(t, func() error {
+		err := plane.Client.Create(t.Context(), named("left-behind"), client.DryRunAll)
 		require.False(t, err != nil && !apierrors.IsInternalError(err), "%v", err)
 		if err == nil {
 			return errors.New("the webhook is not asked yet")
 		}
 		return nil
 	})
-	startHub(context.WithoutCancel(t.Context()))
-	eventually(t, func() error { return shared.admin.Create(t.Context(), named("left-behind"), client.DryRunAll) })
+	manager.Start()
+	suite.Eventually(t, func() error { return plane.Client.Create(t.Context(), named("left-behind"), client.DryRunAll) })
 	for _, configuration := range []client.Object{
 		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
 	} {
-		err := shared.admin.Get(t.Context(), types.NamespacedName{Name: obsolete}, configuration)
+		err := plane.Client.Get(t.Context(), types.NamespacedName{Name: obsolete}, configuration)
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 	}
 }
 
 func TestWhatWasGrantedTooMuchForAddOnsIsSaid(t *testing.T) {
 	user := "system:serviceaccount:" + names.NamespaceHub + ":" + names.ServiceAccountAddons
-	manager := account(t, names.NamespaceHub, names.ServiceAccountManager)
+	manager := plane.Account(t, names.NamespaceHub, names.ServiceAccountManager)
 	found, err := policy.Excess(t.Context(), manager, user)
 	require.NoError(t, err)
 	assert.Empty(t, found, "as it is shipped")
@@ -269,10 +260,10 @@ func TestWhatWasGrantedTooMuchForAddOnsIsSaid(t *testing.T) {
 		},
 	}
 	for _, object := range []client.Object{role, binding} {
-		require.NoError(t, shared.admin.Create(t.Context(), object))
-		t.Cleanup(func() { assert.NoError(t, shared.admin.Delete(context.WithoutCancel(t.Context()), object)) })
+		require.NoError(t, plane.Client.Create(t.Context(), object))
+		t.Cleanup(func() { assert.NoError(t, plane.Client.Delete(context.WithoutCancel(t.Context()), object)) })
 	}
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		found, err := policy.Excess(t.Context(), manager, user)
 		if err == nil && !slices.Equal(found, []string{"create serviceaccounts/token", "approve signers"}) {
 			err = fmt.Errorf("it says %q", found)

@@ -16,8 +16,9 @@ import (
 
 // TestAnExecutorTakesARightAlsoWithoutTheWebhook writes works where nobody serves a webhook.
 func TestAnExecutorTakesARightAlsoWithoutTheWebhook(t *testing.T) {
+	t.Parallel()
 	const namespace = "executors"
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	work := func(name, executor string) *workv1.ManifestWork {
 		w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		w.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
@@ -39,7 +40,7 @@ func TestAnExecutorTakesARightAlsoWithoutTheWebhook(t *testing.T) {
 		ResourceNames: []string{"system:serviceaccount:apps:deployer"},
 	}
 	plain, deployer := user(t, "work-plain", writes), user(t, "work-deployer", writes, executes)
-	own := account(t, names.NamespaceHub, names.ServiceAccountManager)
+	own := plane.Account(t, names.NamespaceHub, names.ServiceAccountManager)
 
 	for sentence, tc := range map[string]struct {
 		by       client.Client

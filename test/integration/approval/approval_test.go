@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"testing"
 	"time"
@@ -26,15 +27,12 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
-)
-
-const (
-	patience = 30 * time.Second
-	step     = 50 * time.Millisecond
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // Row: approver_test.go:45
 func TestAnAcceptedClusterRenewsItsCredential(t *testing.T) {
+	t.Parallel()
 	createCluster(t, "renewing")
 	grantRenewal(t, "renewing")
 	request := ask(t, agentOf(t, "renewing"), csr.ForCluster("renewing", "agent1"))
@@ -50,9 +48,10 @@ func TestAnAcceptedClusterRenewsItsCredential(t *testing.T) {
 
 // Row: approver_test.go:45
 func TestAClusterThatIsNotAcceptedRenewsOnceItIs(t *testing.T) {
+	t.Parallel()
 	cluster := createCluster(t, "denied")
 	request := ask(t, agentOf(t, "denied"), csr.ForCluster("denied", "agent1"))
-	event := eventually(t, request, "RenewalNotAllowed")
+	event := awaitEvent(t, request, "RenewalNotAllowed")
 	assert.Contains(t, event.Message, "Set spec.hubAcceptsClient of the ManagedCluster to true")
 	assertOpen(t, request)
 
@@ -61,17 +60,18 @@ func TestAClusterThatIsNotAcceptedRenewsOnceItIs(t *testing.T) {
 	meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
 		Type: clusterv1.ManagedClusterConditionHubAccepted, Status: metav1.ConditionTrue, Reason: "HubClusterAdminAccepted",
 	})
-	require.NoError(t, admin.Status().Patch(t.Context(), cluster, client.MergeFrom(before)))
+	require.NoError(t, plane.Client.Status().Patch(t.Context(), cluster, client.MergeFrom(before)))
 	issued(t, request)
 }
 
 // Row: approver_test.go:45
 func TestAFirstCredentialIsApprovedForTrustedUsersOnly(t *testing.T) {
+	t.Parallel()
 	trusted := ask(t, user(t, bootstrapUser, "test:joining"), csr.ForCluster("joining", "agent1"))
 	issued(t, trusted)
 
 	other := ask(t, user(t, "jane", "test:joining"), csr.ForCluster("joining", "agent2"))
-	event := eventually(t, other, "AwaitingApproval")
+	event := awaitEvent(t, other, "AwaitingApproval")
 	assert.Equal(t, corev1.EventTypeNormal, event.Type)
 	assert.Equal(t, `Waiting for a person: "jane" asks for the first credential of cluster "joining" and is not one of `+
 		`the users whose requests are approved by themselves. If you know the cluster, run kubectl certificate approve on `+
@@ -81,6 +81,7 @@ func TestAFirstCredentialIsApprovedForTrustedUsersOnly(t *testing.T) {
 
 // Row: AF:test/integration/kube/csr_test.go:86
 func TestAWrongRequesterIsToldSo(t *testing.T) {
+	t.Parallel()
 	createCluster(t, "cluster1")
 	createCluster(t, "cluster10")
 	enable(t, "cluster1", "")
@@ -88,7 +89,7 @@ func TestAWrongRequesterIsToldSo(t *testing.T) {
 
 	t.Run("for the credential of another cluster", func(t *testing.T) {
 		request := ask(t, thief, csr.ForCluster("cluster1", "agent1"))
-		event := eventually(t, request, "RequesterNotTrusted")
+		event := awaitEvent(t, request, "RequesterNotTrusted")
 		assert.Equal(t, corev1.EventTypeWarning, event.Type)
 		assert.Equal(t, "default", event.Namespace)
 		assert.Equal(t, `Not approved: the request for the credential of cluster "cluster1" comes from `+
@@ -99,7 +100,7 @@ func TestAWrongRequesterIsToldSo(t *testing.T) {
 	})
 	t.Run("for the add-on of another cluster", func(t *testing.T) {
 		request := ask(t, thief, forAddon(t, "cluster1", 0))
-		event := eventually(t, request, "RequesterNotTrusted")
+		event := awaitEvent(t, request, "RequesterNotTrusted")
 		assert.Equal(t, `Not approved: this is no valid request for the credential of add-on "hello" on cluster `+
 			`"cluster1": the requester is "system:open-cluster-management:cluster10:agent1", but only the agent of that `+
 			`cluster (user system:open-cluster-management:cluster1:<agent>) may ask for it. Correct what asks or, for an `+
@@ -108,7 +109,7 @@ func TestAWrongRequesterIsToldSo(t *testing.T) {
 	})
 	t.Run("for a custom signer", func(t *testing.T) {
 		request := ask(t, thief, forAddon(t, "cluster1", 1))
-		eventually(t, request, "RequesterNotTrusted")
+		awaitEvent(t, request, "RequesterNotTrusted")
 		assertOpen(t, request)
 	})
 	t.Run("and the right one gets it", func(t *testing.T) {
@@ -119,42 +120,45 @@ func TestAWrongRequesterIsToldSo(t *testing.T) {
 }
 
 func TestARefusalIsToldOnceAndJudgedAgainOnChange(t *testing.T) {
+	t.Parallel()
 	createCluster(t, "early")
 	request := ask(t, agentOf(t, "early"), forAddon(t, "early", 0))
-	event := eventually(t, request, "AddonNotFound")
+	event := awaitEvent(t, request, "AddonNotFound")
 	assert.Contains(t, event.Message, `there is no ManagedClusterAddOn "hello" in namespace "early"`)
 	assertOpen(t, request)
 
 	spoilt := forAddon(t, "early", 0)
 	spoilt.Groups = append(spoilt.Groups, "system:masters-of-the-universe")
 	refused := ask(t, agentOf(t, "early"), spoilt)
-	eventually(t, refused, "AddonNotFound")
+	awaitEvent(t, refused, "AddonNotFound")
 
 	addon := enable(t, "early", "")
 	issued(t, request)
-	event = eventually(t, refused, "SubjectNotExpected")
+	event = awaitEvent(t, refused, "SubjectNotExpected")
 	assert.Contains(t, event.Message, `"system:masters-of-the-universe"`)
 
 	// Another change judges it again and finds the same: nothing new is said.
 	addon.Annotations = map[string]string{"touched": "yes"}
-	require.NoError(t, admin.Update(t.Context(), addon))
+	require.NoError(t, plane.Client.Update(t.Context(), addon))
 	issued(t, ask(t, agentOf(t, "early"), forAddon(t, "early", 0)))
 	assert.Len(t, eventsOf(t, refused), 2)
 	assertOpen(t, refused)
 }
 
 func TestAClusterThatIsNotAcceptedGetsNoAddonCredential(t *testing.T) {
+	t.Parallel()
 	cluster := createCluster(t, "unaccepted", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false })
 	enable(t, "unaccepted", "")
 	request := ask(t, agentOf(t, "unaccepted"), forAddon(t, "unaccepted", 0))
-	eventually(t, request, "ClusterNotAccepted")
+	awaitEvent(t, request, "ClusterNotAccepted")
 	assertOpen(t, request)
 	cluster.Spec.HubAcceptsClient = true
-	require.NoError(t, admin.Update(t.Context(), cluster))
+	require.NoError(t, plane.Client.Update(t.Context(), cluster))
 	issued(t, request)
 }
 
 func TestRequestsOfOtherManagersAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	createCluster(t, "foreign")
 	enable(t, "foreign", "")
 	own := forAddon(t, "foreign", 0)
@@ -169,6 +173,7 @@ func TestRequestsOfOtherManagersAreLeftAlone(t *testing.T) {
 // Row: AF:test/integration/kube/csr_test.go:113
 // Row: pkg/addon/templateagent/registration_test.go:259
 func TestACustomSignerSigns(t *testing.T) {
+	t.Parallel()
 	ca := createCA(t, "good", nil)
 	createCluster(t, "signed")
 	enable(t, "signed", "good")
@@ -187,10 +192,11 @@ func TestACustomSignerSigns(t *testing.T) {
 }
 
 func TestAMissingCASecretIsToldAndNoticedWhenItComes(t *testing.T) {
+	t.Parallel()
 	createCluster(t, "waiting")
 	enable(t, "waiting", "late")
 	request := ask(t, agentOf(t, "waiting"), forAddon(t, "waiting", 1))
-	event := eventually(t, request, "SigningCAMissing")
+	event := awaitEvent(t, request, "SigningCAMissing")
 	assert.Equal(t, corev1.EventTypeWarning, event.Type)
 	assert.Equal(t, "Not signed: the CA of signer example.com/signer-test is Secret signing/late, which does not exist. "+
 		"Create it with type kubernetes.io/tls; the request is then signed by itself.", event.Message)
@@ -200,39 +206,42 @@ func TestAMissingCASecretIsToldAndNoticedWhenItComes(t *testing.T) {
 }
 
 func TestACASecretThatMayNotBeReadIsTold(t *testing.T) {
+	t.Parallel()
 	createCA(t, "secret", nil)
 	createCluster(t, "forbidden")
 	enable(t, "forbidden", "secret")
 	request := ask(t, agentOf(t, "forbidden"), forAddon(t, "forbidden", 1))
-	event := eventually(t, request, "SigningCAForbidden")
+	event := awaitEvent(t, request, "SigningCAForbidden")
 	assert.Contains(t, event.Message,
 		"Grant ServiceAccount open-cluster-management-hub/addon-manager-controller-sa the verb get on that Secret")
 }
 
 func TestACAThatCannotSignIsTold(t *testing.T) {
+	t.Parallel()
 	createCA(t, "bad", func(template *x509.Certificate) { template.IsCA = false })
 	createCluster(t, "badly")
 	enable(t, "badly", "bad")
 	request := ask(t, agentOf(t, "badly"), forAddon(t, "badly", 1))
-	event := eventually(t, request, "SigningCAInvalid")
+	event := awaitEvent(t, request, "SigningCAInvalid")
 	assert.Contains(t, event.Message, `CA Secret signing/bad: tls.crt: the certificate of "ca bad" is not that of a CA`)
 }
 
 func TestAPersonsApprovalDoesNotChangeWhatIsSigned(t *testing.T) {
+	t.Parallel()
 	createCluster(t, "byhand")
 	enable(t, "byhand", "good")
 	spoilt := forAddon(t, "byhand", 1)
 	spoilt.User = "admin"
 	request := ask(t, agentOf(t, "byhand"), spoilt)
-	eventually(t, request, "SubjectNotExpected")
+	awaitEvent(t, request, "SubjectNotExpected")
 
 	current := get(t, request)
 	current.Status.Conditions = append(current.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByHand", Message: "looks fine",
 	})
 	current.ResourceVersion = "" // the hub may comment on it at the same moment
-	require.NoError(t, admin.SubResource("approval").Update(t.Context(), current))
-	event := eventually(t, request, "NotSigned")
+	require.NoError(t, plane.Client.SubResource("approval").Update(t.Context(), current))
+	event := awaitEvent(t, request, "NotSigned")
 	assert.Contains(t, event.Message, `its common name is ["admin"] and must be "user-test"`)
 	assert.Empty(t, get(t, request).Status.Certificate)
 }
@@ -253,11 +262,7 @@ func agentOf(t *testing.T, cluster string) client.Client {
 
 func user(t *testing.T, name string, groups ...string) client.Client {
 	t.Helper()
-	config, err := hub.User(name, groups...)
-	require.NoError(t, err)
-	c, err := client.New(config, client.Options{Scheme: newScheme()})
-	require.NoError(t, err)
-	return c
+	return plane.As(t, name, groups...)
 }
 
 func ask(t *testing.T, as client.Client, r csr.Request) *certificatesv1.CertificateSigningRequest {
@@ -273,7 +278,7 @@ func ask(t *testing.T, as client.Client, r csr.Request) *certificatesv1.Certific
 
 func create(t *testing.T, object client.Object) {
 	t.Helper()
-	require.NoError(t, admin.Create(t.Context(), object))
+	require.NoError(t, plane.Client.Create(t.Context(), object))
 	deleteAfterwards(t, object)
 }
 
@@ -281,13 +286,13 @@ func create(t *testing.T, object client.Object) {
 func deleteAfterwards(t *testing.T, object client.Object) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	t.Cleanup(func() { assert.NoError(t, client.IgnoreNotFound(admin.Delete(ctx, object))) })
+	t.Cleanup(func() { assert.NoError(t, client.IgnoreNotFound(plane.Client.Delete(ctx, object))) })
 }
 
 func get(t *testing.T, request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	var current certificatesv1.CertificateSigningRequest
-	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(request), &current))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(request), &current))
 	return &current
 }
 
@@ -295,10 +300,10 @@ func get(t *testing.T, request *certificatesv1.CertificateSigningRequest) *certi
 func issued(t *testing.T, request *certificatesv1.CertificateSigningRequest) *x509.Certificate {
 	t.Helper()
 	var certificate []byte
-	require.Eventually(t, func() bool {
+	suite.Eventually(t, suite.True(fmt.Sprintf("no certificate for %s", request.Name), func() bool {
 		certificate = get(t, request).Status.Certificate
 		return len(certificate) > 0
-	}, patience, step, "no certificate for %s", request.Name)
+	}))
 	block, _ := pem.Decode(certificate)
 	require.NotNil(t, block)
 	parsed, err := x509.ParseCertificate(block.Bytes)
@@ -329,18 +334,18 @@ func assertOpen(t *testing.T, request *certificatesv1.CertificateSigningRequest)
 func eventsOf(t *testing.T, request *certificatesv1.CertificateSigningRequest) []corev1.Event {
 	t.Helper()
 	var events corev1.EventList
-	require.NoError(t, admin.List(t.Context(), &events, client.MatchingFields{
+	require.NoError(t, plane.Client.List(t.Context(), &events, client.MatchingFields{
 		"involvedObject.kind": "CertificateSigningRequest", "involvedObject.uid": string(request.UID),
 		"involvedObject.name": request.Name,
 	}))
 	return events.Items
 }
 
-// eventually waits for the Event with a reason.
-func eventually(t *testing.T, request *certificatesv1.CertificateSigningRequest, reason string) corev1.Event {
+// awaitEvent waits for the Event with a reason.
+func awaitEvent(t *testing.T, request *certificatesv1.CertificateSigningRequest, reason string) corev1.Event {
 	t.Helper()
 	var found corev1.Event
-	require.Eventually(t, func() bool {
+	suite.Eventually(t, suite.True(fmt.Sprintf("no event %s on %s", reason, request.Name), func() bool {
 		for _, event := range eventsOf(t, request) {
 			if event.Reason == reason {
 				found = event
@@ -348,7 +353,7 @@ func eventually(t *testing.T, request *certificatesv1.CertificateSigningRequest,
 			}
 		}
 		return false
-	}, patience, step, "no event %s on %s", reason, request.Name)
+	}))
 	return found
 }
 
@@ -362,7 +367,7 @@ func createCluster(t *testing.T, name string, change ...func(*clusterv1.ManagedC
 	}
 	create(t, cluster)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), namespace)))
+	require.NoError(t, client.IgnoreAlreadyExists(plane.Client.Create(t.Context(), namespace)))
 	return cluster
 }
 

@@ -7,19 +7,12 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"fmt"
-	"os"
-	"slices"
 	"testing"
-	"time"
 
+	"github.com/stretchr/testify/require"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,14 +27,11 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
-	"github.com/spokelet/spokelet/test/sandbox/manager"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
-// What the tests share: one control plane with a hub manager on it.
-var (
-	hub   *sandbox.ControlPlane
-	admin client.Client
-)
+// plane is the control plane that the tests share, with the approval of the hub manager on it.
+var plane *suite.Plane
 
 //go:embed testdata/rbac.yaml
 var rbac []byte
@@ -56,86 +46,34 @@ const (
 	caNamespace = "signing"
 )
 
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m, setUp)) }
-
-func setUp(ctx context.Context) (func(), error) {
-	var err error
-	hub, err = sandbox.Start(ctx, sandbox.Options{Name: "approval"})
-	if err != nil {
-		return nil, err
-	}
-	stop, err := startHub(ctx)
-	if err != nil {
-		hub.Stop()
-		return nil, err
-	}
-	return func() { stop(); hub.Stop() }, nil
+func TestMain(m *testing.M) {
+	suite.Main(m, func(t suite.T) {
+		plane = suite.Start(t, sandbox.Options{Name: "approval"}, manifests.CRDs(), manifests.Hub(), [][]byte{rbac})
+		startApproval(t)
+	})
 }
 
-// startHub installs the APIs and runs the approval with the rights that are shipped.
-func startHub(ctx context.Context) (func(), error) {
-	if err := hub.Apply(ctx, slices.Concat(manifests.CRDs(), manifests.Hub(), [][]byte{rbac})...); err != nil {
-		return nil, err
-	}
-	scheme := newScheme()
-	var err error
-	if admin, err = client.New(hub.Admin(), client.Options{Scheme: scheme}); err != nil {
-		return nil, err
-	}
-	config, err := hub.ServiceAccount(ctx, names.NamespaceHub, names.ServiceAccountManager)
-	if err != nil {
-		return nil, err
-	}
+// startApproval runs the approval with the rights that are shipped.
+func startApproval(t suite.T) {
+	config := plane.AccountConfig(t, names.NamespaceHub, names.ServiceAccountManager)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector()},
 		}},
 	})
-	if err != nil {
-		return nil, err
-	}
-	if err := approval.Index(ctx, mgr.GetFieldIndexer()); err != nil {
-		return nil, err
-	}
+	require.NoError(t, err)
+	require.NoError(t, approval.Index(t.Context(), mgr.GetFieldIndexer()))
 	agents, err := addon.NewFixed(agent{}, byToken{})
-	if err != nil {
-		return nil, err
-	}
-	secrets, err := client.New(manager.AsAddOns(config), client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, err
-	}
+	require.NoError(t, err)
 	reconciler := &approval.Reconciler{
-		Client: mgr.GetClient(), Secrets: secrets, AddOns: addonapi.Client{Client: mgr.GetClient()},
+		Client: mgr.GetClient(), Secrets: suite.NewClient(t, suite.AsAddOns(config)),
+		AddOns: addonapi.Client{Client: mgr.GetClient()},
 		Agents: agents, Trust: csr.Trust{Users: []string{bootstrapUser}},
 		Clock: clock.RealClock{}, Random: rand.Reader, Workers: 2,
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
-		return nil, err
-	}
-	run, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(run) }()
-	return func() {
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				_, _ = fmt.Fprintln(os.Stderr, "the hub manager ended with:", err)
-			}
-		case <-time.After(time.Minute):
-			_, _ = fmt.Fprintln(os.Stderr, "the hub manager did not end")
-		}
-	}, nil
-}
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(clusterv1.Install(scheme))
-	utilruntime.Must(addonv1alpha1.Install(scheme))
-	return scheme
+	require.NoError(t, reconciler.SetupWithManager(mgr))
+	suite.StartManager(t, "the approval", mgr)
 }
 
 // agent is an add-on with one credential of each kind. Its CA is the Secret that the add-on's annotation "ca" names.

@@ -13,12 +13,13 @@ import (
 )
 
 func TestAnAddonThatRegistersByTokenGetsNoCertificate(t *testing.T) {
+	t.Parallel()
 	createCluster(t, "tokens")
 	create(t, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "tokens", Name: tokenAddon}})
 	asked, err := csr.ForAddon("tokens", tokenAddon, addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient})
 	require.NoError(t, err)
 	request := ask(t, agentOf(t, "tokens"), asked)
-	event := eventually(t, request, "SignerNotExpected")
+	event := awaitEvent(t, request, "SignerNotExpected")
 	assert.Contains(t, event.Message, "the add-on registers no certificate on this cluster")
 	assertOpen(t, request)
 }

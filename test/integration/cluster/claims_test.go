@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const (
@@ -50,7 +51,7 @@ spec:
 // define installs ClusterProperty in a version until the end of the test.
 func define(t *testing.T, version string) {
 	t.Helper()
-	require.NoError(t, shared.plane.Apply(t.Context(), propertyCRD(version)))
+	require.NoError(t, plane.Apply(t.Context(), propertyCRD(version)))
 	t.Cleanup(func() { undefine(context.WithoutCancel(t.Context()), t, propertyDefinition) })
 }
 
@@ -62,13 +63,13 @@ func undefine(ctx context.Context, t *testing.T, name string) {
 		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
 	})
 	crd.SetName(name)
-	require.NoError(t, client.IgnoreNotFound(shared.admin.Delete(ctx, crd)))
-	require.NoError(t, waitFor(ctx, func(ctx context.Context) error {
-		if err := shared.admin.Get(ctx, client.ObjectKey{Name: name}, crd); !apierrors.IsNotFound(err) {
+	require.NoError(t, client.IgnoreNotFound(plane.Client.Delete(ctx, crd)))
+	suite.Eventually(t, func() error {
+		if err := plane.Client.Get(ctx, client.ObjectKey{Name: name}, crd); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("definition %s is still there: %w", name, err)
 		}
 		return nil
-	}))
+	})
 }
 
 // claim returns a ClusterClaim.
@@ -97,8 +98,8 @@ func create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
 		// A definition that has just come is served a moment later.
-		eventually(t, func(ctx context.Context) error { return shared.admin.Create(ctx, o) })
-		t.Cleanup(func() { _ = shared.admin.Delete(context.WithoutCancel(t.Context()), o) })
+		suite.Eventually(t, func() error { return plane.Client.Create(t.Context(), o) })
+		t.Cleanup(func() { _ = plane.Client.Delete(context.WithoutCancel(t.Context()), o) })
 	}
 }
 
@@ -124,9 +125,9 @@ func TestClaimsFollowTheClusterClaims(t *testing.T) {
 	expectClaims(t, "id.k8s.io=i", "zone.example.com=z")
 	before := zone.DeepCopy()
 	zone.Spec.Value = "y"
-	require.NoError(t, shared.admin.Patch(t.Context(), zone, client.MergeFrom(before)))
+	require.NoError(t, plane.Client.Patch(t.Context(), zone, client.MergeFrom(before)))
 	expectClaims(t, "id.k8s.io=i", "zone.example.com=y")
-	require.NoError(t, shared.admin.Delete(t.Context(), zone))
+	require.NoError(t, plane.Client.Delete(t.Context(), zone))
 	expectClaims(t, "id.k8s.io=i")
 }
 
@@ -142,9 +143,9 @@ func TestClaimsFollowTheClusterProperties(t *testing.T) {
 			expectClaims(t, "zone.example.com=z")
 			before := zone.DeepCopy()
 			require.NoError(t, unstructured.SetNestedField(zone.Object, "y", "spec", "value"))
-			require.NoError(t, shared.admin.Patch(t.Context(), zone, client.MergeFrom(before)))
+			require.NoError(t, plane.Client.Patch(t.Context(), zone, client.MergeFrom(before)))
 			expectClaims(t, "zone.example.com=y")
-			require.NoError(t, shared.admin.Delete(t.Context(), zone))
+			require.NoError(t, plane.Client.Delete(t.Context(), zone))
 			expectClaims(t)
 		})
 	}
@@ -157,7 +158,7 @@ func TestAPropertyWinsOverTheClaimOfItsName(t *testing.T) {
 	create(t, claim("both.example.com", "c"), claim("claim.example.com", "c"), both,
 		property("v1alpha1", "property.example.com", "p"))
 	expectClaims(t, "both.example.com=p", "claim.example.com=c", "property.example.com=p")
-	require.NoError(t, shared.admin.Delete(t.Context(), both))
+	require.NoError(t, plane.Client.Delete(t.Context(), both))
 	expectClaims(t, "both.example.com=c", "claim.example.com=c", "property.example.com=p")
 }
 
@@ -192,7 +193,7 @@ func TestClaimsFollowTheirDefinitionWhileTheAgentRuns(t *testing.T) {
 	expectClaims(t, "zone.example.com=z")
 	undefine(t.Context(), t, claimDefinition)
 	expectClaims(t)
-	require.NoError(t, shared.plane.Apply(t.Context(), manifests.SpokeCRDs()...))
+	require.NoError(t, plane.Apply(t.Context(), manifests.SpokeCRDs()...))
 	create(t, claim("zone.example.com", "y"))
 	expectClaims(t, "zone.example.com=y")
 }

@@ -8,29 +8,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// eventually waits until holds returns nil, and fails with the last reason why it did not.
-func eventually(t *testing.T, holds func(ctx context.Context) error) {
-	t.Helper()
-	require.NoError(t, waitFor(t.Context(), holds))
-}
-
 // status waits until the status of the ManagedCluster is as wanted.
 func status(t *testing.T, wanted func(s clusterv1.ManagedClusterStatus) error) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		var cluster clusterv1.ManagedCluster
-		if err := shared.admin.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
+		if err := plane.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
 			return err
 		}
 		return wanted(cluster.Status)
@@ -52,7 +50,9 @@ func TestAnAcceptedClusterJoinsAndIsAvailable(t *testing.T) {
 		"ManagedClusterJoined", "Managed cluster joined"))
 	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
 		"ManagedClusterAvailable", "Managed cluster is available"))
-	version, err := shared.kube.Discovery().ServerVersion()
+	clients, err := kubernetes.NewForConfig(plane.Admin())
+	require.NoError(t, err)
+	version, err := clients.Discovery().ServerVersion()
 	require.NoError(t, err)
 	status(t, func(s clusterv1.ManagedClusterStatus) error {
 		if s.Version.Kubernetes != version.GitVersion {
@@ -66,9 +66,9 @@ func TestAnAcceptedClusterJoinsAndIsAvailable(t *testing.T) {
 // expectEvent waits for an Event of the agent about the cluster that was told after the test began.
 func expectEvent(t *testing.T, kind, reason string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		list, err := shared.kube.EventsV1().Events(clusterName).List(ctx, metav1.ListOptions{})
-		if err != nil {
+	suite.Eventually(t, func() error {
+		var list eventsv1.EventList
+		if err := plane.Client.List(t.Context(), &list, client.InNamespace(clusterName)); err != nil {
 			return err
 		}
 		for _, e := range list.Items {
@@ -83,16 +83,16 @@ func expectEvent(t *testing.T, kind, reason string) {
 
 // TestAnAPIServerThatIsNotWellMakesTheClusterUnavailable takes as long as the contract wants /livez to fail.
 func TestAnAPIServerThatIsNotWellMakesTheClusterUnavailable(t *testing.T) {
-	shared.sick.Store(true)
-	t.Cleanup(func() { shared.sick.Store(false) })
+	sick.Store(true)
+	t.Cleanup(func() { sick.Store(false) })
 	// Nobody probes a server that gives no reason to; a request that fails is one.
-	shared.disturb.Store(true)
+	disturb.Store(true)
 	manage(t, entry("set", unique("managed-probe")))
 	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionFalse,
 		"ManagedClusterKubeAPIServerUnavailable", "The kube-apiserver is not ok, status code: 500, etcd is not well"))
 	expectEvent(t, corev1.EventTypeWarning, "Unavailable")
 	beats(t, heartbeat(t.Context(), t))
-	shared.sick.Store(false)
+	sick.Store(false)
 	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
 		"ManagedClusterAvailable", "Managed cluster is available"))
 }
@@ -100,7 +100,7 @@ func TestAnAPIServerThatIsNotWellMakesTheClusterUnavailable(t *testing.T) {
 func TestWhileTheClocksDisagreeTheAgentBeatsAndSaysNothing(t *testing.T) {
 	set := func(kind string, status metav1.ConditionStatus, reason string) {
 		t.Helper()
-		eventually(t, func(ctx context.Context) error { return setCondition(ctx, kind, status, reason) })
+		suite.Eventually(t, func() error { return setCondition(t.Context(), kind, status, reason) })
 	}
 	set(clusterv1.ManagedClusterConditionClockSynced, metav1.ConditionFalse, "ManagedClusterClockOutOfSync")
 	set(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, "ManagedClusterLeaseUpdateStopped")
@@ -108,7 +108,7 @@ func TestWhileTheClocksDisagreeTheAgentBeatsAndSaysNothing(t *testing.T) {
 	beats(t, time.Now())
 	beats(t, heartbeat(t.Context(), t))
 	var cluster clusterv1.ManagedCluster
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: clusterName}, &cluster))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: clusterName}, &cluster))
 	assert.True(t, meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions,
 		clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown))
 	set(clusterv1.ManagedClusterConditionClockSynced, metav1.ConditionTrue, "ManagedClusterClockSynced")
@@ -119,14 +119,14 @@ func TestWhileTheClocksDisagreeTheAgentBeatsAndSaysNothing(t *testing.T) {
 func newNode(t *testing.T, name string, list corev1.ResourceList) *corev1.Node {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	require.NoError(t, shared.admin.Create(t.Context(), node))
+	require.NoError(t, plane.Client.Create(t.Context(), node))
 	t.Cleanup(func() {
-		_ = shared.admin.Delete(context.WithoutCancel(t.Context()), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		_ = plane.Client.Delete(context.WithoutCancel(t.Context()), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	})
 	// A patch of these fields alone: the controllers write nodes too.
 	before := node.DeepCopy()
 	node.Status.Capacity, node.Status.Allocatable = list, list
-	require.NoError(t, shared.admin.Status().Patch(t.Context(), node, client.MergeFrom(before)))
+	require.NoError(t, plane.Client.Status().Patch(t.Context(), node, client.MergeFrom(before)))
 	return node
 }
 
@@ -162,11 +162,11 @@ func TestNodesAddUp(t *testing.T) {
 
 	before := second.DeepCopy()
 	second.Spec.Unschedulable = true
-	require.NoError(t, shared.admin.Patch(t.Context(), second, client.MergeFrom(before)))
+	require.NoError(t, plane.Client.Patch(t.Context(), second, client.MergeFrom(before)))
 	first := map[string]string{"cpu": "4", "memory": "8Gi"}
 	status(t, sums(both, first))
 
-	require.NoError(t, shared.admin.Delete(t.Context(), second))
+	require.NoError(t, plane.Client.Delete(t.Context(), second))
 	status(t, sums(first, first))
 }
 
@@ -174,57 +174,58 @@ func TestResourcesOfAnotherWriterStay(t *testing.T) {
 	newNode(t, "n1", corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("1")})
 	own := map[string]string{"cpu": "4", "nvidia.com/gpu": "1"}
 	status(t, sums(own, own))
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		patch := []byte(`{"status":{"capacity":{"core_worker":"8"},"allocatable":{"core_worker":"7"}}}`)
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
-		return shared.admin.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
+		return plane.Client.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch))
 	})
 	t.Cleanup(func() {
 		patch := []byte(`{"status":{"capacity":{"core_worker":null},"allocatable":{"core_worker":null}}}`)
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
-		assert.NoError(t, shared.admin.Status().Patch(context.WithoutCancel(t.Context()), cluster,
+		assert.NoError(t, plane.Client.Status().Patch(context.WithoutCancel(t.Context()), cluster,
 			client.RawPatch(types.MergePatchType, patch)))
 	})
 	// Our own resources follow the nodes, and those of the other writer are there all the time.
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	patch := []byte(`{"status":{"capacity":{"cpu":"6","nvidia.com/gpu":null},"allocatable":{"cpu":"6","nvidia.com/gpu":null}}}`)
-	require.NoError(t, shared.admin.Status().Patch(t.Context(), node, client.RawPatch(types.MergePatchType, patch)))
+	require.NoError(t, plane.Client.Status().Patch(t.Context(), node, client.RawPatch(types.MergePatchType, patch)))
 	status(t, sums(map[string]string{"cpu": "6", "core_worker": "8"}, map[string]string{"cpu": "6", "core_worker": "7"}))
 	before := &clusterv1.ManagedCluster{}
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: clusterName}, before))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: clusterName}, before))
 	beats(t, heartbeat(t.Context(), t))
 	after := &clusterv1.ManagedCluster{}
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: clusterName}, after))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: clusterName}, after))
 	assert.Equal(t, before.ResourceVersion, after.ResourceVersion, "nobody writes without a reason")
 }
 
 // restart runs the agent anew, with what happens while it is away and the switch of its view that is on from then.
 func restart(t *testing.T, view *atomic.Bool, away func()) {
 	t.Helper()
-	shared.stop()
+	running.Stop()
 	away()
 	view.Store(true)
 	t.Cleanup(func() { view.Store(false) })
-	shared.stop = startAgent(shared.run)
+	running.Start()
 }
 
 func TestAnAgentThatCannotReadItsClusterStillBeatsAndTakesNothingBack(t *testing.T) {
 	create(t, claim("first", "1"))
 	expectClaims(t, "first=1")
 	var last time.Time
-	restart(t, &shared.blind, func() {
+	restart(t, &blind, func() {
 		create(t, claim("second", "2"))
 		last = heartbeat(t.Context(), t)
 	})
 	beats(t, last)
 	beats(t, heartbeat(t.Context(), t))
 	expectClaims(t, "first=1")
-	shared.blind.Store(false)
+	blind.Store(false)
 	expectClaims(t, "first=1", "second=2")
 }
 
 func TestClaimsAreReportedWithoutTheRightToReadDefinitions(t *testing.T) {
-	restart(t, &shared.refuse, func() {})
+	restart(t, &refuse, func() {})
 	create(t, claim("first", "1"))
 	expectClaims(t, "first=1")
 }

@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/lease"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 func heartbeat(ctx context.Context, t *testing.T) time.Time {
 	t.Helper()
 	var l coordinationv1.Lease
-	require.NoError(t, shared.admin.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: lease.ClusterLease}, &l))
+	require.NoError(t, plane.Client.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: lease.ClusterLease}, &l))
 	if l.Spec.RenewTime == nil {
 		return time.Time{}
 	}
@@ -29,7 +30,8 @@ func heartbeat(ctx context.Context, t *testing.T) time.Time {
 // beats waits for a heartbeat after an instant.
 func beats(t *testing.T, after time.Time) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		if last := heartbeat(ctx, t); !last.After(after) {
 			return fmt.Errorf("the last heartbeat was at %s", last)
 		}
@@ -41,7 +43,8 @@ func beats(t *testing.T, after time.Time) {
 func silent(t *testing.T) {
 	t.Helper()
 	const silence = 2 * leaseSeconds * time.Second * 5 / 4
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		if since := time.Since(heartbeat(ctx, t)); since < silence {
 			return fmt.Errorf("the last heartbeat is %s ago", since)
 		}
@@ -57,7 +60,8 @@ func TestTheHeartbeatGoesOn(t *testing.T) {
 }
 
 func TestAHeartbeatTakesTheHubsUnknownBack(t *testing.T) {
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		return setCondition(ctx, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
 			"ManagedClusterLeaseUpdateStopped")
 	})
@@ -66,36 +70,37 @@ func TestAHeartbeatTakesTheHubsUnknownBack(t *testing.T) {
 }
 
 func TestADeniedClusterFallsSilentAndComesBack(t *testing.T) {
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		return setCondition(ctx, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse,
 			"HubClusterAdminDenied")
 	})
 	silent(t)
 	last := heartbeat(t.Context(), t)
-	eventually(t, accept)
+	suite.Eventually(t, func() error { return accept(t.Context()) })
 	beats(t, last)
 }
 
 func TestTheHeartbeatSurvivesItsLease(t *testing.T) {
 	before := heartbeat(t.Context(), t)
 	gone := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: lease.ClusterLease}}
-	require.NoError(t, shared.admin.Delete(t.Context(), gone))
+	require.NoError(t, plane.Client.Delete(t.Context(), gone))
 	fresh := &coordinationv1.Lease{ObjectMeta: gone.ObjectMeta}
 	fresh.ResourceVersion = ""
-	require.NoError(t, shared.admin.Create(t.Context(), fresh))
+	require.NoError(t, plane.Client.Create(t.Context(), fresh))
 	beats(t, before)
 	var renewed coordinationv1.Lease
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(gone), &renewed))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(gone), &renewed))
 	assert.Nil(t, renewed.Spec.HolderIdentity, "the agent renews, and writes nothing else")
 }
 
 // Row: managedcluster_lease_test.go:55
 func TestAnAgentThatComesBackTakesTheHubsUnknownBack(t *testing.T) {
-	shared.stop()
+	running.Stop()
 	last := heartbeat(t.Context(), t)
 	require.NoError(t, setCondition(t.Context(), clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
 		"ManagedClusterLeaseUpdateStopped"))
-	shared.stop = startAgent(shared.run)
+	running.Start()
 	beats(t, last)
 	status(t, isCondition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionTrue,
 		"ManagedClusterAvailable", "Managed cluster is available"))
@@ -104,18 +109,18 @@ func TestAnAgentThatComesBackTakesTheHubsUnknownBack(t *testing.T) {
 // Row: managedcluster_lease_test.go:95
 func TestAClusterThatIsDeletedAndMadeAnewGetsItsHeartbeatBack(t *testing.T) {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
-	require.NoError(t, shared.admin.Delete(t.Context(), cluster))
+	require.NoError(t, plane.Client.Delete(t.Context(), cluster))
 	for _, object := range rights() {
 		if _, keep := object.(*coordinationv1.Lease); keep || object.GetName() == clusterName {
 			continue
 		}
-		require.NoError(t, shared.admin.Delete(t.Context(), object))
+		require.NoError(t, plane.Client.Delete(t.Context(), object))
 	}
 	silent(t)
 	last := heartbeat(t.Context(), t)
-	require.NoError(t, shared.admin.Create(t.Context(),
+	require.NoError(t, plane.Client.Create(t.Context(),
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}))
-	eventually(t, accept)
+	suite.Eventually(t, func() error { return accept(t.Context()) })
 	beats(t, last)
 	status(t, isCondition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue,
 		"ManagedClusterJoined", "Managed cluster joined"))
@@ -127,17 +132,19 @@ func TestAClusterThatIsDeletedAndMadeAnewGetsItsHeartbeatBack(t *testing.T) {
 func TestAnotherLeaseDurationCountsAtOnce(t *testing.T) {
 	setDuration := func(seconds int32) {
 		t.Helper()
-		eventually(t, func(ctx context.Context) error {
+		suite.Eventually(t, func() error {
+			ctx := t.Context()
 			var cluster clusterv1.ManagedCluster
-			if err := shared.admin.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
+			if err := plane.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
 				return err
 			}
 			cluster.Spec.LeaseDurationSeconds = seconds
-			return shared.admin.Update(ctx, &cluster)
+			return plane.Client.Update(ctx, &cluster)
 		})
 	}
 	t.Cleanup(func() {
-		require.NoError(t, waitFor(context.WithoutCancel(t.Context()), accept), "back to what the other tests want")
+		// Back to what the other tests want.
+		suite.Eventually(t, func() error { return accept(context.WithoutCancel(t.Context())) })
 	})
 	// Longer than anything in this test may take, so what comes after is due to the shorter duration.
 	setDuration(600)
@@ -150,13 +157,14 @@ func TestAnotherLeaseDurationCountsAtOnce(t *testing.T) {
 
 // A lease that was never renewed, and one that somebody else renews, are nothing special.
 func TestALeaseWithoutRenewTimeIsRenewed(t *testing.T) {
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		var l coordinationv1.Lease
-		if err := shared.admin.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: lease.ClusterLease}, &l); err != nil {
+		if err := plane.Client.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: lease.ClusterLease}, &l); err != nil {
 			return err
 		}
 		l.Spec.RenewTime = nil
-		return shared.admin.Update(ctx, &l)
+		return plane.Client.Update(ctx, &l)
 	})
 	beats(t, time.Time{})
 	beats(t, heartbeat(t.Context(), t))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ import (
 
 // hubLabel is the label of the namespaces that the hub manages.
 func hubLabel() string {
-	sum := sha256.Sum256([]byte(shared.plane.Admin().Host))
+	sum := sha256.Sum256([]byte(plane.Admin().Host))
 	return "clusterset.open-cluster-management.io/" + hex.EncodeToString(sum[:])[:63]
 }
 
@@ -33,16 +34,15 @@ func manage(t *testing.T, namespaces ...clusterv1.ClusterSetManagedNamespaceConf
 	t.Helper()
 	set := func(ctx context.Context, list []clusterv1.ClusterSetManagedNamespaceConfig) error {
 		var cluster clusterv1.ManagedCluster
-		if err := shared.admin.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
+		if err := plane.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
 			return err
 		}
 		cluster.Status.ManagedNamespaces = list
-		return shared.admin.Status().Update(ctx, &cluster)
+		return plane.Client.Status().Update(ctx, &cluster)
 	}
-	eventually(t, func(ctx context.Context) error { return set(ctx, namespaces) })
+	suite.Eventually(t, func() error { return set(t.Context(), namespaces) })
 	t.Cleanup(func() {
-		require.NoError(t, waitFor(context.WithoutCancel(t.Context()),
-			func(ctx context.Context) error { return set(ctx, nil) }))
+		suite.Eventually(t, func() error { return set(context.WithoutCancel(t.Context()), nil) })
 	})
 }
 
@@ -56,8 +56,9 @@ func entry(set, name string) clusterv1.ClusterSetManagedNamespaceConfig {
 func marked(t *testing.T, name, value string) *corev1.Namespace {
 	t.Helper()
 	var namespace corev1.Namespace
-	eventually(t, func(ctx context.Context) error {
-		if err := shared.admin.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
+		if err := plane.Client.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
 			return err
 		}
 		if have := namespace.Labels[hubLabel()]; have != value {
@@ -88,7 +89,7 @@ func told(t *testing.T, want metav1.ConditionStatus, reason string, entries int)
 // Row: managed_namespace_test.go:85-331
 func TestNamespacesOfTheHubAreMadeMarkedAndLetGo(t *testing.T) {
 	fresh, known := unique("managed-new"), unique("managed-old")
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.Namespace{
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: known, Labels: map[string]string{"mine": "stays"}},
 	}))
 	manage(t, entry("set", fresh), entry("set", known), entry("other", known))
@@ -114,17 +115,18 @@ func TestAManagedNamespaceIsRepaired(t *testing.T) {
 	first := marked(t, name, "true")
 	before := first.DeepCopy()
 	delete(first.Labels, hubLabel())
-	require.NoError(t, shared.admin.Patch(t.Context(), first, client.MergeFrom(before)))
+	require.NoError(t, plane.Client.Patch(t.Context(), first, client.MergeFrom(before)))
 	marked(t, name, "true")
 
 	// A finalizer holds the namespace on its way out for as long as the test wants to see it.
 	hold(t, name, true)
-	require.NoError(t, shared.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: first.Name}}))
+	require.NoError(t, plane.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: first.Name}}))
 	told(t, metav1.ConditionFalse, "NamespaceApplyFailed", 1)
 	hold(t, name, false)
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		var now corev1.Namespace
-		if err := shared.admin.Get(ctx, client.ObjectKey{Name: first.Name}, &now); err != nil {
+		if err := plane.Client.Get(ctx, client.ObjectKey{Name: first.Name}, &now); err != nil {
 			return err
 		}
 		if now.UID == first.UID || now.Labels[hubLabel()] != "true" {
@@ -138,9 +140,10 @@ func TestAManagedNamespaceIsRepaired(t *testing.T) {
 // hold puts a finalizer on a namespace or takes it off.
 func hold(t *testing.T, name string, on bool) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		var namespace corev1.Namespace
-		if err := shared.admin.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
+		if err := plane.Client.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
 			return err
 		}
 		if on {
@@ -148,7 +151,7 @@ func hold(t *testing.T, name string, on bool) {
 		} else {
 			controllerutil.RemoveFinalizer(&namespace, "test.example.com/hold")
 		}
-		return shared.admin.Update(ctx, &namespace)
+		return plane.Client.Update(ctx, &namespace)
 	})
 }
 
@@ -158,23 +161,23 @@ func TestAClusterOnItsWayOutLetsItsNamespacesGo(t *testing.T) {
 	marked(t, name, "true")
 	holdCluster := func(ctx context.Context, on bool) error {
 		var cluster clusterv1.ManagedCluster
-		if err := shared.admin.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
+		if err := plane.Client.Get(ctx, client.ObjectKey{Name: clusterName}, &cluster); err != nil {
 			return err
 		}
 		cluster.Finalizers = nil
 		if on {
 			cluster.Finalizers = []string{"test.example.com/hold"}
 		}
-		return shared.admin.Update(ctx, &cluster)
+		return plane.Client.Update(ctx, &cluster)
 	}
-	eventually(t, func(ctx context.Context) error { return holdCluster(ctx, true) })
-	require.NoError(t, shared.admin.Delete(t.Context(),
+	suite.Eventually(t, func() error { return holdCluster(t.Context(), true) })
+	require.NoError(t, plane.Client.Delete(t.Context(),
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}))
 	marked(t, name, "false")
-	eventually(t, func(ctx context.Context) error { return holdCluster(ctx, false) })
-	require.NoError(t, shared.admin.Create(t.Context(),
+	suite.Eventually(t, func() error { return holdCluster(t.Context(), false) })
+	require.NoError(t, plane.Client.Create(t.Context(),
 		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}))
-	eventually(t, accept)
+	suite.Eventually(t, func() error { return accept(t.Context()) })
 	status(t, isCondition(clusterv1.ManagedClusterConditionJoined, metav1.ConditionTrue,
 		"ManagedClusterJoined", "Managed cluster joined"))
 }
@@ -188,7 +191,7 @@ func TestTwoHubsShareANamespace(t *testing.T) {
 		"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"name": name, "labels": map[string]any{other: "true"}},
 	}}
-	require.NoError(t, shared.admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs),
+	require.NoError(t, plane.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(theirs),
 		client.FieldOwner("klusterlet-agent-other"), client.ForceOwnership))
 	manage(t)
 	assert.Equal(t, "true", marked(t, name, "false").Labels[other])

@@ -28,7 +28,7 @@ const (
 )
 
 // addons is how the hub manager, played by the tests, reads and writes add-ons.
-func (m *member) addons() addonapi.Client { return addonapi.Client{Client: m.hub.admin, Wire: m.wire} }
+func (m *member) addons() addonapi.Client { return addonapi.Client{Client: m.hub.Client, Wire: m.wire} }
 
 func kubeClient(user string) addonv1beta1.RegistrationConfig {
 	return addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{
@@ -105,6 +105,7 @@ func (m *member) removeAddon() {
 // Row: addon_registration_test.go:512
 // Row: addon_registration_test.go:392
 func TestAnAddonGetsItsCredentials(t *testing.T) {
+	t.Parallel()
 	eachWay(t, testAnAddonGetsItsCredentials)
 }
 
@@ -157,6 +158,7 @@ func testAnAddonGetsItsCredentials(t *testing.T, wire addonapi.Wire, scheme stri
 }
 
 func TestADeniedAddonIsToldAtOnce(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-denied")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
@@ -170,6 +172,7 @@ func TestADeniedAddonIsToldAtOnce(t *testing.T) {
 }
 
 func TestAMissingNamespaceCostsNoSecondRequest(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-late")
 	config := m.accepted()
 	stop := m.serve(config)
@@ -193,6 +196,7 @@ func TestAMissingNamespaceCostsNoSecondRequest(t *testing.T) {
 
 // Row: addon_registration_test.go:328
 func TestAWaitingSecretAppearsWithItsNamespaceWithoutARestart(t *testing.T) {
+	t.Parallel()
 	eachWire(t, testAWaitingSecretAppearsWithItsNamespace)
 }
 
@@ -212,6 +216,7 @@ func testAWaitingSecretAppearsWithItsNamespace(t *testing.T, wire addonapi.Wire)
 
 // Row: spoke/addon/registration_controller_test.go:30
 func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-changes")
 	m.createNamespace(m.addonNamespace)
 	m.createNamespace(m.addonNamespace + "2")
@@ -275,6 +280,7 @@ func (m *member) approveAll(requests []certificatesv1.CertificateSigningRequest)
 
 // Row: addon_registration_test.go:398
 func TestAnotherSignerRemovesTheOldSecretWhenTheNewOneIsThere(t *testing.T) {
+	t.Parallel()
 	eachWire(t, testAnotherSignerRemovesTheOldSecret)
 }
 
@@ -301,6 +307,7 @@ func testAnotherSignerRemovesTheOldSecret(t *testing.T, wire addonapi.Wire) {
 }
 
 func TestACertificateIsReplacedBeforeItExpires(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-rotates")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
@@ -326,6 +333,7 @@ func TestACertificateIsReplacedBeforeItExpires(t *testing.T) {
 }
 
 func TestSecretsOfAnAddonThatWentWhileTheAgentWasDownAreRemoved(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-orphan")
 	m.createNamespace(m.addonNamespace)
 	config := m.accepted()
@@ -344,7 +352,7 @@ func TestSecretsOfAnAddonThatWentWhileTheAgentWasDownAreRemoved(t *testing.T) {
 		Namespace: m.addonNamespace, Name: "bystander",
 		Labels: map[string]string{names.LabelClusterName: m.name, names.LabelAddonName: hello},
 	}}
-	require.NoError(t, m.spoke.admin.Create(t.Context(), bystander))
+	require.NoError(t, m.spoke.Client.Create(t.Context(), bystander))
 
 	m.serve(config)
 	m.awaitGone(m.addonNamespace, helloKube)
@@ -353,6 +361,7 @@ func TestSecretsOfAnAddonThatWentWhileTheAgentWasDownAreRemoved(t *testing.T) {
 }
 
 func TestASecretOfAFormerAgentIsTakenOver(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-adopts")
 	m.createNamespace(m.addonNamespace)
 	config := m.accepted()
@@ -364,7 +373,7 @@ func TestASecretOfAFormerAgentIsTakenOver(t *testing.T) {
 	// As an agent leaves it that marks nothing.
 	secret.Labels, secret.Annotations = nil, nil
 	secret.Data["theirs"] = []byte("stays")
-	require.NoError(t, m.spoke.admin.Update(t.Context(), secret))
+	require.NoError(t, m.spoke.Client.Update(t.Context(), secret))
 
 	m.serve(config)
 	m.eventually(func() bool { return m.secret(m.addonNamespace, helloKube).Labels[names.LabelCredential] != "" }, "our mark")

@@ -2,10 +2,12 @@ package credentials_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,12 +24,13 @@ import (
 func (m *member) awaitCause(end string) metav1.Condition {
 	m.t.Helper()
 	var found *metav1.Condition
-	if !assert.Eventually(m.t, func() bool {
+	suite.Eventually(m.t, func() error {
 		found = meta.FindStatusCondition(m.addon().Status.Conditions, "Available")
-		return found != nil && strings.HasSuffix(found.Message, end)
-	}, patience, tick) {
-		m.t.Fatalf("the message is %v, it should end in %q", found, end)
-	}
+		if found == nil || !strings.HasSuffix(found.Message, end) {
+			return fmt.Errorf("the message is %v, it should end in %q", found, end)
+		}
+		return nil
+	})
 	return *found
 }
 
@@ -43,10 +46,10 @@ func (m *member) pod(name string, status corev1.PodStatus) {
 		},
 	}
 	// The controller of ServiceAccounts makes the default one soon after the namespace.
-	m.eventually(func() bool { return m.spoke.admin.Create(m.t.Context(), pod.DeepCopy()) == nil }, "pod %s", name)
-	require.NoError(m.t, m.spoke.admin.Get(m.t.Context(), client.ObjectKeyFromObject(pod), pod))
+	m.eventually(func() bool { return m.spoke.Client.Create(m.t.Context(), pod.DeepCopy()) == nil }, "pod %s", name)
+	require.NoError(m.t, m.spoke.Client.Get(m.t.Context(), client.ObjectKeyFromObject(pod), pod))
 	pod.Status = status
-	require.NoError(m.t, m.spoke.admin.Status().Update(m.t.Context(), pod))
+	require.NoError(m.t, m.spoke.Client.Status().Update(m.t.Context(), pod))
 }
 
 func waiting(reason, message string) corev1.PodStatus {
@@ -57,6 +60,7 @@ func waiting(reason, message string) corev1.PodStatus {
 }
 
 func TestTheMessageOfASilentAddonSaysTheLikelyCause(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "cause")
 	m.serve(m.accepted())
 	m.enable(addonv1beta1.HealthCheckModeLease, m.addonNamespace)
@@ -77,6 +81,7 @@ func TestTheMessageOfASilentAddonSaysTheLikelyCause(t *testing.T) {
 }
 
 func TestTheMessageNamesTheImageThatCannotBePulled(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "cause-image")
 	m.createNamespace(m.addonNamespace)
 	m.pod("hello-agent-0", waiting("ImagePullBackOff", `Back-off pulling image "example.com/hello:v1"`))
@@ -100,6 +105,7 @@ func TestTheMessageNamesTheImageThatCannotBePulled(t *testing.T) {
 }
 
 func TestTheMessageTellsOfDeploymentsThatCannotMakePods(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "cause-deployment")
 	m.createNamespace(m.addonNamespace)
 	label := map[string]string{"app": hello}
@@ -115,7 +121,7 @@ func TestTheMessageTellsOfDeploymentsThatCannotMakePods(t *testing.T) {
 			},
 		},
 	}
-	require.NoError(t, m.spoke.admin.Create(t.Context(), deployment))
+	require.NoError(t, m.spoke.Client.Create(t.Context(), deployment))
 	m.serve(m.accepted())
 	m.enable(addonv1beta1.HealthCheckModeLease, m.addonNamespace)
 	m.eventually(func() bool {
@@ -127,6 +133,7 @@ func TestTheMessageTellsOfDeploymentsThatCannotMakePods(t *testing.T) {
 }
 
 func TestALeaseRenewedByAClockThatIsBehindIsToldWithTheFigure(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "cause-clock")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
@@ -147,14 +154,14 @@ func TestALeaseRenewedByAClockThatIsBehindIsToldWithTheFigure(t *testing.T) {
 }
 
 func TestWithoutTheRightToLookTheMessageSaysNoCause(t *testing.T) {
-	site := secondSite(t)
+	site := second
 	var binding rbacv1.ClusterRoleBinding
 	key := types.NamespacedName{Name: "open-cluster-management:klusterlet-registration:addon-health"}
-	require.NoError(t, site.admin.Get(t.Context(), key, &binding))
-	require.NoError(t, site.admin.Delete(t.Context(), &binding))
+	require.NoError(t, site.Client.Get(t.Context(), key, &binding))
+	require.NoError(t, site.Client.Delete(t.Context(), &binding))
 	t.Cleanup(func() {
 		binding.ResourceVersion, binding.UID = "", ""
-		require.NoError(t, site.admin.Create(context.WithoutCancel(t.Context()), &binding))
+		require.NoError(t, site.Client.Create(context.WithoutCancel(t.Context()), &binding))
 	})
 	m := newMemberOn(t, "cause-rights", site, site, site)
 	m.createNamespace(m.addonNamespace)

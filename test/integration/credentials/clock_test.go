@@ -10,6 +10,7 @@ import (
 )
 
 func TestAClockThatIsADayAheadLeadsToNoRequestsWithoutEnd(t *testing.T) {
+	t.Parallel()
 	for name, aware := range map[string]bool{"the agent knows": true, "the agent does not know": false} {
 		t.Run(name, func(t *testing.T) {
 			m := newMember(t, "clock")

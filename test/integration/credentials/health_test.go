@@ -1,10 +1,10 @@
 package credentials_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,14 +22,14 @@ func (m *member) renew(at time.Time) {
 	m.t.Helper()
 	renewed := metav1.NewMicroTime(at)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.addonNamespace, Name: hello}}
-	err := m.spoke.admin.Get(m.t.Context(), client.ObjectKeyFromObject(lease), lease)
+	err := m.spoke.Client.Get(m.t.Context(), client.ObjectKeyFromObject(lease), lease)
 	lease.Spec.RenewTime = &renewed
 	if apierrors.IsNotFound(err) {
-		require.NoError(m.t, m.spoke.admin.Create(m.t.Context(), lease))
+		require.NoError(m.t, m.spoke.Client.Create(m.t.Context(), lease))
 		return
 	}
 	require.NoError(m.t, err)
-	require.NoError(m.t, m.spoke.admin.Update(m.t.Context(), lease))
+	require.NoError(m.t, m.spoke.Client.Update(m.t.Context(), lease))
 }
 
 // Row: addon_lease_test.go:193
@@ -37,6 +37,7 @@ func (m *member) renew(at time.Time) {
 // Row: test/e2e/addon_lease_test.go:90
 // Row: test/e2e/addon_lease_test.go:159
 func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-health")
 	m.createNamespace(m.addonNamespace)
 	m.leaseGrace = 2 * time.Second
@@ -54,12 +55,13 @@ func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
 	m.renew(time.Now().Add(time.Hour))
 	m.awaitCondition("Available", metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.addonNamespace, Name: hello}}
-	require.NoError(t, m.spoke.admin.Delete(t.Context(), lease))
+	require.NoError(t, m.spoke.Client.Delete(t.Context(), lease))
 	m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
 }
 
 // Row: test/e2e/addon_lease_test.go:258
 func TestWhileTheHubHasLostSightOfTheClusterItSaysHowAddonsAre(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-unknown")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
@@ -92,17 +94,18 @@ func (m *member) setCluster(available metav1.ConditionStatus) {
 	// The agent writes this status too.
 	require.NoError(m.t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var mc clusterv1.ManagedCluster
-		if err := m.spoke.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc); err != nil {
+		if err := m.spoke.Client.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc); err != nil {
 			return err
 		}
 		meta.SetStatusCondition(&mc.Status.Conditions, metav1.Condition{
 			Type: "ManagedClusterConditionAvailable", Status: available, Reason: "Test",
 		})
-		return m.spoke.admin.Status().Update(m.t.Context(), &mc)
+		return m.spoke.Client.Status().Update(m.t.Context(), &mc)
 	}))
 }
 
 func TestAnAgentAtRestSendsNothing(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-rests")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
@@ -132,20 +135,7 @@ func TestAnAgentAtRestSendsNothing(t *testing.T) {
 // awaitQuiet waits until the agent has sent nothing for a while.
 func (m *member) awaitQuiet() {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
-	defer cancel()
-	var last int64 = -1
-	for quiet := 0; quiet < 10; {
-		now := m.hubRequests.Load() + m.spokeRequests.Load()
-		if quiet++; now != last {
-			quiet, last = 0, now
-		}
-		select {
-		case <-ctx.Done():
-			m.t.Fatal("the agent does not come to rest")
-		case <-time.After(5 * tick):
-		}
-	}
+	suite.Quiet(m.t, time.Second, func() int64 { return m.hubRequests.Load() + m.spokeRequests.Load() })
 }
 
 // addonRests reports whether nobody writes the add-on for a moment.

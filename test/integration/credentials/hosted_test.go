@@ -38,7 +38,7 @@ func (m *member) moveTo(hosting string) {
 func (m *member) renewOn(s *site, at time.Time) {
 	m.t.Helper()
 	renewed := metav1.NewMicroTime(at)
-	require.NoError(m.t, s.admin.Create(m.t.Context(), &coordinationv1.Lease{
+	require.NoError(m.t, s.Client.Create(m.t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.addonNamespace, Name: hello},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
 	}))
@@ -48,7 +48,8 @@ func (m *member) renewOn(s *site, at time.Time) {
 // Row: test/e2e/addon_test.go:39
 // Row: helloworld_hosted_test.go:48
 func TestCredentialsAndLeaseOfAnAddonAreWhereItsAgentRuns(t *testing.T) {
-	hub, host := shared.site, secondSite(t)
+	t.Parallel()
+	hub, host := home, second
 	m := newMemberOn(t, "hosted", hub, hub, host)
 	m.createNamespace(m.addonNamespace)
 	host.createNamespace(t, m.addonNamespace)
@@ -96,7 +97,7 @@ func TestCredentialsAndLeaseOfAnAddonAreWhereItsAgentRuns(t *testing.T) {
 }
 
 func TestAHostedAddonTakesTokensToo(t *testing.T) {
-	hub, host := shared.site, secondSite(t)
+	hub, host := home, second
 	runHubTokens(t, hub)
 	m := newMemberOn(t, "hosted-token", hub, hub, host)
 	m.driver = token.Driver
@@ -122,7 +123,8 @@ func TestAHostedAddonTakesTokensToo(t *testing.T) {
 }
 
 func TestAgentsOfTwoClustersOnOneHostLeaveEachOtherAlone(t *testing.T) {
-	hub, host := shared.site, secondSite(t)
+	t.Parallel()
+	hub, host := home, second
 	one := newMemberOn(t, "neighbour", hub, hub, host)
 	two := newMemberOn(t, "neighbour", hub, hub, host)
 	two.addonNamespace = one.addonNamespace

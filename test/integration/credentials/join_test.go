@@ -22,11 +22,13 @@ import (
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 func TestAClusterJoins(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "joins")
-	stop := m.join(shared.bootstrap)
+	stop := m.join(bootstrap)
 	request := m.awaitRequests("", 1)[0]
 	assert.Regexp(t, "^"+m.name+"-[0-9a-f]{10}$", request.Name)
 	assert.Equal(t, m.name+"-", request.GenerateName)
@@ -34,7 +36,7 @@ func TestAClusterJoins(t *testing.T) {
 	assert.Equal(t, certificatesv1.KubeAPIServerClientSignerName, request.Spec.SignerName)
 	var mc clusterv1.ManagedCluster
 	m.eventually(func() bool {
-		return shared.admin.Get(t.Context(), types.NamespacedName{Name: m.name}, &mc) == nil
+		return home.Client.Get(t.Context(), types.NamespacedName{Name: m.name}, &mc) == nil
 	}, "the ManagedCluster")
 	assert.False(t, mc.Spec.HubAcceptsClient)
 	require.Len(t, m.pending(), 1, "the key waits in a Secret")
@@ -63,7 +65,7 @@ func (m *member) tryCredential(credential join.Credential) {
 	m.t.Helper()
 	config, err := credential.RESTConfig()
 	require.NoError(m.t, err)
-	hub, err := client.New(config, client.Options{Scheme: shared.scheme})
+	hub, err := client.New(config, client.Options{Scheme: suite.Scheme()})
 	require.NoError(m.t, err)
 	var mc clusterv1.ManagedCluster
 	err = hub.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc)
@@ -86,7 +88,7 @@ func (m *member) serveOwnCredential(credential join.Credential) {
 	})
 	var mc clusterv1.ManagedCluster
 	m.eventually(func() bool {
-		require.NoError(m.t, shared.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc))
+		require.NoError(m.t, home.Client.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &mc))
 		return meta.IsStatusConditionTrue(mc.Status.Conditions, "ClusterCertificateRotated")
 	}, "the condition ClusterCertificateRotated")
 	told := meta.FindStatusCondition(mc.Status.Conditions, "ClusterCertificateRotated")
@@ -96,9 +98,10 @@ func (m *member) serveOwnCredential(credential join.Credential) {
 }
 
 func TestARestartedAgentResumesItsRequest(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "resumes")
 	for range 3 {
-		stop := m.join(shared.bootstrap)
+		stop := m.join(bootstrap)
 		m.awaitRequests("", 1)
 		m.eventually(func() bool {
 			pending := m.pending()
@@ -109,15 +112,16 @@ func TestARestartedAgentResumesItsRequest(t *testing.T) {
 	request := m.requests("")
 	require.Len(t, request, 1)
 	m.approve(request[0])
-	m.join(shared.bootstrap)
+	m.join(bootstrap)
 	<-m.credentials
 	assert.Len(t, m.requests(""), 1, "no second request in four lives of the agent")
 	assert.Empty(t, m.pending())
 }
 
 func TestADeniedClusterAsksAgainAfterAPauseOnly(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "denied")
-	m.join(shared.bootstrap)
+	m.join(bootstrap)
 	request := m.awaitRequests("", 1)[0]
 	m.decide(request, certificatesv1.CertificateDenied, "Stranger")
 	before := m.hubRequests.Load()
@@ -127,8 +131,9 @@ func TestADeniedClusterAsksAgainAfterAPauseOnly(t *testing.T) {
 }
 
 func TestNoCredentialIsStoredBeforeTheManagedClusterExists(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "no-cluster")
-	limited, err := shared.plane.User(m.name)
+	limited, err := home.User(m.name)
 	require.NoError(t, err)
 	m.grant(m.name, rbacv1.PolicyRule{
 		APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"},
@@ -150,7 +155,7 @@ func TestNoCredentialIsStoredBeforeTheManagedClusterExists(t *testing.T) {
 	<-m.credentials
 	m.awaitSecret(m.namespace, names.SecretHub)
 	var mc clusterv1.ManagedCluster
-	require.NoError(t, shared.admin.Get(t.Context(), types.NamespacedName{Name: m.name}, &mc))
+	require.NoError(t, home.Client.Get(t.Context(), types.NamespacedName{Name: m.name}, &mc))
 	assert.Len(t, m.requests(""), 1)
 }
 
@@ -159,8 +164,8 @@ func (m *member) grant(user string, rule rbacv1.PolicyRule) {
 	m.t.Helper()
 	name := user + "-" + rule.Resources[0]
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
-	require.NoError(m.t, shared.admin.Create(m.t.Context(), role))
-	require.NoError(m.t, shared.admin.Create(m.t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(m.t, home.Client.Create(m.t.Context(), role))
+	require.NoError(m.t, home.Client.Create(m.t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
@@ -168,13 +173,14 @@ func (m *member) grant(user string, rule rbacv1.PolicyRule) {
 }
 
 func TestAStoredCredentialSurvivesADriftedKubeconfig(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "drifts")
-	stop := m.join(shared.bootstrap)
+	stop := m.join(bootstrap)
 	m.approve(m.awaitRequests("", 1)[0])
 	first := <-m.credentials
 	stop()
 
-	direct, err := client.New(shared.spoke, client.Options{Scheme: shared.scheme})
+	direct, err := client.New(home.agent, client.Options{Scheme: suite.Scheme()})
 	require.NoError(t, err)
 	moved := m.server
 	moved.ProxyURL = "http://proxy.example.com:3128"
@@ -189,8 +195,9 @@ func TestAStoredCredentialSurvivesADriftedKubeconfig(t *testing.T) {
 }
 
 func TestAnIdentityIsDrawnOnce(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "drawn")
-	direct, err := client.New(shared.spoke, client.Options{Scheme: shared.scheme})
+	direct, err := client.New(home.agent, client.Options{Scheme: suite.Scheme()})
 	require.NoError(t, err)
 	identify := func(ctx context.Context) csr.Identity {
 		id, err := join.Identify(ctx, direct,

@@ -19,7 +19,8 @@ import (
 
 // Row: addon_registration_test.go:426
 func TestACertificateOfHalfAMinuteIsReplacedInTime(t *testing.T) {
-	site := secondSite(t)
+	t.Parallel()
+	site := second
 	eachWireAtOnce(t, func(t *testing.T, wire addonapi.Wire) {
 		t.Helper()
 		m := newMemberOn(t, "addon-short", site, site, site)
@@ -45,6 +46,7 @@ func TestACertificateOfHalfAMinuteIsReplacedInTime(t *testing.T) {
 
 // Row: addon_registration_test.go:445
 func TestRequestsThatNobodyDecidesAboutAreLimited(t *testing.T) {
+	t.Parallel()
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
 		t.Helper()
 		m := newMember(t, "addon-capped")
@@ -70,6 +72,7 @@ func TestRequestsThatNobodyDecidesAboutAreLimited(t *testing.T) {
 }
 
 func TestABrokenRegistrationDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-several")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
@@ -94,6 +97,7 @@ func TestABrokenRegistrationDoesNotStopTheOthers(t *testing.T) {
 }
 
 func TestCredentialsStayWhileAnAddonIsBeingDeleted(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-deleting")
 	m.createNamespace(m.addonNamespace)
 	config := m.accepted()
@@ -127,6 +131,7 @@ func (m *member) finalizers(all ...string) {
 }
 
 func TestNamesThatAreTooLongAreRefusedWithAWord(t *testing.T) {
+	t.Parallel()
 	m := newMember(t, "addon-names")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())

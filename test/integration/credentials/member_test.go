@@ -1,12 +1,12 @@
 package credentials_test
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/http"
 	"sync/atomic"
@@ -38,6 +38,7 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // member is one cluster with its agent; unless a test says otherwise, hub, managed cluster and the cluster that the
@@ -68,7 +69,7 @@ type member struct {
 // newMember makes a cluster whose name starts as given and was never used before.
 func newMember(t *testing.T, name string) *member {
 	t.Helper()
-	return newMemberOn(t, name, shared.site, shared.site, shared.site)
+	return newMemberOn(t, name, home, home, home)
 }
 
 // newMemberOn makes a cluster of a hub whose agent runs on the host.
@@ -78,7 +79,7 @@ func newMemberOn(t *testing.T, name string, hub, spoke, host *site) *member {
 	m := &member{
 		t: t, hub: hub, spoke: spoke, host: host, wire: addonapi.WireAlpha,
 		name: name, namespace: name + "-agent", addonNamespace: name + "-ns", credentials: make(chan join.Credential, 100),
-		server: csr.HubServer{Cluster: "hub", Server: hub.plane.Host, CAData: hub.plane.CA()},
+		server: csr.HubServer{Cluster: "hub", Server: hub.Host, CAData: hub.CA()},
 	}
 	host.createNamespace(t, m.namespace)
 	return m
@@ -86,7 +87,7 @@ func newMemberOn(t *testing.T, name string, hub, spoke, host *site) *member {
 
 func (s *site) createNamespace(t *testing.T, name string) {
 	t.Helper()
-	require.NoError(t, s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	require.NoError(t, s.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 // createNamespace makes a namespace on the managed cluster.
@@ -98,7 +99,7 @@ func (m *member) createNamespace(name string) {
 // accept plays the hub that accepts the cluster.
 func (m *member) accept() {
 	m.t.Helper()
-	require.NoError(m.t, m.hub.plane.Apply(m.t.Context(), acceptance(m.name)))
+	require.NoError(m.t, m.hub.Apply(m.t.Context(), acceptance(m.name)))
 }
 
 // identity is who the agent is.
@@ -108,10 +109,10 @@ func (m *member) identity() csr.Identity { return csr.Identity{Cluster: m.name, 
 func (m *member) accepted() *rest.Config {
 	m.t.Helper()
 	m.accept()
-	require.NoError(m.t, m.hub.admin.Create(m.t.Context(), &clusterv1.ManagedCluster{
+	require.NoError(m.t, m.hub.Client.Create(m.t.Context(), &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}))
-	config, err := m.hub.plane.User(csr.ClusterUser(m.name, "a1"), csr.ClusterGroup(m.name), csr.GroupManagedClusters)
+	config, err := m.hub.User(csr.ClusterUser(m.name, "a1"), csr.ClusterGroup(m.name), csr.GroupManagedClusters)
 	require.NoError(m.t, err)
 	return config
 }
@@ -141,7 +142,7 @@ func (m *member) run(
 ) (stop func()) {
 	m.t.Helper()
 	mgr, err := ctrl.NewManager(counted(m.host.agent, &m.spokeRequests), ctrl.Options{
-		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Namespaces: map[string]cache.Config{
 				m.namespace: {}, cache.AllNamespaces: {LabelSelector: addon.SecretSelector(m.name)},
@@ -165,19 +166,7 @@ func (m *member) run(
 		})
 	}
 	require.NoError(m.t, setup(mgr, hub, spoke))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(m.t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stopped := false
-	stop = func() {
-		if !stopped {
-			stopped = true
-			cancel()
-			require.NoError(m.t, <-ended)
-		}
-	}
-	m.t.Cleanup(stop)
-	return stop
+	return suite.StartProgram(m.t, "the agent of "+m.name, mgr.Start).Stop
 }
 
 func (m *member) addCluster(
@@ -185,7 +174,7 @@ func (m *member) addCluster(
 ) cluster.Cluster {
 	m.t.Helper()
 	c, err := cluster.New(config, func(o *cluster.Options) {
-		o.Scheme = shared.scheme
+		o.Scheme = suite.Scheme()
 		o.Cache = cache.Options{ReaderFailOnMissingInformer: true, ByObject: holds}
 	})
 	require.NoError(m.t, err)
@@ -226,7 +215,7 @@ func (c fastClock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 func (m *member) requests(addon string) []certificatesv1.CertificateSigningRequest {
 	m.t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	require.NoError(m.t, m.hub.admin.List(m.t.Context(), &list, client.MatchingLabels{names.LabelClusterName: m.name}))
+	require.NoError(m.t, m.hub.Client.List(m.t.Context(), &list, client.MatchingLabels{names.LabelClusterName: m.name}))
 	var found []certificatesv1.CertificateSigningRequest
 	for _, request := range list.Items {
 		if request.Labels[names.LabelAddonName] == addon {
@@ -251,7 +240,7 @@ func (m *member) decide(
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "by a test",
 	})
-	require.NoError(m.t, m.hub.admin.SubResource("approval").Update(m.t.Context(), &request))
+	require.NoError(m.t, m.hub.Client.SubResource("approval").Update(m.t.Context(), &request))
 }
 
 func (m *member) approve(request certificatesv1.CertificateSigningRequest) {
@@ -280,16 +269,16 @@ func (m *member) signFor(request certificatesv1.CertificateSigningRequest, lifet
 	der, err := x509.CreateCertificate(rand.Reader, template, issuer, parsed.PublicKey, key)
 	require.NoError(m.t, err)
 	var latest certificatesv1.CertificateSigningRequest
-	require.NoError(m.t, m.hub.admin.Get(m.t.Context(), types.NamespacedName{Name: request.Name}, &latest))
+	require.NoError(m.t, m.hub.Client.Get(m.t.Context(), types.NamespacedName{Name: request.Name}, &latest))
 	latest.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	require.NoError(m.t, m.hub.admin.Status().Update(m.t.Context(), &latest))
+	require.NoError(m.t, m.hub.Client.Status().Update(m.t.Context(), &latest))
 }
 
 // secretOn returns a Secret of a cluster, nil when there is none.
 func (m *member) secretOn(s *site, namespace, name string) *corev1.Secret {
 	m.t.Helper()
 	var secret corev1.Secret
-	err := s.admin.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &secret)
+	err := s.Client.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -323,24 +312,18 @@ func (m *member) awaitSecret(namespace, name string) *corev1.Secret {
 func (m *member) pending() []corev1.Secret {
 	m.t.Helper()
 	var list corev1.SecretList
-	require.NoError(m.t, m.host.admin.List(m.t.Context(), &list, client.InNamespace(m.namespace),
+	require.NoError(m.t, m.host.Client.List(m.t.Context(), &list, client.InNamespace(m.namespace),
 		client.MatchingLabels{names.LabelCredential: names.CredentialPending}))
 	return list.Items
 }
 
 func (m *member) eventually(done func() bool, message string, args ...any) {
 	m.t.Helper()
-	require.Eventuallyf(m.t, done, patience, tick, message, args...)
+	suite.Eventually(m.t, suite.True(fmt.Sprintf(message, args...), done))
 }
 
-// never looks for a while that something does not happen. It looks in the test itself, so that no look is under way
-// when the test ends.
+// never requires for a while that something does not happen.
 func (m *member) never(happened func() bool, message string) {
 	m.t.Helper()
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for range 100 {
-		require.False(m.t, happened(), message)
-		<-ticker.C
-	}
+	suite.Consistently(m.t, 2*time.Second, suite.True(message, func() bool { return !happened() }))
 }

@@ -9,26 +9,21 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // quiet waits until the agent has answered what happened last, and fails if it then sends more than a few requests
 // while nothing happens.
 func (m *member) quiet(most int64) {
 	m.t.Helper()
-	last, same := int64(-1), 0
-	m.eventually(func() bool {
-		if sent := m.hubRequests.Load() + m.spokeRequests.Load(); sent != last {
-			last, same = sent, 0
-		}
-		same++
-		return same > 10
-	}, "the agent comes to rest")
+	suite.Quiet(m.t, 10*suite.Tick, func() int64 { return m.hubRequests.Load() + m.spokeRequests.Load() })
 	m.hubRequests.Store(0)
 	m.spokeRequests.Store(0)
 	m.never(func() bool { return m.hubRequests.Load()+m.spokeRequests.Load() > most }, "the agent waits without requests")
 }
 
 func TestARenamedClusterTakesOverItsCredentials(t *testing.T) {
+	t.Parallel()
 	was, is := newMember(t, "renamed"), newMember(t, "renamed")
 	is.namespace, is.addonNamespace = was.namespace, was.addonNamespace
 	was.createNamespace(was.addonNamespace)
@@ -53,6 +48,7 @@ func TestARenamedClusterTakesOverItsCredentials(t *testing.T) {
 }
 
 func TestTwoAgentsThatShareANamespaceOfAddonsSayWhoseTheSecretIs(t *testing.T) {
+	t.Parallel()
 	one, two := newMember(t, "sharing"), newMember(t, "sharing")
 	two.addonNamespace = one.addonNamespace
 	one.createNamespace(one.addonNamespace)

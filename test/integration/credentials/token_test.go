@@ -1,7 +1,6 @@
 package credentials_test
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,29 +27,23 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/token"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // runHubTokens runs the reconciler of the hub manager that makes ServiceAccounts for tokens, with the rights that it
 // has there.
 func runHubTokens(t *testing.T, hub *site) {
 	t.Helper()
-	config, err := hub.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
-	require.NoError(t, err)
+	config := hub.AccountConfig(t, names.NamespaceHub, names.ServiceAccountManager)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: shared.scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	require.NoError(t, err)
 	require.NoError(t, (&hubtoken.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addonapi.Client{Client: mgr.GetClient()},
 		Clock: clock.RealClock{},
 	}).SetupWithManager(mgr))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-ended)
-	})
+	suite.StartManager(t, "the token reconciler", mgr)
 }
 
 // who uses the credential in a Secret as an add-on agent does that has it mounted, and returns who the hub takes it
@@ -70,7 +63,7 @@ func (m *member) tryWho(secret *corev1.Secret) (authenticationv1.UserInfo, error
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
 	require.NoError(m.t, err)
-	c, err := client.New(config, client.Options{Scheme: shared.scheme, Mapper: m.hub.admin.RESTMapper()})
+	c, err := client.New(config, client.Options{Scheme: suite.Scheme(), Mapper: m.hub.Client.RESTMapper()})
 	require.NoError(m.t, err)
 	var review authenticationv1.SelfSubjectReview
 	err = c.Create(m.t.Context(), &review)
@@ -82,7 +75,7 @@ func (m *member) account() *corev1.ServiceAccount {
 	m.t.Helper()
 	var account corev1.ServiceAccount
 	key := types.NamespacedName{Namespace: m.name, Name: token.ServiceAccountName(hello)}
-	require.NoError(m.t, m.hub.admin.Get(m.t.Context(), key, &account))
+	require.NoError(m.t, m.hub.Client.Get(m.t.Context(), key, &account))
 	return &account
 }
 
@@ -144,7 +137,7 @@ func eachWireAtOnce(t *testing.T, test func(t *testing.T, wire addonapi.Wire)) {
 
 // Row: addon_token_registration_test.go:347
 func TestAnAddonGetsAToken(t *testing.T) {
-	runHubTokens(t, shared.site)
+	runHubTokens(t, home)
 	eachWay(t, func(t *testing.T, wire addonapi.Wire, scheme string) {
 		t.Helper()
 		m := newTokenMember(t, "token")
@@ -186,7 +179,7 @@ func TestAnAddonGetsAToken(t *testing.T) {
 
 // Row: addon_token_registration_test.go:367
 func TestATokenWaitsForItsNamespace(t *testing.T) {
-	runHubTokens(t, shared.site)
+	runHubTokens(t, home)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
 		t.Helper()
 		m := newTokenMember(t, "token-late")
@@ -206,7 +199,7 @@ func TestATokenWaitsForItsNamespace(t *testing.T) {
 
 // Row: addon_token_registration_test.go:422
 func TestADeletedServiceAccountLeadsToAnotherTokenAtOnce(t *testing.T) {
-	runHubTokens(t, shared.site)
+	runHubTokens(t, home)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
 		t.Helper()
 		m := newTokenMember(t, "token-again")
@@ -215,10 +208,10 @@ func TestADeletedServiceAccountLeadsToAnotherTokenAtOnce(t *testing.T) {
 		m.serve(m.accepted())
 		m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 		first, before := m.awaitToken(m.addonNamespace), m.account()
-		require.NoError(t, m.hub.admin.Delete(t.Context(), before))
+		require.NoError(t, m.hub.Client.Delete(t.Context(), before))
 		m.eventually(func() bool {
 			var account corev1.ServiceAccount
-			err := m.hub.admin.Get(t.Context(), client.ObjectKeyFromObject(before), &account)
+			err := m.hub.Client.Get(t.Context(), client.ObjectKeyFromObject(before), &account)
 			return err == nil && account.UID != before.UID
 		}, "the ServiceAccount is made again")
 		second := m.awaitToken(m.addonNamespace)
@@ -256,7 +249,7 @@ func TestAnAgentThatTakesTokensFromNowOnKeepsTheCertificateUntilThen(t *testing.
 		still := m.secret(m.addonNamespace, helloKube)
 		require.NotNil(t, still)
 		assert.Equal(t, first.Data, still.Data, "the certificate is in use until there is a token")
-		runHubTokens(t, shared.site)
+		runHubTokens(t, home)
 		second := m.awaitToken(m.addonNamespace)
 		assert.Equal(t, first.UID, second.UID)
 		assert.NotContains(t, second.Data, "tls.crt")
@@ -273,7 +266,7 @@ func TestAnAgentThatTakesTokensFromNowOnKeepsTheCertificateUntilThen(t *testing.
 
 // Row: addon_token_registration_test.go:527
 func TestAnAgentThatTakesCertificatesFromNowOnKeepsTheTokenUntilThen(t *testing.T) {
-	runHubTokens(t, shared.site)
+	runHubTokens(t, home)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
 		t.Helper()
 		m := newTokenMember(t, "to-csr")
@@ -316,7 +309,7 @@ func (m *member) playInfrastructure(role bool) {
 		objects = append(objects, made.Role, made.Binding)
 	}
 	for _, object := range objects {
-		require.NoError(m.t, m.hub.admin.Create(m.t.Context(), object))
+		require.NoError(m.t, m.hub.Client.Create(m.t.Context(), object))
 	}
 	m.change(func(s *addonv1beta1.ManagedClusterAddOnStatus) {
 		meta.SetStatusCondition(&s.Conditions, *token.Ready(m.name, hello, made.ServiceAccount.UID))
@@ -324,6 +317,7 @@ func (m *member) playInfrastructure(role bool) {
 }
 
 func TestATokenThatTheHubRefusesIsToldAtOnceAndAskedForAgainLater(t *testing.T) {
+	t.Parallel()
 	m := newTokenMember(t, "token-refused")
 	m.createNamespace(m.addonNamespace)
 	var asked atomic.Int64
@@ -352,13 +346,14 @@ func TestATokenThatTheHubRefusesIsToldAtOnceAndAskedForAgainLater(t *testing.T) 
 	assert.Less(t, asked.Load(), int64(30), "the pauses grow")
 	made := token.Render(m.name, hello)
 	for _, object := range []client.Object{made.Role, made.Binding} {
-		require.NoError(t, m.hub.admin.Create(t.Context(), object))
+		require.NoError(t, m.hub.Client.Create(t.Context(), object))
 	}
 	m.awaitToken(m.addonNamespace)
 	m.awaitCondition("TokenRefreshed", metav1.ConditionTrue, "AddonTokenRefreshed")
 }
 
 func TestInfrastructureThatIsNotReadyIsToldWithTheWordsOfTheHub(t *testing.T) {
+	t.Parallel()
 	m := newTokenMember(t, "token-unready")
 	m.createNamespace(m.addonNamespace)
 	m.serve(m.accepted())
@@ -376,7 +371,7 @@ func TestInfrastructureThatIsNotReadyIsToldWithTheWordsOfTheHub(t *testing.T) {
 }
 
 func TestAnAgentCanAskForTheTokensOfItsAddonsOnly(t *testing.T) {
-	runHubTokens(t, shared.site)
+	runHubTokens(t, home)
 	m := newTokenMember(t, "token-rights")
 	m.createNamespace(m.addonNamespace)
 	config := m.accepted()
@@ -384,8 +379,8 @@ func TestAnAgentCanAskForTheTokensOfItsAddonsOnly(t *testing.T) {
 	m.enable(addonv1beta1.HealthCheckModeCustomized, m.addonNamespace, kubeClient("user"))
 	m.awaitToken(m.addonNamespace)
 	other := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: "other"}}
-	require.NoError(t, m.hub.admin.Create(t.Context(), other))
-	agent, err := client.New(config, client.Options{Scheme: shared.scheme, Mapper: m.hub.admin.RESTMapper()})
+	require.NoError(t, m.hub.Client.Create(t.Context(), other))
+	agent, err := client.New(config, client.Options{Scheme: suite.Scheme(), Mapper: m.hub.Client.RESTMapper()})
 	require.NoError(t, err)
 	ask := func(account *corev1.ServiceAccount) error {
 		return agent.SubResource("token").Create(t.Context(), account, &authenticationv1.TokenRequest{})

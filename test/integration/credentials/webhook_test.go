@@ -16,50 +16,35 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/spokelet/spokelet/hub/webhook"
-	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // converter is the conversion webhook of the hub.
 type converter struct {
 	port        int
 	certificate []byte
-	stop        func()
 }
 
-// startConverter runs the webhook until its stop is called. The API servers retry until it answers.
-func startConverter(ctx context.Context) (*converter, error) {
-	dir, err := os.MkdirTemp("", "credentials-")
-	if err != nil {
-		return nil, fmt.Errorf("making a folder: %w", err)
-	}
+// startConverter runs the webhook. The API servers retry until it answers.
+func startConverter(t suite.T) converter {
+	dir := t.TempDir()
 	certificate, key, err := selfSigned()
-	if err != nil {
-		return nil, err
-	}
+	require.NoError(t, err)
 	for name, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return nil, fmt.Errorf("writing %s: %w", name, err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
-	ports, err := sandbox.FreePorts(1)
-	if err != nil {
-		return nil, err
-	}
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	server := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: ports[0], CertDir: dir}, logr.Discard())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Start(running) }()
-	return &converter{port: ports[0], certificate: certificate, stop: func() {
-		cancel()
-		<-ended
-		_ = os.RemoveAll(dir)
-	}}, nil
+	c := converter{port: suite.FreePort(t), certificate: certificate}
+	suite.StartProgram(t, "the webhook", func(ctx context.Context) error {
+		return webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: c.port, CertDir: dir}, logr.Discard()).Start(ctx)
+	})
+	return c
 }
 
-func (c *converter) config() apiextensionsv1.WebhookClientConfig {
+func (c converter) config() apiextensionsv1.WebhookClientConfig {
 	url := fmt.Sprintf("https://127.0.0.1:%d%s", c.port, webhook.Path)
 	return apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: c.certificate}
 }

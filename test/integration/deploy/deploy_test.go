@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 func group(name string) []rbacv1.Subject {
@@ -126,7 +127,7 @@ func TestAMissingGrantIsToldWithTheWayToGiveIt(t *testing.T) {
 	f.work(t, nil)
 	assert.Len(t, f.get(t.Context()).Status.Registrations, 1, "the agent is deployed and may register meanwhile")
 
-	require.NoError(t, admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, plane.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "addon-manager-ungranted-admin"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "ungranted-admin"},
 		Subjects: []rbacv1.Subject{{
@@ -136,11 +137,11 @@ func TestAMissingGrantIsToldWithTheWayToGiveIt(t *testing.T) {
 	// It is tried again after half a minute to a minute; a change of the add-on does not wait for that. The API server
 	// needs a moment to know of the grant, so the add-on is touched until it is through.
 	touched := 0
-	require.Eventually(t, func() bool {
+	suite.Eventually(t, suite.True("the permissions must be set once they can be", func() bool {
 		touched++
 		f.annotate(t, "touched", string(rune('a'+touched%26)))
 		return binding(t.Context(), f.cluster, "open-cluster-management:ungranted:clusterrole:agent") != nil
-	}, patience, 10*interval)
+	}))
 	f.condition(t, "RegistrationApplied", metav1.ConditionTrue, "SetPermissionApplied")
 }
 
@@ -148,7 +149,7 @@ func (f fixture) annotate(t *testing.T, key, value string) {
 	t.Helper()
 	patch := []byte(`{"metadata":{"annotations":{"` + key + `":"` + value + `"}}}`)
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: f.cluster, Name: f.addOn}}
-	require.NoError(t, admin.Patch(t.Context(), addOn, client.RawPatch("application/merge-patch+json", patch)))
+	require.NoError(t, plane.Client.Patch(t.Context(), addOn, client.RawPatch("application/merge-patch+json", patch)))
 }
 
 func TestDriftIsRepaired(t *testing.T) {
@@ -161,13 +162,13 @@ func TestDriftIsRepaired(t *testing.T) {
 	changed.Labels["team"] = "x"
 	delete(changed.Annotations, "open-cluster-management.io/config-spec-hash")
 	changed.Spec.Workload.Manifests = changed.Spec.Workload.Manifests[1:]
-	require.NoError(t, admin.Update(t.Context(), changed))
+	require.NoError(t, plane.Client.Update(t.Context(), changed))
 	repaired := f.work(t, func(w *workv1.ManifestWork) bool { return len(w.Spec.Workload.Manifests) == 2 })
 	assert.Equal(t, work.Spec, repaired.Spec)
 	assert.Equal(t, work.Annotations, repaired.Annotations)
 	assert.Equal(t, "x", repaired.Labels["team"], "labels of others stay")
 
-	require.NoError(t, admin.Delete(t.Context(), repaired))
+	require.NoError(t, plane.Client.Delete(t.Context(), repaired))
 	again := f.work(t, func(w *workv1.ManifestWork) bool { return w.UID != repaired.UID })
 	assert.Equal(t, work.Spec, again.Spec)
 
@@ -181,16 +182,16 @@ func TestDriftIsRepaired(t *testing.T) {
 		intruded.Subjects = append(intruded.Subjects, rbacv1.Subject{
 			APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "system:unauthenticated",
 		})
-		require.NoError(t, admin.Update(t.Context(), intruded))
-		require.Eventually(t, func() bool {
+		require.NoError(t, plane.Client.Update(t.Context(), intruded))
+		suite.Eventually(t, suite.True("the binding must have a subject", func() bool {
 			b := binding(t.Context(), key.Namespace, key.Name)
 			return b != nil && len(b.Subjects) == 1
-		}, patience, interval)
-		require.NoError(t, admin.Delete(t.Context(), before))
-		require.Eventually(t, func() bool {
+		}))
+		require.NoError(t, plane.Client.Delete(t.Context(), before))
+		suite.Eventually(t, suite.True("the binding must come again", func() bool {
 			b := binding(t.Context(), key.Namespace, key.Name)
 			return b != nil && b.UID != before.UID
-		}, patience, interval)
+		}))
 	}
 }
 
@@ -206,7 +207,7 @@ func TestWhatAnAgentWritesGivesItNothing(t *testing.T) {
 	var wire addonv1alpha1.ManagedClusterAddOn
 	// The hub writes this status too, so a forger tries until it is first.
 	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := admin.Get(t.Context(), client.ObjectKey{Namespace: f.cluster, Name: f.addOn}, &wire); err != nil {
+		if err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: f.cluster, Name: f.addOn}, &wire); err != nil {
 			return err
 		}
 		wire.Status.Registrations[0].Subject = addonv1alpha1.Subject{User: "system:admin", Groups: []string{"system:masters"}}
@@ -215,17 +216,17 @@ func TestWhatAnAgentWritesGivesItNothing(t *testing.T) {
 				reference.Name, reference.DesiredConfig.Name = "victim", "victim"
 			}
 		}
-		return admin.Status().Update(t.Context(), &wire)
+		return plane.Client.Status().Update(t.Context(), &wire)
 	}))
-	require.Eventually(t, func() bool {
+	suite.Eventually(t, suite.True("the registration must be as before", func() bool {
 		addOn := f.get(t.Context())
 		return addOn != nil && addOn.Status.Registrations[0].KubeClient.Subject.User ==
 			before.Status.Registrations[0].KubeClient.Subject.User
-	}, patience, interval)
+	}))
 	f.atRest(t)
 	assert.Equal(t, before.Status.ConfigReferences, f.get(t.Context()).Status.ConfigReferences)
 	var bindings rbacv1.RoleBindingList
-	require.NoError(t, admin.List(t.Context(), &bindings, client.MatchingLabels{"open-cluster-management.io/addon-name": "forged"}))
+	require.NoError(t, plane.Client.List(t.Context(), &bindings, client.MatchingLabels{"open-cluster-management.io/addon-name": "forged"}))
 	assert.Len(t, bindings.Items, 2)
 	for i := range bindings.Items {
 		assert.Contains(t, []string{"forged-admin", "forged-reader"}, bindings.Items[i].RoleRef.Name)
@@ -244,26 +245,26 @@ func TestDeletionLeavesNothing(t *testing.T) {
 	require.NotNil(t, here)
 	require.NotNil(t, shared)
 
-	require.NoError(t, addOns.DeleteAddOn(t.Context(), f.get(t.Context())))
-	require.Eventually(t, func() bool {
+	require.NoError(t, plane.AddOns.DeleteAddOn(t.Context(), f.get(t.Context())))
+	suite.Within(t, collection, suite.True("the objects of the cluster must be collected", func() bool {
 		return gone(t.Context(), work) && gone(t.Context(), here)
-	}, collection, interval)
+	}))
 	assert.NotNil(t, binding(t.Context(), shared.Namespace, shared.Name), "other clusters may need it")
 
 	f.enable(t)
 	again := f.work(t, nil)
-	require.NoError(t, admin.Delete(t.Context(), &addonv1alpha1.ClusterManagementAddOn{
+	require.NoError(t, plane.Client.Delete(t.Context(), &addonv1alpha1.ClusterManagementAddOn{
 		ObjectMeta: metav1.ObjectMeta{Name: f.addOn},
 	}))
-	require.Eventually(t, func() bool {
+	suite.Within(t, collection, suite.True("the add-on must go with its objects", func() bool {
 		return f.get(t.Context()) == nil && gone(t.Context(), again) && gone(t.Context(), shared)
-	}, collection, interval)
+	}))
 }
 
 func TestAMissingTemplateIsTold(t *testing.T) {
 	t.Parallel()
 	f := install(t, "absent", "defaultConfig: {name: absent}", "defaultConfig: {name: nowhere}")
-	require.Eventually(t, func() bool {
+	suite.Eventually(t, suite.True("no condition names the template that is missing", func() bool {
 		addOn := f.get(t.Context())
 		if addOn == nil {
 			return false
@@ -274,5 +275,5 @@ func TestAMissingTemplateIsTold(t *testing.T) {
 			}
 		}
 		return false
-	}, patience, interval, "no condition names the template that is missing")
+	}))
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -25,15 +27,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 //go:embed testdata/addon.yaml
 var addOnFile []byte
 
 const (
-	// patience is how long a test waits for what must happen; it happens much earlier.
-	patience = 20 * time.Second
-	interval = 20 * time.Millisecond
 	// collection is how long a test waits for the garbage collector of Kubernetes, which looks for new kinds of objects
 	// only every half minute.
 	collection = 2 * time.Minute
@@ -62,9 +62,9 @@ func (f fixture) prepare(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: f.cluster, Labels: map[string]string{names.LabelClusterName: f.cluster}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: f.addOn + "-shared"}},
 	} {
-		require.NoError(t, admin.Create(t.Context(), namespace))
+		require.NoError(t, plane.Client.Create(t.Context(), namespace))
 	}
-	require.NoError(t, admin.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: f.cluster}}))
+	require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: f.cluster}}))
 }
 
 // apply creates or updates the objects of the file, in which ADDON stands for the name of the add-on.
@@ -75,15 +75,15 @@ func (f fixture) apply(t *testing.T, replacements ...string) {
 		require.Contains(t, string(raw), replacements[i])
 		raw = bytes.ReplaceAll(raw, []byte(replacements[i]), []byte(replacements[i+1]))
 	}
-	require.NoError(t, hub.Apply(t.Context(), raw))
+	require.NoError(t, plane.Apply(t.Context(), raw))
 }
 
 // enable creates the ManagedClusterAddOn, owned by its ClusterManagementAddOn as the hub's installer has it.
 func (f fixture) enable(t *testing.T) {
 	t.Helper()
-	management, err := addOns.GetClusterManagementAddOn(t.Context(), f.addOn)
+	management, err := plane.AddOns.GetClusterManagementAddOn(t.Context(), f.addOn)
 	require.NoError(t, err)
-	require.NoError(t, addOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
+	require.NoError(t, plane.AddOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.cluster, Name: f.addOn, OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ClusterManagementAddOn", Name: f.addOn,
@@ -95,7 +95,7 @@ func (f fixture) enable(t *testing.T) {
 
 // get reads the add-on; nil when it is gone.
 func (f fixture) get(ctx context.Context) *addonv1beta1.ManagedClusterAddOn {
-	addOn, err := addOns.GetAddOn(ctx, types.NamespacedName{Namespace: f.cluster, Name: f.addOn})
+	addOn, err := plane.AddOns.GetAddOn(ctx, types.NamespacedName{Namespace: f.cluster, Name: f.addOn})
 	if err != nil {
 		return nil
 	}
@@ -108,37 +108,29 @@ func (f fixture) condition(
 ) *metav1.Condition {
 	t.Helper()
 	var found *metav1.Condition
-	require.Eventually(t, func() bool {
+	suite.Eventually(t, func() error {
 		addOn := f.get(t.Context())
 		if addOn == nil {
-			return false
+			return errors.New("there is no add-on")
 		}
 		found = meta.FindStatusCondition(addOn.Status.Conditions, kind)
-		return found != nil && found.Status == status && found.Reason == reason
-	}, patience, interval, "%s of %s is not %s/%s but %v", kind, f.addOn, status, reason, lastCondition{&found})
+		if found == nil || found.Status != status || found.Reason != reason {
+			return fmt.Errorf("%s of %s is not %s/%s but %v", kind, f.addOn, status, reason, found)
+		}
+		return nil
+	})
 	return found
-}
-
-// lastCondition prints what a condition is at the time of a failure.
-type lastCondition struct{ condition **metav1.Condition }
-
-// String implements fmt.Stringer.
-func (l lastCondition) String() string {
-	if *l.condition == nil {
-		return "absent"
-	}
-	return string((*l.condition).Status) + "/" + (*l.condition).Reason + ": " + (*l.condition).Message
 }
 
 // work waits for the first work of the add-on and returns it.
 func (f fixture) work(t *testing.T, check func(*workv1.ManifestWork) bool) *workv1.ManifestWork {
 	t.Helper()
 	var work workv1.ManifestWork
-	require.Eventually(t, func() bool {
+	suite.Eventually(t, suite.True("the work must be as it should", func() bool {
 		work = workv1.ManifestWork{}
-		err := admin.Get(t.Context(), f.workKey(), &work)
+		err := plane.Client.Get(t.Context(), f.workKey(), &work)
 		return err == nil && (check == nil || check(&work))
-	}, patience, interval)
+	}))
 	return &work
 }
 
@@ -149,9 +141,9 @@ func (f fixture) workKey() client.ObjectKey {
 // report writes the status of the first work as an agent that has applied it would.
 func (f fixture) report(t *testing.T, readyReplicas int64) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	suite.Eventually(t, suite.True("the status of the work must be written", func() bool {
 		var work workv1.ManifestWork
-		if err := admin.Get(t.Context(), f.workKey(), &work); err != nil {
+		if err := plane.Client.Get(t.Context(), f.workKey(), &work); err != nil {
 			return false
 		}
 		for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
@@ -177,8 +169,8 @@ func (f fixture) report(t *testing.T, readyReplicas int64) {
 				}},
 			})
 		}
-		return admin.Status().Update(t.Context(), &work) == nil
-	}, patience, interval)
+		return plane.Client.Status().Update(t.Context(), &work) == nil
+	}))
 }
 
 // atRest waits until nothing about the add-on changes any more.
@@ -190,28 +182,19 @@ func (f fixture) atRest(t *testing.T) {
 			text = addOn.ResourceVersion
 		}
 		var works workv1.ManifestWorkList
-		assert.NoError(t, admin.List(t.Context(), &works, client.InNamespace(f.cluster)))
+		assert.NoError(t, plane.Client.List(t.Context(), &works, client.InNamespace(f.cluster)))
 		for i := range works.Items {
 			text += "," + works.Items[i].ResourceVersion
 		}
 		return text
 	}
-	last, same := "", 0
-	require.Eventually(t, func() bool {
-		now := versions()
-		if now == last {
-			same++
-		} else {
-			last, same = now, 0
-		}
-		return same >= 25
-	}, patience, interval, "the add-on does not come to rest")
+	suite.Quiet(t, 500*time.Millisecond, versions)
 }
 
 // writes returns what the hub manager has sent about the cluster of the add-on, reads aside, in order.
 func (f fixture) writes(t *testing.T) []string {
 	t.Helper()
-	log, err := os.ReadFile(hub.AuditLog())
+	log, err := os.ReadFile(plane.AuditLog())
 	require.NoError(t, err)
 	var all []string
 	for line := range bytes.Lines(log) {
@@ -234,7 +217,7 @@ func (f fixture) writes(t *testing.T) []string {
 // binding reads a RoleBinding; nil when it is not there.
 func binding(ctx context.Context, namespace, name string) *rbacv1.RoleBinding {
 	var b rbacv1.RoleBinding
-	if err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &b); err != nil {
+	if err := plane.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &b); err != nil {
 		return nil
 	}
 	return &b
@@ -263,5 +246,5 @@ func argument(t *testing.T, work *workv1.ManifestWork, index int) string {
 
 // gone reports whether an object does not exist.
 func gone(ctx context.Context, object client.Object) bool {
-	return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(object), object))
+	return apierrors.IsNotFound(plane.Client.Get(ctx, client.ObjectKeyFromObject(object), object))
 }

@@ -14,12 +14,14 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const acceptedOn = "open-cluster-management.io/automatically-accepted-on"
 
 // Row: spokecluster_autoapproval_test.go:26
 func TestAClusterOfATrustedUserNeedsNoPerson(t *testing.T) {
+	t.Parallel()
 	bootstrap := userClient(t, trustedUser, "system:bootstrappers:managedcluster")
 	orders := map[string]func(string) *certificatesv1.CertificateSigningRequest{
 		"trusted-cluster-first": func(name string) *certificatesv1.CertificateSigningRequest {
@@ -41,9 +43,9 @@ func TestAClusterOfATrustedUserNeedsNoPerson(t *testing.T) {
 			assert.True(t, cluster.Spec.HubAcceptsClient)
 			at, err := time.Parse(time.RFC3339, cluster.Annotations[acceptedOn])
 			require.NoError(t, err)
-			assert.WithinDuration(t, time.Now(), at, patience)
-			eventually(t, func() error {
-				require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(asked), asked))
+			assert.WithinDuration(t, time.Now(), at, suite.Timeout)
+			suite.Eventually(t, func() error {
+				require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(asked), asked))
 				return equal(true, len(asked.Status.Certificate) > 0)
 			})
 		})
@@ -52,6 +54,7 @@ func TestAClusterOfATrustedUserNeedsNoPerson(t *testing.T) {
 
 // Row: spokecluster_autoapproval_test.go:102
 func TestAPersonMayDenyWhatWasAcceptedAutomatically(t *testing.T) {
+	t.Parallel()
 	const name = "trusted-denied"
 	bootstrap := userClient(t, trustedUser, "system:bootstrappers:managedcluster")
 	join(t, bootstrap, name)
@@ -60,10 +63,11 @@ func TestAPersonMayDenyWhatWasAcceptedAutomatically(t *testing.T) {
 	accept(t, name, false)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "HubClusterAdminDenied")
 	request(t, bootstrap, name, nil)
-	stays(t, func() error { return equal(false, getCluster(t, name).Spec.HubAcceptsClient) })
+	suite.Consistently(t, time.Second, func() error { return equal(false, getCluster(t, name).Spec.HubAcceptsClient) })
 }
 
 func TestNoClusterIsAcceptedWithoutARequestThatVouchesForIt(t *testing.T) {
+	t.Parallel()
 	trusted := userClient(t, trustedUser, "system:bootstrappers:managedcluster")
 	other := userClient(t, trustedUser+"x", "system:bootstrappers:managedcluster")
 	serve := func(r *certificatesv1.CertificateSigningRequest) {
@@ -87,7 +91,7 @@ func TestNoClusterIsAcceptedWithoutARequestThatVouchesForIt(t *testing.T) {
 	request(t, trusted, "unvouched-last", nil)
 	expectCondition(t, "unvouched-last", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue,
 		"HubClusterAdminAccepted")
-	stays(t, func() error {
+	suite.Consistently(t, time.Second, func() error {
 		for name := range cases {
 			if cluster := getCluster(t, name); cluster.Spec.HubAcceptsClient || cluster.Annotations[acceptedOn] != "" {
 				return equal("not accepted", name+" is accepted")
@@ -100,10 +104,7 @@ func TestNoClusterIsAcceptedWithoutARequestThatVouchesForIt(t *testing.T) {
 // userClient is a client of some user.
 func userClient(t *testing.T, user string, groups ...string) client.Client {
 	t.Helper()
-	cfg, err := shared.plane.User(user, groups...)
-	require.NoError(t, err)
-	c, err := newClient(cfg)
-	require.NoError(t, err)
+	c := plane.As(t, user, groups...)
 	return c
 }
 
@@ -136,5 +137,5 @@ func approve(t *testing.T, asked *certificatesv1.CertificateSigningRequest) {
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByHand", Message: "By hand.",
 	})
 	asked.ResourceVersion = "" // the hub may comment on it at the same moment
-	require.NoError(t, shared.admin.SubResource("approval").Update(t.Context(), asked))
+	require.NoError(t, plane.Client.SubResource("approval").Update(t.Context(), asked))
 }

@@ -15,10 +15,12 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // TestABootstrapCredentialOfOneClusterGetsNoOther tries both ways of binding one, as the documentation sets them up.
 func TestABootstrapCredentialOfOneClusterGetsNoOther(t *testing.T) {
+	t.Parallel()
 	for cluster, bound := range map[string]client.Client{
 		"bound-token":   userClient(t, "system:bootstrap:abcdef", bootstrapGroup, csr.BoundGroup("bound-token")),
 		"bound-account": boundAccount(t, "bound-account"),
@@ -54,16 +56,16 @@ func TestABootstrapCredentialOfOneClusterGetsNoOther(t *testing.T) {
 func TestTheHubManagerBindsCredentialsToo(t *testing.T) {
 	bound := userClient(t, trustedUser, bootstrapGroup, csr.BoundGroup("bound-one"))
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: "hub-bound-bootstrap-requests.spokelet.io"}, policy))
-	require.NoError(t, shared.admin.Delete(t.Context(), policy))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: "hub-bound-bootstrap-requests.spokelet.io"}, policy))
+	require.NoError(t, plane.Client.Delete(t.Context(), policy))
 	asked := newRequest(t, "bound-two", func(*certificatesv1.CertificateSigningRequest) {})
-	eventually(t, func() error { return bound.Create(t.Context(), asked) })
+	suite.Eventually(t, func() error { return bound.Create(t.Context(), asked) })
 	policy.ResourceVersion, policy.UID = "", ""
-	require.NoError(t, shared.admin.Create(t.Context(), policy))
+	require.NoError(t, plane.Client.Create(t.Context(), policy))
 	event := expectEvent(t, asked, csr.ReasonBoundToOther)
 	assert.Contains(t, event.Message, `is bound to cluster ["bound-one"] and asks for the credential of cluster "bound-two"`)
 	expectOpen(t, asked)
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		err := bound.Create(t.Context(), newRequest(t, "bound-two", func(*certificatesv1.CertificateSigningRequest) {}))
 		return equal(true, err != nil)
 	})
@@ -71,6 +73,7 @@ func TestTheHubManagerBindsCredentialsToo(t *testing.T) {
 
 // TestAClusterThatHasJoinedGetsNoFirstCredentialByItself asks once more for a cluster whose agent has been there.
 func TestAClusterThatHasJoinedGetsNoFirstCredentialByItself(t *testing.T) {
+	t.Parallel()
 	const name = "joined-before"
 	bootstrap := userClient(t, trustedUser, bootstrapGroup)
 	joinAndServe := func() {
@@ -85,7 +88,7 @@ func TestAClusterThatHasJoinedGetsNoFirstCredentialByItself(t *testing.T) {
 			Type: clusterv1.ManagedClusterConditionJoined, Status: metav1.ConditionTrue, Reason: "ManagedClusterJoined",
 			LastTransitionTime: metav1.Now(),
 		})
-		eventually(t, func() error { return agent.Status().Patch(t.Context(), own, client.MergeFrom(before)) })
+		suite.Eventually(t, func() error { return agent.Status().Patch(t.Context(), own, client.MergeFrom(before)) })
 	}
 	joinAndServe()
 
@@ -103,7 +106,7 @@ func TestAClusterThatHasJoinedGetsNoFirstCredentialByItself(t *testing.T) {
 		expectIssued(t, request(t, userClient(t, "token", bootstrapGroup, csr.BoundGroup(name)), name, nil))
 	})
 	t.Run("but when it was deleted and is created anew", func(t *testing.T) {
-		require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
+		require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
 		gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
 		joinAndServe()
 	})
@@ -113,19 +116,16 @@ func TestAClusterThatHasJoinedGetsNoFirstCredentialByItself(t *testing.T) {
 func boundAccount(t *testing.T, cluster string) client.Client {
 	t.Helper()
 	name := csr.BoundAccount(cluster)
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.ServiceAccount{
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: names.NamespaceBootstrap, Name: name},
 	}))
-	require.NoError(t, shared.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, plane.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management:bootstrap:" + cluster},
 		RoleRef: rbacv1.RoleRef{
 			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "open-cluster-management:bootstrap",
 		},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: names.NamespaceBootstrap, Name: name}},
 	}))
-	config, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceBootstrap, name)
-	require.NoError(t, err)
-	c, err := newClient(config)
-	require.NoError(t, err)
+	c := plane.Account(t, names.NamespaceBootstrap, name)
 	return c
 }

@@ -25,9 +25,11 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 func TestAnAcceptedClusterGetsItsNamespaceAccessAndLease(t *testing.T) {
+	t.Parallel()
 	const name = "accepted"
 	bootstrap := bootstrapClient(t)
 	eventuallyCreate(t, bootstrap, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -40,20 +42,21 @@ func TestAnAcceptedClusterGetsItsNamespaceAccessAndLease(t *testing.T) {
 	assert.Equal(t, "Accepted by hub cluster admin", accepted.Message)
 
 	var namespace corev1.Namespace
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &namespace))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: name}, &namespace))
 	assert.Equal(t, name, namespace.Labels[names.LabelClusterName])
 
 	var work rbacv1.RoleBinding
-	require.NoError(t, shared.admin.Get(t.Context(), binding(name, "work"), &work))
+	require.NoError(t, plane.Client.Get(t.Context(), binding(name, "work"), &work))
 	assert.Contains(t, work.Finalizers, names.FinalizerManifestWork)
 
 	var heartbeat coordinationv1.Lease
-	require.NoError(t, shared.admin.Get(t.Context(), leaseKey(name), &heartbeat))
+	require.NoError(t, plane.Client.Get(t.Context(), leaseKey(name), &heartbeat))
 	assert.Equal(t, name, heartbeat.Labels[names.LabelClusterName])
 	assert.False(t, heartbeat.Spec.RenewTime.IsZero())
 }
 
 func TestAnAgentMayDoWhatTheContractListsAndNothingElse(t *testing.T) {
+	t.Parallel()
 	const name, other = "rights", "rights-other"
 	createCluster(t, name, true)
 	createCluster(t, other, true)
@@ -128,11 +131,12 @@ func TestAnAgentMayDoWhatTheContractListsAndNothingElse(t *testing.T) {
 }
 
 func TestAClusterThatWasNeverAcceptedGetsNothing(t *testing.T) {
+	t.Parallel()
 	const name = "never"
 	createCluster(t, name, false)
-	stays(t, func() error {
+	suite.Consistently(t, time.Second, func() error {
 		var role rbacv1.ClusterRole
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name}, &role)
+		err := plane.Client.Get(t.Context(), client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name}, &role)
 		if err == nil {
 			return errors.New("there is a role")
 		}
@@ -142,24 +146,25 @@ func TestAClusterThatWasNeverAcceptedGetsNothing(t *testing.T) {
 }
 
 func TestAccessThatIsTamperedWithIsRepaired(t *testing.T) {
+	t.Parallel()
 	const name = "tampered"
 	createCluster(t, name, true)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
 
 	var registration rbacv1.RoleBinding
-	require.NoError(t, shared.admin.Get(t.Context(), binding(name, "registration"), &registration))
-	require.NoError(t, shared.admin.Delete(t.Context(), &registration))
+	require.NoError(t, plane.Client.Get(t.Context(), binding(name, "registration"), &registration))
+	require.NoError(t, plane.Client.Delete(t.Context(), &registration))
 	var role rbacv1.ClusterRole
 	key := client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name}
-	require.NoError(t, shared.admin.Get(t.Context(), key, &role))
+	require.NoError(t, plane.Client.Get(t.Context(), key, &role))
 	want := role.DeepCopy()
 	role.Labels, role.Rules = nil, role.Rules[:1]
-	require.NoError(t, shared.admin.Update(t.Context(), &role))
+	require.NoError(t, plane.Client.Update(t.Context(), &role))
 
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		return errors.Join(
-			shared.admin.Get(t.Context(), binding(name, "registration"), &rbacv1.RoleBinding{}),
-			shared.admin.Get(t.Context(), key, &role),
+			plane.Client.Get(t.Context(), binding(name, "registration"), &rbacv1.RoleBinding{}),
+			plane.Client.Get(t.Context(), key, &role),
 			equal(len(want.Rules), len(role.Rules)), equal(name, role.Labels[names.LabelClusterName]),
 		)
 	})
@@ -167,6 +172,7 @@ func TestAccessThatIsTamperedWithIsRepaired(t *testing.T) {
 
 // Row: managedcluster_accept_test.go:154
 func TestADeniedClusterKeepsItsWorksUntilNoneIsLeft(t *testing.T) {
+	t.Parallel()
 	const name = "denied"
 	createCluster(t, name, true)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
@@ -175,44 +181,45 @@ func TestADeniedClusterKeepsItsWorksUntilNoneIsLeft(t *testing.T) {
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "HubClusterAdminDenied")
 
 	gone(t, &rbacv1.RoleBinding{}, binding(name, "registration"))
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		var role rbacv1.ClusterRole
 		key := client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name}
-		return errors.Join(shared.admin.Get(t.Context(), key, &role), equal(1, len(role.Rules)))
+		return errors.Join(plane.Client.Get(t.Context(), key, &role), equal(1, len(role.Rules)))
 	})
-	require.NoError(t, shared.admin.Get(t.Context(),
+	require.NoError(t, plane.Client.Get(t.Context(),
 		client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name}, &rbacv1.ClusterRoleBinding{}))
 	var work rbacv1.RoleBinding
-	require.NoError(t, shared.admin.Get(t.Context(), binding(name, "work"), &work))
+	require.NoError(t, plane.Client.Get(t.Context(), binding(name, "work"), &work))
 	assert.False(t, work.DeletionTimestamp.IsZero())
 	agent := agentClient(t, name)
 	require.NoError(t, agent.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "kept"}, &workv1.ManifestWork{}))
 
-	require.NoError(t, shared.admin.Delete(t.Context(), &workv1.ManifestWork{
+	require.NoError(t, plane.Client.Delete(t.Context(), &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "kept"},
 	}))
 	gone(t, &rbacv1.RoleBinding{}, binding(name, "work"))
 
 	accept(t, name, true)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
-	require.NoError(t, shared.admin.Get(t.Context(), binding(name, "work"), &work))
+	require.NoError(t, plane.Client.Get(t.Context(), binding(name, "work"), &work))
 }
 
 // Row: managedcluster_deletion_test.go:50
 func TestADeletedClusterGoesAddOnsFirstThenWorksThenAccess(t *testing.T) {
+	t.Parallel()
 	const name = "leaving"
 	createCluster(t, name, true)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
 	hold := []string{"example.com/hold"}
-	require.NoError(t, shared.admin.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
+	require.NoError(t, plane.Client.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "slow", Finalizers: hold},
 	}))
 	createWork(t, name, "of-addon", map[string]string{names.LabelAddonName: "slow"}, hold...)
 	createWork(t, name, "foreign", nil, hold...)
 
-	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
+	require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
 	expectCondition(t, name, clusterv1.ManagedClusterConditionDeleting, metav1.ConditionFalse, "ResourceRemaining")
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		message := meta.FindStatusCondition(getCluster(t, name).Status.Conditions,
 			clusterv1.ManagedClusterConditionDeleting).Message
 		if !strings.Contains(message, "1 ManagedClusterAddOn (slow kept by example.com/hold), "+
@@ -222,15 +229,15 @@ func TestADeletedClusterGoesAddOnsFirstThenWorksThenAccess(t *testing.T) {
 		return nil
 	})
 	var work workv1.ManifestWork
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "foreign"}, &work))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "foreign"}, &work))
 	assert.True(t, work.DeletionTimestamp.IsZero(), "works wait for add-ons")
 
 	release(t, &addonv1alpha1.ManagedClusterAddOn{}, client.ObjectKey{Namespace: name, Name: "slow"})
-	eventually(t, func() error {
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "foreign"}, &work)
+	suite.Eventually(t, func() error {
+		err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "foreign"}, &work)
 		return errors.Join(err, equal(false, work.DeletionTimestamp.IsZero()))
 	})
-	require.NoError(t, shared.admin.Get(t.Context(), binding(name, "work"), &rbacv1.RoleBinding{}),
+	require.NoError(t, plane.Client.Get(t.Context(), binding(name, "work"), &rbacv1.RoleBinding{}),
 		"the agent keeps its access while works are left")
 	release(t, &workv1.ManifestWork{}, client.ObjectKey{Namespace: name, Name: "foreign"})
 	release(t, &workv1.ManifestWork{}, client.ObjectKey{Namespace: name, Name: "of-addon"})
@@ -238,18 +245,19 @@ func TestADeletedClusterGoesAddOnsFirstThenWorksThenAccess(t *testing.T) {
 	gone(t, &rbacv1.RoleBinding{}, binding(name, "work"))
 	gone(t, &rbacv1.ClusterRole{}, client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name})
 	gone(t, &rbacv1.ClusterRoleBinding{}, client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name})
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}),
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}),
 		"the namespace is kept")
 }
 
 // Row: managedcluster_lease_test.go:147
 func TestASilentClusterAndItsAddOnsBecomeUnknown(t *testing.T) {
+	t.Parallel()
 	const name = "silent"
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, 1
-	eventuallyCreate(t, shared.admin, cluster)
+	eventuallyCreate(t, plane.Client, cluster)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
-	require.NoError(t, shared.admin.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
+	require.NoError(t, plane.Client.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "early"},
 	}))
 	created := getLease(t, name).Spec.RenewTime.Time
@@ -260,21 +268,22 @@ func TestASilentClusterAndItsAddOnsBecomeUnknown(t *testing.T) {
 	assert.WithinDuration(t, created.Add(5*time.Second), changed, 2*time.Second)
 	expectAddonUnknown(t, name, "early")
 
-	require.NoError(t, shared.admin.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
+	require.NoError(t, plane.Client.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "late"},
 	}))
 	expectAddonUnknown(t, name, "late")
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		labels := getCluster(t, name).Labels
 		return equal("unreachable", labels["feature.open-cluster-management.io/addon-late"])
 	})
 }
 
 func TestAClusterThatRenewsItsLeaseStaysAvailable(t *testing.T) {
+	t.Parallel()
 	const name = "beating"
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, 1
-	eventuallyCreate(t, shared.admin, cluster)
+	eventuallyCreate(t, plane.Client, cluster)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
 	agent := agentClient(t, name)
 	// The hub writes this status too.
@@ -286,7 +295,7 @@ func TestAClusterThatRenewsItsLeaseStaysAvailable(t *testing.T) {
 		return agent.Status().Update(t.Context(), cluster)
 	}))
 	var last time.Time
-	steadily(t, 8*time.Second, func() error {
+	suite.Consistently(t, 8*time.Second, func() error {
 		if time.Since(last) > time.Second {
 			last = time.Now()
 			heartbeat := getLease(t, name)
@@ -302,9 +311,10 @@ func TestAClusterThatRenewsItsLeaseStaysAvailable(t *testing.T) {
 }
 
 func TestALeaseWithoutLabelOrRenewTimeDoesNoHarm(t *testing.T) {
+	t.Parallel()
 	const name = "odd-lease"
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-	require.NoError(t, shared.admin.Create(t.Context(), &coordinationv1.Lease{
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	require.NoError(t, plane.Client.Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: names.LeaseCluster},
 	}))
 	createCluster(t, name, true)
@@ -313,32 +323,26 @@ func TestALeaseWithoutLabelOrRenewTimeDoesNoHarm(t *testing.T) {
 		"ManagedClusterLeaseUpdateStopped")
 	assert.Equal(t, name, getLease(t, name).Labels[names.LabelClusterName])
 	var namespace corev1.Namespace
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &namespace))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: name}, &namespace))
 	assert.Equal(t, name, namespace.Labels[names.LabelClusterName])
 }
 
 func bootstrapClient(t *testing.T) client.Client {
 	t.Helper()
-	cfg, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceBootstrap, names.ServiceAccountBootstrap)
-	require.NoError(t, err)
-	c, err := newClient(cfg)
-	require.NoError(t, err)
+	c := plane.Account(t, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
 	return c
 }
 
 func agentClient(t *testing.T, cluster string) client.Client {
 	t.Helper()
-	cfg, err := shared.plane.User(csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
-	require.NoError(t, err)
-	c, err := newClient(cfg)
-	require.NoError(t, err)
+	c := plane.As(t, csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
 	return c
 }
 
 // eventuallyCreate creates an object as soon as its kind is served.
 func eventuallyCreate(t *testing.T, c client.Client, o client.Object) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		err := c.Create(t.Context(), o)
 		if apierrors.IsAlreadyExists(err) {
 			return nil
@@ -351,27 +355,27 @@ func createCluster(t *testing.T, name string, accepted bool) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.HubAcceptsClient = accepted
-	eventuallyCreate(t, shared.admin, cluster)
+	eventuallyCreate(t, plane.Client, cluster)
 }
 
 func accept(t *testing.T, name string, yes bool) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"hubAcceptsClient":%t}}`, yes)
-	require.NoError(t, shared.admin.Patch(t.Context(), getCluster(t, name),
+	require.NoError(t, plane.Client.Patch(t.Context(), getCluster(t, name),
 		client.RawPatch("application/merge-patch+json", patch)))
 }
 
 func getCluster(t *testing.T, name string) *clusterv1.ManagedCluster {
 	t.Helper()
 	var cluster clusterv1.ManagedCluster
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &cluster))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: name}, &cluster))
 	return &cluster
 }
 
 func getLease(t *testing.T, cluster string) *coordinationv1.Lease {
 	t.Helper()
 	var l coordinationv1.Lease
-	require.NoError(t, shared.admin.Get(t.Context(), leaseKey(cluster), &l))
+	require.NoError(t, plane.Client.Get(t.Context(), leaseKey(cluster), &l))
 	return &l
 }
 
@@ -383,12 +387,12 @@ func createWork(t *testing.T, namespace, name string, labels map[string]string, 
 	work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}}`),
 	}}}
-	require.NoError(t, shared.admin.Create(t.Context(), work))
+	require.NoError(t, plane.Client.Create(t.Context(), work))
 }
 
 func expectCondition(t *testing.T, cluster, kind string, status metav1.ConditionStatus, reason string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		have := getCluster(t, cluster).Status.Conditions
 		if c := meta.FindStatusCondition(have, kind); c != nil && c.Status == status && c.Reason == reason {
 			return nil
@@ -399,9 +403,9 @@ func expectCondition(t *testing.T, cluster, kind string, status metav1.Condition
 
 func expectAddonUnknown(t *testing.T, cluster, addon string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		var have addonv1alpha1.ManagedClusterAddOn
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: addon}, &have)
+		err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: addon}, &have)
 		c := meta.FindStatusCondition(have.Status.Conditions, "Available")
 		if err == nil && (c == nil || c.Status != metav1.ConditionUnknown || c.Reason != "ManagedClusterLeaseUpdateStopped" ||
 			c.Message != "Registration agent stopped updating its lease.") {
@@ -414,15 +418,15 @@ func expectAddonUnknown(t *testing.T, cluster, addon string) {
 // release takes the finalizers off an object.
 func release(t *testing.T, o client.Object, key client.ObjectKey) {
 	t.Helper()
-	require.NoError(t, shared.admin.Get(t.Context(), key, o))
-	require.NoError(t, shared.admin.Patch(t.Context(), o,
+	require.NoError(t, plane.Client.Get(t.Context(), key, o))
+	require.NoError(t, plane.Client.Patch(t.Context(), o,
 		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
 func gone(t *testing.T, o client.Object, key client.ObjectKey) {
 	t.Helper()
-	eventually(t, func() error {
-		err := shared.admin.Get(t.Context(), key, o)
+	suite.Eventually(t, func() error {
+		err := plane.Client.Get(t.Context(), key, o)
 		if err == nil {
 			return fmt.Errorf("%T %s is still there", o, key)
 		}

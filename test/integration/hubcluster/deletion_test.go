@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,10 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // Row: managedcluster_deletion_test.go:50
 func TestADeletedClusterGoesByCleanUpPriority(t *testing.T) {
+	t.Parallel()
 	const name = "priority"
 	createQuick(t, name, 60)
 	hold := []string{"example.com/hold"}
@@ -32,7 +35,7 @@ func TestADeletedClusterGoesByCleanUpPriority(t *testing.T) {
 		createWork(t, name, work, nil, hold...)
 		prioritize(t, &workv1.ManifestWork{}, name, work, priority)
 	}
-	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
+	require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
 	going := []client.Object{
 		&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "addon1"}},
 		&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "addon2"}},
@@ -41,13 +44,13 @@ func TestADeletedClusterGoesByCleanUpPriority(t *testing.T) {
 		&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "work2"}},
 	}
 	for i, next := range going {
-		eventually(t, func() error {
-			err := shared.admin.Get(t.Context(), client.ObjectKeyFromObject(next), next)
+		suite.Eventually(t, func() error {
+			err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(next), next)
 			return errors.Join(err, equal(false, next.GetDeletionTimestamp().IsZero()))
 		})
 		expectCondition(t, name, clusterv1.ManagedClusterConditionDeleting, metav1.ConditionFalse, "ResourceRemaining")
 		for _, later := range going[i+1:] {
-			require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(later), later))
+			require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(later), later))
 			assert.True(t, later.GetDeletionTimestamp().IsZero(), "%s goes after %s", later.GetName(), next.GetName())
 		}
 		release(t, next, client.ObjectKeyFromObject(next))
@@ -58,6 +61,7 @@ func TestADeletedClusterGoesByCleanUpPriority(t *testing.T) {
 
 // Row: managedcluster_deletion_test.go:333
 func TestAClusterThatVanishedIsCleanedUpToo(t *testing.T) {
+	t.Parallel()
 	const name, other = "vanished", "vanished-other"
 	createQuick(t, name, 60)
 	createQuick(t, other, 60)
@@ -70,50 +74,52 @@ func TestAClusterThatVanishedIsCleanedUpToo(t *testing.T) {
 
 	vanish(t, name)
 	addon, work := &addonv1alpha1.ManagedClusterAddOn{}, &workv1.ManifestWork{}
-	eventually(t, func() error {
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "addon1"}, addon)
+	suite.Eventually(t, func() error {
+		err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "addon1"}, addon)
 		return errors.Join(err, equal(false, addon.DeletionTimestamp.IsZero()))
 	})
 	gone(t, &rbacv1.ClusterRoleBinding{}, client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name})
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "work1"}, work))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "work1"}, work))
 	assert.True(t, work.DeletionTimestamp.IsZero(), "works wait for add-ons")
 	release(t, addon, client.ObjectKey{Namespace: name, Name: "addon1"})
-	eventually(t, func() error {
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "work1"}, work)
+	suite.Eventually(t, func() error {
+		err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "work1"}, work)
 		return errors.Join(err, equal(false, work.DeletionTimestamp.IsZero()))
 	})
 	agent := agentClient(t, name)
 	require.NoError(t, agent.Get(t.Context(), client.ObjectKeyFromObject(work), work), "the agent may clean up")
 	release(t, work, client.ObjectKey{Namespace: name, Name: "work1"})
-	eventually(t, func() error { return traces(t, name) })
+	suite.Eventually(t, func() error { return traces(t, name) })
 
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "work1"}, work))
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "addon1"}, addon))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "work1"}, work))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "addon1"}, addon))
 	assert.True(t, work.DeletionTimestamp.IsZero())
 	assert.True(t, addon.DeletionTimestamp.IsZero())
 }
 
 func TestANamespaceThatIsPreparedForAClusterIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	const name = "prepared"
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	createWork(t, name, "early", nil)
 	createAddOnIn(t, name, "early", "")
-	stays(t, func() error {
+	suite.Consistently(t, time.Second, func() error {
 		return errors.Join(
-			shared.admin.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "early"}, &workv1.ManifestWork{}),
-			shared.admin.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "early"}, &addonv1alpha1.ManagedClusterAddOn{}),
+			plane.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "early"}, &workv1.ManifestWork{}),
+			plane.Client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "early"}, &addonv1alpha1.ManagedClusterAddOn{}),
 		)
 	})
 	createCluster(t, name, false)
-	eventually(t, func() error { return equal(1, len(getCluster(t, name).Finalizers)) })
+	suite.Eventually(t, func() error { return equal(1, len(getCluster(t, name).Finalizers)) })
 	asked := request(t, bootstrapClient(t), name, nil)
-	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
+	require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
 	gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
 	gone(t, &certificatesv1.CertificateSigningRequest{}, client.ObjectKeyFromObject(asked))
 	require.NoError(t, traces(t, name), "a cluster that nobody accepted takes with it what it had, too")
 }
 
 func TestTheCertificateRequestsOfAClusterGoWithItAndNoOther(t *testing.T) {
+	t.Parallel()
 	const name, other = "asking", "asking-other"
 	createQuick(t, name, 60)
 	createQuick(t, other, 60)
@@ -129,18 +135,18 @@ func TestTheCertificateRequestsOfAClusterGoWithItAndNoOther(t *testing.T) {
 	}
 	issued := request(t, bootstrapClient(t), name, nil)
 	approve(t, issued)
-	eventually(t, func() error {
-		require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(issued), issued))
+	suite.Eventually(t, func() error {
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(issued), issued))
 		return equal(true, len(issued.Status.Certificate) > 0)
 	})
 
-	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
+	require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
 	gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
 	for _, r := range append(own, issued) {
 		gone(t, &certificatesv1.CertificateSigningRequest{}, client.ObjectKeyFromObject(r))
 	}
 	for _, r := range kept {
-		require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(r), r))
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r))
 	}
 }
 
@@ -148,8 +154,8 @@ func TestTheCertificateRequestsOfAClusterGoWithItAndNoOther(t *testing.T) {
 func vanish(t *testing.T, name string) {
 	t.Helper()
 	cluster := getCluster(t, name)
-	require.NoError(t, shared.admin.Delete(t.Context(), cluster))
-	require.NoError(t, client.IgnoreNotFound(shared.admin.Patch(t.Context(), cluster,
+	require.NoError(t, plane.Client.Delete(t.Context(), cluster))
+	require.NoError(t, client.IgnoreNotFound(plane.Client.Patch(t.Context(), cluster,
 		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))))
 	gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
 }
@@ -172,16 +178,16 @@ func traces(t *testing.T, name string) error {
 	var works workv1.ManifestWorkList
 	var addons addonv1alpha1.ManagedClusterAddOnList
 	var requests certificatesv1.CertificateSigningRequestList
-	require.NoError(t, shared.admin.List(t.Context(), &works, client.InNamespace(name)))
-	require.NoError(t, shared.admin.List(t.Context(), &addons, client.InNamespace(name)))
-	require.NoError(t, shared.admin.List(t.Context(), &requests, client.MatchingLabels{names.LabelClusterName: name}))
+	require.NoError(t, plane.Client.List(t.Context(), &works, client.InNamespace(name)))
+	require.NoError(t, plane.Client.List(t.Context(), &addons, client.InNamespace(name)))
+	require.NoError(t, plane.Client.List(t.Context(), &requests, client.MatchingLabels{names.LabelClusterName: name}))
 	return errors.Join(append(left, equal(0, len(works.Items)), equal(0, len(addons.Items)),
 		equal(0, len(requests.Items)))...)
 }
 
 func absent(t *testing.T, o client.Object, key client.ObjectKey) error {
 	t.Helper()
-	if err := shared.admin.Get(t.Context(), key, o); err != nil {
+	if err := plane.Client.Get(t.Context(), key, o); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	return fmt.Errorf("there is %T %s", o, key)
@@ -195,11 +201,11 @@ func createAddOnIn(t *testing.T, cluster, name, priority string, finalizers ...s
 	if priority != "" {
 		addon.Annotations = map[string]string{clusterv1.CleanupPriorityAnnotationKey: priority}
 	}
-	require.NoError(t, shared.admin.Create(t.Context(), addon))
+	require.NoError(t, plane.Client.Create(t.Context(), addon))
 }
 
 func prioritize(t *testing.T, o client.Object, namespace, name, priority string) {
 	t.Helper()
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o))
 	patch(t, o, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, clusterv1.CleanupPriorityAnnotationKey, priority))
 }

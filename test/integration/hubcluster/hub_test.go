@@ -1,7 +1,6 @@
 package hubcluster_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -27,15 +26,15 @@ func TestWhatHappenedWhileTheHubManagerWasAwayIsCaughtUp(t *testing.T) {
 	expectInstalled(t, "away", "away-gone")
 	expectCondition(t, "away-gone", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue,
 		"HubClusterAdminAccepted")
-	shared.stopHub()
+	manager.Stop()
 
 	// A cluster vanishes with its finalizer, which leaves its access behind, and another one is selected.
-	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, "away-gone")))
+	require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, "away-gone")))
 	release(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: "away-gone"})
 	patch(t, getCluster(t, "away-late"), `{"metadata":{"labels":{"away":"y"}}}`)
-	require.NoError(t, shared.admin.Get(t.Context(), binding("away-gone", "work"), &rbacv1.RoleBinding{}))
+	require.NoError(t, plane.Client.Get(t.Context(), binding("away-gone", "work"), &rbacv1.RoleBinding{}))
 
-	require.NoError(t, startHub(context.WithoutCancel(t.Context()), shared.plane))
+	manager.Start()
 	gone(t, &rbacv1.RoleBinding{}, binding("away-gone", "work"))
 	gone(t, &rbacv1.ClusterRole{}, client.ObjectKey{Name: "open-cluster-management:managedcluster:away-gone"})
 	expectInstalled(t, "away", "away-late")
@@ -44,12 +43,12 @@ func TestWhatHappenedWhileTheHubManagerWasAwayIsCaughtUp(t *testing.T) {
 func TestDefinitionsAreInstalledAgainWithoutHarm(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
-	c, err := client.New(shared.plane.Admin(), client.Options{Scheme: scheme})
+	c, err := client.New(plane.Admin(), client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	key := client.ObjectKey{Name: "managedclustersets.cluster.open-cluster-management.io"}
 	var before, after apiextensionsv1.CustomResourceDefinition
 	ctx := ctrl.LoggerInto(t.Context(), logr.Discard())
-	identity, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
+	identity, err := plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
 	require.NoError(t, err)
 
 	require.NoError(t, c.Get(t.Context(), key, &before))

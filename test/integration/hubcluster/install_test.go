@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,9 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 func TestAPlacementDecidesAndKeepsWhatItSelected(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"pick-b", "pick-c"} {
 		createLabelled(t, name, map[string]string{"pick": "yes"})
 	}
@@ -46,14 +49,15 @@ func TestAPlacementDecidesAndKeepsWhatItSelected(t *testing.T) {
 	}}, placement.Status.DecisionGroups)
 
 	createLabelled(t, "pick-a", map[string]string{"pick": "yes"})
-	stays(t, func() error { return selected(t, "pick", "pick-b", "pick-c") })
-	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, "pick-b")))
+	suite.Consistently(t, time.Second, func() error { return selected(t, "pick", "pick-b", "pick-c") })
+	require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, "pick-b")))
 	expectSelected(t, "pick", "pick-a", "pick-c")
-	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, "pick-a")))
+	require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, "pick-a")))
 	expectPlacement(t, "pick", clusterv1beta1.PlacementConditionSatisfied, metav1.ConditionFalse, "NotAllDecisionsScheduled")
 }
 
 func TestAPlacementThatAsksForTooMuchKeepsItsDecisions(t *testing.T) {
+	t.Parallel()
 	createLabelled(t, "odd", map[string]string{"odd": "yes"})
 	createPlacement(t, "odd", nil, predicate(map[string]string{"odd": "yes"}))
 	expectSelected(t, "odd", "odd")
@@ -66,18 +70,19 @@ func TestAPlacementThatAsksForTooMuchKeepsItsDecisions(t *testing.T) {
 }
 
 func TestAPlacementSelectsOnlyFromSetsThatAreBoundToItsNamespace(t *testing.T) {
+	t.Parallel()
 	createLabelled(t, "bound-a", map[string]string{"bound": "yes", clusterv1beta2.ClusterSetLabel: "bound-blue"})
 	createLabelled(t, "bound-b", map[string]string{"bound": "yes"})
-	require.NoError(t, client.IgnoreAlreadyExists(shared.admin.Create(t.Context(),
+	require.NoError(t, client.IgnoreAlreadyExists(plane.Client.Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}})))
 	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "bound"}}
 	placement.Spec.Predicates = predicate(map[string]string{"bound": "yes"})
-	eventuallyCreate(t, shared.admin, placement)
+	eventuallyCreate(t, plane.Client, placement)
 	selects := func(reason string, want ...string) {
 		t.Helper()
-		eventually(t, func() error {
+		suite.Eventually(t, func() error {
 			var have clusterv1beta1.Placement
-			if err := shared.admin.Get(t.Context(), client.ObjectKeyFromObject(placement), &have); err != nil {
+			if err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(placement), &have); err != nil {
 				return err
 			}
 			c := meta.FindStatusCondition(have.Status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
@@ -86,7 +91,7 @@ func TestAPlacementSelectsOnlyFromSetsThatAreBoundToItsNamespace(t *testing.T) {
 			}
 			var page clusterv1beta1.PlacementDecision
 			key := client.ObjectKey{Namespace: "tenant", Name: "bound-decision-1"}
-			if err := shared.admin.Get(t.Context(), key, &page); err != nil {
+			if err := plane.Client.Get(t.Context(), key, &page); err != nil {
 				return err
 			}
 			var names []string
@@ -99,30 +104,32 @@ func TestAPlacementSelectsOnlyFromSetsThatAreBoundToItsNamespace(t *testing.T) {
 	selects("NoManagedClusterSetBindings")
 	bindSet(t, "tenant", "bound-blue") // A binding may come before its set.
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "bound-blue"}}
-	require.NoError(t, shared.admin.Create(t.Context(), set))
+	require.NoError(t, plane.Client.Create(t.Context(), set))
 	selects("AllDecisionsScheduled", "bound-a")
 	bindSet(t, "tenant", "global")
 	selects("AllDecisionsScheduled", "bound-a", "bound-b")
 	patch(t, placement, `{"spec":{"clusterSets":["bound-blue","red"]}}`)
 	selects("AllDecisionsScheduled", "bound-a")
-	require.NoError(t, shared.admin.Delete(t.Context(), set))
+	require.NoError(t, plane.Client.Delete(t.Context(), set))
 	selects("NoIntersection")
 }
 
 func TestAPlacementOfSomebodyElseIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	createLabelled(t, "foreign-a", map[string]string{"foreign": "yes"})
 	createPlacement(t, "foreign", map[string]string{clusterv1beta1.PlacementDisableAnnotation: "true"},
 		predicate(map[string]string{"foreign": "yes"}))
-	stays(t, func() error { return equal(0, len(pages(t, "foreign"))) })
+	suite.Consistently(t, time.Second, func() error { return equal(0, len(pages(t, "foreign"))) })
 	assert.Empty(t, getPlacement(t, "foreign").Status.Conditions)
 }
 
 func TestManyClustersFillSeveralPages(t *testing.T) {
+	t.Parallel()
 	var want []string
 	for i := range 130 {
 		name := fmt.Sprintf("many-%03d", i)
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"many": "yes"}}}
-		eventuallyCreate(t, shared.admin, cluster)
+		eventuallyCreate(t, plane.Client, cluster)
 		want = append(want, name)
 	}
 	createPlacement(t, "many", nil, predicate(map[string]string{"many": "yes"}), unreachableToo)
@@ -130,10 +137,11 @@ func TestManyClustersFillSeveralPages(t *testing.T) {
 	require.Len(t, pages(t, "many"), 2)
 	patch(t, getPlacement(t, "many"), `{"spec":{"numberOfClusters":20}}`)
 	expectSelected(t, "many", want[:20]...)
-	eventually(t, func() error { return equal(1, len(pages(t, "many"))) })
+	suite.Eventually(t, func() error { return equal(1, len(pages(t, "many"))) })
 }
 
 func TestAnAddOnFollowsItsPlacements(t *testing.T) {
+	t.Parallel()
 	createLabelled(t, "inst-a", map[string]string{"inst": "one"})
 	createLabelled(t, "inst-b", map[string]string{"inst": "one"})
 	createLabelled(t, "inst-c", map[string]string{"inst": "two"})
@@ -154,46 +162,48 @@ func TestAnAddOnFollowsItsPlacements(t *testing.T) {
 	assert.Equal(t, "addon.open-cluster-management.io/v1beta1", owner.APIVersion)
 	assert.Equal(t, "ClusterManagementAddOn", owner.Kind)
 
-	require.NoError(t, shared.admin.Delete(t.Context(), getAddon(t, "inst-b", "follow")))
-	eventually(t, func() error {
+	require.NoError(t, plane.Client.Delete(t.Context(), getAddon(t, "inst-b", "follow")))
+	suite.Eventually(t, func() error {
 		var again addonv1alpha1.ManagedClusterAddOn
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: "inst-b", Name: "follow"}, &again)
+		err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: "inst-b", Name: "follow"}, &again)
 		return errors.Join(err, equal(true, again.DeletionTimestamp.IsZero()))
 	})
 	patch(t, getCluster(t, "inst-b"), `{"metadata":{"labels":{"inst":"none"}}}`)
 	expectInstalled(t, "follow", "inst-a", "inst-c")
 
 	createMine(t, "inst-b", "follow")
-	stays(t, func() error { return installed(t, "follow", "inst-a", "inst-b", "inst-c") })
+	suite.Consistently(t, time.Second, func() error { return installed(t, "follow", "inst-a", "inst-b", "inst-c") })
 	require.NotNil(t, metav1.GetControllerOf(getAddon(t, "inst-b", "follow")), "it gets its owner nevertheless")
 
-	require.NoError(t, shared.admin.Delete(t.Context(), getPlacement(t, "inst-two")))
-	eventually(t, func() error { return equal(0, len(pages(t, "inst-two"))) })
-	stays(t, func() error { return installed(t, "follow", "inst-a", "inst-b", "inst-c") })
-	eventually(t, func() error { return told(t, "follow", "placement default/inst-two does not exist") })
+	require.NoError(t, plane.Client.Delete(t.Context(), getPlacement(t, "inst-two")))
+	suite.Eventually(t, func() error { return equal(0, len(pages(t, "inst-two"))) })
+	suite.Consistently(t, time.Second, func() error { return installed(t, "follow", "inst-a", "inst-b", "inst-c") })
+	suite.Eventually(t, func() error { return told(t, "follow", "placement default/inst-two does not exist") })
 
 	var cma addonv1alpha1.ClusterManagementAddOn
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: "follow"}, &cma))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: "follow"}, &cma))
 	patch(t, &cma, `{"spec":{"installStrategy":{"placements":[{"namespace":"default","name":"inst-one"}]}}}`)
 	expectInstalled(t, "follow", "inst-a", "inst-b")
 	patch(t, &cma, `{"spec":{"installStrategy":{"type":"Manual"}}}`)
 	patch(t, getCluster(t, "inst-a"), `{"metadata":{"labels":{"inst":"none"}}}`)
-	stays(t, func() error { return installed(t, "follow", "inst-a", "inst-b") })
+	suite.Consistently(t, time.Second, func() error { return installed(t, "follow", "inst-a", "inst-b") })
 }
 
 func TestAManualAddOnGetsItsOwnerAndAnAddOnOfSomebodyElseDoesNot(t *testing.T) {
+	t.Parallel()
 	createLabelled(t, "manual", nil)
 	createAddon(t, "by-hand", nil)
 	createMine(t, "manual", "by-hand")
 	createAddon(t, "self", map[string]string{names.AnnotationLifecycle: "self"})
 	createMine(t, "manual", "self")
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		return equal(true, metav1.GetControllerOf(getAddon(t, "manual", "by-hand")) != nil)
 	})
-	stays(t, func() error { return equal(0, len(getAddon(t, "manual", "self").OwnerReferences)) })
+	suite.Consistently(t, time.Second, func() error { return equal(0, len(getAddon(t, "manual", "self").OwnerReferences)) })
 }
 
 func TestDecisionsThatAreWrittenPageByPageUninstallNothingThatStays(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"paged-a", "paged-b", "paged-c"} {
 		createLabelled(t, name, nil)
 	}
@@ -212,8 +222,9 @@ func TestDecisionsThatAreWrittenPageByPageUninstallNothingThatStays(t *testing.T
 }
 
 func TestAnAddOnWaitsForTheClusterToBeAccepted(t *testing.T) {
+	t.Parallel()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "waits", Labels: map[string]string{"waits": "y"}}}
-	eventuallyCreate(t, shared.admin, cluster)
+	eventuallyCreate(t, plane.Client, cluster)
 	createPlacement(t, "waits", nil, predicate(map[string]string{"waits": "y"}), unreachableToo)
 	createAddon(t, "waits", nil, "waits")
 	expectSelected(t, "waits", "waits")
@@ -240,11 +251,11 @@ func createLabelled(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	cluster.Spec.HubAcceptsClient = true
-	eventuallyCreate(t, shared.admin, cluster)
-	eventually(t, func() error {
-		return shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{})
+	eventuallyCreate(t, plane.Client, cluster)
+	suite.Eventually(t, func() error {
+		return plane.Client.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{})
 	})
-	setAvailable(t, shared.admin, name, metav1.ConditionTrue)
+	setAvailable(t, plane.Client, name, metav1.ConditionTrue)
 }
 
 func createPlacement(
@@ -259,7 +270,7 @@ func createPlacement(
 	for _, opt := range opts {
 		opt(placement)
 	}
-	eventuallyCreate(t, shared.admin, placement)
+	eventuallyCreate(t, plane.Client, placement)
 }
 
 // bindSet binds a set of clusters to a namespace, unless it is.
@@ -267,22 +278,22 @@ func bindSet(t *testing.T, namespace, set string) {
 	t.Helper()
 	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: set}}
 	binding.Spec.ClusterSet = set
-	eventually(t, func() error {
-		return client.IgnoreAlreadyExists(shared.admin.Create(t.Context(), binding.DeepCopy()))
+	suite.Eventually(t, func() error {
+		return client.IgnoreAlreadyExists(plane.Client.Create(t.Context(), binding.DeepCopy()))
 	})
 }
 
 func getPlacement(t *testing.T, name string) *clusterv1beta1.Placement {
 	t.Helper()
 	var placement clusterv1beta1.Placement
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &placement))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &placement))
 	return &placement
 }
 
 func pages(t *testing.T, placement string) []clusterv1beta1.PlacementDecision {
 	t.Helper()
 	var list clusterv1beta1.PlacementDecisionList
-	require.NoError(t, shared.admin.List(t.Context(), &list, client.InNamespace("default"),
+	require.NoError(t, plane.Client.List(t.Context(), &list, client.InNamespace("default"),
 		client.MatchingLabels{names.LabelPlacement: placement}))
 	return list.Items
 }
@@ -301,7 +312,7 @@ func selected(t *testing.T, placement string, want ...string) error {
 
 func expectSelected(t *testing.T, placement string, want ...string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		return cmp.Or(selected(t, placement, want...),
 			equal(len(want), int(getPlacement(t, placement).Status.NumberOfSelectedClusters)))
 	})
@@ -309,7 +320,7 @@ func expectSelected(t *testing.T, placement string, want ...string) {
 
 func expectPlacement(t *testing.T, name, kind string, status metav1.ConditionStatus, reason string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		have := getPlacement(t, name).Status.Conditions
 		if c := meta.FindStatusCondition(have, kind); c != nil && c.Status == status && c.Reason == reason {
 			return nil
@@ -324,13 +335,13 @@ func writePage(t *testing.T, name string, clusters ...string) {
 	page := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: name, Labels: map[string]string{names.LabelPlacement: "paged"},
 	}}
-	eventuallyCreate(t, shared.admin, page)
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(page), page))
+	eventuallyCreate(t, plane.Client, page)
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(page), page))
 	page.Status.Decisions = nil
 	for _, cluster := range clusters {
 		page.Status.Decisions = append(page.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
 	}
-	require.NoError(t, shared.admin.Status().Update(t.Context(), page))
+	require.NoError(t, plane.Client.Status().Update(t.Context(), page))
 }
 
 func createAddon(t *testing.T, name string, annotations map[string]string, placements ...string) {
@@ -343,13 +354,13 @@ func createAddon(t *testing.T, name string, annotations map[string]string, place
 			PlacementRef: addonv1alpha1.PlacementRef{Namespace: "default", Name: placement},
 		})
 	}
-	eventuallyCreate(t, shared.admin, cma)
+	eventuallyCreate(t, plane.Client, cma)
 }
 
 // createMine creates an add-on on a cluster as a person does.
 func createMine(t *testing.T, cluster, addon string) {
 	t.Helper()
-	require.NoError(t, shared.admin.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
+	require.NoError(t, plane.Client.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addon},
 	}))
 }
@@ -357,14 +368,14 @@ func createMine(t *testing.T, cluster, addon string) {
 func getAddon(t *testing.T, cluster, addon string) *addonv1alpha1.ManagedClusterAddOn {
 	t.Helper()
 	var have addonv1alpha1.ManagedClusterAddOn
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: addon}, &have))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: addon}, &have))
 	return &have
 }
 
 func installed(t *testing.T, addon string, want ...string) error {
 	t.Helper()
 	var list addonv1alpha1.ManagedClusterAddOnList
-	require.NoError(t, shared.admin.List(t.Context(), &list))
+	require.NoError(t, plane.Client.List(t.Context(), &list))
 	var have []string
 	for i := range list.Items {
 		if list.Items[i].Name == addon {
@@ -377,14 +388,14 @@ func installed(t *testing.T, addon string, want ...string) error {
 
 func expectInstalled(t *testing.T, addon string, want ...string) {
 	t.Helper()
-	eventually(t, func() error { return installed(t, addon, want...) })
+	suite.Eventually(t, func() error { return installed(t, addon, want...) })
 }
 
 // told looks for an Event on a ClusterManagementAddOn.
 func told(t *testing.T, addon, text string) error {
 	t.Helper()
 	var list eventsv1.EventList
-	require.NoError(t, shared.admin.List(t.Context(), &list))
+	require.NoError(t, plane.Client.List(t.Context(), &list))
 	for i := range list.Items {
 		if e := list.Items[i]; e.Regarding.Kind == "ClusterManagementAddOn" && e.Regarding.Name == addon &&
 			strings.Contains(e.Note, text) {
@@ -396,5 +407,5 @@ func told(t *testing.T, addon, text string) error {
 
 func patch(t *testing.T, o client.Object, body string) {
 	t.Helper()
-	require.NoError(t, shared.admin.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(body))))
+	require.NoError(t, plane.Client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(body))))
 }

@@ -20,10 +20,12 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/lease"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // Row: managedcluster_lease_test.go:35
 func TestAHeartbeatCostsTheHubNoWrite(t *testing.T) {
+	t.Parallel()
 	const name = "renewed"
 	createQuick(t, name, 1)
 	setAvailable(t, agentClient(t, name), name, metav1.ConditionTrue)
@@ -32,14 +34,14 @@ func TestAHeartbeatCostsTheHubNoWrite(t *testing.T) {
 	expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
 	expectTaint(t, name, "")
 	// Taking the taint off made a new generation, which the hub has to say that it saw.
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		cluster := getCluster(t, name)
 		accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 		return equal(cluster.Generation, accepted.ObservedGeneration)
 	})
 
 	version, first := getCluster(t, name).ResourceVersion, getLease(t, name).Spec.RenewTime.Time
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		return equal(true, getLease(t, name).Spec.RenewTime.After(first.Add(6*time.Second)))
 	})
 	have := getCluster(t, name)
@@ -52,6 +54,7 @@ func TestAHeartbeatCostsTheHubNoWrite(t *testing.T) {
 // Row: taint_add_test.go:37
 // Row: registration_taint_update_test.go:45
 func TestASilentClusterIsUnknownAndTaintedUntilItsAgentIsBack(t *testing.T) {
+	t.Parallel()
 	const name = "restarted"
 	createQuick(t, name, 60)
 	expectTaint(t, name, clusterv1.ManagedClusterTaintUnreachable)
@@ -73,7 +76,7 @@ func TestASilentClusterIsUnknownAndTaintedUntilItsAgentIsBack(t *testing.T) {
 	taints := getCluster(t, name).Spec.Taints
 	require.Len(t, taints, 2)
 	assert.Equal(t, "example.com/mine", taints[0].Key)
-	assert.WithinDuration(t, time.Now(), taints[1].TimeAdded.Time, patience)
+	assert.WithinDuration(t, time.Now(), taints[1].TimeAdded.Time, suite.Timeout)
 	expectSilenceTold(t, name, 1)
 
 	stop = renew(t, name)
@@ -81,7 +84,7 @@ func TestASilentClusterIsUnknownAndTaintedUntilItsAgentIsBack(t *testing.T) {
 	setAvailable(t, agent, name, metav1.ConditionTrue)
 	expectTaint(t, name, "")
 	assert.Len(t, getCluster(t, name).Spec.Taints, 1, "the taint of somebody else stays")
-	steadily(t, 6*time.Second, func() error {
+	suite.Consistently(t, 6*time.Second, func() error {
 		return equal(true, meta.IsStatusConditionTrue(getCluster(t, name).Status.Conditions,
 			clusterv1.ManagedClusterConditionAvailable))
 	})
@@ -90,6 +93,7 @@ func TestASilentClusterIsUnknownAndTaintedUntilItsAgentIsBack(t *testing.T) {
 
 // Row: managedcluster_lease_test.go:95
 func TestAClusterThatIsCreatedAgainStartsAnew(t *testing.T) {
+	t.Parallel()
 	const name = "again"
 	createQuick(t, name, 1)
 	agent := agentClient(t, name)
@@ -98,7 +102,7 @@ func TestAClusterThatIsCreatedAgainStartsAnew(t *testing.T) {
 	setAvailable(t, agent, name, metav1.ConditionTrue)
 	before, heartbeat := getCluster(t, name).UID, getLease(t, name).UID
 
-	require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
+	require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
 	gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
 	gone(t, &coordinationv1.Lease{}, leaseKey(name))
 	createQuick(t, name, 1)
@@ -109,7 +113,7 @@ func TestAClusterThatIsCreatedAgainStartsAnew(t *testing.T) {
 	// The agent that ran on goes on as soon as it may again.
 	setAvailable(t, agent, name, metav1.ConditionTrue)
 	expectTaint(t, name, "")
-	steadily(t, 6*time.Second, func() error {
+	suite.Consistently(t, 6*time.Second, func() error {
 		return equal(true, meta.IsStatusConditionTrue(getCluster(t, name).Status.Conditions,
 			clusterv1.ManagedClusterConditionAvailable))
 	})
@@ -117,6 +121,7 @@ func TestAClusterThatIsCreatedAgainStartsAnew(t *testing.T) {
 
 // Row: managedcluster_lease_test.go:175
 func TestTheClockOfAnAgentIsCompared(t *testing.T) {
+	t.Parallel()
 	const name = "clock"
 	createQuick(t, name, 60)
 	beat(t, name, 0)
@@ -127,7 +132,7 @@ func TestTheClockOfAnAgentIsCompared(t *testing.T) {
 		version := getCluster(t, name).ResourceVersion
 		if skew > 0 {
 			beat(t, name, skew+time.Minute)
-			stays(t, func() error { return equal(version, getCluster(t, name).ResourceVersion) })
+			suite.Consistently(t, time.Second, func() error { return equal(version, getCluster(t, name).ResourceVersion) })
 		}
 		beat(t, name, 0)
 		expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
@@ -144,18 +149,20 @@ func TestTheClockOfAnAgentIsCompared(t *testing.T) {
 }
 
 func TestAnAgentThatStoppedHasNoWrongClock(t *testing.T) {
+	t.Parallel()
 	const name = "stopped"
 	createQuick(t, name, 1)
 	beat(t, name, 0)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
 		"ManagedClusterLeaseUpdateStopped")
-	stays(t, func() error {
+	suite.Consistently(t, time.Second, func() error {
 		return equal(true, meta.IsStatusConditionTrue(getCluster(t, name).Status.Conditions,
 			clusterv1.ManagedClusterConditionClockSynced))
 	})
 }
 
 func TestALeaseThatLosesItsRenewTimeHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
 	const name, other = "wiped", "wiped-other"
 	createQuick(t, name, 60)
 	beat(t, name, 0)
@@ -175,15 +182,15 @@ func createQuick(t *testing.T, name string, seconds int32) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, seconds
-	eventuallyCreate(t, shared.admin, cluster)
+	eventuallyCreate(t, plane.Client, cluster)
 	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
-	eventually(t, func() error { return shared.admin.Get(t.Context(), leaseKey(name), &coordinationv1.Lease{}) })
+	suite.Eventually(t, func() error { return plane.Client.Get(t.Context(), leaseKey(name), &coordinationv1.Lease{}) })
 }
 
 // setAvailable writes the health of a cluster as its agent does.
 func setAvailable(t *testing.T, c client.Client, name string, status metav1.ConditionStatus) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			cluster := getCluster(t, name)
 			meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
@@ -198,7 +205,7 @@ func setAvailable(t *testing.T, c client.Client, name string, status metav1.Cond
 // after the first beat: an agent whose lease is stale is not believed when it says that all is well.
 func renew(t *testing.T, cluster string) func() {
 	t.Helper()
-	cfg, err := shared.plane.User(csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
+	cfg, err := plane.User(csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
 	require.NoError(t, err)
 	clients, err := kubernetes.NewForConfig(cfg)
 	require.NoError(t, err)
@@ -212,7 +219,7 @@ func renew(t *testing.T, cluster string) func() {
 		defer close(done)
 		_ = renewer.Run(ctx)
 	}()
-	eventually(t, func() error { return equal(true, getLease(t, cluster).ResourceVersion != before) })
+	suite.Eventually(t, func() error { return equal(true, getLease(t, cluster).ResourceVersion != before) })
 	return func() { cancel(); <-done }
 }
 
@@ -220,7 +227,7 @@ func renew(t *testing.T, cluster string) func() {
 func beat(t *testing.T, cluster string, skew time.Duration) {
 	t.Helper()
 	agent := agentClient(t, cluster)
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		heartbeat := getLease(t, cluster)
 		at := metav1.NewMicroTime(time.Now().Add(skew))
 		heartbeat.Spec.RenewTime = &at
@@ -236,7 +243,7 @@ func expectClock(t *testing.T, cluster string, status metav1.ConditionStatus, re
 // expectTaint waits until a cluster has exactly this one of the taints that follow its health; none if it is empty.
 func expectTaint(t *testing.T, cluster, key string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		var have []string
 		for _, taint := range getCluster(t, cluster).Spec.Taints {
 			switch taint.Key {
@@ -254,9 +261,9 @@ func expectTaint(t *testing.T, cluster, key string) {
 // expectSilenceTold waits for the Events that say that a cluster fell silent, each for another time.
 func expectSilenceTold(t *testing.T, cluster string, times int) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		var list eventsv1.EventList
-		err := shared.admin.List(t.Context(), &list, client.InNamespace(cluster))
+		err := plane.Client.List(t.Context(), &list, client.InNamespace(cluster))
 		told := 0
 		for _, e := range list.Items {
 			if e.Reason == "AvailableUnknown" && e.Type == "Warning" && e.Regarding.Name == cluster {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // action is what may happen to a cluster. Accepting or denying one that does not exist creates it so.
@@ -53,6 +54,7 @@ type walker struct {
 // Row: hub/managedcluster/controller_test.go:35
 // Row: hub/gc/*_test.go
 func TestWhatTheHubHoldsIsWhatTheStateOfAClusterSaysInEveryOrder(t *testing.T) {
+	t.Parallel()
 	bootstrap := bootstrapClient(t)
 	neighbour := settleNeighbour(t, bootstrap)
 	before := neighbourVersions(t)
@@ -63,13 +65,13 @@ func TestWhatTheHubHoldsIsWhatTheStateOfAClusterSaysInEveryOrder(t *testing.T) {
 				w.step(t, bootstrap, w.path[i])
 			}
 		}
-		eventually(t, func() error { return check(t, walkers) })
+		suite.Eventually(t, func() error { return check(t, walkers) })
 		for _, w := range walkers {
 			w.fill(t)
 		}
 	}
 	assert.Equal(t, before, neighbourVersions(t), "nothing of the neighbour was touched")
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(neighbour), neighbour),
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(neighbour), neighbour),
 		"what the neighbour asked for stays, whatever its label says")
 }
 
@@ -113,7 +115,7 @@ func (w *walker) step(t *testing.T, bootstrap client.Client, a action) {
 	case !w.exists:
 		return
 	case a == toDelete:
-		require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, w.name)))
+		require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, w.name)))
 		w.exists, w.full = false, false
 	case a == toVanish:
 		vanish(t, w.name)
@@ -243,7 +245,7 @@ func list[L any, P interface {
 }](t *testing.T) L {
 	t.Helper()
 	var all L
-	require.NoError(t, shared.admin.List(t.Context(), P(&all)))
+	require.NoError(t, plane.Client.List(t.Context(), P(&all)))
 	return all
 }
 
@@ -283,7 +285,7 @@ func neighbourVersions(t *testing.T) map[string]string {
 		{&addonv1alpha1.ManagedClusterAddOn{}, client.ObjectKey{Namespace: name, Name: "addon"}},
 		{&workv1.ManifestWork{}, client.ObjectKey{Namespace: name, Name: "work"}},
 	} {
-		err := shared.admin.Get(t.Context(), o.key, o.object)
+		err := plane.Client.Get(t.Context(), o.key, o.object)
 		require.False(t, apierrors.IsNotFound(err), "%T %s is gone", o.object, o.key)
 		require.NoError(t, err)
 		versions[fmt.Sprintf("%T %s", o.object, o.key)] = o.object.GetResourceVersion()

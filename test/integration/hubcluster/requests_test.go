@@ -1,7 +1,6 @@
 package hubcluster_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,12 +18,14 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const bootstrapGroup = "system:bootstrappers:managedcluster"
 
 // TestHugeRequestsAreRefusedAtTheDoor sends what would fill the memory of the hub manager and of agents.
 func TestHugeRequestsAreRefusedAtTheDoor(t *testing.T) {
+	t.Parallel()
 	agent, bootstrap := acceptedAgent(t, "huge"), userClient(t, "huge-bootstrap", bootstrapGroup)
 	big := strings.Repeat("x", 200_000)
 	many := map[string]string{}
@@ -92,11 +93,12 @@ func TestHugeRequestsAreRefusedAtTheDoor(t *testing.T) {
 
 // TestAHugeRequestThatExistsIsRefusedWithAWord labels one afterwards, as none can be created.
 func TestAHugeRequestThatExistsIsRefusedWithAWord(t *testing.T) {
+	t.Parallel()
 	request := newRequest(t, "huge-late", func(r *certificatesv1.CertificateSigningRequest) {
 		r.Labels = nil
 		r.Spec.Request = append(r.Spec.Request, strings.Repeat("x", 500_000)...)
 	})
-	require.NoError(t, shared.admin.Create(t.Context(), request))
+	require.NoError(t, plane.Client.Create(t.Context(), request))
 	patch(t, request, `{"metadata":{"labels":{"`+names.LabelClusterName+`":"huge-late"}}}`)
 	event := expectEvent(t, request, csr.ReasonRequestTooLarge)
 	assert.Contains(t, event.Message, "it is too large: spec.request may have 16384 bytes")
@@ -105,6 +107,7 @@ func TestAHugeRequestThatExistsIsRefusedWithAWord(t *testing.T) {
 
 // TestAnApprovalKeepsWhatOthersWroteIntoTheMetadata: the hub manager writes what its cache holds.
 func TestAnApprovalKeepsWhatOthersWroteIntoTheMetadata(t *testing.T) {
+	t.Parallel()
 	agent := acceptedAgent(t, "kept")
 	request := newRequest(t, "kept", func(r *certificatesv1.CertificateSigningRequest) {
 		r.Annotations = map[string]string{"example.com/a": "b"}
@@ -126,7 +129,7 @@ func TestAnApprovalKeepsWhatOthersWroteIntoTheMetadata(t *testing.T) {
 func TestAFloodDoesNotDelayAnother(t *testing.T) {
 	const flood = 400
 	attacker, victim := acceptedAgent(t, "flooding"), acceptedAgent(t, "flooded")
-	shared.stopHub()
+	manager.Stop()
 	flooding := map[string]bool{}
 	for n := range flood {
 		request := newRequest(t, "flooded", func(r *certificatesv1.CertificateSigningRequest) {
@@ -137,7 +140,7 @@ func TestAFloodDoesNotDelayAnother(t *testing.T) {
 	}
 	renewal := newRequest(t, "flooded", func(r *certificatesv1.CertificateSigningRequest) { r.Name = "zz-renewal" })
 	require.NoError(t, victim.Create(t.Context(), renewal))
-	hub, err := kubernetes.NewForConfig(shared.plane.Admin())
+	hub, err := kubernetes.NewForConfig(plane.Admin())
 	require.NoError(t, err)
 	watch, err := hub.CertificatesV1().CertificateSigningRequests().Watch(t.Context(), metav1.ListOptions{
 		FieldSelector: "metadata.name=" + renewal.Name, ResourceVersion: renewal.ResourceVersion,
@@ -145,7 +148,7 @@ func TestAFloodDoesNotDelayAnother(t *testing.T) {
 	require.NoError(t, err)
 	defer watch.Stop()
 
-	require.NoError(t, startHub(context.WithoutCancel(t.Context()), shared.plane))
+	manager.Start()
 	approved := 0
 	for event := range watch.ResultChan() {
 		now, ok := event.Object.(*certificatesv1.CertificateSigningRequest)
@@ -156,8 +159,8 @@ func TestAFloodDoesNotDelayAnother(t *testing.T) {
 		}
 	}
 	var told corev1.EventList
-	eventually(t, func() error {
-		require.NoError(t, shared.admin.List(t.Context(), &told, client.InNamespace(metav1.NamespaceDefault)))
+	suite.Eventually(t, func() error {
+		require.NoError(t, plane.Client.List(t.Context(), &told, client.InNamespace(metav1.NamespaceDefault)))
 		after := 0
 		for i := range told.Items {
 			if flooding[string(told.Items[i].InvolvedObject.UID)] {
@@ -175,7 +178,7 @@ func TestAFloodDoesNotDelayAnother(t *testing.T) {
 	t.Logf("%d of %d requests of the flood were judged before the renewal", before, flood)
 	assert.Less(t, before, flood/10)
 	for n := range flood {
-		require.NoError(t, shared.admin.Delete(t.Context(), &certificatesv1.CertificateSigningRequest{
+		require.NoError(t, plane.Client.Delete(t.Context(), &certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("flood-%03d", n)},
 		}))
 	}
@@ -191,13 +194,13 @@ func revision(t *testing.T, o client.Object) int {
 // acceptedAgent is the agent of a new cluster that an administrator accepts.
 func acceptedAgent(t *testing.T, cluster string) client.Client {
 	t.Helper()
-	eventuallyCreate(t, shared.admin, &clusterv1.ManagedCluster{
+	eventuallyCreate(t, plane.Client, &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	})
 	expectCondition(t, cluster, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue,
 		"HubClusterAdminAccepted")
 	agent := userClient(t, csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		return agent.Get(t.Context(), client.ObjectKey{Name: cluster}, &clusterv1.ManagedCluster{})
 	})
 	return agent
@@ -220,9 +223,9 @@ func newRequest(
 func expectEvent(t *testing.T, request *certificatesv1.CertificateSigningRequest, reason string) corev1.Event {
 	t.Helper()
 	var found corev1.Event
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		var events corev1.EventList
-		require.NoError(t, shared.admin.List(t.Context(), &events, client.InNamespace(metav1.NamespaceDefault),
+		require.NoError(t, plane.Client.List(t.Context(), &events, client.InNamespace(metav1.NamespaceDefault),
 			client.MatchingFields{"involvedObject.uid": string(request.UID)}))
 		for _, event := range events.Items {
 			if event.Reason == reason {
@@ -237,15 +240,15 @@ func expectEvent(t *testing.T, request *certificatesv1.CertificateSigningRequest
 
 func expectIssued(t *testing.T, request *certificatesv1.CertificateSigningRequest) {
 	t.Helper()
-	eventually(t, func() error {
-		require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(request), request))
+	suite.Eventually(t, func() error {
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(request), request))
 		return equal(true, len(request.Status.Certificate) > 0)
 	})
 }
 
 func expectOpen(t *testing.T, request *certificatesv1.CertificateSigningRequest) {
 	t.Helper()
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(request), request))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(request), request))
 	assert.True(t, csr.Undecided(request))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,12 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // TestReservedNamesAreRefused is about clusters from before there was a policy that refuses them: they get no access,
 // also when they are denied after they were accepted.
 func TestReservedNamesAreRefused(t *testing.T) {
 	withoutClusterPolicy(t)
+	createCluster(t, "reserved-beside", true) // The shared roles are there while there is a cluster.
+	expectCondition(t, "reserved-beside", clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue,
+		"HubClusterAdminAccepted")
 	for _, name := range []string{"managed-clusters", "work", "registration", "kube-system", "a.b"} {
 		t.Run(name, func(t *testing.T) {
 			createCluster(t, name, true)
@@ -30,8 +35,8 @@ func TestReservedNamesAreRefused(t *testing.T) {
 				clusterv1.ManagedClusterConditionHubAccepted).Message
 			assert.Contains(t, message, "another name")
 			accept(t, name, false)
-			stays(t, func() error { return sharedRolesAreWhole(t) })
-			require.NoError(t, shared.admin.Delete(t.Context(), getCluster(t, name)))
+			suite.Consistently(t, time.Second, func() error { return sharedRolesAreWhole(t) })
+			require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
 			gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
 		})
 	}
@@ -45,7 +50,7 @@ func sharedRolesAreWhole(t *testing.T) error {
 	for _, name := range []string{"work", "registration"} {
 		var role rbacv1.ClusterRole
 		key := client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name}
-		if err := shared.admin.Get(t.Context(), key, &role); err != nil {
+		if err := plane.Client.Get(t.Context(), key, &role); err != nil {
 			return err
 		}
 		failed = errors.Join(failed, equal("", role.Labels[names.LabelClusterName]))
@@ -58,17 +63,17 @@ func withoutClusterPolicy(t *testing.T) {
 	t.Helper()
 	act := func(ctx context.Context, action admissionregistrationv1.ValidationAction) {
 		var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
-		require.NoError(t, shared.admin.Get(ctx, client.ObjectKey{Name: "managedclusters.spokelet.io"}, &binding))
+		require.NoError(t, plane.Client.Get(ctx, client.ObjectKey{Name: "managedclusters.spokelet.io"}, &binding))
 		binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{action}
-		require.NoError(t, shared.admin.Update(ctx, &binding))
+		require.NoError(t, plane.Client.Update(ctx, &binding))
 	}
 	act(t.Context(), admissionregistrationv1.Audit)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		act(ctx, admissionregistrationv1.Deny)
-		eventually(t, func() error {
+		suite.Eventually(t, func() error {
 			reserved := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "managed-clusters"}}
-			err := shared.admin.Create(ctx, reserved, client.DryRunAll)
+			err := plane.Client.Create(ctx, reserved, client.DryRunAll)
 			return equal(true, apierrors.IsInvalid(err))
 		})
 	})

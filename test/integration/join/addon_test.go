@@ -22,20 +22,20 @@ func (m *member) registerAddon(h *hubSide) []byte {
 	m.t.Helper()
 	const addon = "helper"
 	namespace := m.name + "-addon"
-	err := shared.hub.admin.Create(m.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	err := first.Client.Create(m.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	require.NoError(m.t, client.IgnoreAlreadyExists(err))
 	object := &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: addon},
 		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: namespace},
 	}
-	require.NoError(m.t, h.admin.Create(m.t.Context(), object))
+	require.NoError(m.t, h.Client.Create(m.t.Context(), object))
 	after := object.DeepCopy()
 	after.Status.Registrations = []addonv1alpha1.RegistrationConfig{{
 		SignerName: certificatesv1.KubeAPIServerClientSignerName,
 		Subject:    addonv1alpha1.Subject{User: csr.AddonUser(m.name, addon, "a1"), Groups: csr.AddonGroups(m.name, addon)},
 	}}
 	after.Status.Namespace = namespace
-	require.NoError(m.t, h.admin.Status().Patch(m.t.Context(), after, client.MergeFrom(object)))
+	require.NoError(m.t, h.Client.Status().Patch(m.t.Context(), after, client.MergeFrom(object)))
 	before := m.addonCertificate(namespace, addon)
 	m.eventually(func() bool { return m.approveAddon(h, addon) }, "a request of the add-on")
 	m.eventually(func() bool {
@@ -49,7 +49,7 @@ func (m *member) registerAddon(h *hubSide) []byte {
 func (m *member) approveAddon(h *hubSide, addon string) bool {
 	m.t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	require.NoError(m.t, h.admin.List(m.t.Context(), &list, client.MatchingLabels{
+	require.NoError(m.t, h.Client.List(m.t.Context(), &list, client.MatchingLabels{
 		names.LabelClusterName: m.name, names.LabelAddonName: addon,
 	}))
 	for _, request := range list.Items {
@@ -58,7 +58,7 @@ func (m *member) approveAddon(h *hubSide, addon string) bool {
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByTest", Message: "by a person",
 			}}
 			request.ResourceVersion = "" // the hub may comment on it at the same moment
-			require.NoError(m.t, client.IgnoreNotFound(h.admin.SubResource("approval").Update(m.t.Context(), &request)))
+			require.NoError(m.t, client.IgnoreNotFound(h.Client.SubResource("approval").Update(m.t.Context(), &request)))
 		}
 	}
 	return len(list.Items) > 0
@@ -68,7 +68,7 @@ func (m *member) addonCertificate(namespace, addon string) []byte {
 	m.t.Helper()
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: namespace, Name: addon + "-hub-kubeconfig"}
-	err := shared.hub.admin.Get(m.t.Context(), key, &secret)
+	err := first.Client.Get(m.t.Context(), key, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (m *member) addonCertificate(namespace, addon string) []byte {
 // deleteBootstrapSecret removes the bootstrap Secret.
 func (m *member) deleteBootstrapSecret() {
 	m.t.Helper()
-	require.NoError(m.t, shared.hub.admin.Delete(m.t.Context(), &corev1.Secret{
+	require.NoError(m.t, first.Client.Delete(m.t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: names.SecretBootstrap},
 	}))
 }

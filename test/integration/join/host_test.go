@@ -16,28 +16,28 @@ import (
 // In hosted mode the agent runs on the first hub's cluster, and the managed cluster is the other one.
 func TestTheKubeconfigOfAHostedClusterIsReadAgain(t *testing.T) {
 	for _, docs := range [][][]byte{manifests.SpokeCRDs(), manifests.Klusterlet()} {
-		require.NoError(t, shared.brief.plane.Apply(t.Context(), docs...))
+		require.NoError(t, brief.Apply(t.Context(), docs...))
 	}
 	kubeconfig := func() []byte {
-		spoke, err := shared.brief.plane.ServiceAccount(t.Context(), names.NamespaceAgent, names.ServiceAccountAgent)
+		spoke, err := brief.ServiceAccount(t.Context(), names.NamespaceAgent, names.ServiceAccountAgent)
 		require.NoError(t, err)
-		data, err := shared.brief.plane.Kubeconfig(spoke)
+		data, err := brief.Kubeconfig(spoke)
 		require.NoError(t, err)
 		return data
 	}
 	m := newMember(t, "hosted")
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
 	m.config.SpokeKubeconfig = filepath.Join(m.dir, "spoke.kubeconfig")
 	m.start()
 	m.awaitState("--spoke-kubeconfig " + m.config.SpokeKubeconfig)
 	m.write("spoke.kubeconfig", kubeconfig())
-	m.admit(shared.hub)
+	m.admit(first)
 
 	m.write("spoke.kubeconfig", []byte("{{ broken"))
-	m.eventually(func() bool { return m.log.count("going on with the former one") > 0 }, "what is wrong is told")
+	m.eventually(func() bool { return m.agent.Log.Count("going on with the former one") > 0 }, "what is wrong is told")
 	m.write("spoke.kubeconfig", append(kubeconfig(), "# another token\n"...))
-	m.eventually(func() bool { return m.log.count("the kubeconfig of the managed cluster changed") > 0 }, "the new one is used")
-	m.awaitJoined(shared.hub)
+	m.eventually(func() bool { return m.agent.Log.Count("the kubeconfig of the managed cluster changed") > 0 }, "the new one is used")
+	m.awaitJoined(first)
 }
 
 // The agent of this test runs in the namespace that is shipped, where it may hold a leader lease.
@@ -54,9 +54,9 @@ func TestEveryTransportOfTheAgentIsWrapped(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	}
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
 	m.start()
-	m.admit(shared.hub)
+	m.admit(first)
 	for _, request := range []string{
 		"POST /apis/coordination.k8s.io/v1/namespaces/" + names.NamespaceAgent + "/leases",
 		"GET /api/v1/namespaces/" + names.NamespaceAgent + "/secrets",

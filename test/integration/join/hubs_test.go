@@ -15,68 +15,68 @@ func chooser(t *testing.T, prefix string, first way) *member {
 	t.Helper()
 	m := newMember(t, prefix)
 	m.config.Gates.MultipleHubs = true
-	m.config.BootstrapKubeconfigs = []string{"secret:hub1", m.write("hub2", way{hub: shared.brief}.kubeconfig(t))}
+	m.config.BootstrapKubeconfigs = []string{"secret:hub1", m.write("hub2", way{hub: brief}.kubeconfig(t))}
 	m.bootstrapSecret(first.kubeconfig(t), "hub1")
 	return m
 }
 
 // Row: spokeagent_switch_hub_test.go:106
 func TestAClusterThatIsDeniedGoesToTheNextHub(t *testing.T) {
-	m := chooser(t, "denied", way{hub: shared.hub})
+	m := chooser(t, "denied", way{hub: first})
 	m.start()
-	m.admit(shared.hub)
-	assert.Nil(t, m.cluster(shared.brief), "the second hub is for when the first is not there")
-	m.accept(shared.hub, false)
-	m.admit(shared.brief)
+	m.admit(first)
+	assert.Nil(t, m.cluster(brief), "the second hub is for when the first is not there")
+	m.accept(first, false)
+	m.admit(brief)
 	server, err := csr.ParseHubServer(m.secret().Data[csr.KeyKubeconfig])
 	require.NoError(t, err)
-	assert.Equal(t, shared.brief.plane.Host, server.Server)
+	assert.Equal(t, brief.Host, server.Server)
 
 	// It stays where it is when the first hub wants it again, and after a restart.
-	m.accept(shared.hub, true)
+	m.accept(first, true)
 	m.restart()
-	m.awaitJoined(shared.brief)
+	m.awaitJoined(brief)
 }
 
 func TestAHubThatHasNotAcceptedTheClusterIsLeftAtAStartForOneThatMay(t *testing.T) {
-	m := chooser(t, "undecided", way{hub: shared.hub})
+	m := chooser(t, "undecided", way{hub: first})
 	m.start()
-	m.eventually(func() bool { return m.cluster(shared.hub) != nil && len(m.requests(shared.hub)) == 1 },
+	m.eventually(func() bool { return m.cluster(first) != nil && len(m.requests(first)) == 1 },
 		"a request at the first hub")
 	m.restart()
-	m.eventually(func() bool { return m.cluster(shared.brief) != nil && len(m.requests(shared.brief)) == 1 },
+	m.eventually(func() bool { return m.cluster(brief) != nil && len(m.requests(brief)) == 1 },
 		"a request at the second hub")
 	// Now that neither has accepted it, the first one is waited for again, and stays the choice when the certificate comes
 	// before the acceptance.
 	m.restart()
-	m.eventually(func() bool { return len(m.requests(shared.hub)) == 2 }, "a request at the first hub again")
-	m.admit(shared.hub)
-	assert.Len(t, m.requests(shared.brief), 1)
+	m.eventually(func() bool { return len(m.requests(first)) == 2 }, "a request at the first hub again")
+	m.admit(first)
+	assert.Len(t, m.requests(brief), 1)
 }
 
 // Row: spokeagent_switch_hub_test.go:129
 func TestAHubThatIsDeadForTooLongIsLeft(t *testing.T) {
-	l := link(t, shared.hub)
-	m := chooser(t, "dead", way{hub: shared.hub, server: l.Host})
+	l := link(t, first)
+	m := chooser(t, "dead", way{hub: first, server: l.Host})
 	m.config.HubTimeout = 4 * time.Second
 	m.start()
-	m.admit(shared.hub)
+	m.admit(first)
 	l.Cut()
-	m.admit(shared.brief)
-	assert.Positive(t, m.log.count("is silent since"))
+	m.admit(brief)
+	assert.Positive(t, m.agent.Log.Count("is silent since"))
 }
 
 func TestNoHubThatCanBeJoinedIsToldAndLookedForAgain(t *testing.T) {
-	m := chooser(t, "none", way{hub: shared.hub, token: "nobody"})
-	m.write("hub2", way{hub: shared.brief, token: "nobody"}.kubeconfig(t))
+	m := chooser(t, "none", way{hub: first, token: "nobody"})
+	m.write("hub2", way{hub: brief, token: "nobody"}.kubeconfig(t))
 	m.start()
-	m.awaitState("no hub can be joined: hub " + shared.hub.plane.Host)
-	assert.Nil(t, m.cluster(shared.hub))
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t), "hub1")
-	m.admit(shared.hub)
+	m.awaitState("no hub can be joined: hub " + first.Host)
+	assert.Nil(t, m.cluster(first))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t), "hub1")
+	m.admit(first)
 
 	// The bootstrap credentials expire, the stored one goes on.
-	m.bootstrapSecret(way{hub: shared.hub, token: "expired"}.kubeconfig(t), "hub1")
+	m.bootstrapSecret(way{hub: first, token: "expired"}.kubeconfig(t), "hub1")
 	m.restart()
-	m.awaitJoined(shared.hub)
+	m.awaitJoined(first)
 }

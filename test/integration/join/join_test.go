@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // Row: spokecluster_joining_test.go:38
@@ -31,18 +31,18 @@ func TestAClusterJoins(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := newMember(t, "joins")
-			w, through := way{hub: shared.hub}, (*proxy)(nil)
+			w, through := way{hub: first}, (*proxy)(nil)
 			if tc.proxy {
 				through = startProxy(t, tc.secure)
 				w.proxy, w.ca = through.url, through.ca
 			}
 			m.bootstrapSecret(w.kubeconfig(t))
 			m.start()
-			m.eventually(func() bool { return m.cluster(shared.hub) != nil && len(m.requests(shared.hub)) == 1 },
+			m.eventually(func() bool { return m.cluster(first) != nil && len(m.requests(first)) == 1 },
 				"the ManagedCluster and a request")
-			assert.False(t, m.cluster(shared.hub).Spec.HubAcceptsClient)
+			assert.False(t, m.cluster(first).Spec.HubAcceptsClient)
 			assert.Nil(t, m.secret())
-			m.admit(shared.hub)
+			m.admit(first)
 
 			stored := m.secret()
 			assert.Equal(t, m.name, string(stored.Data["cluster-name"]))
@@ -51,9 +51,9 @@ func TestAClusterJoins(t *testing.T) {
 			assert.Equal(t, w.proxy, server.ProxyURL)
 			assert.Equal(t, "hub", server.Cluster)
 			var namespace corev1.Namespace
-			require.NoError(t, shared.hub.admin.Get(t.Context(), types.NamespacedName{Name: m.name}, &namespace))
-			m.awaitCondition(shared.hub, csr.ConditionRotated)
-			assert.Len(t, m.requests(shared.hub), 1)
+			require.NoError(t, first.Client.Get(t.Context(), types.NamespacedName{Name: m.name}, &namespace))
+			m.awaitCondition(first, csr.ConditionRotated)
+			assert.Len(t, m.requests(first), 1)
 			if through != nil {
 				assert.Positive(t, through.connects.Load(), "the proxy was used")
 				assert.Zero(t, through.foreign.Load(), "and for the hub alone")
@@ -65,27 +65,27 @@ func TestAClusterJoins(t *testing.T) {
 // Row: clusterannotations_test.go:21
 func TestOnlyAnnotationsOfTheAgentAppearAtCreation(t *testing.T) {
 	m := newMember(t, "annotated")
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
 	m.config.ClusterAnnotations = map[string]string{"agent.open-cluster-management.io/foo": "bar", "foo": "bar"}
 	m.config.ExternalServerURLs = []string{"https://spoke.example.com:6443"}
 	m.start()
-	m.eventually(func() bool { return m.cluster(shared.hub) != nil }, "the ManagedCluster")
-	created := m.cluster(shared.hub)
+	m.eventually(func() bool { return m.cluster(first) != nil }, "the ManagedCluster")
+	created := m.cluster(first)
 	assert.Equal(t, "bar", created.Annotations["agent.open-cluster-management.io/foo"])
 	assert.NotContains(t, created.Annotations, "foo")
 	assert.Equal(t, []clusterv1.ClientConfig{
-		{URL: "https://spoke.example.com:6443", CABundle: shared.hub.plane.CA()},
+		{URL: "https://spoke.example.com:6443", CABundle: first.CA()},
 	}, created.Spec.ManagedClusterClientConfigs)
 }
 
 func TestTheCredentialCanHaveAnotherNameAndIsShownAsFiles(t *testing.T) {
 	m := newMember(t, "files")
-	m.bootstrapSecret(way{hub: shared.brief}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: brief}.kubeconfig(t))
 	m.config.HubSecret, m.config.ClusterName = "my-hub", ""
 	m.config.HubKubeconfigDir = filepath.Join(m.dir, "hub-kubeconfig")
 	m.start()
 	m.eventually(func() bool { m.adoptName(); return m.config.ClusterName != "" }, "a cluster with a drawn name")
-	m.admit(shared.brief)
+	m.admit(brief)
 	assert.Nil(t, m.secretNamed(names.SecretHub))
 	first := m.secret()
 	shown := func(key string) string {
@@ -101,8 +101,7 @@ func TestTheCredentialCanHaveAnotherNameAndIsShownAsFiles(t *testing.T) {
 	// A client that knows nothing but the directory reads the hub.
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(m.config.HubKubeconfigDir, "kubeconfig"))
 	require.NoError(t, err)
-	reader, err := client.New(config, client.Options{Scheme: shared.hub.admin.Scheme()})
-	require.NoError(t, err)
+	reader := suite.NewClient(t, config)
 	require.NoError(t, reader.Get(t.Context(), types.NamespacedName{Name: m.name}, &clusterv1.ManagedCluster{}))
 
 	kubeconfig := shown("kubeconfig")
@@ -119,19 +118,19 @@ func TestTheCredentialCanHaveAnotherNameAndIsShownAsFiles(t *testing.T) {
 
 func TestADeniedRequestIsToldAtOnce(t *testing.T) {
 	m := newMember(t, "denied")
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
 	m.start()
 	m.awaitState("AwaitingApproval: Waiting for a person")
-	m.decide(shared.hub, certificatesv1.CertificateDenied)
+	m.decide(first, certificatesv1.CertificateDenied)
 	m.awaitState("was denied: ByTest: by a person")
 	assert.Nil(t, m.secret())
-	assert.Len(t, m.requests(shared.hub), 1, "the next request comes after a pause")
+	assert.Len(t, m.requests(first), 1, "the next request comes after a pause")
 }
 
 func TestABootstrapCredentialThatMayNothingIsTold(t *testing.T) {
 	m := newMember(t, "nobody")
-	m.bootstrapSecret(way{hub: shared.hub, token: "nobody"}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first, token: "nobody"}.kubeconfig(t))
 	m.start()
 	m.awaitState("answers 401 Unauthorized to the bootstrap credential")
-	assert.Nil(t, m.cluster(shared.hub))
+	assert.Nil(t, m.cluster(first))
 }

@@ -29,12 +29,8 @@ type offlineWork struct {
 // copied.
 func (m *member) applyWork(h *hubSide, content map[string]string) *offlineWork {
 	m.t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(m.t, workv1.Install(scheme))
-	hub, err := client.New(h.plane.Admin(), client.Options{Scheme: scheme})
-	require.NoError(m.t, err)
-	o := &offlineWork{member: m, hub: hub}
-	require.NoError(m.t, hub.Create(m.t.Context(), &workv1.ManifestWork{
+	o := &offlineWork{member: m, hub: h.Client}
+	require.NoError(m.t, h.Client.Create(m.t.Context(), &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: "w"}, Spec: o.spec(content),
 	}))
 	o.awaitApplied()
@@ -82,7 +78,7 @@ func (o *offlineWork) edit(content map[string]string) {
 // configMap returns the UID of a ConfigMap of the work and what it says; empty when there is none.
 func (o *offlineWork) configMap(name string) (types.UID, string) {
 	var found corev1.ConfigMap
-	if shared.hub.admin.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, &found) != nil {
+	if first.Client.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, &found) != nil {
 		return "", ""
 	}
 	return found.UID, found.Data["says"]
@@ -93,7 +89,7 @@ func (o *offlineWork) removed(name string) {
 	o.t.Helper()
 	was, _ := o.configMap(name)
 	require.NotEmpty(o.t, was)
-	require.NoError(o.t, shared.hub.admin.Delete(o.t.Context(), &corev1.ConfigMap{
+	require.NoError(o.t, first.Client.Delete(o.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},
 	}))
 	o.repaired(name, was)
@@ -110,16 +106,16 @@ func (o *offlineWork) repaired(name string, was types.UID) {
 // Weakness: W11
 func TestAnAgentThatRestartsWithoutItsHubLooksAfterItsWorks(t *testing.T) {
 	m := newMember(t, "offline")
-	l := link(t, shared.hub)
-	m.bootstrapSecret(way{hub: shared.hub, server: l.Host}.kubeconfig(t))
+	l := link(t, first)
+	m.bootstrapSecret(way{hub: first, server: l.Host}.kubeconfig(t))
 	m.config.WorkCacheDir = filepath.Join(m.dir, "cache")
 	m.start()
-	m.admit(shared.hub)
-	o := m.applyWork(shared.hub, map[string]string{"a": "old", "b": "old", "dropped": "old"})
+	m.admit(first)
+	o := m.applyWork(first, map[string]string{"a": "old", "b": "old", "dropped": "old"})
 	m.stop()
 	l.Cut()
 	was, _ := o.configMap("a")
-	require.NoError(t, shared.hub.admin.Delete(t.Context(), &corev1.ConfigMap{
+	require.NoError(t, first.Client.Delete(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: "a"},
 	}))
 	o.edit(map[string]string{"a": "new", "b": "new"})
@@ -150,17 +146,17 @@ func TestAnAgentThatRestartsWithoutItsHubLooksAfterItsWorks(t *testing.T) {
 // Weakness: W11
 func TestAnAgentWhoseCertificateExpiredLooksAfterItsWorks(t *testing.T) {
 	m := newMember(t, "expired")
-	l := link(t, shared.brief)
-	bootstrap := way{hub: shared.brief, server: l.Host}.kubeconfig(t)
+	l := link(t, brief)
+	bootstrap := way{hub: brief, server: l.Host}.kubeconfig(t)
 	m.bootstrapSecret(bootstrap)
 	m.config.WorkCacheDir = filepath.Join(m.dir, "cache")
 	m.start()
-	m.admit(shared.brief)
-	o := m.applyWork(shared.brief, map[string]string{"a": "old"})
+	m.admit(brief)
+	o := m.applyWork(brief, map[string]string{"a": "old"})
 	m.stop()
 	l.Cut()
 	m.awaitExpiry(m.certificate())
-	require.NoError(t, shared.hub.admin.Delete(t.Context(), &corev1.Secret{
+	require.NoError(t, first.Client.Delete(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: names.SecretBootstrap},
 	}))
 	m.start()
@@ -172,10 +168,10 @@ func TestAnAgentWhoseCertificateExpiredLooksAfterItsWorks(t *testing.T) {
 	o.removed("a")
 
 	l.Mend()
-	m.eventually(func() bool { return len(m.undecided(shared.brief)) > 0 }, "it asks to join")
+	m.eventually(func() bool { return len(m.undecided(brief)) > 0 }, "it asks to join")
 	o.removed("a")
 	a, _ := o.configMap("a")
-	m.approve(shared.brief)
+	m.approve(brief)
 	m.awaitServing()
 	o.edit(map[string]string{"a": "new"})
 	m.eventually(func() bool { _, says := o.configMap("a"); return says == "new" }, "the word of the hub")

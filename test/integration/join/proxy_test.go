@@ -43,7 +43,7 @@ func startProxy(t *testing.T, secure bool) *proxy {
 }
 
 func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
-	hub, err := url.Parse(shared.hub.plane.Host)
+	hub, err := url.Parse(first.Host)
 	if r.Method != http.MethodConnect || err != nil {
 		http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
 		return

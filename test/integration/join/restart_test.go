@@ -16,12 +16,12 @@ import (
 // Row: certificate_rotation_test.go:17
 func TestACertificateOfSecondsIsRenewedWithoutAPerson(t *testing.T) {
 	m := newMember(t, "rotates")
-	m.bootstrapSecret(way{hub: shared.brief}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: brief}.kubeconfig(t))
 	m.start()
-	m.admit(shared.brief)
+	m.admit(brief)
 	first, choices := m.certificate(), m.choices()
 	m.awaitNewCertificate(first)
-	requests := m.requests(shared.brief)
+	requests := m.requests(brief)
 	require.Len(t, requests, 2)
 	for _, request := range requests {
 		assert.NotEmpty(t, request.Status.Certificate, "the renewal is approved by the hub manager")
@@ -35,19 +35,19 @@ func TestACertificateOfSecondsIsRenewedWithoutAPerson(t *testing.T) {
 // Row: spokeagent_restart_test.go:26
 func TestAnAgentThatRestartsWithItsCredentialDoesNotJoinAgain(t *testing.T) {
 	m := newMember(t, "restarts")
-	m.bootstrapSecret(way{hub: shared.brief}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: brief}.kubeconfig(t))
 	m.start()
-	m.admit(shared.brief)
+	m.admit(brief)
 	id := string(m.secret().Data[csr.KeyAgentName])
 	m.restart()
-	m.awaitJoined(shared.brief)
-	assert.Empty(t, m.undecided(shared.brief))
+	m.awaitJoined(brief)
+	assert.Empty(t, m.undecided(brief))
 	assert.Equal(t, id, string(m.secret().Data[csr.KeyAgentName]))
 	m.awaitNewCertificate(m.certificate())
-	for _, request := range m.requests(shared.brief)[1:] {
+	for _, request := range m.requests(brief)[1:] {
 		assert.Equal(t, csr.ClusterUser(m.name, id), userOf(t, request))
 	}
-	assert.Equal(t, 1, m.log.count("there is no credential for the hub yet"), "it joined once")
+	assert.Equal(t, 1, m.agent.Log.Count("there is no credential for the hub yet"), "it joined once")
 }
 
 // userOf is the user that a request asks for.
@@ -61,41 +61,41 @@ func userOf(t *testing.T, request certificatesv1.CertificateSigningRequest) stri
 // Row: spokeagent_restart_test.go:162
 func TestAnotherClusterNameJoinsAsAnotherCluster(t *testing.T) {
 	m := newMember(t, "renamed")
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
 	m.start()
-	m.admit(shared.hub)
+	m.admit(first)
 	former := m.certificate()
 	m.stop()
 	m.name += "-b"
 	m.config.ClusterName = m.name
 	m.start()
-	m.approve(shared.hub)
-	m.accept(shared.hub, true)
+	m.approve(first)
+	m.accept(first, true)
 	m.awaitNewCertificate(former)
-	m.awaitJoined(shared.hub)
+	m.awaitJoined(first)
 	assert.Equal(t, m.name, string(m.secret().Data[csr.KeyClusterName]))
 }
 
 // Row: spokeagent_restart_test.go:286
 func TestARenamedClusterEntryAsksForANewCertificate(t *testing.T) {
 	m := newMember(t, "entry")
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
 	m.start()
-	m.admit(shared.hub)
+	m.admit(first)
 	former := m.certificate()
-	m.bootstrapSecret(way{hub: shared.hub, entry: "renamed"}.kubeconfig(t))
-	m.approve(shared.hub)
+	m.bootstrapSecret(way{hub: first, entry: "renamed"}.kubeconfig(t))
+	m.approve(first)
 	m.awaitNewCertificate(former)
-	m.awaitJoined(shared.hub)
+	m.awaitJoined(first)
 	server, err := csr.ParseHubServer(m.secret().Data[csr.KeyKubeconfig])
 	require.NoError(t, err)
 	assert.Equal(t, "renamed", server.Cluster)
-	assert.Len(t, m.requests(shared.hub), 2)
+	assert.Len(t, m.requests(first), 2)
 }
 
 // Row: spokeagent_recovery_test.go:25
 func TestABrokenBootstrapFileIsWaitedFor(t *testing.T) {
-	good := way{hub: shared.hub}.kubeconfig(t)
+	good := way{hub: first}.kubeconfig(t)
 	tests := map[string]struct {
 		content []byte
 		says    string
@@ -114,12 +114,12 @@ func TestABrokenBootstrapFileIsWaitedFor(t *testing.T) {
 			}
 			m.start()
 			m.awaitState(tc.says)
-			assert.Nil(t, m.cluster(shared.hub))
-			assert.Empty(t, m.requests(shared.hub))
+			assert.Nil(t, m.cluster(first))
+			assert.Empty(t, m.requests(first))
 			assert.Nil(t, m.secret())
 			require.NoError(t, os.MkdirAll(filepath.Dir(m.config.BootstrapKubeconfig), 0o700))
 			require.NoError(t, os.WriteFile(m.config.BootstrapKubeconfig, good, 0o600))
-			m.admit(shared.hub)
+			m.admit(first)
 		})
 	}
 }
@@ -138,16 +138,16 @@ func TestABootstrapSecretThatIsMountedIsReadAgain(t *testing.T) {
 			require.NoError(t, os.Symlink(filepath.Join("..data", "kubeconfig"), filepath.Join(dir, "kubeconfig")))
 		}
 	}
-	mount("..1", way{hub: shared.hub, token: "nobody"}.kubeconfig(t))
+	mount("..1", way{hub: first, token: "nobody"}.kubeconfig(t))
 	m.config.BootstrapKubeconfig = filepath.Join(m.dir, "mount", "kubeconfig")
 	m.start()
 	m.awaitState("401 Unauthorized")
-	mount("..2", way{hub: shared.hub}.kubeconfig(t))
-	m.admit(shared.hub)
+	mount("..2", way{hub: first}.kubeconfig(t))
+	m.admit(first)
 
 	// A new credential in it, and none at all, are no reason to stop.
 	choices := m.choices()
-	mount("..3", way{hub: shared.hub, token: "another"}.kubeconfig(t))
+	mount("..3", way{hub: first, token: "another"}.kubeconfig(t))
 	require.NoError(t, os.RemoveAll(filepath.Join(m.dir, "mount")))
 	m.atRest()
 	_, ready := m.state()
@@ -158,68 +158,68 @@ func TestABootstrapSecretThatIsMountedIsReadAgain(t *testing.T) {
 // Row: spokeagent_recovery_test.go:120
 func TestAnAgentWhoseCertificateExpiredJoinsAgain(t *testing.T) {
 	m := newMember(t, "expired")
-	m.bootstrapSecret(way{hub: shared.brief}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: brief}.kubeconfig(t))
 	m.start()
-	m.admit(shared.brief)
+	m.admit(brief)
 	m.stop()
 	former := m.certificate()
 	m.awaitExpiry(former)
 	m.start()
-	m.approve(shared.brief)
+	m.approve(brief)
 	m.awaitNewCertificate(former)
-	m.awaitJoined(shared.brief)
+	m.awaitJoined(brief)
 }
 
 // Row: spokeagent_rebootstrap_test.go:528
 func TestAHubThatIsAwayUntilTheCertificateExpiredIsJoinedAgain(t *testing.T) {
-	l := link(t, shared.brief)
+	l := link(t, brief)
 	m := newMember(t, "away")
-	m.bootstrapSecret(way{hub: shared.brief, server: l.Host}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: brief, server: l.Host}.kubeconfig(t))
 	m.start()
-	m.admit(shared.brief)
+	m.admit(brief)
 	l.Cut()
 	former := m.certificate()
 	m.awaitState("joining: hub " + l.Host + " does not answer")
 	l.Mend()
-	m.approve(shared.brief)
+	m.approve(brief)
 	m.awaitNewCertificate(former)
-	m.awaitJoined(shared.brief)
+	m.awaitJoined(brief)
 }
 
 // Row: spokeagent_rebootstrap_test.go:476
 func TestAWrongBootstrapSecretIsRepaired(t *testing.T) {
 	m := newMember(t, "repaired")
-	m.bootstrapSecret(way{hub: shared.hub, server: "https://127.0.0.1:1"}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first, server: "https://127.0.0.1:1"}.kubeconfig(t))
 	m.start()
 	m.awaitState("hub https://127.0.0.1:1 does not answer")
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
-	m.admit(shared.hub)
-	m.registerAddon(shared.hub)
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
+	m.admit(first)
+	m.registerAddon(first)
 }
 
 // Row: spokeagent_rebootstrap_test.go:503
 func TestABootstrapSecretThatLeadsToANewHubMovesTheClusterThere(t *testing.T) {
 	m := newMember(t, "moves")
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
 	m.start()
-	m.admit(shared.hub)
+	m.admit(first)
 	former := m.certificate()
-	first := m.registerAddon(shared.hub)
-	m.bootstrapSecret(way{hub: shared.brief}.kubeconfig(t))
-	m.eventually(func() bool { return len(m.undecided(shared.brief)) > 0 }, "a request on the new hub")
+	first := m.registerAddon(first)
+	m.bootstrapSecret(way{hub: brief}.kubeconfig(t))
+	m.eventually(func() bool { return len(m.undecided(brief)) > 0 }, "a request on the new hub")
 	assert.Equal(t, former, m.certificate(), "the old credential stays until the new one is there")
-	m.admit(shared.brief)
-	second := m.registerAddon(shared.brief)
+	m.admit(brief)
+	second := m.registerAddon(brief)
 	assert.NotEqual(t, first, second, "the credential of the add-on is one of the new hub")
 }
 
 func TestADeletedBootstrapSecretIsNoReasonToStop(t *testing.T) {
 	m := newMember(t, "deleted")
-	m.bootstrapSecret(way{hub: shared.hub}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
 	m.start()
-	m.admit(shared.hub)
+	m.admit(first)
 	choices := m.choices()
-	m.bootstrapSecret(way{hub: shared.hub, token: "another"}.kubeconfig(t))
+	m.bootstrapSecret(way{hub: first, token: "another"}.kubeconfig(t))
 	m.atRest()
 	m.deleteBootstrapSecret()
 	m.atRest()
@@ -229,8 +229,8 @@ func TestADeletedBootstrapSecretIsNoReasonToStop(t *testing.T) {
 
 	// And an agent that starts without one serves with what it has, but says so.
 	m.restart()
-	m.awaitJoined(shared.hub)
-	assert.Positive(t, m.log.count("but there is no way to join again"))
+	m.awaitJoined(first)
+	assert.Positive(t, m.agent.Log.Count("but there is no way to join again"))
 }
 
 func TestFlagsThatCanNeverWorkEndTheProcess(t *testing.T) {

@@ -14,37 +14,37 @@ import (
 // knows neither its certificate nor its bootstrap credential, and answers 401.
 func refusedMember(t *testing.T, prefix string) (*member, *sandbox.Link, way) {
 	t.Helper()
-	l := link(t, shared.hub)
+	l := link(t, first)
 	m := newMember(t, prefix)
 	m.config.UnauthorizedAfter = 2 * time.Second
-	w := way{hub: shared.hub, server: l.Host, ca: shared.brief.plane.CA()}
+	w := way{hub: first, server: l.Host, ca: brief.CA()}
 	m.bootstrapSecret(w.kubeconfig(t))
 	m.start()
-	m.admit(shared.hub)
+	m.admit(first)
 	return m, l, w
 }
 
 func TestAHubThatWasRebuiltIsJoinedAgain(t *testing.T) {
 	m, l, w := refusedMember(t, "rebuilt")
 	former := m.certificate()
-	require.NoError(t, l.Lead(shared.brief.plane.Host))
+	require.NoError(t, l.Lead(brief.Host))
 	m.awaitState("answers 401 Unauthorized to the bootstrap credential")
 	assert.Equal(t, former, m.certificate(), "the stored credential stays until its successor is there")
-	assert.Positive(t, m.log.count("answers nothing but 401 Unauthorized to the certificate since"))
+	assert.Positive(t, m.agent.Log.Count("answers nothing but 401 Unauthorized to the certificate since"))
 
-	w.token = shared.brief.bootstrap.BearerToken
+	w.token = brief.bootstrap.BearerToken
 	m.bootstrapSecret(w.kubeconfig(t))
-	m.admit(shared.brief)
+	m.admit(brief)
 	assert.NotEqual(t, former, m.certificate())
 }
 
 func TestAHubThatTakesTheCertificateAgainIsServedWithIt(t *testing.T) {
 	m, l, _ := refusedMember(t, "again")
 	former := m.certificate()
-	require.NoError(t, l.Lead(shared.brief.plane.Host))
+	require.NoError(t, l.Lead(brief.Host))
 	m.awaitState("answers 401 Unauthorized to the bootstrap credential")
-	require.NoError(t, l.Lead(shared.hub.plane.Host))
-	m.awaitJoined(shared.hub)
+	require.NoError(t, l.Lead(first.Host))
+	m.awaitJoined(first)
 	assert.Equal(t, former, m.certificate())
 }
 
@@ -53,11 +53,11 @@ func TestAHubThatRefusesFromTheStartIsJoinedAgain(t *testing.T) {
 	m, l, w := refusedMember(t, "start")
 	former := m.certificate()
 	m.stop()
-	require.NoError(t, l.Lead(shared.brief.plane.Host))
-	w.token = shared.brief.bootstrap.BearerToken
+	require.NoError(t, l.Lead(brief.Host))
+	w.token = brief.bootstrap.BearerToken
 	m.bootstrapSecret(w.kubeconfig(t))
 	m.start()
-	m.admit(shared.brief)
+	m.admit(brief)
 	assert.NotEqual(t, former, m.certificate())
 }
 
@@ -65,11 +65,11 @@ func TestARefusedAgentWithoutABootstrapSecretKeepsAsking(t *testing.T) {
 	m, l, _ := refusedMember(t, "keeps")
 	former, choices := m.certificate(), m.choices()
 	m.deleteBootstrapSecret()
-	require.NoError(t, l.Lead(shared.brief.plane.Host))
+	require.NoError(t, l.Lead(brief.Host))
 	m.awaitState("and there is no bootstrap kubeconfig to join again with")
 	_, ready := m.state()
 	assert.False(t, ready)
-	require.NoError(t, l.Lead(shared.hub.plane.Host))
+	require.NoError(t, l.Lead(first.Host))
 	m.awaitServing()
 	assert.Equal(t, former, m.certificate())
 	assert.Equal(t, choices, m.choices())

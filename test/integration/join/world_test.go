@@ -12,11 +12,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,17 +22,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent"
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // member is one cluster with its agent, which has a namespace of its own on the first hub's control plane.
@@ -43,9 +40,8 @@ type member struct {
 	// name is the name of the cluster and, with a suffix, of the namespace.
 	name, namespace, dir string
 	config               agent.Config
-	log                  *logBook
-	stop                 func()
-	ended                chan error
+	// agent is nil until start.
+	agent *suite.Program
 }
 
 // newMember prepares a cluster whose name starts as given and was never used before. Its bootstrap kubeconfig is the
@@ -53,31 +49,16 @@ type member struct {
 func newMember(t *testing.T, prefix string) *member {
 	t.Helper()
 	t.Parallel()
-	name := prefix + "-" + utilrand.String(5)
-	m := &member{t: t, name: name, namespace: name + "-agent", dir: t.TempDir(), log: &logBook{}, stop: func() {}}
-	require.NoError(t, shared.hub.admin.Create(t.Context(), &corev1.Namespace{
+	name := suite.UniqueName(prefix)
+	m := &member{t: t, name: name, namespace: name + "-agent", dir: t.TempDir()}
+	require.NoError(t, first.Client.Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: m.namespace},
 	}))
-	own, err := shared.hub.plane.Kubeconfig(shared.own)
-	require.NoError(t, err)
 	m.config = agent.DefaultConfig()
 	m.config.ClusterName, m.config.Namespace, m.config.LeaderElect = name, m.namespace, false
-	m.config.Kubeconfig = m.write("own.kubeconfig", own)
-	m.config.HealthAddress = "127.0.0.1:" + strconv.Itoa(freePort(t))
-	t.Cleanup(func() {
-		m.stop()
-		if t.Failed() {
-			t.Logf("log of the agent:\n%s", m.log.text())
-		}
-	})
+	m.config.Kubeconfig = first.WriteKubeconfig(t, own, m.dir, "own")
+	m.config.HealthAddress = "127.0.0.1:" + strconv.Itoa(suite.FreePort(t))
 	return m
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	ports, err := sandbox.FreePorts(1)
-	require.NoError(t, err)
-	return ports[0]
 }
 
 // write writes a file into the directory of the member and returns its path.
@@ -88,21 +69,18 @@ func (m *member) write(name string, data []byte) string {
 	return path
 }
 
-// start runs the agent until stop is called, which waits for its end.
+// start runs the agent until it is stopped or the test ends.
 func (m *member) start() {
 	m.t.Helper()
-	ctx, cancel := context.WithCancel(ctrl.LoggerInto(context.WithoutCancel(m.t.Context()), m.log.logger()))
-	ended := make(chan error, 1)
-	go func() { ended <- agent.Run(ctx, m.config) }()
-	var once sync.Once
-	m.ended = ended
-	m.stop = func() {
-		once.Do(func() {
-			cancel()
-			require.NoError(m.t, <-ended)
-		})
+	if m.agent != nil {
+		m.agent.Start()
+		return
 	}
+	m.agent = suite.StartProgram(m.t, "the agent", func(ctx context.Context) error { return agent.Run(ctx, m.config) })
 }
+
+// stop ends the agent.
+func (m *member) stop() { m.agent.Stop() }
 
 // restart stops the agent and starts it again.
 func (m *member) restart() {
@@ -129,11 +107,10 @@ func (m *member) state() (text string, ready bool) {
 // awaitState waits until the agent says something with the text in it.
 func (m *member) awaitState(text string) {
 	m.t.Helper()
-	var said string
-	require.Eventuallyf(m.t, func() bool {
-		said, _ = m.state()
+	m.eventually(func() bool {
+		said, _ := m.state()
 		return strings.Contains(said, text)
-	}, patience, tick, "the agent must say %q", text)
+	}, "the agent must say %q", text)
 }
 
 func (m *member) awaitServing() {
@@ -155,7 +132,7 @@ type way struct {
 // kubeconfig writes the way down.
 func (w way) kubeconfig(t *testing.T) []byte {
 	t.Helper()
-	entry, server, token := "hub", w.hub.plane.Host, w.hub.bootstrap.BearerToken
+	entry, server, token := "hub", w.hub.Host, w.hub.bootstrap.BearerToken
 	if w.entry != "" {
 		entry = w.entry
 	}
@@ -167,7 +144,7 @@ func (w way) kubeconfig(t *testing.T) []byte {
 	}
 	data, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{entry: {
-			Server: server, ProxyURL: w.proxy, CertificateAuthorityData: append(w.hub.plane.CA(), w.ca...),
+			Server: server, ProxyURL: w.proxy, CertificateAuthorityData: append(w.hub.CA(), w.ca...),
 		}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"bootstrap": {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{"bootstrap": {Cluster: entry, AuthInfo: "bootstrap"}},
@@ -184,9 +161,9 @@ func (m *member) bootstrapSecret(kubeconfig []byte, name ...string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: append(name, names.SecretBootstrap)[0]},
 		Data:       map[string][]byte{csr.KeyKubeconfig: kubeconfig},
 	}
-	err := shared.hub.admin.Create(m.t.Context(), secret)
+	err := first.Client.Create(m.t.Context(), secret)
 	if apierrors.IsAlreadyExists(err) {
-		err = shared.hub.admin.Update(m.t.Context(), secret)
+		err = first.Client.Update(m.t.Context(), secret)
 	}
 	require.NoError(m.t, err)
 }
@@ -211,7 +188,7 @@ func (m *member) awaitExpiry(certificate []byte) {
 func (m *member) secretNamed(name string) *corev1.Secret {
 	m.t.Helper()
 	var secret corev1.Secret
-	err := shared.hub.admin.Get(m.t.Context(), types.NamespacedName{Namespace: m.namespace, Name: name}, &secret)
+	err := first.Client.Get(m.t.Context(), types.NamespacedName{Namespace: m.namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -250,7 +227,7 @@ func (m *member) awaitNewCertificate(former []byte) {
 func (m *member) cluster(h *hubSide) *clusterv1.ManagedCluster {
 	m.t.Helper()
 	var found clusterv1.ManagedCluster
-	err := h.admin.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &found)
+	err := h.Client.Get(m.t.Context(), types.NamespacedName{Name: m.name}, &found)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -262,7 +239,7 @@ func (m *member) cluster(h *hubSide) *clusterv1.ManagedCluster {
 func (m *member) requests(h *hubSide) []certificatesv1.CertificateSigningRequest {
 	m.t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	require.NoError(m.t, h.admin.List(m.t.Context(), &list, client.MatchingLabels{names.LabelClusterName: m.name}))
+	require.NoError(m.t, h.Client.List(m.t.Context(), &list, client.MatchingLabels{names.LabelClusterName: m.name}))
 	var own []certificatesv1.CertificateSigningRequest
 	for _, request := range list.Items {
 		if request.Labels[names.LabelAddonName] == "" {
@@ -298,7 +275,7 @@ func (m *member) decide(h *hubSide, kind certificatesv1.RequestConditionType) {
 			Type: kind, Status: corev1.ConditionTrue, Reason: "ByTest", Message: "by a person",
 		})
 		request.ResourceVersion = "" // the hub may comment on it at the same moment
-		require.NoError(m.t, h.admin.SubResource("approval").Update(m.t.Context(), &request))
+		require.NoError(m.t, h.Client.SubResource("approval").Update(m.t.Context(), &request))
 	}
 }
 
@@ -308,7 +285,7 @@ func (m *member) accept(h *hubSide, accepted bool) {
 	m.eventually(func() bool { return m.cluster(h) != nil }, "the ManagedCluster")
 	patch := fmt.Appendf(nil, `{"spec":{"hubAcceptsClient":%t,"leaseDurationSeconds":2}}`, accepted)
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: m.name}}
-	require.NoError(m.t, h.admin.Patch(m.t.Context(), cluster, client.RawPatch(types.MergePatchType, patch)))
+	require.NoError(m.t, h.Client.Patch(m.t.Context(), cluster, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // admit does all that people do for a cluster that joins, and waits until it did.
@@ -338,53 +315,32 @@ func (m *member) awaitCondition(h *hubSide, kind string) {
 
 func (m *member) eventually(done func() bool, message string, args ...any) {
 	m.t.Helper()
-	require.Eventuallyf(m.t, done, patience, tick, message, args...)
+	suite.Eventually(m.t, suite.True(fmt.Sprintf(message, args...), done, m.lastState))
+}
+
+// lastState is what the agent says that it is doing, for the message of a failure.
+func (m *member) lastState() string {
+	if m.agent == nil {
+		return "the agent does not run"
+	}
+	text, _ := m.state()
+	return "the agent says " + text
 }
 
 // link is a way to a hub that can be cut and led elsewhere.
 func link(t *testing.T, h *hubSide) *sandbox.Link {
 	t.Helper()
-	l, err := sandbox.NewLink(h.plane.Host)
+	l, err := sandbox.NewLink(h.Host)
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	return l
 }
 
-// logBook keeps the log of an agent.
-type logBook struct {
-	mu    sync.Mutex
-	lines strings.Builder
-}
-
-func (l *logBook) logger() logr.Logger { return logTo(l, "") }
-
-// Write implements io.Writer.
-func (l *logBook) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-func (l *logBook) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
-}
-
-// count returns how many lines have the text in them.
-func (l *logBook) count(text string) int { return strings.Count(l.text(), text) }
-
 // choices is how often the agent chose what to do anew.
-func (m *member) choices() int { return m.log.count("choosing anew") }
+func (m *member) choices() int { return m.agent.Log.Count("choosing anew") }
 
 // atRest waits until the log has not grown for a moment.
 func (m *member) atRest() {
 	m.t.Helper()
-	last, since := "", time.Now()
-	m.eventually(func() bool {
-		if now := m.log.text(); now != last {
-			last, since = now, time.Now()
-		}
-		return time.Since(since) > time.Second
-	}, "the agent comes to rest")
+	suite.Quiet(m.t, time.Second, m.agent.Log.String)
 }

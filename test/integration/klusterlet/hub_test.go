@@ -27,7 +27,7 @@ import (
 func (k *klusterlet) requests(addon string) []certificatesv1.CertificateSigningRequest {
 	k.t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	require.NoError(k.t, shared.admin.List(k.t.Context(), &list, client.MatchingLabels{names.LabelClusterName: k.name}))
+	require.NoError(k.t, plane.Client.List(k.t.Context(), &list, client.MatchingLabels{names.LabelClusterName: k.name}))
 	var found []certificatesv1.CertificateSigningRequest
 	for _, request := range list.Items {
 		if request.Labels[names.LabelAddonName] == addon {
@@ -49,7 +49,7 @@ func (k *klusterlet) approve(addon string) {
 		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByTest", Message: "by a person",
 		}}
-		require.NoError(k.t, client.IgnoreNotFound(shared.admin.SubResource("approval").Update(k.t.Context(), &request)))
+		require.NoError(k.t, client.IgnoreNotFound(plane.Client.SubResource("approval").Update(k.t.Context(), &request)))
 	}
 }
 
@@ -59,12 +59,12 @@ func (k *klusterlet) admit() {
 	k.approve("")
 	key := types.NamespacedName{Name: k.name}
 	var found clusterv1.ManagedCluster
-	k.eventually(func() bool { return shared.admin.Get(k.t.Context(), key, &found) == nil }, "the ManagedCluster")
-	require.NoError(k.t, shared.admin.Patch(k.t.Context(), &found,
+	k.eventually(func() bool { return plane.Client.Get(k.t.Context(), key, &found) == nil }, "the ManagedCluster")
+	require.NoError(k.t, plane.Client.Patch(k.t.Context(), &found,
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hubAcceptsClient":true,"leaseDurationSeconds":5}}`))))
 	for _, kind := range []string{clusterv1.ManagedClusterConditionJoined, clusterv1.ManagedClusterConditionAvailable} {
 		k.eventually(func() bool {
-			return shared.admin.Get(k.t.Context(), key, &found) == nil && meta.IsStatusConditionTrue(found.Status.Conditions, kind)
+			return plane.Client.Get(k.t.Context(), key, &found) == nil && meta.IsStatusConditionTrue(found.Status.Conditions, kind)
 		}, "condition %s of the ManagedCluster", kind)
 	}
 }
@@ -75,10 +75,10 @@ func (k *klusterlet) awaitClaim() {
 	claim := &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: k.name}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "claimed"},
 	}
-	require.NoError(k.t, shared.admin.Create(k.t.Context(), claim))
+	require.NoError(k.t, plane.Client.Create(k.t.Context(), claim))
 	k.eventually(func() bool {
 		var found clusterv1.ManagedCluster
-		require.NoError(k.t, shared.admin.Get(k.t.Context(), types.NamespacedName{Name: k.name}, &found))
+		require.NoError(k.t, plane.Client.Get(k.t.Context(), types.NamespacedName{Name: k.name}, &found))
 		return slices.Contains(found.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: k.name, Value: "claimed"})
 	}, "the claim on the hub")
 }
@@ -91,19 +91,19 @@ func (k *klusterlet) registerAddon(addon string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.name, Name: addon},
 		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: k.namespace},
 	}
-	require.NoError(k.t, shared.admin.Create(k.t.Context(), object))
+	require.NoError(k.t, plane.Client.Create(k.t.Context(), object))
 	after := object.DeepCopy()
 	after.Status.Registrations = []addonv1alpha1.RegistrationConfig{{
 		SignerName: certificatesv1.KubeAPIServerClientSignerName,
 		Subject:    addonv1alpha1.Subject{User: csr.AddonUser(k.name, addon, "a1"), Groups: csr.AddonGroups(k.name, addon)},
 	}}
 	after.Status.Namespace = k.namespace
-	require.NoError(k.t, shared.admin.Status().Patch(k.t.Context(), after, client.MergeFrom(object)))
+	require.NoError(k.t, plane.Client.Status().Patch(k.t.Context(), after, client.MergeFrom(object)))
 	k.approve(addon)
 	k.eventually(func() bool {
 		var secret corev1.Secret
 		key := client.ObjectKey{Namespace: k.namespace, Name: addon + "-hub-kubeconfig"}
-		return shared.admin.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0 &&
+		return plane.Client.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0 &&
 			len(secret.Data[csr.KeyKubeconfig]) > 0
 	}, "the credential of the add-on")
 }
@@ -112,7 +112,7 @@ func (k *klusterlet) registerAddon(addon string) {
 func (k *klusterlet) work(name string) {
 	k.t.Helper()
 	raw := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q}}`, k.namespace, name)
-	require.NoError(k.t, shared.admin.Create(k.t.Context(), &workv1.ManifestWork{
+	require.NoError(k.t, plane.Client.Create(k.t.Context(), &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.name, Name: name},
 		Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
 			Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}},
@@ -125,7 +125,7 @@ func (k *klusterlet) awaitApplied(name string) {
 	k.t.Helper()
 	k.eventually(func() bool {
 		var found workv1.ManifestWork
-		err := shared.admin.Get(k.t.Context(), client.ObjectKey{Namespace: k.name, Name: name}, &found)
+		err := plane.Client.Get(k.t.Context(), client.ObjectKey{Namespace: k.name, Name: name}, &found)
 		return err == nil && meta.IsStatusConditionTrue(found.Status.Conditions, workv1.WorkAvailable)
 	}, "work %s is available", name)
 	require.True(k.t, k.configMap(name))
@@ -135,7 +135,7 @@ func (k *klusterlet) awaitApplied(name string) {
 func (k *klusterlet) configMap(name string) bool {
 	k.t.Helper()
 	var found corev1.ConfigMap
-	err := shared.admin.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: name}, &found)
+	err := plane.Client.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: name}, &found)
 	require.NoError(k.t, client.IgnoreNotFound(err))
 	return err == nil
 }
@@ -143,7 +143,7 @@ func (k *klusterlet) configMap(name string) bool {
 // removed deletes a ConfigMap of a work on the cluster, and waits until the agent has made it anew.
 func (k *klusterlet) removed(name string) {
 	k.t.Helper()
-	require.NoError(k.t, shared.admin.Delete(k.t.Context(), &corev1.ConfigMap{
+	require.NoError(k.t, plane.Client.Delete(k.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name},
 	}))
 	k.eventually(func() bool { return k.configMap(name) }, "%s is made anew", name)
@@ -154,11 +154,11 @@ func (k *klusterlet) replaceCertificate() {
 	k.t.Helper()
 	key := client.ObjectKey{Namespace: k.namespace, Name: "hub-kubeconfig-secret"}
 	var secret corev1.Secret
-	require.NoError(k.t, shared.admin.Get(k.t.Context(), key, &secret))
-	require.NoError(k.t, shared.admin.Patch(k.t.Context(), &secret,
+	require.NoError(k.t, plane.Client.Get(k.t.Context(), key, &secret))
+	require.NoError(k.t, plane.Client.Patch(k.t.Context(), &secret,
 		client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/data/tls.crt"}]`))))
 	k.eventually(func() bool {
-		return shared.admin.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0
+		return plane.Client.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0
 	}, "another certificate is stored")
 }
 
@@ -166,7 +166,7 @@ func (k *klusterlet) replaceCertificate() {
 func (k *klusterlet) holders() map[string]string {
 	k.t.Helper()
 	var list coordinationv1.LeaseList
-	require.NoError(k.t, shared.admin.List(k.t.Context(), &list, client.InNamespace(k.namespace)))
+	require.NoError(k.t, plane.Client.List(k.t.Context(), &list, client.InNamespace(k.namespace)))
 	found := map[string]string{}
 	for _, lease := range list.Items {
 		found[lease.Name] = ptr.Deref(lease.Spec.HolderIdentity, "")

@@ -125,14 +125,14 @@ func TestAnAgentOfOCMThatHoldsALeaseIsWaitedFor(t *testing.T) {
 					RenewTime: ptr.To(metav1.NewMicroTime(time.Now())), AcquireTime: ptr.To(metav1.NewMicroTime(time.Now())),
 				},
 			}
-			require.NoError(t, shared.admin.Create(t.Context(), held))
+			require.NoError(t, plane.Client.Create(t.Context(), held))
 			p := k.run(k.working, args(k))
 			p.awaitReadiness(lease + " is held by klusterlet-5d9c_1f")
 			assert.Empty(t, k.requests(""), "it does nothing")
 			// As OCM's agents release it.
 			released := held.DeepCopy()
 			released.Spec.HolderIdentity, released.Spec.LeaseDurationSeconds = ptr.To(""), ptr.To[int32](1)
-			require.NoError(t, shared.admin.Patch(t.Context(), released, client.MergeFrom(held)))
+			require.NoError(t, plane.Client.Patch(t.Context(), released, client.MergeFrom(held)))
 			k.eventually(func() bool { return k.holders()[lease] == p.name }, "the Lease is taken")
 		})
 	}

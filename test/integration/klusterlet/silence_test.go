@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -88,11 +89,5 @@ func newLines(before, now string) []string {
 // atRest waits until the log of a pod has not grown for a moment.
 func (k *klusterlet) atRest(p *pod) {
 	k.t.Helper()
-	last, since := "", time.Now()
-	k.eventually(func() bool {
-		if now := p.process.Log(); now != last {
-			last, since = now, time.Now()
-		}
-		return time.Since(since) > 2*time.Second
-	}, "the agent comes to rest")
+	suite.Quiet(k.t, 2*time.Second, p.process.Log)
 }

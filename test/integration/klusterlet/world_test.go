@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // klusterlet is one Klusterlet with its agents.
@@ -42,7 +44,7 @@ type klusterlet struct {
 func newKlusterlet(t *testing.T, prefix string, singleton bool) *klusterlet {
 	t.Helper()
 	t.Parallel()
-	name := prefix + "-" + utilrand.String(5)
+	name := suite.UniqueName(prefix)
 	k := &klusterlet{
 		t: t, name: name, namespace: name + "-agent", dir: t.TempDir(),
 		registration: name + "-registration-sa", working: name + "-work-sa",
@@ -51,17 +53,17 @@ func newKlusterlet(t *testing.T, prefix string, singleton bool) *klusterlet {
 		k.registration = k.working
 	}
 	var err error
-	k.hub, err = sandbox.NewLink(shared.plane.Host)
+	k.hub, err = sandbox.NewLink(plane.Host)
 	require.NoError(t, err)
 	t.Cleanup(k.hub.Close)
-	require.NoError(t, shared.plane.Apply(t.Context(), []byte(strings.NewReplacer(
+	require.NoError(t, plane.Apply(t.Context(), []byte(strings.NewReplacer(
 		"NAMESPACE", k.namespace, "KLUSTERLET", name, "REGISTRATION", k.registration, "WORK", k.working,
 	).Replace(rbac))))
 	for secret, data := range map[string]map[string][]byte{
 		"bootstrap-hub-kubeconfig": {"kubeconfig": k.bootstrap()},
 		"hub-kubeconfig-secret":    {"placeholder": []byte("placeholder")},
 	} {
-		require.NoError(t, shared.admin.Create(t.Context(), &corev1.Secret{
+		require.NoError(t, plane.Client.Create(t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: secret}, Data: data,
 		}))
 	}
@@ -72,8 +74,8 @@ func newKlusterlet(t *testing.T, prefix string, singleton bool) *klusterlet {
 func (k *klusterlet) bootstrap() []byte {
 	k.t.Helper()
 	data, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"hub": {Server: k.hub.Host, CertificateAuthorityData: shared.plane.CA()}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"bootstrap": {Token: shared.bootstrap.BearerToken}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"hub": {Server: k.hub.Host, CertificateAuthorityData: plane.CA()}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"bootstrap": {Token: bootstrap.BearerToken}},
 		Contexts:       map[string]*clientcmdapi.Context{"bootstrap": {Cluster: "hub", AuthInfo: "bootstrap"}},
 		CurrentContext: "bootstrap",
 	})
@@ -123,17 +125,10 @@ func (k *klusterlet) singletonArgs() []string {
 // does once the pod has begun.
 func (k *klusterlet) run(account string, args []string) *pod {
 	k.t.Helper()
-	ports, err := sandbox.FreePorts(1)
-	require.NoError(k.t, err)
 	name := strings.Trim(args[0], "/") + "-" + utilrand.String(5)
-	p := &pod{klusterlet: k, name: name, port: ports[0], dir: filepath.Join(k.dir, name)}
+	p := &pod{klusterlet: k, name: name, port: suite.FreePort(k.t), dir: filepath.Join(k.dir, name)}
 	require.NoError(k.t, os.MkdirAll(p.dir, 0o700))
-	identity, err := shared.plane.ServiceAccount(k.t.Context(), k.namespace, account)
-	require.NoError(k.t, err)
-	own, err := shared.plane.Kubeconfig(identity)
-	require.NoError(k.t, err)
-	kubeconfig := filepath.Join(p.dir, "own.kubeconfig")
-	require.NoError(k.t, os.WriteFile(kubeconfig, own, 0o600))
+	kubeconfig := plane.WriteKubeconfig(k.t, plane.AccountConfig(k.t, k.namespace, account), p.dir, "own")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(k.t.Context()))
 	var all sync.WaitGroup
 	mounts := map[string]string{"bootstrap": "bootstrap-hub-kubeconfig"}
@@ -160,7 +155,7 @@ func (k *klusterlet) run(account string, args []string) *pod {
 	given = append(given, "--kubeconfig="+kubeconfig, "--namespace="+k.namespace, "--health-port="+strconv.Itoa(p.port),
 		"--hub-kubeconfig-dir="+filepath.Join(p.dir, "hub-kubeconfig"))
 	p.process = &sandbox.Process{
-		Name: name, Path: shared.program, Args: given, Env: []string{"POD_NAME=" + name}, LogPath: filepath.Join(p.dir, "log"),
+		Name: name, Path: program, Args: given, Env: []string{"POD_NAME=" + name}, LogPath: filepath.Join(p.dir, "log"),
 	}
 	require.NoError(k.t, p.process.Start())
 	all.Go(func() { p.keepProbing(ctx) })
@@ -183,7 +178,7 @@ func (k *klusterlet) run(account string, args []string) *pod {
 
 // pause waits until the next look.
 func pause(ctx context.Context) {
-	timer := time.NewTimer(10 * tick)
+	timer := time.NewTimer(25 * suite.Tick)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -194,7 +189,7 @@ func pause(ctx context.Context) {
 // mount writes a Secret into a directory as a kubelet does: all files change at once.
 func (k *klusterlet) mount(ctx context.Context, dir, name string) {
 	var secret corev1.Secret
-	if shared.admin.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: name}, &secret) != nil {
+	if plane.Client.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: name}, &secret) != nil {
 		return
 	}
 	version := "..v" + secret.ResourceVersion
@@ -259,17 +254,15 @@ func (p *pod) readiness() (code int, body string) {
 
 func (p *pod) awaitReadiness(text string) {
 	p.t.Helper()
-	var body string
-	defer func() {
-		if p.t.Failed() {
-			p.t.Log("the last answer: ", body)
+	suite.Eventually(p.t, func() error {
+		if _, body := p.readiness(); !strings.Contains(body, text) {
+			return fmt.Errorf("readiness of %s must say %q and says %q", p.name, text, body)
 		}
-	}()
-	p.eventually(func() bool { _, body = p.readiness(); return strings.Contains(body, text) },
-		"readiness of %s says %q", p.name, text)
+		return nil
+	})
 }
 
 func (k *klusterlet) eventually(done func() bool, message string, args ...any) {
 	k.t.Helper()
-	require.Eventuallyf(k.t, done, patience, tick, message, args...)
+	suite.Eventually(k.t, suite.True(fmt.Sprintf(message, args...), done))
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 func TestInstallAndUpgrade(t *testing.T) {
@@ -46,7 +47,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 	w.eventuallyCompleted(clusters[1])
 	w.deploys(clusters[2])
 	w.eventuallyCounts(0, "selected clusters 3. configured addons 3/3 completed with no errors, 0 failed 0 timeout.")
-	w.eventuallyManagement(func(c *assert.CollectT, management *addonv1beta1.ClusterManagementAddOn) {
+	w.eventuallyManagement(func(c assert.TestingT, management *addonv1beta1.ClusterManagementAddOn) {
 		reference := management.Status.InstallProgressions[0].ConfigReferences[0]
 		assert.Equal(c, w.hash(w.usesTemplate("t")), reference.DesiredConfig.SpecHash)
 		assert.Equal(c, reference.DesiredConfig, reference.LastAppliedConfig)
@@ -73,18 +74,11 @@ func TestInstallAndUpgrade(t *testing.T) {
 
 	// At rest nothing is sent.
 	everything := []string{http.MethodGet, http.MethodPatch, http.MethodPut, http.MethodPost, http.MethodDelete}
-	var quiet int
-	require.Eventually(t, func() bool {
-		last := quiet
-		quiet = sent.of(everything...)
-		return last == quiet
-	}, patience, time.Second)
-	for start := time.Now(); time.Since(start) < 2*time.Second; <-time.After(100 * time.Millisecond) {
-		require.Equal(t, quiet, sent.of(everything...))
-	}
+	suite.Quiet(t, 2*time.Second, func() int { return sent.of(everything...) })
 }
 
 func TestPrecedence(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cluster := w.clusters(1)[0]
 	w.create(w.template("default", "d"), w.template("placed", "p"), w.template("later", "l"), w.template("own", "o"))
@@ -98,12 +92,12 @@ func TestPrecedence(t *testing.T) {
 	decide := func(placement string, clusters ...string) {
 		decision := &clusterv1beta1.PlacementDecision{}
 		key := client.ObjectKey{Namespace: w.namespace, Name: placement + "-decision-1"}
-		require.NoError(t, admin.Get(t.Context(), key, decision))
+		require.NoError(t, plane.Client.Get(t.Context(), key, decision))
 		decision.Status.Decisions = []clusterv1beta1.ClusterDecision{}
 		for _, c := range clusters {
 			decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: c})
 		}
-		require.NoError(t, admin.Status().Update(t.Context(), decision))
+		require.NoError(t, plane.Client.Status().Update(t.Context(), decision))
 	}
 	decide("p", cluster)
 	w.eventuallyDesires(cluster, w.usesTemplate("placed"))
@@ -125,12 +119,13 @@ func TestPrecedence(t *testing.T) {
 		c.Spec.InstallStrategy = addonv1alpha1.InstallStrategy{Type: addonv1alpha1.AddonInstallStrategyManual}
 	})
 	w.eventuallyDesires(cluster, w.usesTemplate("default"))
-	w.eventuallyManagement(func(c *assert.CollectT, management *addonv1beta1.ClusterManagementAddOn) {
+	w.eventuallyManagement(func(c assert.TestingT, management *addonv1beta1.ClusterManagementAddOn) {
 		assert.Empty(c, management.Status.InstallProgressions)
 	})
 }
 
 func TestMissingConfig(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cluster := w.clusters(1)[0]
 	w.create(w.management(nil, w.strategy("p", w.usesTemplate("t"))))
@@ -154,10 +149,10 @@ func TestMissingConfig(t *testing.T) {
 
 	// What is in place survives the config that it came from, with its hash.
 	hash := w.hash(w.usesTemplate("t"))
-	require.NoError(t, admin.Delete(t.Context(), template))
+	require.NoError(t, plane.Client.Delete(t.Context(), template))
 	w.eventuallySays(cluster, missing)
 	assert.Equal(t, hash, w.addOn(cluster).Status.ConfigReferences[0].DesiredConfig.SpecHash)
-	w.eventuallyManagement(func(c *assert.CollectT, management *addonv1beta1.ClusterManagementAddOn) {
+	w.eventuallyManagement(func(c assert.TestingT, management *addonv1beta1.ClusterManagementAddOn) {
 		assert.Equal(c, hash, management.Status.InstallProgressions[0].ConfigReferences[0].DesiredConfig.SpecHash)
 	})
 	w.create(w.template("t", "one"))
@@ -165,6 +160,7 @@ func TestMissingConfig(t *testing.T) {
 }
 
 func TestUnsupportedStrategyKeepsWhatThereIs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	clusters := w.clusters(2)
 	w.create(w.template("t1", "one"), w.template("t2", "two"), w.management(nil, w.strategy("p", w.usesTemplate("t1"))))
@@ -198,6 +194,7 @@ func TestUnsupportedStrategyKeepsWhatThereIs(t *testing.T) {
 }
 
 func TestLostPlacementKeepsWhatThereIs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	clusters := w.clusters(2)
 	w.create(w.template("default", "d"), w.template("placed", "p"), w.management(
@@ -228,11 +225,12 @@ func (w *world) uproots(placement string) {
 			Namespace: w.namespace, Name: placement + "-decision-1",
 		}},
 	} {
-		require.NoError(w, admin.Delete(w.Context(), object))
+		require.NoError(w, plane.Client.Delete(w.Context(), object))
 	}
 }
 
 func TestConfigOfAKindThatTheAddOnsManagerReads(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	cluster := w.clusters(1)[0]
 	config := addonv1alpha1.AddOnConfig{
@@ -245,17 +243,17 @@ func TestConfigOfAKindThatTheAddOnsManagerReads(t *testing.T) {
 		Type: "Configured", Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured",
 		Message: `the spec hash of configmaps "` + w.namespace + `/c" is not known yet`,
 	})
-	require.Eventually(t, func() bool {
-		management, err := hub.GetClusterManagementAddOn(t.Context(), w.addon)
+	suite.Eventually(t, suite.True("the status of the ClusterManagementAddOn must be written", func() bool {
+		management, err := plane.AddOns.GetClusterManagementAddOn(t.Context(), w.addon)
 		if err != nil || len(management.Status.DefaultConfigReferences) == 0 {
 			return false
 		}
 		after := management.DeepCopy()
 		after.Status.DefaultConfigReferences[0].DesiredConfig.SpecHash = "reported"
-		_, err = hub.PatchClusterManagementAddOnStatus(t.Context(), management, after)
+		_, err = plane.AddOns.PatchClusterManagementAddOnStatus(t.Context(), management, after)
 		return err == nil
-	}, patience, look)
-	w.eventually(cluster, func(c *assert.CollectT, addon *addonv1beta1.ManagedClusterAddOn) {
+	}))
+	w.eventually(cluster, func(c assert.TestingT, addon *addonv1beta1.ManagedClusterAddOn) {
 		if assert.Len(c, addon.Status.ConfigReferences, 1) {
 			assert.Equal(c, "reported", addon.Status.ConfigReferences[0].DesiredConfig.SpecHash)
 		}
@@ -266,6 +264,7 @@ func TestConfigOfAKindThatTheAddOnsManagerReads(t *testing.T) {
 }
 
 func TestHostedAddOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	clusters := w.clusters(2)
 	managed, hosting := clusters[0], clusters[1]
@@ -284,7 +283,7 @@ func TestHostedAddOn(t *testing.T) {
 		Type: "HostingManifestApplied", Status: metav1.ConditionTrue, Reason: "AddonManifestApplied",
 		LastTransitionTime: metav1.Now(),
 	})
-	_, err := hub.PatchAddOnStatus(t.Context(), addon, after)
+	_, err := plane.AddOns.PatchAddOnStatus(t.Context(), addon, after)
 	require.NoError(t, err)
 	// The work in deploys carries an empty map of hashes: there are no configs.
 	w.eventuallyCompleted(managed)
@@ -298,18 +297,19 @@ func TestHostedAddOn(t *testing.T) {
 		Type: "Progressing", Status: metav1.ConditionTrue, Reason: "Progressing",
 		Message: "progressing... work is not ready",
 	})
-	require.NoError(t, admin.Delete(t.Context(), work))
+	require.NoError(t, plane.Client.Delete(t.Context(), work))
 	w.eventuallyCompleted(managed)
 }
 
 func TestSelfManagedAddOnIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	clusters := w.clusters(2)
 	management := w.management([]addonv1alpha1.AddOnConfig{w.usesTemplate("t")})
 	management.Annotations = map[string]string{names.AnnotationLifecycle: "self"}
 	w.create(w.template("t", "one"), management)
 	w.installs(clusters[0])
-	w.eventuallyManagement(func(c *assert.CollectT, management *addonv1beta1.ClusterManagementAddOn) {
+	w.eventuallyManagement(func(c assert.TestingT, management *addonv1beta1.ClusterManagementAddOn) {
 		assert.Len(c, management.Status.DefaultConfigReferences, 1)
 	})
 	assert.Empty(t, w.addOn(clusters[0]).Status.Conditions)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,14 +22,11 @@ import (
 
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
-const (
-	patience = 20 * time.Second
-	look     = 20 * time.Millisecond
-	// deploymentConfig is the name of the AddOnDeploymentConfig of every test.
-	deploymentConfig = "d"
-)
+// deploymentConfig is the name of the AddOnDeploymentConfig of every test.
+const deploymentConfig = "d"
 
 // world is what one test owns: an add-on, a namespace for its configs and placements, and clusters.
 type world struct {
@@ -50,7 +46,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) newNamespace() string {
 	w.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "rollout-"}}
-	require.NoError(w, admin.Create(w.Context(), namespace))
+	require.NoError(w, plane.Client.Create(w.Context(), namespace))
 	return namespace.Name
 }
 
@@ -67,7 +63,7 @@ func (w *world) clusters(n int) []string {
 func (w *world) create(objects ...client.Object) {
 	w.Helper()
 	for _, object := range objects {
-		require.NoError(w, admin.Create(w.Context(), object))
+		require.NoError(w, plane.Client.Create(w.Context(), object))
 	}
 }
 
@@ -146,7 +142,7 @@ func (w *world) selects(placement string, clusters ...string) {
 	for _, cluster := range clusters {
 		decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
 	}
-	require.NoError(w, admin.Status().Update(w.Context(), decision))
+	require.NoError(w, plane.Client.Status().Update(w.Context(), decision))
 }
 
 // installs plays the installer.
@@ -161,11 +157,11 @@ func (w *world) installs(clusters ...string) {
 func update[T client.Object](w *world, object T, change func(T)) {
 	w.Helper()
 	require.NoError(w, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := admin.Get(w.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		if err := plane.Client.Get(w.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
 		change(object)
-		return admin.Update(w.Context(), object)
+		return plane.Client.Update(w.Context(), object)
 	}))
 }
 
@@ -183,7 +179,7 @@ func (w *world) deploys(clusters ...string) {
 		hashes, err := json.Marshal(confighash.Map(addon.Status.ConfigReferences))
 		require.NoError(w, err)
 		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-" + w.addon + "-deploy-0"}}
-		err = admin.Get(w.Context(), client.ObjectKeyFromObject(work), work)
+		err = plane.Client.Get(w.Context(), client.ObjectKeyFromObject(work), work)
 		work.Labels = map[string]string{names.LabelAddonName: w.addon}
 		work.Annotations = map[string]string{names.AnnotationConfigSpecHash: string(hashes)}
 		object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"k":%q}}`, hashes)
@@ -192,14 +188,14 @@ func (w *world) deploys(clusters ...string) {
 			w.create(work)
 		} else {
 			require.NoError(w, err)
-			require.NoError(w, admin.Update(w.Context(), work))
+			require.NoError(w, plane.Client.Update(w.Context(), work))
 		}
 		for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
 			meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{
 				Type: kind, Status: metav1.ConditionTrue, Reason: "Because", ObservedGeneration: work.Generation,
 			})
 		}
-		require.NoError(w, admin.Status().Update(w.Context(), work))
+		require.NoError(w, plane.Client.Status().Update(w.Context(), work))
 		w.reportsApplied(cluster)
 	}
 }
@@ -213,14 +209,14 @@ func (w *world) reportsApplied(cluster string) {
 		meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{
 			Type: "ManifestApplied", Status: metav1.ConditionTrue, Reason: "AddonManifestApplied",
 		})
-		_, err := hub.PatchAddOnStatus(w.Context(), addon, after)
+		_, err := plane.AddOns.PatchAddOnStatus(w.Context(), addon, after)
 		return err
 	}))
 }
 
 func (w *world) addOn(cluster string) *addonv1beta1.ManagedClusterAddOn {
 	w.Helper()
-	addon, err := hub.GetAddOn(w.Context(), client.ObjectKey{Namespace: cluster, Name: w.addon})
+	addon, err := plane.AddOns.GetAddOn(w.Context(), client.ObjectKey{Namespace: cluster, Name: w.addon})
 	require.NoError(w, err)
 	return addon
 }
@@ -230,32 +226,32 @@ func (w *world) hash(config addonv1alpha1.AddOnConfig) string {
 	w.Helper()
 	object, known := confighash.New(addonv1beta1.ConfigGroupResource(config.ConfigGroupResource))
 	require.True(w, known)
-	require.NoError(w, admin.Get(w.Context(), client.ObjectKey{Namespace: config.Namespace, Name: config.Name}, object))
+	require.NoError(w, plane.Client.Get(w.Context(), client.ObjectKey{Namespace: config.Namespace, Name: config.Name}, object))
 	hash, err := confighash.SpecHash(object)
 	require.NoError(w, err)
 	return hash
 }
 
 // eventually waits until the add-on on a cluster is as check wants.
-func (w *world) eventually(cluster string, check func(*assert.CollectT, *addonv1beta1.ManagedClusterAddOn)) {
+func (w *world) eventually(cluster string, check func(assert.TestingT, *addonv1beta1.ManagedClusterAddOn)) {
 	w.Helper()
-	require.EventuallyWithT(w, func(c *assert.CollectT) {
-		addon, err := hub.GetAddOn(w.Context(), client.ObjectKey{Namespace: cluster, Name: w.addon})
+	suite.Eventually(w, suite.Checks(func(c assert.TestingT) {
+		addon, err := plane.AddOns.GetAddOn(w.Context(), client.ObjectKey{Namespace: cluster, Name: w.addon})
 		if assert.NoError(c, err) {
 			check(c, addon)
 		}
-	}, patience, look)
+	}))
 }
 
 // eventuallyManagement waits until the ClusterManagementAddOn is as check wants.
-func (w *world) eventuallyManagement(check func(*assert.CollectT, *addonv1beta1.ClusterManagementAddOn)) {
+func (w *world) eventuallyManagement(check func(assert.TestingT, *addonv1beta1.ClusterManagementAddOn)) {
 	w.Helper()
-	require.EventuallyWithT(w, func(c *assert.CollectT) {
-		management, err := hub.GetClusterManagementAddOn(w.Context(), w.addon)
+	suite.Eventually(w, suite.Checks(func(c assert.TestingT) {
+		management, err := plane.AddOns.GetClusterManagementAddOn(w.Context(), w.addon)
 		if assert.NoError(c, err) {
 			check(c, management)
 		}
-	}, patience, look)
+	}))
 }
 
 // eventuallyDesires waits until the add-on on a cluster is configured with exactly the configs as they stand.
@@ -267,7 +263,7 @@ func (w *world) eventuallyDesires(cluster string, configs ...addonv1alpha1.AddOn
 			addonv1beta1.ConfigReferent(config.ConfigReferent))
 		want[key] = w.hash(config)
 	}
-	w.eventually(cluster, func(c *assert.CollectT, addon *addonv1beta1.ManagedClusterAddOn) {
+	w.eventually(cluster, func(c assert.TestingT, addon *addonv1beta1.ManagedClusterAddOn) {
 		assert.Equal(c, want, confighash.Map(addon.Status.ConfigReferences))
 		assert.True(c, meta.IsStatusConditionTrue(addon.Status.Conditions, "Configured"))
 	})
@@ -276,7 +272,7 @@ func (w *world) eventuallyDesires(cluster string, configs ...addonv1alpha1.AddOn
 // eventuallyCompleted waits until the add-on on a cluster has the configuration that it is to have.
 func (w *world) eventuallyCompleted(cluster string) {
 	w.Helper()
-	w.eventually(cluster, func(c *assert.CollectT, addon *addonv1beta1.ManagedClusterAddOn) {
+	w.eventually(cluster, func(c assert.TestingT, addon *addonv1beta1.ManagedClusterAddOn) {
 		condition := meta.FindStatusCondition(addon.Status.Conditions, "Progressing")
 		if assert.NotNil(c, condition) {
 			assert.Equal(c, "Completed", condition.Reason)
@@ -290,7 +286,7 @@ func (w *world) eventuallyCompleted(cluster string) {
 // eventuallySays waits until a condition of the add-on on a cluster has status and reason and contains the text.
 func (w *world) eventuallySays(cluster string, want metav1.Condition) {
 	w.Helper()
-	w.eventually(cluster, func(c *assert.CollectT, addon *addonv1beta1.ManagedClusterAddOn) {
+	w.eventually(cluster, func(c assert.TestingT, addon *addonv1beta1.ManagedClusterAddOn) {
 		condition := meta.FindStatusCondition(addon.Status.Conditions, want.Type)
 		if assert.NotNil(c, condition) {
 			assert.Equal(c, want.Status, condition.Status)
@@ -304,7 +300,7 @@ func (w *world) eventuallySays(cluster string, want metav1.Condition) {
 // may follow.
 func (w *world) eventuallyCounts(index int, message string) {
 	w.Helper()
-	w.eventuallyManagement(func(c *assert.CollectT, management *addonv1beta1.ClusterManagementAddOn) {
+	w.eventuallyManagement(func(c assert.TestingT, management *addonv1beta1.ClusterManagementAddOn) {
 		if assert.Greater(c, len(management.Status.InstallProgressions), index) {
 			progression := management.Status.InstallProgressions[index]
 			condition := meta.FindStatusCondition(progression.Conditions, "Progressing")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,14 +58,14 @@ spec:
 
 func apply(t *testing.T, format string, args ...any) {
 	t.Helper()
-	require.NoError(t, shared.plane.Apply(t.Context(), fmt.Appendf(nil, format, args...)))
+	require.NoError(t, plane.Apply(t.Context(), fmt.Appendf(nil, format, args...)))
 }
 
 // placementSays waits until the one placement of a ClusterManagementAddOn says all the texts.
 func placementSays(t *testing.T, addOn string, texts ...string) {
 	t.Helper()
-	eventually(t, func() error {
-		management, err := shared.addOns.GetClusterManagementAddOn(t.Context(), addOn)
+	suite.Eventually(t, func() error {
+		management, err := plane.AddOns.GetClusterManagementAddOn(t.Context(), addOn)
 		if err != nil {
 			return err
 		}
@@ -82,6 +83,7 @@ func placementSays(t *testing.T, addOn string, texts ...string) {
 }
 
 func TestAPlacementThatSelectsNothingIsExplainedOnTheClusterManagementAddOn(t *testing.T) {
+	t.Parallel()
 	apply(t, placement, "nothing", "nobody: has-this")
 	apply(t, byPlacement, "nothing")
 	placementSays(t, "nothing",
@@ -90,6 +92,7 @@ func TestAPlacementThatSelectsNothingIsExplainedOnTheClusterManagementAddOn(t *t
 }
 
 func TestAPlacementThatDoesNotExistIsNamedOnTheClusterManagementAddOn(t *testing.T) {
+	t.Parallel()
 	apply(t, byPlacement, "absent")
 	placementSays(t, "absent",
 		"placement default/absent does not exist: create it, or correct spec.installStrategy.placements")
@@ -98,8 +101,9 @@ func TestAPlacementThatDoesNotExistIsNamedOnTheClusterManagementAddOn(t *testing
 }
 
 func TestStuckClustersAndTheFirstCauseAreToldOnTheClusterManagementAddOn(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"stuck-b", "stuck-a"} {
-		require.NoError(t, shared.admin.Create(t.Context(), &clusterv1.ManagedCluster{
+		require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"stuck": "yes"}},
 			Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		}))

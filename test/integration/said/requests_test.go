@@ -17,19 +17,19 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // TestARefusedRequestSaysRuleAndRemedyOnTheAddOn has an agent whose option asks for certificates that live for longer
 // than the hub approves.
 func TestARefusedRequestSaysRuleAndRemedyOnTheAddOn(t *testing.T) {
+	t.Parallel()
 	const name, namespace = "longlived", "longlived-agent"
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	config, err := configureAgent(t.Context(), name, namespace, t.TempDir())
-	require.NoError(t, err)
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	config := suite.ConfigureAgent(t, plane, plane, name, namespace)
 	config.CertExpirationSeconds = 2 * 366 * 24 * 60 * 60
-	stop := startAgent(t.Context(), config)
-	defer stop()
-	require.NoError(t, admit(t.Context(), name))
+	suite.RunAgent(t, config)
+	suite.Admit(t, plane, name)
 	define(t, "refused")
 	installOn(t, name, "refused", nil)
 	saysOn(t, name, "refused", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestRefused,
@@ -44,8 +44,8 @@ func unmanaged(t *testing.T, name string) {
 	t.Helper()
 	install(t, name, nil)
 	key := types.NamespacedName{Namespace: home, Name: name}
-	eventually(t, func() error {
-		before, err := shared.addOns.GetAddOn(t.Context(), key)
+	suite.Eventually(t, func() error {
+		before, err := plane.AddOns.GetAddOn(t.Context(), key)
 		if err != nil {
 			return err
 		}
@@ -57,24 +57,28 @@ func unmanaged(t *testing.T, name string) {
 				}},
 			},
 		}}
-		_, err = shared.addOns.PatchAddOnStatus(t.Context(), before, after)
+		_, err = plane.AddOns.PatchAddOnStatus(t.Context(), before, after)
 		return err
 	})
 }
 
 func TestARequestThatWaitsForAPersonNamesTheCommandOnTheAddOn(t *testing.T) {
+	t.Parallel()
 	unmanaged(t, "waiting")
 	asked := request(t, "waiting")
 	says(t, "waiting", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestPending,
 		"nobody has approved or denied it", "run kubectl certificate approve "+asked.Name+" on the hub")
-	require.NoError(t, decide(t.Context(), request(t, "waiting"), certificatesv1.CertificateApproved))
+	require.NoError(t, suite.Decide(t.Context(), plane, request(t, "waiting"), certificatesv1.CertificateApproved))
 	says(t, "waiting", csr.ConditionRotated, metav1.ConditionTrue, csr.ReasonUpdated)
 }
 
 func TestADeniedRequestSaysWhyOnTheAddOn(t *testing.T) {
+	t.Parallel()
 	unmanaged(t, "denied")
 	asked := request(t, "denied")
-	eventually(t, func() error { return decide(t.Context(), request(t, "denied"), certificatesv1.CertificateDenied) })
+	suite.Eventually(t, func() error {
+		return suite.Decide(t.Context(), plane, request(t, "denied"), certificatesv1.CertificateDenied)
+	})
 	says(t, "denied", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonUpdateFailed,
 		fmt.Sprintf("csr %q was denied: ByJane: said Jane; a new csr is made at ", asked.Name),
 		"if the denial was a mistake, run kubectl certificate approve on that one")
@@ -97,18 +101,20 @@ subjects:
 `
 
 func TestARequestWhoseCAIsMissingSaysSoOnTheAddOn(t *testing.T) {
+	t.Parallel()
 	define(t, "caless")
 	install(t, "caless", nil)
 	// The hub manager may read no Secret that nobody granted, so at first it cannot see that there is none.
 	says(t, "caless", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestRefused,
 		"SigningCA", "Not signed: the CA of signer example.com/caless is Secret open-cluster-management-hub/caless-ca, which ",
 		"the request is then signed by itself.")
-	require.NoError(t, shared.plane.Apply(t.Context(), []byte(readCA)))
+	require.NoError(t, plane.Apply(t.Context(), []byte(readCA)))
 	says(t, "caless", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestRefused,
 		": SigningCAMissing: Not signed: ", "caless-ca, which does not exist. Create it with type kubernetes.io/tls")
 }
 
 func TestAnApprovedRequestThatNobodySignsSaysSoOnTheAddOn(t *testing.T) {
+	t.Parallel()
 	define(t, "unsigned")
 	refusesToSign(t, "unsigned")
 	install(t, "unsigned", nil)
@@ -126,9 +132,9 @@ func refusesToSign(t *testing.T, addOn string) {
 	asked, err := csr.ForCluster("nobody", "agent").Build(key)
 	require.NoError(t, err)
 	asked.Labels = map[string]string{names.LabelAddonName: addOn}
-	require.NoError(t, shared.admin.Create(t.Context(), asked))
-	eventually(t, func() error {
-		if err := shared.admin.Status().Update(t.Context(), asked); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+	require.NoError(t, plane.Client.Create(t.Context(), asked))
+	suite.Eventually(t, func() error {
+		if err := plane.Client.Status().Update(t.Context(), asked); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 			return fmt.Errorf("the policy is not in force: %w", err)
 		}
 		return nil
@@ -136,13 +142,12 @@ func refusesToSign(t *testing.T, addOn string) {
 }
 
 func TestAnAgentThatWaitsForAPersonSaysSoWhereItIsAsked(t *testing.T) {
+	t.Parallel()
 	const name, namespace = "newcomer", "newcomer-agent"
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	config, err := configureAgent(t.Context(), name, namespace, t.TempDir())
-	require.NoError(t, err)
-	stop := startAgent(t.Context(), config)
-	defer stop()
-	eventually(t, func() error {
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	config := suite.ConfigureAgent(t, plane, plane, name, namespace)
+	suite.RunAgent(t, config)
+	suite.Eventually(t, func() error {
 		text := readyz(t, config.HealthAddress)
 		for _, want := range []string{"AwaitingApproval", "Waiting for a person", "run kubectl certificate approve"} {
 			if !strings.Contains(text, want) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const workload = `
@@ -47,8 +48,8 @@ spec:
 func podOf(t *testing.T, addOn string) *corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	eventually(t, func() error {
-		err := shared.admin.List(t.Context(), &pods, client.InNamespace(addOn+"-elsewhere"))
+	suite.Eventually(t, func() error {
+		err := plane.Client.List(t.Context(), &pods, client.InNamespace(addOn+"-elsewhere"))
 		if err == nil && len(pods.Items) == 0 {
 			return fmt.Errorf("add-on %s has no pod", addOn)
 		}
@@ -60,12 +61,12 @@ func podOf(t *testing.T, addOn string) *corev1.Pod {
 // becomes writes the status of a pod.
 func becomes(t *testing.T, pod *corev1.Pod, change func(*corev1.PodStatus)) {
 	t.Helper()
-	eventually(t, func() error {
-		if err := shared.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
+	suite.Eventually(t, func() error {
+		if err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}
 		change(&pod.Status)
-		return shared.admin.Status().Update(t.Context(), pod)
+		return plane.Client.Status().Update(t.Context(), pod)
 	})
 }
 
@@ -83,6 +84,7 @@ func waits(reason, message string) func(*corev1.PodStatus) {
 // TestAWorkloadThatIsNotReadySaysWhyOnTheAddOn plays, one after the other, what keeps a pod from running, in a
 // namespace that is not that of the add-on agent.
 func TestAWorkloadThatIsNotReadySaysWhyOnTheAddOn(t *testing.T) {
+	t.Parallel()
 	const name = "runner"
 	apply(t, workload, name)
 	install(t, name, nil)
@@ -101,7 +103,7 @@ func TestAWorkloadThatIsNotReadySaysWhyOnTheAddOn(t *testing.T) {
 	told(": it is pending, no node takes it: Unschedulable: 0/3 nodes are available. Add nodes that fit")
 
 	becomes(t, pod, func(s *corev1.PodStatus) { s.Conditions = nil; waits("ContainerCreating", "")(s) })
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.Event{
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + ".mount"},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
@@ -129,8 +131,8 @@ func TestAWorkloadThatIsNotReadySaysWhyOnTheAddOn(t *testing.T) {
 		}
 	})
 	says(t, name, "Available", metav1.ConditionTrue, addonv1beta1.AddonAvailableReasonProbeAvailable)
-	eventually(t, func() error {
-		addOn, err := shared.addOns.GetAddOn(t.Context(), types.NamespacedName{Namespace: home, Name: name})
+	suite.Eventually(t, func() error {
+		addOn, err := plane.AddOns.GetAddOn(t.Context(), types.NamespacedName{Namespace: home, Name: name})
 		if err != nil {
 			return err
 		}
@@ -142,11 +144,12 @@ func TestAWorkloadThatIsNotReadySaysWhyOnTheAddOn(t *testing.T) {
 }
 
 func TestAWorkloadThatCannotMakePodsSaysWhyOnTheAddOn(t *testing.T) {
+	t.Parallel()
 	const name = "podless"
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.Namespace{
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: name + "-elsewhere"},
 	}))
-	require.NoError(t, shared.admin.Create(t.Context(), &corev1.ResourceQuota{
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name + "-elsewhere", Name: "none"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
 	}))

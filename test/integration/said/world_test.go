@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 //go:embed testdata/definitions.yaml
@@ -27,7 +28,7 @@ func define(t *testing.T, name string) {
 		if !bytes.Contains(document, []byte("# "+name+"\n")) {
 			continue
 		}
-		require.NoError(t, shared.plane.Apply(t.Context(), document))
+		require.NoError(t, plane.Apply(t.Context(), document))
 	}
 }
 
@@ -40,7 +41,7 @@ func install(t *testing.T, name string, annotations map[string]string) {
 // installOn is install on another cluster.
 func installOn(t *testing.T, cluster, name string, annotations map[string]string) {
 	t.Helper()
-	require.NoError(t, shared.addOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
+	require.NoError(t, plane.AddOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, Annotations: annotations},
 	}))
 }
@@ -49,8 +50,8 @@ func installOn(t *testing.T, cluster, name string, annotations map[string]string
 func request(t *testing.T, addOn string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	var list certificatesv1.CertificateSigningRequestList
-	eventually(t, func() error {
-		err := shared.admin.List(t.Context(), &list,
+	suite.Eventually(t, func() error {
+		err := plane.Client.List(t.Context(), &list,
 			client.MatchingLabels{names.LabelClusterName: home, names.LabelAddonName: addOn})
 		if err == nil && len(list.Items) == 0 {
 			return fmt.Errorf("add-on %s asks for nothing yet", addOn)

@@ -13,12 +13,12 @@ import (
 // What the tests share: a control plane and the hub manager on it.
 var (
 	plane *suite.Plane
-	hub   *suite.Program
+	manager *suite.Program
 )
 
 func TestMain(m *testing.M) {
 	suite.Main(m, func(t suite.T) {
 		plane = suite.Start(t, sandbox.Options{Name: "token"}, manifests.CRDs(), manifests.Hub())
-		hub = suite.StartHub(t, plane)
+		manager = suite.StartHub(t, plane)
 	})
 }

@@ -241,7 +241,7 @@ func TestNoTokenOutlivesItsAddOn(t *testing.T) {
 	accepted(t, "t-again")
 	a := install(t, "t-again", "a", kubeClient("token"))
 	before := a.ready(t)
-	hub.Stop()
+	manager.Stop()
 	require.NoError(t, plane.AddOns.DeleteAddOn(t.Context(), a.read(t)))
 	suite.Eventually(t, func() error {
 		if _, err := plane.AddOns.GetAddOn(t.Context(), a.key()); !apierrors.IsNotFound(err) {
@@ -250,7 +250,7 @@ func TestNoTokenOutlivesItsAddOn(t *testing.T) {
 		return nil
 	})
 	a = install(t, "t-again", "a", kubeClient("token"))
-	hub.Start()
+	manager.Start()
 	suite.Eventually(t, func() error {
 		if a.ready(t) == before {
 			return errors.New("the ServiceAccount is that of the add-on before")
@@ -259,9 +259,9 @@ func TestNoTokenOutlivesItsAddOn(t *testing.T) {
 	})
 
 	// The same with nobody left, which also happened while nobody looked.
-	hub.Stop()
+	manager.Stop()
 	require.NoError(t, plane.AddOns.DeleteAddOn(t.Context(), a.read(t)))
-	hub.Start()
+	manager.Start()
 	a.gone(t)
 }
 

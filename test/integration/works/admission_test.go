@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -31,9 +32,9 @@ func (w *world) checked() {
 	w.Helper()
 	nobody := w.author(w.cluster + "-nobody")
 	require.Eventually(w, func() bool {
-		return shared.admin.Create(w.Context(), w.filled("empty"), client.DryRunAll) != nil &&
+		return plane.Client.Create(w.Context(), w.filled("empty"), client.DryRunAll) != nil &&
 			nobody.Create(w.Context(), w.filled("empty", goodManifest), client.DryRunAll) != nil
-	}, patience, tick)
+	}, suite.Timeout, suite.Tick)
 }
 
 // forbidden requires that a policy refused a write, with these words.
@@ -62,15 +63,12 @@ func (w *world) author(name string, rules ...rbacv1.PolicyRule) client.Client {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	})
-	config, err := shared.plane.User(name)
-	require.NoError(w, err)
-	c, err := client.New(config, client.Options{Scheme: shared.scheme})
-	require.NoError(w, err)
+	c := plane.As(w, name)
 	// The authorizer of the API server learns of new roles by a watch.
 	require.Eventually(w, func() bool {
 		err := c.Get(w.Context(), client.ObjectKey{Namespace: w.cluster, Name: "none"}, &workv1.ManifestWork{})
 		return apierrors.IsNotFound(err)
-	}, patience, tick)
+	}, suite.Timeout, suite.Tick)
 	return c
 }
 
@@ -78,6 +76,7 @@ const goodManifest = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespa
 
 // Row: work 6.3 webhook: empty, nameless, duplicate, oversize, invalid update
 func TestAWorkThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.checked()
 	large := strings.Replace(goodManifest, `"metadata"`, fmt.Sprintf(`"data":{"a":%q},"metadata"`, strings.Repeat("x", 512000)), 1)
@@ -92,7 +91,7 @@ func TestAWorkThatCannotBeIsRefused(t *testing.T) {
 		"oversize": {[]string{large}, "bytes which exceeds the 512000 limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := shared.admin.Create(t.Context(), w.filled(name, c.manifests...))
+			err := plane.Client.Create(t.Context(), w.filled(name, c.manifests...))
 			require.True(t, apierrors.IsBadRequest(err), "%v", err)
 			assert.Contains(t, err.Error(), c.says)
 		})
@@ -100,13 +99,14 @@ func TestAWorkThatCannotBeIsRefused(t *testing.T) {
 	good := w.filled("good", goodManifest)
 	w.create(good)
 	good.Spec.Workload.Manifests = append(good.Spec.Workload.Manifests, good.Spec.Workload.Manifests[0])
-	err := shared.admin.Update(t.Context(), good)
+	err := plane.Client.Update(t.Context(), good)
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 }
 
 // Row: work 6.3 webhook: nil executor without permission
 // Row: work 6.1 WH tests: executor nil/set/unchanged/changed/extra
 func TestAnExecutorTakesTheRightToExecuteAsIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.checked()
 	with := func(name, account string) *workv1.ManifestWork {

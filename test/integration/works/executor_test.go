@@ -8,9 +8,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // shippedRole is the ClusterRole for authors of works without an executor, by the name that it has on an OCM hub.
@@ -20,6 +20,7 @@ const shippedRole = "open-cluster-management:cluster-manager-work-executor-admin
 // without an executor, where such works take a right: it holds in the namespaces in which it is bound.
 // Row: work 6.3 webhook: nil executor without permission
 func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.checked()
 	author := w.author(w.cluster + "-ann")
@@ -32,7 +33,7 @@ func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
 	// The authorizer of the API server learns of new bindings by a watch.
 	require.Eventually(t, func() bool {
 		return author.Create(t.Context(), w.filled("plain", goodManifest)) == nil
-	}, patience, tick)
+	}, suite.Timeout, suite.Tick)
 	other := w.filled("other", goodManifest)
 	other.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
 		Type:           workv1.ExecutorSubjectTypeServiceAccount,
@@ -44,12 +45,10 @@ func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
 // TestTheHubManagerMayWriteTheWorksOfAddOns: they have no executor, and must come through where that takes a right,
 // also when it is not our webhook that asks for it.
 func TestTheHubManagerMayWriteTheWorksOfAddOns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.checked()
-	config, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
-	require.NoError(t, err)
-	manager, err := client.New(config, client.Options{Scheme: shared.scheme})
-	require.NoError(t, err)
+	manager := plane.Account(t, names.NamespaceHub, names.ServiceAccountManager)
 	work := w.filled("addon-hello-deploy-0", goodManifest)
 	require.NoError(t, manager.Create(t.Context(), work))
 	require.NoError(t, manager.Delete(t.Context(), work))

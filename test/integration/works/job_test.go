@@ -1,11 +1,9 @@
 package works_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // hubUser is the agent of the cluster on the hub, with the rights that a hub gives it (work contract, section 5.1).
@@ -40,7 +39,7 @@ func (w *world) hubUser() *rest.Config {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "work"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: group}},
 	})
-	user, err := shared.plane.User(group+":agent", group)
+	user, err := plane.User(group+":agent", group)
 	require.NoError(w, err)
 	return user
 }
@@ -48,16 +47,15 @@ func (w *world) hubUser() *rest.Config {
 // startAgent runs a work agent of the cluster until the test ends.
 func (w *world) startAgent() {
 	w.Helper()
-	account, err := shared.plane.ServiceAccount(w.Context(), names.NamespaceAgent, names.ServiceAccountAgent)
-	require.NoError(w, err)
-	mgr, err := ctrl.NewManager(shared.plane.Admin(), ctrl.Options{
-		Scheme: shared.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	account := plane.AccountConfig(w, names.NamespaceAgent, names.ServiceAccountAgent)
+	mgr, err := ctrl.NewManager(plane.Admin(), ctrl.Options{
+		Scheme: suite.Scheme(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	require.NoError(w, err)
 	side := func(config *rest.Config, o client.Object, by cache.ByObject) cluster.Cluster {
 		c, err := cluster.New(config, func(options *cluster.Options) {
 			by.Transform = work.Transform
-			options.Scheme, options.Cache.ByObject = shared.scheme, map[client.Object]cache.ByObject{o: by}
+			options.Scheme, options.Cache.ByObject = suite.Scheme(), map[client.Object]cache.ByObject{o: by}
 		})
 		require.NoError(w, err)
 		require.NoError(w, mgr.Add(c))
@@ -70,14 +68,12 @@ func (w *world) startAgent() {
 		}),
 		Spoke: side(account, &workv1.AppliedManifestWork{}, cache.ByObject{}),
 	}).SetupWithManager(mgr))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	w.Cleanup(func() { cancel(); assert.NoError(w, <-ended) })
+	suite.StartManager(w, "the work agent", mgr)
 }
 
 // Row: work 6.3 TTL after Job completion
 func TestAWorkGoesWithItsJobWhenThatIsDone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.startAgent()
 	one := w.work("w", ptr.To[int64](1), func(one *workv1.ManifestWork) {
@@ -96,14 +92,14 @@ func TestAWorkGoesWithItsJobWhenThatIsDone(t *testing.T) {
 	// There is no kubelet here that would run the pod.
 	require.Eventually(t, func() bool {
 		var pods corev1.PodList
-		err := shared.admin.List(t.Context(), &pods, client.InNamespace(w.cluster), client.MatchingLabels{batchv1.JobNameLabel: "job"})
+		err := plane.Client.List(t.Context(), &pods, client.InNamespace(w.cluster), client.MatchingLabels{batchv1.JobNameLabel: "job"})
 		if err != nil || len(pods.Items) == 0 {
 			return false
 		}
 		pods.Items[0].Status.Phase = corev1.PodSucceeded
-		return shared.admin.Status().Update(t.Context(), &pods.Items[0]) == nil
-	}, patience, tick, "the Job should have a pod")
+		return plane.Client.Status().Update(t.Context(), &pods.Items[0]) == nil
+	}, suite.Timeout, suite.Tick, "the Job should have a pod")
 	w.gone(one)
-	err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: w.cluster, Name: "job"}, &batchv1.Job{})
+	err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: w.cluster, Name: "job"}, &batchv1.Job{})
 	require.True(t, apierrors.IsNotFound(err), "the Job should be gone with its work: %v", err)
 }

@@ -2,13 +2,12 @@ package works_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,15 +25,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	name := strings.ToLower(t.Name())
-	w := &world{T: t, cluster: name[:min(len(name), 50)] + "-" + utilrand.String(4)}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.cluster}})
-	return w
+	return &world{T: t, cluster: plane.Namespace(t, t.Name())}
 }
 
 func (w *world) create(o client.Object) {
 	w.Helper()
-	require.NoError(w, shared.admin.Create(w.Context(), o))
+	require.NoError(w, plane.Client.Create(w.Context(), o))
 }
 
 // work makes a work with a ConfigMap and a time to live.
@@ -61,18 +57,18 @@ func (w *world) finish(work *workv1.ManifestWork, status metav1.ConditionStatus,
 		Type: workv1.WorkComplete, Status: status, Reason: "ConditionRulesAggregated",
 		LastTransitionTime: metav1.NewTime(since), ObservedGeneration: work.Generation,
 	}}
-	require.NoError(w, shared.admin.Status().Update(w.Context(), work))
+	require.NoError(w, plane.Client.Status().Update(w.Context(), work))
 }
 
 // gone waits until a work is gone and returns when that was seen.
 func (w *world) gone(work *workv1.ManifestWork) time.Time {
 	w.Helper()
-	require.Eventually(w, func() bool { return !w.stands(w.Context(), work) }, patience, tick, "%s should go", work.Name)
+	require.Eventually(w, func() bool { return !w.stands(w.Context(), work) }, suite.Timeout, suite.Tick, "%s should go", work.Name)
 	return time.Now()
 }
 
 func (w *world) stands(ctx context.Context, work *workv1.ManifestWork) bool {
-	err := shared.admin.Get(ctx, client.ObjectKeyFromObject(work), &workv1.ManifestWork{})
+	err := plane.Client.Get(ctx, client.ObjectKeyFromObject(work), &workv1.ManifestWork{})
 	return !apierrors.IsNotFound(err)
 }
 
@@ -87,6 +83,7 @@ func (w *world) passed() {
 
 // Row: work 6.2 TTL GC: expires
 func TestAWorkGoesWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	work := w.work("w", ptr.To[int64](2))
 	since := time.Now().Truncate(time.Second)
@@ -96,6 +93,7 @@ func TestAWorkGoesWhenItsTimeIsOver(t *testing.T) {
 
 // Row: work 6.2 TTL GC: not configured
 func TestAWorkWithoutATimeStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	without := w.work("without", nil)
 	w.finish(without, metav1.ConditionTrue, time.Now().Add(-time.Hour))
@@ -108,6 +106,7 @@ func TestAWorkWithoutATimeStays(t *testing.T) {
 
 // Row: work 6.2 TTL GC: not complete
 func TestAWorkThatIsNotCompleteStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	silent := w.work("silent", ptr.To[int64](0))
 	running := w.work("running", ptr.To[int64](0))
@@ -122,6 +121,7 @@ func TestAWorkThatIsNotCompleteStays(t *testing.T) {
 
 // Row: work 6.2 TTL GC: zero
 func TestAWorkGoesAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for name, ttl := range map[string]int64{"zero": 0, "below": -1} {
 		work := w.work(name, ptr.To(ttl))
@@ -132,6 +132,7 @@ func TestAWorkGoesAtOnce(t *testing.T) {
 
 // Row: work 6.2 TTL GC: replicaset label exempt
 func TestAWorkOfAReplicaSetStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	work := w.work("replica", ptr.To[int64](0), func(work *workv1.ManifestWork) {
 		work.Labels = map[string]string{"work.open-cluster-management.io/manifestworkreplicaset": "ns.set"}
@@ -142,6 +143,7 @@ func TestAWorkOfAReplicaSetStays(t *testing.T) {
 }
 
 func TestAWorkThatWasEditedStaysUntilItIsCompleteAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	work := w.work("edited", ptr.To[int64](3600))
 	w.finish(work, metav1.ConditionTrue, time.Now())
@@ -149,7 +151,7 @@ func TestAWorkThatWasEditedStaysUntilItIsCompleteAgain(t *testing.T) {
 	work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"more"}}`),
 	}})
-	require.NoError(t, shared.admin.Update(t.Context(), work))
+	require.NoError(t, plane.Client.Update(t.Context(), work))
 	w.passed()
 	assert.True(t, w.stands(t.Context(), work))
 
