@@ -6,9 +6,9 @@ import (
 
 	"github.com/spokelet/spokelet/agent/cluster"
 	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/agent/work/feedback"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // off is the address of an endpoint that is not served.
