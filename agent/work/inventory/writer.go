@@ -201,7 +201,9 @@ func (w *Writer) Finalize(ctx context.Context, applied *workv1.AppliedManifestWo
 }
 
 // LastFinalizer reports whether the AppliedManifestWork goes as soon as our finalizer is removed.
-func LastFinalizer(applied *workv1.AppliedManifestWork) bool { return len(withoutFinalizer(applied).Finalizers) == 0 }
+func LastFinalizer(applied *workv1.AppliedManifestWork) bool {
+	return len(withoutFinalizer(applied).Finalizers) == 0
+}
 
 // withoutFinalizer is a copy of an AppliedManifestWork without our finalizer.
 func withoutFinalizer(applied *workv1.AppliedManifestWork) *workv1.AppliedManifestWork {
