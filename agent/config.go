@@ -6,9 +6,10 @@ import (
 
 	"github.com/spokelet/spokelet/agent/cluster"
 	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/agent/work/feedback"
+	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // off is the address of an endpoint that is not served.
@@ -155,7 +156,7 @@ func DefaultConfig() Config {
 		MaxWatches:          work.DefaultMaxWatches,
 		WorkRelist:          work.DefaultRelist,
 		MaxJSONRawLength:    feedback.DefaultMaxRawLength,
-		WorkCacheMiB:        work.DefaultCacheBytes >> mebi,
+		WorkCacheMiB:        offline.DefaultMaxBytes >> mebi,
 		HubQPS:              defaultHubQPS,
 		HubBurst:            defaultHubBurst,
 		LeaderElect:         true,

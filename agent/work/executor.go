@@ -19,12 +19,13 @@ import (
 	manifests "github.com/spokelet/spokelet/agent/work/manifest"
 	client "github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // authorizer asks what the executors of works may do, and watches RBAC while there is one.
 type authorizer struct {
 	*executor.Authorizer
-	watcher *rbacWatcher
+	watcher *executor.Watcher
 	// impersonating are the dynamic clients by user.
 	impersonating sync.Map
 }
@@ -41,9 +42,9 @@ func newAuthorizer(config *rest.Config, transport *http.Client, metas metadata.I
 	if err != nil {
 		return nil, fmt.Errorf("building the client of RBAC: %w", err)
 	}
-	a := &authorizer{watcher: &rbacWatcher{metas: metas, rbac: rbac, clock: now, moved: make(chan struct{}, 1)}}
+	a := &authorizer{watcher: &executor.Watcher{Metas: metas, Client: rbac, UsedChanged: watch.NewTrigger()}}
 	a.Authorizer = executor.New(executor.Options{
-		Reviews: reviews.SubjectAccessReviews(), Clock: now, UsedChanged: a.watcher.signal,
+		Reviews: reviews.SubjectAccessReviews(), Clock: now, UsedChanged: a.watcher.UsedChanged.Fire,
 		Wake: func(work string) { wake(holder{name: work}) },
 		Impersonate: func(user string) (client.Client, error) {
 			as := rest.CopyConfig(config)
@@ -61,7 +62,7 @@ func newAuthorizer(config *rest.Config, transport *http.Client, metas metadata.I
 			return one.DryRun(), err
 		},
 	})
-	a.watcher.bindings, a.watcher.wanted = a.RBAC, a.Used
+	a.watcher.RBAC, a.watcher.Used = a.RBAC, a.Used
 	return a, nil
 }
 

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/spokelet/spokelet/internal/text"
+	"unicode/utf8"
 )
 
 // Bounds of what is told about objects that do not go.
@@ -54,4 +53,14 @@ func (h hold) String() string {
 }
 
 // cut shortens a text to a number of bytes, never within a character.
-func cut(message string, limit int) string { return text.Shorten(message, limit) }
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const more = "..."
+	end := limit - len(more)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + more
+}

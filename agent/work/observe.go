@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/agent/work/offline"
 )
 
 // facts is all that a pass decides upon. The objects are those of the caches and must not be changed.
@@ -27,7 +29,7 @@ type facts struct {
 	// offline tells that the hub has not listed its works yet, and that work is its copy of before, with the label; nil
 	// then says nothing.
 	offline bool
-	label   copyLabel
+	copied  *offline.Copy
 }
 
 // phase is what a pass is about.

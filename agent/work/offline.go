@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -31,13 +31,13 @@ type absence struct {
 func (r *Reconciler) offline() bool { return r.absence != nil && !r.absence.over.Load() }
 
 // Copies returns the number of works of which Cache has a copy.
-func (r *Reconciler) Copies() int { return len(r.Cache.works()) }
+func (r *Reconciler) Copies() int { return len(r.Cache.Works()) }
 
 // SetupOffline registers the controller of works before the hub may be asked, or where there is no hub at all and Hub
 // is nil: until the hub has listed its works, it looks after those of which Cache has a copy. With no copy it does
 // nothing. SetupWithManager may follow, once the hub may be asked.
 func (r *Reconciler) SetupOffline(mgr ctrl.Manager) error {
-	if len(r.Cache.works()) == 0 {
+	if len(r.Cache.Works()) == 0 {
 		return nil
 	}
 	if err := r.complete(); err != nil {
@@ -50,7 +50,7 @@ func (r *Reconciler) SetupOffline(mgr ctrl.Manager) error {
 // startOffline begins with the copies, and follows the hub as soon as it has listed its works. Unlike other sources it
 // does not hold up the controller until then.
 func (r *Reconciler) startOffline(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-	works := r.Cache.works()
+	works := r.Cache.Works()
 	log.FromContext(ctx).Info("looking after the works as they were last seen, until the hub lists them", "works",
 		len(works))
 	for _, name := range works {
@@ -91,7 +91,7 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 	for i := range list.Items {
 		queue.Add(r.request(list.Items[i].Name))
 	}
-	for _, name := range r.Cache.works() {
+	for _, name := range r.Cache.Works() {
 		queue.Add(r.request(name))
 	}
 	logger.Info("the hub has listed its works, which hold from now on", "works", len(list.Items))
@@ -101,17 +101,17 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 // work in the facts, which says nothing about whether it exists.
 func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, error) {
 	f.offline = true
-	work, label, err := r.Cache.load(ctx, f.holder.name)
-	if err != nil || work == nil {
+	known, err := r.Cache.Load(ctx, f.holder.name)
+	if err != nil || known == nil {
 		return f, err
 	}
 	f.applied, err = readApplied(ctx, r.Spoke.GetClient(), appliedName(r.HubHash, f.holder.name))
 	if err != nil {
 		return f, err
 	}
-	f.work, f.label = work, label
+	f.work, f.copied = known.Work, known
 	r.checkLag(f)
-	if why := unusable(f.applied, label, r.appliedSpec(f)); why != "" {
+	if why := unusable(f.applied, known, r.appliedSpec(f)); why != "" {
 		f.work = nil
 		log.FromContext(ctx).V(1).Info("the copy of the work is not used", "reason", why)
 		return f, nil
@@ -122,18 +122,18 @@ func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, erro
 
 // unusable says why a copy must not be used as the spoke is now; empty when it may be. The AppliedManifestWork has to
 // be the one for which the copy was made, and whole.
-func unusable(applied *workv1.AppliedManifestWork, label copyLabel, spec workv1.AppliedManifestWorkSpec) string {
+func unusable(applied *workv1.AppliedManifestWork, known *offline.Copy, spec workv1.AppliedManifestWorkSpec) string {
 	switch {
 	case applied == nil:
 		return "there is no AppliedManifestWork"
-	case applied.UID != label.Applied:
+	case applied.UID != known.Applied:
 		return "the AppliedManifestWork is another one"
 	case !applied.DeletionTimestamp.IsZero():
 		return "the AppliedManifestWork is being deleted"
 	case applied.Spec != spec:
 		return "the AppliedManifestWork belongs to another hub or agent"
 	}
-	return outdated(applied, label)
+	return outdated(applied, known.Work)
 }
 
 // applyOffline keeps the objects of a work as its copy says. It makes none that was not there when the hub was last
@@ -180,13 +180,7 @@ var errWithheld = errors.New(
 // learn puts into the copy what the pass found out about complete manifests, so that a Job that is done and cleared
 // away is not run again.
 func (r *Reconciler) learn(ctx context.Context, f *facts, status *workv1.ManifestWorkStatus) {
-	was, is := essence(&f.work.Status), essence(status)
-	if equality.Semantic.DeepEqual(was, is) {
-		return
-	}
-	work := *f.work
-	work.Status = is
-	if err := r.Cache.learn(f.label, &work); err != nil {
+	if err := r.Cache.SaveStatus(f.copied, status); err != nil {
 		log.FromContext(ctx).V(1).Info("what was learned without the hub is not on disk", "reason", err.Error())
 	}
 }
@@ -197,7 +191,7 @@ func (r *Reconciler) tellLearned(ctx context.Context, f *facts) error {
 	if r.Cache == nil {
 		return nil
 	}
-	learned, err := r.Cache.learned(ctx, f.work.Name, f.work.UID)
+	learned, err := r.Cache.UnreportedStatus(ctx, f.work.Name, f.work.UID)
 	if err != nil || learned == nil {
 		return err
 	}
@@ -214,7 +208,7 @@ func (r *Reconciler) tellLearned(ctx context.Context, f *facts) error {
 		work.Status, work.ResourceVersion = after.Status, after.ResourceVersion
 		f.work = &work
 	}
-	r.Cache.forgetLearned(f.work.Name)
+	r.Cache.StatusReported(f.work.Name)
 	return nil
 }
 
@@ -245,9 +239,9 @@ func (r *Reconciler) outdate(f *facts, phase phase) {
 	switch {
 	case r.Cache == nil || f.offline:
 	case phase == phaseApply || phase == phaseDrain:
-		r.Cache.outdate(f.work.Name, f.work.UID, f.work.Generation)
+		r.Cache.Invalidate(f.work.Name, f.work.UID, f.work.Generation)
 	case phase != phaseStale:
-		r.Cache.drop(f.holder.name)
+		r.Cache.Delete(f.holder.name)
 	}
 }
 

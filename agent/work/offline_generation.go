@@ -32,7 +32,7 @@ func setGeneration(applied *workv1.AppliedManifestWork, work *workv1.ManifestWor
 
 // outdated says why a copy is older than what was applied by the word of the AppliedManifestWork; empty when it is not,
 // or when nothing was written down. What cannot be read is not trusted.
-func outdated(applied *workv1.AppliedManifestWork, label copyLabel) string {
+func outdated(applied *workv1.AppliedManifestWork, work *workv1.ManifestWork) string {
 	value, known := applied.Annotations[AnnotationGeneration]
 	if !known {
 		return ""
@@ -42,10 +42,10 @@ func outdated(applied *workv1.AppliedManifestWork, label copyLabel) string {
 	switch {
 	case err != nil:
 		return "the generation in the AppliedManifestWork cannot be read"
-	case types.UID(uid) != label.UID:
+	case types.UID(uid) != work.UID:
 		return "the work that was applied is another one"
-	case label.Generation < generation:
-		return fmt.Sprintf("it is of generation %d, and generation %d was applied", label.Generation, generation)
+	case work.Generation < generation:
+		return fmt.Sprintf("it is of generation %d, and generation %d was applied", work.Generation, generation)
 	}
 	return ""
 }

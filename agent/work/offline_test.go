@@ -9,11 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/offline"
 )
 
 func TestWhichCopiesMayBeUsed(t *testing.T) {
 	spec := workv1.AppliedManifestWorkSpec{HubHash: "hub", AgentID: "agent", ManifestWorkName: "w"}
-	label := copyLabel{Applied: "u", UID: "w", Generation: 7}
+	known := &offline.Copy{Work: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{UID: "w", Generation: 7}}, Applied: "u"}
 	applied := func(value string) func(*workv1.AppliedManifestWork) {
 		return func(a *workv1.AppliedManifestWork) { a.Annotations = map[string]string{AnnotationGeneration: value} }
 	}
@@ -40,7 +42,7 @@ func TestWhichCopiesMayBeUsed(t *testing.T) {
 		"the record, and with it all, is going": {record(func(a *workv1.AppliedManifestWork) { a.DeletionTimestamp = ptr.To(metav1.Now()) }), "being deleted"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			why := unusable(c.applied, label, spec)
+			why := unusable(c.applied, known, spec)
 			if c.why == "" {
 				assert.Empty(t, why)
 				return

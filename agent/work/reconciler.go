@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/agent/work/feedback"
+	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -76,7 +77,7 @@ type Reconciler struct {
 	// 1024 characters whatever stands here.
 	MaxJSONRawLength int
 	// Cache has copies of the works, for a restart while the hub is away; nil keeps none.
-	Cache *Cache
+	Cache *offline.Store
 
 	mapper     meta.RESTMapper
 	ledger     *ledger
@@ -136,7 +137,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // setupWorks registers the controller of works, whose works come from a source.
 func (r *Reconciler) setupWorks(mgr ctrl.Manager, works source.Source) error {
 	if r.Metrics != nil && r.Cache != nil {
-		if err := mgr.Add(newCopyGauges(r)); err != nil {
+		if err := mgr.Add(r.copyMetrics()); err != nil {
 			return fmt.Errorf("adding the metrics of the copies of works: %w", err)
 		}
 	}
@@ -188,8 +189,8 @@ func (r *Reconciler) complete() error {
 		return apiutil.NewDynamicRESTMapper(r.Spoke.GetConfig(), r.Spoke.GetHTTPClient())
 	}}
 	r.watcher = newWatcher(metas, r.MaxWatches, r.Relist)
-	r.ledger = newLedger(r.wake, r.watcher.signal)
-	r.watcher.ledger, r.watcher.clock = r.ledger, r.Clock
+	r.ledger = newLedger(r.wake, r.watcher.moved.Fire)
+	r.watcher.ledger = r.ledger
 	r.applier = applier{
 		spoke: spoke{client: objects}, evaluator: feedback.New(r.RawFeedback, r.MaxJSONRawLength),
 	}
@@ -208,7 +209,7 @@ func (r *Reconciler) complete() error {
 func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	r.queues.works = queue
 	go r.watcher.run(ctx)
-	go r.authorizer.watcher.run(ctx)
+	go r.authorizer.watcher.Run(ctx)
 	return nil
 }
 

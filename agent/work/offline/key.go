@@ -1,4 +1,4 @@
-package work
+package offline
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 // leads, makes a new key under the name of its own directory. So what the former one left can never be read again: it
 // may be older than what is in force.
 const (
-	secretKey, ownerKey = "key", "directory"
+	keyField, directoryField = "key", "directory"
 )
 
 // keyRefusedError says that the agent may not have the key.
@@ -36,69 +36,69 @@ func (e keyRefusedError) Error() string {
 func (e keyRefusedError) Unwrap() error { return e.cause }
 
 // keySecret names the Secret with the key.
-func (c *Cache) keySecret() types.NamespacedName {
-	return types.NamespacedName{Namespace: c.Namespace, Name: names.SecretWorkCache}
+func (s *Store) keySecret() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Namespace, Name: names.SecretWorkCache}
 }
 
 // getSecret reads the Secret with the key; nil without error means that there is none.
-func (c *Cache) getSecret(ctx context.Context) (*corev1.Secret, error) {
+func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := c.Secrets.Get(ctx, c.keySecret(), secret)
+	err := s.Secrets.Get(ctx, s.keySecret(), secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // absence is an answer here
 	case apierrors.IsForbidden(err):
 		return nil, keyRefusedError{cause: err}
 	case err != nil:
-		return nil, fmt.Errorf("reading the Secret %s with the key of the works on disk: %w", c.keySecret(), err)
+		return nil, fmt.Errorf("reading the Secret %s with the key of the works on disk: %w", s.keySecret(), err)
 	}
 	return secret, nil
 }
 
 // readKey returns the key of the directory with the name owner; nil when there is none.
-func (c *Cache) readKey(ctx context.Context, owner string) ([]byte, error) {
+func (s *Store) readKey(ctx context.Context, owner string) ([]byte, error) {
 	if owner == "" {
 		return nil, nil
 	}
-	secret, err := c.getSecret(ctx)
-	if err != nil || secret == nil || string(secret.Data[ownerKey]) != owner || len(secret.Data[secretKey]) != keySize {
+	secret, err := s.getSecret(ctx)
+	if err != nil || secret == nil || string(secret.Data[directoryField]) != owner || len(secret.Data[keyField]) != keySize {
 		return nil, err
 	}
-	return secret.Data[secretKey], nil
+	return secret.Data[keyField], nil
 }
 
 // ensureKey makes a key for this directory, if it has none: whatever was there before is worthless then.
-func (c *Cache) ensureKey(ctx context.Context) error {
-	c.mu.Lock()
-	ready := c.seal != nil
-	c.mu.Unlock()
+func (s *Store) ensureKey(ctx context.Context) error {
+	s.mu.Lock()
+	ready := s.aead != nil
+	s.mu.Unlock()
 	if ready {
 		return nil
 	}
-	c.clear()
+	s.clear()
 	owner := rand.Text()
-	if err := os.WriteFile(filepath.Join(c.folder, ownerFile), []byte(owner), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.folder, ownerFile), []byte(owner), 0o600); err != nil {
 		return fmt.Errorf("naming the directory: %w", err)
 	}
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // it never fails
-	seal, err := newSeal(key)
+	aead, err := newAEAD(key)
 	if err != nil {
 		return err
 	}
-	secret, err := c.getSecret(ctx)
+	secret, err := s.getSecret(ctx)
 	if err != nil {
 		return err
 	}
-	data := map[string][]byte{secretKey: key, ownerKey: []byte(owner)}
+	data := map[string][]byte{keyField: key, directoryField: []byte(owner)}
 	if secret == nil {
-		at := c.keySecret()
-		err = c.Secrets.Create(ctx, &corev1.Secret{
+		at := s.keySecret()
+		err = s.Secrets.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}, Data: data,
 		})
 	} else {
 		secret.Data = data
-		err = c.Secrets.Update(ctx, secret)
+		err = s.Secrets.Update(ctx, secret)
 	}
 	switch {
 	case apierrors.IsForbidden(err):
@@ -106,41 +106,41 @@ func (c *Cache) ensureKey(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("storing the key of the works on disk: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seal = seal
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aead = aead
 	return nil
 }
 
 // clear removes whatever files there are.
-func (c *Cache) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	files, _ := os.ReadDir(c.folder)
+func (s *Store) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	files, _ := os.ReadDir(s.folder)
 	for _, file := range files {
-		_ = os.Remove(filepath.Join(c.folder, file.Name()))
+		_ = os.Remove(filepath.Join(s.folder, file.Name()))
 	}
-	c.bytes = 0
-	for name, known := range c.entries {
+	s.bytes = 0
+	for name, known := range s.entries {
 		known.size = 0
-		c.entries[name] = known
+		s.entries[name] = known
 	}
 }
 
-// takeBackKey removes the key because a copy that is out of date could not be removed. Nothing is written after that.
-func (c *Cache) takeBackKey(ctx context.Context) error {
-	secret, err := c.getSecret(ctx)
+// deleteKey deletes the key because an outdated copy could not be deleted. Nothing is written after that.
+func (s *Store) deleteKey(ctx context.Context) error {
+	secret, err := s.getSecret(ctx)
 	if err != nil {
 		return err
 	}
 	if secret != nil {
-		err := c.Secrets.Delete(ctx, secret, client.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion})
+		err := s.Secrets.Delete(ctx, secret, client.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the key of the works on disk: %w", err)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.disowned, c.closed = false, true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale, s.closed = false, true
 	return nil
 }

@@ -1,4 +1,4 @@
-package work
+package offline
 
 import (
 	"bytes"
@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// sealWith returns a seal whose key is made of one byte.
-func sealWith(tb testing.TB, b byte) cipher.AEAD {
+// cipherWith returns a seal whose key is made of one byte.
+func cipherWith(tb testing.TB, b byte) cipher.AEAD {
 	tb.Helper()
-	seal, err := newSeal(bytes.Repeat([]byte{b}, keySize))
+	seal, err := newAEAD(bytes.Repeat([]byte{b}, keySize))
 	require.NoError(tb, err)
 	return seal
 }
@@ -40,21 +41,29 @@ func copiedWork(name string, generation int64, manifests ...string) *workv1.Mani
 	return w
 }
 
+// configMap is a manifest.
+const configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"}}`
+
+// headerFor returns the header of the copy of a work.
+func headerFor(w *workv1.ManifestWork, applied types.UID) header {
+	return (&Store{Config: Config{HubHash: "hub", Cluster: "cluster1"}}).headerOf(w, applied)
+}
+
 // sealed is the file of a work.
 func sealed(tb testing.TB, seal cipher.AEAD, w *workv1.ManifestWork) []byte {
 	tb.Helper()
-	file, err := encodeCopy(seal, labelOf("hub", "cluster1", w, "uid-of-applied"), w)
+	file, err := encode(seal, headerFor(w, "uid-of-applied"), w)
 	require.NoError(tb, err)
 	return file
 }
 
 func TestACopyIsTheWork(t *testing.T) {
-	seal := sealWith(t, 1)
+	seal := cipherWith(t, 1)
 	w := copiedWork("w", 7, `{"b": 1,  "a":"<&>"}`, ``, `not even JSON`)
 	file := sealed(t, seal, w)
-	label, read, err := decodeCopy(seal, file)
+	head, read, err := decode(seal, file)
 	require.NoError(t, err)
-	assert.Equal(t, labelOf("hub", "cluster1", w, "uid-of-applied"), label)
+	assert.Equal(t, headerFor(w, "uid-of-applied"), head)
 	assert.Equal(t, w.ObjectMeta, read.ObjectMeta)
 	assert.Equal(t, w.Status, read.Status)
 	assert.Equal(t, w.Spec.DeleteOption, read.Spec.DeleteOption)
@@ -68,8 +77,8 @@ func TestACopyIsTheWork(t *testing.T) {
 }
 
 func TestACopyThatIsNotWholeIsRefused(t *testing.T) {
-	seal := sealWith(t, 1)
-	file := sealed(t, seal, copiedWork("w", 7, configMap("a")))
+	seal := cipherWith(t, 1)
+	file := sealed(t, seal, copiedWork("w", 7, configMap))
 	edit := func(change func([]byte) []byte) []byte { return change(bytes.Clone(file)) }
 	for sentence, c := range map[string]struct {
 		file []byte
@@ -77,44 +86,44 @@ func TestACopyThatIsNotWholeIsRefused(t *testing.T) {
 	}{
 		"an empty file":         {nil, "no copy of a work"},
 		"a file of another one": {[]byte("apiVersion: v1 kind: ConfigMap"), "no copy of a work"},
-		"a newer format":        {edit(func(f []byte) []byte { f[len(copyMagic)]++; return f }), "newer format"},
-		"an unknown format":     {edit(func(f []byte) []byte { f[len(copyMagic)] = 0; return f }), "unknown format 0"},
-		"a label that is longer than the file": {edit(func(f []byte) []byte {
-			binary.BigEndian.PutUint32(f[len(copyMagic)+1:], maxCopyLabel)
+		"a newer format":        {edit(func(f []byte) []byte { f[len(magic)]++; return f }), "newer format"},
+		"an unknown format":     {edit(func(f []byte) []byte { f[len(magic)] = 0; return f }), "unknown format 0"},
+		"a header that is longer than the file": {edit(func(f []byte) []byte {
+			binary.BigEndian.PutUint32(f[len(magic)+1:], maxHeader)
 			return f
-		}), "label is cut off"},
-		"a label that is longer than labels are": {edit(func(f []byte) []byte {
-			binary.BigEndian.PutUint32(f[len(copyMagic)+1:], 1<<31)
-			return append(f, make([]byte, maxCopyLabel)...)
-		}), "label is cut off"},
-		"a label that is no label": {edit(func(f []byte) []byte { f[copyFixed] = 'x'; return f }), "label cannot be read"},
-		"a file that is cut off":   {file[:len(file)-1], "damaged"},
-		"a file that ends early":   {file[:len(file)-len(file)/2], ""},
-		"one bit":                  {edit(func(f []byte) []byte { f[len(f)-30] ^= 1; return f }), "damaged"},
-		"another hub in the label": {bytes.Replace(file, []byte(`"hub":"hub"`), []byte(`"hub":"bub"`), 1), "damaged"},
-		"another generation":       {bytes.Replace(file, []byte(`"generation":7`), []byte(`"generation":8`), 1), "damaged"},
+		}), "header is cut off"},
+		"a header that is longer than headers are": {edit(func(f []byte) []byte {
+			binary.BigEndian.PutUint32(f[len(magic)+1:], 1<<31)
+			return append(f, make([]byte, maxHeader)...)
+		}), "header is cut off"},
+		"a header that is no header": {edit(func(f []byte) []byte { f[fixedSize] = 'x'; return f }), "header cannot be read"},
+		"a file that is cut off":     {file[:len(file)-1], "damaged"},
+		"a file that ends early":     {file[:len(file)-len(file)/2], ""},
+		"one bit":                    {edit(func(f []byte) []byte { f[len(f)-30] ^= 1; return f }), "damaged"},
+		"another hub in the header":  {bytes.Replace(file, []byte(`"hub":"hub"`), []byte(`"hub":"bub"`), 1), "damaged"},
+		"another generation":         {bytes.Replace(file, []byte(`"generation":7`), []byte(`"generation":8`), 1), "damaged"},
 		"another work": {
 			bytes.Replace(file, []byte(`"work":"w"`), []byte(`"work":"v"`), 1), "damaged",
 		},
-		"a file that is too large": {append(bytes.Clone(file), make([]byte, maxCopy)...), "more than a copy may have"},
+		"a file that is too large": {append(bytes.Clone(file), make([]byte, maxFile)...), "more than a copy may have"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, read, err := decodeCopy(seal, c.file)
+			_, read, err := decode(seal, c.file)
 			require.ErrorContains(t, err, c.says)
 			assert.Nil(t, read)
 		})
 	}
 	t.Run("another key", func(t *testing.T) {
-		_, _, err := decodeCopy(sealWith(t, 2), file)
+		_, _, err := decode(cipherWith(t, 2), file)
 		require.ErrorContains(t, err, "of another key")
 	})
 	t.Run("a key that is none", func(t *testing.T) {
-		_, err := newSeal([]byte("short"))
+		_, err := newAEAD([]byte("short"))
 		require.ErrorContains(t, err, "5 bytes, not 32")
 	})
 	t.Run("a work that is too large is not copied", func(t *testing.T) {
-		w := copiedWork("w", 7, string(make([]byte, maxCopy)))
-		_, err := encodeCopy(seal, labelOf("hub", "cluster1", w, "x"), w)
+		w := copiedWork("w", 7, string(make([]byte, maxFile)))
+		_, err := encode(seal, headerFor(w, "x"), w)
 		require.ErrorContains(t, err, "more than a copy may have")
 	})
 }
@@ -136,19 +145,19 @@ func TestTheEssenceOfAStatusIsWhatDecides(t *testing.T) {
 		ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
 			Conditions: []metav1.Condition{{Type: workv1.ManifestApplied, Status: "True"}},
 		}}},
-	}, essence(&status))
+	}, reduceStatus(&status))
 }
 
 // FuzzDecodeCopy reads files that anybody wrote: none is taken for a copy, and none takes the agent down.
 func FuzzDecodeCopy(f *testing.F) {
-	seal := sealWith(f, 1)
-	good := sealed(f, seal, copiedWork("w", 7, configMap("a")))
-	other := sealed(f, sealWith(f, 2), copiedWork("w", 7, configMap("a")))
-	for _, seed := range [][]byte{nil, []byte(copyMagic), good[:len(good)-1], good[:copyFixed], other, append(good, 0)} {
+	seal := cipherWith(f, 1)
+	good := sealed(f, seal, copiedWork("w", 7, configMap))
+	other := sealed(f, cipherWith(f, 2), copiedWork("w", 7, configMap))
+	for _, seed := range [][]byte{nil, []byte(magic), good[:len(good)-1], good[:fixedSize], other, append(good, 0)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		_, work, err := decodeCopy(seal, file)
+		_, work, err := decode(seal, file)
 		require.Error(t, err)
 		assert.Nil(t, work)
 	})
@@ -156,16 +165,16 @@ func FuzzDecodeCopy(f *testing.F) {
 
 // FuzzDecodeParts reads parts that a faulty agent sealed.
 func FuzzDecodeParts(f *testing.F) {
-	seal := sealWith(f, 1)
+	seal := cipherWith(f, 1)
 	for _, seed := range [][]byte{
 		nil, {0}, {2, '{', '}'}, {2, '{', '}', 0}, {2, '{', '}', 200}, {2, '{', '}', 255, 255, 255, 255, 255, 255, 255, 255, 255, 1},
 		append([]byte{13}, `{"spec":null}`...),
 	} {
 		f.Add(seed)
 	}
-	head := append([]byte(copyMagic), copyVersion, 0, 0, 0, 2, '{', '}')
+	head := append([]byte(magic), formatVersion, 0, 0, 0, 2, '{', '}')
 	f.Fuzz(func(t *testing.T, parts []byte) {
-		_, work, err := decodeCopy(seal, append(bytes.Clone(head), seal.Seal(nil, nil, parts, head)...))
+		_, work, err := decode(seal, append(bytes.Clone(head), seal.Seal(nil, nil, parts, head)...))
 		if err != nil {
 			assert.Nil(t, work)
 			return
