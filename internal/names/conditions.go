@@ -20,7 +20,7 @@ const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 // condition by the contract (a cluster or add-on whose agent fell silent becomes Unknown by the hub), both stand here.
 func ConditionOwners() []ConditionOwner {
 	return []ConditionOwner{
-		{"AppliedManifestWork", "", "agent.work.inventory"},
+		{"AppliedManifestWork", "", "agent.work"},
 		{"CertificateSigningRequest", "registration.spokelet.io/ApprovedByHub", "hub.approval"},
 		{"CertificateSigningRequest", "registration.spokelet.io/SignedByHub", "hub.approval"},
 		{"ClusterManagementAddOn", "Progressing", "hub.rollout"},
@@ -46,11 +46,11 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "TokenRefreshed", "agent.addon"},
 		{"ManagedClusterAddOn", "addon.spokelet.io/Deleting", "hub.deploy"},
 		{"ManagedClusterAddOn", ConditionWorkloadsReady, "agent.addon"},
-		{"ManifestWork", "Applied", "agent.work.status"},
-		{"ManifestWork", "Available", "agent.work.status"},
-		{"ManifestWork", "Deleting", "agent.work.status"},
-		{"ManifestWork", "StatusFeedbackSynced", "agent.work.status"},
-		{"ManifestWork", "work.spokelet.io/ConditionRulesValid", "agent.work.status"},
+		{"ManifestWork", "Applied", "agent.work"},
+		{"ManifestWork", "Available", "agent.work"},
+		{"ManifestWork", "Deleting", "agent.work"},
+		{"ManifestWork", "StatusFeedbackSynced", "agent.work"},
+		{"ManifestWork", "work.spokelet.io/ConditionRulesValid", "agent.work"},
 		{"Placement", "PlacementMisconfigured", "hub.placement"},
 		{"Placement", "PlacementSatisfied", "hub.placement"},
 	}
