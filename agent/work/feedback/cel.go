@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/apiserver/pkg/cel/library"
 
-	"github.com/spokelet/spokelet/internal/text"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 const (
@@ -82,7 +82,7 @@ func (p *celPrograms) word(ctx context.Context, expression string, object map[st
 // wrongType says what an expression gives instead of what it should.
 func wrongType(expression string, found ref.Val, wanted string) error {
 	return fmt.Errorf("the expression %q gives a value of type %s, not %s",
-		text.Shorten(expression, maxQuoted), found.Type().TypeName(), wanted)
+		message.Cut(expression, maxQuoted), found.Type().TypeName(), wanted)
 }
 
 // evaluate runs an expression and takes its cost from the budget.

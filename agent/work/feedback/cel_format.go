@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
-	"github.com/spokelet/spokelet/internal/text"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // maxPrecision is how many digits after the point a number may be asked for.
@@ -72,7 +72,7 @@ func celClauseOf(clause string) (verb byte, precision int, rest string, err erro
 		}
 		precision, err = strconv.Atoi(after[:end])
 		if err != nil || precision > maxPrecision {
-			return 0, 0, "", fmt.Errorf("the precision %q is no number from 0 to %d", text.Shorten(after[:end], 10), maxPrecision)
+			return 0, 0, "", fmt.Errorf("the precision %q is no number from 0 to %d", message.Cut(after[:end], 10), maxPrecision)
 		}
 		clause = after[end:]
 	}

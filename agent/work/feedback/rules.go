@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/spokelet/spokelet/internal/text"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 const (
@@ -81,7 +81,7 @@ func refusal(gvk schema.GroupVersionKind, rule workv1.ConditionRule, reserved []
 	}
 	if !conditionType(rule.Condition) {
 		return fmt.Sprintf("the condition %q is no type that the API takes: use letters, digits, '-', '_' and '.'",
-			text.Shorten(rule.Condition, maxConditionType))
+			message.Cut(rule.Condition, maxConditionType))
 	}
 	if rule.Type == workv1.WellKnownConditionsType {
 		if _, known := wellKnownRule(gvk, rule.Condition); !known {

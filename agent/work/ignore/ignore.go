@@ -13,7 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
-	"github.com/spokelet/spokelet/internal/text"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // Fields returns a copy of an object without the fields of those entries that have the condition. An entry without a
@@ -184,7 +184,7 @@ func ignorePointers(object map[string]any, pointers []string) (map[string]any, e
 		raw, err = patch.ApplyWithOptions(raw, options)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("one of the JSON pointers cannot be removed: %s", text.Shorten(err.Error(), maxCause))
+		return nil, fmt.Errorf("one of the JSON pointers cannot be removed: %s", message.Cut(err.Error(), message.MaxCause))
 	}
 	rest := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &rest); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
-	"github.com/spokelet/spokelet/internal/text"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 const (
@@ -20,8 +20,6 @@ const (
 	jqTotal = 10 * time.Second
 	// maxJQFound and maxJQSteps are how many fields one jq expression may find, and how long their paths may be together.
 	maxJQFound, maxJQSteps = 10_000, 100_000
-	// maxCause is how much of an error of a library a message quotes, in bytes.
-	maxCause = 500
 )
 
 // errJQTotal says that the jq expressions of one manifest took too long.
@@ -56,7 +54,7 @@ func ignoreJQ(ctx context.Context, object map[string]any, expression string) (ma
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("the jq expression %s runs longer than %s", jsonpath.Quote(expression), jqLimit)
 	case err != nil:
-		return nil, fmt.Errorf("the jq expression %s fails: %s", jsonpath.Quote(expression), text.Shorten(err.Error(), maxCause))
+		return nil, fmt.Errorf("the jq expression %s fails: %s", jsonpath.Quote(expression), message.Cut(err.Error(), message.MaxCause))
 	}
 	object, isMap := fromJQ(rest).(map[string]any)
 	if !isMap {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/third_party/forked/golang/template"
 	parser "k8s.io/client-go/util/jsonpath"
 
-	"github.com/spokelet/spokelet/internal/text"
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 const (
@@ -36,11 +36,11 @@ func CheckLength(what, expression string) error {
 		return nil
 	}
 	return fmt.Errorf("the %s that begins with %q has %d bytes, more than the limit of %d; divide it",
-		what, text.Shorten(expression, maxQuoted), len(expression), MaxLength)
+		what, message.Cut(expression, maxQuoted), len(expression), MaxLength)
 }
 
 // Quote is an expression in a message.
-func Quote(expression string) string { return strconv.Quote(text.Shorten(expression, maxQuoted)) }
+func Quote(expression string) string { return strconv.Quote(message.Cut(expression, maxQuoted)) }
 
 // Parse parses a JSON path, which has no outer braces.
 func Parse(path string) (parsed Path, err error) {
