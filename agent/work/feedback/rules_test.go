@@ -129,12 +129,12 @@ func costly(depth int) string {
 // brokenCEL fails for a reason of its own.
 type brokenCEL struct{ calls int }
 
-func (b *brokenCEL) test(context.Context, string, map[string]any, *int64) (bool, error) {
+func (b *brokenCEL) condition(context.Context, string, map[string]any, *int64) (bool, error) {
 	b.calls++
 	return false, internalError{errors.New("out of order")}
 }
 
-func (b *brokenCEL) word(context.Context, string, map[string]any, bool, *int64) (string, error) {
+func (b *brokenCEL) message(context.Context, string, map[string]any, bool, *int64) (string, error) {
 	b.calls++
 	return "", internalError{errors.New("out of order")}
 }
