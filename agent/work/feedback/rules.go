@@ -57,8 +57,8 @@ func (e internalError) Error() string { return e.cause.Error() }
 func (e internalError) Unwrap() error { return e.cause }
 
 // UsableRules divides the condition rules of a manifest into those that can be evaluated and the reasons why the others
-// are refused, one for each. A rule is refused if its condition is reserved, because the agent itself sets it; if the API
-// would refuse the condition and with it the whole status; and if the kind does not have the well-known condition.
+// are refused, one for each. A rule is refused if its condition is reserved, because the agent itself sets it; if the
+// API would refuse the condition and with it the whole status; and if the kind does not have the well-known condition.
 func UsableRules(gvk schema.GroupVersionKind, rules []workv1.ConditionRule, reserved ...string,
 ) ([]workv1.ConditionRule, []string) {
 	var usable []workv1.ConditionRule

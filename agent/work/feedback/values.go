@@ -59,9 +59,9 @@ type Evaluator struct {
 	cel    celEvaluator
 }
 
-// New returns an evaluator. With raw (gate RawFeedbackJsonString), lists, maps, fractions and several results become raw
-// JSON of up to maxRaw bytes. Without raw, the first of several results is the value, and lists, maps and fractions are
-// errors.
+// New returns an evaluator. With raw (gate RawFeedbackJsonString), lists, maps, fractions and several results become
+// raw JSON of up to maxRaw bytes. Without raw, the first of several results is the value, and lists, maps and fractions
+// are errors.
 func New(raw bool, maxRaw int) *Evaluator {
 	return &Evaluator{raw: raw, maxRaw: maxRaw, cel: newCEL()}
 }
@@ -116,7 +116,8 @@ func (e *Evaluator) Values(object *unstructured.Unstructured, rules []workv1.Fee
 }
 
 // value reads one value; nil if the object has none at the path.
-func (e *Evaluator) value(object *unstructured.Unstructured, path string, budget *jsonpath.Budget) (*workv1.FieldValue, error) {
+func (e *Evaluator) value(object *unstructured.Unstructured, path string, budget *jsonpath.Budget,
+) (*workv1.FieldValue, error) {
 	parsed, err := jsonpath.Parse(path)
 	if err != nil {
 		return nil, err
@@ -141,7 +142,8 @@ func (e *Evaluator) value(object *unstructured.Unstructured, path string, budget
 	if e.raw {
 		return e.rawValue(found[0])
 	}
-	return nil, fmt.Errorf("the path %s gives %s, not an integer, string or boolean", jsonpath.Quote(path), jsonpath.Describe(found[0]))
+	return nil, fmt.Errorf("the path %s gives %s, not an integer, string or boolean",
+		jsonpath.Quote(path), jsonpath.Describe(found[0]))
 }
 
 // rawValue returns a value as compact JSON with sorted keys.

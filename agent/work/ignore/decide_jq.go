@@ -203,8 +203,8 @@ func isLiteral(term *gojq.Term) bool {
 	return slices.Contains(scalars, term.Type) && isConstant(term.Str)
 }
 
-// isOneField reports whether a term is a list of one field. A longer list could repeat a value, and a list of such lists
-// would multiply it.
+// isOneField reports whether a term is a list of one field. A longer list could repeat a value, and a list of such
+// lists would multiply it.
 func isOneField(term *gojq.Term) bool {
 	if term.Array == nil || term.Array.Query == nil || term.Array.Query.Term == nil {
 		return false

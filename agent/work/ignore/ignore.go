@@ -16,8 +16,8 @@ import (
 	"github.com/spokelet/spokelet/internal/message"
 )
 
-// Fields returns a copy of an object without the fields of the entries that have the condition. The default condition of
-// an entry is OnSpokePresent. A StoppedError means that the context ended; any other error is about the entries.
+// Fields returns a copy of an object without the fields of the entries that have the condition. The default condition
+// of an entry is OnSpokePresent. A StoppedError means that the context ended; any other error is about the entries.
 func Fields(ctx context.Context, object map[string]any, entries []workv1.IgnoreField,
 	when workv1.IgnoreFieldsCondition,
 ) (map[string]any, error) {

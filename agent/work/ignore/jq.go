@@ -31,12 +31,13 @@ func ignoreJQ(ctx context.Context, object map[string]any, expression string) (ma
 	if err := jsonpath.CheckLength("jq expression", expression); err != nil {
 		return nil, err
 	}
+	quoted := jsonpath.Quote(expression)
 	query, err := gojq.Parse(expression)
 	if err != nil {
-		return nil, fmt.Errorf("the jq expression %s cannot be parsed: %w", jsonpath.Quote(expression), err)
+		return nil, fmt.Errorf("the jq expression %s cannot be parsed: %w", quoted, err)
 	}
 	if err := checkJQ(query); err != nil {
-		return nil, fmt.Errorf("the jq expression %s cannot be used: %w", jsonpath.Quote(expression), err)
+		return nil, fmt.Errorf("the jq expression %s cannot be used: %w", quoted, err)
 	}
 	limited, cancel := context.WithTimeout(ctx, jqLimit)
 	defer cancel()
@@ -48,17 +49,17 @@ func ignoreJQ(ctx context.Context, object map[string]any, expression string) (ma
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errJQTotal):
-		return nil, fmt.Errorf("the jq expression %s and those before it run longer than %s", jsonpath.Quote(expression), jqTotal)
+		return nil, fmt.Errorf("the jq expression %s and those before it run longer than %s", quoted, jqTotal)
 	case ctx.Err() != nil:
 		return nil, StoppedError{ctx.Err()}
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the jq expression %s runs longer than %s", jsonpath.Quote(expression), jqLimit)
+		return nil, fmt.Errorf("the jq expression %s runs longer than %s", quoted, jqLimit)
 	case err != nil:
-		return nil, fmt.Errorf("the jq expression %s fails: %s", jsonpath.Quote(expression), message.Cut(err.Error(), message.MaxCause))
+		return nil, fmt.Errorf("the jq expression %s fails: %s", quoted, message.Cut(err.Error(), message.MaxCause))
 	}
 	object, isMap := fromJQ(rest).(map[string]any)
 	if !isMap {
-		return nil, fmt.Errorf("the jq expression %s does not leave an object", jsonpath.Quote(expression))
+		return nil, fmt.Errorf("the jq expression %s does not leave an object", quoted)
 	}
 	return object, nil
 }

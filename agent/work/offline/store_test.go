@@ -3,6 +3,10 @@ package offline
 import (
 	"bytes"
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -68,10 +72,10 @@ func (s *Store) sync(t *testing.T, w *workv1.ManifestWork) {
 	require.NoError(t, s.Sync(t.Context(), w, appliedUID))
 }
 
-// load returns the copy of a work, which exists.
-func (s *Store) load(t *testing.T, work string) *Copy {
+// loadW returns the copy of the work w, which exists.
+func (s *Store) loadW(t *testing.T) *Copy {
 	t.Helper()
-	found, err := s.Load(t.Context(), work)
+	found, err := s.Load(t.Context(), "w")
 	require.NoError(t, err)
 	require.NotNil(t, found)
 	return found
@@ -93,7 +97,7 @@ func TestACopyIsThereAfterARestart(t *testing.T) {
 
 	second := openIn(t, dir, "hub", secrets)
 	assert.Equal(t, []string{"v", "w"}, second.Works())
-	found := second.load(t, "w")
+	found := second.loadW(t)
 	assert.EqualValues(t, appliedUID, found.Applied)
 	assert.Equal(t, copiedWork("w", 7, configMap), found.Work)
 	for _, file := range append(files(t, dir), filepath.Join(dir, folderName, ownerFile)) {
@@ -110,6 +114,51 @@ func TestACopyIsThereAfterARestart(t *testing.T) {
 	assert.Equal(t, []string{"v"}, openIn(t, dir, "hub", secrets).Works())
 	var none *Store
 	assert.Empty(t, none.Works())
+}
+
+// TestCopiesOfFormerVersionsAreRead writes what a former version of the agent left, without the code under test.
+func TestCopiesOfFormerVersionsAreRead(t *testing.T) {
+	const (
+		head  = `{"hub":"hub","cluster":"cluster1","work":"w","uid":"uid-of-work","generation":7,"applied":"a","stamp":"s","learned":true}`
+		first = `{"labels":{"l":"1"},"spec":{"workload":{}},"status":{"resourceStatus":{"manifests":[{"resourceMeta":{"name":"a"}}]}}}`
+	)
+	key := bytes.Repeat([]byte{7}, 32)
+	block, err := aes.NewCipher(key)
+	require.NoError(t, err)
+	gcm, err := cipher.NewGCM(block)
+	require.NoError(t, err)
+	parts := append([]byte{byte(len(first))}, first...)
+	parts = append(append(parts, byte(len(configMap))), configMap...)
+	file := append([]byte("spkwork\x01\x00\x00\x00"), byte(len(head)))
+	file = append(file, head...)
+	nonce := []byte("twelve bytes")
+	sealed := gcm.Seal(nil, nonce, parts, bytes.Clone(file))
+	file = append(append(file, nonce...), sealed...)
+
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "works"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "works", "owner"), []byte("name"), 0o600))
+	// The hash is that of hub/cluster1/w.
+	sum := sha256.Sum256([]byte("hub/cluster1/w"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "works", hex.EncodeToString(sum[:])+".work"), file, 0o600))
+	secrets := secretsClient(t, nil, nil)
+	secret := &corev1.Secret{Data: map[string][]byte{"key": key, "directory": []byte("name")}}
+	secret.Namespace, secret.Name = "agent", names.SecretWorkCache
+	require.NoError(t, secrets.Create(t.Context(), secret))
+
+	s := openIn(t, dir, "hub", secrets)
+	found := s.loadW(t)
+	assert.EqualValues(t, "a", found.Applied)
+	assert.Equal(t, "cluster1", found.Work.Namespace)
+	assert.EqualValues(t, "uid-of-work", found.Work.UID)
+	assert.EqualValues(t, 7, found.Work.Generation)
+	assert.Equal(t, map[string]string{"l": "1"}, found.Work.Labels)
+	require.Len(t, found.Work.Spec.Workload.Manifests, 1)
+	assert.Equal(t, configMap, string(found.Work.Spec.Workload.Manifests[0].Raw))
+	unreported, err := s.UnreportedStatus(t.Context(), "w", "uid-of-work")
+	require.NoError(t, err)
+	assert.Equal(t, &found.Work.Status, unreported)
+	assert.Equal(t, "a", unreported.ResourceStatus.Manifests[0].ResourceMeta.Name)
 }
 
 func TestACopyIsWrittenOnlyWhenSomethingInItChanged(t *testing.T) {
@@ -141,7 +190,7 @@ func TestACopyIsWrittenOnlyWhenSomethingInItChanged(t *testing.T) {
 			after, err := os.ReadFile(s.path("w"))
 			require.NoError(t, err)
 			assert.Equal(t, c.written, !bytes.Equal(before, after))
-			assert.Equal(t, c.applied, s.load(t, "w").Applied)
+			assert.Equal(t, c.applied, s.loadW(t).Applied)
 		})
 	}
 }
@@ -318,7 +367,7 @@ func TestAnUnreportedStatusIsKeptUntilTheHubHasIt(t *testing.T) {
 	w := copiedWork("w", 7, configMap)
 	openIn(t, dir, "hub", secrets).sync(t, w)
 	s := openIn(t, dir, "hub", secrets)
-	found := s.load(t, "w")
+	found := s.loadW(t)
 	require.NoError(t, s.SaveStatus(found, &found.Work.Status))
 	status, err := s.UnreportedStatus(t.Context(), "w", w.UID)
 	require.NoError(t, err)
@@ -329,7 +378,7 @@ func TestAnUnreportedStatusIsKeptUntilTheHubHasIt(t *testing.T) {
 
 	for range 2 {
 		s = openIn(t, dir, "hub", secrets)
-		assert.Equal(t, concluded, s.load(t, "w").Work.Status)
+		assert.Equal(t, concluded, s.loadW(t).Work.Status)
 		status, err := s.UnreportedStatus(t.Context(), "w", w.UID)
 		require.NoError(t, err)
 		assert.Equal(t, &concluded, status)
@@ -349,12 +398,12 @@ func TestAnUnreportedStatusOutlivesItsGenerationAndTheDisk(t *testing.T) {
 	w := copiedWork("w", 7, configMap)
 	openIn(t, dir, "hub", secrets).sync(t, w)
 	s := openIn(t, dir, "hub", secrets)
-	found := s.load(t, "w")
+	found := s.loadW(t)
 	concluded := *found.Work.Status.DeepCopy()
 	concluded.ResourceStatus.Manifests[0].ResourceMeta.Name = "concluded"
 	s.MaxBytes = 0
 	require.ErrorContains(t, s.SaveStatus(found, &concluded), "does not fit")
-	assert.Equal(t, concluded, s.load(t, "w").Work.Status)
+	assert.Equal(t, concluded, s.loadW(t).Work.Status)
 	s.Invalidate("w", w.UID, 8)
 	status, err := s.UnreportedStatus(t.Context(), "w", w.UID)
 	require.NoError(t, err)
