@@ -13,6 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/agent/work/executor"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -31,7 +32,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	}
 	r.claim(f)
 	tasks := r.tasks(f)
-	asked := r.guard.authorize(ctx, f, tasks)
+	asked := r.authorizer.authorize(ctx, f, tasks)
 	if err := r.ensureApplied(ctx, f, tasks); err != nil {
 		return r.publishUnlisted(ctx, f, err)
 	}
@@ -178,7 +179,7 @@ func appliedAt(status *workv1.ManifestCondition, generation int64) bool {
 }
 
 // applyAll applies the manifests rank by rank, several of a rank at a time, and returns what became of each.
-func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task, asked *inquiry,
+func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task, asked *executor.Session,
 ) ([]result, reconcile.Outcome) {
 	results := make([]result, len(tasks))
 	order := make([]int, len(tasks))
@@ -198,7 +199,7 @@ func (r *Reconciler) applyAll(ctx context.Context, f *facts, tasks []task, asked
 			group.Go(func() error {
 				t := &tasks[i]
 				if fault := contain(ctx, t.id().String(), func() {
-					r.guard.dare(ctx, asked, t)
+					r.authorizer.checkEscalation(ctx, asked, t)
 					results[i] = r.applyOne(ctx, f.holder, t)
 				}); fault != nil {
 					results[i] = r.broken(f.holder, t, fault)

@@ -45,9 +45,10 @@ type task struct {
 	vanished bool
 	// repaired says what was done to an object that was right before and had been changed; empty when nothing was.
 	repaired string
-	// denied says that the executor of the work lacks rights, dared that it may hand out what the manifest does.
+	// denied says that the executor of the work lacks permissions.
 	denied *denial
-	dared  bool
+	// escalationChecked means that the executor has the permissions that the manifest grants.
+	escalationChecked bool
 	// trial is set when the object hands out rights in the name of an executor, which then tries each write first.
 	trial *trial
 	// mayDelete asks whether the executor of the work may delete the object, for a task whose verbs lack that; the error

@@ -1,200 +1,89 @@
 package work
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
+	"net/http"
+	"sync"
 
-	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/executor"
+	manifests "github.com/spokelet/spokelet/agent/work/manifest"
+	client "github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
-const (
-	// deniedPause is when a denied manifest is asked about again, should no change of RBAC be heard before (work
-	// contract, section 1.9).
-	deniedPause = time.Minute
-	// clearanceLife is how long an allowance is believed: RBAC is heard of, other authorizers are not.
-	clearanceLife = 5 * time.Minute
-	// clearanceSpread spreads the reviews of allowances that no watch would take back.
-	clearanceSpread = 0.5
-	// authorizerLag is how long after a change of RBAC an answer may still be that of before: the authorizer of the API
-	// server learns of changes by a watch, as we do. Answers from within it are asked for again, the first time after
-	// firstReview.
-	authorizerLag, firstReview = 2 * time.Second, 250 * time.Millisecond
-)
-
-// executor is the ServiceAccount of the spoke whose rights a work has.
-type executor struct{ namespace, name string }
-
-// String is the user name of the ServiceAccount.
-func (e executor) String() string { return "system:serviceaccount:" + e.namespace + ":" + e.name }
-
-// groups are those that the API server gives the ServiceAccount.
-func (e executor) groups() []string {
-	return []string{"system:serviceaccounts", "system:authenticated", "system:serviceaccounts:" + e.namespace}
+// authorizer asks what the executors of works may do, and watches RBAC while there is one.
+type authorizer struct {
+	*executor.Authorizer
+	watcher *executor.Watcher
+	// impersonating are the dynamic clients by user.
+	impersonating sync.Map
 }
 
-// executorOf reads spec.executor; the texts are those of the work contract, section 1.9.
-func executorOf(spec *workv1.ManifestWorkExecutor) (executor, *failure) {
-	subject := spec.Subject
-	switch {
-	case subject.Type != workv1.ExecutorSubjectTypeServiceAccount:
-		return executor{}, &failure{
-			reason:  workv1.AppliedManifestFailed,
-			message: "only support ServiceAccount type for the executor",
-		}
-	case subject.ServiceAccount == nil:
-		return executor{}, &failure{
-			reason: workv1.AppliedManifestFailed, message: "the executor service account is nil",
-		}
+// newAuthorizer returns an authorizer that asks the spoke; wake is called for works that must be reconciled.
+func newAuthorizer(config *rest.Config, transport *http.Client, metas metadata.Interface, now clock.PassiveClock,
+	wake func(holder),
+) (*authorizer, error) {
+	reviews, err := authorizationclient.NewForConfigAndClient(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("building the client for access reviews: %w", err)
 	}
-	return executor{namespace: subject.ServiceAccount.Namespace, name: subject.ServiceAccount.Name}, nil
+	rbac, err := rbacclient.NewForConfigAndClient(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of RBAC: %w", err)
+	}
+	a := &authorizer{watcher: &executor.Watcher{Metas: metas, Client: rbac, UsedChanged: watch.NewTrigger()}}
+	a.Authorizer = executor.New(executor.Options{
+		Reviews: reviews.SubjectAccessReviews(), Clock: now, UsedChanged: a.watcher.UsedChanged.Fire,
+		Wake: func(work string) { wake(holder{name: work}) },
+		Impersonate: func(user string) (client.Client, error) {
+			as := rest.CopyConfig(config)
+			as.Impersonate = rest.ImpersonationConfig{UserName: user}
+			transport, err := rest.HTTPClientFor(as)
+			if err != nil {
+				return client.Client{}, err
+			}
+			objects, err := dynamic.NewForConfigAndClient(as, transport)
+			if err != nil {
+				return client.Client{}, err
+			}
+			a.impersonating.Store(user, objects)
+			one, err := client.NewClient(as, transport)
+			return one.DryRun(), err
+		},
+	})
+	a.watcher.RBAC, a.watcher.Used = a.RBAC, a.Used
+	return a, nil
 }
 
 // verbs are what the executor of a work must be allowed for one manifest. What is only read needs no more than that:
 // the manifest of strategy ReadOnly, and the one that is complete and never applied again.
-func (t *task) verbs() []string {
-	if t.frozen || t.option.strategy.Type == workv1.UpdateStrategyTypeReadOnly {
-		return []string{"get"}
+func (t *task) verbs() executor.Verbs {
+	switch {
+	case t.frozen || t.option.strategy.Type == workv1.UpdateStrategyTypeReadOnly:
+		return executor.VerbsRead
+	case t.owned:
+		return executor.VerbsOwn
 	}
-	verbs := []string{"create", "update", "patch", "get"}
-	if t.owned {
-		verbs = append(verbs, "delete")
-	}
-	return verbs
-}
-
-// question is all that an answer about the rights of an executor depends on, RBAC itself aside. An answer counts for
-// the same question and for no other: that an object may be read says nothing about writing it.
-type question struct {
-	id      identity
-	version string
-	// content digests the manifest and how it is applied, as does its wish, whatever keeps it from being applied now.
-	content digest
-	// verbs are what was asked for; handsOut tells that a dry run of the manifest was, too.
-	verbs    string
-	handsOut bool
+	return executor.VerbsApply
 }
 
 // question is what is asked about the executor of the task.
-func (t *task) question() question {
-	return question{
-		id: t.id(), version: t.resource.Version, content: t.wish.content,
-		verbs: strings.Join(t.verbs(), ","), handsOut: t.grantsRights(),
+func (t *task) question() executor.Question {
+	return executor.Question{
+		Object: manifests.ID(t.id()), Version: t.resource.Version, Desired: manifests.Digest(t.wish.content),
+		Verbs: t.verbs(),
 	}
-}
-
-// grantsRights reports whether applying the manifest hands out rights, so that the executor must hold them itself.
-func (t *task) grantsRights() bool {
-	return !t.frozen && t.option.strategy.Type != workv1.UpdateStrategyTypeReadOnly &&
-		t.resource.Group == rbacv1.GroupName &&
-		slices.Contains([]string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}, t.resource.Resource)
-}
-
-// binds is the role that the manifest binds; false when it is no binding.
-func (t *task) binds() (roleKey, bool) {
-	if t.resource.Resource != "rolebindings" && t.resource.Resource != "clusterrolebindings" {
-		return roleKey{}, false
-	}
-	var manifest struct {
-		RoleRef rbacv1.RoleRef `json:"roleRef"`
-	}
-	if json.Unmarshal(t.raw, &manifest) != nil {
-		return roleKey{}, false
-	}
-	return roleOf(manifest.RoleRef, t.namespace), true
-}
-
-// answer is what the API server said to one question about an executor.
-type answer struct {
-	verb    string
-	allowed bool
-	err     error
-}
-
-// clearance is what is known about the rights of an executor over one manifest.
-type clearance struct {
-	// denied says why the manifest must not be applied; nil when it may be.
-	denied *failure
-	// unread says why the object must not be read; nil when it may be.
-	unread *failure
-	// at is the instant of the questions, changed that of the change of RBAC before them; zero when there was none.
-	at, changed time.Time
-	// dared tells that the check for escalation was passed, where there is one.
-	dared bool
-}
-
-// clearanceOf makes a clearance of the answers. A definite "no" counts even when another question had no answer;
-// without one the error says what is not known.
-func clearanceOf(who executor, t *task, answers []answer) (clearance, error) {
-	c := clearance{}
-	var lacks []string
-	var unknown error
-	for _, a := range answers {
-		switch {
-		case a.err != nil:
-			unknown = a.err
-		case !a.allowed:
-			lacks = append(lacks, a.verb)
-		}
-		if a.verb == "get" {
-			c.unread = unreadable(who, t, a)
-		}
-	}
-	switch {
-	case len(lacks) > 0 && !t.frozen:
-		c.denied = denied(t, "", fmt.Sprintf("%s lacks %s", who, strings.Join(lacks, ", ")))
-	case len(lacks) == 0 && unknown != nil:
-		return clearance{}, unknown
-	}
-	return c, nil
-}
-
-// unreadable is why the object must not be read, after the question whether it may be; nil when it may.
-func unreadable(who executor, t *task, a answer) *failure {
-	switch {
-	case a.err != nil:
-		return &failure{reason: workv1.AppliedManifestFailed, message: a.err.Error()}
-	case !a.allowed:
-		return &failure{
-			reason: workv1.AppliedManifestFailed, message: fmt.Sprintf("%s is not allowed to get %s", who, t.id()),
-		}
-	}
-	return nil
-}
-
-// denied is the refusal of a manifest with the text of the work contract, section 1.9, and after it why.
-func denied(t *task, suffix, why string) *failure {
-	id := t.id()
-	return &failure{reason: workv1.AppliedManifestFailed, message: fmt.Sprintf(
-		"not allowed to apply the resource %s %s, %s %s%s, will try again in %s; %s",
-		id.Group, id.Resource, id.Namespace, id.Name, suffix, deniedPause, why)}
-}
-
-// again is when the questions are asked again without anything being heard; watched reports whether changes of RBAC
-// are heard at all. Zero means never.
-func (c clearance) again(watched bool, id identity) time.Time {
-	var soon, late time.Time
-	if since := c.at.Sub(c.changed); !c.changed.IsZero() && since < authorizerLag {
-		soon = c.at.Add(max(firstReview, 3*since))
-	}
-	switch {
-	case c.denied != nil || c.unread != nil:
-		late = c.at.Add(deniedPause)
-	case !watched:
-		late = c.at.Add(reconcile.Spread(clearanceLife, clearanceSpread, id.String()))
-	}
-	return reconcile.Earliest(soon, late)
-}
-
-// believed reports whether the clearance still counts at now.
-func (c clearance) believed(now time.Time, watched bool, id identity) bool {
-	again := c.again(watched, id)
-	return now.Before(c.at.Add(clearanceLife)) && (again.IsZero() || now.Before(again))
 }
 
 // denial is why an executor keeps a manifest from being applied, or its object from being read.
@@ -203,35 +92,112 @@ type denial struct {
 	err error
 	// unread is why the object is not read; nil when it may be.
 	unread error
-	// lasting tells that the answer is definite and not an error that trying again may cure.
+	// lasting means that the answer is definite and not an error that trying again may cure.
 	lasting bool
 }
 
-// obey makes the task follow a clearance.
-func (t *task) obey(c clearance) {
-	if c.denied == nil && c.unread == nil {
+// authorize asks about all manifests of a work with an executor whether they may be applied, and marks the tasks that
+// may not. Manifests that grant permissions are checked once more by checkEscalation.
+func (a *authorizer) authorize(ctx context.Context, f *facts, tasks []task) *executor.Session {
+	if f.work.Spec.Executor == nil {
+		a.Forget(f.holder.name)
+		return nil
+	}
+	who, wrong := executor.Of(f.work.Spec.Executor)
+	if wrong != nil {
+		a.Forget(f.holder.name)
+		for i := range tasks {
+			if tasks[i].err == nil {
+				tasks[i].follow(executor.Decision{
+					Verdict: executor.Denied, Err: denied(wrong), ReadErr: denied(wrong),
+				})
+			}
+		}
+		return nil
+	}
+	s := a.Begin(f.holder.name, who, f.now)
+	var questions []executor.Question
+	var asked []*task
+	for i := range tasks {
+		if t := &tasks[i]; t.err == nil {
+			questions, asked = append(questions, t.question()), append(asked, t)
+		}
+	}
+	for i, d := range s.Decide(ctx, questions) {
+		asked[i].follow(d)
+	}
+	return s
+}
+
+// follow makes the task follow a decision, and come back when that is to be asked for again.
+func (t *task) follow(d executor.Decision) {
+	t.escalationChecked = d.EscalationChecked
+	t.recheck = reconcile.Earliest(t.recheck, d.Recheck)
+	if d.Verdict == executor.Denied && t.frozen {
+		d.Err = nil // it is applied already; only reading is at stake
+	}
+	if d.Err == nil && d.ReadErr == nil {
 		return
 	}
-	t.denied = &denial{lasting: true}
-	if c.denied != nil {
-		t.denied.err = c.denied
-	}
-	if c.unread != nil {
-		t.denied.unread = c.unread
+	t.denied = &denial{lasting: d.Verdict == executor.Denied, err: d.Err, unread: d.ReadErr}
+	if d.Verdict == executor.Denied {
+		t.denied.err, t.denied.unread = denied(d.Err), denied(d.ReadErr)
+	} else if d.ReadErr == nil {
+		t.denied.lasting = isRefusal(d.Err)
 	}
 	t.mark(func(w *wish) { w.denied = true })
 }
 
-// refuse keeps the task from any request about its object.
-func (t *task) refuse(err error, lasting bool) {
-	t.denied = &denial{err: err, unread: err, lasting: lasting}
-	t.mark(func(w *wish) { w.denied = true })
+// denied is a definite refusal as a lasting failure; nil stays nil.
+func denied(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{reason: workv1.AppliedManifestFailed, message: err.Error()}
 }
 
-// postpone keeps the task from being applied, because it is not known whether it may be. Its object may be read.
-func (t *task) postpone(err error) {
-	t.denied = &denial{err: err, lasting: isRefusal(err)}
-	t.mark(func(w *wish) { w.denied = true })
+// checkEscalation checks, right before it is applied, that a manifest grants no permissions which its executor lacks.
+func (a *authorizer) checkEscalation(ctx context.Context, s *executor.Session, t *task) {
+	if s == nil || t.err != nil || t.denied != nil {
+		return
+	}
+	q := t.question()
+	if !q.Verbs.Has("delete") {
+		t.mayDelete = func(ctx context.Context) error {
+			d := s.MayDelete(ctx, q)
+			if d.Verdict == executor.Denied {
+				return denied(d.Err)
+			}
+			return d.Err
+		}
+	}
+	if !q.GrantsPermissions() {
+		return
+	}
+	if _, err := s.Impersonate(); err != nil {
+		t.follow(executor.Decision{Verdict: executor.Unknown, Err: err})
+		return
+	}
+	t.trial = &trial{spoke: a.as(s.User()), refuse: func() error {
+		t.follow(s.DenyWrite(q))
+		return t.denied.err
+	}}
+	if t.escalationChecked {
+		return
+	}
+	object, err := t.desired()
+	if err != nil {
+		t.follow(executor.Decision{Verdict: executor.Unknown, Err: err})
+		return
+	}
+	t.follow(s.CheckEscalation(ctx, q, object))
+}
+
+// as speaks as a user and without effect.
+func (a *authorizer) as(user string) spoke {
+	objects, _ := a.impersonating.Load(user)
+	impersonating, _ := objects.(dynamic.Interface)
+	return spoke{client: impersonating, dryRun: []string{metav1.DryRunAll}}
 }
 
 // mark gives the manifest of the task another wish than it has when nothing keeps it from being applied.

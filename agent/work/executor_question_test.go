@@ -38,7 +38,7 @@ func TestAnAnswerCountsForTheSameQuestionOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := &reviews{allowed: c.allowed}
-			g, _ := newTestGuard(api)
+			g := newTestAuthorizer(api)
 			pass := func(at time.Duration, change func(*task)) *task {
 				f := executedWork(asked.Add(at))
 				tasks := []task{*taskOn("configmaps", "x", func(t *task) { t.now = f.now }, change)}

@@ -2,10 +2,7 @@ package work
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,36 +16,6 @@ type trial struct {
 	spoke spoke
 	// refuse denies the task, because the API server refused the executor, and returns why.
 	refuse func() error
-}
-
-// dares returns why the API server would not let the executor, as whom posing speaks, make an object of the manifest,
-// which hands out rights; empty when it would. The API server checks that before it looks whether the object exists, so
-// "exists" means that the manifest is within the rights of the executor; it says nothing about the object.
-func dares(ctx context.Context, posing spoke, who executor, t *task) (why string, err error) {
-	object, err := t.desired()
-	if err != nil {
-		return "", err
-	}
-	_, err = posing.create(ctx, t.resource, t.id(), object)
-	switch {
-	case err == nil, apierrors.IsAlreadyExists(err):
-		return "", nil
-	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("%s may not hand out rights that it does not have", who), nil
-	}
-	if role, binds := t.binds(); binds && roleMissing(err) {
-		return fmt.Sprintf("%s may not bind %s, which does not exist, without the right to bind it", who, role), nil
-	}
-	return "", fmt.Errorf("trying whether the executor may make %s: %w", t.id(), err)
-}
-
-// roleMissing reports whether a new binding was refused because its role does not exist: the API server then cannot
-// compare the rights of the role with those of whoever binds it. It names the role as if it were a binding; a namespace
-// that does not exist is of another group.
-func roleMissing(err error) bool {
-	var answer apierrors.APIStatus
-	return apierrors.IsNotFound(err) && !kindGone(err) && errors.As(err, &answer) &&
-		answer.Status().Details != nil && answer.Status().Details.Group == rbacv1.GroupName
 }
 
 // send sends a request that changes the content of the object of a task. Where the task has a trial, the executor sends

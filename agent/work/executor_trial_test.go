@@ -2,6 +2,7 @@ package work
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/executor"
 	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
@@ -106,7 +108,9 @@ func bindingTask(t *testing.T, strategy workv1.UpdateStrategy, posing spoke) *ta
 		t.option.strategy, t.owner = strategy, ownerReference("applied", "a")
 	})
 	one.trial = &trial{spoke: posing, refuse: func() error {
-		one.obey(clearance{denied: denied(one, ", error: permission escalation", "no")})
+		one.follow(executor.Decision{
+			Verdict: executor.Denied, Err: errors.New("error: permission escalation, will try again in 1m0s"),
+		})
 		return one.denied.err
 	}}
 	return one
@@ -232,40 +236,6 @@ func TestARefusedWriteIsTheLast(t *testing.T) {
 	}
 }
 
-func TestWhichAnswersToTheTrialAreRefusals(t *testing.T) {
-	rbac := func(resource string) schema.GroupResource {
-		return schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: resource}
-	}
-	for name, c := range map[string]struct {
-		err  error
-		why  string
-		fail bool
-	}{
-		"accepted":          {nil, "", false},
-		"the object exists": {apierrors.NewAlreadyExists(rbac("clusterrolebindings"), "x"), "", false},
-		"forbidden":         {apierrors.NewForbidden(rbac("clusterrolebindings"), "x", nil), "rights that it does not have", false},
-		"its role is missing": {
-			apierrors.NewNotFound(rbac("clusterrolebindings"), "view"),
-			"system:serviceaccount:n:e may not bind ClusterRole view, which does not exist", false,
-		},
-		"its kind is not served": {
-			apierrors.NewGenericServerResponse(404, "create", rbac("clusterrolebindings"), "", "no", 0, true), "", true,
-		},
-		"its namespace is":        {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), "", true},
-		"the server does not say": {apierrors.NewServiceUnavailable("later"), "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			posing := newSpeaker(nil, metav1.DryRunAll)
-			posing.err = c.err
-			who := executor{namespace: "n", name: "e"}
-			why, err := dares(t.Context(), posing.spoke, who, bindingTask(t, workv1.UpdateStrategy{}, posing.spoke))
-			assert.Equal(t, c.fail, err != nil)
-			assert.Contains(t, why, c.why)
-			assert.Equal(t, c.why == "", why == "")
-		})
-	}
-}
-
 // What the executor may read is reported also while it is not known what it may hand out.
 func TestATrialWithoutAnswerKeepsNobodyFromReading(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -279,7 +249,7 @@ func TestATrialWithoutAnswerKeepsNobodyFromReading(t *testing.T) {
 			live := newSpeaker(object(t, bindingLive))
 			one := bindingTask(t, workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeUpdate}, live.spoke)
 			open := one.wish
-			one.postpone(c.err)
+			one.follow(executor.Decision{Verdict: executor.Unknown, Err: c.err})
 			r := &Reconciler{applier: applier{spoke: live.spoke, evaluator: feedback.New(false, 0)}, ledger: newWoken().ledger}
 			res := r.applyOne(t.Context(), holder{name: "w"}, one)
 			assert.Equal(t, presencePresent, res.presence)

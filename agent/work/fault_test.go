@@ -40,7 +40,7 @@ func faulty() *dynamicfake.FakeDynamicClient {
 func TestAPanicOverOneManifestLeavesItsSiblingsAlone(t *testing.T) {
 	r := lean()
 	r.ledger = newLedger(func(holder) {}, func() {})
-	r.guard = &guard{}
+	r.authorizer = &authorizer{}
 	r.applier = applier{spoke: spoke{client: faulty()}, evaluator: feedback.New(false, 0)}
 	var err error
 	r.counts, err = newCounters(nil)

@@ -143,7 +143,7 @@ func (r *Reconciler) applyOffline(ctx context.Context, f *facts) reconcile.Outco
 	withholdUnknown(f.manifests, known)
 	r.claim(f)
 	tasks := r.tasks(f)
-	asked := r.guard.authorize(ctx, f, tasks)
+	asked := r.authorizer.authorize(ctx, f, tasks)
 	if err := r.repairApplied(ctx, f, tasks); err != nil {
 		return reconcile.FromError(err)
 	}

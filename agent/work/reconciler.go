@@ -79,16 +79,16 @@ type Reconciler struct {
 	// Cache has copies of the works, for a restart while the hub is away; nil keeps none.
 	Cache *offline.Store
 
-	mapper  meta.RESTMapper
-	ledger  *ledger
-	watcher *watcher
-	applier applier
-	drainer drainer
-	guard   *guard
-	memory  *memory
-	queues  queues
-	herald  *herald
-	counts  *counters
+	mapper     meta.RESTMapper
+	ledger     *ledger
+	watcher    *watcher
+	applier    applier
+	drainer    drainer
+	authorizer *authorizer
+	memory     *memory
+	queues     queues
+	herald     *herald
+	counts     *counters
 	// absence is nil when nothing is done before the hub has listed its works.
 	absence *absence
 }
@@ -189,8 +189,8 @@ func (r *Reconciler) complete() error {
 		return apiutil.NewDynamicRESTMapper(r.Spoke.GetConfig(), r.Spoke.GetHTTPClient())
 	}}
 	r.watcher = newWatcher(metas, r.MaxWatches, r.Relist)
-	r.ledger = newLedger(r.wake, r.watcher.signal)
-	r.watcher.ledger, r.watcher.clock = r.ledger, r.Clock
+	r.ledger = newLedger(r.wake, r.watcher.moved.Fire)
+	r.watcher.ledger = r.ledger
 	r.applier = applier{
 		spoke: spoke{client: objects}, evaluator: feedback.New(r.RawFeedback, r.MaxJSONRawLength),
 	}
@@ -199,7 +199,7 @@ func (r *Reconciler) complete() error {
 		patience: r.OrderPatience,
 	}
 	r.memory = newMemory()
-	if r.guard, err = newGuard(config, client, metas, r.Clock, r.wake); err != nil {
+	if r.authorizer, err = newAuthorizer(config, client, metas, r.Clock, r.wake); err != nil {
 		return err
 	}
 	return nil
@@ -209,7 +209,7 @@ func (r *Reconciler) complete() error {
 func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	r.queues.works = queue
 	go r.watcher.run(ctx)
-	go r.guard.watcher.run(ctx)
+	go r.authorizer.watcher.Run(ctx)
 	return nil
 }
 
@@ -269,6 +269,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // forget drops what the process remembers of a work.
 func (r *Reconciler) forget(f *facts) {
 	r.ledger.claim(f.holder, nil, nil)
-	r.guard.grants.release(f.holder)
+	if !f.holder.applied {
+		r.authorizer.Forget(f.holder.name)
+	}
 	r.memory.forget(f.holder)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
@@ -253,4 +254,9 @@ func compareEntries(a, b workv1.AppliedManifestResourceMeta) int {
 
 // Transform is for the cache of ManifestWorks and AppliedManifestWorks: it drops the managed fields, of which nobody
 // reads anything.
-func Transform(obj any) (any, error) { return stripManagedFields(obj) }
+func Transform(obj any) (any, error) {
+	if object, ok := obj.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return obj, nil
+}

@@ -49,7 +49,7 @@ func runWith(
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.woken[h]++
-	}, r.signal)
+	}, r.moved.Fire)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); r.run(ctx) }()
@@ -125,16 +125,7 @@ func TestWatcherTellsOfARefusalOnce(t *testing.T) {
 	assert.Equal(t, 1, r.wokenBy(h))
 }
 
-func TestSightingsTakeNothingElse(t *testing.T) {
-	s := &sightings{ledger: newWoken().ledger, key: cmWatch()}
-	require.Error(t, s.Add("text"))
-	require.Error(t, s.Replace([]any{1}, "1"))
-	require.NoError(t, s.Resync())
-	object := partial("a", "1")
-	object.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
-	stripped, err := s.Transformer()(object)
-	require.NoError(t, err)
-	assert.Equal(t, partial("a", "1"), stripped)
+func TestAWatchNamesWhatItCovers(t *testing.T) {
 	assert.Equal(t, "configmaps in ns", cmWatch().String())
 	assert.Equal(t, "customresourcedefinitions.apiextensions.k8s.io", definitionsKey().String())
 }

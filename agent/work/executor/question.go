@@ -1,0 +1,88 @@
+package executor
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/manifest"
+)
+
+// ServiceAccount is an executor: the ServiceAccount of the spoke whose permissions a work has.
+type ServiceAccount struct{ Namespace, Name string }
+
+// Of reads spec.executor; the texts of its errors are those of the work contract, section 1.9.
+func Of(spec *workv1.ManifestWorkExecutor) (ServiceAccount, error) {
+	subject := spec.Subject
+	switch {
+	case subject.Type != workv1.ExecutorSubjectTypeServiceAccount:
+		return ServiceAccount{}, errors.New("only support ServiceAccount type for the executor")
+	case subject.ServiceAccount == nil:
+		return ServiceAccount{}, errors.New("the executor service account is nil")
+	}
+	return ServiceAccount{Namespace: subject.ServiceAccount.Namespace, Name: subject.ServiceAccount.Name}, nil
+}
+
+// String returns the user name of the ServiceAccount.
+func (s ServiceAccount) String() string { return "system:serviceaccount:" + s.Namespace + ":" + s.Name }
+
+// groups returns the groups that the API server gives the ServiceAccount.
+func (s ServiceAccount) groups() []string {
+	return []string{"system:serviceaccounts", "system:authenticated", "system:serviceaccounts:" + s.Namespace}
+}
+
+// Verbs are the verbs that an executor needs for one object, separated by commas.
+type Verbs string
+
+const (
+	// VerbsRead are for an object that is only read.
+	VerbsRead Verbs = "get"
+	// VerbsApply are for an object that is applied and that stays when its work is deleted.
+	VerbsApply Verbs = "create,update,patch,get"
+	// VerbsOwn are for an object that is applied and that is deleted with its work.
+	VerbsOwn = VerbsApply + ",delete"
+)
+
+// list returns the verbs one by one.
+func (v Verbs) list() []string { return strings.Split(string(v), ",") }
+
+// Has reports whether the verbs include one.
+func (v Verbs) Has(verb string) bool { return slices.Contains(v.list(), verb) }
+
+// Question is everything that a decision depends on, apart from RBAC itself. A decision is valid for the same question
+// only.
+type Question struct {
+	// Object is what the executor needs the verbs for, Version the version of its API.
+	Object  manifest.ID
+	Version string
+	// Desired digests the manifest and how it is applied.
+	Desired manifest.Digest
+	// Verbs are what the executor needs.
+	Verbs Verbs
+}
+
+// resource returns the resource of the object in the version of the question.
+func (q Question) resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: q.Object.Group, Version: q.Version, Resource: q.Object.Resource}
+}
+
+// GrantsPermissions reports whether applying the object grants permissions, which the executor must have itself.
+func (q Question) GrantsPermissions() bool {
+	return q.Verbs != VerbsRead && q.Object.Group == rbacv1.GroupName &&
+		slices.Contains([]string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}, q.Object.Resource)
+}
+
+// boundRole returns the role that the manifest of a binding refers to; false when the object is no binding.
+func (q Question) boundRole(object *unstructured.Unstructured) (RoleKey, bool) {
+	if q.Object.Resource != "rolebindings" && q.Object.Resource != "clusterrolebindings" {
+		return RoleKey{}, false
+	}
+	kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind")
+	name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+	return roleOf(rbacv1.RoleRef{Kind: kind, Name: name}, q.Object.Namespace), true
+}

@@ -1,0 +1,117 @@
+package executor
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/manifest"
+)
+
+var deployer = ServiceAccount{Namespace: "ns", Name: "deployer"}
+
+// configMap is the question about a ConfigMap in the namespace app.
+func configMap(name string, verbs Verbs) Question {
+	return Question{
+		Object:  manifest.ID{Resource: "configmaps", Namespace: "app", Name: name},
+		Version: "v1", Desired: manifest.Digest{1}, Verbs: verbs,
+	}
+}
+
+// roleBinding is the question about a RoleBinding in the namespace app.
+func roleBinding(verbs Verbs) Question {
+	q := configMap("x", verbs)
+	q.Object.Group, q.Object.Resource = "rbac.authorization.k8s.io", "rolebindings"
+	return q
+}
+
+// manifestOf decodes a manifest.
+func manifestOf(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	require.NoError(t, json.Unmarshal([]byte(text), &object.Object))
+	return object
+}
+
+func TestTheExecutorOfAWork(t *testing.T) {
+	account := &workv1.ManifestWorkSubjectServiceAccount{Namespace: "ns", Name: "deployer"}
+	for name, c := range map[string]struct {
+		subject workv1.ManifestWorkExecutorSubject
+		wrong   string
+	}{
+		"a ServiceAccount":            {subject: workv1.ManifestWorkExecutorSubject{Type: "ServiceAccount", ServiceAccount: account}},
+		"another type":                {workv1.ManifestWorkExecutorSubject{Type: "User"}, "only support ServiceAccount type for the executor"},
+		"a ServiceAccount left blank": {workv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}, "the executor service account is nil"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			who, err := Of(&workv1.ManifestWorkExecutor{Subject: c.subject})
+			if c.wrong != "" {
+				require.EqualError(t, err, c.wrong)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, "system:serviceaccount:ns:deployer", who.String())
+			assert.Equal(t, []string{"system:serviceaccounts", "system:authenticated", "system:serviceaccounts:ns"}, who.groups())
+		})
+	}
+}
+
+func TestVerbs(t *testing.T) {
+	assert.Equal(t, []string{"get"}, VerbsRead.list())
+	assert.Equal(t, []string{"create", "update", "patch", "get"}, VerbsApply.list())
+	assert.Equal(t, []string{"create", "update", "patch", "get", "delete"}, VerbsOwn.list())
+	assert.True(t, VerbsOwn.Has("delete"))
+	assert.False(t, VerbsApply.Has("delete"))
+}
+
+// Row: work 6.1 AU basic, cache, store tests: escalation
+func TestOnlyRolesAndBindingsGrantPermissions(t *testing.T) {
+	for name, c := range map[string]struct {
+		group, resource string
+		verbs           Verbs
+		want            bool
+	}{
+		"a RoleBinding":                            {"rbac.authorization.k8s.io", "rolebindings", VerbsApply, true},
+		"a ClusterRoleBinding":                     {"rbac.authorization.k8s.io", "clusterrolebindings", VerbsOwn, true},
+		"a Role":                                   {"rbac.authorization.k8s.io", "roles", VerbsOwn, true},
+		"a ClusterRole":                            {"rbac.authorization.k8s.io", "clusterroles", VerbsOwn, true},
+		"a RoleBinding that is only read":          {"rbac.authorization.k8s.io", "rolebindings", VerbsRead, false},
+		"a resource of that name, another group":   {"", "rolebindings", VerbsOwn, false},
+		"another resource in the group of RBAC":    {"rbac.authorization.k8s.io", "others", VerbsOwn, false},
+		"an object that has nothing to do with it": {"", "configmaps", VerbsOwn, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := configMap("x", c.verbs)
+			q.Object.Group, q.Object.Resource = c.group, c.resource
+			assert.Equal(t, c.want, q.GrantsPermissions())
+		})
+	}
+}
+
+func TestTheRoleThatAManifestBinds(t *testing.T) {
+	cluster := roleBinding(VerbsOwn)
+	cluster.Object.Resource, cluster.Object.Namespace = "clusterrolebindings", ""
+	for name, c := range map[string]struct {
+		q        Question
+		manifest string
+		role     RoleKey
+		binds    bool
+	}{
+		"a Role": {roleBinding(VerbsOwn), `{"roleRef":{"kind":"Role","name":"r"}}`, RoleKey{Namespace: "app", Name: "r"}, true},
+		"a ClusterRole in a namespace": {
+			roleBinding(VerbsOwn), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, RoleKey{Name: "r"}, true,
+		},
+		"a ClusterRole in the cluster": {cluster, `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, RoleKey{Name: "r"}, true},
+		"no binding":                   {configMap("x", VerbsOwn), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, RoleKey{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			role, binds := c.q.boundRole(manifestOf(t, c.manifest))
+			assert.Equal(t, c.binds, binds)
+			assert.Equal(t, c.role, role)
+		})
+	}
+}

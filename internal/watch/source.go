@@ -1,0 +1,109 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errRestored ends a watch whose resource version the API server has yet to reach, so that its reflector lists again.
+var errRestored = errors.New("the API server went back to an earlier state")
+
+// Source lists and watches one kind of object.
+type Source struct {
+	// List and Watch send the requests.
+	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// LabelSelector and FieldSelector restrict the objects; empty means all.
+	LabelSelector, FieldSelector string
+	// PageSize is the number of objects of one page of a list where the API server cannot stream it; zero is the default
+	// of client-go.
+	PageSize int64
+	// Client sends the requests; a fake one tells the reflector that it cannot stream lists.
+	Client any
+}
+
+// From returns the Source of the list and watch methods of a client.
+func From[L runtime.Object](
+	c any,
+	list func(context.Context, metav1.ListOptions) (L, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) Source {
+	return Source{
+		Client: c, Watch: follow,
+		List: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return list(ctx, options)
+		},
+	}
+}
+
+// FromClient returns the Source of the objects of a namespace, or of all namespaces if it is empty. The lists that
+// newList returns determine the type of the objects.
+func FromClient(c client.WithWatch, namespace string, newList func() client.ObjectList) Source {
+	return Source{
+		Client: c,
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list := newList()
+			// The client takes limit and continue from its own options only.
+			return list, c.List(ctx, list, &client.ListOptions{
+				Namespace: namespace, Limit: o.Limit, Continue: o.Continue, Raw: &o,
+			})
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, newList(), &client.ListOptions{Namespace: namespace, Raw: &o})
+		},
+	}
+}
+
+// listWatch returns what a reflector needs. A watch that was interrupted continues at its resource version only if the
+// API server has reached it: where its store was restored from a backup, the watch would be silent until the versions
+// catch up. That costs one small list after each watch that ended early.
+func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
+	var ends time.Time // when the last watch was to end by itself; only the reflector calls these functions
+	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
+		return s.List(ctx, options)
+	}
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: list,
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if options.SendInitialEvents == nil && now.Now().Before(ends) {
+				some, err := list(ctx, metav1.ListOptions{Limit: 1})
+				if err != nil {
+					return nil, err
+				}
+				if err := reached(some, options.ResourceVersion); err != nil {
+					return nil, err
+				}
+			}
+			options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
+			events, err := s.Watch(ctx, options)
+			if err == nil && options.TimeoutSeconds != nil {
+				ends = now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+			}
+			return events, err
+		},
+	}, s.Client)
+}
+
+// reached returns errRestored when a list is older than a resource version. Versions that are no numbers have no order.
+func reached(list runtime.Object, version string) error {
+	read, err := meta.ListAccessor(list)
+	if err != nil {
+		return fmt.Errorf("reading the version of a list: %w", err)
+	}
+	if order, err := resourceversion.CompareResourceVersion(read.GetResourceVersion(), version); err == nil && order < 0 {
+		return errRestored
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Handler receives the objects of one Watch, in order and from one goroutine at a time. Its methods must not block.
+type Handler[T runtime.Object] interface {
+	// Replace receives all objects that exist, with the resource version of the list.
+	Replace(ctx context.Context, objects []T, version string)
+	// Update receives an object that was created or changed.
+	Update(ctx context.Context, object T)
+	// Delete receives the last state of an object that was deleted.
+	Delete(ctx context.Context, object T)
+}
+
+// Watch lists and watches the objects of a Source and hands them to a Handler.
+type Watch[T runtime.Object] struct {
+	// Name is the name of the controller and Description the objects, both for logs.
+	Name, Description string
+	// Source lists and watches the objects.
+	Source Source
+	// Handler receives the objects, without their managed fields.
+	Handler Handler[T]
+	// Trim drops from an object in place what Handler does not read; it saves memory during the first list. Optional.
+	Trim func(T)
+	// Relist is the time after which all objects are listed again; zero means never.
+	Relist time.Duration
+	// Refused reports whether an error does not go away by itself; pauses then grow to five minutes. Nil means never.
+	Refused func(error) bool
+	// Advice is logged once when the API server starts to refuse the watch; empty means no message.
+	Advice string
+	// Ended is called whenever the watch ended before its context, with nil when it ended normally. Optional.
+	Ended func(err error)
+	// Clock times pauses and Relist; nil means the real clock.
+	Clock clock.WithDelayedExecution
+}
+
+// Refused reports whether an API server does not allow or does not serve a list or watch, which time alone does not
+// change.
+func Refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsMethodNotSupported(err)
+}
+
+// Run lists and watches until ctx ends.
+func (w *Watch[T]) Run(ctx context.Context) {
+	timer := w.Clock
+	if timer == nil {
+		timer = clock.RealClock{}
+	}
+	reflector := cache.NewReflectorWithOptions(w.Source.listWatch(timer), nil, w.store(ctx),
+		cache.ReflectorOptions{Name: w.Name, TypeDescription: w.Description, Clock: timer})
+	reflector.WatchListPageSize = w.Source.PageSize
+	var pauses backoff
+	advised := false
+	for ctx.Err() == nil {
+		began, version := timer.Now(), reflector.LastSyncResourceVersion()
+		err := w.listAndWatch(ctx, timer, reflector)
+		if ctx.Err() != nil {
+			return
+		}
+		if w.Ended != nil {
+			w.Ended(err)
+		}
+		end := ending{
+			err: err, refused: err != nil && w.Refused != nil && w.Refused(err),
+			lasted: timer.Since(began), progressed: reflector.LastSyncResourceVersion() != version,
+		}
+		advised = w.report(ctx, end, advised)
+		pause(ctx, timer, pauses.next(end))
+	}
+}
+
+// report logs the end of the watch, and Advice unless it was given before. It returns whether Advice has been given
+// since the watch last worked.
+func (w *Watch[T]) report(ctx context.Context, end ending, advised bool) bool {
+	logger := log.FromContext(ctx).WithValues("watch", w.Description)
+	switch {
+	case end.err == nil:
+		return false
+	case end.refused && w.Advice != "":
+		if !advised || end.progressed {
+			logger.Info(w.Advice, "error", end.err.Error())
+		}
+		return true
+	}
+	logger.V(1).Info("the watch failed", "error", end.err.Error())
+	return advised && !end.progressed
+}
+
+// listAndWatch lists and watches once, for Relist at most.
+func (w *Watch[T]) listAndWatch(
+	ctx context.Context, timer clock.WithDelayedExecution, reflector *cache.Reflector,
+) (err error) {
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if w.Relist > 0 {
+		defer timer.AfterFunc(w.Relist, cancel).Stop()
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("watching %s: panic: %v", w.Description, cause)
+			log.FromContext(ctx).Error(err, "a defect of the program; please report it", "stack", string(debug.Stack()))
+		}
+	}()
+	if err := reflector.ListAndWatchWithContext(within); err != nil && within.Err() == nil {
+		return err
+	}
+	return nil // the error of a request that we cancelled is not one of the API server
+}
+
+// pause waits for a time or the end of ctx.
+func pause(ctx context.Context, timer clock.Clock, d time.Duration) {
+	t := timer.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C():
+	}
+}
