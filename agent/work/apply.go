@@ -12,6 +12,9 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/agent/work/apply/content"
+	"github.com/spokelet/spokelet/agent/work/apply/merge"
+	"github.com/spokelet/spokelet/agent/work/apply/ssa"
 	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
@@ -58,7 +61,7 @@ type task struct {
 	recheck time.Time
 	now     time.Time
 	// configuration is what is applied, once the strategy ServerSideApply has read the manifest.
-	configuration *configuration
+	configuration *ssa.Configuration
 }
 
 // presence says what is known of the existence of an object.
@@ -292,7 +295,7 @@ func (a *applier) find(ctx context.Context, t *task, desired *unstructured.Unstr
 	if err := t.allowRepair(); err != nil {
 		return nil, false, err
 	}
-	live, refusal := a.create(ctx, t, forCreate(desired, t.owner, t.owned))
+	live, refusal := a.create(ctx, t, merge.ForCreate(desired, t.owner, t.owned))
 	if refusal == nil {
 		t.tell(ctx, "created")
 		return live, true, nil
@@ -338,4 +341,16 @@ func (t *task) allowRepair() error {
 	}
 	t.prior.repairs = left
 	return nil
+}
+
+// contentDigest digests what of a live object would be missed if it changed. Under ServerSideApply that is what was
+// applied; a look that found no more than a new status leaves what was known.
+func (t *task) contentDigest(live *unstructured.Unstructured) digest {
+	switch {
+	case t.configuration != nil:
+		return digest(t.configuration.Digest(live))
+	case t.option.strategy.Type == workv1.UpdateStrategyTypeServerSideApply:
+		return t.prior.content
+	}
+	return digestOf(content.Of(live))
 }

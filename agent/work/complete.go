@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/apply/content"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -57,7 +58,7 @@ func (t *task) fallenBehind(live *unstructured.Unstructured) bool {
 		return t.prior.behind
 	}
 	desired, err := t.desired()
-	return err != nil || live == nil || !contains(contentOf(live), contentOf(desired))
+	return err != nil || live == nil || !content.Contains(content.Of(live), content.Of(desired))
 }
 
 // thawing wakes the work again when what was frozen in this pass is not frozen by its new status: only the work's own

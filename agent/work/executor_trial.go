@@ -72,14 +72,14 @@ func (a *applier) applyOrMake(ctx context.Context, t *task, live, next *unstruct
 	}
 	c := t.configuration
 	return a.send(t, func(s spoke) (*unstructured.Unstructured, error) {
-		return s.serverSideApply(ctx, t.resource, t.id(), next, c.manager, c.force)
+		return s.serverSideApply(ctx, t.resource, t.id(), next, c.Manager, c.Force)
 	})
 }
 
 // plan is what is applied to a live object, nil when it does not exist. With a trial it is for that state of the object
 // only.
 func (t *task) plan(live *unstructured.Unstructured, trusted bool) *unstructured.Unstructured {
-	next := t.configuration.plan(live, trusted)
+	next := t.configuration.Next(live, trusted)
 	if live != nil && t.trial != nil {
 		next.SetResourceVersion(live.GetResourceVersion())
 	}

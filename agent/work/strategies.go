@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,9 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/apply/ssa"
 	"github.com/spokelet/spokelet/agent/work/ignore"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -30,7 +34,7 @@ func (a *applier) createOnly(ctx context.Context, t *task, desired *unstructured
 // already. A conflict with another manager is for a person to solve and is not tried again before something changes.
 func (a *applier) serverSideApply(ctx context.Context, t *task, desired *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	c, err := configurationOf(ctx, desired, t.option.strategy.ServerSideApply)
+	c, err := ssa.Configure(ctx, desired, t.option.strategy.ServerSideApply)
 	var stopped ignore.StoppedError
 	switch {
 	case errors.As(err, &stopped):
@@ -58,7 +62,7 @@ func (a *applier) serverSideApply(ctx context.Context, t *task, desired *unstruc
 // looksFirst reports whether an object is read before it is applied: when it may be in force already, and when it
 // matters whether it exists or how it is.
 func (t *task) looksFirst() bool {
-	if t.configuration.ignores || t.trial != nil {
+	if t.configuration.Ignores || t.trial != nil {
 		return true
 	}
 	undisturbed := t.granted() && t.heard != newsGone
@@ -70,10 +74,10 @@ func (t *task) looksFirst() bool {
 // so until somebody touches what was applied; after a restart the managed fields tell.
 func (t *task) inForce(live *unstructured.Unstructured) bool {
 	if t.granted() && t.prior.uid == live.GetUID() && t.prior.content != (digest{}) &&
-		t.prior.content == t.configuration.digest(live) {
+		t.prior.content == digest(t.configuration.Digest(live)) {
 		return true
 	}
-	return t.configuration.inForce(live, t.trusted(live))
+	return t.configuration.InForce(live, t.trusted(live))
 }
 
 // trusted reports whether it is known that this very manifest was applied to the live object, whatever its mark says.
@@ -115,7 +119,7 @@ func (a *applier) applyConfiguration(ctx context.Context, t *task, live *unstruc
 		default:
 			continue
 		}
-		entries, moved := handOver(live, c.manager, t.owner.UID, true)
+		entries, moved := ssa.HandOver(live, c.Manager, t.owner.UID, true)
 		if !moved {
 			return live, &failure{reason: workv1.AppliedManifestFailed, message: refusal.Error()}
 		}
@@ -132,7 +136,7 @@ func (a *applier) applied(ctx context.Context, t *task, before, written *unstruc
 		t.tell(ctx, "applied")
 	}
 	c := t.configuration
-	entries, moved := handOver(written, c.manager, t.owner.UID, true)
+	entries, moved := ssa.HandOver(written, c.Manager, t.owner.UID, true)
 	if !moved {
 		return a.own(ctx, t, written)
 	}
@@ -140,7 +144,7 @@ func (a *applier) applied(ctx context.Context, t *task, before, written *unstruc
 	if err != nil {
 		return written, err
 	}
-	if !c.inForce(handed, true) {
+	if !c.InForce(handed, true) {
 		// What the agent wrote under another strategy and the manifest does not say any more goes now.
 		last, err := a.applyOrMake(ctx, t, handed, t.plan(handed, true))
 		if err != nil {
@@ -212,22 +216,20 @@ func (a *applier) own(ctx context.Context, t *task, live *unstructured.Unstructu
 	return owned, nil
 }
 
-// dropNullTimestamps removes creationTimestamp: null from every metadata in the value, at any depth: as an applied
-// field it would change the object each time.
-func dropNullTimestamps(value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		if meta, ok := value["metadata"].(map[string]any); ok {
-			if stamp, set := meta["creationTimestamp"]; set && stamp == nil {
-				delete(meta, "creationTimestamp")
-			}
-		}
-		for _, inner := range value {
-			dropNullTimestamps(inner)
-		}
-	case []any:
-		for _, inner := range value {
-			dropNullTimestamps(inner)
-		}
+// setManagers writes the managed fields of a live object, guarded by its UID and resourceVersion.
+func (a *applier) setManagers(ctx context.Context, t *task, live *unstructured.Unstructured,
+	entries []metav1.ManagedFieldsEntry,
+) (*unstructured.Unstructured, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "managedFields": entries,
+	}})
+	if err != nil {
+		return live, fmt.Errorf("encoding the managers of %s: %w", t.id(), err)
 	}
+	handed, err := a.spoke.at(t.resource, t.id()).Patch(ctx, t.name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: names.FieldManagerWork})
+	if err != nil {
+		return live, fmt.Errorf("setting the managers of %s: %w", t.id(), err)
+	}
+	return handed, nil
 }

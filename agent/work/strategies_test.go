@@ -11,6 +11,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/apply/ssa"
 	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
@@ -45,13 +46,13 @@ func TestLooksFirst(t *testing.T) {
 		"so is one that was refused":            {task{heard: newsChanged, prior: record{wish: wanted, failure: &failure{}}}, false},
 		"after a restart it is read":            {task{expected: true, current: true}, true},
 		"unless the hub does not say applied":   {task{expected: true}, false},
-		"when fields are ignored, it is always": {task{configuration: &configuration{ignores: true}}, true},
+		"when fields are ignored, it is always": {task{configuration: &ssa.Configuration{Ignores: true}}, true},
 		"and when an executor tries the write":  {task{trial: &trial{}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.task.manifest = &manifest{wish: wanted}
 			if c.task.configuration == nil {
-				c.task.configuration = &configuration{}
+				c.task.configuration = &ssa.Configuration{}
 			}
 			assert.Equal(t, c.want, c.task.looksFirst())
 		})

@@ -2,30 +2,32 @@ package work
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/agent/work/apply/content"
+	"github.com/spokelet/spokelet/agent/work/apply/merge"
 )
 
 // update keeps the object as the manifest says (strategy Update).
 func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	markSpec(desired)
+	merge.SetSpecHash(desired)
 	for round := 1; ; round++ {
 		live, made, err := a.find(ctx, t, desired)
 		if err != nil || made {
 			return live, err
 		}
-		next, difference, mergeErr := merge(live, desired, t.owner, t.owned)
+		next, difference, mergeErr := merge.Into(live, desired, t.owner, t.owned)
 		switch {
-		case errors.Is(mergeErr, errRecreate):
+		case merge.NeedsRecreation(mergeErr):
 			return a.recreate(ctx, t, live, desired)
 		case mergeErr != nil:
 			return live, fmt.Errorf("merging %s: %w", t.id(), mergeErr)
-		case difference == deltaNone, difference == deltaExtra && t.settled(live):
+		case difference == merge.Equal, difference == merge.Extra && t.settled(live):
 			return live, nil
 		}
 		if err := t.allowRepair(); err != nil {
@@ -53,10 +55,10 @@ func (a *applier) update(ctx context.Context, t *task, desired *unstructured.Uns
 // nobody else set any content since.
 func (t *task) settled(live *unstructured.Unstructured) bool {
 	known := t.prior.wish == t.wish && t.prior.failure == nil && t.prior.content != (digest{})
-	if known && t.prior.content == digestOf(contentOf(live)) {
+	if known && t.prior.content == digestOf(content.Of(live)) {
 		return true
 	}
-	return (t.current || known) && !foreignContent(live)
+	return (t.current || known) && !content.Foreign(live)
 }
 
 // afterRefusal deals with an update that the API server finds invalid. What can be made anew is. When
@@ -64,16 +66,16 @@ func (t *task) settled(live *unstructured.Unstructured) bool {
 // claim, the manifest is in force already and no more than the metadata is written.
 func (a *applier) afterRefusal(ctx context.Context, t *task, live, desired *unstructured.Unstructured, refusal error,
 ) (*unstructured.Unstructured, error) {
-	if recreatable(t.gvk.GroupKind()) && immutable(refusal) {
+	if merge.Recreatable(t.gvk.GroupKind()) && merge.Immutable(refusal) {
 		return a.recreate(ctx, t, live, desired)
 	}
 	refusal = fmt.Errorf("updating %s: %w", t.id(), refusal)
-	if !contains(contentOf(live), contentOf(desired)) {
+	if !content.Contains(content.Of(live), content.Of(desired)) {
 		return live, refusal
 	}
 	next := live.DeepCopy()
 	next.SetManagedFields(nil)
-	if !mergeMeta(next, desired, t.owner, t.owned) {
+	if !merge.Metadata(next, desired, t.owner, t.owned) {
 		return live, nil
 	}
 	written, err := a.replace(ctx, t, next)
@@ -93,7 +95,7 @@ func (a *applier) recreate(ctx context.Context, t *task, live, desired *unstruct
 	if err := t.allowRepair(); err != nil {
 		return live, err
 	}
-	next := forRecreate(live, desired, t.owner, t.owned)
+	next := merge.ForRecreate(live, desired, t.owner, t.owned)
 	if err := a.spoke.tryCreate(ctx, t.resource, t.id(), next); err != nil {
 		return live, fmt.Errorf("making %s anew, for it cannot be changed in place; it stays as it is: %w", t.id(), err)
 	}

@@ -60,8 +60,15 @@ var importRules = []rule{
 		from: []string{"agent/work/executor"}, only: []string{"agent/work/manifest", "agent/work/spoke", "internal/..."},
 	},
 	{
-		name: "server-side apply imports ignored fields and the kit",
-		from: []string{"agent/work/apply/ssa"}, only: []string{"agent/work/ignore", "agent/work/jsonpath", "agent/work/manifest", "internal/..."},
+		name: "the comparison of contents is a leaf",
+		from: []string{"agent/work/apply/content"}, only: []string{"internal/..."},
+	},
+	{
+		name: "the strategies import what they compare, decode and record, and the kit",
+		from: []string{"agent/work/apply/ssa", "agent/work/apply/merge"}, only: []string{
+			"agent/work/apply/content", "agent/work/apply/ssa", "agent/work/ignore", "agent/work/inventory",
+			"agent/work/jsonpath", "agent/work/manifest", "internal/...",
+		},
 	},
 	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",

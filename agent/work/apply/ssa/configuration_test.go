@@ -1,16 +1,28 @@
-package work
+package ssa
 
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spokelet/spokelet/agent/work/manifest"
 )
+
+// object parses YAML as the API server would give it back.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	o := &unstructured.Unstructured{}
+	require.NoError(t, o.UnmarshalJSON(raw))
+	return o
+}
 
 // managed adds an entry to the managed fields of an object.
 func managed(o *unstructured.Unstructured, manager, operation, subresource, fields string) *unstructured.Unstructured {
@@ -22,9 +34,9 @@ func managed(o *unstructured.Unstructured, manager, operation, subresource, fiel
 }
 
 // configure reads a manifest with ignored JSON paths.
-func configure(t *testing.T, manifest string, ignored ...workv1.IgnoreField) *configuration {
+func configure(t *testing.T, manifest string, ignored ...workv1.IgnoreField) *Configuration {
 	t.Helper()
-	c, err := configurationOf(t.Context(), object(t, manifest), &workv1.ServerSideApplyConfig{IgnoreFields: ignored})
+	c, err := Configure(t.Context(), object(t, manifest), &workv1.ServerSideApplyConfig{IgnoreFields: ignored})
 	require.NoError(t, err)
 	return c
 }
@@ -82,7 +94,7 @@ func TestConfigurationIsInForce(t *testing.T) {
 			if c.fields != "-" {
 				managed(live, "work-agent", "Apply", "", c.fields)
 			}
-			assert.Equal(t, c.want, configure(t, portsManifest).inForce(live, false))
+			assert.Equal(t, c.want, configure(t, portsManifest).InForce(live, false))
 		})
 	}
 }
@@ -93,20 +105,20 @@ func TestDigestFollowsWhatIsApplied(t *testing.T) {
 	live := func() *unstructured.Unstructured {
 		return managed(object(t, portsLive), "work-agent", "Apply", "", portsFields)
 	}
-	before := c.digest(live())
-	assert.NotEqual(t, digest{}, before)
+	before := c.Digest(live())
+	assert.NotEqual(t, manifest.Digest{}, before)
 	set := func(value any, path ...string) *unstructured.Unstructured {
 		o := live()
 		require.NoError(t, unstructured.SetNestedField(o.Object, value, path...))
 		return o
 	}
-	assert.Equal(t, before, c.digest(set(int64(9), "spec", "replicas")), "an ignored field")
-	assert.Equal(t, before, c.digest(set("x", "spec", "other")), "a field of others")
-	assert.Equal(t, before, c.digest(set("x", "metadata", "labels", "theirs")), "a label of others")
-	assert.NotEqual(t, before, c.digest(set("z", "metadata", "labels", "a")), "a label of ours")
+	assert.Equal(t, before, c.Digest(set(int64(9), "spec", "replicas")), "an ignored field")
+	assert.Equal(t, before, c.Digest(set("x", "spec", "other")), "a field of others")
+	assert.Equal(t, before, c.Digest(set("x", "metadata", "labels", "theirs")), "a label of others")
+	assert.NotEqual(t, before, c.Digest(set("z", "metadata", "labels", "a")), "a label of ours")
 	taken := managed(object(t, portsLive), "work-agent", "Apply", "", `{"f:metadata":{"f:labels":{"f:a":{}}}}`)
-	assert.NotEqual(t, before, c.digest(taken), "what was taken over")
-	assert.Equal(t, digest{}, c.digest(object(t, portsLive)), "nothing applied")
+	assert.NotEqual(t, before, c.Digest(taken), "what was taken over")
+	assert.Equal(t, manifest.Digest{}, c.Digest(object(t, portsLive)), "nothing applied")
 }
 
 // Weakness: W17
@@ -161,7 +173,7 @@ func TestPlanKeepsWhatOnlyWeHold(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next := c.plan(tc.live, tc.trusted)
+			next := c.Next(tc.live, tc.trusted)
 			assert.Equal(t, tc.want, next.Object["data"])
 			assert.Equal(t, c.hash, next.GetAnnotations()[annotationHash])
 			assert.Equal(t, tc.exact, next.GetResourceVersion() == "7", "guarded by the version")
@@ -181,13 +193,13 @@ func TestPlanKeepsElementsOfLists(t *testing.T) {
 			"k:{\"name\":\"web\"}":{".":{},"f:name":{},"f:image":{},"f:env":{
 				"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}}},
 			"k:{\"name\":\"side\"}":{".":{},"f:name":{},"f:image":{}}}}}`)
-	next := c.plan(live, true)
+	next := c.Next(live, true)
 	want := object(t, `{apiVersion: v1, kind: Pod, spec: {containers: [
 		{name: web, image: "web:2", env: [{name: A, value: live}]}, {name: side, image: live}]}}`)
 	assert.Equal(t, want.Object["spec"], next.Object["spec"])
 
 	managed(live, "other", "Apply", "", `{"f:spec":{"f:containers":{"k:{\"name\":\"side\"}":{".":{},"f:name":{}}}}}`)
-	assert.Equal(t, want.Object["spec"], c.plan(live, true).Object["spec"], "found by the name that both hold")
+	assert.Equal(t, want.Object["spec"], c.Next(live, true).Object["spec"], "found by the name that both hold")
 }
 
 func TestHandOver(t *testing.T) {
@@ -238,7 +250,7 @@ func TestHandOver(t *testing.T) {
 			for operation, fields := range c.have {
 				managed(o, "work-agent", operation, "", fields)
 			}
-			got, moved := handOver(o, "work-agent", uid, c.adopt)
+			got, moved := HandOver(o, "work-agent", uid, c.adopt)
 			assert.Equal(t, c.want != nil, moved)
 			result := entries{}
 			for _, entry := range got {
@@ -267,16 +279,6 @@ func TestFieldSetUnion(t *testing.T) {
 	assert.Equal(t, read(`{"f:a":{"f:x":{}},"f:b":{}}`), a, "sets are not changed in place")
 }
 
-func TestRefusedManifestsAreTriedNowAndThen(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	refused := &task{manifest: &manifest{name: "x"}, prior: record{checked: now, failure: &failure{}}}
-	again := refused.retryAt()
-	assert.False(t, again.Before(now.Add(recheckPause)))
-	assert.False(t, again.After(now.Add(2*recheckPause)))
-	assert.Equal(t, again, recorded(refused).wake)
-	assert.Zero(t, (&task{manifest: &manifest{name: "x"}, prior: record{checked: now}}).retryAt())
-}
-
 func TestSecretIsAppliedAsItIsKept(t *testing.T) {
 	c := configure(t, `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {a: x, b: "y"}, data: {a: eA==, c: eg==}}`,
 		workv1.IgnoreField{JSONPaths: []string{".stringData.b"}})
@@ -285,4 +287,14 @@ func TestSecretIsAppliedAsItIsKept(t *testing.T) {
 	assert.NotContains(t, c.full, "stringData")
 	other := configure(t, `{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: 5}`)
 	assert.EqualValues(t, 5, other.full["stringData"], "for the API server to refuse")
+}
+
+func TestDropNullTimestamps(t *testing.T) {
+	o := object(t, `{kind: X, metadata: {name: x, creationTimestamp: null}, spec: {template: {metadata: {creationTimestamp: null}},
+		list: [{metadata: {creationTimestamp: null}}, {metadata: {creationTimestamp: "2020-01-01T00:00:00Z"}}],
+		creationTimestamp: null}}`)
+	dropNullTimestamps(o.Object)
+	assert.Equal(t, object(t, `{kind: X, metadata: {name: x}, spec: {template: {metadata: {}},
+		list: [{metadata: {}}, {metadata: {creationTimestamp: "2020-01-01T00:00:00Z"}}],
+		creationTimestamp: null}}`), o)
 }

@@ -1,4 +1,4 @@
-package work
+package merge
 
 import (
 	"crypto/sha256"
@@ -11,6 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spokelet/spokelet/agent/work/apply/content"
+	"github.com/spokelet/spokelet/agent/work/apply/ssa"
+	"github.com/spokelet/spokelet/agent/work/inventory"
 )
 
 const (
@@ -23,9 +27,9 @@ const (
 	labelVolumeProfile = "security.openshift.io/csi-ephemeral-volume-profile"
 )
 
-// markSpec sets the digest of the spec on the kinds that have one. A spec that cannot be read has none: the API server
+// SetSpecHash sets the digest of the spec on the kinds that have one. A spec that cannot be read has none: the API server
 // will say what is wrong with it.
-func markSpec(object *unstructured.Unstructured) {
+func SetSpecHash(object *unstructured.Unstructured) {
 	var spec any
 	var err error
 	switch object.GroupVersionKind() {
@@ -83,8 +87,8 @@ func yield(live, desired *unstructured.Unstructured) *unstructured.Unstructured 
 	}
 	entries := live.GetManagedFields()
 	for i := range entries {
-		if entries[i].Subresource == scaleSubresource && entries[i].APIVersion == live.GetAPIVersion() {
-			scaled, _ := project(contentOf(live), fieldsOf(&entries[i])).(map[string]any)
+		if entries[i].Subresource == content.ScaleSubresource && entries[i].APIVersion == live.GetAPIVersion() {
+			scaled, _ := ssa.Part(content.Of(live), &entries[i]).(map[string]any)
 			addMissing(copied().Object, scaled)
 		}
 	}
@@ -107,21 +111,21 @@ func addMissing(value, more map[string]any) {
 }
 
 // mergeStorageClass replaces all fields; those that nobody can change ask for a new object.
-func mergeStorageClass(next, desired *unstructured.Unstructured) (delta, error) {
+func mergeStorageClass(next, desired *unstructured.Unstructured) (Delta, error) {
 	wanted := desired.DeepCopy()
 	addMissing(wanted.Object, map[string]any{"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 	for _, field := range []string{"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"} {
 		have, want := next.Object[field], wanted.Object[field]
-		if sameValue(have, want) || (isEmpty(have) && isEmpty(want)) {
+		if content.SameValue(have, want) || (content.Empty(have) && content.Empty(want)) {
 			continue
 		}
-		return deltaChanged, errRecreate
+		return Changed, errRecreate
 	}
 	return replaceContent(next, wanted)
 }
 
-// recreatable reports whether an object of the kind is made anew when the API server calls a change impossible.
-func recreatable(kind schema.GroupKind) bool {
+// Recreatable reports whether an object of the kind is made anew when the API server calls a change impossible.
+func Recreatable(kind schema.GroupKind) bool {
 	switch kind {
 	case schema.GroupKind{Kind: "Secret"},
 		schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"},
@@ -131,13 +135,13 @@ func recreatable(kind schema.GroupKind) bool {
 	return false
 }
 
-// forRecreate readies a desired object for taking the place of a live one, with what others added to its metadata.
-func forRecreate(live, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool,
+// ForRecreate readies a desired object for taking the place of a live one, with what others added to its metadata.
+func ForRecreate(live, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool,
 ) *unstructured.Unstructured {
 	wanted := yield(live, desired)
-	object := forCreate(wanted, owner, owned)
+	object := ForCreate(wanted, owner, owned)
 	object.SetLabels(withLabels(live.GetLabels(), wanted.GetLabels()))
 	object.SetAnnotations(withLabels(live.GetAnnotations(), wanted.GetAnnotations()))
-	object.SetOwnerReferences(withOwner(live.GetOwnerReferences(), owner, owned))
+	object.SetOwnerReferences(inventory.WithOwner(live.GetOwnerReferences(), owner, owned))
 	return object
 }

@@ -1,4 +1,4 @@
-package work
+package ssa
 
 import (
 	"encoding/json"
@@ -9,15 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/spokelet/spokelet/agent/work/apply/content"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 // fieldSet is a set of fields as metadata.managedFields writes it: f:<name> is a member of a map, k:<keys> and
 // v:<value> are elements of a list, a dot is the thing itself. A set without members is a whole value.
 type fieldSet map[string]fieldSet
-
-// scaleSubresource is where a HorizontalPodAutoscaler or kubectl scale sets the number of replicas.
-const scaleSubresource = "scale"
 
 // whole reports whether the set means a value as a whole.
 func (s fieldSet) whole() bool { return len(s) == 0 }
@@ -98,7 +96,7 @@ func member(key string) (string, bool) { return strings.CutPrefix(key, "f:") }
 func element(key string, item any, lenient bool) bool {
 	if text, ok := strings.CutPrefix(key, "v:"); ok {
 		var value any
-		return utiljson.Unmarshal([]byte(text), &value) == nil && sameValue(item, value)
+		return utiljson.Unmarshal([]byte(text), &value) == nil && content.SameValue(item, value)
 	}
 	text, ok := strings.CutPrefix(key, "k:")
 	if !ok {
@@ -110,16 +108,11 @@ func element(key string, item any, lenient bool) bool {
 		return false
 	}
 	for name, value := range keys {
-		if got, set := have[name]; !sameValue(got, value) && (set || !lenient) {
+		if got, set := have[name]; !content.SameValue(got, value) && (set || !lenient) {
 			return false
 		}
 	}
 	return true
-}
-
-// sameValue compares two scalars.
-func sameValue(a, b any) bool {
-	return sameContent(map[string]any{"v": a}, map[string]any{"v": b})
 }
 
 // locate returns the item that a key of a set names, and its place; -1 when the list has none.
@@ -136,7 +129,7 @@ func locate(key string, list []any, lenient bool) (any, int) {
 // takes over any of that, and not otherwise.
 func held(live, wanted any, set fieldSet) any {
 	if set.whole() {
-		if isEmpty(wanted) {
+		if content.Empty(wanted) {
 			return live != nil
 		}
 		return live
@@ -170,7 +163,7 @@ func held(live, wanted any, set fieldSet) any {
 // at least be in full, otherwise it is still to be given up.
 func inForce(live, wanted, full any, set fieldSet) bool {
 	if set.whole() {
-		return resembles(live, wanted) && (live != nil || wanted == nil)
+		return content.Resembles(live, wanted) && (live != nil || wanted == nil)
 	}
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -345,3 +338,6 @@ func project(live any, set fieldSet) any {
 	}
 	return live
 }
+
+// Part returns the part of a value that an entry of the managed fields has.
+func Part(value any, entry *metav1.ManagedFieldsEntry) any { return project(value, fieldsOf(entry)) }

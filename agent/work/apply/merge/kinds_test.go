@@ -1,4 +1,4 @@
-package work
+package merge
 
 import (
 	"crypto/sha256"
@@ -9,13 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spokelet/spokelet/agent/work/apply/content"
+	"github.com/spokelet/spokelet/agent/work/inventory"
 )
 
 func TestMergeOfStorage(t *testing.T) {
 	const class = `{apiVersion: storage.k8s.io/v1, kind: StorageClass, provisioner: p, `
 	for name, c := range map[string]struct {
 		live, desired string
-		want          delta
+		want          Delta
 		recreate      bool
 	}{
 		"defaults are no difference": {
@@ -23,7 +26,7 @@ func TestMergeOfStorage(t *testing.T) {
 		},
 		"a field that can be changed": {
 			live:    class + `reclaimPolicy: Delete, volumeBindingMode: Immediate}`,
-			desired: class + `allowVolumeExpansion: true}`, want: deltaChanged,
+			desired: class + `allowVolumeExpansion: true}`, want: Changed,
 		},
 		"parameters cannot be": {live: class + `parameters: {a: "1"}}`, desired: class + `parameters: {a: "2"}}`, recreate: true},
 		"nor can the policy":   {live: class + `reclaimPolicy: Retain}`, desired: class + `metadata: {}}`, recreate: true},
@@ -46,7 +49,7 @@ func TestMergeOfStorage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			desired := object(t, c.desired)
 			before := desired.DeepCopy()
-			_, got, err := merge(object(t, c.live), desired, metav1.OwnerReference{}, false)
+			_, got, err := Into(object(t, c.live), desired, metav1.OwnerReference{}, false)
 			assert.Equal(t, before, desired, "the manifest is not touched")
 			if c.recreate {
 				require.ErrorIs(t, err, errRecreate)
@@ -62,26 +65,31 @@ func TestMergeOfStorage(t *testing.T) {
 func TestMergeLeavesWhatWasScaled(t *testing.T) {
 	live := func() *unstructured.Unstructured {
 		o := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 5, paused: true}}`)
-		return managed(o, "autoscaler", "Update", "scale", `{"f:spec":{"f:replicas":{}}}`)
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: "autoscaler", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale",
+			APIVersion: o.GetAPIVersion(), FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)},
+		}})
+		return o
 	}
 	owner := metav1.OwnerReference{}
-	next, got, err := merge(live(), object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {paused: false}}`), owner, false)
+	next, got, err := Into(live(), object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {paused: false}}`), owner, false)
 	require.NoError(t, err)
-	assert.Equal(t, deltaChanged, got)
+	assert.Equal(t, Changed, got)
 	assert.Equal(t, map[string]any{"replicas": int64(5), "paused": false}, next.Object["spec"], "left open, so left alone")
 
-	_, got, err = merge(live(), object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {paused: true}}`), owner, false)
+	_, got, err = Into(live(), object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {paused: true}}`), owner, false)
 	require.NoError(t, err)
-	assert.Equal(t, deltaNone, got)
+	assert.Equal(t, Equal, got)
 
-	next, _, err = merge(live(), object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 2}}`), owner, false)
+	next, _, err = Into(live(), object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 2}}`), owner, false)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"replicas": int64(2)}, next.Object["spec"], "a manifest that says how many is obeyed")
 }
 
 func TestMarkSpec(t *testing.T) {
 	service := object(t, `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`)
-	markSpec(service)
+	SetSpecHash(service)
 	// The digest that library-go computes of the same Service.
 	raw := `{"ports":[{"port":80,"targetPort":0}]}`
 	sum := sha256.Sum256([]byte(raw))
@@ -93,42 +101,22 @@ func TestMarkSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, text)
-			markSpec(o)
+			SetSpecHash(o)
 			assert.Empty(t, o.GetAnnotations())
 		})
 	}
 }
 
 func TestForRecreate(t *testing.T) {
-	owner, other := ownerReference("hash-w", "uid"), ownerReference("hash-other", "uid2")
+	owner, other := inventory.OwnerReference("hash-w", "uid"), inventory.OwnerReference("hash-other", "uid2")
 	live := object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, uid: u, resourceVersion: "7", labels: {theirs: x, gone: x},
 		finalizers: [f]}, type: a, data: {k: eA==}}`)
 	live.SetOwnerReferences([]metav1.OwnerReference{other})
-	made := forRecreate(live, object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, labels: {ours: x, gone-: ""}}, type: b}`),
+	made := ForRecreate(live, object(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, labels: {ours: x, gone-: ""}}, type: b}`),
 		owner, true)
 	assert.Equal(t, map[string]string{"theirs": "x", "ours": "x"}, made.GetLabels())
 	assert.Equal(t, []metav1.OwnerReference{other, owner}, made.GetOwnerReferences())
 	assert.Empty(t, string(made.GetUID())+made.GetResourceVersion())
 	assert.Empty(t, made.GetFinalizers())
-	assert.Equal(t, map[string]any{"type": "b"}, contentOf(made))
-}
-
-func TestSameQuantity(t *testing.T) {
-	for name, c := range map[string]struct {
-		a, b any
-		want bool
-	}{
-		"the same text":        {"x", "x", true},
-		"the same amount":      {"1000m", "1", true},
-		"a number and a text":  {int64(1), "1000m", true},
-		"another amount":       {"1", "2", false},
-		"text":                 {"x", "y", false},
-		"a text and a boolean": {"true", true, false},
-		"nothing and zero":     {nil, "0", false},
-	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, sameQuantity(c.a, c.b)) })
-	}
-	live := map[string]any{"cpu": "1"}
-	assert.True(t, resembles(live, map[string]any{"cpu": "1000m"}))
-	assert.False(t, contains(live, map[string]any{"cpu": "1000m"}))
+	assert.Equal(t, map[string]any{"type": "b"}, content.Of(made))
 }

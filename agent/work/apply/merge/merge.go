@@ -1,4 +1,4 @@
-package work
+package merge
 
 import (
 	"encoding/base64"
@@ -13,40 +13,45 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spokelet/spokelet/agent/work/apply/content"
 )
 
-// delta says how a live object differs from what a manifest wants.
-type delta int
+// Delta says how a live object differs from what a manifest wants.
+type Delta int
 
 const (
-	// deltaNone means that nothing is to be written.
-	deltaNone delta = iota
-	// deltaExtra means that the live content says all that the manifest says and more: defaults of the server, or
+	// Equal means that nothing is to be written.
+	Equal Delta = iota
+	// Extra means that the live content says all that the manifest says and more: defaults of the server, or
 	// something that was added on the spoke.
-	deltaExtra
-	// deltaChanged means that something must be written.
-	deltaChanged
+	Extra
+	// Changed means that something must be written.
+	Changed
 )
 
 // errRecreate says that the API server lets nobody change what differs, so the object must be deleted and made anew.
 var errRecreate = errors.New("the object can only be changed by making it anew")
 
-// merger puts the content that the desired object wants into next, a copy of the live one.
-type merger func(next, desired *unstructured.Unstructured) (delta, error)
+// NeedsRecreation reports whether an error of Into means that the object must be deleted and created again.
+func NeedsRecreation(err error) bool { return errors.Is(err, errRecreate) }
 
-// merge computes what a live object is to become under the strategy Update (work contract, sections 2.7, 2.8 and 8).
-func merge(live, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool,
-) (*unstructured.Unstructured, delta, error) {
+// merger puts the content that the desired object wants into next, a copy of the live one.
+type merger func(next, desired *unstructured.Unstructured) (Delta, error)
+
+// Into computes what a live object is to become under the strategy Update (work contract, sections 2.7, 2.8 and 8).
+func Into(live, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool,
+) (*unstructured.Unstructured, Delta, error) {
 	desired = yield(live, desired)
 	next := live.DeepCopy()
 	next.SetManagedFields(nil)
-	changed := mergeMeta(next, desired, owner, owned)
+	changed := Metadata(next, desired, owner, owned)
 	content, err := mergerFor(desired.GroupVersionKind())(next, desired)
 	if err != nil {
-		return nil, deltaChanged, err
+		return nil, Changed, err
 	}
 	if changed {
-		content = deltaChanged
+		content = Changed
 	}
 	return next, content, nil
 }
@@ -81,18 +86,18 @@ func mergerFor(gvk schema.GroupVersionKind) merger {
 }
 
 // mergeNothing is for kinds of which only the metadata is kept.
-func mergeNothing(_, _ *unstructured.Unstructured) (delta, error) { return deltaNone, nil }
+func mergeNothing(_, _ *unstructured.Unstructured) (Delta, error) { return Equal, nil }
 
 // replaceContent makes the content exactly that of the manifest. The status stays, unless the manifest brings one, as
 // does what the API server fills in by itself.
-func replaceContent(next, desired *unstructured.Unstructured) (delta, error) {
-	have, want := contentOf(next), contentOf(desired)
-	found := deltaChanged
+func replaceContent(next, desired *unstructured.Unstructured) (Delta, error) {
+	have, want := content.Of(next), content.Of(desired)
+	found := Changed
 	switch {
-	case sameContent(have, want):
-		return deltaNone, nil
-	case resembles(have, want):
-		found = deltaExtra
+	case content.Same(have, want):
+		return Equal, nil
+	case content.Resembles(have, want):
+		found = Extra
 	}
 	for key := range have {
 		delete(next.Object, key)
@@ -108,11 +113,11 @@ func replaceContent(next, desired *unstructured.Unstructured) (delta, error) {
 
 // mergeFields makes the named top-level fields those of the manifest and leaves the rest.
 func mergeFields(fields ...string) merger {
-	return func(next, desired *unstructured.Unstructured) (delta, error) {
-		found := deltaNone
+	return func(next, desired *unstructured.Unstructured) (Delta, error) {
+		found := Equal
 		for _, field := range fields {
 			if setField(next, field, desired.Object[field]) {
-				found = deltaChanged
+				found = Changed
 			}
 		}
 		return found, nil
@@ -122,10 +127,10 @@ func mergeFields(fields ...string) merger {
 // setField sets or, for an empty value, removes a top-level field and reports whether that changed it.
 func setField(object *unstructured.Unstructured, field string, want any) bool {
 	have := object.Object[field]
-	if equality.Semantic.DeepEqual(have, want) || (isEmpty(have) && isEmpty(want)) {
+	if equality.Semantic.DeepEqual(have, want) || (content.Empty(have) && content.Empty(want)) {
 		return false
 	}
-	if isEmpty(want) {
+	if content.Empty(want) {
 		delete(object.Object, field)
 		return true
 	}
@@ -133,26 +138,11 @@ func setField(object *unstructured.Unstructured, field string, want any) bool {
 	return true
 }
 
-// isEmpty reports whether a JSON value says nothing.
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(value) == 0
-	case []any:
-		return len(value) == 0
-	case string:
-		return value == ""
-	}
-	return false
-}
-
 // mergeConfigMap replaces data and binaryData; a bundle of authorities that OpenShift injects on request stays.
-func mergeConfigMap(next, desired *unstructured.Unstructured) (delta, error) {
+func mergeConfigMap(next, desired *unstructured.Unstructured) (Delta, error) {
 	want, _, err := unstructured.NestedMap(desired.Object, "data")
 	if err != nil {
-		return deltaChanged, fmt.Errorf("reading data of the ConfigMap: %w", err)
+		return Changed, fmt.Errorf("reading data of the ConfigMap: %w", err)
 	}
 	injected := map[string]bool{
 		"ca-bundle.crt":  desired.GetLabels()["config.openshift.io/inject-trusted-cabundle"] == "true",
@@ -170,24 +160,24 @@ func mergeConfigMap(next, desired *unstructured.Unstructured) (delta, error) {
 	}
 	data := setField(next, "data", want)
 	if binary := setField(next, "binaryData", desired.Object["binaryData"]); data || binary {
-		return deltaChanged, nil
+		return Changed, nil
 	}
-	return deltaNone, nil
+	return Equal, nil
 }
 
 // mergeSecret replaces data, with stringData folded in; of a service account token it only adds keys. A type cannot be
 // changed in place.
-func mergeSecret(next, desired *unstructured.Unstructured) (delta, error) {
+func mergeSecret(next, desired *unstructured.Unstructured) (Delta, error) {
 	kind, _, _ := unstructured.NestedString(desired.Object, "type")
 	if kind == "" {
 		kind = "Opaque"
 	}
 	if have, _, _ := unstructured.NestedString(next.Object, "type"); have != kind {
-		return deltaChanged, errRecreate
+		return Changed, errRecreate
 	}
 	want, err := secretData(desired)
 	if err != nil {
-		return deltaChanged, err
+		return Changed, err
 	}
 	if kind == "kubernetes.io/service-account-token" {
 		have, _, _ := unstructured.NestedMap(next.Object, "data")
@@ -198,9 +188,9 @@ func mergeSecret(next, desired *unstructured.Unstructured) (delta, error) {
 		}
 	}
 	if setField(next, "data", want) {
-		return deltaChanged, nil
+		return Changed, nil
 	}
-	return deltaNone, nil
+	return Equal, nil
 }
 
 // secretData is the data that a Secret manifest means: data and stringData together.
@@ -227,8 +217,8 @@ func secretData(desired *unstructured.Unstructured) (map[string]any, error) {
 }
 
 // mergeClusterRole replaces the rules, or the aggregation rule, which makes the cluster fill in the rules.
-func mergeClusterRole(next, desired *unstructured.Unstructured) (delta, error) {
-	if !isEmpty(desired.Object["aggregationRule"]) {
+func mergeClusterRole(next, desired *unstructured.Unstructured) (Delta, error) {
+	if !content.Empty(desired.Object["aggregationRule"]) {
 		return mergeFields("aggregationRule")(next, desired)
 	}
 	return mergeFields("aggregationRule", "rules")(next, desired)
@@ -236,10 +226,10 @@ func mergeClusterRole(next, desired *unstructured.Unstructured) (delta, error) {
 
 // mergeBinding replaces subjects and roleRef, both compared with their default API groups filled in. That a roleRef
 // cannot be changed is for the API server to say.
-func mergeBinding(next, desired *unstructured.Unstructured) (delta, error) {
+func mergeBinding(next, desired *unstructured.Unstructured) (Delta, error) {
 	wanted := desired.DeepCopy()
 	for _, object := range []*unstructured.Unstructured{next, wanted} {
-		if role, ok := object.Object["roleRef"].(map[string]any); ok && isEmpty(role["apiGroup"]) {
+		if role, ok := object.Object["roleRef"].(map[string]any); ok && content.Empty(role["apiGroup"]) {
 			role["apiGroup"] = "rbac.authorization.k8s.io"
 		}
 		subjects, _ := object.Object["subjects"].([]any)
@@ -249,7 +239,7 @@ func mergeBinding(next, desired *unstructured.Unstructured) (delta, error) {
 				continue
 			}
 			switch {
-			case !isEmpty(subject["apiGroup"]):
+			case !content.Empty(subject["apiGroup"]):
 			case subject["kind"] == "User" || subject["kind"] == "Group":
 				subject["apiGroup"] = "rbac.authorization.k8s.io"
 			default:
@@ -261,27 +251,27 @@ func mergeBinding(next, desired *unstructured.Unstructured) (delta, error) {
 }
 
 // mergeDefinition merges a CustomResourceDefinition as library-go defines it, server defaults included.
-func mergeDefinition(next, desired *unstructured.Unstructured) (delta, error) {
+func mergeDefinition(next, desired *unstructured.Unstructured) (Delta, error) {
 	var have, want apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(next.Object, &have); err != nil {
-		return deltaChanged, fmt.Errorf("reading the live CustomResourceDefinition: %w", err)
+		return Changed, fmt.Errorf("reading the live CustomResourceDefinition: %w", err)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, &want); err != nil {
-		return deltaChanged, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
+		return Changed, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
 	}
 	want.ObjectMeta = metav1.ObjectMeta{}
 	keepConversionBundle(&have, &want)
 	modified := false
 	resourcemerge.EnsureCustomResourceDefinitionV1(&modified, &have, want)
 	if !modified {
-		return deltaNone, nil
+		return Equal, nil
 	}
 	merged, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&have)
 	if err != nil {
-		return deltaChanged, fmt.Errorf("encoding the CustomResourceDefinition: %w", err)
+		return Changed, fmt.Errorf("encoding the CustomResourceDefinition: %w", err)
 	}
 	next.Object["spec"] = merged["spec"]
-	return deltaChanged, nil
+	return Changed, nil
 }
 
 // keepConversionBundle keeps an injected bundle of authorities that the manifest leaves empty.
@@ -302,12 +292,12 @@ func conversionClient(crd *apiextensionsv1.CustomResourceDefinition) *apiextensi
 
 // mergeWebhooks replaces the content but keeps, by the name of the webhook, an injected bundle of authorities that the
 // manifest leaves empty.
-func mergeWebhooks(next, desired *unstructured.Unstructured) (delta, error) {
+func mergeWebhooks(next, desired *unstructured.Unstructured) (Delta, error) {
 	bundles := map[string]any{}
 	eachWebhook(next, func(name string, client map[string]any) { bundles[name] = client["caBundle"] })
 	wanted := desired.DeepCopy()
 	eachWebhook(wanted, func(name string, client map[string]any) {
-		if isEmpty(client["caBundle"]) && !isEmpty(bundles[name]) {
+		if content.Empty(client["caBundle"]) && !content.Empty(bundles[name]) {
 			client["caBundle"] = bundles[name]
 		}
 	})
@@ -326,7 +316,7 @@ func eachWebhook(object *unstructured.Unstructured, visit func(name string, clie
 	}
 }
 
-// immutable reports whether an API error says that a field cannot be changed in place.
-func immutable(err error) bool {
+// Immutable reports whether an API error says that a field cannot be changed in place.
+func Immutable(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field is immutable")
 }

@@ -1,9 +1,7 @@
-package work
+package ssa
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,12 +15,12 @@ const (
 	keyOwners   = "f:ownerReferences"
 )
 
-// handOver puts an object's managed fields right for server-side apply and reports whether that changes them. The owner
+// HandOver puts an object's managed fields right for server-side apply and reports whether that changes them. The owner
 // reference of the work is held by this agent, not by the manager that applies: otherwise the next applied
 // configuration, which has no owner, would remove it. With adopt, the content that this agent wrote under another
 // strategy is from now on what the manager applied: otherwise the agent would be in conflict with itself, and a field
 // that leaves the manifest would stay (work contract, section 9.2).
-func handOver(object *unstructured.Unstructured, manager string, owner types.UID, adopt bool,
+func HandOver(object *unstructured.Unstructured, manager string, owner types.UID, adopt bool,
 ) ([]metav1.ManagedFieldsEntry, bool) {
 	var rest []metav1.ManagedFieldsEntry
 	applied := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply}
@@ -94,22 +92,4 @@ func (s fieldSet) without(first string, more ...string) fieldSet {
 		}
 	}
 	return rest
-}
-
-// setManagers writes the managed fields of a live object, guarded by its UID and resourceVersion.
-func (a *applier) setManagers(ctx context.Context, t *task, live *unstructured.Unstructured,
-	entries []metav1.ManagedFieldsEntry,
-) (*unstructured.Unstructured, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "managedFields": entries,
-	}})
-	if err != nil {
-		return live, fmt.Errorf("encoding the managers of %s: %w", t.id(), err)
-	}
-	handed, err := a.spoke.at(t.resource, t.id()).Patch(ctx, t.name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: names.FieldManagerWork})
-	if err != nil {
-		return live, fmt.Errorf("setting the managers of %s: %w", t.id(), err)
-	}
-	return handed, nil
 }

@@ -1,4 +1,4 @@
-package work
+package content
 
 import (
 	"encoding/json"
@@ -9,38 +9,40 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// outsideContent reports whether a top-level field is not content: who the object is, and what others say about it.
-func outsideContent(key string) bool {
+// ScaleSubresource is where a HorizontalPodAutoscaler or kubectl scale sets the number of replicas.
+const ScaleSubresource = "scale"
+
+// Outside reports whether a top-level field is not content: who the object is, and what others say about it.
+func Outside(key string) bool {
 	return key == "apiVersion" || key == "kind" || key == "metadata" || key == "status"
 }
 
-// contentOf returns the content of an object: all of it but who it is, its metadata and its status. The values are
+// Of returns the content of an object: all of it but who it is, its metadata and its status. The values are
 // shared with the object.
-func contentOf(object *unstructured.Unstructured) map[string]any {
+func Of(object *unstructured.Unstructured) map[string]any {
 	content := make(map[string]any, len(object.Object))
 	for key, value := range object.Object {
-		if !outsideContent(key) {
+		if !Outside(key) {
 			content[key] = value
 		}
 	}
 	return content
 }
 
-// sameContent reports whether two contents are equal; empty and absent are the same.
-func sameContent(a, b map[string]any) bool { return equality.Semantic.DeepEqual(a, b) }
+// Same reports whether two contents are equal; empty and absent are the same.
+func Same(a, b map[string]any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// contains reports whether live says everything that wanted says; what only live says is not looked at. Lists must have
+// Contains reports whether live says everything that wanted says; what only live says is not looked at. Lists must have
 // the same length, their elements are compared in order.
-func contains(live, wanted any) bool { return covers(live, wanted, equality.Semantic.DeepEqual) }
+func Contains(live, wanted any) bool { return covers(live, wanted, equality.Semantic.DeepEqual) }
 
-// resembles is contains for an object of which is known that nobody else wrote it: quantities may be written in another
+// Resembles is Contains for an object of which is known that nobody else wrote it: quantities may be written in another
 // way, as the API server does.
-func resembles(live, wanted any) bool { return covers(live, wanted, sameQuantity) }
+func Resembles(live, wanted any) bool { return covers(live, wanted, sameQuantity) }
 
 // sameQuantity reports whether two scalars are equal or mean the same quantity, as 1000m and 1 do.
 func sameQuantity(a, b any) bool {
@@ -101,11 +103,11 @@ func covers(live, wanted any, same func(a, b any) bool) bool {
 	}
 }
 
-// foreignContent reports whether, by the managed fields, anybody but this agent set any content of the object, except
+// Foreign reports whether, by the managed fields, anybody but this agent set any content of the object, except
 // by scaling it. When in doubt it says so.
-func foreignContent(object metav1.Object) bool {
+func Foreign(object metav1.Object) bool {
 	for _, entry := range object.GetManagedFields() {
-		if entry.Subresource == "status" || entry.Subresource == scaleSubresource || entry.FieldsV1 == nil {
+		if entry.Subresource == "status" || entry.Subresource == ScaleSubresource || entry.FieldsV1 == nil {
 			continue
 		}
 		if entry.Manager == names.FieldManagerWork && entry.Operation == metav1.ManagedFieldsOperationUpdate {
@@ -116,7 +118,7 @@ func foreignContent(object metav1.Object) bool {
 			return true
 		}
 		for field := range fields {
-			if name, ok := strings.CutPrefix(field, "f:"); ok && !outsideContent(name) {
+			if name, ok := strings.CutPrefix(field, "f:"); ok && !Outside(name) {
 				return true
 			}
 		}
@@ -124,14 +126,20 @@ func foreignContent(object metav1.Object) bool {
 	return len(object.GetManagedFields()) == 0
 }
 
-// contentDigest digests what of a live object would be missed if it changed. Under ServerSideApply that is what was
-// applied; a look that found no more than a new status leaves what was known.
-func (t *task) contentDigest(live *unstructured.Unstructured) digest {
-	switch {
-	case t.configuration != nil:
-		return t.configuration.digest(live)
-	case t.option.strategy.Type == workv1.UpdateStrategyTypeServerSideApply:
-		return t.prior.content
+// Empty reports whether a JSON value says nothing.
+func Empty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	case string:
+		return value == ""
 	}
-	return digestOf(contentOf(live))
+	return false
 }
+
+// SameValue reports whether two scalars are equal.
+func SameValue(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

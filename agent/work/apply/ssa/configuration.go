@@ -1,4 +1,4 @@
-package work
+package ssa
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/apply/content"
 	"github.com/spokelet/spokelet/agent/work/ignore"
+	"github.com/spokelet/spokelet/agent/work/manifest"
 )
 
 // annotationHash on an object that is applied with ignoreFields says of which manifest, without the fields with
@@ -18,40 +20,42 @@ import (
 // and 9.2).
 const annotationHash = "open-cluster-management.io/config-spec-hash"
 
-// configuration is what a manifest with the strategy ServerSideApply wants to be applied.
-type configuration struct {
-	manager string
-	force   bool
-	// ignores tells that fields are ignored, hash digests the manifest without those that never count on an object.
-	ignores bool
-	hash    string
-	// full is for an object that does not exist, changed for one that does when the manifest is new to it, and kept for
-	// one to which this manifest was applied: only fields in kept are repaired.
+// Configuration is what a manifest with the strategy ServerSideApply applies.
+type Configuration struct {
+	// Manager is the field manager, and Force takes fields over from other managers.
+	Manager string
+	Force   bool
+	// Ignores reports whether the manifest has ignoreFields.
+	Ignores bool
+	// hash digests the manifest without the fields with OnSpokePresent.
+	hash string
+	// full is applied to an object that does not exist, changed to one that does when the manifest is new to it, and kept
+	// to one to which this manifest was applied before: only fields in kept are repaired.
 	full, changed, kept map[string]any
 }
 
-// configurationOf reads the strategy of a manifest. An error is about its ignoreFields.
-func configurationOf(ctx context.Context, desired *unstructured.Unstructured, config *workv1.ServerSideApplyConfig,
-) (*configuration, error) {
+// Configure reads the strategy of a manifest. An error is about its ignoreFields.
+func Configure(ctx context.Context, desired *unstructured.Unstructured, config *workv1.ServerSideApplyConfig,
+) (*Configuration, error) {
 	if config == nil {
 		config = &workv1.ServerSideApplyConfig{}
 	}
-	c := &configuration{manager: config.FieldManager, force: config.Force, ignores: len(config.IgnoreFields) > 0}
-	if c.manager == "" {
-		c.manager = workv1.DefaultFieldManager
+	c := &Configuration{Manager: config.FieldManager, Force: config.Force, Ignores: len(config.IgnoreFields) > 0}
+	if c.Manager == "" {
+		c.Manager = workv1.DefaultFieldManager
 	}
 	object := desired.DeepCopy()
 	dropNullTimestamps(object.Object)
 	object.SetResourceVersion("")
 	c.full, c.changed, c.kept = object.Object, object.Object, object.Object
-	if !c.ignores {
+	if !c.Ignores {
 		return c, foldText(c.full)
 	}
 	changed, err := ignore.Fields(ctx, c.full, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokePresent)
 	if err != nil {
 		return nil, err
 	}
-	sum := digestOf(changed)
+	sum := manifest.DigestOf(changed)
 	c.hash = hex.EncodeToString(sum[:])
 	kept, err := ignore.Fields(ctx, changed, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokeChange)
 	if err != nil {
@@ -91,8 +95,8 @@ func foldText(object map[string]any) error {
 
 // applied reports whether the manifest was applied to a live object since it last changed. trusted tells that this is
 // known from elsewhere, which counts when the object bears the mark of another agent.
-func (c *configuration) applied(live *unstructured.Unstructured, trusted bool) bool {
-	if !c.ignores {
+func (c *Configuration) applied(live *unstructured.Unstructured, trusted bool) bool {
+	if !c.Ignores {
 		return true
 	}
 	mark := live.GetAnnotations()[annotationHash]
@@ -102,7 +106,7 @@ func (c *configuration) applied(live *unstructured.Unstructured, trusted bool) b
 // plan returns what to apply to a live object, nil when it does not exist. A field that is ignored is left out unless
 // only this manager holds it: then it is applied as it is, for to give it up would remove it, and the request is to
 // fail when the object changed meanwhile.
-func (c *configuration) plan(live *unstructured.Unstructured, trusted bool) *unstructured.Unstructured {
+func (c *Configuration) Next(live *unstructured.Unstructured, trusted bool) *unstructured.Unstructured {
 	if live == nil {
 		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.full)}
 	}
@@ -111,10 +115,10 @@ func (c *configuration) plan(live *unstructured.Unstructured, trusted bool) *uns
 		base = c.kept
 	}
 	next := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(base)}
-	if !c.ignores {
+	if !c.Ignores {
 		return next
 	}
-	mine, others := managers(live, c.manager)
+	mine, others := managers(live, c.Manager)
 	if _, exact := retain(live.Object, next.Object, c.full, mine, others); exact {
 		next.SetResourceVersion(live.GetResourceVersion())
 	}
@@ -122,8 +126,8 @@ func (c *configuration) plan(live *unstructured.Unstructured, trusted bool) *uns
 }
 
 // inForce reports whether a live object is as the manifest wants and whether the manager holds all that it should.
-func (c *configuration) inForce(live *unstructured.Unstructured, trusted bool) bool {
-	mine, _ := managers(live, c.manager)
+func (c *Configuration) InForce(live *unstructured.Unstructured, trusted bool) bool {
+	mine, _ := managers(live, c.Manager)
 	if mine == nil || !c.applied(live, trusted) {
 		return false
 	}
@@ -135,7 +139,7 @@ func (c *configuration) inForce(live *unstructured.Unstructured, trusted bool) b
 func outline(object map[string]any, mine fieldSet) map[string]any {
 	rest := make(map[string]any, len(object))
 	for key, value := range object {
-		if !outsideContent(key) || (key == "status" && mine["f:status"] != nil) {
+		if !content.Outside(key) || (key == "status" && mine["f:status"] != nil) {
 			rest[key] = value
 		}
 	}
@@ -153,10 +157,30 @@ func outline(object map[string]any, mine fieldSet) map[string]any {
 }
 
 // digest changes when somebody changes or takes over anything of a live object that the manifest wants to keep.
-func (c *configuration) digest(live *unstructured.Unstructured) digest {
-	mine, _ := managers(live, c.manager)
+func (c *Configuration) Digest(live *unstructured.Unstructured) manifest.Digest {
+	mine, _ := managers(live, c.Manager)
 	if mine == nil {
-		return digest{}
+		return manifest.Digest{}
 	}
-	return digestOf(held(live.Object, outline(c.kept, mine), mine))
+	return manifest.DigestOf(held(live.Object, outline(c.kept, mine), mine))
+}
+
+// dropNullTimestamps removes creationTimestamp: null from every metadata in the value, at any depth: as an applied
+// field it would change the object each time.
+func dropNullTimestamps(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if meta, ok := value["metadata"].(map[string]any); ok {
+			if stamp, set := meta["creationTimestamp"]; set && stamp == nil {
+				delete(meta, "creationTimestamp")
+			}
+		}
+		for _, inner := range value {
+			dropNullTimestamps(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			dropNullTimestamps(inner)
+		}
+	}
 }
