@@ -35,6 +35,15 @@ func celRule(condition string, expressions ...string) workv1.ConditionRule {
 	}
 }
 
+// celRules returns a rule for each expression.
+func celRules(expressions ...string) []workv1.ConditionRule {
+	rules := make([]workv1.ConditionRule, len(expressions))
+	for i, expression := range expressions {
+		rules[i] = celRule("Good", expression)
+	}
+	return rules
+}
+
 // worded gives a rule a message and a message expression.
 func worded(rule workv1.ConditionRule, message, expression string) workv1.ConditionRule {
 	rule.Message, rule.MessageExpression = message, expression
@@ -166,6 +175,7 @@ func TestUsableRules(t *testing.T) {
 		"a condition of its own":         {job, celRule("Healthy"), ""},
 		"one with a domain":              {job, celRule("example.com/Healthy"), ""},
 		"one of a name of 200 letters":   {job, celRule(strings.Repeat("x", 200)), ""},
+		"one of the greatest length":     {job, celRule(strings.Repeat("x", 316)), ""},
 		"one that is too long":           {job, celRule(strings.Repeat("x", 317)), "no type that the API takes"},
 		"one with blanks":                {job, celRule("not a type"), "no type that the API takes"},
 		"none":                           {job, celRule(""), "no type that the API takes"},

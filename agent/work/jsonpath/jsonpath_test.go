@@ -11,7 +11,7 @@ import (
 	parser "k8s.io/client-go/util/jsonpath"
 )
 
-// searched is an object with something of everything, in which each map has one key that is looked for in order.
+// searched returns an object with values of all kinds.
 func searched() map[string]any {
 	numbers := []any{map[string]any{"n": int64(1)}, map[string]any{"n": int64(2)}, map[string]any{"m": nil}}
 	return map[string]any{"status": map[string]any{"numbers": numbers, "list": []any{
@@ -20,7 +20,7 @@ func searched() map[string]any {
 	}}}
 }
 
-// reference is what the evaluator of client-go finds.
+// reference returns the values that the evaluator of client-go selects.
 func reference(path string, object map[string]any) (found []any, err error) {
 	program := parser.New("reference").AllowMissingKeys(true)
 	if err := program.Parse("{" + path + "}"); err != nil {
@@ -102,6 +102,7 @@ func TestSlicesOfLists(t *testing.T) {
 		"[-1]":     {want: []any{int64(3)}},
 		"[-4]":     {want: []any{int64(0)}},
 		"[4]":      {fails: "array index out of bounds: index 4, length 4"},
+		"[4:2]":    {fails: "array index out of bounds: index 4, length 4"},
 		"[5]":      {fails: "array index out of bounds: index 5, length 4"},
 		"[-5]":     {fails: "array index out of bounds: index -1, length 4"},
 		"[0:4]":    {want: []any{int64(0), int64(1), int64(2), int64(3)}},
