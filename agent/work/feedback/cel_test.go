@@ -73,7 +73,7 @@ func TestBudgets(t *testing.T) {
 		assert.Positive(t, costs)
 		var rules []workv1.ConditionRule
 		for i := range MaxManifestCost/costs + 2 {
-			rules = append(rules, worded(celRule(fmt.Sprintf("R%d", i), costly(4)), "said", ""))
+			rules = append(rules, withMessage(celRule(fmt.Sprintf("R%d", i), costly(4)), "said", ""))
 		}
 		got, _ := (&Evaluator{cel: source}).Conditions(t.Context(), object(t, configMap), rules)
 		assert.Equal(t, "said", got[0].Message)

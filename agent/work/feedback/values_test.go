@@ -14,7 +14,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
 )
 
-// object parses YAML as the API server would give it back.
+// object parses YAML as the API server would return it.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))

@@ -18,7 +18,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
 )
 
-// object parses YAML as the API server would give it back.
+// object parses YAML as the API server would return it.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -187,7 +187,7 @@ func TestIgnoreTakesTheEntriesOfACondition(t *testing.T) {
 	assert.Equal(t, map[string]any{"a": "1", "c": "3"}, got["data"])
 }
 
-// chain is an object whose field a is nested to a depth: some kilobytes of YAML.
+// chain returns an object with a field a nested to a depth, some kilobytes of YAML.
 func chain(depth int) map[string]any {
 	var inner any = map[string]any{"x": "leaf"}
 	for range depth {
@@ -282,7 +282,7 @@ func TestStoppingTheAgentIsNoFaultOfAManifest(t *testing.T) {
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// leavesOf are the values of an object that have nothing in them, by their paths.
+// leavesOf returns the scalar values of an object by their paths.
 func leavesOf(at string, value any, leaves map[string]any) map[string]any {
 	switch inner := value.(type) {
 	case map[string]any:
