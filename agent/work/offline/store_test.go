@@ -37,18 +37,24 @@ const appliedUID = "uid-of-applied"
 // they are nil.
 func secretsClient(t *testing.T, get, create error) client.Client {
 	t.Helper()
+	return failingClient(t, &get, &create)
+}
+
+// failingClient is a client whose reads fail with get, and creations with create, as long as they are not nil.
+func failingClient(t *testing.T, get, create *error) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if get != nil {
-				return get
+			if *get != nil {
+				return *get
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if create != nil {
-				return create
+			if *create != nil {
+				return *create
 			}
 			return c.Create(ctx, o, opts...)
 		},
@@ -324,6 +330,10 @@ func TestTheDiskSpaceOfCopiesIsLimited(t *testing.T) {
 	err := s.Sync(t.Context(), large, appliedUID)
 	require.ErrorAs(t, err, &DiskError{})
 	require.ErrorContains(t, err, "a copy of 12288 bytes does not fit: the copies have 4096 bytes and may have 12288")
+	grown := copiedWork("w", 1, strings.Repeat("x", 4*blockSize))
+	grown.Labels = nil
+	require.ErrorContains(t, s.Sync(t.Context(), grown, appliedUID),
+		"a copy of 20480 bytes does not fit: the copies have 0 bytes and may have 12288")
 	assert.False(t, s.recordWrite(err), "a second failure is not logged")
 	assert.Equal(t, []string{"w"}, s.Works())
 	assert.True(t, s.recordWrite(nil), "the end of the failures is logged")
@@ -333,7 +343,7 @@ func TestTheDiskSpaceOfCopiesIsLimited(t *testing.T) {
 	assert.Equal(t, int64(3*blockSize), openIn(t, dir, "hub", secrets).bytes)
 	s.Delete("w")
 	assert.Equal(t, int64(blockSize), s.bytes)
-	assert.EqualValues(t, 2, s.failures)
+	assert.EqualValues(t, 3, s.failures)
 }
 
 func TestADiskThatCannotBeWritten(t *testing.T) {
@@ -360,6 +370,78 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	assert.Nil(t, openIn(t, filepath.Join(dir, "file"), "hub", secrets), "a directory that is a file")
+}
+
+func TestTheKeyIsDeletedOnceTheAPIServerAnswers(t *testing.T) {
+	var get, create error
+	dir, secrets := t.TempDir(), failingClient(t, &get, &create)
+	s := openIn(t, dir, "hub", secrets)
+	s.sync(t, copiedWork("w", 7, configMap))
+	s.stale = true
+	get = errors.New("the API server is away")
+	active, err := s.Active(t.Context())
+	require.ErrorContains(t, err, "the API server is away")
+	assert.False(t, active)
+	get = nil
+	assert.Len(t, openIn(t, dir, "hub", secrets).Works(), 1)
+	active, err = s.Active(t.Context())
+	require.NoError(t, err)
+	assert.False(t, active)
+	assert.Empty(t, openIn(t, dir, "hub", secrets).Works())
+	s.stale = true
+	active, err = s.Active(t.Context())
+	require.NoError(t, err, "a key that is gone already")
+	assert.False(t, active)
+	assert.True(t, s.closed)
+	assert.False(t, s.stale)
+}
+
+func TestFilesThatAreNoCopies(t *testing.T) {
+	dir, secrets := t.TempDir(), secretsClient(t, nil, nil)
+	s := openIn(t, dir, "hub", secrets)
+	s.sync(t, copiedWork("w", 1, configMap))
+	s.sync(t, copiedWork("large", 1, configMap))
+	s.sync(t, copiedWork("largest", 1, configMap))
+	require.NoError(t, os.Truncate(s.path("largest"), maxFile))
+	require.NoError(t, os.Truncate(s.path("large"), maxFile+1))
+	require.NoError(t, os.Mkdir(filepath.Join(s.folder, "folder"+copySuffix), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(s.folder, "other"), []byte(magic), 0o600))
+	// A header of another hub or cluster, in the file of a work of this one.
+	for name, head := range map[string]header{
+		"u": {Hub: "another", Cluster: "cluster1", Work: "u"}, "v": {Hub: "hub", Cluster: "another", Work: "v"},
+	} {
+		file, err := encode(s.aead, head, copiedWork(name, 1))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(s.path(name), file, 0o600))
+	}
+	again := openIn(t, dir, "hub", secrets)
+	assert.Equal(t, []string{"largest", "w"}, again.Works())
+	assert.Equal(t, int64(3*blockSize+2*maxFile+blockSize), again.bytes, "all copies count, whatever they are")
+	assert.FileExists(t, filepath.Join(s.folder, "other"))
+}
+
+func TestACopyThatCannotBeReadStays(t *testing.T) {
+	s := openIn(t, t.TempDir(), "hub", secretsClient(t, nil, nil))
+	s.sync(t, copiedWork("w", 1, configMap))
+	require.NoError(t, os.Remove(s.path("w")))
+	require.NoError(t, os.Mkdir(s.path("w"), 0o700))
+	_, err := s.Load(t.Context(), "w")
+	require.ErrorContains(t, err, "reading the copy of work w")
+	assert.Equal(t, []string{"w"}, s.Works())
+
+	v := copiedWork("v", 1, configMap)
+	s.Invalidate("v", v.UID, 1)
+	found, err := s.Load(t.Context(), "v")
+	require.NoError(t, err)
+	assert.Nil(t, found)
+	require.NoError(t, s.Sync(t.Context(), v, appliedUID))
+	assert.Equal(t, []string{"v", "w"}, s.Works(), "a work without a copy is still expected")
+}
+
+func TestTheDiskSpaceOfFiles(t *testing.T) {
+	for size, want := range map[int64]int64{0: 0, 1: blockSize, blockSize: blockSize, blockSize + 1: 2 * blockSize} {
+		assert.Equal(t, want, diskSpace(size), "%d bytes", size)
+	}
 }
 
 func TestAnUnreportedStatusIsKeptUntilTheHubHasIt(t *testing.T) {
