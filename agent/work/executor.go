@@ -19,13 +19,11 @@ import (
 	manifests "github.com/spokelet/spokelet/agent/work/manifest"
 	client "github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/internal/reconcile"
-	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // authorizer asks what the executors of works may do, and watches RBAC while there is one.
 type authorizer struct {
 	*executor.Authorizer
-	watcher *executor.Watcher
 	// impersonating are the dynamic clients by user.
 	impersonating sync.Map
 }
@@ -42,9 +40,9 @@ func newAuthorizer(config *rest.Config, transport *http.Client, metas metadata.I
 	if err != nil {
 		return nil, fmt.Errorf("building the client of RBAC: %w", err)
 	}
-	a := &authorizer{watcher: &executor.Watcher{Metas: metas, Client: rbac, UsedChanged: watch.NewTrigger()}}
+	a := &authorizer{}
 	a.Authorizer = executor.New(executor.Options{
-		Reviews: reviews.SubjectAccessReviews(), Clock: now, UsedChanged: a.watcher.UsedChanged.Fire,
+		Reviews: reviews.SubjectAccessReviews(), Bindings: rbac, Roles: metas, Clock: now,
 		Wake: func(work string) { wake(holder{name: work}) },
 		Impersonate: func(user string) (client.Client, error) {
 			as := rest.CopyConfig(config)
@@ -62,7 +60,6 @@ func newAuthorizer(config *rest.Config, transport *http.Client, metas metadata.I
 			return one.DryRun(), err
 		},
 	})
-	a.watcher.RBAC, a.watcher.Used = a.RBAC, a.Used
 	return a, nil
 }
 

@@ -81,17 +81,11 @@ func (r *reviews) Create(_ context.Context, review *authorizationv1.SubjectAcces
 	return review, r.failure
 }
 
-// newTestAuthorizer is an authorizer that sees every change of RBAC.
+// newTestAuthorizer is an authorizer that does not watch RBAC.
 func newTestAuthorizer(r *reviews) *authorizer {
-	a := &authorizer{Authorizer: executor.New(executor.Options{
-		Reviews: r, Clock: clocktesting.NewFakePassiveClock(asked), Wake: func(string) {}, UsedChanged: func() {},
+	return &authorizer{Authorizer: executor.New(executor.Options{
+		Reviews: r, Clock: clocktesting.NewFakePassiveClock(asked), Wake: func(string) {},
 	})}
-	for _, from := range []executor.Source{
-		executor.Roles, executor.ClusterRoles, executor.RoleBindings, executor.ClusterRoleBindings,
-	} {
-		a.RBAC.Listed(from, nil)
-	}
-	return a
 }
 
 // executedWork is the facts of a work with an executor.
@@ -131,7 +125,6 @@ func TestAWrongExecutorAppliesNothingAndAsksNobody(t *testing.T) {
 	assert.True(t, res.lasting)
 	assert.Equal(t, presenceUnknown, res.presence)
 	assert.Empty(t, api.asked)
-	assert.False(t, g.Used())
 }
 
 func TestARefusalIsNotTheWishOfTheManifest(t *testing.T) {

@@ -209,7 +209,7 @@ func (r *Reconciler) complete() error {
 func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	r.queues.works = queue
 	go r.watcher.run(ctx)
-	go r.authorizer.watcher.Run(ctx)
+	go r.authorizer.Run(ctx)
 	return nil
 }
 
