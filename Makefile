@@ -82,7 +82,7 @@ sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS
 	go run ./test/sandbox/cmd/sandbox --clusters $(CLUSTERS)
 
 .PHONY: rows
-rows: ## Write the tests into the tables of docs/scenarios
+rows: ## Write the tests into the tables of docs/reference
 	go run ./test/rows/cmd/rows
 
 .PHONY: crds

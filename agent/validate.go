@@ -15,7 +15,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
 
 	"github.com/spokelet/spokelet/internal/command"
 )

@@ -23,8 +23,8 @@ import (
 	"github.com/spokelet/spokelet/hub/cluster"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/names"
+	tokens "github.com/spokelet/spokelet/internal/token"
 	"github.com/spokelet/spokelet/lease"
-	tokens "github.com/spokelet/spokelet/token"
 )
 
 // cacheOptions says what the cache of the manager holds of each kind.

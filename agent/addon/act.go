@@ -16,7 +16,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/reconcile"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // result is what came of one registration.

@@ -13,7 +13,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 const (

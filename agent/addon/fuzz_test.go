@@ -11,7 +11,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // FuzzPlace decides about add-ons with whatever somebody wrote into what says where their agents run and for whom their

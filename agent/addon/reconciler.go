@@ -29,8 +29,8 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/token"
 	"github.com/spokelet/spokelet/lease"
-	"github.com/spokelet/spokelet/token"
 )
 
 // workers is how many add-ons are looked after at once.

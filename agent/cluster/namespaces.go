@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -38,16 +37,14 @@ type namespace struct {
 }
 
 // newNamespaces returns the Namespaces that carry a label; changed is called when they change.
-func newNamespaces(label string, changed func()) *watched[namespace] {
-	return &watched[namespace]{
-		name: "namespaces of the hub", changed: changed,
-		selector: func(options *metav1.ListOptions) { options.LabelSelector = label },
-		keep: func(object *unstructured.Unstructured) (namespace, error) {
-			return namespace{
-				name: object.GetName(), label: object.GetLabels()[label], deleting: object.GetDeletionTimestamp() != nil,
-			}, nil
-		},
-	}
+func newNamespaces(label string, changed func()) *collection[namespace] {
+	c := newCollection("namespaces of the hub", func(object *unstructured.Unstructured) (namespace, error) {
+		return namespace{
+			name: object.GetName(), label: object.GetLabels()[label], deleting: object.GetDeletionTimestamp() != nil,
+		}, nil
+	}, changed)
+	c.labelSelector = label
+	return c
 }
 
 // marking is a step: the Namespace gets the label of the hub with the value that says whether it is managed, and is

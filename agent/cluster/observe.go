@@ -45,7 +45,7 @@ type facts struct {
 // unknown.
 func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 	f := facts{now: r.Clock.Now(), cluster: &clusterv1.ManagedCluster{}}
-	f.namespaces, _ = r.namespaces.list()
+	f.namespaces, _ = r.namespaces.List()
 	err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Name: r.Cluster}, f.cluster)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -78,12 +78,12 @@ func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 func (r *Reconciler) observeClaims() []clusterv1.ManagedClusterClaim {
 	var lists [2][]claim
 	some := false
-	for i, kind := range []*optional{r.claims, r.properties} {
+	for i, kind := range []*optionalKind{r.claims, r.properties} {
 		if kind == nil {
 			continue
 		}
 		var known bool
-		if lists[i], known = kind.objects.list(); !known {
+		if lists[i], known = kind.claims.List(); !known {
 			return nil
 		}
 		some = true

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // definitions is the resource of CustomResourceDefinitions.
@@ -18,46 +20,34 @@ func definitions() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-// optional knows the claims of a kind whose CustomResourceDefinition may come and go while the agent runs. It watches
-// that one definition by its name; the kind itself is watched as long as the definition serves it. Where the agent may
-// not watch definitions, it asks for the kind itself, every few minutes at rest.
-type optional struct {
+// optionalKind keeps the claims of a kind whose CustomResourceDefinition may come and go while the agent runs. It watches
+// that one definition by its name, and the kind itself as long as the definition serves it. Where the agent may not
+// watch definitions, it watches the kind directly and tries again every few minutes while the kind is not served.
+type optionalKind struct {
 	// resource is the kind, without version.
 	resource schema.GroupResource
 	// versions are those that the agent understands, the preferred one first.
 	versions   []string
-	definition watched[definition]
-	objects    watched[claim]
-	// moved holds one signal when the definition changed.
-	moved chan struct{}
+	definition *collection[definition]
+	claims     *collection[claim]
+	// redefined signals that the definition changed.
+	redefined watch.Trigger
 }
 
-// newOptional returns the claims of a kind; changed is called when they change.
-func newOptional(resource schema.GroupResource, changed func(), versions ...string) *optional {
-	k := &optional{resource: resource, versions: versions, moved: make(chan struct{}, 1)}
-	k.definition = watched[definition]{
-		name: "the definition of " + resource.String(), keep: definitionOf, changed: k.signal,
-		selector: func(options *metav1.ListOptions) {
-			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, resource.String()).String()
-		},
-	}
-	k.objects = watched[claim]{name: resource.String(), keep: claimOf, changed: changed}
+// newOptionalKind returns the claims of a kind; changed is called when they change.
+func newOptionalKind(resource schema.GroupResource, changed func(), versions ...string) *optionalKind {
+	k := &optionalKind{resource: resource, versions: versions, redefined: watch.NewTrigger()}
+	k.definition = newCollection("the definition of "+resource.String(), definitionOf, k.redefined.Fire)
+	k.definition.fieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, resource.String()).String()
+	k.claims = newCollection(resource.String(), claimOf, changed)
 	return k
 }
 
-// signal says that the definition changed; it never blocks.
-func (k *optional) signal() {
-	select {
-	case k.moved <- struct{}{}:
-	default:
-	}
-}
-
 // run watches until ctx ends.
-func (k *optional) run(ctx context.Context, client dynamic.Interface) {
+func (k *optionalKind) run(ctx context.Context, client dynamic.Interface) {
 	var watches sync.WaitGroup
 	defer watches.Wait()
-	watches.Go(func() { k.definition.follow(ctx, client, client.Resource(definitions())) })
+	watches.Go(func() { k.definition.run(ctx, client, client.Resource(definitions())) })
 	began, running, stop := false, "", func() {}
 	defer func() { stop() }()
 	for {
@@ -69,17 +59,17 @@ func (k *optional) run(ctx context.Context, client dynamic.Interface) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-k.moved:
+		case <-k.redefined:
 		}
 	}
 }
 
-// version returns in which version the kind is to be watched, empty for not at all, and whether that is known.
-func (k *optional) version() (version string, known bool) {
-	if k.definition.isRefused() {
+// version returns the version in which to watch the kind, empty for none, and whether that is known.
+func (k *optionalKind) version() (version string, known bool) {
+	if k.definition.forbidden.Load() {
 		return k.versions[0], true
 	}
-	found, known := k.definition.list()
+	found, known := k.definition.List()
 	for _, d := range found {
 		return d.serves(k.versions), true
 	}
@@ -87,16 +77,16 @@ func (k *optional) version() (version string, known bool) {
 }
 
 // start watches the kind in a version until the returned function is called, which waits for the end of the watch.
-func (k *optional) start(ctx context.Context, client dynamic.Interface, version string) (stop func()) {
+func (k *optionalKind) start(ctx context.Context, client dynamic.Interface, version string) (stop func()) {
 	if version == "" {
-		k.objects.set(nil, true, false)
+		k.claims.Clear(true)
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		k.objects.follow(ctx, client, client.Resource(k.resource.WithVersion(version)))
+		k.claims.run(ctx, client, client.Resource(k.resource.WithVersion(version)))
 	}()
 	return func() {
 		cancel()
@@ -104,11 +94,11 @@ func (k *optional) start(ctx context.Context, client dynamic.Interface, version 
 	}
 }
 
-// definition is what is kept of a CustomResourceDefinition: the versions that it serves, each with a comma before and
+// definition is the value kept of a CustomResourceDefinition: the versions that it serves, each with a comma before and
 // after; none before it is established.
 type definition string
 
-// definitionOf reads a CustomResourceDefinition. What is not as it should be serves nothing.
+// definitionOf reads a CustomResourceDefinition. A malformed one serves nothing.
 func definitionOf(object *unstructured.Unstructured) (definition, error) {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	established := slices.ContainsFunc(conditions, func(c any) bool {

@@ -57,8 +57,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 
 	// claims and properties are nil when they are left out.
-	claims, properties *optional
-	namespaces         *watched[namespace]
+	claims, properties *optionalKind
+	namespaces         *collection[namespace]
 	// label is the key of the label of managed namespaces.
 	label  string
 	spaces dynamic.ResourceInterface
@@ -101,15 +101,15 @@ func (r *Reconciler) watchSpoke(mgr ctrl.Manager) error {
 	r.label, r.spaces = managedLabel(r.HubURL), objects.Resource(namespaces())
 	r.namespaces = newNamespaces(r.label, r.bell.Ring)
 	if !r.NoClaims {
-		r.claims = newOptional(clusterClaims(), r.bell.Ring, clusterv1alpha1.GroupVersion.Version)
+		r.claims = newOptionalKind(clusterClaims(), r.bell.Ring, clusterv1alpha1.GroupVersion.Version)
 	}
 	if r.Properties {
-		r.properties = newOptional(clusterProperties(), r.bell.Ring, "v1alpha1", "v1beta1")
+		r.properties = newOptionalKind(clusterProperties(), r.bell.Ring, "v1alpha1", "v1beta1")
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		var watches sync.WaitGroup
-		watches.Go(func() { r.namespaces.follow(ctx, objects, r.spaces) })
-		for _, kind := range []*optional{r.claims, r.properties} {
+		watches.Go(func() { r.namespaces.run(ctx, objects, r.spaces) })
+		for _, kind := range []*optionalKind{r.claims, r.properties} {
 			if kind != nil {
 				watches.Go(func() { kind.run(ctx, objects) })
 			}

@@ -4,7 +4,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // mergeRegistrations returns what status.registrations is to say: what the hub wants, with the driver that the agent of

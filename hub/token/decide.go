@@ -6,7 +6,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	tokens "github.com/spokelet/spokelet/token"
+	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
 // intent is what a pass is for.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
-	tokens "github.com/spokelet/spokelet/token"
+	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
-	tokens "github.com/spokelet/spokelet/token"
+	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
 // takenLook is when a name that somebody else has taken is looked at again: objects of others are not watched.

@@ -21,7 +21,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
-	tokens "github.com/spokelet/spokelet/token"
+	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
 // Name is the name of the controller.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
-	tokens "github.com/spokelet/spokelet/token"
+	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
 // Row: pkg/addon/controllers/addontokeninfra/controller_test.go:74

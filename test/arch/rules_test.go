@@ -15,10 +15,10 @@ type rule struct {
 }
 
 // production is all code that is shipped.
-var production = []string{"cmd/...", "agent/...", "hub/...", "lease/...", "csr/...", "token/...", "internal/...", "manifests/..."}
+var production = []string{"cmd/...", "agent/...", "hub/...", "lease/...", "csr/...", "internal/...", "manifests/..."}
 
 // libraries are the packages that a reconciler may build on, besides the kit.
-var libraries = []string{"lease", "csr", "token", "hub/addon"}
+var libraries = []string{"lease", "csr", "hub/addon"}
 
 // importRules are the rules of docs/adr/0001 and of the architecture, in its order.
 var importRules = []rule{
@@ -45,7 +45,7 @@ var importRules = []rule{
 	},
 	{
 		name: "a reconciler of the agent imports libraries, the kit and API types, never a sibling or its root",
-		from: []string{"agent/*"}, except: []string{"agent/work/*"}, only: []string{"lease", "csr", "token", "internal/..."},
+		from: []string{"agent/*"}, except: []string{"agent/work/*"}, only: []string{"lease", "csr", "internal/..."},
 	},
 	{
 		name: "the leaves of the work agent import the kit and nothing else of ours",
@@ -79,8 +79,8 @@ var importRules = []rule{
 		from: []string{"lease/...", "csr/..."}, only: []string{"internal/names"},
 	},
 	{
-		name: "the library of tokens imports API types and the library of certificates",
-		from: []string{"token/..."}, only: []string{"csr", "internal/names"},
+		name: "the protocol of tokens imports API types, names and the library of certificates, whose rotation it shares",
+		from: []string{"internal/token"}, only: []string{"csr", "internal/names"},
 	},
 	{
 		name: "the library for authors imports the other libraries and the names of the kit",
@@ -88,7 +88,7 @@ var importRules = []rule{
 	},
 	{
 		name: "the kit imports nothing of ours but the kit",
-		from: []string{"internal/..."}, only: []string{"internal/..."},
+		from: []string{"internal/..."}, except: []string{"internal/token"}, only: []string{"internal/..."},
 	},
 	{
 		name: "names are a leaf",

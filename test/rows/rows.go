@@ -7,23 +7,21 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
 const (
-	// mark starts the comment lines that name scenarios, weakness those that name weaknesses of the reference that a test
-	// would fail with.
-	mark, weakness = "Row: ", "Weakness: "
-	// phrase starts an id that is not a file and line but a phrase, which is kept as it is.
-	phrase = "work "
+	// mark starts the comment lines that name behaviours.
+	mark = "Shows: "
 	// Tables is where the tables are, below the module root.
-	Tables = "docs/scenarios"
+	Tables = "docs/reference"
+	// header is the first line of a table of behaviours.
+	header = "| name | behaviour | tests |"
 )
 
-// Tests are the tests of each scenario, as "folder: name", by the id of the scenario.
+// Tests are the tests of each behaviour, as "folder: name", by "page/name" of the behaviour.
 type Tests map[string][]string
 
 // Scan finds the comments in all test files below root.
@@ -58,42 +56,39 @@ func (t Tests) scan(file, folder string) error {
 	}
 	for _, declaration := range parsed.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
-		if !ok || function.Doc == nil {
+		if !ok {
 			continue
 		}
-		for _, comment := range function.Doc.List {
-			text := strings.TrimSpace(strings.TrimPrefix(comment.Text, "//"))
-			ids, ok := strings.CutPrefix(text, mark)
-			if !ok {
-				if ids, ok = strings.CutPrefix(text, weakness); !ok {
-					continue
-				}
-			}
-			for _, id := range Split(ids) {
-				test := filepath.ToSlash(folder) + ": " + function.Name.Name
-				if !slices.Contains(t[id], test) {
-					t[id] = append(t[id], test)
-				}
+		for _, id := range shown(function) {
+			test := filepath.ToSlash(folder) + ": " + function.Name.Name
+			if !slices.Contains(t[id], test) {
+				t[id] = append(t[id], test)
 			}
 		}
 	}
 	return nil
 }
 
-// Split returns the ids that a comment names: separated by commas, each without the folder of its file, since the file
-// and line tell it apart. What stands in parentheses behind an id is said to people.
-func Split(ids string) []string {
-	if strings.HasPrefix(ids, phrase) {
-		return []string{ids}
-	}
+// shown returns the behaviours that the comment of a function names.
+func shown(function *ast.FuncDecl) []string {
 	var all []string
-	for _, id := range strings.Split(ids, ",") {
-		id, _, _ = strings.Cut(id, "(")
-		id = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(id), "AF:"))
-		if !strings.Contains(id, "*") {
-			id = path.Base(id)
+	if function.Doc != nil {
+		for _, comment := range function.Doc.List {
+			text := strings.TrimSpace(strings.TrimPrefix(comment.Text, "//"))
+			if ids, ok := strings.CutPrefix(text, mark); ok {
+				all = append(all, Split(ids)...)
+			}
 		}
-		if id != "" && id != "." {
+	}
+	all = append(all, formerly(function)...) // former
+	return all
+}
+
+// Split returns the behaviours that a comment names, separated by commas.
+func Split(ids string) []string {
+	var all []string
+	for id := range strings.SplitSeq(ids, ",") {
+		if id = strings.TrimSpace(id); id != "" {
 			all = append(all, id)
 		}
 	}
@@ -102,58 +97,72 @@ func Split(ids string) []string {
 
 // Row is one line of a table.
 type Row struct {
-	// ID is the scenario, Scenario what happens in it, Tests the last column.
-	ID, Scenario, Tests string
+	// ID is "page/name" of the behaviour, Behaviour its sentence, Tests the last column.
+	ID, Behaviour, Tests string
 }
 
-// Parse returns the rows of a table; every line that is none is left out.
-func Parse(table string) []Row {
+// Parse returns the rows of all tables of behaviours in a page; every other line is left out.
+func Parse(page, text string) []Row {
 	var all []Row
-	for line := range strings.SplitSeq(table, "\n") {
-		if row, ok := parseLine(line); ok {
-			all = append(all, row)
-		}
-	}
+	walk(page, text, func(_ int, row Row) { all = append(all, row) })
 	return all
 }
 
-func parseLine(line string) (Row, bool) {
-	cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-	if !strings.HasPrefix(line, "| `") || len(cells) != 3 {
-		return Row{}, false
-	}
-	for i := range cells {
-		cells[i] = strings.TrimSpace(cells[i])
-	}
-	return Row{ID: strings.Trim(cells[0], "`"), Scenario: cells[1], Tests: cells[2]}, true
-}
-
-// Column writes the last column for a scenario. A scenario that is told in another way than by a test keeps what stands
-// there, which then starts with a dash.
-func (t Tests) Column(row Row) string {
-	var tests []string
-	for _, id := range Split(row.ID) {
-		for _, test := range t[id] {
-			if test = "`" + test + "`"; !slices.Contains(tests, test) {
-				tests = append(tests, test)
+// walk calls visit for each row of a table of behaviours, with the number of its line.
+func walk(page, text string, visit func(int, Row)) {
+	inside, number := false, -1
+	for line := range strings.SplitSeq(text, "\n") {
+		number++
+		switch {
+		case line == header:
+			inside = true
+		case !strings.HasPrefix(line, "|"):
+			inside = false
+		case inside && strings.HasPrefix(line, "| `"):
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+			for len(cells) < 3 {
+				cells = append(cells, "")
 			}
+			name := strings.Trim(strings.TrimSpace(cells[0]), "`")
+			visit(number, Row{ID: page + "/" + name, Behaviour: strings.TrimSpace(cells[1]), Tests: strings.TrimSpace(cells[2])})
 		}
 	}
-	if len(tests) == 0 && strings.HasPrefix(row.Tests, "-") {
-		return row.Tests
+}
+
+// Column writes the last column for a behaviour.
+func (t Tests) Column(row Row) string {
+	var tests []string
+	for _, test := range t[row.ID] {
+		tests = append(tests, "`"+test+"`")
 	}
 	return strings.Join(tests, "<br>")
 }
 
-// Rewrite returns a table with the last column of all rows as it shall be.
-func (t Tests) Rewrite(table string) string {
-	lines := strings.Split(table, "\n")
-	for i, line := range lines {
-		if row, ok := parseLine(line); ok {
-			lines[i] = fmt.Sprintf("| `%s` | %s | %s |", row.ID, row.Scenario, t.Column(row))
-		}
-	}
+// Rewrite returns a page with the last column of all rows as it shall be.
+func (t Tests) Rewrite(page, text string) string {
+	lines := strings.Split(text, "\n")
+	walk(page, text, func(number int, row Row) {
+		name := strings.TrimPrefix(row.ID, page+"/")
+		lines[number] = fmt.Sprintf("| `%s` | %s | %s |", name, row.Behaviour, t.Column(row))
+	})
 	return strings.Join(lines, "\n")
+}
+
+// Pages returns the text of each page of the reference below root, by its name without folder and ending.
+func Pages(root string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(root, Tables, "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		pages[strings.TrimSuffix(filepath.Base(file), ".md")] = string(text)
+	}
+	return pages, nil
 }
 
 // Update rewrites all tables below root.
@@ -162,16 +171,13 @@ func Update(root string) error {
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(root, Tables, "*.md"))
+	pages, err := Pages(root)
 	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		table, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, []byte(tests.Rewrite(string(table))), 0o644); err != nil {
+	for page, text := range pages {
+		file := filepath.Join(root, Tables, page+".md")
+		if err := os.WriteFile(file, []byte(tests.Rewrite(page, text)), 0o644); err != nil {
 			return err
 		}
 	}

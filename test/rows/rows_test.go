@@ -1,8 +1,6 @@
 package rows_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,50 +10,43 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox"
 )
 
-func TestEveryScenarioHasItsTests(t *testing.T) {
+func TestEveryBehaviourHasItsTests(t *testing.T) {
 	root, err := sandbox.ModuleRoot()
 	require.NoError(t, err)
 	tests, err := rows.Scan(root)
 	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(root, rows.Tables, "*.md"))
+	pages, err := rows.Pages(root)
 	require.NoError(t, err)
-	require.NotEmpty(t, files)
 	known := map[string]bool{}
-	for _, file := range files {
-		table, err := os.ReadFile(file)
-		require.NoError(t, err)
-		all := rows.Parse(string(table))
-		require.NotEmpty(t, all, "%s has no table", file)
-		for _, row := range all {
-			for _, id := range rows.Split(row.ID) {
-				assert.False(t, known[id], "%s stands twice", id)
-				known[id] = true
-			}
-			assert.NotEmpty(t, tests.Column(row), "%s: no test has the comment // Row: %s", filepath.Base(file), row.ID)
-			assert.Equal(t, tests.Column(row), row.Tests, "%s: run make rows", filepath.Base(file))
+	for page, text := range pages {
+		for _, row := range rows.Parse(page, text) {
+			assert.False(t, known[row.ID], "%s stands twice", row.ID)
+			known[row.ID] = true
+			assert.NotEmpty(t, row.Behaviour, "%s has no sentence", row.ID)
+			assert.NotEmpty(t, tests[row.ID], "no test has the comment // Shows: %s", row.ID)
+			assert.Equal(t, tests.Column(row), row.Tests, "%s: run make rows", row.ID)
 		}
 	}
+	require.NotEmpty(t, known)
 	for id, where := range tests {
-		assert.True(t, known[id], "%v: no table has the scenario %s", where, id)
+		assert.True(t, known[id], "%v: no table has the behaviour %s", where, id)
 	}
 }
 
 func TestSplit(t *testing.T) {
 	for comment, want := range map[string][]string{
-		"a_test.go:1": {"a_test.go:1"},
-		"test/e2e/a_test.go:1, AF:pkg/b_test.go:2-3": {"a_test.go:1", "b_test.go:2-3"},
-		"a_test.go:1 (through a proxy)":              {"a_test.go:1"},
-		"spoke/x/*_test.go":                          {"spoke/x/*_test.go"},
-		"":                                           nil,
-		"work 6.2 a: b, c / d (x)":                   {"work 6.2 a: b, c / d (x)"},
+		"work/drift":                 {"work/drift"},
+		"work/drift, hub/precedence": {"work/drift", "hub/precedence"},
+		"":                           nil,
 	} {
 		assert.Equal(t, want, rows.Split(comment), comment)
 	}
 }
 
 func TestRewriteKeepsEverythingElse(t *testing.T) {
-	tests := rows.Tests{"a_test.go:1": {"x: TestA", "y: TestB"}}
-	const table = "# Title\n\n| row | scenario | tests |\n|---|---|---|\n| `a_test.go:1` | it works | old |\n| `b_test.go:2` | no | - not here |\n"
-	assert.Equal(t, "# Title\n\n| row | scenario | tests |\n|---|---|---|\n"+
-		"| `a_test.go:1` | it works | `x: TestA`<br>`y: TestB` |\n| `b_test.go:2` | no | - not here |\n", tests.Rewrite(table))
+	tests := rows.Tests{"p/a": {"x: TestA", "y: TestB"}}
+	const page = "# Title\n\n| flag | value | use |\n|---|---|---|\n| `a` | b | c |\n\n" +
+		"| name | behaviour | tests |\n|---|---|---|\n"
+	assert.Equal(t, page+"| `a` | it works | `x: TestA`<br>`y: TestB` |\n| `b` | no |  |\n\nEnd\n",
+		tests.Rewrite("p", page+"| `a` | it works | old |\n| `b` | no |  |\n\nEnd\n"))
 }

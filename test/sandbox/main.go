@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"testing"
 )
 
-// Main is for the TestMain of a package: it calls start, runs the tests and calls what start returned, also when a
-// test panics and when the binary is interrupted. It returns the status to exit with.
-func Main(m *testing.M, start func(ctx context.Context) (stop func(), err error)) (code int) {
+// Runner runs tests and returns the status to exit with; *testing.M does.
+type Runner interface{ Run() int }
+
+// Main is for the TestMain of a package: it calls start, runs the tests and calls the stop function that start
+// returned, also when a test panics and when the binary is interrupted. It returns the status to exit with.
+func Main(m Runner, start func(ctx context.Context) (stop func(), err error)) (code int) {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	stop, err := start(ctx)

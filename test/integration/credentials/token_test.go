@@ -27,7 +27,7 @@ import (
 	hubtoken "github.com/spokelet/spokelet/hub/token"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // runHubTokens runs the reconciler of the hub manager that makes ServiceAccounts for tokens, with the rights that it

@@ -21,7 +21,8 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 //go:embed testdata/template.yaml
@@ -31,12 +32,12 @@ var templateFile []byte
 func template(t *testing.T, name string, clusters ...string) []addOn {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name + "-shared"}}
-	require.NoError(t, shared.admin.Create(t.Context(), namespace))
-	require.NoError(t, shared.plane.Apply(t.Context(), bytes.ReplaceAll(templateFile, []byte("ADDON"), []byte(name))))
+	require.NoError(t, plane.Client.Create(t.Context(), namespace))
+	require.NoError(t, plane.Apply(t.Context(), bytes.ReplaceAll(templateFile, []byte("ADDON"), []byte(name))))
 	var all []addOn
 	for _, cluster := range clusters {
 		accepted(t, cluster)
-		require.NoError(t, shared.addOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
+		require.NoError(t, plane.AddOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
 			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name},
 		}))
 		all = append(all, addOn{cluster, name})
@@ -48,7 +49,7 @@ func template(t *testing.T, name string, clusters ...string) []addOn {
 // driver token it says who the add-on is.
 func (a addOn) choose(t *testing.T, agent addonapi.Client, driver, user string, groups ...string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		before, err := agent.GetAddOn(t.Context(), a.key())
 		if err != nil {
 			return err
@@ -68,11 +69,9 @@ func (a addOn) choose(t *testing.T, agent addonapi.Client, driver, user string, 
 // holder returns a client with a token.
 func holder(t *testing.T, bearer string) client.Client {
 	t.Helper()
-	cfg := rest.AnonymousClientConfig(shared.plane.Admin())
+	cfg := rest.AnonymousClientConfig(plane.Admin())
 	cfg.BearerToken = bearer
-	c, err := newClient(cfg)
-	require.NoError(t, err)
-	return c
+	return suite.NewClient(t, cfg)
 }
 
 func configMap(namespace string) *corev1.ConfigMap {
@@ -82,7 +81,7 @@ func configMap(namespace string) *corev1.ConfigMap {
 // may waits until an account may read ConfigMaps in a namespace.
 func may(t *testing.T, c client.Client, namespace string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		return client.IgnoreNotFound(c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "test"}, configMap("")))
 	})
 }
@@ -96,6 +95,7 @@ func mayNot(t *testing.T, c client.Client, namespace string) {
 
 // Row: test/e2e/addon_token_auth_test.go:219
 func TestATemplateAddOnWorksWithATokenAndWithNothingElse(t *testing.T) {
+	t.Parallel()
 	both := template(t, "e2e", "e2e-one", "e2e-two")
 	one, two := both[0], both[1]
 	var tokens []string
@@ -120,9 +120,9 @@ func TestATemplateAddOnWorksWithATokenAndWithNothingElse(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), "no account makes tokens for itself: %v", err)
 
 	// An add-on that goes takes its access along, everywhere, and leaves that of the other cluster.
-	require.NoError(t, shared.addOns.DeleteAddOn(t.Context(), one.read(t)))
+	require.NoError(t, plane.AddOns.DeleteAddOn(t.Context(), one.read(t)))
 	one.gone(t)
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		if own := bindingsOf(t, "e2e-shared", "e2e-one"); len(own) > 0 {
 			return fmt.Errorf("RoleBinding %s is left", own[0].Name)
 		}
@@ -130,7 +130,7 @@ func TestATemplateAddOnWorksWithATokenAndWithNothingElse(t *testing.T) {
 	})
 	may(t, second, "e2e-shared")
 	// The API server remembers for some seconds that a token was good.
-	within(t, patience, func() error {
+	suite.Within(t, suite.Timeout, func() error {
 		err := first.Get(t.Context(), types.NamespacedName{Namespace: "e2e-shared", Name: "test"}, configMap(""))
 		if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("the token of an add-on that is gone is still good: %w", err)
@@ -143,7 +143,7 @@ func TestATemplateAddOnWorksWithATokenAndWithNothingElse(t *testing.T) {
 	two.choose(t, addOns, "csr", "")
 	two.gone(t)
 	two.unconditional(t)
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		for _, namespace := range []string{"e2e-two", "e2e-shared"} {
 			for _, binding := range allBindings(t, namespace) {
 				for _, subject := range binding.Subjects {
@@ -159,6 +159,7 @@ func TestATemplateAddOnWorksWithATokenAndWithNothingElse(t *testing.T) {
 
 // Row: AF:test/e2etoken/helloworld_token_test.go:162
 func TestTheSubjectsOfATokenAreComputedOnTheHub(t *testing.T) {
+	t.Parallel()
 	a := template(t, "subject", "subject-one")[0]
 	_, addOns := agentOf(t, a.cluster)
 	for _, forged := range []addonv1beta1.BaseSubject{
@@ -168,7 +169,7 @@ func TestTheSubjectsOfATokenAreComputedOnTheHub(t *testing.T) {
 		{User: "system:anonymous", Groups: []string{"system:unauthenticated"}},
 	} {
 		a.choose(t, addOns, "token", forged.User, forged.Groups...)
-		eventually(t, func() error {
+		suite.Eventually(t, func() error {
 			if subject := a.read(t).Status.Registrations[0].KubeClient.Subject; subject.User != "" || len(subject.Groups) > 0 {
 				return fmt.Errorf("the forged subject %v stands", subject)
 			}
@@ -182,7 +183,7 @@ func TestTheSubjectsOfATokenAreComputedOnTheHub(t *testing.T) {
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
 	}
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		here, there := bindingsOf(t, a.cluster, ""), bindingsOf(t, "subject-shared", a.cluster)
 		if len(here) != 1 || len(there) != 1 {
 			return fmt.Errorf("%d and %d RoleBindings", len(here), len(there))
@@ -212,6 +213,6 @@ func bindingsOf(t *testing.T, namespace, cluster string) []rbacv1.RoleBinding {
 func allBindings(t *testing.T, namespace string) []rbacv1.RoleBinding {
 	t.Helper()
 	var list rbacv1.RoleBindingList
-	require.NoError(t, shared.admin.List(t.Context(), &list, client.InNamespace(namespace)))
+	require.NoError(t, plane.Client.List(t.Context(), &list, client.InNamespace(namespace)))
 	return list.Items
 }

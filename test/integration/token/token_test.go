@@ -18,11 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // Row: test/integration/addon/token_infrastructure_test.go:152
 func TestTheDriverTokenGetsItsInfrastructure(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-create")
 	a := install(t, "t-create", "a", kubeClient("token"))
 	uid := a.ready(t)
@@ -30,7 +32,7 @@ func TestTheDriverTokenGetsItsInfrastructure(t *testing.T) {
 	want := token.Render(a.cluster, a.name)
 	objects := a.objects()
 	for _, object := range objects {
-		require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		assert.Equal(t, token.Labels(a.name), object.GetLabels())
 		require.Len(t, object.GetOwnerReferences(), 1)
 		assert.Equal(t, owner.UID, object.GetOwnerReferences()[0].UID)
@@ -50,6 +52,7 @@ func TestTheDriverTokenGetsItsInfrastructure(t *testing.T) {
 
 // Row: test/integration/addon/token_infrastructure_test.go:186
 func TestAnotherDriverEndsTheInfrastructure(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-switch")
 	a := install(t, "t-switch", "a", kubeClient("token"))
 	a.ready(t)
@@ -65,12 +68,13 @@ func TestAnotherDriverEndsTheInfrastructure(t *testing.T) {
 
 // Row: test/integration/addon/token_infrastructure_test.go:252
 func TestTheInfrastructureStaysUntilTheAddOnIsGone(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-delete")
 	a := install(t, "t-delete", "a", kubeClient("token"))
 	uid := a.ready(t)
 	agent, _ := agentOf(t, "t-delete")
 	hold(t, a, "test.example.com/hook")
-	require.NoError(t, shared.addOns.DeleteAddOn(t.Context(), a.read(t)))
+	require.NoError(t, plane.AddOns.DeleteAddOn(t.Context(), a.read(t)))
 
 	// W-31: while it leaves, what runs before it goes still needs the hub. Another add-on shows that the hub manager has
 	// seen the deletion.
@@ -90,17 +94,18 @@ func TestTheInfrastructureStaysUntilTheAddOnIsGone(t *testing.T) {
 // hold sets the finalizers of an add-on.
 func hold(t *testing.T, a addOn, finalizers ...string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		before := a.read(t)
 		after := before.DeepCopy()
 		after.Finalizers = finalizers
-		_, err := shared.addOns.PatchAddOn(t.Context(), before, after)
+		_, err := plane.AddOns.PatchAddOn(t.Context(), before, after)
 		return err
 	})
 }
 
 // Row: test/integration/addon/token_infrastructure_test.go:291
 func TestOneRegistrationByTokenAmongOthersIsEnough(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-mixed")
 	a := install(t, "t-mixed", "a", customSigner("example.com/signer"), kubeClient("token"))
 	a.ready(t)
@@ -116,11 +121,12 @@ func TestOneRegistrationByTokenAmongOthersIsEnough(t *testing.T) {
 
 // Row: addon_token_registration_test.go:422
 func TestANewServiceAccountVoidsTheToken(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-rotate")
 	a := install(t, "t-rotate", "a", kubeClient("token"))
 	before := a.ready(t)
-	require.NoError(t, shared.admin.Delete(t.Context(), a.account(t.Context())))
-	eventually(t, func() error {
+	require.NoError(t, plane.Client.Delete(t.Context(), a.account(t.Context())))
+	suite.Eventually(t, func() error {
 		if a.ready(t) == before {
 			return errors.New("the condition still names the ServiceAccount that was deleted")
 		}
@@ -130,6 +136,7 @@ func TestANewServiceAccountVoidsTheToken(t *testing.T) {
 
 // Row: pkg/addon/controllers/addontokeninfra/controller_test.go:240
 func TestWhatIsEditedIsRepaired(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-repair")
 	a := install(t, "t-repair", "a", kubeClient("token"))
 	uid := a.ready(t)
@@ -162,8 +169,8 @@ func TestWhatIsEditedIsRepaired(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			account, role, binding := a.current(t)
-			require.NoError(t, shared.admin.Update(t.Context(), edit(account, role, binding)))
-			eventually(t, func() error {
+			require.NoError(t, plane.Client.Update(t.Context(), edit(account, role, binding)))
+			suite.Eventually(t, func() error {
 				account, role, binding := a.current(t)
 				for _, object := range []client.Object{account, role, binding} {
 					if !assert.ObjectsAreEqual(token.Labels(a.name), object.GetLabels()) || len(object.GetOwnerReferences()) != 1 {
@@ -182,8 +189,8 @@ func TestWhatIsEditedIsRepaired(t *testing.T) {
 	}
 	assert.Equal(t, uid, a.ready(t), "the ServiceAccount, and with it every token, stays")
 	for _, object := range a.objects()[1:] {
-		require.NoError(t, shared.admin.Delete(t.Context(), object))
-		eventually(t, func() error { return shared.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object) })
+		require.NoError(t, plane.Client.Delete(t.Context(), object))
+		suite.Eventually(t, func() error { return plane.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object) })
 	}
 }
 
@@ -192,7 +199,7 @@ func (a addOn) current(t *testing.T) (*corev1.ServiceAccount, *rbacv1.Role, *rba
 	t.Helper()
 	objects := a.objects()
 	for _, object := range objects {
-		require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 	}
 	account, ok1 := objects[0].(*corev1.ServiceAccount)
 	role, ok2 := objects[1].(*rbacv1.Role)
@@ -202,9 +209,10 @@ func (a addOn) current(t *testing.T) (*corev1.ServiceAccount, *rbacv1.Role, *rba
 }
 
 func TestWhatSomebodyElseHasIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-foreign")
 	theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "t-foreign", Name: "a-agent"}}
-	require.NoError(t, shared.admin.Create(t.Context(), theirs))
+	require.NoError(t, plane.Client.Create(t.Context(), theirs))
 	a := install(t, "t-foreign", "a", kubeClient("token"))
 	a.refused(t, "ServiceAccount t-foreign/a-agent exists already and is not ours")
 	assert.Equal(t, theirs.UID, a.account(t.Context()).UID)
@@ -212,12 +220,13 @@ func TestWhatSomebodyElseHasIsLeftAlone(t *testing.T) {
 
 	// What an OCM hub manager has made has the labels, and no owner: it is taken over as it is, with its tokens.
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"a",%q:"true"}}}`, token.LabelName, token.LabelInfrastructure)
-	require.NoError(t, shared.admin.Patch(t.Context(), theirs, client.RawPatch(types.MergePatchType, []byte(patch))))
+	require.NoError(t, plane.Client.Patch(t.Context(), theirs, client.RawPatch(types.MergePatchType, []byte(patch))))
 	assert.Equal(t, theirs.UID, a.ready(t))
 	assert.Len(t, a.account(t.Context()).OwnerReferences, 1)
 }
 
 func TestADeniedClusterLosesItsTokens(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-deny")
 	a := install(t, "t-deny", "a", kubeClient("token"))
 	before := a.ready(t)
@@ -232,17 +241,17 @@ func TestNoTokenOutlivesItsAddOn(t *testing.T) {
 	accepted(t, "t-again")
 	a := install(t, "t-again", "a", kubeClient("token"))
 	before := a.ready(t)
-	shared.stopHub()
-	require.NoError(t, shared.addOns.DeleteAddOn(t.Context(), a.read(t)))
-	eventually(t, func() error {
-		if _, err := shared.addOns.GetAddOn(t.Context(), a.key()); !apierrors.IsNotFound(err) {
+	hub.Stop()
+	require.NoError(t, plane.AddOns.DeleteAddOn(t.Context(), a.read(t)))
+	suite.Eventually(t, func() error {
+		if _, err := plane.AddOns.GetAddOn(t.Context(), a.key()); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the add-on is there: %w", err)
 		}
 		return nil
 	})
 	a = install(t, "t-again", "a", kubeClient("token"))
-	require.NoError(t, startHub(t.Context()))
-	eventually(t, func() error {
+	hub.Start()
+	suite.Eventually(t, func() error {
 		if a.ready(t) == before {
 			return errors.New("the ServiceAccount is that of the add-on before")
 		}
@@ -250,9 +259,9 @@ func TestNoTokenOutlivesItsAddOn(t *testing.T) {
 	})
 
 	// The same with nobody left, which also happened while nobody looked.
-	shared.stopHub()
-	require.NoError(t, shared.addOns.DeleteAddOn(t.Context(), a.read(t)))
-	require.NoError(t, startHub(t.Context()))
+	hub.Stop()
+	require.NoError(t, plane.AddOns.DeleteAddOn(t.Context(), a.read(t)))
+	hub.Start()
 	a.gone(t)
 }
 
@@ -261,7 +270,7 @@ func mint(t *testing.T, as client.Client, a addOn) string {
 	t.Helper()
 	var minted string
 	// The authorizer of the API server learns of new roles by a watch.
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		var err error
 		minted, err = tryMint(t.Context(), as, a.cluster, token.ServiceAccountName(a.name))
 		return err
@@ -278,6 +287,7 @@ func tryMint(ctx context.Context, as client.Client, namespace, name string) (str
 }
 
 func TestTheAgentOfAClusterGetsTokensOfItsAddOnsOnly(t *testing.T) {
+	t.Parallel()
 	accepted(t, "t-mine")
 	accepted(t, "t-theirs")
 	mine := install(t, "t-mine", "a", kubeClient("token"))
@@ -291,7 +301,7 @@ func TestTheAgentOfAClusterGetsTokensOfItsAddOnsOnly(t *testing.T) {
 	assert.Equal(t, uid, claims.ServiceAccountUID)
 
 	neighbour := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "t-mine", Name: "b-agent"}}
-	require.NoError(t, shared.admin.Create(t.Context(), neighbour))
+	require.NoError(t, plane.Client.Create(t.Context(), neighbour))
 	for sentence, key := range map[string]types.NamespacedName{
 		"of another cluster":              {Namespace: "t-theirs", Name: "a-agent"},
 		"of another account in its own":   {Namespace: "t-mine", Name: "b-agent"},
@@ -313,10 +323,7 @@ func TestTheHubManagerUsesNothingOfWhatItHoldsToGrant(t *testing.T) {
 	accepted(t, "t-policy")
 	a := install(t, "t-policy", "a", kubeClient("token"))
 	a.ready(t)
-	cfg, err := shared.plane.ServiceAccount(t.Context(), names.NamespaceHub, names.ServiceAccountManager)
-	require.NoError(t, err)
-	manager, err := newClient(cfg)
-	require.NoError(t, err)
+	manager := plane.Account(t, names.NamespaceHub, names.ServiceAccountManager)
 
 	for _, key := range []types.NamespacedName{
 		{Namespace: "t-policy", Name: "a-agent"}, {Namespace: "kube-system", Name: "namespace-controller"},

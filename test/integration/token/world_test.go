@@ -19,7 +19,8 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/token"
+	"github.com/spokelet/spokelet/internal/token"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // registrations as an agent and a hub manager of any add-on leave them in the status.
@@ -40,9 +41,9 @@ func accepted(t *testing.T, name string) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.HubAcceptsClient = true
-	require.NoError(t, shared.admin.Create(t.Context(), cluster))
-	eventually(t, func() error {
-		return shared.admin.Get(t.Context(), types.NamespacedName{Name: name}, &corev1.Namespace{})
+	require.NoError(t, plane.Client.Create(t.Context(), cluster))
+	suite.Eventually(t, func() error {
+		return plane.Client.Get(t.Context(), types.NamespacedName{Name: name}, &corev1.Namespace{})
 	})
 }
 
@@ -50,7 +51,7 @@ func accepted(t *testing.T, name string) {
 func accept(t *testing.T, name string, yes bool) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"hubAcceptsClient":%t}}`, yes)
-	require.NoError(t, shared.admin.Patch(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	require.NoError(t, plane.Client.Patch(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
 		client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
@@ -61,7 +62,7 @@ type addOn struct{ cluster, name string }
 func install(t *testing.T, cluster, name string, registrations ...addonv1beta1.RegistrationConfig) addOn {
 	t.Helper()
 	a := addOn{cluster, name}
-	require.NoError(t, shared.addOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
+	require.NoError(t, plane.AddOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name},
 	}))
 	a.register(t, registrations...)
@@ -75,7 +76,7 @@ func (a addOn) key() types.NamespacedName {
 // read returns the add-on.
 func (a addOn) read(t *testing.T) *addonv1beta1.ManagedClusterAddOn {
 	t.Helper()
-	object, err := shared.addOns.GetAddOn(t.Context(), a.key())
+	object, err := plane.AddOns.GetAddOn(t.Context(), a.key())
 	require.NoError(t, err)
 	return object
 }
@@ -83,13 +84,13 @@ func (a addOn) read(t *testing.T) *addonv1beta1.ManagedClusterAddOn {
 // register writes the registrations into the status.
 func (a addOn) register(t *testing.T, registrations ...addonv1beta1.RegistrationConfig) {
 	t.Helper()
-	a.registerAs(t, shared.addOns, registrations...)
+	a.registerAs(t, plane.AddOns, registrations...)
 }
 
 // registerAs is register with the rights of somebody else.
 func (a addOn) registerAs(t *testing.T, as addonapi.Client, registrations ...addonv1beta1.RegistrationConfig) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		before, err := as.GetAddOn(t.Context(), a.key())
 		if err != nil {
 			return err
@@ -105,7 +106,7 @@ func (a addOn) registerAs(t *testing.T, as addonapi.Client, registrations ...add
 func (a addOn) account(ctx context.Context) *corev1.ServiceAccount {
 	var account corev1.ServiceAccount
 	key := types.NamespacedName{Namespace: a.cluster, Name: token.ServiceAccountName(a.name)}
-	if shared.admin.Get(ctx, key, &account) != nil {
+	if plane.Client.Get(ctx, key, &account) != nil {
 		return nil
 	}
 	return &account
@@ -126,7 +127,7 @@ func (a addOn) objects() []client.Object {
 func (a addOn) ready(t *testing.T) types.UID {
 	t.Helper()
 	var uid types.UID
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		account := a.account(t.Context())
 		if account == nil {
 			return errors.New("there is no ServiceAccount")
@@ -146,13 +147,13 @@ func (a addOn) ready(t *testing.T) types.UID {
 // gone waits until nothing of the infrastructure is left.
 func (a addOn) gone(t *testing.T) {
 	t.Helper()
-	eventually(t, func() error { return a.absent(t.Context()) })
+	suite.Eventually(t, func() error { return a.absent(t.Context()) })
 }
 
 // absent says what of the infrastructure is there.
 func (a addOn) absent(ctx context.Context) error {
 	for _, object := range a.objects() {
-		err := shared.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+		err := plane.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%T %s is there: %w", object, object.GetName(), err)
 		}
@@ -163,7 +164,7 @@ func (a addOn) absent(ctx context.Context) error {
 // refused waits until the condition says that there is no infrastructure, and why.
 func (a addOn) refused(t *testing.T, says string) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		c := meta.FindStatusCondition(a.read(t).Status.Conditions, token.ConditionInfrastructure)
 		if c == nil || c.Status != metav1.ConditionFalse {
 			return fmt.Errorf("the condition is %v", c)
@@ -178,7 +179,7 @@ func (a addOn) refused(t *testing.T, says string) {
 // unconditional waits until the condition is gone.
 func (a addOn) unconditional(t *testing.T) {
 	t.Helper()
-	eventually(t, func() error {
+	suite.Eventually(t, func() error {
 		if c := meta.FindStatusCondition(a.read(t).Status.Conditions, token.ConditionInfrastructure); c != nil {
 			return fmt.Errorf("the condition is %s: %s", c.Status, c.Message)
 		}
@@ -189,9 +190,6 @@ func (a addOn) unconditional(t *testing.T) {
 // agentOf returns a client of the agent of a cluster, and its add-ons.
 func agentOf(t *testing.T, cluster string) (client.Client, addonapi.Client) {
 	t.Helper()
-	cfg, err := shared.plane.User(csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
-	require.NoError(t, err)
-	c, err := newClient(cfg)
-	require.NoError(t, err)
+	c := plane.As(t, csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
 	return c, addonapi.Client{Client: c}
 }

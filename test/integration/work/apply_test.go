@@ -26,6 +26,7 @@ func (e *env) strategy(name string, s workv1.UpdateStrategy) workv1.ManifestConf
 
 // Row: work 6.1 AP update/createonly/readonly/SSA tests
 func TestCreateOnly(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1"}))
@@ -50,6 +51,7 @@ func TestCreateOnly(t *testing.T) {
 
 // Row: work 6.2 updatestrategy: ReadOnly
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1"}))
@@ -83,6 +85,7 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestServerSideApply(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	foreign := e.configMap("a", map[string]string{"k": "theirs"})
@@ -109,6 +112,7 @@ func TestServerSideApply(t *testing.T) {
 }
 
 func TestAnExecutorWithoutAnyRightIsRefused(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	other := e.work("executor", e.configMap("c", nil))
@@ -125,6 +129,7 @@ func TestAnExecutorWithoutAnyRightIsRefused(t *testing.T) {
 // Weakness: W2, W4
 // Row: work 6.1 MC TestSync / TestFailedToApplyResource
 func TestBadManifestsDoNotStopTheOthers(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w",
@@ -192,6 +197,7 @@ func (e *env) allowWidgets() {
 // Row: work 6.2 CRD+CR: create
 // Weakness: W32
 func TestDefinitionAndItsObjectInOneWork(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allowWidgets()
 	a := e.start()
@@ -221,6 +227,7 @@ func TestDefinitionAndItsObjectInOneWork(t *testing.T) {
 }
 
 func TestObjectWaitsForADefinitionFromElsewhere(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allowWidgets()
 	e.start()
@@ -246,6 +253,7 @@ spec:
 
 // Weakness: W13
 func TestServerDefaultsAreNotRewritten(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	job := `{apiVersion: batch/v1, kind: Job, metadata: {name: once, namespace: %[1]s}, spec: {template: {spec: {
@@ -299,6 +307,7 @@ func TestServerDefaultsAreNotRewritten(t *testing.T) {
 }
 
 func TestRefusedRoleRefIsTold(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	binding := func(role string) *rbacv1.RoleBinding {
@@ -319,6 +328,7 @@ func TestRefusedRoleRefIsTold(t *testing.T) {
 }
 
 func TestSecretTypeIsChangedByMakingItAnew(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	secret := "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}, type: %s, stringData: {k: v}}"
@@ -339,6 +349,7 @@ func TestSecretTypeIsChangedByMakingItAnew(t *testing.T) {
 }
 
 func TestAWorkMayBeCompleteAtOnce(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a", nil))
@@ -358,6 +369,7 @@ func TestAWorkMayBeCompleteAtOnce(t *testing.T) {
 
 // TestCompleteManifestIsNotRunAgain takes over a work of which another agent saw a manifest complete.
 func TestCompleteManifestIsNotRunAgain(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	first := e.start()
 	w := e.work("w", e.configMap("a", nil))

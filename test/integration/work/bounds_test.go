@@ -14,6 +14,7 @@ import (
 
 // A few kilobytes of YAML can ask for more values than any memory holds. Each such expression is refused for itself.
 func TestExpressionsWithoutBoundTakeNothingDown(t *testing.T) {
+	t.Parallel()
 	const depth = 500
 	e := newEnv(t)
 	e.allowWidgets()

@@ -49,6 +49,7 @@ func (e *env) trackedBy(work string) []string {
 
 // Row: work 6.2 multiple manifests: create / update / delete
 func TestOneManifestTakesThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a", nil), e.configMap("b", nil), e.configMap("c", nil))
@@ -85,6 +86,7 @@ func (e *env) anotherSecond() {
 // TestTimesAndGenerationsOfConditions edits a work, an object and a value that is read of it, and looks at what moves.
 // Row: work 6.2 observedGeneration/lastTransitionTime
 func TestTimesAndGenerationsOfConditions(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1"}), e.configMap("b", nil))
@@ -146,6 +148,7 @@ func TestTimesAndGenerationsOfConditions(t *testing.T) {
 // TestASharedObjectOutlivesTheManifestOfOneWork drops a manifest from one of two works that have it.
 // Row: work 6.2 deleteoption: shared resource kept on MW delete / on manifest removal
 func TestASharedObjectOutlivesTheManifestOfOneWork(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	one, two := e.work("one", e.configMap("a", nil), e.configMap("b", nil)), e.work("two", e.configMap("a", nil))
@@ -173,6 +176,7 @@ func TestASharedObjectOutlivesTheManifestOfOneWork(t *testing.T) {
 // manifest leaves the work and when the work goes.
 // Row: work 6.2 deleteoption: Orphan whole / selective / keep on manifest removal
 func TestOrphansOutliveTheirManifestAndTheirWork(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	for name, option := range map[string]*workv1.DeleteOption{
@@ -208,6 +212,7 @@ func TestOrphansOutliveTheirManifestAndTheirWork(t *testing.T) {
 // way that users are told to.
 // Row: work 6.3 CRD/CR with aggregated cluster role
 func TestRightsComeByTheAggregateLabel(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	widget := fmt.Sprintf("{apiVersion: %[1]s.example/v1, kind: Widget, metadata: {name: x, namespace: %[1]s}}", e.cluster)
@@ -229,6 +234,7 @@ func TestRightsComeByTheAggregateLabel(t *testing.T) {
 // Progressing when any manifest is, Degraded when any is, both evaluated for the generation that is applied.
 // Row: work 6.3 adjacent: ManifestWorkReplicaSet
 func TestWhatAReplicaSetReads(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"done": "no"}), e.configMap("b", map[string]string{"done": "yes"}))
@@ -259,6 +265,7 @@ func TestWhatAReplicaSetReads(t *testing.T) {
 // controller writes to all the time.
 // Weakness: W14
 func TestWorksThatShareAnObjectWriteItOnce(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	one, two := e.work("one", e.deployment("d", 1)), e.work("two", e.deployment("d", 1))
@@ -279,6 +286,7 @@ func TestWorksThatShareAnObjectWriteItOnce(t *testing.T) {
 // TestTheRecordDoesNotWaitForTheHub makes the hub refuse every status: what was made is listed on the spoke all the
 // same. Weakness: W8
 func TestTheRecordDoesNotWaitForTheHub(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.hubFault = func(req *http.Request) error {
 		if strings.HasSuffix(req.URL.Path, "/status") {
@@ -301,6 +309,7 @@ func TestTheRecordDoesNotWaitForTheHub(t *testing.T) {
 // before the agent saw it: that one gets none, and nothing is made for it.
 // Row: work 6.1 FC TestAddFinalizer
 func TestTheFinalizerComesOnce(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	theirs, ours, late := e.work("theirs", e.configMap("theirs", nil)), e.work("ours", e.configMap("ours", nil)),
 		e.work("late", e.configMap("late", nil))

@@ -18,6 +18,7 @@ import (
 // make the AppliedManifestWork with what is intended, and one to list what was made.
 // Weakness: W3, W8
 func TestCost(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	const works, objects = 20, 5
@@ -72,6 +73,7 @@ func TestCost(t *testing.T) {
 // TestForbidden gives the agent few rights: what it may not do is told where it can be seen and costs the rest nothing.
 // Weakness: W4
 func TestForbidden(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	user, err := plane.User("agent-" + e.cluster)
 	require.NoError(t, err)
@@ -122,6 +124,7 @@ func TestForbidden(t *testing.T) {
 
 // TestBusyObject has an object that somebody else touches all the time without disturbing what its manifest says.
 func TestBusyObject(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "v"}))

@@ -81,6 +81,7 @@ func deletions(lines []string) []string {
 // Row: work 6.3 CRD/CR with aggregated cluster role
 // Weakness: W35
 func TestDeletionGoesInTheReverseOrder(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allowWidgets()
 	a := e.start()
@@ -116,6 +117,7 @@ func TestDeletionGoesInTheReverseOrder(t *testing.T) {
 // Row: work 6.2 foreground: delete MW eventually
 // Weakness: W35
 func TestWhatDoesNotGoHoldsUpTheOthersOnlySoLong(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.patience = 2 * time.Second
 	e.start()
@@ -138,6 +140,7 @@ func TestWhatDoesNotGoHoldsUpTheOthersOnlySoLong(t *testing.T) {
 // Row: work 6.2 foreground: stale manifest removed once gone
 // Weakness: W35
 func TestRemovedManifestsGoInTheReverseOrder(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("kept", nil), e.configMap("a", nil), e.ingress("stuck"))
@@ -166,6 +169,7 @@ func TestRemovedManifestsGoInTheReverseOrder(t *testing.T) {
 
 // Row: work 6.2 foreground: remove applied resource immediately
 func TestManifestRemovedBeforeItsCreationSettles(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("kept", nil))
@@ -188,6 +192,7 @@ func TestManifestRemovedBeforeItsCreationSettles(t *testing.T) {
 
 // Row: work 6.3 Work CRUD
 func TestNamespaceListedAfterWhatIsInIt(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	own := e.cluster + "-own"
@@ -220,6 +225,7 @@ func TestNamespaceListedAfterWhatIsInIt(t *testing.T) {
 
 // Row: work 6.3 With Job
 func TestPodsOfAJobGoWithIt(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", fmt.Sprintf("{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: %s}, spec: {template: "+
@@ -240,6 +246,7 @@ func TestPodsOfAJobGoWithIt(t *testing.T) {
 
 // Row: work 6.3 multiple owners: other AMW / non-AMW owner
 func TestOnlyOtherWorksProtectAnObject(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w, other := e.work("w", e.configMap("shared", nil), e.configMap("mine", nil)), e.work("other", e.configMap("shared", nil))
@@ -267,6 +274,7 @@ func TestOnlyOtherWorksProtectAnObject(t *testing.T) {
 // TestDeletionCosts counts the requests of a deletion that nothing holds up: on the spoke one for each object, whatever
 // its rank, and two for the AppliedManifestWork; on the hub the one that lets the work go.
 func TestDeletionCosts(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	const works = 5
@@ -299,6 +307,7 @@ func TestDeletionCosts(t *testing.T) {
 // Weakness: W29
 // Row: work 6.1 OR tests
 func TestWatchesGoWithTheObjects(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	var open atomic.Int32
 	e.settings.fault = func(req *http.Request) bool {

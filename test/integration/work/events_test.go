@@ -46,6 +46,7 @@ func (e *env) events(w *workv1.ManifestWork) []eventsv1.Event {
 
 // Weakness: W38
 func TestEventsTellWhatHappensToAWork(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.events = true
 	a := e.start()
@@ -100,6 +101,7 @@ func TestEventsTellWhatHappensToAWork(t *testing.T) {
 // Weakness: W34
 // Weakness: W38
 func TestEvictionIsToldOnTheHub(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.events, e.settings.grace = true, 2*time.Second
 	w := e.applyAndStop()
@@ -116,6 +118,7 @@ func TestEvictionIsToldOnTheHub(t *testing.T) {
 
 // TestAHubThatTakesNoEventsCostsNothing has a hub from before its agents might tell Events.
 func TestAHubThatTakesNoEventsCostsNothing(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.events = true
 	role := e.unstructuredOf("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}")

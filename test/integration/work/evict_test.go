@@ -46,6 +46,7 @@ func (e *env) applyAndStop() *workv1.ManifestWork {
 
 // Row: work 6.2 unmanaged: MW recreated stops
 func TestAWorkThatComesBackStopsItsEviction(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	w := e.applyAndStop()
 	var cm corev1.ConfigMap
@@ -63,6 +64,7 @@ func TestAWorkThatComesBackStopsItsEviction(t *testing.T) {
 // Row: work 6.2 unmanaged: MW missing evicts
 // Row: work 6.2 foreground: orphan AMW deleted
 func TestEvictionWaitsForItsWholeGrace(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.grace = 3 * time.Second
 	w := e.applyAndStop()
@@ -78,6 +80,7 @@ func TestEvictionWaitsForItsWholeGrace(t *testing.T) {
 
 // Row: work 6.2 unmanaged: huge grace disables
 func TestEvictionMayBeOff(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.grace = time.Hour
 	w := e.applyAndStop()
@@ -94,6 +97,7 @@ func TestEvictionMayBeOff(t *testing.T) {
 
 // Weakness: W34
 func TestEvictionNeedsAHubThatAnswers(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	w := e.applyAndStop()
 	e.vanish(w)

@@ -18,6 +18,7 @@ import (
 // What was allowed is not allowed for ever: the object may be replaced by one that hands out more while nobody looks.
 // Weakness: W20
 func TestAnObjectThatWasReplacedIsNotWrittenForItsExecutor(t *testing.T) {
+	t.Parallel()
 	onChange := workv1.IgnoreField{Condition: workv1.IgnoreFieldsConditionOnSpokeChange, JSONPaths: []string{".roleRef"}}
 	for name, c := range map[string]struct {
 		strategy *workv1.UpdateStrategy
@@ -29,6 +30,7 @@ func TestAnObjectThatWasReplacedIsNotWrittenForItsExecutor(t *testing.T) {
 		"it is updated":                     {nil, "cannot change roleRef"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := newRightsEnv(t)
 			first := e.start()
 			wanted := e.clusterBinding("work", e.harmless, somebody())
@@ -61,6 +63,7 @@ func TestAnObjectThatWasReplacedIsNotWrittenForItsExecutor(t *testing.T) {
 // Between the dry run and the request itself the object may become another one, to which the answer does not apply.
 // Weakness: W20
 func TestADryRunCountsForTheObjectThatItWasMadeOn(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		// existing is the object at first, if any, wanted the manifest, replacement what is there after the dry run.
 		existing, wanted, replacement func(*rightsEnv) client.Object
@@ -88,6 +91,7 @@ func TestADryRunCountsForTheObjectThatItWasMadeOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := newRightsEnv(t)
 			if c.existing != nil {
 				e.create(c.existing(e))

@@ -21,6 +21,7 @@ const escalation = "error: permission escalation, will try again in 1m0s"
 // count when the rule goes and the manifest is to be written.
 // Weakness: W20
 func TestTheAnswerAboutACompleteManifestDoesNotCountForAWrite(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	e.create(e.configMap("one", map[string]string{"a": "1"}))
@@ -247,8 +248,10 @@ func attacks() map[string]attack {
 // An executor that may write bindings and roles must not have the agent change one that hands out more than it has.
 // Weakness: W20
 func TestAnExecutorCannotHaveRightsOfAnExistingObjectHandedOut(t *testing.T) {
+	t.Parallel()
 	for name, c := range attacks() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := newRightsEnv(t)
 			a := e.start()
 			o := c.objects(e)
@@ -269,6 +272,7 @@ func TestAnExecutorCannotHaveRightsOfAnExistingObjectHandedOut(t *testing.T) {
 
 // What an executor may do is done, whichever strategy does it, and costs nothing once it is done.
 func TestAnExecutorHandsOutWhatItHas(t *testing.T) {
+	t.Parallel()
 	onChange := workv1.IgnoreField{Condition: workv1.IgnoreFieldsConditionOnSpokeChange, JSONPaths: []string{".subjects"}}
 	for name, strategy := range map[string]*workv1.UpdateStrategy{
 		"by updates":                        nil,
@@ -279,6 +283,7 @@ func TestAnExecutorHandsOutWhatItHas(t *testing.T) {
 		"by applying under another manager": {Type: workv1.UpdateStrategyTypeServerSideApply, ServerSideApply: &workv1.ServerSideApplyConfig{FieldManager: "work-agent-x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := newRightsEnv(t)
 			a := e.start()
 			wanted := e.clusterBinding("work", e.harmless, somebody())

@@ -92,6 +92,7 @@ const (
 
 // Row: work 6.2 executor: none / partial / all permission
 func TestAnExecutorLimitsWhatIsApplied(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.executed("w", e.configMap("one", map[string]string{"a": "1"}), e.secret("two"))
@@ -119,6 +120,7 @@ func TestAnExecutorLimitsWhatIsApplied(t *testing.T) {
 
 // Row: work 6.2 executor: delete permission × foreground/orphan/selective
 func TestOnlyWhatGoesWithTheWorkNeedsDelete(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	e.role("maps", rule("", "configmaps", "create", "update", "patch", "get"))
@@ -165,6 +167,7 @@ func (e *env) podReader(name string) *rbacv1.Role {
 
 // Row: work 6.2 executor: escalation × none / existing object / granted / granted+existing
 func TestAnExecutorCannotHandOutWhatItDoesNotHave(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	e.role("rbac", rbacRule())
@@ -191,6 +194,7 @@ func TestAnExecutorCannotHandOutWhatItDoesNotHave(t *testing.T) {
 
 // The rights that a binding hands out are those of its role, also when that changes later.
 func TestABindingIsAskedAboutAgainWhenItsRoleChanges(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	e.role("rbac", rbacRule())
@@ -216,6 +220,7 @@ func TestABindingIsAskedAboutAgainWhenItsRoleChanges(t *testing.T) {
 // A binding of a role that does not exist is refused to an executor without bind, in other words of the API server. The
 // object is reported as it is all the same, and the binding is applied when there is the role.
 func TestABindingOfAMissingRoleIsRefusedAndRead(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	e.role("rbac", rbacRule())
@@ -245,6 +250,7 @@ func TestABindingOfAMissingRoleIsRefusedAndRead(t *testing.T) {
 // Weakness: W21
 // Weakness: W20
 func TestRightsThatChangeAreHeardOf(t *testing.T) {
+	t.Parallel()
 	user := func(e *env) rbacv1.Subject {
 		return rbacv1.Subject{
 			APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "system:serviceaccount:" + e.cluster + ":executor",
@@ -283,6 +289,7 @@ func TestRightsThatChangeAreHeardOf(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := newEnv(t)
 			e.start()
 			w := e.executed("w", e.configMap("one", map[string]string{"a": "1"}))
@@ -308,6 +315,7 @@ func TestRightsThatChangeAreHeardOf(t *testing.T) {
 
 // Weakness: W19
 func TestWhatAnExecutorMayNotReadIsNotReadForIt(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	e.create(e.secret("treasure"))
@@ -346,6 +354,7 @@ func TestWhatAnExecutorMayNotReadIsNotReadForIt(t *testing.T) {
 
 // What an executor may read but not write is reported as it is, and not written.
 func TestWhatAnExecutorMayOnlyReadIsOnlyRead(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	e.create(e.configMap("one", map[string]string{"a": "1"}))
@@ -368,6 +377,7 @@ func TestWhatAnExecutorMayOnlyReadIsOnlyRead(t *testing.T) {
 
 // Who takes the executor from a work gives it the rights of the agent.
 func TestAnExecutorMayComeAndGo(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.executed("w", e.configMap("one", nil))
@@ -433,6 +443,7 @@ func (w *watches) kinds() []string {
 
 // Weakness: W33
 func TestExecutorsCostNothingAtRest(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	seen := &watches{open: map[string]int{}}
 	e.settings.spoke.Wrap(seen.wrap)

@@ -17,6 +17,7 @@ import (
 // TestNothingIsOrphanedByACrash lets an agent make objects but never list them, and then drops one from the spec.
 // Weakness: W10
 func TestNothingIsOrphanedByACrash(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.fault = func(req *http.Request) bool {
 		return req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/status")
@@ -45,6 +46,7 @@ func TestNothingIsOrphanedByACrash(t *testing.T) {
 // TestFailedDeletionKeepsTheWork refuses the deletion of one object for a while.
 // Weakness: W5
 func TestFailedDeletionKeepsTheWork(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	until := time.Now().Add(3 * time.Second)
 	e.settings.fault = func(req *http.Request) bool {
@@ -68,6 +70,7 @@ func TestFailedDeletionKeepsTheWork(t *testing.T) {
 // TestDeletedRightAfterItsCreation races the deletion of works with their creation.
 // Weakness: W9
 func TestDeletedRightAfterItsCreation(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	first := e.work("first", e.configMap("first", nil))
@@ -114,6 +117,7 @@ func countOf(works []workv1.ManifestWork, cluster string) int {
 
 // TestTwoWorksThatDisagreeDoNotStorm lets two works want different contents of one object.
 func TestTwoWorksThatDisagreeDoNotStorm(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	one := e.work("one", e.configMap("a", map[string]string{"k": "1"}))

@@ -115,6 +115,7 @@ func (e *env) reports(w *workv1.ManifestWork, ordinal int, want ...string) metav
 // Row: work 6.2 statusfeedback: Deployment structure (gate off)
 // Row: work 6.3 well-known + JSONPath feedback of Deployment
 func TestFeedbackOfDeployments(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.deployment("known", 2), e.deployment("paths", 1), e.deployment("none", 1), e.deployment("lists", 1))
@@ -150,6 +151,7 @@ func TestFeedbackOfDeployments(t *testing.T) {
 // Row: work 6.2 statusfeedback: Deployment structure (gate on)
 // Weakness: W27
 func TestRawFeedback(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.rawFeedback = true
 	e.start()
@@ -177,6 +179,7 @@ func TestRawFeedback(t *testing.T) {
 // Row: work 6.2 statusfeedback: first match wins
 // Row: work 6.1 SC TestStatusFeedback
 func TestFeedbackIsChosenByPattern(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	set := fmt.Sprintf(`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: ds, namespace: %s}, spec: {
@@ -200,6 +203,7 @@ func TestFeedbackIsChosenByPattern(t *testing.T) {
 // Row: work 6.2 statusfeedback: Watch ×2
 // Row: work 6.1 SC TestRegisterUnregisterInformersBasedOnFeedbackType
 func TestFeedbackIsWatchedWhateverIsAsked(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	other := e.cluster + "-ns"
@@ -230,6 +234,7 @@ func TestFeedbackIsWatchedWhateverIsAsked(t *testing.T) {
 // Weakness: W26
 // Weakness: W27
 func TestFeedbackDegradesAlone(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.deployment("d", 1), e.configMap("a", map[string]string{"k": "v"}))
@@ -259,6 +264,7 @@ func TestFeedbackDegradesAlone(t *testing.T) {
 
 // TestWhatNobodyReadsIsNotRead changes the status of objects: only where a rule reads it that costs anything.
 func TestWhatNobodyReadsIsNotRead(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.deployment("plain", 1), e.deployment("read", 1), e.deployment("ruled", 1))

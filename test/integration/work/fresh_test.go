@@ -74,6 +74,7 @@ func (e *env) restoreHub(v *hubView, w *workv1.ManifestWork) {
 
 // Weakness: W34
 func TestAnObjectMadeAnewHasItsGraceWhenItsWorkVanishes(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	v := e.view()
 	a := e.start()
@@ -105,6 +106,7 @@ func TestAnObjectMadeAnewHasItsGraceWhenItsWorkVanishes(t *testing.T) {
 //
 // Weakness: W9, W34
 func TestWhatWasMadeForAWorkThatVanishedGoesOnTheWordOfTheHub(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	v := e.view()
 	v.statuses = true

@@ -177,6 +177,7 @@ func (e *env) hookWork(addon *unstructured.Unstructured, rules ...workv1.Conditi
 // not before, its outcome reaches the hub, meanwhile the add-on runs on, and afterwards everything goes but what is to
 // stay.
 func TestPreDeleteHook(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	addon := e.addOn(addonv1alpha1.AddonPreDeleteHookFinalizer)
@@ -239,6 +240,7 @@ func (e *env) untouched(addon *unstructured.Unstructured, deploy, hook *workv1.M
 // TestAHookThatFails has a hook whose Job fails: it is not reported as complete, whatever a condition rule makes of its
 // end, and holds the add-on until somebody takes the finalizer. Then all goes, the Pods of the hook too.
 func TestAHookThatFails(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	addon := e.addOn(addonv1alpha1.AddonPreDeleteHookFinalizer)
@@ -266,6 +268,7 @@ func TestAHookThatFails(t *testing.T) {
 // TestTheOrphanOfAnAddOnMayBeChosenLate lets an add-on that runs already get the annotation deletion-orphan on one of
 // its objects, and another lose it, before it goes with a finalizer on one that is to go.
 func TestTheOrphanOfAnAddOnMayBeChosenLate(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	addon := e.addOn()

@@ -84,6 +84,7 @@ func (e *env) hostingHello(managed, space string) *workv1.ManifestWork {
 // hosting cluster has goes, then the add-on and what the managed cluster has.
 // Row: work 6.3 adjacent: klusterlet hosted
 func TestHostedAddOn(t *testing.T) {
+	t.Parallel()
 	host := newEnv(t)
 	managed, spoke := apart(t)
 	atHost, atManaged := host.start(), managed.start()
@@ -180,6 +181,7 @@ func (e *env) removeHosted(managed *env, hosting *workv1.ManifestWork, space str
 // along. The one that goes takes only what is its own; the namespace, and the credential of the other in it, stay until
 // the last one goes.
 func TestHostedAddOnsShareANamespace(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	space := e.cluster + "-hosted"

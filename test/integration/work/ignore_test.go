@@ -50,6 +50,7 @@ func (e *env) put(name, key, value string) {
 // Weakness: W16
 // Row: work 6.3 SSA ignoreFields
 func TestIgnoreOnSpokeChange(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"kept": "1", "tuned": "1"}))
@@ -92,6 +93,7 @@ func TestIgnoreOnSpokeChange(t *testing.T) {
 // Row: work 6.3 SSA ignoreFields
 // Weakness: W17
 func TestIgnoreOnSpokePresent(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"kept": "1", "left": "1", "alone": "1"}))
@@ -125,6 +127,7 @@ func TestIgnoreOnSpokePresent(t *testing.T) {
 
 // Row: work 6.2 updatestrategy: ignoreFields JSON pointer
 func TestIgnoreByPointer(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"a.b/c": "1", "kept": "1"}))
@@ -168,6 +171,7 @@ func (e *env) deployments(s workv1.UpdateStrategy) []workv1.ManifestConfigOption
 
 // Row: work 6.2 updatestrategy: ignoreFields jq env filter
 func TestIgnoreByJQ(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", fmt.Sprintf(sidecars, e.cluster, 1))
@@ -207,6 +211,7 @@ func TestIgnoreByJQ(t *testing.T) {
 // Row: work 6.2 updatestrategy: ignoreFields invalid jq
 // Weakness: W18
 func TestBadIgnoreFieldsAreTold(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("jq", nil), e.configMap("path", nil), e.configMap("pointer", nil), e.configMap("good", nil))
@@ -234,6 +239,7 @@ func TestBadIgnoreFieldsAreTold(t *testing.T) {
 // manifest does not mention them.
 // Weakness: W15
 func TestReplicasOfOthersUnderServerSideApply(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", fmt.Sprintf(sidecars, e.cluster, 1))

@@ -39,6 +39,7 @@ func (e *env) undisturbed(a *agent, objects int) {
 // TestKindsThatTheServerFillsIn has one object of each kind of which the API server changes or adds something: none is
 // written twice.
 func TestKindsThatTheServerFillsIn(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allow("storage.k8s.io", "storageclasses", "csidrivers")
 	e.allow("admissionregistration.k8s.io", "*")
@@ -78,6 +79,7 @@ func TestKindsThatTheServerFillsIn(t *testing.T) {
 }
 
 func TestServiceIsKept(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	const service = `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: %s},
@@ -108,6 +110,7 @@ func TestServiceIsKept(t *testing.T) {
 }
 
 func TestStorageClassIsMadeAnewWhenItMust(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allow("storage.k8s.io", "storageclasses", "csidrivers")
 	a := e.start()
@@ -161,6 +164,7 @@ func TestStorageClassIsMadeAnewWhenItMust(t *testing.T) {
 }
 
 func TestInjectedBundleOfAWebhookStays(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allow("admissionregistration.k8s.io", "*")
 	a := e.start()
@@ -206,6 +210,7 @@ spec:
 // strategy.
 // Weakness: W23
 func TestClusterScopedObjectWithANamespace(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allow(e.cluster+".example", "gadgets")
 	e.start()
@@ -237,6 +242,7 @@ func TestClusterScopedObjectWithANamespace(t *testing.T) {
 // Row: work 6.2 CRD+CR: keep finalizer
 // Row: work 6.2 CRD+CR: delete
 func TestCustomObjectKeepsWhatOthersAdd(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allowWidgets()
 	e.start()
@@ -271,6 +277,7 @@ func TestCustomObjectKeepsWhatOthersAdd(t *testing.T) {
 // Row: work 6.2 cluster-scoped: Clusterrole
 // Row: work 6.2 SA/Role/RoleBinding/Deployment: create, update
 func TestWorkloadWithItsRights(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	list := func(account string) []any {
@@ -302,6 +309,7 @@ func TestWorkloadWithItsRights(t *testing.T) {
 
 // Row: work 6.2 invalid manifests: RoleRef change
 func TestRefusedRoleRefHasItsGenerations(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	binding := func(role string) []workv1.Manifest {
@@ -329,6 +337,7 @@ func TestRefusedRoleRefHasItsGenerations(t *testing.T) {
 // it has no owner at all and stays.
 // Weakness: W22
 func TestOrphanOfAMonitoringKind(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.allowWidgets()
 	a := e.start()

@@ -16,6 +16,7 @@ import (
 // Row: work 6.2 single manifest: create / update / delete
 // Row: work 6.2 multiple manifests: create / update / delete
 func TestCreateUpdateRemoveDelete(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1"}), e.configMap("b", map[string]string{"k": "1"}))
@@ -59,6 +60,7 @@ func TestCreateUpdateRemoveDelete(t *testing.T) {
 
 // Weakness: W1
 func TestDriftIsRepaired(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1"}))
@@ -95,6 +97,7 @@ func TestDriftIsRepaired(t *testing.T) {
 }
 
 func TestLabelsAreAdded(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	cm := e.configMap("a", nil)
@@ -115,6 +118,7 @@ func TestLabelsAreAdded(t *testing.T) {
 
 // Row: work 6.2 deleteoption: shared resource kept on MW delete / on manifest removal
 func TestSharedObjectLivesUntilItsLastWorkGoes(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	one, two := e.work("one", e.configMap("a", nil)), e.work("two", e.configMap("a", nil))
@@ -142,6 +146,7 @@ func TestSharedObjectLivesUntilItsLastWorkGoes(t *testing.T) {
 
 // Row: work 6.2 foreground: delete MW eventually
 func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	held := e.configMap("held", nil)
@@ -170,6 +175,7 @@ func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 
 // Row: work 6.2 foreground: stale manifest removed once gone
 func TestStaleObjectStaysListedUntilGone(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	held := e.configMap("held", nil)
@@ -193,6 +199,7 @@ func TestStaleObjectStaysListedUntilGone(t *testing.T) {
 
 // Row: work 6.2 deleteoption: Orphan whole / selective / keep on manifest removal
 func TestOrphansStay(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("kept", nil), e.configMap("gone", nil))
@@ -216,6 +223,7 @@ func TestOrphansStay(t *testing.T) {
 // TestOrphansStayAlsoWithoutAPassInBetween changes the delete options and deletes, in one case the work and in the
 // other a manifest, while no agent looks.
 func TestOrphansStayAlsoWithoutAPassInBetween(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	whole := e.work("v", e.configMap("whole", nil))
@@ -254,6 +262,7 @@ func TestOrphansStayAlsoWithoutAPassInBetween(t *testing.T) {
 }
 
 func TestAppliedManifestWorkDeletedOnTheSpokeComesBack(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a", nil))
@@ -271,6 +280,7 @@ func TestAppliedManifestWorkDeletedOnTheSpokeComesBack(t *testing.T) {
 }
 
 func TestWorkThatVanishesIsEvictedAfterItsGrace(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.grace = 2 * time.Second
 	e.start()
@@ -287,6 +297,7 @@ func TestWorkThatVanishesIsEvictedAfterItsGrace(t *testing.T) {
 // Row: work 6.2 unmanaged: same agent removed on new hub
 // Row: work 6.3 adjacent: multi-hub
 func TestHubSwitchKeepsTheObjects(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	first := e.start()
 	w := e.work("w", e.configMap("a", nil))
@@ -314,6 +325,7 @@ func TestHubSwitchKeepsTheObjects(t *testing.T) {
 
 // Row: work 6.2 unmanaged: different agent id kept
 func TestForeignAgentIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.grace = time.Second
 	foreign := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: e.settings.hubHash + "-w"}}

@@ -100,6 +100,7 @@ func (e *env) mapSays(name, value string) {
 // and takes the word of the hub when that is back.
 // Weakness: W11
 func TestWorksWithoutTheHub(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.cache, e.settings.grace = t.TempDir(), time.Second
 	away := e.outage()
@@ -187,6 +188,7 @@ func defaulted(e *env, name string) *appsv1.Deployment {
 // to wait for the hub.
 // Weakness: W11
 func TestCopiesThatAreNotTrusted(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(e *env){
 		"the directory is empty": func(e *env) { e.settings.cache = e.TempDir() },
 		"there is none":          func(e *env) { e.settings.cache = "" },
@@ -230,6 +232,7 @@ func TestCopiesThatAreNotTrusted(t *testing.T) {
 	}
 	for sentence, spoil := range cases {
 		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
 			e := newEnv(t)
 			e.settings.cache = t.TempDir()
 			away := e.outage()
@@ -261,6 +264,7 @@ func TestCopiesThatAreNotTrusted(t *testing.T) {
 // there: the agent that starts without the hub leaves its work alone.
 // Weakness: W11
 func TestAnOlderCopyIsNotUsed(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.cache = t.TempDir()
 	away := e.outage()
@@ -301,6 +305,7 @@ func TestAnOlderCopyIsNotUsed(t *testing.T) {
 // away and the agent is restarted twice. It is not made again.
 // Weakness: W11
 func TestWhatBecameCompleteWithoutTheHub(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.cache = t.TempDir()
 	away := e.outage()

@@ -43,6 +43,7 @@ func attempts(lines []string, resource string) int {
 //
 // Weakness: W2
 func TestARefusedManifestIsTriedEverMoreRarely(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	now := clocktesting.NewFakePassiveClock(time.Now())
 	e.settings.clock = now
@@ -89,6 +90,7 @@ func TestARefusedManifestIsTriedEverMoreRarely(t *testing.T) {
 
 // TestAnObjectThatMayNotBeReadIsLeftAlone keeps the agent from reading an object that it may make.
 func TestAnObjectThatMayNotBeReadIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	now := clocktesting.NewFakePassiveClock(time.Now())
 	e.settings.clock, e.settings.spoke = now, e.spokeUser(everything, []string{"create", "update", "list", "watch"})
@@ -117,6 +119,7 @@ func TestAnObjectThatMayNotBeReadIsLeftAlone(t *testing.T) {
 //
 // Weakness: W2
 func TestAManifestThatFailsDoesNotDelayItsSiblings(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.fault = func(req *http.Request) bool {
 		return req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/configmaps/broken")
@@ -174,6 +177,7 @@ func (e *env) spokeUser(applied, maps []string) *rest.Config {
 }
 
 func TestAnAppliedManifestWorkThatMayNotBeMadeIsTold(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.events = true
 	e.settings.spoke = e.spokeUser([]string{"get", "list", "watch", "update", "patch", "delete"}, []string{"*"})
@@ -197,6 +201,7 @@ func TestAnAppliedManifestWorkThatMayNotBeMadeIsTold(t *testing.T) {
 }
 
 func TestANameThatIsTooLongIsTold(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	const longest = 188

@@ -18,6 +18,7 @@ import (
 
 // Weakness: W36
 func TestDeletionDoesNotWaitForTheHubToTakeAStatus(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.settings.hubFault = func(req *http.Request) error {
 		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/status") {
@@ -43,6 +44,7 @@ func TestDeletionDoesNotWaitForTheHubToTakeAStatus(t *testing.T) {
 //
 // Weakness: W36
 func TestASilentHubDoesNotHoldUpTheSpoke(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	var asked atomic.Int32
 	e.settings.hubFault = func(req *http.Request) error {
@@ -72,6 +74,7 @@ func TestASilentHubDoesNotHoldUpTheSpoke(t *testing.T) {
 // Row: work 6.2 completion: labels propagate
 // Weakness: W12
 func TestLabelsAndFinalizerOfTheRecordAreKept(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", nil))
@@ -141,6 +144,7 @@ spec:
 
 // Weakness: W28
 func TestAHubThatDoesNotLetAWorkGoIsTold(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a", nil))
@@ -163,6 +167,7 @@ func TestAHubThatDoesNotLetAWorkGoIsTold(t *testing.T) {
 // Row: work 6.2 foreground: delete MW eventually
 // Weakness: W5
 func TestAnObjectThatMayNotBeDeletedIsNamed(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("precious", nil), e.configMap("free", nil))

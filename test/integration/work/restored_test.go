@@ -20,6 +20,7 @@ import (
 // A store that was restored from a backup counts its resource versions from there again. What it has then is older than
 // what the agent saw, by its versions, and must be believed all the same.
 func TestASpokeWhoseStoreWasRestoredIsRepaired(t *testing.T) {
+	t.Parallel()
 	const restart = 2 * time.Minute
 	spoke, err := sandbox.Start(t.Context(), sandbox.Options{Name: "restored", Log: os.Stderr})
 	require.NoError(t, err)

@@ -62,6 +62,7 @@ func (e *env) configs(s workv1.UpdateStrategy, list ...any) []workv1.ManifestCon
 // kinds take place, with an owner to take away when the first work goes, and with deletion when the second does.
 // Weakness: W37
 func TestTheShippedRightsAreEnough(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	list := e.beyondWorkloads()

@@ -100,6 +100,7 @@ func (e *env) setData(name string, data map[string]string) {
 
 // Row: work 6.2 conditionrules: Job well-known
 func TestJobComplete(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.job("good", 1), e.job("bad", 1))
@@ -133,6 +134,7 @@ func TestJobComplete(t *testing.T) {
 
 // Row: work 6.2 conditionrules: CEL
 func TestRuleOfExpressions(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	rule := celRule("OneActive", "object.status.active == 1")
@@ -161,6 +163,7 @@ func TestRuleOfExpressions(t *testing.T) {
 // Weakness: W27
 // Weakness: W40
 func TestRulesThatAreRefused(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.job("j", 1), e.configMap("a", map[string]string{"k": "v"}))
@@ -197,6 +200,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 // Row: work 6.2 conditionrules: wildcard
 // Row: work 6.2 conditionrules: first match
 func TestRulesAreChosenByPattern(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("a1", nil), e.configMap("a2", nil), e.configMap("b", nil))
@@ -217,6 +221,7 @@ func TestRulesAreChosenByPattern(t *testing.T) {
 // Row: work 6.2 completion: MW completes
 // Weakness: W7
 func TestComplete(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"complete": "no"}), e.configMap("b", map[string]string{"k": "1"}))
@@ -266,6 +271,7 @@ func TestComplete(t *testing.T) {
 
 // Weakness: W7
 func TestCompleteFlipsBack(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.job("j", 1), e.configMap("b", map[string]string{"k": "1"}))

@@ -94,11 +94,13 @@ func said(o *unstructured.Unstructured) map[string]any {
 // resource; what may be seen of that is what the contract says.
 // Weakness: W22
 func TestKindsThatTheReferenceTreatsByThemselves(t *testing.T) {
+	t.Parallel()
 	for _, s := range specials() {
 		s.define(t, plane)
 	}
 	for _, s := range specials() {
 		t.Run(s.kind, func(t *testing.T) {
+			t.Parallel()
 			e := newEnv(t)
 			if s.kind != "ServiceMonitor" { // which the agent may apply as it is installed
 				e.allow(s.group, s.plural)
@@ -155,6 +157,7 @@ func TestKindsThatTheReferenceTreatsByThemselves(t *testing.T) {
 // follow, and nothing else, neither from the manifest nor against what the cluster or somebody put there.
 // Row: work 6.1 AP update/createonly/readonly/SSA tests
 func TestOnlyTheMetadataOfSomeKindsIsKept(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	list := func(n int) []workv1.Manifest {
@@ -198,6 +201,7 @@ func TestOnlyTheMetadataOfSomeKindsIsKept(t *testing.T) {
 // and looks at the order in which they were made.
 // Row: work 6.1 MC TestKindOrder, TestParseAndSortManifests, TestApplyManifestsInDependencyOrder
 func TestKindsAreAppliedInTheirOrder(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	list := []any{

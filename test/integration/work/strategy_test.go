@@ -29,6 +29,7 @@ func serverSide(manager string, force bool) workv1.UpdateStrategy {
 
 // Row: work 6.2 updatestrategy: SSA apply
 func TestServerSideApplyOwnsWhatItApplies(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"ours": "1", "more": "1"}))
@@ -73,6 +74,7 @@ func TestServerSideApplyOwnsWhatItApplies(t *testing.T) {
 // Row: work 6.2 updatestrategy: SSA conflict
 // Row: work 6.1 MC TestUpdateStrategy, TestServerSideApplyConflict
 func TestServerSideApplyConflict(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1", "other": "1"}))
@@ -106,6 +108,7 @@ func TestServerSideApplyConflict(t *testing.T) {
 // Row: work 6.2 updatestrategy: SSA two managers
 // Row: work 6.2 updatestrategy: SSA with delete options
 func TestServerSideApplyOfTwoWorks(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	one := e.work("one", e.configMap("a", map[string]string{"one": "1"}))
@@ -139,6 +142,7 @@ func TestServerSideApplyOfTwoWorks(t *testing.T) {
 
 // Row: work 6.2 updatestrategy: generation stable
 func TestServerSideApplyKeepsTheGeneration(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	inner := e.work("inner", e.configMap("a", nil))
@@ -176,6 +180,7 @@ func (e *env) allow(group string, resources ...string) {
 }
 
 func TestSecretUnderServerSideApply(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}, stringData: {k: v}}",
@@ -197,6 +202,7 @@ func TestSecretUnderServerSideApply(t *testing.T) {
 // TestSwitchToServerSideApply changes the strategy of an object that exists: the agent is not in conflict with itself,
 // and what leaves the manifest then goes.
 func TestSwitchToServerSideApply(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("a", map[string]string{"k": "1", "old": "1"}))
@@ -222,6 +228,7 @@ func TestSwitchToServerSideApply(t *testing.T) {
 // before the next agent starts: the object had its owner from the first moment, so it goes.
 // Weakness: W10
 func TestCrashWhileApplying(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	var dead atomic.Bool
 	e.settings.fault = func(req *http.Request) bool {
@@ -245,6 +252,7 @@ func TestCrashWhileApplying(t *testing.T) {
 
 // Row: work 6.2 updatestrategy: CreateOnly
 func TestCreateOnlyLeavesADeployment(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", fmt.Sprintf(deployment, e.cluster))
@@ -266,6 +274,7 @@ func TestCreateOnlyLeavesADeployment(t *testing.T) {
 // TestAnObjectMadeReadOnlyDoesNotGoWithItsWork switches the strategy of objects that the work owns.
 // Weakness: W25
 func TestAnObjectMadeReadOnlyDoesNotGoWithItsWork(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.start()
 	w := e.work("w", e.configMap("updated", nil), e.configMap("applied", nil), e.configMap("owned", nil))
@@ -291,6 +300,7 @@ func TestAnObjectMadeReadOnlyDoesNotGoWithItsWork(t *testing.T) {
 
 // Row: work 6.2 updatestrategy: ReadOnly wildcard
 func TestReadOnlyWildcard(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	e.create(e.configMap("theirs-1", map[string]string{"k": "live"}))
@@ -318,12 +328,14 @@ func TestReadOnlyWildcard(t *testing.T) {
 
 // Row: work 6.2 deleteoption: clean when option removed
 func TestSwitchOfDeleteOption(t *testing.T) {
+	t.Parallel()
 	for name, s := range map[string]workv1.UpdateStrategy{
 		"update":     {Type: workv1.UpdateStrategyTypeUpdate},
 		"createonly": {Type: workv1.UpdateStrategyTypeCreateOnly},
 		"apply":      serverSide("", false),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := newEnv(t)
 			e.start()
 			w := e.work("w", e.configMap("a", nil), e.configMap("b", nil))
@@ -362,6 +374,7 @@ func TestSwitchOfDeleteOption(t *testing.T) {
 // Weakness: W24
 // Row: work 6.1 MC TestSync / TestFailedToApplyResource
 func TestAdoption(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.create(e.configMap("a", map[string]string{"theirs": "1"}))
 	e.start()
@@ -376,6 +389,7 @@ func TestAdoption(t *testing.T) {
 // TestScaledObjectUnderUpdate lets somebody scale a Deployment whose manifest does not mention replicas.
 // Weakness: W15
 func TestScaledObjectUnderUpdate(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	open := strings.Replace(fmt.Sprintf(deployment, e.cluster), "  replicas: 1\n", "", 1)

@@ -24,6 +24,7 @@ import (
 // nothing is made anew or written again, except that what the other agent lost is put right.
 // Weakness: W12
 func TestTakeOverFromAnotherAgent(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	service := fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: s, namespace: %s},
 		spec: {selector: {a: b}, ports: [{port: 80}]}}`, e.cluster)

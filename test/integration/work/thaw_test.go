@@ -34,6 +34,7 @@ func (e *env) passes() uint64 {
 // never answers when it is given the status: the manifest is applied when the hub has taken that, and nobody asks until
 // then.
 func TestAManifestThatThawsWhileTheHubIsSilentWaitsForTheHub(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	var silent atomic.Bool
 	var asked atomic.Int32

@@ -16,6 +16,7 @@ import (
 )
 
 func TestAStatusThatSomebodyClearedComesBack(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("one", map[string]string{"k": "v"}))
@@ -31,6 +32,7 @@ func TestAStatusThatSomebodyClearedComesBack(t *testing.T) {
 }
 
 func TestAListThatSomebodyEmptiedComesBack(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	w := e.work("w", e.configMap("one", nil), e.configMap("two", nil))
@@ -54,6 +56,7 @@ func TestAListThatSomebodyEmptiedComesBack(t *testing.T) {
 // TestADefinitionThatGoesAndComesAgain removes the definition of an object that was applied. The work says so in the
 // words of the contract, at once, and the object is back at once with the definition, watched as before.
 func TestADefinitionThatGoesAndComesAgain(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	group := e.cluster + ".example.com"
 	e.create(&rbacv1.ClusterRole{

@@ -15,6 +15,7 @@ import (
 
 // The API server serves one Event under two groups, as some serve one Ingress, or a Project and its Namespace.
 func TestOneObjectUnderTwoGroupsIsNotDeletedByItsFormerEntry(t *testing.T) {
+	t.Parallel()
 	const common = `metadata: {name: x, namespace: %[1]s}, reason: R, type: Normal, action: A, reportingInstance: i,
 		eventTime: "2026-01-01T00:00:00.000000Z"`
 	e := newEnv(t)
@@ -85,6 +86,7 @@ func (e *env) widget(version, name string) *unstructured.Unstructured {
 }
 
 func TestAnObjectWhoseVersionIsNotServedAnyMoreIsDeleted(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	drop := e.twoVersions()
 	a := e.start()
@@ -114,6 +116,7 @@ func TestAnObjectWhoseVersionIsNotServedAnyMoreIsDeleted(t *testing.T) {
 }
 
 func TestTwoVersionsOfOneObjectInOneWork(t *testing.T) {
+	t.Parallel()
 	const scaler = `{apiVersion: autoscaling/%[2]s, kind: HorizontalPodAutoscaler, metadata: {name: x, namespace: %[1]s},
 		spec: {maxReplicas: %[3]d, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`
 	e := newEnv(t)
@@ -139,6 +142,7 @@ func TestTwoVersionsOfOneObjectInOneWork(t *testing.T) {
 }
 
 func TestASecretStaysWhenWhatIsToTakeItsPlaceIsRefused(t *testing.T) {
+	t.Parallel()
 	const secret = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}, type: %s, stringData: {k: v}}"
 	e := newEnv(t)
 	a := e.start()
@@ -173,6 +177,7 @@ func TestASecretStaysWhenWhatIsToTakeItsPlaceIsRefused(t *testing.T) {
 }
 
 func TestAnExecutorWithoutDeleteMakesNoSecretAnew(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	e.role("secrets", rule("", "secrets", "create", "update", "patch", "get"))
