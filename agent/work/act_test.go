@@ -54,7 +54,7 @@ func acting(t *testing.T) *Reconciler {
 	r := lean()
 	r.store = watch.NewStore(func(watch.Owner) {}, func() {})
 	r.authorizer = executor.New(executor.Options{
-		Clock: clock.RealClock{}, Wake: func(string) {}, UsedChanged: func() {},
+		Clock: clock.RealClock{}, Wake: func(string) {},
 	})
 	client, err := spoke.NewClient(&rest.Config{Host: "http://spoke.example"}, &http.Client{Transport: defect{}})
 	require.NoError(t, err)
