@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// firstLook and lastLook bound the pause between two questions which version the API server serves.
+// firstLook and lastLook bound the delay between two detections.
 const firstLook, lastLook = time.Second, time.Minute
 
 // DetectAt is Detect for the API server of a configuration. httpClient may be nil.
@@ -32,20 +32,19 @@ func DetectAt(config *rest.Config, httpClient *http.Client) (Wire, error) {
 	return Detect(mapper)
 }
 
-// Versions notices when the API server no longer serves the version of add-ons that is in use. A version that is gone
-// ends no watch with an error that anybody but the watch sees, so Versions looks at what watches fail with:
-// WatchError is the handler of watch errors of a cache, and Versions itself runs in a manager. Without such errors it
-// asks nothing.
+// Versions detects that the API server no longer serves the API version of add-ons that is in use. Only watch errors
+// show that, so WatchError is the watch error handler of a cache, and Versions itself runs in a manager. Without such
+// errors it sends no requests.
 type Versions struct {
 	// Wire is the version in use.
 	Wire Wire
-	// Detect asks the API server which version to use.
+	// Detect returns the version to use.
 	Detect func() (Wire, error)
-	// Changed is called when another version is to be used; it must not block. Versions ends with the error that it
-	// returns, which may be nil.
+	// Changed is called when another version must be used; it must not block. Versions ends with its error, which may be
+	// nil.
 	Changed func(now Wire) error
-	// Missing is called when neither version could be found, with the reason, and when the one in use is there again, with
-	// nil; it must not block. A hub whose definitions are being repaired is no reason to stop anything.
+	// Missing is called with the reason when neither version is served, and with nil when the one in use is served again;
+	// it must not block. Definitions that are being repaired are no reason to stop.
 	Missing func(why error)
 	// Clock tells the time; nil means the wall clock.
 	Clock clock.Clock
@@ -53,23 +52,23 @@ type Versions struct {
 	failed chan struct{}
 }
 
-// NewVersions returns Versions whose other fields are to be filled in.
+// NewVersions returns Versions without its exported fields.
 func NewVersions() *Versions { return &Versions{failed: make(chan struct{}, 1)} }
 
-// WatchError handles what a watch fails with as a cache does by itself, and notes it.
+// WatchError handles a watch error like the default handler, and notes it.
 func (v *Versions) WatchError(ctx context.Context, r *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, r, err)
 	v.Note(err)
 }
 
-// Note has the versions looked at when a watch failed with an error that says that one is not served.
+// Note triggers a detection if the error of a watch means that a version is not served.
 func (v *Versions) Note(err error) {
 	if isUnserved(err) {
 		v.again()
 	}
 }
 
-// isUnserved reports whether an error of a list or watch says that add-ons are not served in the version asked for.
+// isUnserved reports whether the error of a list or watch means that the requested version of add-ons is not served.
 func isUnserved(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -120,7 +119,7 @@ func (v *Versions) Start(ctx context.Context) error {
 	}
 }
 
-// again asks for another look.
+// again triggers another detection.
 func (v *Versions) again() {
 	select {
 	case v.failed <- struct{}{}:
@@ -128,6 +127,5 @@ func (v *Versions) again() {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: a process that waits to lead must not lead with a
-// version that is gone.
+// NeedLeaderElection returns false: a process that waits to lead must not lead with a version that is gone.
 func (v *Versions) NeedLeaderElection() bool { return false }
