@@ -66,7 +66,7 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 		"V1beta1CSRAPICompatibility":   {},
 	}}, "feature-gates", "feature gates of OCM as name=true or name=false, separated by commas; "+
 		"ManagedClusterAutoApproval=false switches off --auto-approved-csr-users, "+
-		"CleanUpCompletedManifestWork=false is --work-ttl=false; of the others it is told whether they have an effect")
+		"CleanUpCompletedManifestWork=false is --work-ttl=false; the log says which of the others have an effect")
 	n := &o.notes
 	n.Accept(f, "flags say it all, no file is read", "config")
 	n.Accept(f, "see --health-probe-bind-address and --metrics-bind-address", "listen")

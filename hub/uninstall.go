@@ -289,7 +289,7 @@ func (u *uninstaller) releaseDecisions(ctx context.Context) error {
 
 func (u *uninstaller) say(format string, args ...any) error {
 	if _, err := fmt.Fprintf(u.out, format+"\n", args...); err != nil {
-		return fmt.Errorf("telling what was done: %w", err)
+		return fmt.Errorf("printing what was done: %w", err)
 	}
 	return nil
 }
