@@ -69,10 +69,11 @@ type Config struct {
 	TLS command.TLS
 	// WorkAdmission makes the webhook validate ManifestWorks; off where OCM's own webhook does.
 	WorkAdmission bool
-	// ManifestLimit is how many bytes the manifests of one ManifestWork may have together.
+	// ManifestLimit is the limit for the manifests of one ManifestWork together, in bytes.
 	ManifestLimit int
 
-	// RequirePolicies ends the hub manager at its start when the policies of manifests/hub/policies are not in force.
+	// RequirePolicies makes the hub manager exit at its start when the policies of manifests/hub/policies are not in
+	// force.
 	RequirePolicies bool
 
 	// Election is the leader election, by a Lease in Namespace.
@@ -81,12 +82,12 @@ type Config struct {
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz over http; "0" is off.
 	HealthAddress string
-	// QPS and Burst limit requests to the hub; QPS zero leaves that to priority and fairness of the API server.
+	// QPS and Burst limit requests to the hub; QPS zero leaves that to API Priority and Fairness.
 	QPS   float32
 	Burst int
-	// Workers is how many objects each reconciler works on at once.
+	// Workers is how many objects each reconciler reconciles at the same time.
 	Workers int
-	// Verbosity is the highest level of log lines that are written.
+	// Verbosity is the highest level of log lines.
 	Verbosity int
 
 	foreign foreignFlags
@@ -119,7 +120,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.Namespace, "namespace", c.Namespace,
 		"namespace of the hub manager, for its lease; by default POD_NAMESPACE or the namespace of the pod")
 	f.BoolVar(&c.Uninstall, "uninstall", c.Uninstall,
-		"delete the hub manager of --namespace, its webhooks, policies and roles, tell what was done, and exit; clusters, "+
+		"delete the hub manager of --namespace, its webhooks, policies and roles, print what was done, and exit; clusters, "+
 			"add-ons and works stay (docs/operations/move-from-ocm.md)")
 	f.BoolVar(&c.InstallCRDs, "install-crds", c.InstallCRDs, "apply the CustomResourceDefinitions at the start")
 	f.BoolVar(&c.Placement, "placement", c.Placement,
@@ -130,7 +131,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"users whose certificate requests for new clusters are approved, which also accepts the cluster, once; "+
 			"exact names, may be repeated")
 	f.BoolVar(&c.AutoApproveJoinedClusters, "auto-approve-joined-clusters", c.AutoApproveJoinedClusters,
-		"extend --auto-approved-csr-users to clusters that have joined before; everybody who holds the credential of such a "+
+		"extend --auto-approved-csr-users to clusters that have joined before; everybody with the credential of such a "+
 			"user can then take over the identity of any cluster")
 	f.BoolVar(&c.AutoApproveBoundBootstrap, "auto-approve-bound-bootstrap", c.AutoApproveBoundBootstrap,
 		"approve, and accept the cluster once, where a bootstrap credential is bound to the cluster that it asks for")
@@ -141,7 +142,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"directory with tls.crt and tls.key of the webhook; where they are missing, --webhook-secret is used")
 	f.StringVar(&c.WebhookSecret, "webhook-secret", c.WebhookSecret,
 		"Secret in --namespace with the certificate of the webhook that the hub manager makes and renews itself, with "+
-			"--install-crds and where --webhook-cert-dir holds none; empty makes none")
+			"--install-crds and where --webhook-cert-dir contains none; empty makes none")
 	f.StringVar(&c.WebhookURL, "webhook-url", c.WebhookURL,
 		"https address at which the API server finds the conversion webhook, for --install-crds")
 	f.StringVar(&c.WebhookService, "webhook-service", c.WebhookService,
@@ -170,7 +171,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	c.addForeignFlags(f)
 }
 
-// Validate checks the configuration without any request; it returns everything that is wrong at once.
+// Validate checks the configuration without any request, and returns all errors at once.
 func (c *Config) Validate() error {
 	var wrong []error
 	complain := func(flag, format string, args ...any) {
@@ -224,7 +225,7 @@ func (c *Config) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// secretProblems returns why a name is none of a Secret; the empty name means no Secret.
+// secretProblems returns why a name is not valid for a Secret; the empty name means no Secret.
 func secretProblems(name string) []string {
 	if name == "" {
 		return nil
@@ -232,7 +233,7 @@ func secretProblems(name string) []string {
 	return validation.IsDNS1123Subdomain(name)
 }
 
-// trust says which certificate requests for a first credential of a cluster need no person.
+// trust returns which certificate requests for a first credential of a cluster are approved without a person.
 func (c *Config) trust() csr.Trust {
 	return csr.Trust{
 		Users: c.AutoApprovedCSRUsers, Joined: c.AutoApproveJoinedClusters, Bound: c.AutoApproveBoundBootstrap,

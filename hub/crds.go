@@ -16,11 +16,11 @@ import (
 	"github.com/spokelet/spokelet/manifests"
 )
 
-// fieldManager owns what the hub manager applies.
+// fieldManager is the field manager of the hub manager.
 const fieldManager = "spokelet-hub"
 
-// convertedKinds are the definitions of add-ons that may have two versions. The fields of AddOnTemplates are the same
-// in both.
+// convertedKinds are the definitions of add-ons that may have two versions. Those of AddOnTemplates have the same
+// fields.
 func convertedKinds() []definition.Kind {
 	return []definition.Kind{
 		{Name: "managedclusteraddons.addon.open-cluster-management.io"},
@@ -29,9 +29,9 @@ func convertedKinds() []definition.Kind {
 	}
 }
 
-// InstallCRDs applies the CustomResourceDefinitions of the hub and returns when all are served, with what
-// administrators should know about those that were left as they are. With conv, add-ons are converted by the webhook at
-// that address; without, a conversion that a definition has already stays.
+// InstallCRDs applies the CustomResourceDefinitions of the hub and returns when all are served. It returns findings
+// about definitions that it left unchanged. With conv, the webhook at that address converts add-ons; without it, an
+// existing conversion stays.
 func InstallCRDs(
 	ctx context.Context, cfg *rest.Config, conv *apiextensionsv1.WebhookClientConfig,
 ) ([]definition.Finding, error) {
@@ -60,8 +60,8 @@ func definitionsClient(cfg *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// addKeeper has the manager keep the conversion of the definitions, and returns what knows whether it works. Silent
-// returns why the webhook does not answer.
+// addKeeper adds the keeper of the conversion to the manager and returns it for the readiness check. silent returns why
+// the webhook does not answer.
 func addKeeper(
 	mgr ctrl.Manager, c Config, s *serving, silent func() error, findings []definition.Finding,
 ) (*definition.Keeper, error) {

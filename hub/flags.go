@@ -12,8 +12,8 @@ import (
 	"github.com/spokelet/spokelet/manifests"
 )
 
-// ParseFlags turns the arguments of a command line into a Config. It returns pflag.ErrHelp when the arguments asked for
-// help, for the version or for the policies, which then stand in out.
+// ParseFlags parses the arguments of a command line. It returns pflag.ErrHelp when they ask for help, for the version
+// or for the policies, which are written to out.
 func ParseFlags(args []string, out io.Writer) (Config, error) {
 	config := DefaultConfig()
 	program := command.Program{
@@ -42,7 +42,8 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	return config, nil
 }
 
-// printPolicies writes the policies as one stream of YAML documents. It returns pflag.ErrHelp: there is nothing to run.
+// printPolicies writes the policies as one stream of YAML documents. It returns pflag.ErrHelp, because there is nothing
+// to run.
 func printPolicies(out io.Writer, namespace, account string) error {
 	for _, file := range policiesFor(namespace, account) {
 		if _, err := fmt.Fprintf(out, "---\n%s", file); err != nil {

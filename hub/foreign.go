@@ -10,28 +10,28 @@ import (
 	"github.com/spokelet/spokelet/internal/command"
 )
 
-// foreignFlags are flags of the programs of OCM's hub, as far as they differ from ours.
+// foreignFlags are the flags of OCM's hub programs that differ from ours.
 type foreignFlags struct {
 	// approvalUsers is the former name of --auto-approved-csr-users.
 	approvalUsers []string
-	// drivers are the ways in which clusters may get their credentials, workDriver the one by which works travel.
+	// drivers are the registration drivers; workDriver is the driver of ManifestWorks.
 	drivers    []string
 	workDriver string
-	// resources are what is removed with a cluster, each as group/version/resource.
+	// resources are the resources that are deleted with a cluster, each as group/version/resource.
 	resources []string
 	// autoApproval and workTTL are feature gates.
 	autoApproval bool
 	workTTL      bool
-	// notes are what has no effect.
+	// notes are messages about flags without effect.
 	notes command.Foreign
 }
 
-// drivers are the registration drivers of OCM, with whether we have them.
+// drivers returns the registration drivers of OCM, and whether we support them.
 func drivers() map[string]bool {
 	return map[string]bool{"csr": true, "token": true, "awsirsa": false, "grpc": false}
 }
 
-// addForeignFlags binds the flags of OCM's hub, so that its command lines work here.
+// addForeignFlags binds the flags of OCM's hub, so that its command lines work.
 func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 	o := &c.foreign
 	o.autoApproval, o.workTTL = true, c.WorkTTL
@@ -57,7 +57,7 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 		"V1beta1CSRAPICompatibility":   {},
 	}}, "feature-gates", "feature gates of OCM as name=true or name=false, separated by commas; "+
 		"ManagedClusterAutoApproval=false switches off --auto-approved-csr-users, "+
-		"CleanUpCompletedManifestWork=false is --work-ttl=false; of the others it is told whether they have an effect")
+		"CleanUpCompletedManifestWork=false is --work-ttl=false; the log says which of the others have an effect")
 	n := &o.notes
 	n.Accept(f, "flags say it all, no file is read", "config")
 	n.Accept(f, "see --health-probe-bind-address and --metrics-bind-address", "listen")
@@ -72,7 +72,7 @@ func (c *Config) addForeignFlags(f *pflag.FlagSet) {
 	n.Accept(f, "it is for another driver than kube", "work-driver-config", "cloudevents-client-id", "source-id")
 }
 
-// adopt puts what the foreign flags say into the fields that mean the same.
+// adopt copies the values of foreign flags to the fields with the same meaning.
 func (c *Config) adopt() {
 	o := &c.foreign
 	if len(c.AutoApprovedCSRUsers) == 0 {
@@ -91,7 +91,7 @@ func (c *Config) adopt() {
 	}
 }
 
-// removed reports whether a resource, as group/version/resource, is one that we remove with its cluster.
+// removed reports whether a resource, as group/version/resource, is one that we delete with its cluster.
 func removed(resource string) bool {
 	parts := strings.Split(resource, "/")
 	return slices.Contains([]string{
@@ -99,7 +99,7 @@ func removed(resource string) bool {
 	}, parts[0]+"/"+parts[len(parts)-1])
 }
 
-// validateForeign complains about what the foreign flags ask for and cannot be had.
+// validateForeign reports values of foreign flags that are not supported.
 func (c *Config) validateForeign(complain func(flag, format string, args ...any)) {
 	for _, driver := range c.foreign.drivers {
 		if here, known := drivers()[driver]; !here {

@@ -23,16 +23,15 @@ import (
 const (
 	// leaseName is the leader lease in the namespace of the hub manager.
 	leaseName = "spokelet-hub"
-	// leaseDuration, renewDeadline and retryPeriod are the defaults of those in Config.
+	// leaseDuration, renewDeadline and retryPeriod are defaults of Config.
 	leaseDuration = 30 * time.Second
 	renewDeadline = 20 * time.Second
 	retryPeriod   = 5 * time.Second
 )
 
-// Run runs the hub manager until ctx ends, which is no error. It logs to the logger in ctx, or to standard error where
-// there is none. An error is a configuration that cannot work, a hub that cannot be reached at the start or whose
-// admission policies are not in force, or a leadership that was lost. With c.Uninstall it removes the hub manager
-// instead.
+// Run runs the hub manager until ctx ends, which is no error. It logs to the logger in ctx or, without one, to standard
+// error. It fails if the configuration is invalid, if the hub is unreachable at the start or its admission policies are
+// not in force, or if leadership is lost. With c.Uninstall it uninstalls the hub manager instead.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
@@ -58,7 +57,7 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("installing the definitions: %w", err)
 		}
 	}
-	// Where ctx has ended meanwhile, the manager ends as soon as it starts, in good order.
+	// If ctx has ended, the manager exits in good order as soon as it starts.
 	if err := checkPolicies(ctx, c, cfg); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -78,8 +77,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// addConversion has the manager serve the webhook, keep the conversion of the definitions, and report whether it is
-// ready.
+// addConversion adds the webhook, the keeper of the conversion and the readiness checks to the manager.
 func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition.Finding) error {
 	silent := func() error { return errors.New("no webhook is configured") }
 	if s.served() {
@@ -97,7 +95,8 @@ func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition
 	return addChecks(mgr, c, cacheCheck(mgr), check{"conversion", func(context.Context) error { return keeper.Ready() }})
 }
 
-// restConfig returns how the hub is reached. Without a limit of our own, priority and fairness of the API server rule.
+// restConfig returns the client configuration for the hub. Without a limit of ours, API Priority and Fairness limits
+// requests.
 func restConfig(c Config) (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
@@ -133,7 +132,7 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 		LeaderElection: c.LeaderElect, LeaderElectionID: leaseName, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &c.LeaseDuration, RenewDeadline: &c.RenewDeadline, RetryPeriod: &c.RetryPeriod,
-		// Health is served by ourselves (ready.go): that of the library does not say why.
+		// We serve health ourselves (ready.go), because the library does not report the cause.
 		HealthProbeBindAddress: off,
 		Metrics:                metricsserver.Options{BindAddress: c.MetricsAddress},
 	})
@@ -153,7 +152,7 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 	return mgr, nil
 }
 
-// newForeignWorks adds a second cache to the manager, of ManifestWorks that do not belong to add-ons.
+// newForeignWorks adds a second cache to the manager, for ManifestWorks that do not belong to add-ons.
 func newForeignWorks(mgr ctrl.Manager, scheme *runtime.Scheme, cfg *rest.Config) (ctrlcluster.Cluster, error) {
 	options, err := foreignWorkOptions()
 	if err != nil {
@@ -171,8 +170,8 @@ func newForeignWorks(mgr ctrl.Manager, scheme *runtime.Scheme, cfg *rest.Config)
 	return foreign, nil
 }
 
-// newVersions notices when the hub no longer serves the version of add-ons that this process uses. All reconcilers are
-// built for one version, so the process ends and is started again with the other one.
+// newVersions detects that the hub no longer serves the API version of add-ons that this process uses. All reconcilers
+// are built for one version, so the process exits, and restarts with the other.
 func newVersions(ctx context.Context, cfg *rest.Config, wire addonapi.Wire) *addonapi.Versions {
 	v := addonapi.NewVersions()
 	v.Wire = wire

@@ -14,8 +14,8 @@ import (
 // policyTimeout is how long policies that were just applied may take to be in force.
 const policyTimeout = 30 * time.Second
 
-// checkPolicies returns an error when the admission policies of the hub are not in force. Where they are not required,
-// it looks once and logs the same.
+// checkPolicies returns an error when the admission policies of the hub are not in force. If they are not required, it
+// checks once and logs the error.
 func checkPolicies(ctx context.Context, c Config, cfg *rest.Config) error {
 	reader, err := uncached(cfg, nil)
 	if err != nil {
@@ -34,7 +34,7 @@ func checkPolicies(ctx context.Context, c Config, cfg *rest.Config) error {
 	return nil
 }
 
-// logExcess logs when the account of add-ons holds rights that no add-on needs: whatever it holds counts as consent.
+// logExcess logs rights of the account of add-ons that no add-on needs: every right of that account counts as consent.
 func logExcess(ctx context.Context, c Config, reader client.Client) {
 	logger := ctrl.LoggerFrom(ctx).WithName("hub.policy")
 	user := addOnsUser(c.Namespace)

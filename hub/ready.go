@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// syncTimeout is how long a request for readiness waits for the cache.
+	// syncTimeout is how long a readiness request waits for the cache.
 	syncTimeout = time.Second
 	// headerTimeout is how long a client may take to send its request.
 	headerTimeout = 10 * time.Second
 )
 
-// check is one thing that must be so for the hub manager to be ready.
+// check is a condition for the hub manager to be ready.
 type check struct {
 	name string
 	fail func(ctx context.Context) error
 }
 
-// addChecks has the manager answer at the address for health: /healthz as long as it lives, and /readyz by checks. An
-// answer of /readyz says why a check fails, as the kubelet and an administrator read it.
+// addChecks adds a server for /healthz, which always succeeds, and for /readyz, which reports the cause of each failed
+// check.
 func addChecks(mgr ctrl.Manager, c Config, checks ...check) error {
 	if c.HealthAddress == off || c.HealthAddress == "" {
 		return nil
@@ -39,7 +39,7 @@ func addChecks(mgr ctrl.Manager, c Config, checks ...check) error {
 	return nil
 }
 
-// cacheCheck fails until the cache is filled.
+// cacheCheck fails until the cache is synced.
 func cacheCheck(mgr ctrl.Manager) check {
 	return check{"cache", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, syncTimeout)

@@ -27,12 +27,12 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// reconciler is what a manager runs.
+// reconciler is a reconciler that can be added to a manager.
 type reconciler interface {
 	SetupWithManager(mgr ctrl.Manager) error
 }
 
-// setup registers all reconcilers with the manager, and prepares its cache for them.
+// setup adds all reconcilers to the manager, and the field indexes to its cache.
 func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, foreignWorks cache.Cache) error {
 	now := clock.RealClock{}
 	addOns, err := newAddOns(mgr, wire)
@@ -93,7 +93,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	return nil
 }
 
-// newAddOns returns what reads and writes add-ons in the versions that the hub serves.
+// newAddOns returns a client of add-ons in the versions that the hub serves.
 func newAddOns(mgr ctrl.Manager, wire addonapi.Wire) (addonapi.Client, error) {
 	configs, err := addonapi.DetectConfigs(mgr.GetRESTMapper())
 	return addonapi.Client{Client: mgr.GetClient(), Wire: wire, Configs: configs}, err
@@ -110,9 +110,9 @@ func newWorksClient(mgr ctrl.Manager) (client.WithWatch, error) {
 	return works, nil
 }
 
-// newAddOnsClient returns a client without a cache that acts in the name of the account of add-ons, which holds what
-// administrators granted for add-ons and nothing else (docs/adr/0024-consent.md). Its groups are for the API server to
-// add.
+// newAddOnsClient returns a client without a cache that impersonates the account of add-ons, whose only rights are
+// those that administrators granted for add-ons (docs/adr/0024-consent.md). The API server adds the groups of a
+// ServiceAccount.
 func newAddOnsClient(mgr ctrl.Manager, namespace string) (client.Client, error) {
 	cfg := rest.CopyConfig(mgr.GetConfig())
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: addOnsUser(namespace)}
@@ -123,7 +123,7 @@ func newAddOnsClient(mgr ctrl.Manager, namespace string) (client.Client, error) 
 	return c, nil
 }
 
-// addOnsUser is the user name of the account of add-ons.
+// addOnsUser returns the user name of the account of add-ons.
 func addOnsUser(namespace string) string {
 	return "system:serviceaccount:" + namespace + ":" + names.ServiceAccountAddons
 }

@@ -13,7 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// newScheme returns a scheme with the kinds that the hub manager reads or writes.
+// newScheme returns a scheme with all kinds that the hub manager reads or writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	var failed error

@@ -34,23 +34,23 @@ import (
 const (
 	// shippedWebhookService is the Service of the webhook in manifests/hub/deployment.yaml.
 	shippedWebhookService = "spokelet-hub-webhook"
-	// uninstallManager owns what the uninstaller writes, for a moment.
+	// uninstallManager is the temporary field manager of the uninstaller.
 	uninstallManager = "spokelet-hub-uninstall"
-	// ownRoles starts the names of the roles that only our hub manager uses.
+	// ownRoles is the prefix of the roles that only our hub manager uses.
 	ownRoles = "open-cluster-management:spokelet-hub"
-	// endPoll and endTimeout are how often, and how long, the end of the hub manager is looked for.
+	// endPoll and endTimeout are the interval and the limit of waiting for a deletion.
 	endPoll, endTimeout = 200 * time.Millisecond, 2 * time.Minute
 )
 
-// uninstaller removes what only our hub manager needs from a hub, and what would keep another from its work. Clusters,
-// add-ons, works and their access stay.
+// uninstaller deletes everything that only our hub manager needs, or that would hinder another one. Clusters, add-ons,
+// works and their access stay.
 type uninstaller struct {
 	config Config
 	client client.Client
 	out    io.Writer
 }
 
-// uninstall runs the uninstaller with the rights of whoever started it. It can be run again.
+// uninstall runs the uninstaller with the rights of the caller. It can be repeated.
 func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(admissionregistrationv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
@@ -65,7 +65,7 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	// First the hub manager ends, so that it does not put anything back.
+	// The hub manager goes first, so that it restores nothing.
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return u.removeAll(ctx, ofKind(shipped, "Deployment")) },
 		u.removeWebhooks,
@@ -87,8 +87,8 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 	return nil
 }
 
-// shippedObjects returns what we ship and nobody else uses, for a hub manager in this namespace. Namespaces, the
-// identity with which clusters join and the account of add-ons have the names of OCM's, which may be in use.
+// shippedObjects returns the shipped objects that nobody else uses, for a hub manager in this namespace. Namespaces,
+// the bootstrap identity and the account of add-ons have the same names as in OCM and may be in use.
 func shippedObjects(namespace string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, file := range slices.Concat(manifests.HubDeployment(), manifests.WorksWithoutExecutor(), manifests.Hub()) {
@@ -117,7 +117,7 @@ func shippedObjects(namespace string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// onlyOurs reports whether nobody but our hub manager uses an object of manifests/hub.
+// onlyOurs reports whether an object of manifests/hub is used by our hub manager alone.
 func onlyOurs(u *unstructured.Unstructured) bool {
 	switch u.GetKind() {
 	case "Deployment", "Service", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
@@ -130,7 +130,7 @@ func onlyOurs(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// ofKind returns the objects of these kinds, kind by kind.
+// ofKind returns the objects of the given kinds, in the order of the kinds.
 func ofKind(all []*unstructured.Unstructured, kinds ...string) []*unstructured.Unstructured {
 	var some []*unstructured.Unstructured
 	for _, kind := range kinds {
@@ -143,7 +143,7 @@ func ofKind(all []*unstructured.Unstructured, kinds ...string) []*unstructured.U
 	return some
 }
 
-// removeAll deletes objects and waits until they and what belongs to them are gone.
+// removeAll deletes objects and waits until they and their dependents are gone.
 func (u *uninstaller) removeAll(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if err := u.remove(ctx, object, object.GetKind()); err != nil {
@@ -172,7 +172,7 @@ func (u *uninstaller) remove(ctx context.Context, object client.Object, kind str
 	return u.say("deleted %s %s", kind, object.GetName())
 }
 
-// removeWebhooks deletes the webhook configurations of this and of earlier versions.
+// removeWebhooks deletes the webhook configurations of this and earlier versions.
 func (u *uninstaller) removeWebhooks(ctx context.Context) error {
 	works := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: webhook.WorkAdmissionName},
@@ -186,7 +186,7 @@ func (u *uninstaller) removeWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// removeCertificate deletes the Secret with the certificate that the hub manager made for its webhook.
+// removeCertificate deletes the Secret with the certificate that the hub manager created for its webhook.
 func (u *uninstaller) removeCertificate(ctx context.Context) error {
 	secret := &unstructured.Unstructured{}
 	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
@@ -195,9 +195,9 @@ func (u *uninstaller) removeCertificate(ctx context.Context) error {
 	return u.remove(ctx, secret, "Secret")
 }
 
-// stopConversion has the API server no longer serve the versions of add-ons that our webhook converted. With nobody to
-// convert, every request of these versions fails, and with them garbage collection and the deletion of namespaces. To
-// convert by renaming would lose fields for good. OCM's operator applies its definitions, which serve them again.
+// stopConversion stops serving the API versions of add-ons that our webhook converted. Without the webhook, every
+// request of these versions would fail, and with them garbage collection and the deletion of namespaces. Conversion by
+// renaming would lose fields. OCM's operator applies its definitions, which serve these versions again.
 func (u *uninstaller) stopConversion(ctx context.Context) error {
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	if err := u.client.List(ctx, &definitions); err != nil {
@@ -229,8 +229,7 @@ func (u *uninstaller) stopConversion(ctx context.Context) error {
 	return nil
 }
 
-// disown writes a definition and then gives up what it wrote, so that whoever applies a definition next, a hub manager
-// of ours too, meets no conflict.
+// disown writes a definition and then drops its own managed fields, so that the next writer meets no conflict.
 func (u *uninstaller) disown(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	if err := u.client.Update(ctx, definition, client.FieldOwner(uninstallManager)); err != nil {
 		return err
@@ -255,8 +254,9 @@ func (u *uninstaller) converts(conversion *apiextensionsv1.CustomResourceConvers
 		at.Service.Namespace+"/"+at.Service.Name == u.config.WebhookService
 }
 
-// releaseDecisions takes back from PlacementDecisions the word of our writer that it never moves a cluster between pages:
-// another one may do so. That they were ours stays visible (docs/adr/0029-set-bindings.md).
+// releaseDecisions withdraws the promise of our writer that clusters never move between the decision slices of a
+// Placement, which another writer may not keep. The annotation still shows that they were ours
+// (docs/adr/0029-set-bindings.md).
 func (u *uninstaller) releaseDecisions(ctx context.Context) error {
 	decisions := &metav1.PartialObjectMetadataList{}
 	decisions.SetGroupVersionKind(schema.GroupVersionKind{
@@ -289,7 +289,7 @@ func (u *uninstaller) releaseDecisions(ctx context.Context) error {
 
 func (u *uninstaller) say(format string, args ...any) error {
 	if _, err := fmt.Fprintf(u.out, format+"\n", args...); err != nil {
-		return fmt.Errorf("telling what was done: %w", err)
+		return fmt.Errorf("printing what was done: %w", err)
 	}
 	return nil
 }

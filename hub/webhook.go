@@ -20,13 +20,13 @@ import (
 	"github.com/spokelet/spokelet/manifests"
 )
 
-// serving is how the webhook is served: where the API server finds it, and with which certificate.
+// serving is the address and the certificate of the webhook.
 type serving struct {
 	address *apiextensionsv1.WebhookClientConfig
 	source  *certificate.Source
 }
 
-// newServing returns how the webhook is to be served, with its certificate where one can be had at once.
+// newServing returns the address of the webhook, and its certificate if it exists.
 func newServing(ctx context.Context, c Config, cfg *rest.Config) (*serving, error) {
 	address, names, err := c.webhookAddress()
 	if err != nil {
@@ -53,11 +53,10 @@ func newServing(ctx context.Context, c Config, cfg *rest.Config) (*serving, erro
 	return s, nil
 }
 
-// served reports whether there is a webhook at all.
+// served reports whether the webhook is configured.
 func (s *serving) served() bool { return s.source.Files.Dir != "" || s.source.Store != nil }
 
-// client returns where the API server finds the webhook and whom it trusts there; nil while there is no certificate, or
-// where nobody said where we are found.
+// client returns the client configuration of the webhook; nil without a certificate or an address.
 func (s *serving) client() *apiextensionsv1.WebhookClientConfig {
 	trusted, found := s.source.Trusted()
 	if !found || s.address == nil {
@@ -68,8 +67,8 @@ func (s *serving) client() *apiextensionsv1.WebhookClientConfig {
 	return client
 }
 
-// webhookAddress returns where the API server finds the webhook, and the names under which it does; nil when that is
-// not configured.
+// webhookAddress returns the address of the webhook for the API server and its DNS names; nil when it is not
+// configured.
 func (c *Config) webhookAddress() (*apiextensionsv1.WebhookClientConfig, []string, error) {
 	if c.WebhookURL != "" {
 		parsed, err := url.Parse(c.WebhookURL)
@@ -89,14 +88,14 @@ func (c *Config) webhookAddress() (*apiextensionsv1.WebhookClientConfig, []strin
 }
 
 // converter serves the conversion as soon as there is a certificate. The manager starts it before its caches, which may
-// hold kinds that it has to convert.
+// need the conversion.
 type converter struct {
 	ctrlwebhook.Server
 
 	serving *serving
 }
 
-// addWebhook has the manager serve the webhook, and announce what it serves besides the conversion.
+// addWebhook adds the webhook, its certificate, and the announcement of admission to the manager.
 func addWebhook(mgr ctrl.Manager, c Config, s *serving) (ctrlwebhook.Server, error) {
 	var served tls.Config
 	if err := c.TLS.Apply(&served); err != nil {
@@ -128,7 +127,7 @@ func addWebhook(mgr ctrl.Manager, c Config, s *serving) (ctrlwebhook.Server, err
 	return server, nil
 }
 
-// Start serves until ctx ends. Without a certificate it waits for one, which it says once.
+// Start serves until ctx ends. It waits for a certificate, and logs that once.
 func (w *converter) Start(ctx context.Context) error {
 	for said := false; ; said = true {
 		changed := w.serving.source.Changed()
@@ -151,14 +150,14 @@ func (w *converter) Start(ctx context.Context) error {
 	return nil
 }
 
-// reannouncer announces the admission whenever the API server has to trust another certificate.
+// reannouncer applies the webhook configuration again whenever the CA changes.
 type reannouncer struct {
 	*announcer
 
 	source *certificate.Source
 }
 
-// Start announces the admission until ctx ends.
+// Start applies the configuration until ctx ends.
 func (r *reannouncer) Start(ctx context.Context) error {
 	for {
 		changed := r.source.Changed()

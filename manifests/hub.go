@@ -17,9 +17,9 @@ const (
 //go:embed hub
 var hub embed.FS
 
-// Hub returns what the hub manager needs to run and clusters need to join, one YAML file each, in the order in which
-// it can be applied: namespaces, the service accounts of the hub manager, the policies that bound them and everybody
-// else, their rights, the bootstrap identity, and a role for those who write works without an executor.
+// Hub returns all that the hub manager needs to run and clusters need to join, one YAML file each, in the order of
+// applying: namespaces, the ServiceAccounts of the hub manager, the admission policies, the rights of the hub manager,
+// the bootstrap identity, and a role for authors of works without an executor.
 func Hub() [][]byte {
 	return slices.Concat(
 		hubFiles("namespaces.yaml", "service-account.yaml"), Policies(),
@@ -42,11 +42,11 @@ func Policies() [][]byte {
 	return hubFiles(files...)
 }
 
-// PoliciesFor returns the same for a hub manager that runs in another namespace or under another ServiceAccount. Both
-// ServiceAccounts, that of the hub manager and that of add-ons, are in the namespace.
+// PoliciesFor returns the policies for a hub manager in another namespace or with another ServiceAccount. Both
+// ServiceAccounts, of the hub manager and of add-ons, are in the namespace.
 func PoliciesFor(namespace, manager, addons string) [][]byte {
 	user := func(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
-	// The longer strings come first: the replacer prefers them.
+	// The longer strings come first, because the replacer prefers earlier ones.
 	names := strings.NewReplacer(
 		user(defaultNamespace, defaultManager), user(namespace, manager),
 		user(defaultNamespace, defaultAddons), user(namespace, addons),
@@ -59,13 +59,13 @@ func PoliciesFor(namespace, manager, addons string) [][]byte {
 	return policies
 }
 
-// WorksWithoutExecutor returns a policy that is not part of the installation: works without an executor take a right.
+// WorksWithoutExecutor returns an optional policy, with which works without an executor require a right.
 func WorksWithoutExecutor() [][]byte { return hubFiles("optional/works-without-executor.yaml") }
 
 // HubDeployment returns the Deployment of the hub manager and the Service of its webhook, one YAML file.
 func HubDeployment() [][]byte { return hubFiles("deployment.yaml") }
 
-// hubFiles reads embedded files. They cannot fail to be read: a test reads all of them.
+// hubFiles reads embedded files, which can always be read; a test reads all of them.
 func hubFiles(names ...string) [][]byte {
 	files := make([][]byte, 0, len(names))
 	for _, name := range names {

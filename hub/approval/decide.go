@@ -148,11 +148,11 @@ func missing(f facts) *note {
 	case !f.addon.cluster.Spec.HubAcceptsClient:
 		return &note{true, reasonClusterNotAccepted, fmt.Sprintf(
 			"Not %s: the hub does not accept cluster %q. Set spec.hubAcceptsClient of the ManagedCluster to true; the "+
-				"request is then judged again by itself.", done, cluster)}
+				"request is then judged again.", done, cluster)}
 	case f.addon.addon == nil:
 		return &note{true, reasonAddonNotFound, fmt.Sprintf(
 			"Not %s: there is no ManagedClusterAddOn %q in namespace %q, which label %s names. The request is judged again "+
-				"by itself when the add-on is enabled on the cluster.", done, name, cluster, names.LabelAddonName)}
+				"when the add-on is enabled on the cluster.", done, name, cluster, names.LabelAddonName)}
 	}
 	return nil
 }

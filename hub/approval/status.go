@@ -67,13 +67,13 @@ func explain(f facts, p plan, err error) *note {
 	switch {
 	case failed.part == partReadingCA && apierrors.IsNotFound(err):
 		return warn(reasonCAMissing, "Not signed: the CA of signer %s is Secret %s, which does not exist. Create it with "+
-			"type %s; the request is then signed by itself.", signer, p.ca, corev1.SecretTypeTLS)
+			"type %s; the request is then signed automatically.", signer, p.ca, corev1.SecretTypeTLS)
 	case failed.part == partReadingCA && forbidden:
 		return warn(reasonCAForbidden, "Not signed: the CA of signer %s is Secret %s, which the hub manager may not read. "+
-			"Grant ServiceAccount %s the verb get on that Secret; the request is then signed by itself.",
+			"Grant ServiceAccount %s the verb get on that Secret; the request is then signed automatically.",
 			signer, p.ca, addOns)
 	case failed.part == partAskingCA:
-		return warn(reasonCANotServing, "Not signed: %s; the request is then signed by itself.", failed.err)
+		return warn(reasonCANotServing, "Not signed: %s; the request is then signed automatically.", failed.err)
 	case failed.part == partUsingCA:
 		return warn(reasonCAInvalid, "Not signed: the CA of signer %s cannot be used. %s.", signer, failed.err)
 	case failed.part == partApproving && forbidden:

@@ -1,12 +1,12 @@
-// Package certificate holds the serving certificate of the webhook of the hub manager, and the certificate authority
-// that the API server is to trust for it.
+// Package certificate provides the serving certificate of the webhook of the hub manager, and its certificate authority
+// for the API server.
 //
-// Administrators may give both as files, as cert-manager writes them. Where they give none, the hub manager makes both
-// itself and keeps them in one Secret of its own namespace, which all replicas share:
+// Administrators may provide both as files, for example from cert-manager. Otherwise the hub manager creates both and
+// stores them in one Secret of its namespace, which all replicas share:
 //
 //	Secret --> Decide (pure) --> issue --> Secret, guarded by its resourceVersion --> Source
 //
-// A serving certificate is renewed after two thirds of its life. The authority is renewed long before it ends: the new
-// one is trusted beside the old one first, and signs the serving certificate that is due next. So there is no instant
-// at which the API server meets a certificate that it was not told to trust.
+// A serving certificate is renewed after two thirds of its life. The authority is renewed long before its end: the new
+// one is first trusted beside the old one, and signs the next serving certificate. So the API server never meets a
+// certificate that it does not trust.
 package certificate

@@ -1,26 +1,23 @@
-// Package deploy brings the agents of add-ons to their clusters and reports how they do. It is the one reconciler of a
-// ManagedClusterAddOn whose agent this hub manages, and it does in one pass what depends on the add-on alone:
+// Package deploy brings the agents of add-ons to their clusters and reports their health. It is the one reconciler of a
+// ManagedClusterAddOn whose agent this hub manages:
 //
-//   - observe.go asks the addon.Agent what the add-on needs on this cluster, once, and reads the ManifestWorks and
-//     RoleBindings that are there.
-//   - registrations.go merges the wanted registrations with what the agent may say about them: the driver it uses.
-//   - bindings.go plans the RoleBindings that give the agent its roles on the hub.
-//   - works.go shares the objects out to ManifestWorks that stay below the size limit. An object stays in the work that
-//     it is in; a new work takes the first number that is free. spec.go says what a work looks like, and changes of
-//     others to our works are undone.
-//   - act.go does what was planned; one failure stops nothing else.
-//   - hosting.go judges the cluster that the add-on names as its host.
-//   - status.go and health.go conclude the conditions RegistrationApplied, ManifestApplied and, where the hub is to
-//     look at the workloads, Available, from all works and not from the last one.
+//   - observe.go asks the addon.Agent, once, what the add-on needs on this cluster, and reads its ManifestWorks and
+//     RoleBindings.
+//   - decide_registrations.go merges the wanted registrations with the driver that the agent has chosen.
+//   - decide_bindings.go plans the RoleBindings that grant the agent its roles on the hub.
+//   - decide_works.go distributes the objects over ManifestWorks below the size limit. An object stays in its work; a new
+//     work gets the first free number. decide_spec.go renders a work, and changes of our works by others are reverted.
+//   - act.go runs the planned steps; one failure stops nothing else.
+//   - status.go, status_health.go and status_host.go conclude the conditions, from all works and not from the last one.
 //
-// What cannot be known deletes nothing: where the agent has no answer, works and RoleBindings stay as they are, and the
-// conditions say why. When the add-on goes, Kubernetes removes what it owns.
+// The unknown deletes nothing: if the agent has no answer, works and RoleBindings stay, and the conditions explain why.
+// When the add-on is deleted, Kubernetes deletes the objects that it owns.
 //
-// An add-on that an add-on manager of OCM looked after before may have finalizers. When it is deleted, what they guard
-// is done first (decide_leave.go): a pre-delete hook runs to its end (hook.go), and what is left on hosting clusters is
-// removed. The finalizers of add-ons that are not made of templates belong to the managers of their authors and are
-// never touched; the add-on says whom it waits for.
+// An add-on that an add-on manager of OCM managed before may have finalizers. When it is deleted, the work that they
+// guard is done first (decide_deletion.go): a pre-delete hook completes (decide_hook.go), and works on hosting clusters
+// are deleted. The finalizers of add-ons that are not made of templates belong to the managers of their authors and are
+// never touched; the add-on names them in a condition.
 //
-// A work is ours if its name says so and the add-on owns it; any other work is left alone, labels or not. Who gets a
-// role is computed on the hub and never read from a status that an agent may write.
+// A work is ours if its name says so and the add-on owns it; any other work is left alone, with or without our labels.
+// The subjects of roles are computed on the hub, and never read from a status that an agent may write.
 package deploy

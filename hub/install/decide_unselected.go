@@ -52,7 +52,7 @@ func (p placementFacts) uncertain(now time.Time) (time.Time, error) {
 	var written time.Time
 	for _, decision := range p.decisions {
 		if owner := metav1.GetControllerOf(decision); owner != nil && owner.UID != p.placement.UID {
-			return time.Time{}, fmt.Errorf("decision page %s belongs to an earlier Placement %s", decision.Name, p.key)
+			return time.Time{}, fmt.Errorf("PlacementDecision %s belongs to an earlier Placement %s", decision.Name, p.key)
 		}
 		sticky = sticky && decision.Annotations[names.AnnotationStickyPages] == "true"
 		if at := lastWritten(decision); at.After(written) {

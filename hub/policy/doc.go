@@ -1,16 +1,16 @@
-// Package policy reports whether the admission policies of the hub are in force. They bound what agents, those who let
-// clusters join, and the hub manager itself may write; without them the hub manager holds more rights than it needs. So
-// it checks them once at its start, before it reconciles anything.
+// Package policy checks that the admission policies of the hub are in force. They restrict the writes of agents, of
+// bootstrap credentials, and of the hub manager itself, which without them has more rights than it needs. So it checks
+// them once at its start, before it reconciles anything.
 //
-//	Checker.Wait --who are we?--> render the policies for that ServiceAccount --> Parse
-//	             --read them by name--> problems (pure) --> none, or every one in words
-//	             --a dry run that must be refused--> admission really asks them
+//	Checker.Wait --who are we?--> render the policies for that ServiceAccount --> parse
+//	             --read them by name--> problems (pure) --> none, or a list
+//	             --a dry run that must be denied--> admission really evaluates them
 //
 // A policy is in force when it has the rules, conditions, variables and validations that we ship, fails closed, names
-// the ServiceAccount under which the hub manager runs, and has a binding that denies, everywhere. Messages may differ.
+// the ServiceAccount of the hub manager, and has a binding that denies, everywhere. Messages may differ.
 //
-// Excess says what was granted to the account of add-ons that no add-on needs: a warning, since an administrator
-// granted it.
+// Excess lists rights of the account of add-ons that no add-on needs. They cause a warning only, because an
+// administrator granted them.
 //
-// An API server takes about a second to put into force what was just applied, so Wait asks again for a while.
+// An API server takes about a second to put a new policy into force, so Wait checks again for a while.
 package policy

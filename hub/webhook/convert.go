@@ -122,7 +122,7 @@ func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 	}
 	packed, err := unknownFields(raw, in, unknown)
 	if err != nil {
-		return nil, fmt.Errorf("it holds what this converter would lose (is the hub manager older than the installed "+
+		return nil, fmt.Errorf("it has fields that this converter would lose (is the hub manager older than the installed "+
 			"definitions?): %w", err)
 	}
 	fields, err := known(convert(in))

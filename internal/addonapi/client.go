@@ -16,7 +16,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Wire is the version of the add-on API in requests.
+// Wire is the API version of add-ons in requests.
 type Wire string
 
 const (
@@ -26,7 +26,7 @@ const (
 	WireBeta Wire = "v1beta1"
 )
 
-// Detect returns the version to use with an API server: v1alpha1 if it is served, v1beta1 otherwise.
+// Detect returns the API version to use: v1alpha1 where it is served, otherwise v1beta1.
 func Detect(mapper meta.RESTMapper) (Wire, error) {
 	kind := schema.GroupKind{Group: addonv1alpha1.GroupName, Kind: "ManagedClusterAddOn"}
 	for _, wire := range []Wire{WireAlpha, WireBeta} {
@@ -41,8 +41,8 @@ func Detect(mapper meta.RESTMapper) (Wire, error) {
 	return "", fmt.Errorf("the hub serves %s neither in %s nor in %s: are its CRDs installed?", kind, WireAlpha, WireBeta)
 }
 
-// DetectConfigs returns the versions in which an API server serves the configurations of add-ons. If it does not serve
-// AddOnTemplates, it is expected to serve them later in the usual version.
+// DetectConfigs returns the API versions of the configurations of add-ons. Without AddOnTemplates, the usual version is
+// assumed.
 func DetectConfigs(mapper meta.RESTMapper) (confighash.Versions, error) {
 	usual, _ := confighash.Kind(confighash.Template())
 	for _, version := range []string{usual.Version, string(WireBeta)} {
@@ -57,17 +57,17 @@ func DetectConfigs(mapper meta.RESTMapper) (confighash.Versions, error) {
 	return confighash.Versions{}, nil
 }
 
-// Client reads and writes add-ons as v1beta1 over a client that speaks Wire.
+// Client reads and writes add-ons as v1beta1 objects, through a client that uses Wire.
 type Client struct {
-	// Client reads (usually from a cache) and writes objects of the wire version.
+	// Client reads, usually from a cache, and writes objects of the wire version.
 	Client client.Client
 	// Wire is the version on the wire; empty means WireAlpha.
 	Wire Wire
-	// Configs has the versions in which the hub serves the configurations of add-ons.
+	// Configs are the served versions of the configurations of add-ons.
 	Configs confighash.Versions
 }
 
-// WatchedAddOn returns an empty ManagedClusterAddOn of the wire version, to be watched.
+// WatchedAddOn returns an empty ManagedClusterAddOn of the wire version, for watches.
 func (c Client) WatchedAddOn() client.Object {
 	if c.Wire == WireBeta {
 		return &addonv1beta1.ManagedClusterAddOn{}
@@ -75,7 +75,7 @@ func (c Client) WatchedAddOn() client.Object {
 	return &addonv1alpha1.ManagedClusterAddOn{}
 }
 
-// WatchedClusterManagementAddOn returns an empty ClusterManagementAddOn of the wire version, to be watched.
+// WatchedClusterManagementAddOn returns an empty ClusterManagementAddOn of the wire version, for watches.
 func (c Client) WatchedClusterManagementAddOn() client.Object {
 	if c.Wire == WireBeta {
 		return &addonv1beta1.ClusterManagementAddOn{}
@@ -83,7 +83,7 @@ func (c Client) WatchedClusterManagementAddOn() client.Object {
 	return &addonv1alpha1.ClusterManagementAddOn{}
 }
 
-// GetAddOn reads one ManagedClusterAddOn; the API error is wrapped, so apierrors.IsNotFound works on it.
+// GetAddOn reads one ManagedClusterAddOn; apierrors.IsNotFound works on its error.
 func (c Client) GetAddOn(ctx context.Context, key types.NamespacedName) (*addonv1beta1.ManagedClusterAddOn, error) {
 	wire := c.WatchedAddOn()
 	if err := c.Client.Get(ctx, key, wire); err != nil {
@@ -114,7 +114,7 @@ func (c Client) ListAddOns(
 	return addons, nil
 }
 
-// GetClusterManagementAddOn reads one ClusterManagementAddOn; the API error is wrapped, so apierrors.IsNotFound works on it.
+// GetClusterManagementAddOn reads one ClusterManagementAddOn; apierrors.IsNotFound works on its error.
 func (c Client) GetClusterManagementAddOn(ctx context.Context, name string) (*addonv1beta1.ClusterManagementAddOn, error) {
 	wire := c.WatchedClusterManagementAddOn()
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, wire); err != nil {
@@ -153,7 +153,7 @@ func (c Client) CreateAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 	return nil
 }
 
-// DeleteAddOn deletes a ManagedClusterAddOn, guarded by its UID when it has one.
+// DeleteAddOn deletes a ManagedClusterAddOn, guarded by its UID if it has one.
 func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClusterAddOn) error {
 	var opts []client.DeleteOption
 	if uid := addon.UID; uid != "" {
@@ -165,17 +165,18 @@ func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 	return nil
 }
 
-// PatchAddOn writes the difference between two copies except the status, as reconcile.PatchMain does.
+// PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMain.
 func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
 	return reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
 }
 
-// PatchAddOnStatus writes the difference between the statuses of two copies, as reconcile.PatchStatus does.
+// PatchAddOnStatus writes the difference between the statuses of two copies, like reconcile.PatchStatus.
 func (c Client) PatchAddOnStatus(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
 	return reconcile.PatchStatus(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
 }
 
-// PatchClusterManagementAddOnStatus writes what differs between the statuses of two copies, as reconcile.PatchStatus does.
+// PatchClusterManagementAddOnStatus writes the difference between the statuses of two copies, like
+// reconcile.PatchStatus.
 func (c Client) PatchClusterManagementAddOnStatus(
 	ctx context.Context, before, after *addonv1beta1.ClusterManagementAddOn,
 ) (bool, error) {
@@ -218,7 +219,7 @@ func (c Client) wireClusterManagementAddOn(cma *addonv1beta1.ClusterManagementAd
 	return ClusterManagementAddOnToAlpha(cma)
 }
 
-// uncopied makes a cache return its own objects: the conversion copies each of them anyway.
+// uncopied lets a cache return its own objects: the conversion copies each of them anyway.
 func uncopied(opts []client.ListOption) []client.ListOption {
 	return append(slices.Clone(opts), client.UnsafeDisableDeepCopy)
 }

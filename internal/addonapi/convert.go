@@ -11,8 +11,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// ReservedNoDefault is the name of a v1beta1 default config that says "this resource may be configured, but has no
-// default". It exists on the wire of v1beta1 only and is never the name of a real config.
+// ReservedNoDefault is the name of a v1beta1 default config that means "this resource may be configured, but has no
+// default". It exists only in v1beta1, and never names a config.
 const ReservedNoDefault = "__reserved_no_default__"
 
 // AddOnToBeta converts a ManagedClusterAddOn to v1beta1; the result shares no memory with in.
@@ -33,9 +33,9 @@ func AddOnToBeta(in *addonv1alpha1.ManagedClusterAddOn) *addonv1beta1.ManagedClu
 	return out
 }
 
-// AddOnToAlpha converts a ManagedClusterAddOn to v1alpha1; the result shares no memory with in. A registration with a
-// custom signer that names no signer, and a config reference that names no config, cannot be expressed there and are
-// left out: v1alpha1 would reject every later write to the object.
+// AddOnToAlpha converts a ManagedClusterAddOn to v1alpha1; the result shares no memory with in. A custom signer
+// registration without a signer, and a config reference without a config, cannot be expressed there and are dropped:
+// v1alpha1 would refuse every later write to the object.
 func AddOnToAlpha(in *addonv1beta1.ManagedClusterAddOn) *addonv1alpha1.ManagedClusterAddOn {
 	if in == nil {
 		return nil
@@ -84,7 +84,7 @@ func addOnStatusToAlpha(src *addonv1beta1.ManagedClusterAddOnStatus) addonv1alph
 	}
 }
 
-// registrationToBeta converts a registration by its signer; driver is the driver of the whole add-on.
+// registrationToBeta converts a registration by its signer; driver is that of the whole add-on.
 func registrationToBeta(src addonv1alpha1.RegistrationConfig, driver string) addonv1beta1.RegistrationConfig {
 	subject := addonv1beta1.BaseSubject{User: src.Subject.User, Groups: src.Subject.Groups}
 	if src.SignerName == certificatesv1.KubeAPIServerClientSignerName {
@@ -130,7 +130,7 @@ func registrationToAlpha(src addonv1beta1.RegistrationConfig) (addonv1alpha1.Reg
 	return addonv1alpha1.RegistrationConfig{}, false
 }
 
-// kubeClientDriver is the driver of the first kube client registration that states one.
+// kubeClientDriver returns the driver of the first kube client registration that has one.
 func kubeClientDriver(registrations []addonv1beta1.RegistrationConfig) string {
 	for _, r := range registrations {
 		if r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver != "" {
@@ -140,7 +140,7 @@ func kubeClientDriver(registrations []addonv1beta1.RegistrationConfig) string {
 	return ""
 }
 
-// configReferenceToBeta drops the deprecated name, unless nothing newer names the config.
+// configReferenceToBeta drops the deprecated name, unless only it names the config.
 func configReferenceToBeta(src addonv1alpha1.ConfigReference) addonv1beta1.ConfigReference {
 	out := addonv1beta1.ConfigReference{
 		ConfigGroupResource:    groupResourceToBeta(src.ConfigGroupResource),
@@ -156,7 +156,7 @@ func configReferenceToBeta(src addonv1alpha1.ConfigReference) addonv1beta1.Confi
 	return out
 }
 
-// configReferenceToAlpha fills the deprecated name, which v1alpha1 requires.
+// configReferenceToAlpha sets the deprecated name, which v1alpha1 requires.
 func configReferenceToAlpha(src addonv1beta1.ConfigReference) (addonv1alpha1.ConfigReference, bool) {
 	out := addonv1alpha1.ConfigReference{
 		ConfigGroupResource:    groupResourceToAlpha(src.ConfigGroupResource),
@@ -239,7 +239,7 @@ func each[A, B any](items []A, convert func(A) B) []B {
 	return eachThat(items, func(item A) (B, bool) { return convert(item), true })
 }
 
-// eachThat converts the items of a list and keeps those that could be converted; nil stays nil.
+// eachThat converts the items of a list and drops those that cannot be converted; nil stays nil.
 func eachThat[A, B any](items []A, convert func(A) (B, bool)) []B {
 	if items == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// ClusterManagementAddOnToBeta converts a ClusterManagementAddOn to v1beta1; the result shares no memory with in. The deprecated
-// field spec.addOnConfiguration, which v1beta1 lacks, travels in an annotation.
+// ClusterManagementAddOnToBeta converts a ClusterManagementAddOn to v1beta1; the result shares no memory with in. An
+// annotation carries the deprecated field spec.addOnConfiguration, which v1beta1 lacks.
 func ClusterManagementAddOnToBeta(in *addonv1alpha1.ClusterManagementAddOn) *addonv1beta1.ClusterManagementAddOn {
 	if in == nil {
 		return nil
@@ -152,8 +152,9 @@ func installReferenceToAlpha(src addonv1beta1.InstallConfigReference) addonv1alp
 	}
 }
 
-// putAddOnConfiguration keeps a spec field that v1beta1 lacks in an annotation, so that an edit through v1beta1 does
-// not wipe it. Only spec travels so: an annotation is written with the rights of the object, not of its status.
+// putAddOnConfiguration stores a spec field that v1beta1 lacks in an annotation, so that an edit through v1beta1 does
+// not delete it. Only the spec may be carried so: annotations are written with the rights for the object, not for its
+// status.
 func putAddOnConfiguration(object *metav1.ObjectMeta, config addonv1alpha1.ConfigCoordinates) {
 	if config == (addonv1alpha1.ConfigCoordinates{}) {
 		return
@@ -165,7 +166,7 @@ func putAddOnConfiguration(object *metav1.ObjectMeta, config addonv1alpha1.Confi
 	metav1.SetMetaDataAnnotation(object, names.AnnotationAddOnConfiguration, string(raw))
 }
 
-// takeAddOnConfiguration undoes putAddOnConfiguration. An annotation that cannot be read stays where it is.
+// takeAddOnConfiguration is the inverse of putAddOnConfiguration. An invalid annotation stays.
 func takeAddOnConfiguration(object *metav1.ObjectMeta) addonv1alpha1.ConfigCoordinates {
 	var config addonv1alpha1.ConfigCoordinates
 	raw, found := object.Annotations[names.AnnotationAddOnConfiguration]

@@ -70,8 +70,8 @@ func SelectedClusters(o client.Object) []string {
 	return clusters
 }
 
-// Requests lists add-ons and returns a request for each that wanted accepts; a nil wanted accepts all. It is for map
-// functions, which cannot fail: an error is logged. A cache that is filled gives none.
+// Requests lists add-ons and returns a request for each that wanted accepts; a nil wanted accepts all. Map functions
+// cannot fail, so an error is logged; a synced cache returns none.
 func (c Client) Requests(
 	ctx context.Context, wanted func(*addonv1beta1.ManagedClusterAddOn) bool, opts ...client.ListOption,
 ) []ctrl.Request {

@@ -6,9 +6,9 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Managed reports whether the hub installs, configures and rolls out an add-on: yes without the life-cycle annotation,
-// with "addon-manager", and with the empty value that older add-on frameworks wrote over "self"; no with anything else
-// (contract of the hub, 1.7).
+// Managed reports whether the hub installs, configures and rolls out an add-on. It does without the life-cycle
+// annotation, with "addon-manager", and with the empty value that older add-on frameworks wrote over "self" (contract
+// of the hub, 1.7).
 func Managed(management *addonv1beta1.ClusterManagementAddOn) bool {
 	switch management.Annotations[names.AnnotationLifecycle] {
 	case "", "addon-manager":

@@ -23,8 +23,8 @@ func SpecHash(u *unstructured.Unstructured) (string, error) {
 			content[key] = value
 		}
 	}
-	// encoding/json writes the canonical form: keys sorted, no whitespace, HTML characters escaped, numbers in
-	// Go's shortest form.
+	// encoding/json has the format of the contract: sorted keys, no whitespace, escaped HTML characters, the shortest
+	// numbers.
 	raw, err := json.Marshal(content)
 	if err != nil {
 		return "", fmt.Errorf("encoding %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)

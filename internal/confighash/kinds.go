@@ -28,7 +28,7 @@ func Resources() []addonv1beta1.ConfigGroupResource {
 	return []addonv1beta1.ConfigGroupResource{Template(), DeploymentConfig()}
 }
 
-// Kind returns the kind, and the version in which it is read and hashed, of a resource that every hub knows; false for
+// Kind returns the kind of a resource that every hub knows, in the version in which it is read and hashed; false for
 // every other resource.
 func Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, bool) {
 	switch resource {
@@ -42,14 +42,13 @@ func Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, b
 	return schema.GroupVersionKind{}, false
 }
 
-// Versions has the versions in which a hub serves configurations that exist in several. The fields, and so the hashes,
-// are the same in all of them.
+// Versions are the served versions of the configurations. The fields, and so the hashes, are the same in all versions.
 type Versions struct {
 	// Template is the version of AddOnTemplates; empty means the one that Kind returns.
 	Template string
 }
 
-// Kind is the function Kind with the version that the hub serves.
+// Kind is like the function Kind, with the served version.
 func (v Versions) Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupVersionKind, bool) {
 	kind, known := Kind(resource)
 	if resource == Template() && v.Template != "" {
@@ -58,7 +57,7 @@ func (v Versions) Kind(resource addonv1beta1.ConfigGroupResource) (schema.GroupV
 	return kind, known
 }
 
-// New returns an empty object of a resource that every hub knows, to be read or watched; false for every other one.
+// New returns an empty object of a resource that every hub knows; false for every other resource.
 func (v Versions) New(resource addonv1beta1.ConfigGroupResource) (*unstructured.Unstructured, bool) {
 	kind, known := v.Kind(resource)
 	if !known {

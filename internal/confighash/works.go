@@ -4,8 +4,8 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// Key names a config in the config-spec-hash annotation of a ManifestWork: resource[.group]/namespace/name, the
-// namespace being empty for a config in the cluster scope (contract of the hub, 7.2).
+// Key is the key of a config in the config-spec-hash annotation of a ManifestWork: resource[.group]/namespace/name,
+// with an empty namespace for a cluster-scoped config (contract of the hub, 7.2).
 func Key(resource addonv1beta1.ConfigGroupResource, config addonv1beta1.ConfigReferent) string {
 	kind := resource.Resource
 	if resource.Group != "" {
@@ -15,7 +15,7 @@ func Key(resource addonv1beta1.ConfigGroupResource, config addonv1beta1.ConfigRe
 }
 
 // Map returns the content of the config-spec-hash annotation of an add-on's ManifestWorks: the hash of every desired
-// config under its key. References without a desired config are left out; no references give an empty map.
+// config by its key. References without a desired config are left out.
 func Map(references []addonv1beta1.ConfigReference) map[string]string {
 	hashes := make(map[string]string, len(references))
 	for _, reference := range references {

@@ -199,7 +199,7 @@ func TestAMissingCASecretIsToldAndNoticedWhenItComes(t *testing.T) {
 	event := awaitEvent(t, request, "SigningCAMissing")
 	assert.Equal(t, corev1.EventTypeWarning, event.Type)
 	assert.Equal(t, "Not signed: the CA of signer example.com/signer-test is Secret signing/late, which does not exist. "+
-		"Create it with type kubernetes.io/tls; the request is then signed by itself.", event.Message)
+		"Create it with type kubernetes.io/tls; the request is then signed automatically.", event.Message)
 	assert.NotEmpty(t, approvalOf(t, request))
 	createCA(t, "late", nil)
 	issued(t, request)

@@ -107,7 +107,7 @@ func TestARequestWhoseCAIsMissingSaysSoOnTheAddOn(t *testing.T) {
 	// The hub manager may read no Secret that nobody granted, so at first it cannot see that there is none.
 	says(t, "caless", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestRefused,
 		"SigningCA", "Not signed: the CA of signer example.com/caless is Secret open-cluster-management-hub/caless-ca, which ",
-		"the request is then signed by itself.")
+		"the request is then signed automatically.")
 	require.NoError(t, plane.Apply(t.Context(), []byte(readCA)))
 	says(t, "caless", csr.ConditionRotated, metav1.ConditionFalse, csr.ReasonRequestRefused,
 		": SigningCAMissing: Not signed: ", "caless-ca, which does not exist. Create it with type kubernetes.io/tls")
