@@ -12,13 +12,13 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Decision is what a verdict comes down to. There is no denial: what the hub does not approve, a person still may.
+// Decision is the outcome of a verdict. The hub never denies: a person may still approve a request that it refuses.
 type Decision string
 
 const (
 	// DecisionIgnore means that the request is none of ours; nothing is said about it.
 	DecisionIgnore Decision = "Ignore"
-	// DecisionRefuse means that the request is ours to judge and not approved; the author is told why.
+	// DecisionRefuse means that the request is ours to judge and not approved; its author gets the reason.
 	DecisionRefuse Decision = "Refuse"
 	// DecisionReview means that the request is approved if the access review of RenewalReview allows it.
 	DecisionReview Decision = "Review"
@@ -57,29 +57,29 @@ const (
 const (
 	// reservedCluster is the one cluster name whose group would be the group of all clusters.
 	reservedCluster = "managed-clusters"
-	// remedyRefused ends the message of a request whose content or requester is wrong.
+	// remedyRefused is the end of the message about a request whose content or requester is wrong.
 	remedyRefused = " Correct what asks or, for an add-on, the registration in its definition: the next request is " +
 		"judged by itself."
 	// groupAuthenticated is the organization that old agents of add-ons send besides their own groups.
 	groupAuthenticated = "system:authenticated"
 )
 
-// Verdict is what the hub makes of a request.
+// Verdict is the result of the judgement on a request.
 type Verdict struct {
-	// Decision says what is to be done.
+	// Decision is the outcome.
 	Decision Decision
-	// Reason is one word for why.
+	// Reason is the CamelCase reason.
 	Reason string
-	// Message says why in sentences: what is wrong, where, and what the author can do.
+	// Message explains the reason in sentences: the error, where it is, and the remedy.
 	Message string
 	// Expected is the request as the hub would have written it, set when the content of the request equals it. A
-	// certificate may say what stands here and nothing else.
+	// certificate must have exactly this content.
 	Expected Request
 }
 
 // JudgeCluster judges a request for a cluster's own credential (contract, registration 4.1): its content must be
 // exactly that of ForCluster, and its requester either the very agent that it names, which then renews, or one that
-// trust names. joined says that the cluster has joined before, see HasJoined.
+// trust names. joined is set when the cluster has joined before, see HasJoined.
 func JudgeCluster(csr *certificatesv1.CertificateSigningRequest, trust Trust, joined bool) Verdict {
 	cluster, _, addonLabel := Subject(csr)
 	if cluster == "" || addonLabel {
@@ -126,8 +126,8 @@ func JudgeAddon(
 	return v
 }
 
-// JudgeAddonContent is JudgeAddon without a look at the requester: what a signer checks before it signs a request that
-// stands approved, by whomever.
+// JudgeAddonContent is JudgeAddon without the check of the requester: a signer checks the content of every approved
+// request before it signs, whoever approved it.
 func JudgeAddonContent(
 	csr *certificatesv1.CertificateSigningRequest, registrations []addonv1beta1.RegistrationConfig,
 ) Verdict {
@@ -184,7 +184,7 @@ func RenewalReview(csr *certificatesv1.CertificateSigningRequest) authorizationv
 	return spec
 }
 
-// Reviewed turns a verdict of DecisionReview into the final one, given what the access review said.
+// Reviewed returns the final verdict for one of DecisionReview, given the result of the access review.
 func (v Verdict) Reviewed(allowed bool) Verdict {
 	if v.Decision != DecisionReview {
 		return v
@@ -201,8 +201,7 @@ func (v Verdict) Reviewed(allowed bool) Verdict {
 }
 
 // Subject returns the cluster and the add-on that the labels of a request name, and whether it carries the label of an
-// add-on at all. Anybody who may create requests chooses the labels: they say what the content is to be compared with,
-// and nothing more.
+// add-on at all. The author of a request chooses the labels freely: they only select the content to compare with.
 func Subject(csr *certificatesv1.CertificateSigningRequest) (cluster, addon string, addonLabel bool) {
 	addon, addonLabel = csr.Labels[names.LabelAddonName]
 	return csr.Labels[names.LabelClusterName], addon, addonLabel
@@ -219,7 +218,7 @@ func ignore(message string) Verdict {
 	return Verdict{Decision: DecisionIgnore, Reason: ReasonNotOurs, Message: message}
 }
 
-// refuse tells all the problems at once; the reason is that of the first.
+// refuse returns a verdict with all problems; its reason is that of the first.
 func refuse(what string, problems []problem) Verdict {
 	messages := make([]string, 0, len(problems))
 	for _, p := range problems {

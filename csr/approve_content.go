@@ -31,7 +31,7 @@ const (
 	minECDSABits = 256
 	// maxAgentName is the longest name of an agent: that of a Kubernetes object.
 	maxAgentName = 253
-	// maxMessage is the most bytes of a verdict's message, what an Event can carry.
+	// maxMessage is the largest number of bytes of a verdict's message; an Event cannot have more.
 	maxMessage = 1000
 	// maxQuoted is the most bytes of one value of the request in a message, and maxListed the most values of a list.
 	maxQuoted, maxListed = 100, 5
@@ -39,7 +39,7 @@ const (
 	tagDNSName = 2
 )
 
-// problem is one way in which a request is not what it should be.
+// problem is one error of a request.
 type problem struct{ reason, message string }
 
 // asked is the content of a request, decoded without dropping anything that could end up in a certificate.
@@ -68,7 +68,7 @@ func decode(csr *certificatesv1.CertificateSigningRequest) (asked, error) {
 	return ask, ask.readExtensions()
 }
 
-// checkAlways checks what holds for every kind of request: key, signature and lifetime.
+// checkAlways checks the key, the signature and the lifetime, which have the same rules for every kind of request.
 func checkAlways(csr *certificatesv1.CertificateSigningRequest, ask asked) []problem {
 	var problems []problem
 	if complaint := checkKey(ask.parsed); complaint != "" {
@@ -97,7 +97,7 @@ func parseStrictly(request []byte) (*x509.CertificateRequest, error) {
 	return parsed, nil
 }
 
-// checkKey accepts the keys that a client of today uses, if they signed the request; otherwise it says what is wrong.
+// checkKey accepts the keys that present clients use, if they signed the request; otherwise it returns the problems.
 func checkKey(parsed *x509.CertificateRequest) string {
 	switch key := parsed.PublicKey.(type) {
 	case *ecdsa.PublicKey:
@@ -166,7 +166,7 @@ func generalName(tag int) string {
 	return fmt.Sprintf("name of kind %d", tag)
 }
 
-// compare tells every difference between what is asked and what is expected. The order within lists does not matter.
+// compare returns every difference between a request and the expected one. The order within lists does not matter.
 func compare(ask asked, expected Request) []problem {
 	var problems []problem
 	note := func(reason, format string, args ...any) {
@@ -219,8 +219,8 @@ func expectedOrganizations(have []string, expected Request) bool {
 		same(have, append(slices.Clone(expected.Groups), groupAuthenticated))
 }
 
-// expectCluster returns what the request of the agent that the common name tells must look like. Where the common name
-// tells no agent of the cluster, what is returned stands for any and equals no request.
+// expectCluster returns the expected request of the agent that the common name names. If the common name names no agent
+// of the cluster, the result is a placeholder that equals no request.
 func expectCluster(cluster string, ask asked) Request {
 	if len(ask.commonNames) == 1 {
 		id, ok := ParseClusterUser(ask.commonNames[0])
@@ -231,8 +231,8 @@ func expectCluster(cluster string, ask asked) Request {
 	return ForCluster(cluster, "<agent>")
 }
 
-// expectAddon returns what a request with this signer may look like, one per registration, or why there is nothing. A
-// registration without any subject stands for the default of the agent as well as for that of the hub.
+// expectAddon returns the expected requests with this signer, one per registration, or the problem if there is none. A
+// registration without a subject allows the default of the agent as well as that of the hub.
 func expectAddon(
 	cluster, addon, signer string, registrations []addonv1beta1.RegistrationConfig,
 ) ([]Request, problem) {
@@ -270,7 +270,7 @@ func expectAddon(
 		"spec.signerName is %s, but the add-on registers with %s only", quote(signer), list(signers))}
 }
 
-// byToken reports whether the agent takes a token for this registration, so that it never asks for a certificate.
+// byToken reports whether the agent uses a token for this registration and so never requests a certificate.
 func byToken(r addonv1beta1.RegistrationConfig) bool {
 	return r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver == "token"
 }

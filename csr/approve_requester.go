@@ -10,11 +10,11 @@ import (
 // applicant is the cluster that a request names.
 type applicant struct {
 	name string
-	// joined says that it has joined before.
+	// joined is set when it has joined before.
 	joined bool
 }
 
-// judgeClusterRequester judges who asks for a cluster's own credential, given that the content is as expected.
+// judgeClusterRequester judges the requester of a cluster's own credential, given that the content is as expected.
 func judgeClusterRequester(
 	csr *certificatesv1.CertificateSigningRequest, cluster applicant, trust Trust, expected Request,
 ) Verdict {

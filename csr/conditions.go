@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TellClock returns a condition that also says that the clock of the agent is wrong, where it is by a minute or more.
+// TellClock returns the condition with a note about the clock of the agent, if that is wrong by a minute or more.
 func TellClock(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
 	off := ahead.Abs()
 	if c == nil || off < time.Minute {

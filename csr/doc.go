@@ -1,17 +1,18 @@
-// Package csr is the certificate protocol between an agent and its hub, with both halves in it: what the agent writes
-// and what the hub checks are the same functions.
+// Package csr is the certificate protocol between an agent and its hub. It has both halves: the functions that build a
+// request on the agent are those that check it on the hub.
 //
-//   - identity.go: who is who. The user and group names of clusters and of add-on agents, and the way back from a name.
-//   - request.go: what is asked for. A Request says subject, signer and labels; ForCluster and ForAddon make the two
-//     kinds that there are, Build turns one into a CertificateSigningRequest.
-//   - rotation.go: whether a stored pair of certificate and key is still good, and when it is to be replaced. The
-//     instant lies between 75 and 80 percent of the lifetime, at a place that a hash of the certificate chooses once.
+//   - identity.go: the user and group names of clusters and of add-on agents, and the parsers of these names.
+//   - request.go: the content of a request. A Request has the subject, the signer and the labels; ForCluster and
+//     ForAddon make the two kinds, Build turns one into a CertificateSigningRequest.
+//   - rotation.go: whether a stored pair of certificate and key is still valid, and when it is replaced: between 75 and
+//     80 percent of the lifetime, at a point that a hash of the certificate selects.
 //   - pending.go: a private key that waits for its certificate, in a Secret of its own, so that a restart does not lose
 //     it.
-//   - kubeconfig.go: how the hub is reached, and the kubeconfig that stands beside a certificate.
-//   - issue.go, issuer.go: the issuing client. From the pair, the pending key and the requests on the hub, Decide tells
-//     the one next step (pure); Issuer does it. A crash between any two steps ends in the same one request.
-//   - waiting.go: what the hub says about a request that it leaves alone, and what the agent says while it waits.
+//   - kubeconfig.go: the connection to a hub, and the kubeconfig beside a certificate.
+//   - issue.go, issuer.go: the issuing client. From the pair, the pending key and the requests on the hub, Decide
+//     derives the next step (pure); Issuer executes it. A crash between any two steps ends in the same one request.
+//   - waiting.go: the conditions with which the hub explains why it leaves a request alone, and the messages of the
+//     agent while it waits.
 //   - approve.go, sign.go: the half of the hub.
 //
 // The names, labels, signers, reasons and messages are those of the Open Cluster Management registration protocol.

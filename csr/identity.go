@@ -14,21 +14,21 @@ const (
 // GroupManagedClusters is the group that every cluster belongs to.
 const GroupManagedClusters = "system:open-cluster-management:managed-clusters"
 
-// Identity is the agent of a cluster as its user name tells it.
+// Identity is the identity of an agent of a cluster, as in its user name.
 type Identity struct {
 	// Cluster is the name of the ManagedCluster.
 	Cluster string
-	// Agent tells several agents of one cluster apart.
+	// Agent distinguishes several agents of one cluster.
 	Agent string
 }
 
-// AddonIdentity is the agent of an add-on as its user name tells it.
+// AddonIdentity is the identity of an agent of an add-on, as in its user name.
 type AddonIdentity struct {
 	// Cluster is the name of the ManagedCluster.
 	Cluster string
 	// Addon is the name of the ManagedClusterAddOn.
 	Addon string
-	// Agent tells several agents of one add-on apart.
+	// Agent distinguishes several agents of one add-on.
 	Agent string
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Condition type, reasons and messages of a rotation (contract, registration 1.7).
 const (
-	// ConditionRotated is the condition on a ManagedCluster or ManagedClusterAddOn that tells how its certificate is.
+	// ConditionRotated is the condition of a ManagedCluster or ManagedClusterAddOn about its certificate.
 	ConditionRotated = "ClusterCertificateRotated"
 	// ReasonUpdated is the reason while a certificate is good.
 	ReasonUpdated = "ClientCertificateUpdated"
@@ -33,53 +33,52 @@ const (
 )
 
 const (
-	// MaxRequests is how many request objects of one owner may wait on the hub for another to be made. Those that came to
-	// an end, good or bad, do not count: nobody has to clean up after them. Where others may have made them, the next one
-	// is not stopped but waits for as long as after a refusal.
+	// MaxRequests is the number of undecided request objects of one owner on the hub from which no more are created.
+	// Decided ones do not count, so nobody has to delete them. If others may have created them, the next one is not
+	// stopped but delayed as after a refusal.
 	MaxRequests = 10
 
-	// maxLately is how many certificates are had within latelyIs to get what is not there or does not fit. Something
-	// that removes or overwrites the credential as fast as it comes must not make the hub issue certificates as fast.
-	// The renewal of a certificate in use is not stopped: its pace follows from its life.
-	maxLately = 10
-	latelyIs  = time.Minute
+	// maxRecent is the number of certificates within recentWindow from which no more are requested for a missing or unfit
+	// credential. A process that keeps removing or overwriting the credential must not make the hub issue certificates at
+	// the same rate. The renewal of a certificate in use is not limited: its rate follows from its lifetime.
+	maxRecent    = 10
+	recentWindow = time.Minute
 
-	// firstRetry is how long a refused request keeps the next one waiting; it doubles with each refusal.
+	// firstRetry is the pause after the first refusal; it doubles with each refusal.
 	firstRetry = time.Minute
-	// lastRetry is the longest that it waits.
+	// lastRetry is the longest pause.
 	lastRetry = time.Hour
 
-	// hurry is the share of what is left of the pair in use after which an urgent step is tried again.
-	hurry = 8
-	// soonest, and latestLook and latestTry for what waits and what failed, bound that pause.
-	soonest, latestLook, latestTry = time.Second, time.Hour, time.Minute
+	// urgentShare is the fraction of the remaining lifetime of the pair in use after which an urgent step is retried.
+	urgentShare = 8
+	// minUrgent, and maxUrgentWait after waiting and maxUrgentRetry after a failure, bound that pause.
+	minUrgent, maxUrgentWait, maxUrgentRetry = time.Second, time.Hour, time.Minute
 )
 
-// Standing is everything that the next step of getting a certificate depends on.
+// Standing has the inputs of Decide.
 type Standing struct {
-	// Now is the instant of the observation, by the clock of the hub: by it certificates are valid, and by it the hub
-	// notes when it refused a request. Where that is not known, the clock of the agent has to do.
+	// Now is the time of the observation by the clock of the hub, which also dates certificates and refusals. While that
+	// is unknown, it is the time by the clock of the agent.
 	Now time.Time
 	// Want is the certificate that is wanted.
 	Want Request
-	// Hub says in one string which hub is asked.
+	// Hub identifies the hub.
 	Hub string
 	// Stored is the pair in use; empty when there is none.
 	Stored Pair
-	// Renew asks for a new pair even though the stored one fits.
+	// Renew requests a new pair even if the stored one fits.
 	Renew bool
 	// Pending is the key that waits for its certificate; nil when none does.
 	Pending *Pending
-	// Request is the request object made with the pending key. When the pending key says that the object existed, nil
-	// means that it is certainly gone.
+	// Request is the request object of the pending key. If the pending key records that the object existed, nil means that
+	// it is certainly gone.
 	Request *certificatesv1.CertificateSigningRequest
-	// Open counts the request objects of the same owner on the hub that nobody has decided about yet.
+	// Open is the number of undecided request objects of the same owner on the hub.
 	Open int
-	// Lately is when the request objects of the same owner were made that led to a certificate and are younger than
-	// latelyIs, the latest first. The hub removes them long after that.
+	// Lately has the creation times of the issued request objects of the same owner that are younger than recentWindow,
+	// the latest first. The hub deletes them long after that.
 	Lately []time.Time
-	// Shared says that others may have made some of these: the credential with which the hub is asked is not the agent's
-	// alone.
+	// Shared is set when other agents may have created some of these, because they use the same credential.
 	Shared bool
 }
 
@@ -91,41 +90,39 @@ const (
 	StepNone Step = "None"
 	// StepForget means that the stored pair is good and the pending key is of no more use.
 	StepForget Step = "Forget"
-	// StepStart means that a new key is made and a certificate asked for.
+	// StepStart means that a new key is created and a certificate requested.
 	StepStart Step = "Start"
-	// StepReserve means that a new key is made and nothing asked for yet.
+	// StepReserve means that a new key is created and no certificate requested yet.
 	StepReserve Step = "Reserve"
 	// StepCreate means that the request object of the pending key is created.
 	StepCreate Step = "Create"
-	// StepRecord means that the existence of the request object is noted with the pending key.
+	// StepRecord means that the pending key records the UID of the request object.
 	StepRecord Step = "Record"
-	// StepWait means that somebody else must move first.
+	// StepWait means that another party must act first.
 	StepWait Step = "Wait"
-	// StepTake means that the certificate is there and is to be stored with its key.
+	// StepTake means that the certificate was issued and must be stored with its key.
 	StepTake Step = "Take"
 )
 
-// Plan is the next step and what is known to tell about it.
+// Plan is the next step and the condition to report.
 type Plan struct {
 	// Step is the next step.
 	Step Step
-	// Pending is what is stored before a new key is used; only with StepStart and
-	// StepReserve, and still without the key.
+	// Pending is stored before a new key is used; it is set with StepStart and StepReserve, without the key.
 	Pending Pending
 	// Pair is the new pair; only with StepTake.
 	Pair Pair
-	// Wake is the instant at which to look again; zero when only an event changes anything.
+	// Wake is the time of the next pass; zero when only an event causes one.
 	Wake time.Time
-	// Condition is what to tell; nil leaves the condition as it is.
+	// Condition is the condition to write; nil leaves it as it is.
 	Condition *metav1.Condition
-	// Urgent means that the pair in use is being replaced: while the next one is not there, Wake says when to try again,
-	// ever sooner as the end of the old one comes closer. Who backs off from failures goes by Wake instead.
+	// Urgent means that the pair in use is being replaced: until the next one is issued, Wake is the time of the next
+	// attempt, which comes earlier as the old pair expires. After a failure Wake replaces the back-off.
 	Urgent bool
 }
 
-// Decide returns the next step of getting a certificate. At most one request object is ever made with one key, a good
-// pair is never given up before its successor is there, and a refusal is told at once and not answered by a new request
-// before a pause.
+// Decide returns the next step. At most one request object is created with one key, a valid pair is never given up
+// before the next one is issued, and a refusal is reported at once and answered by a new request only after a pause.
 func Decide(s Standing) Plan {
 	stored := JudgePair(s.Stored, s.Want, s.Now)
 	if stored.Fits && !s.Renew && !stored.Due(s.Now) {
@@ -144,7 +141,7 @@ func Decide(s Standing) Plan {
 	return s.followRequest()
 }
 
-// usable reports whether the pending key was made for what is wanted now and has not served its turn already.
+// usable reports whether the pending key was created for the present request and is not the stored key.
 func (s Standing) usable(p Pending) bool {
 	if _, err := parseKey(p.Key); err != nil {
 		return false
@@ -187,13 +184,13 @@ func (s Standing) followRequest() Plan {
 	return s.wait()
 }
 
-// again tells, when the pair in use is good and due, at what instant to try again what did not succeed now.
+// again returns the time of the next attempt if the pair in use is valid and due for renewal.
 func (s Standing) again(latest time.Duration) (time.Time, bool) {
 	v := JudgePair(s.Stored, s.Want, s.Now)
 	if !v.Fits || !v.Due(s.Now) {
 		return time.Time{}, false
 	}
-	return s.Now.Add(min(max(v.NotAfter.Sub(s.Now)/hurry, soonest), latest)), true
+	return s.Now.Add(min(max(v.NotAfter.Sub(s.Now)/urgentShare, minUrgent), latest)), true
 }
 
 // takeIssued decides about the certificate in the request object.
@@ -210,8 +207,8 @@ func (s Standing) takeIssued() Plan {
 	return Plan{Step: StepTake, Pair: pair, Wake: verdict.RotateAt, Condition: Rotated(verdict)}
 }
 
-// refused waits out the pause after a refusal and then starts again. A request cannot be refused before its key was
-// made nor after now; where the clocks say so they disagree, and the pause begins with the key.
+// refused starts again after the pause of a refusal. A refusal before the creation of its key or after now means that
+// the clocks disagree; then the pause begins with the creation of the key.
 func (s Standing) refused(why string, at time.Time) Plan {
 	made := s.Pending.MadeAt
 	if !made.IsZero() && !made.After(s.Now) && (at.Before(made) || at.After(s.Now)) {
@@ -220,8 +217,8 @@ func (s Standing) refused(why string, at time.Time) Plan {
 	return s.afterPause(why, at.Add(pause(s.Pending.Attempt)), s.Pending.Attempt+1)
 }
 
-// vanished replaces a request that is gone, the first time at once. Where one after the other goes, something removes
-// them, and the next one waits like after a refusal. One that stayed for long was cleaned up, which is no refusal.
+// vanished replaces a request that is gone, the first time at once. If requests keep vanishing, the next one waits as
+// after a refusal. An old request was cleaned up, which does not count as a refusal.
 func (s Standing) vanished(why string) Plan {
 	made, attempt := s.Pending.MadeAt, s.Pending.Attempt
 	if made.IsZero() || made.After(s.Now) || !s.Now.Before(made.Add(lastRetry)) {
@@ -234,7 +231,7 @@ func (s Standing) vanished(why string) Plan {
 	return s.afterPause(why, retryAt, attempt+1)
 }
 
-// afterPause starts again at an instant and waits until then.
+// afterPause waits until a time and then starts again.
 func (s Standing) afterPause(why string, retryAt time.Time, attempt int) Plan {
 	if !s.Now.Before(retryAt) {
 		return s.start(why, attempt)
@@ -260,10 +257,10 @@ func (s Standing) start(failure string, attempt int) Plan {
 		plan.Wake, plan.Condition = s.turn(plan.Pending)
 		return plan
 	}
-	if !s.Shared && len(s.Lately) >= maxLately && !JudgePair(s.Stored, s.Want, s.Now).Fits {
-		retryAt := s.Lately[maxLately-1].Add(latelyIs)
+	if !s.Shared && len(s.Lately) >= maxRecent && !JudgePair(s.Stored, s.Want, s.Now).Fits {
+		retryAt := s.Lately[maxRecent-1].Add(recentWindow)
 		return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, fmt.Sprintf(messageRushed,
-			maxLately, latelyIs, retryAt.UTC().Format(time.RFC3339)))}
+			maxRecent, recentWindow, retryAt.UTC().Format(time.RFC3339)))}
 	}
 	if failure != "" {
 		plan.Condition = failed(messageFailed, failure)
@@ -283,13 +280,14 @@ func (s Standing) create() Plan {
 	return Plan{Step: StepCreate, Condition: s.earlierFailure()}
 }
 
-// turn returns when the request object of a key is created though too many others wait, and what to tell until then.
+// turn returns the time at which the request object of a key is created even if too many others wait, and the condition
+// until then.
 func (s Standing) turn(p Pending) (time.Time, *metav1.Condition) {
 	at := p.MadeAt.Add(pause(p.Attempt))
 	return at, failed(messageCrowded, at.UTC().Format(time.RFC3339))
 }
 
-// earlierFailure tells why the request before this one came to nothing, until a certificate is there.
+// earlierFailure returns the condition with the failure of the previous request; nil when there was none.
 func (s Standing) earlierFailure() *metav1.Condition {
 	if s.Pending.Failure == "" {
 		return nil
@@ -330,7 +328,7 @@ func Undecided(request *certificatesv1.CertificateSigningRequest) bool {
 }
 
 // fromStranger reports whether a request object with the labels of the owner was made by an agent that is none of the
-// owner's cluster. Who made it the API server says, not its author.
+// owner's cluster. The API server sets the user name, not the author.
 func fromStranger(request *certificatesv1.CertificateSigningRequest, want Request) bool {
 	cluster := want.Labels[names.LabelClusterName]
 	if id, ok := ParseClusterUser(request.Spec.Username); ok {
@@ -340,7 +338,7 @@ func fromStranger(request *certificatesv1.CertificateSigningRequest, want Reques
 	return addon
 }
 
-// approvedAt is when the request object was approved, or created when it does not say.
+// approvedAt returns the time of the approval of a request object; its creation time if that is unknown.
 func approvedAt(request *certificatesv1.CertificateSigningRequest) time.Time {
 	for _, c := range request.Status.Conditions {
 		if c.Type == certificatesv1.CertificateApproved {
@@ -359,7 +357,7 @@ func conditionTime(
 	return request.CreationTimestamp.Time
 }
 
-// pause is how long the refusal after so many others keeps the next request waiting.
+// pause is the pause after a refusal that follows so many others.
 func pause(attempt int) time.Duration {
 	wait := firstRetry
 	for range attempt {

@@ -18,7 +18,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Issuer gets certificates from a hub. It remembers nothing: the pending key lives in a Secret, the rest on the hub.
+// Issuer gets certificates from a hub. It is stateless: the pending key is in a Secret, the rest on the hub.
 type Issuer struct {
 	// Hub reads request objects from a cache that holds those of this cluster, and creates them.
 	Hub client.Client
@@ -33,27 +33,27 @@ type Issuer struct {
 	// Secret is the Secret in Namespace that keeps the agent's own credential; empty means names.SecretHub. The names of
 	// pending keys follow from it, so that several agents can share a namespace.
 	Secret string
-	// HubName says in one string which hub this is; a pending key of another hub is of no use here.
+	// HubName identifies the hub; a pending key of another hub is not used.
 	HubName string
-	// User is the user name as which the hub is asked. It is empty while a bootstrap credential is used, which other
-	// agents may share.
+	// User is the user name of the agent on the hub. It is empty with a bootstrap credential, which other agents may
+	// share.
 	User string
 }
 
-// Task is one certificate to be had.
+// Task is one certificate to get.
 type Task struct {
-	// Standing carries what the caller knows: Now, Want and Renew; the Issuer fills in the rest.
+	// Standing has the fields Now, Want and Renew of the caller; the Issuer sets the others.
 	Standing
 	// Load reads the pair in use, from the API server when live is set. A pair that does not exist is empty, not an
-	// error. It also says whether the pair is to be renewed even though it fits.
+	// error. renew requests a new pair even if it fits.
 	Load func(ctx context.Context, live bool) (pair Pair, renew bool, err error)
 }
 
-// Answer is what came of a Task.
+// Answer is the result of a Task.
 type Answer struct {
-	// Plan says what was done. With StepTake it is the caller who stores Pair, and then calls Finish or Keep.
+	// Plan is the executed plan. With StepTake the caller must store Pair, and then call Finish or Keep.
 	Plan
-	// pending is the Secret of the pending key as it was seen or written last; nil when there is none.
+	// pending is the Secret of the pending key as last read or written; nil when there is none.
 	pending *corev1.Secret
 }
 
@@ -65,8 +65,8 @@ func (i Issuer) Ask(ctx context.Context, t Task) (Answer, error) {
 	}
 	plan := Decide(standing)
 	if plan.Step == StepStart || plan.Step == StepReserve || (plan.Step == StepWait && plan.Urgent) {
-		// A cache may lag behind our own writes, or behind the hub; a new key is only made on proof, and a certificate
-		// that is needed soon is not missed for a watch that hangs.
+		// A cache may lag behind our own writes or the hub. A new key needs a live read, and an urgent certificate must not
+		// depend on a watch that hangs.
 		if standing, pending, err = i.observe(ctx, t, true); err != nil {
 			return failedAt(standing, Answer{}), err
 		}
@@ -79,9 +79,9 @@ func (i Issuer) Ask(ctx context.Context, t Task) (Answer, error) {
 	return answer, nil
 }
 
-// failedAt says in the answer when to try again what failed, where that cannot be left to a pause that grows.
+// failedAt sets the time of the next attempt in the answer if it is urgent and must not be left to a back-off.
 func failedAt(s Standing, a Answer) Answer {
-	if at, urgent := s.again(latestTry); urgent {
+	if at, urgent := s.again(maxUrgentRetry); urgent {
 		a.Wake, a.Urgent = at, true
 	}
 	return a
@@ -105,7 +105,7 @@ func (i Issuer) act(ctx context.Context, standing Standing, answer Answer) (Answ
 	return answer, err
 }
 
-// Finish removes the pending key of an answer whose pair was stored.
+// Finish deletes the pending key of an answer whose pair was stored.
 func (i Issuer) Finish(ctx context.Context, a Answer) error {
 	if a.pending == nil {
 		return nil
@@ -160,7 +160,7 @@ func (i Issuer) observe(ctx context.Context, t Task, live bool) (Standing, *core
 }
 
 // formerPending returns the Secret of a pending key for this very certificate that an agent of an earlier version made
-// under the default name; nil when there is none. It is used as it is until it has served its turn.
+// under the default name; nil when there is none. It is used until its certificate is stored.
 func (i Issuer) formerPending(ctx context.Context, s Standing, live bool) (*corev1.Secret, error) {
 	name := PendingName(s.Want, "")
 	if name == PendingName(s.Want, i.Secret) {
@@ -192,8 +192,8 @@ func (i Issuer) pendingSecret(ctx context.Context, name string, live bool) (*cor
 	return secret.DeepCopy(), nil
 }
 
-// requestOf finds the request object of a pending key; nil when it does not exist. Where the key says that the object
-// existed, absence from the cache is checked with the API server.
+// requestOf returns the request object of a pending key; nil when it does not exist. If the key records that the object
+// existed, the API server must confirm that it is missing.
 func (i Issuer) requestOf(
 	ctx context.Context, want Request, p Pending, live bool,
 ) (*certificatesv1.CertificateSigningRequest, error) {
@@ -223,9 +223,9 @@ func (i Issuer) requestOf(
 }
 
 // countRequests counts the undecided request objects of the same owner: the same cluster label and the same add-on
-// label or none. Anybody may write these labels, but who made a request the API server says: with a credential of its
-// own, an agent counts only what was asked for with it; with one that it shares, all but what agents of other
-// clusters made. It also returns when those of the last while were made that led to a certificate, the latest first.
+// label or none. Anybody may set these labels, but the API server sets the user name: with its own credential, an agent
+// counts only the requests of its user; with a shared one, all requests except those of agents of other clusters. It
+// also returns the creation times of the issued ones within recentWindow, the latest first.
 func (i Issuer) countRequests(ctx context.Context, s Standing) (open int, lately []time.Time, err error) {
 	want := s.Want
 	selector := labels.SelectorFromSet(want.Labels)
@@ -250,7 +250,7 @@ func (i Issuer) countRequests(ctx context.Context, s Standing) (open int, lately
 			open++
 		}
 		made := request.CreationTimestamp.Time
-		if ours && len(request.Status.Certificate) > 0 && made.After(s.Now.Add(-latelyIs)) && !made.After(s.Now) {
+		if ours && len(request.Status.Certificate) > 0 && made.After(s.Now.Add(-recentWindow)) && !made.After(s.Now) {
 			lately = append(lately, made)
 		}
 	}
@@ -258,7 +258,7 @@ func (i Issuer) countRequests(ctx context.Context, s Standing) (open int, lately
 	return open, lately, nil
 }
 
-// start stores a new key and only then asks for a certificate, so that no request is ever without its key.
+// start stores a new key before it requests a certificate, so that every request has its key.
 func (i Issuer) start(ctx context.Context, s Standing, a *Answer) error {
 	if err := i.reserve(ctx, s, a); err != nil {
 		return err
@@ -291,7 +291,7 @@ func (i Issuer) reserve(ctx context.Context, s Standing, a *Answer) error {
 	return nil
 }
 
-// request creates the request object of the pending key and notes that it exists.
+// request creates the request object of the pending key and records its UID.
 func (i Issuer) request(ctx context.Context, s Standing, a *Answer) error {
 	pending := ReadPending(a.pending)
 	request, err := s.Want.Build(pending.Key)
@@ -312,7 +312,7 @@ func (i Issuer) request(ctx context.Context, s Standing, a *Answer) error {
 	return i.record(ctx, request.UID, a)
 }
 
-// notCreated tells why no request could be made; a lost race is nothing to tell.
+// notCreated returns the condition of a request that could not be created; nil for a lost race.
 func notCreated(err error) *metav1.Condition {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -328,7 +328,7 @@ func (i Issuer) record(ctx context.Context, uid types.UID, a *Answer) error {
 	return err
 }
 
-// writePending creates or updates the Secret of a pending key, guarded by what was seen of it.
+// writePending creates or updates the Secret of a pending key, guarded by its resourceVersion.
 func (i Issuer) writePending(ctx context.Context, seen *corev1.Secret, p Pending) (*corev1.Secret, error) {
 	secret := seen.DeepCopy()
 	p.write(secret)

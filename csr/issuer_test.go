@@ -342,7 +342,7 @@ func TestAWatchThatHangsCostsNoCertificate(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, StepWait, answer.Step)
 	assert.True(t, answer.Urgent)
-	assert.Equal(t, w.now.Add(patience), answer.Wake, "when the wait has to be told")
+	assert.Equal(t, w.now.Add(waitTimeout), answer.Wake, "when the wait has to be told")
 	w.now = answer.Wake
 	answer, err = w.pass()
 	require.NoError(t, err)

@@ -14,9 +14,9 @@ import (
 const (
 	// KeyKubeconfig is where a credential Secret holds its kubeconfig.
 	KeyKubeconfig = "kubeconfig"
-	// KeyClusterName is where a credential Secret says which cluster it belongs to.
+	// KeyClusterName is the key of a credential Secret with the name of its cluster.
 	KeyClusterName = "cluster-name"
-	// KeyAgentName is where the cluster's own credential Secret says which agent it belongs to.
+	// KeyAgentName is the key of the cluster's own credential Secret with the name of its agent.
 	KeyAgentName = "agent-name"
 
 	kubeconfigUser      = "default-auth"
@@ -25,7 +25,7 @@ const (
 	kubeconfigNamespace = "configuration"
 )
 
-// HubServer is how a hub is reached, as the current context of a kubeconfig tells it.
+// HubServer is the connection to a hub, from the current context of a kubeconfig.
 type HubServer struct {
 	// Cluster is the name of the cluster entry.
 	Cluster string
@@ -39,7 +39,7 @@ type HubServer struct {
 	CAData []byte
 }
 
-// ParseHubServer reads the current context of a kubeconfig. The error says what is missing and where.
+// ParseHubServer reads the current context of a kubeconfig. The error names the field that is missing.
 func ParseHubServer(kubeconfig []byte) (HubServer, error) {
 	if len(bytes.TrimSpace(kubeconfig)) == 0 {
 		return HubServer{}, errors.New("it is empty")
@@ -91,7 +91,7 @@ func (h HubServer) Equal(other HubServer) bool {
 		bytes.Equal(h.CAData, other.CAData)
 }
 
-// Name says in one short string which hub this is, the same for all that SameHub holds for.
+// Name identifies the hub in one short string; it is equal for all for which SameHub is true.
 func (h HubServer) Name() string { return shortHash(h.Cluster, h.Server) }
 
 // Kubeconfig returns the kubeconfig of a credential Secret: the hub as given, and certificate and key as files beside
@@ -101,12 +101,12 @@ func (h HubServer) Kubeconfig() ([]byte, error) { return h.kubeconfig(certificat
 // TokenKubeconfig is Kubeconfig for a Secret that holds a token, which is the file token beside it.
 func (h HubServer) TokenKubeconfig() ([]byte, error) { return h.kubeconfig(tokenUser()) }
 
-// Describes reports whether a stored kubeconfig says what Kubeconfig would, if in other words.
+// Describes reports whether a stored kubeconfig is equivalent to Kubeconfig.
 func (h HubServer) Describes(kubeconfig []byte) bool {
 	return h.describes(kubeconfig, certificateUser())
 }
 
-// DescribesToken reports whether a stored kubeconfig says what TokenKubeconfig would, if in other words.
+// DescribesToken reports whether a stored kubeconfig is equivalent to TokenKubeconfig.
 func (h HubServer) DescribesToken(kubeconfig []byte) bool {
 	return h.describes(kubeconfig, tokenUser())
 }

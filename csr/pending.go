@@ -22,17 +22,17 @@ import (
 const (
 	// pendingSuffix ends the names of the Secrets that hold pending keys.
 	pendingSuffix = "-pending"
-	// keyFingerprint is where a pending Secret says what was asked for.
+	// keyFingerprint is the key of a pending Secret with the fingerprint of the request.
 	keyFingerprint = "fingerprint"
-	// keyRequestUID is where a pending Secret names the request object once it is known to exist.
+	// keyRequestUID is the key of a pending Secret with the UID of the request object, once it is known to exist.
 	keyRequestUID = "csr-uid"
-	// keyIssuedAt is where a pending Secret says since when it keeps an issued certificate.
+	// keyIssuedAt is the key of a pending Secret with the time at which it got its certificate.
 	keyIssuedAt = "issued-at"
-	// keyAttempt is where a pending Secret counts the refusals so far.
+	// keyAttempt is the key of a pending Secret with the number of refusals so far.
 	keyAttempt = "attempt"
-	// keyMadeAt is where a pending Secret says when its key was made.
+	// keyMadeAt is the key of a pending Secret with the creation time of its private key.
 	keyMadeAt = "made-at"
-	// keyFailure is where a pending Secret keeps why the request before this one came to nothing.
+	// keyFailure is the key of a pending Secret with the failure of the previous request.
 	keyFailure = "failure"
 
 	// hashLength is the number of hexadecimal digits of a hash that is part of a name.
@@ -43,7 +43,7 @@ const (
 type Pending struct {
 	// Key is the private key, PEM.
 	Key []byte
-	// Fingerprint says what was asked for with it.
+	// Fingerprint identifies the request and the hub.
 	Fingerprint string
 	// RequestUID is the UID of the request object; empty until it is known to exist.
 	RequestUID types.UID
@@ -55,7 +55,7 @@ type Pending struct {
 	MadeAt time.Time
 	// Attempt counts the refusals in a row before this key.
 	Attempt int
-	// Failure says why the request before this one came to nothing; empty for the first.
+	// Failure is the failure of the previous request; empty for the first.
 	Failure string
 }
 
@@ -102,7 +102,7 @@ func (p Pending) write(secret *corev1.Secret) {
 	put(keyFailure, []byte(p.Failure))
 }
 
-// readTime is the way back from writeTime; what is no instant is the zero instant.
+// readTime is the inverse of writeTime; it returns the zero time for malformed input.
 func readTime(value []byte) time.Time {
 	at, err := time.Parse(time.RFC3339, string(value))
 	if err != nil {
@@ -164,8 +164,8 @@ func PendingLabels(want Request) map[string]string {
 	return labels
 }
 
-// fingerprint says in one string what is asked for and from which hub. The lifetime is no part of it: a request that a
-// person is about to approve is not given up because an option changed.
+// fingerprint identifies a request and its hub. It does not depend on the lifetime: a request that a person is about to
+// approve is not given up because an option changed.
 func fingerprint(want Request, hub string) string {
 	raw, err := json.Marshal([]any{
 		hub, want.Signer, want.User, sortedSet(want.Groups), sortedSet(want.OrganizationalUnits),

@@ -26,9 +26,9 @@ const (
 	pemCertificate = "CERTIFICATE"
 	// pemKey is the PEM type of the private keys of the protocol.
 	pemKey = "EC PRIVATE KEY"
-	// addonDomain is what the DNS name of an add-on agent ends in.
+	// addonDomain is the suffix of the DNS name of an add-on agent.
 	addonDomain = ".addon.open-cluster-management.io"
-	// kubeconfigSecretSuffix ends the name of the Secret of a kubeClient registration.
+	// kubeconfigSecretSuffix is the suffix of the Secret of a kubeClient registration.
 	kubeconfigSecretSuffix = "-hub-kubeconfig" //nolint:gosec // the end of a name, not a credential
 	// clientCertSecretSuffix ends the name of the Secret of a customSigner registration.
 	clientCertSecretSuffix = "-client-cert"
@@ -36,16 +36,16 @@ const (
 	maxSecretName = 253
 )
 
-// Usages returns what every certificate of the protocol may be used for.
+// Usages returns the usages of every certificate of the protocol.
 func Usages() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{
 		certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
 	}
 }
 
-// Request says what certificate is asked for and how the request object is marked.
+// Request is the content of a certificate request and the labels of the request object.
 type Request struct {
-	// GenerateName starts the name of the request object; the hub completes it.
+	// GenerateName is the prefix of the name of the request object.
 	GenerateName string
 	// Labels mark the request object with its cluster and, for add-ons, its add-on.
 	Labels map[string]string
@@ -59,7 +59,7 @@ type Request struct {
 	OrganizationalUnits []string
 	// DNSNames become the subject alternative names.
 	DNSNames []string
-	// ExpirationSeconds asks for a lifetime; nil leaves it to the signer.
+	// ExpirationSeconds is the requested lifetime; nil leaves it to the signer.
 	ExpirationSeconds *int32
 }
 
@@ -74,8 +74,8 @@ func ForCluster(cluster, agent string) Request {
 	}
 }
 
-// ForAddon returns the request for one registration of an add-on (contract, registration 2.5). The error says what is
-// wrong with the registration and where.
+// ForAddon returns the request for one registration of an add-on (contract, registration 2.5). The error names the
+// field of the registration that is wrong.
 func ForAddon(cluster, addon string, r addonv1beta1.RegistrationConfig) (Request, error) {
 	if problems := validation.IsValidLabelValue(addon); len(problems) > 0 || addon == "" {
 		return Request{}, fmt.Errorf("add-on name %q cannot be the value of label %s: %s",

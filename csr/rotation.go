@@ -44,7 +44,7 @@ type Pair struct {
 	IssuedAt time.Time
 }
 
-// PairOf reads the pair out of a credential Secret; what is missing, as everything is in nil, stays empty.
+// PairOf reads the pair of a credential Secret; missing keys, and a Secret that is nil, leave fields empty.
 func PairOf(secret *corev1.Secret) Pair {
 	if secret == nil {
 		return Pair{}
@@ -71,9 +71,10 @@ func (p Pair) Put(secret *corev1.Secret) {
 
 // PairVerdict is the judgement on a pair at one instant.
 type PairVerdict struct {
-	// Fits reports whether the pair is usable for what was asked: parsed, with its key, of the subject, not expired.
+	// Fits is set when the pair is valid for the request: it can be parsed, has its key and the subject, and is not
+	// expired.
 	Fits bool
-	// Why says what is wrong, for people; empty when Fits.
+	// Why explains the problem to a person; empty when Fits.
 	Why string
 	// NotBefore and NotAfter bound the validity of the whole chain; zero when the chain could not be read.
 	NotBefore, NotAfter time.Time
@@ -84,7 +85,7 @@ type PairVerdict struct {
 // Due reports whether a pair that fits is to be replaced.
 func (v PairVerdict) Due(now time.Time) bool { return !now.Before(v.RotateAt) }
 
-// JudgePair compares a stored pair with what is wanted. Groups and organizational units are compared as sets; the start
+// JudgePair compares a stored pair with a request. Groups and organizational units are compared as sets; the start
 // of the validity is not checked, because the clock of the hub may be ahead of ours.
 func JudgePair(pair Pair, want Request, now time.Time) PairVerdict {
 	chain, err := parseChain(pair.Certificate)
@@ -142,7 +143,7 @@ func fraction(parts ...string) float64 {
 	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / math.Exp2(53)
 }
 
-// misfit says why the leaf is not what is wanted, or nothing.
+// misfit returns the difference of the leaf from the request; empty for none.
 func misfit(leaf *x509.Certificate, keyPEM []byte, want Request) string {
 	key, err := parseKey(keyPEM)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Use is what the CA in a Secret is to be used for.
+// Use is the intended use of the CA in a Secret.
 type Use struct {
 	// Signer is the custom signer, and Addon the add-on whose definition names the Secret.
 	Signer, Addon string
-	// Home is the namespace of the hub manager. What stands there was put there for add-ons.
+	// Home is the namespace of the hub manager. Secrets there were created for add-ons.
 	Home string
-	// Rivals are other definitions that name the same Secret for another add-on or another signer, in words.
+	// Rivals describe other definitions that name the same Secret for another add-on or another signer.
 	Rivals []string
 }
 
-// CheckServes says why the CA in a Secret must not be used, in words for the author of the add-on; nil when it may. The
-// Secret says by annotations which signers and add-ons it serves. One that says nothing serves where it stands in the
-// namespace of the hub manager, and elsewhere only while no other definition names it: an author must not come by the
-// CA of another add-on by naming it.
+// CheckServes returns an error for the author of the add-on if the CA in a Secret must not be used. Annotations of the
+// Secret list the signers and add-ons that it serves. A Secret without them may be used if it is in the namespace of
+// the hub manager, and elsewhere only while no other definition names it: an author must not get the CA of another
+// add-on by naming its Secret.
 func CheckServes(secret *corev1.Secret, use Use) error {
 	where := secret.Namespace + "/" + secret.Name
 	annotate := func(key, value string) string {

@@ -43,8 +43,8 @@ type Issuance struct {
 	Random io.Reader
 }
 
-// ReadAuthority reads the CA from a Secret of type kubernetes.io/tls. The error says which key of the Secret is wrong
-// and what belongs there.
+// ReadAuthority reads the CA from a Secret of type kubernetes.io/tls. The error names the key of the Secret that is
+// wrong and its expected content.
 func ReadAuthority(secret *corev1.Secret) (Authority, error) {
 	authority, err := ParseAuthority(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
@@ -72,9 +72,9 @@ func ParseAuthority(certPEM, keyPEM []byte) (Authority, error) {
 	return Authority{certificate: certificate, key: key}, nil
 }
 
-// Sign issues a client certificate and returns it as PEM. Its subject and names are those expected, not those asked
-// for; it is good for client authentication only, for 24 hours or the shorter lifetime that the request wishes, and
-// never longer than the CA. The error says what is wrong with the CA or the request.
+// Sign issues a client certificate and returns it as PEM. Its subject and names are the expected ones, not those of
+// the request; it is valid for client authentication only, for 24 hours or the shorter lifetime of the request, and
+// never longer than the CA. The error describes the problem with the CA or the request.
 func (a Authority) Sign(i Issuance) ([]byte, error) {
 	if a.certificate == nil || a.key == nil {
 		return nil, errors.New("there is no CA to sign with")

@@ -17,9 +17,8 @@ const (
 	reservedPrefix = "system:"
 )
 
-// CheckCustomSigner says why a signer cannot be the custom signer of an add-on, in words for the author of the add-on;
-// nil when it can. A certificate of a signer of Kubernetes is an identity on the hub itself, and its subject would be
-// the author's choice.
+// CheckCustomSigner returns an error for the author of an add-on if a signer cannot be its custom signer. A certificate
+// of a signer of Kubernetes is an identity on the hub itself, and its subject would be the author's choice.
 func CheckCustomSigner(signer string) error {
 	domain, path, found := strings.Cut(strings.ToLower(strings.TrimSpace(signer)), "/")
 	if !found || domain == "" || path == "" {
@@ -38,9 +37,8 @@ func CheckCustomSigner(signer string) error {
 	return nil
 }
 
-// CheckCustomSubject says why the subject of a custom signer cannot be had, in words for the author of the add-on; nil
-// when it can. Names that begin with "system:" are those of Kubernetes and of clusters, so of them an add-on gets only
-// its own.
+// CheckCustomSubject returns an error for the author of an add-on if a custom signer cannot have the subject. Names
+// that begin with "system:" are those of Kubernetes and of clusters, so of them an add-on gets only its own.
 func CheckCustomSubject(cluster, addon string, subject addonv1beta1.Subject) error {
 	var foreign []string
 	if strings.HasPrefix(subject.User, reservedPrefix) && !ownUser(cluster, addon, subject.User) {
@@ -75,7 +73,7 @@ func ownGroup(cluster, addon, group string) bool {
 	return group == groupAuthenticated || slices.Contains(AddonGroups(cluster, addon), group)
 }
 
-// checkIdentity says why the hub approves no certificate with an expected content, whatever a definition asks for; nil
+// checkIdentity returns an error if the hub approves no certificate with this content, whatever a definition asks for; nil
 // when it may. It is the last line before an approval: for the API server of the hub an add-on gets identities of its
 // own, and only a signer of its own signs for anything else.
 func checkIdentity(cluster, addon string, expected Request) error {

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// MaxRequestBytes is the largest spec.request that is looked at. Those of agents have about 500 bytes, and one with
+	// MaxRequestBytes is the largest spec.request that is judged. Those of agents have about 500 bytes, and one with
 	// the largest key that is accepted, RSA of 8192 bits, has 4 KiB.
 	MaxRequestBytes = 16 << 10
 	// maxOtherBytes bounds the metadata and the requester of a request object, each.
 	maxOtherBytes = 16 << 10
-	// perEntry is what one entry of a list or map takes besides its characters.
+	// perEntry is the assumed overhead of one entry of a list or map.
 	perEntry = 16
 	// maxAgentRequestBytes is the largest spec.request that an agent keeps of others while it joins. Its own have an
 	// ECDSA key.
 	maxAgentRequestBytes = 4 << 10
-	// annotationStub marks a request object that a cache does not hold in full; the value is the size of what was left
-	// out. It exists in caches only.
+	// annotationStub marks a request object that a cache does not hold in full; its value is the size of the dropped
+	// fields. It exists in caches only.
 	annotationStub = "spokelet.io/not-in-full"
 )
 
-// Trim is a transform for a cache of the hub: it bounds what one request object takes. One that is larger than any
-// agent makes becomes a stub, which is judged TooLarge and never written back. Metadata of all others is kept, because
-// who approves or signs a request writes its metadata, too.
+// Trim is a transform for a cache of the hub that bounds the size of a request object. An object that is larger than
+// any of an agent becomes a stub, which is judged TooLarge and never written back. The metadata of all others is kept,
+// because approval and signing write it back.
 func Trim(object any) (any, error) {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
@@ -119,7 +119,7 @@ func sizeOfRequester(spec *certificatesv1.CertificateSigningRequestSpec) int {
 	return size
 }
 
-// makeStub leaves of a request what tells whose it is and how far it has come.
+// makeStub drops all fields of a request but its identity, its labels, its requester and its progress.
 func makeStub(csr *certificatesv1.CertificateSigningRequest, size int) {
 	labels := map[string]string{}
 	for _, name := range []string{names.LabelClusterName, names.LabelAddonName} {

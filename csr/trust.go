@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// boundGroupPrefix starts the group that binds a bootstrap credential to the cluster whose name follows. A bootstrap
-	// token names it in auth-extra-groups.
+	// boundGroupPrefix is the prefix of the group that binds a bootstrap credential to the cluster whose name follows. A
+	// bootstrap token names it in auth-extra-groups.
 	boundGroupPrefix = "system:bootstrappers:managedcluster:"
-	// boundAccountPrefix starts the user name of the ServiceAccount that is bound to the cluster whose name follows. A
-	// ServiceAccount cannot have groups of its own.
+	// boundAccountPrefix is the prefix of the user name of the ServiceAccount that is bound to the cluster whose name
+	// follows. A ServiceAccount cannot have groups of its own.
 	boundAccountPrefix = "system:serviceaccount:" + names.NamespaceBootstrap + ":" + names.ServiceAccountBootstrap + "."
 )
 
-// Trust says which requests for a first credential of a cluster need no person. The zero value trusts nobody.
+// Trust selects the requests for a first credential of a cluster that need no person. The zero value selects none.
 type Trust struct {
 	// Users are the users that are trusted; exact names.
 	Users []string
@@ -34,8 +34,8 @@ type Trust struct {
 // Empty reports whether nobody is trusted.
 func (t Trust) Empty() bool { return len(t.Users) == 0 && !t.Bound }
 
-// Names reports whether t trusts the requester of csr with a first credential of some cluster. Whether it is trusted
-// with that of the cluster in question, JudgeCluster says.
+// Names reports whether t trusts the requester of csr with a first credential of some cluster. JudgeCluster
+// decides about the cluster in question.
 func (t Trust) Names(csr *certificatesv1.CertificateSigningRequest) bool {
 	return t.trustsUser(csr.Spec.Username) || (t.Bound && len(BoundClusters(csr.Spec.Username, csr.Spec.Groups)) > 0)
 }

@@ -11,18 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conditions with which the hub says on a request object why it leaves it alone, always with status False. They are for
-// the agent that asked. They decide nothing: Kubernetes does not know them, and a person may still approve or deny.
+// Conditions of a request object with which the hub explains to the agent why it leaves the request alone, always with
+// status False. They have no effect: Kubernetes does not know them, and a person may still approve or deny.
 const (
-	// ConditionApprovedByHub says why the hub does not approve a request.
+	// ConditionApprovedByHub explains why the hub does not approve a request.
 	ConditionApprovedByHub certificatesv1.RequestConditionType = "registration.spokelet.io/ApprovedByHub"
-	// ConditionSignedByHub says why the hub does not sign an approved request.
+	// ConditionSignedByHub explains why the hub does not sign an approved request.
 	ConditionSignedByHub certificatesv1.RequestConditionType = "registration.spokelet.io/SignedByHub"
 )
 
 // Reasons of a rotation that waits for the hub.
 const (
-	// ReasonRequestRefused is the reason while the hub leaves the request alone and says why.
+	// ReasonRequestRefused is the reason while the hub leaves the request alone and explains why.
 	ReasonRequestRefused = "CertificateRequestRefused"
 	// ReasonRequestPending is the reason while nobody has approved or denied the request.
 	ReasonRequestPending = "CertificateRequestPending"
@@ -30,14 +30,14 @@ const (
 	ReasonRequestNotSigned = "CertificateRequestNotSigned"
 )
 
-// patience is how long a request waits before the agent says so: most are answered within a second.
-const patience = 10 * time.Second
+// waitTimeout is the time after which the agent reports a request that waits: most are answered within a second.
+const waitTimeout = 10 * time.Second
 
-// Comment is what the hub says about a request that it leaves alone.
+// Comment is the explanation of the hub for a request that it leaves alone.
 type Comment struct {
 	// Kind is the type of the condition.
 	Kind certificatesv1.RequestConditionType
-	// Reason is the rule in one word, Message the rule and the remedy.
+	// Reason identifies the rule; Message explains the rule and the remedy.
 	Reason, Message string
 }
 
@@ -69,12 +69,12 @@ func RemoveComment(request *certificatesv1.CertificateSigningRequest, kind certi
 		func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
 }
 
-// wait decides about a request object that was neither refused nor issued: it says what it waits for, at once where the
-// hub says why, else after a while.
+// wait decides about a request object that was neither refused nor issued. It reports what the request waits for: at
+// once if the hub explains it, else after waitTimeout.
 func (s Standing) wait() Plan {
 	plan := Plan{Step: StepWait, Condition: s.earlierFailure()}
-	// An event says when the request is answered; but with the old pair running out, one that is missed would be dear.
-	plan.Wake, plan.Urgent = s.again(latestLook)
+	// The answer to the request is an event. A missed event matters while the old pair is about to expire.
+	plan.Wake, plan.Urgent = s.again(maxUrgentWait)
 	approved := has(s.Request, certificatesv1.CertificateApproved)
 	kind := ConditionApprovedByHub
 	if approved {
@@ -85,7 +85,7 @@ func (s Standing) wait() Plan {
 			s.Request.Name, comment.Reason, comment.Message))
 		return plan
 	}
-	if told := s.waitingSince(approved).Add(patience); s.Now.Before(told) {
+	if told := s.waitingSince(approved).Add(waitTimeout); s.Now.Before(told) {
 		if plan.Wake.IsZero() || told.Before(plan.Wake) {
 			plan.Wake = told
 		}
@@ -98,8 +98,8 @@ func (s Standing) wait() Plan {
 	return plan
 }
 
-// waitingSince is the instant at which the request began to wait for what it waits for now. Hub and agent have a clock
-// each: an approval that lies outside of what the agent lived through is not counted from.
+// waitingSince returns the time since which the request waits for approval or, if approved, for its certificate. Hub
+// and agent have different clocks: an approval before the creation of the request or after now does not count.
 func (s Standing) waitingSince(approved bool) time.Time {
 	since := s.Pending.MadeAt
 	if since.IsZero() || since.After(s.Now) {
@@ -111,14 +111,14 @@ func (s Standing) waitingSince(approved bool) time.Time {
 	return since
 }
 
-// notApproved says what a request waits for that nobody has approved or denied.
+// notApproved explains what an undecided request waits for.
 func notApproved(request *certificatesv1.CertificateSigningRequest) string {
 	return fmt.Sprintf("csr %q waits for approval since %s: nobody has approved or denied it. Events on it may say why "+
 		"(kubectl describe csr %s on the hub). If you know who asks, run kubectl certificate approve %s on the hub.",
 		request.Name, request.CreationTimestamp.UTC().Format(time.RFC3339), request.Name, request.Name)
 }
 
-// notSigned says who has to sign an approved request, and what is wrong most often.
+// notSigned names the signer of an approved request and the most common problems.
 func notSigned(request *certificatesv1.CertificateSigningRequest) string {
 	signer := request.Spec.SignerName
 	text := fmt.Sprintf("csr %q is approved since %s, but signer %s has not signed it. ",
@@ -132,7 +132,7 @@ func notSigned(request *certificatesv1.CertificateSigningRequest) string {
 		"describe csr %s on the hub).", request.Name)
 }
 
-// waiting is the condition of a request that waits, with what became of the one before.
+// waiting returns the condition of a request that waits, with the failure of the previous one.
 func (s Standing) waiting(reason, message string) *metav1.Condition {
 	if s.Pending.Failure != "" {
 		message = fmt.Sprintf("%s The request before it: %s.", message, strings.TrimRight(s.Pending.Failure, "."))

@@ -47,25 +47,25 @@ type Renewer struct {
 	Holder string
 	// Owners are the owner references of a Lease that is created. They are used only with Create.
 	Owners []metav1.OwnerReference
-	// Duration is the time between two beats; not positive means DefaultDuration. A hash of Namespace and Name lengthens
-	// it by up to a quarter, the same after every restart.
+	// Duration is the time between two renewals; not positive means DefaultDuration. A hash of Namespace and Name
+	// lengthens it by up to a quarter, the same after every restart.
 	Duration time.Duration
-	// Healthy are checks that must all pass before a beat; the first error skips the beat and is reported.
+	// Healthy are checks that must all pass before a renewal; the first error skips the renewal and is reported.
 	Healthy []func(ctx context.Context) error
-	// Report is called after each beat, with nil when the Lease was renewed at that instant; it may be nil and must not
+	// Report is called after each renewal, with nil when the Lease was renewed at that instant; it may be nil and must not
 	// block.
 	Report func(at time.Time, err error)
 	// Clock is the clock; nil means the real clock.
 	Clock clock.Clock
 }
 
-// Run renews the Lease until ctx ends, which is no error. No answer of the API server ends it: a beat that failed is
-// reported and repeated within the period. The only error is a Renewer that lacks something.
+// Run renews the Lease until ctx ends, which is no error. No answer of the API server ends it: a renewal that failed is
+// reported and repeated within the period. The only error is a Renewer without a client or a name.
 func (r *Renewer) Run(ctx context.Context) error {
 	if r.Leases == nil || r.Name == "" {
 		return errors.New("renewing a lease: a client and a name are needed")
 	}
-	b := beater{Renewer: *r, period: r.period()}
+	b := renewLoop{Renewer: *r, period: r.period()}
 	if b.Clock == nil {
 		b.Clock = clock.RealClock{}
 	}
@@ -80,10 +80,10 @@ func (r *Renewer) Run(ctx context.Context) error {
 	return nil
 }
 
-// step beats once, reports it, and returns how long to wait for the next beat.
-func (b *beater) step(ctx context.Context) time.Duration {
+// step renews once, reports the result, and returns the pause before the next renewal.
+func (b *renewLoop) step(ctx context.Context) time.Duration {
 	started := b.Clock.Now()
-	err := b.beat(ctx, started)
+	err := b.renew(ctx, started)
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -108,18 +108,18 @@ func (r *Renewer) period() time.Duration {
 	return d + time.Duration(float64(d)*jitterFactor*fraction(r.Namespace, r.Name))
 }
 
-// beater is a running Renewer with the last answer of the server.
-type beater struct {
+// renewLoop is a running Renewer with the last answer of the server.
+type renewLoop struct {
 	Renewer
 	period time.Duration
-	// last is the answer of the server to the last beat; nil when it is not known.
+	// last is the answer of the server to the last renewal; nil when it is unknown.
 	last *coordinationv1.Lease
-	// failures is the number of failed beats in a row.
+	// failures is the number of failed renewals in a row.
 	failures int
 }
 
-// beat renews the Lease once. Where the remembered copy is out of date it is read anew, and the beat still counts.
-func (b *beater) beat(ctx context.Context, now time.Time) error {
+// renew renews the Lease once. If the last answer is outdated, it reads the Lease and writes again.
+func (b *renewLoop) renew(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, min(b.period, maxRequest))
 	defer cancel()
 	for _, healthy := range b.Healthy {
@@ -128,16 +128,16 @@ func (b *beater) beat(ctx context.Context, now time.Time) error {
 		}
 	}
 	remembered := b.last != nil
-	err := b.renew(ctx, now)
+	err := b.write(ctx, now)
 	if remembered && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) {
-		err = b.renew(ctx, now)
+		err = b.write(ctx, now)
 	}
 	return err
 }
 
-// renew writes the Lease, reading it first when nothing is remembered. Any failure forgets the remembered copy, since
-// the write may have happened although its answer was lost.
-func (b *beater) renew(ctx context.Context, now time.Time) error {
+// write updates the Lease and reads it first if the last answer is unknown. After a failure the last answer is unknown,
+// because the update may have succeeded although its answer was lost.
+func (b *renewLoop) write(ctx context.Context, now time.Time) error {
 	if b.last == nil {
 		have, err := b.Leases.Get(ctx, b.Name, metav1.GetOptions{})
 		switch {
@@ -160,7 +160,7 @@ func (b *beater) renew(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (b *beater) create(ctx context.Context, now time.Time) error {
+func (b *renewLoop) create(ctx context.Context, now time.Time) error {
 	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: b.Namespace, Name: b.Name, OwnerReferences: b.Owners,
 	}}
@@ -174,7 +174,7 @@ func (b *beater) create(ctx context.Context, now time.Time) error {
 }
 
 // fill sets the fields that this renewer owns.
-func (b *beater) fill(spec *coordinationv1.LeaseSpec, now time.Time) {
+func (b *renewLoop) fill(spec *coordinationv1.LeaseSpec, now time.Time) {
 	renewed := metav1.NewMicroTime(now)
 	spec.RenewTime = &renewed
 	if !b.Create {
@@ -192,8 +192,8 @@ func (b *beater) fill(spec *coordinationv1.LeaseSpec, now time.Time) {
 	spec.HolderIdentity, spec.LeaseDurationSeconds = &holder, &whole
 }
 
-// retry is the pause after a number of failed beats in a row, spread like the period is.
-func (b *beater) retry(failures int) time.Duration {
+// retry returns the pause after a number of failed renewals in a row, spread like the period.
+func (b *renewLoop) retry(failures int) time.Duration {
 	pause := min(firstRetry<<min(failures, 10), b.period/4)
 	return pause + time.Duration(float64(pause)*jitterFactor*fraction(b.Namespace, b.Name))
 }

@@ -28,7 +28,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	work, known := r.finished.Get(request.NamespacedName)
 	switch {
 	case !known:
-		return ctrl.Result{}, nil
+		return reconcile.Done().Settle(now)
 	case now.Before(work.due):
 		return reconcile.Waiting(work.due).Settle(now)
 	}

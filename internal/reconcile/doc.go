@@ -1,12 +1,14 @@
 // Package reconcile is the kit that every reconciler of Spokelet is built with. A reconciler observes, decides, acts,
 // concludes, publishes its status once and settles; the first four are its own, this package holds the last two:
 //
-//   - Outcome names the five ways a pass can end (done, waiting, retry, stalled, lost race) and Settle turns one into
-//     what controller-runtime wants, and SettleIn keeps the wake instant of a pass that failed.
+//   - Outcome names the five ways a pass can end (done, waiting, retry, stalled, lost race). Settle converts one to the
+//     result of Reconcile; SettleIn also keeps the wake time of a pass that failed.
 //   - PatchStatus and PatchMain write the difference between two copies of an object, once, guarded by UID and
 //     resourceVersion, and not at all when nothing differs.
 //   - SetCondition merges a condition and moves its transition time only when the status flips.
-//   - Fraction spreads a fleet in time by a hash of what is spread, the same at every look and after every restart.
+//   - Fraction spreads a fleet in time by a hash of the name that is spread, the same in every pass and after a restart.
+//   - SetupAll adds reconcilers to a running manager; Options are the options that all controllers share.
+//   - Contain turns a panic in a goroutine into an error.
 //
-// Time never comes from the wall clock here: the caller passes the instant that it observed.
+// The package does not read the clock: the caller passes the time that it observed.
 package reconcile

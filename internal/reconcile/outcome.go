@@ -18,7 +18,7 @@ type Class int
 const (
 	// ClassDone means that the facts match the intent.
 	ClassDone Class = iota
-	// ClassWaiting means that somebody else must move first; a wake instant may be set.
+	// ClassWaiting means that another party must act first; a wake time may be set.
 	ClassWaiting
 	// ClassLostRace means that another writer was faster; the pass is repeated quietly, soon at first, and the queue
 	// backs off while it is lost again and again.
@@ -36,17 +36,17 @@ type Outcome struct {
 	err   error
 }
 
-// Done says that nothing is left to do until something changes.
+// Done means that nothing is left to do until an event.
 func Done() Outcome { return Outcome{} }
 
-// DoneUntil says that nothing is left to do until something changes or the instant wake comes. A zero wake is Done.
+// DoneUntil means that nothing is left to do until an event or the time wake. A zero wake is Done.
 func DoneUntil(wake time.Time) Outcome { return Outcome{wake: wake} }
 
-// Waiting says that somebody else must move first; the pass is repeated at wake unless an event comes earlier. A zero
+// Waiting means that another party must act first; the pass is repeated at wake unless an event comes earlier. A zero
 // wake waits for the event alone.
 func Waiting(wake time.Time) Outcome { return Outcome{class: ClassWaiting, wake: wake} }
 
-// Retry says that err may go away by itself; a nil err is Done. The caller wraps err with what was being done.
+// Retry means that err may go away by itself; a nil err is Done. The caller wraps err with the action that failed.
 func Retry(err error) Outcome {
 	if err == nil {
 		return Done()
@@ -54,7 +54,8 @@ func Retry(err error) Outcome {
 	return Outcome{class: ClassRetry, err: err}
 }
 
-// RetryBy is FromError for what may not be left to a back-off that grows: err is logged and the pass repeated at wake.
+// RetryBy is FromError for an urgent action, which must not be left to a growing back-off: err is logged and the pass
+// repeated at wake.
 func RetryBy(ctx context.Context, err error, wake time.Time) Outcome {
 	if err == nil || IsLostRace(err) || wake.IsZero() {
 		return FromError(err)
@@ -63,7 +64,7 @@ func RetryBy(ctx context.Context, err error, wake time.Time) Outcome {
 	return Waiting(wake)
 }
 
-// Stalled says that err needs a person; it is logged once and not retried until an input changes.
+// Stalled means that err needs a person; it is logged once and not retried until an input changes.
 func Stalled(err error) Outcome { return Outcome{class: ClassStalled, err: err} }
 
 // FromError sorts an error of an API call: nil is Done, a conflict or an object that came or went meanwhile is a lost
@@ -79,7 +80,7 @@ func FromError(err error) Outcome {
 	}
 }
 
-// IsLostRace reports whether every part of err says that another writer was faster.
+// IsLostRace reports whether every part of err is a conflict with another writer.
 func IsLostRace(err error) bool {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {
@@ -97,10 +98,10 @@ func IsLostRace(err error) bool {
 // Class returns the class of the outcome.
 func (o Outcome) Class() Class { return o.class }
 
-// Wake returns the instant at which the pass is to be repeated; zero means that only an event repeats it.
+// Wake returns the time at which the pass is repeated; zero means that only an event repeats it.
 func (o Outcome) Wake() time.Time { return o.wake }
 
-// Err returns what went wrong, nil for done and waiting.
+// Err returns the error; nil for done and waiting.
 func (o Outcome) Err() error { return o.err }
 
 // And joins two outcomes: the worse class wins, the errors are joined and the earlier wake instant is kept.
@@ -122,9 +123,8 @@ type Queue interface {
 	AddAfter(item ctrl.Request, after time.Duration)
 }
 
-// SettleIn is Settle for a pass whose wake instant counts also when the pass failed. A failed pass is repeated by the
-// back-off of its queue, which takes no instant, so the instant goes into the queue besides. The earlier of both
-// counts.
+// SettleIn is Settle for a pass whose wake time also counts when the pass failed. The queue repeats a failed pass after
+// its back-off, which has no place for a time, so the request is added a second time. The earlier of both counts.
 func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctrl.Result, error) {
 	if o.class == ClassRetry && !o.wake.IsZero() {
 		queue.AddAfter(request, delay(o.wake, now))
@@ -132,8 +132,8 @@ func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctr
 	return o.Settle(now)
 }
 
-// Settle maps the outcome to what controller-runtime wants, now being the instant of the pass. The instant of an
-// outcome that is to be retried is dropped, see SettleIn.
+// Settle converts the outcome to the result of Reconcile; now is the time of the pass. It drops the wake time of an
+// outcome that is retried, see SettleIn.
 func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	switch o.class {
 	case ClassRetry:
@@ -149,8 +149,8 @@ func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	return ctrl.Result{}, fmt.Errorf("settling a pass: unknown outcome class %d", o.class)
 }
 
-// stalledError is terminal, so that the queue does not retry; with a wake instant set, controller-runtime would drop
-// the instant along with the error, so then the error is dropped instead: it stands in the status already.
+// stalledError is terminal, so that the queue does not retry. With a wake time, controller-runtime would ignore the
+// time because of the error; then the error is dropped, which the status reports already.
 func stalledError(o Outcome) error {
 	if !o.wake.IsZero() {
 		return nil
@@ -158,7 +158,7 @@ func stalledError(o Outcome) error {
 	return reconcile.TerminalError(o.err)
 }
 
-// delay is the time from now to wake; zero when there is no wake instant, and never zero when there is one.
+// delay is the duration from now to wake; zero without a wake time, and never zero with one.
 func delay(wake, now time.Time) time.Duration {
 	if wake.IsZero() {
 		return 0

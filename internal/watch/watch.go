@@ -2,8 +2,6 @@ package watch
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Handler receives the objects of one Watch, in order and from one goroutine at a time. Its methods must not block.
@@ -101,22 +101,21 @@ func (w *Watch[T]) report(ctx context.Context, end ending, advised bool) bool {
 // listAndWatch lists and watches once, for Relist at most.
 func (w *Watch[T]) listAndWatch(
 	ctx context.Context, timer clock.WithDelayedExecution, reflector *cache.Reflector,
-) (err error) {
+) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if w.Relist > 0 {
 		defer timer.AfterFunc(w.Relist, cancel).Stop()
 	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("watching %s: panic: %v", w.Description, cause)
-			log.FromContext(ctx).Error(err, "a defect of the program; please report it", "stack", string(debug.Stack()))
-		}
-	}()
-	if err := reflector.ListAndWatchWithContext(within); err != nil && within.Err() == nil {
-		return err
+	var err error
+	panicked := reconcile.Contain(ctx, w.Description, func() { err = reflector.ListAndWatchWithContext(within) })
+	if panicked != nil {
+		return panicked
 	}
-	return nil // the error of a request that we cancelled is not one of the API server
+	if within.Err() != nil {
+		return nil // the error of a request that we cancelled is not one of the API server
+	}
+	return err
 }
 
 // pause waits for a time or the end of ctx.
