@@ -76,9 +76,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	for _, given := range config.idle {
-		ctrl.LoggerFrom(ctx).Info("a flag has no effect", "flag", given.name, "reason", given.why)
-	}
+	config.foreign.Log(ctx)
 	ctx = withoutOutages(ctx, a.state.Explains)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.state.Serve(ctx, config.HealthAddress) })

@@ -109,6 +109,6 @@ func ParseFlags(program string, args []string, out io.Writer) (Config, error) {
 	if as.klusterlet && config.HealthPort == 0 {
 		config.HealthPort = klusterletHealthPort
 	}
-	config.noteIdle(flags)
+	config.noteUnused(flags)
 	return config, nil
 }

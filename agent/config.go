@@ -11,9 +11,9 @@ import (
 	"github.com/spokelet/spokelet/agent/cluster"
 	"github.com/spokelet/spokelet/agent/health"
 	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/agent/work/feedback"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/agent/work/feedback"
 )
 
 // off is the address of an endpoint that is not served.
@@ -127,8 +127,8 @@ type Config struct {
 	// the agent, for tracing for example; it is called several times, and what it returns must be safe for concurrent use.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 
-	// idle are the flags and feature gates that were given and have no effect.
-	idle []idle
+	// foreign collects the flags and feature gates that were given and have no effect.
+	foreign command.Foreign
 }
 
 // The default rate limit of requests to the hub: a hub has thousands of agents, and 200 works that arrive at once cost
