@@ -53,8 +53,8 @@ func TestValidateSaysWhatIsWrongAndWhere(t *testing.T) {
 		"a version of TLS that is not served":  {func(c *Config) { c.TLSMinVersion = "VersionTLS10" }, "--tls-min-version: \"VersionTLS10\""},
 		"a cipher suite that is none":          {func(c *Config) { c.TLSCipherSuites = []string{"AES"} }, "--tls-cipher-suites: \"AES\""},
 		"a port that is none":                  {func(c *Config) { c.HealthPort = 65536 }, "--health-port"},
-		"a leader that outlives its Lease":     {func(c *Config) { c.Election.LeaseDuration = time.Minute }, "--leader-election-lease-duration"},
-		"a leader that renews too rarely":      {func(c *Config) { c.Election.RetryPeriod = time.Minute * 2 }, "--leader-election-retry-period"},
+		"a leader that outlives its Lease":     {func(c *Config) { c.LeaseDuration = time.Minute }, "--leader-election-lease-duration"},
+		"a leader that renews too rarely":      {func(c *Config) { c.RetryPeriod = time.Minute * 2 }, "--leader-election-retry-period"},
 		"works from somewhere else than a hub": {func(c *Config) { c.WorkSource = "grpc" }, "--workload-source-driver"},
 	}
 	for name, tc := range tests {

@@ -31,8 +31,13 @@ type Gate struct {
 	Stage string
 }
 
-// Alpha and Beta are the stages of gates.
-const Alpha, Beta = "AllAlpha", "AllBeta"
+// The stages of gates, by the names that select all gates of a stage.
+const (
+	// Alpha gates are off by default.
+	Alpha = "AllAlpha"
+	// Beta gates are on by default.
+	Beta = "AllBeta"
+)
 
 // Names returns the names of all gates, and of those that stand for many.
 func (g *Gates) Names() []string {
