@@ -245,7 +245,7 @@ func (a *agent) newWatcher(
 
 // spokeFile returns the kubeconfig of the managed cluster that this phase uses; nil outside hosted mode.
 func (a *agent) spokeFile() *bootstrap.SpokeFile {
-	if !a.hosted {
+	if !a.hosted() {
 		return nil
 	}
 	return &bootstrap.SpokeFile{Path: a.config.SpokeKubeconfig, Content: a.spokeRaw}
