@@ -90,9 +90,9 @@ type Verdict struct {
 // Due reports whether a token that fits is to be replaced.
 func (v Verdict) Due(now time.Time) bool { return !now.Before(v.RotateAt) }
 
-// Judge returns the verdict on a stored token, which must be for a user and for the ServiceAccount with the UID that the
-// hub published. seed names the owner, such as cluster and add-on; together with the token it determines the instant of
-// rotation.
+// Judge returns the verdict on a stored token, which must be for a user and for the ServiceAccount with the UID that
+// the hub published. seed names the owner, such as cluster and add-on; together with the token it determines the
+// instant of rotation.
 func Judge(jwt []byte, user string, uid types.UID, now time.Time, seed ...string) Verdict {
 	claims, err := Parse(jwt)
 	if err != nil {
