@@ -43,7 +43,6 @@ type agent struct {
 	// host is the cluster that the agent runs on, spoke the managed cluster; outside hosted mode they are one. spokeRaw
 	// is the file that spoke was read from in hosted mode.
 	host, spoke *rest.Config
-	hosted      bool
 	spokeRaw    []byte
 	// live reads from and writes to the host without a cache.
 	live client.Client
@@ -76,9 +75,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	for _, given := range config.idle {
-		ctrl.LoggerFrom(ctx).Info("a flag has no effect", "flag", given.name, "reason", given.why)
-	}
+	config.foreign.Log(ctx)
 	ctx = withoutOutages(ctx, a.state.Explains)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.state.Serve(ctx, config.HealthAddress) })
@@ -87,19 +84,22 @@ func Run(ctx context.Context, config Config) error {
 	return group.Wait()
 }
 
+// hosted reports whether the managed cluster is another one than the cluster that the agent runs on.
+func (a *agent) hosted() bool { return a.config.SpokeKubeconfig != "" }
+
 func newAgent(config Config) (*agent, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
-	a := &agent{config: config, scheme: scheme, hosted: config.SpokeKubeconfig != "", clock: clock.RealClock{}}
+	a := &agent{config: config, scheme: scheme, clock: clock.RealClock{}}
 	a.hubClock = hubconn.NewClock(a.clock)
 	a.selector = &bootstrap.Selector{Scheme: scheme, Wrap: config.WrapTransport}
 	if a.host, err = clientConfig(config.Kubeconfig, config.WrapTransport); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	limit(a.host, config.SpokeQPS, config.SpokeBurst)
-	if !a.hosted {
+	if !a.hosted() {
 		// Before other clients are made of it, so that the traffic of all of them is watched.
 		if err := a.useSpoke(a.host); err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ type Duties struct {
 // both are the duties of a process that is the whole agent.
 func both() Duties { return Duties{Registration: true, Works: true} }
 
-// What a Klusterlet expects of its agents when no flag says otherwise.
+// Defaults that a Klusterlet relies on.
 const (
 	// klusterletHealthPort is where its Deployments probe over HTTPS.
 	klusterletHealthPort = 8443
@@ -30,14 +30,14 @@ const (
 	klusterletHubDir = "/spoke/hub-kubeconfig"
 )
 
-// call is how the program was called: its duties, and whether as a Klusterlet does it.
+// call is a command: the duties of the process, and whether a Klusterlet started it.
 type call struct {
 	duties     Duties
 	klusterlet bool
 }
 
-// calls are the words for what the program is to do, as its own name or as the first argument. The Deployments of
-// a Klusterlet begin with the path of a program of OCM's images, which ends in one of these words.
+// calls are the names of the parts of the agent, as the name of the program or as its first argument. The Deployments
+// of a Klusterlet begin with the path of a program of OCM's images, which ends in one of these names.
 func calls() map[string]call {
 	return map[string]call{
 		"registration":          {duties: Duties{Registration: true}, klusterlet: true},
@@ -109,6 +109,6 @@ func ParseFlags(program string, args []string, out io.Writer) (Config, error) {
 	if as.klusterlet && config.HealthPort == 0 {
 		config.HealthPort = klusterletHealthPort
 	}
-	config.noteIdle(flags)
+	config.noteUnused(flags)
 	return config, nil
 }

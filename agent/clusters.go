@@ -84,7 +84,7 @@ func (a *agent) hostCache(clusterName string) cache.Options {
 
 // newSpoke returns the managed cluster: the manager itself, or in hosted mode another cluster that mgr will start.
 func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster, error) {
-	if !a.hosted {
+	if !a.hosted() {
 		return mgr, nil
 	}
 	return a.newCluster(mgr, a.spoke, apiutil.NewDynamicRESTMapper, options(map[client.Object]cache.ByObject{

@@ -39,12 +39,12 @@ type Config struct {
 	// BootstrapKubeconfigs are the bootstrap kubeconfigs of several hubs in the order of preference, two or more, where
 	// Gates.MultipleHubs is on: a path, or "secret:" and the name of a Secret in Namespace with the key kubeconfig.
 	BootstrapKubeconfigs []string
-	// HubTimeout is how long a hub of several may be silent before the hubs are chosen anew.
+	// HubTimeout is how long a hub of several may be silent before another hub is selected.
 	HubTimeout time.Duration
 	// HubSecret is the Secret in Namespace that keeps the agent's hub credential.
 	HubSecret string
-	// HubKubeconfigDir is the directory that shows the content of HubSecret as files; empty means none. Without
-	// Duties.Registration it is read, and somebody else writes it.
+	// HubKubeconfigDir is the directory with the content of HubSecret as files; empty means none. Without
+	// Duties.Registration the agent reads it, and another process writes it.
 	HubKubeconfigDir string
 	// HubKubeconfig is the path of the kubeconfig in HubKubeconfigDir; empty means the file kubeconfig there.
 	HubKubeconfig string
@@ -53,7 +53,7 @@ type Config struct {
 	// WorkSourceConfig is the path of the hub kubeconfig without Duties.Registration; empty means the one in
 	// HubKubeconfigDir.
 	WorkSourceConfig string
-	// UnauthorizedAfter is how long the hub may answer nothing but 401 before the agent joins anew.
+	// UnauthorizedAfter is how long the hub may answer nothing but 401 before the agent joins again.
 	UnauthorizedAfter time.Duration
 	// Kubeconfig is the path of a kubeconfig of the cluster that the agent runs on; empty means the pod's own.
 	Kubeconfig string
@@ -61,11 +61,11 @@ type Config struct {
 	// the file changes, it is read again.
 	SpokeKubeconfig string
 
-	// CertExpirationSeconds asks for a lifetime of the certificate; zero leaves it to the signer.
+	// CertExpirationSeconds is the requested lifetime of the certificate; zero leaves it to the signer.
 	CertExpirationSeconds int32
 	// ClusterAnnotations are set when the ManagedCluster is created; see join.ClusterOptions.
 	ClusterAnnotations map[string]string
-	// ExternalServerURLs are the https addresses of the cluster that its ManagedCluster tells.
+	// ExternalServerURLs are the https addresses of the cluster in its ManagedCluster.
 	ExternalServerURLs []string
 	// RegistrationAuth is how the cluster gets its credential: "csr", or empty for the same.
 	RegistrationAuth string
@@ -77,7 +77,7 @@ type Config struct {
 	Gates Gates
 	// Period is --cluster-healthcheck-period.
 	Period time.Duration
-	// Claims says which claims are reported.
+	// Claims selects the claims that are reported.
 	Claims cluster.ClaimRules
 	// EvictionGracePeriod is how long an AppliedManifestWork without a ManifestWork is kept.
 	EvictionGracePeriod time.Duration
@@ -90,7 +90,7 @@ type Config struct {
 	// MaxJSONRawLength is the longest raw JSON value of feedback, in bytes, where the gate for them is on.
 	MaxJSONRawLength int
 
-	// WorkCacheDir is the directory for copies of the ManifestWorks, by which the agent looks after them when it starts
+	// WorkCacheDir is the directory for copies of the ManifestWorks, by which the agent keeps them when it starts
 	// while the hub is away; empty keeps none.
 	WorkCacheDir string
 	// WorkCacheMiB is how much the copies may take there, in MiB.
@@ -128,8 +128,8 @@ type Config struct {
 	// the agent, for tracing for example; it is called several times, and what it returns must be safe for concurrent use.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 
-	// idle are the flags and feature gates that were given and have no effect.
-	idle []idle
+	// foreign collects the flags and feature gates that were given and have no effect.
+	foreign command.Foreign
 }
 
 // The default rate limit of requests to the hub: a hub has thousands of agents, and 200 works that arrive at once cost

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 func TestDefaultsAreValid(t *testing.T) {
@@ -51,8 +53,8 @@ func TestValidateSaysWhatIsWrongAndWhere(t *testing.T) {
 		"a version of TLS that is not served":  {func(c *Config) { c.TLSMinVersion = "VersionTLS10" }, "--tls-min-version: \"VersionTLS10\""},
 		"a cipher suite that is none":          {func(c *Config) { c.TLSCipherSuites = []string{"AES"} }, "--tls-cipher-suites: \"AES\""},
 		"a port that is none":                  {func(c *Config) { c.HealthPort = 65536 }, "--health-port"},
-		"a leader that outlives its Lease":     {func(c *Config) { c.Election.LeaseDuration = time.Minute }, "--leader-election-lease-duration"},
-		"a leader that renews too rarely":      {func(c *Config) { c.Election.RetryPeriod = time.Minute * 2 }, "--leader-election-retry-period"},
+		"a leader that outlives its Lease":     {func(c *Config) { c.LeaseDuration = time.Minute }, "--leader-election-lease-duration"},
+		"a leader that renews too rarely":      {func(c *Config) { c.RetryPeriod = time.Minute * 2 }, "--leader-election-retry-period"},
 		"works from somewhere else than a hub": {func(c *Config) { c.WorkSource = "grpc" }, "--workload-source-driver"},
 	}
 	for name, tc := range tests {
@@ -73,7 +75,7 @@ func TestFeatureGates(t *testing.T) {
 	tests := map[string]struct {
 		text    string
 		want    Gates
-		idle    []string
+		notes   []string
 		problem string
 	}{
 		"nothing leaves the defaults": {text: "", want: Gates{ClusterClaim: true, AddonManagement: true}},
@@ -87,26 +89,23 @@ func TestFeatureGates(t *testing.T) {
 		},
 		"one with nothing to turn is noted": {
 			text: "V1beta1CSRAPICompatibility=true,SIGPlacementDecision=true", want: DefaultGates(),
-			idle: []string{"--feature-gates=SIGPlacementDecision", "--feature-gates=V1beta1CSRAPICompatibility"},
+			notes: []string{"--feature-gates=SIGPlacementDecision", "--feature-gates=V1beta1CSRAPICompatibility"},
 		},
 		"all that are alpha": {
 			text: "AllAlpha=true,MultipleHubs=false",
 			want: Gates{ClusterClaim: true, ClusterProperty: true, AddonManagement: true, RawFeedback: true},
 		},
 		"none that is beta":         {text: "AllBeta=false", want: Gates{}},
-		"an unknown one is named":   {text: "Claims=true", problem: "unrecognized feature gate: Claims; known are AddonManagement, AllAlpha"},
-		"a value that is none":      {text: "ClusterClaim=on", problem: "invalid value of ClusterClaim=on"},
-		"no value":                  {text: "ClusterClaim", problem: "missing bool value for ClusterClaim"},
+		"an unknown one is named":   {text: "Claims=true", problem: `unknown feature gate "Claims", known are AddonManagement, ClusterClaim`},
+		"a value that is none":      {text: "ClusterClaim=on", problem: `"ClusterClaim=on" is not of the form name=true or name=false`},
+		"no value":                  {text: "ClusterClaim", problem: `"ClusterClaim" is not of the form name=true or name=false`},
 		"an unknown one turns none": {text: "ClusterClaim=false,Claims=true", problem: "Claims"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := DefaultGates()
-			var idle []string
-			err := newGatesFlag(&got, func(name, why string) {
-				assert.NotEmpty(t, why)
-				idle = append(idle, name)
-			}).Set(tc.text)
+			var foreign command.Foreign
+			err := (&command.Gates{Known: got.known(), Notes: &foreign}).Set(tc.text)
 			if tc.problem != "" {
 				require.ErrorContains(t, err, tc.problem)
 				assert.Equal(t, DefaultGates(), got)
@@ -114,10 +113,15 @@ func TestFeatureGates(t *testing.T) {
 			}
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, got)
-			assert.Equal(t, tc.idle, idle)
+			var notes []string
+			for _, note := range foreign.Notes() {
+				assert.NotEmpty(t, note.Reason)
+				notes = append(notes, note.Flag)
+			}
+			assert.Equal(t, tc.notes, notes)
 		})
 	}
 	defaults := DefaultGates()
 	assert.Equal(t, "AddonManagement=true,ClusterClaim=true,ClusterProperty=false,MultipleHubs=false,RawFeedbackJsonString=false",
-		newGatesFlag(&defaults, nil).String())
+		(&command.Gates{Known: defaults.known()}).String())
 }

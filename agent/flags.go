@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 // AddFlags binds the flags to c; their defaults are the values in c.
@@ -64,7 +66,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	c.addHubFlags(f)
 	c.addProcessFlags(f)
 	c.addServingFlags(f)
-	c.addIdleFlags(f)
+	c.addForeignFlags(f)
 }
 
 // addHubFlags binds the flags of several hubs, of a hub that rejects the credential, of add-ons and feature gates.
@@ -83,9 +85,9 @@ func (c *Config) addHubFlags(f *pflag.FlagSet) {
 		"lifetime of the tokens of add-ons, 600 or more")
 	f.DurationVar(&c.Period, "cluster-healthcheck-period", c.Period,
 		"upper bound between two looks at the health of the cluster; it is watched, so nothing waits for it")
-	gates := newGatesFlag(&c.Gates, func(name, why string) { c.idle = append(c.idle, idle{name, why}) })
+	gates := &command.Gates{Known: c.Gates.known(), Notes: &c.foreign}
 	f.Var(gates, "feature-gates", "feature gates as name=true or name=false, separated by commas; known are "+
-		strings.Join(gates.names(), ", "))
+		strings.Join(gates.Names(), ", "))
 }
 
 func (c *Config) addProcessFlags(f *pflag.FlagSet) {
@@ -116,14 +118,9 @@ func (c *Config) addServingFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.TLSCipherSuites, "tls-cipher-suites", c.TLSCipherSuites,
 		"cipher suites that are served, of TLS 1.2; those of TLS 1.3 cannot be chosen; empty means those of Go")
 	f.StringVar(&c.WorkSource, "workload-source-driver", c.WorkSource, "where works come from; only kube is supported")
-	f.StringVar(&c.WorkSourceConfig, "workload-source-config", c.WorkSourceConfig,
+	f.StringVar(&c.WorkSourceConfig, flagWorkSourceConfig, c.WorkSourceConfig,
 		"path of the hub kubeconfig for an agent that only does works; empty means the file kubeconfig in "+
 			"--hub-kubeconfig-dir")
-	if c.Duties.Registration {
-		f.Lookup("workload-source-config").Annotations = map[string][]string{
-			idleAnnotation: {"works are read with the agent's own hub credential"},
-		}
-	}
 }
 
 // seconds is a flag that is given in whole seconds, at least min.

@@ -22,7 +22,7 @@ func TestParseFlags(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "c1", config.ClusterName)
 	assert.False(t, config.LeaderElect)
-	assert.Empty(t, config.idle)
+	assert.Empty(t, config.foreign.Notes())
 
 	out.Reset()
 	_, err = ParseFlags("spokelet", []string{"--version"}, &out)
@@ -150,10 +150,10 @@ func TestAFlagWithoutEffectIsNotedWithTheReason(t *testing.T) {
 	config, err := ParseFlags("registration-operator", append([]string{"agent"}, klusterletFlags...), io.Discard)
 	require.NoError(t, err)
 	var names []string
-	for _, given := range config.idle {
-		assert.NotEmpty(t, given.why, given.name)
-		assert.NotContains(t, names, given.name, "each is told once")
-		names = append(names, given.name)
+	for _, given := range config.foreign.Notes() {
+		assert.NotEmpty(t, given.Reason, given.Flag)
+		assert.NotContains(t, names, given.Flag, "each is told once")
+		names = append(names, given.Flag)
 	}
 	for _, name := range []string{
 		"--terminate-on-files", "--status-sync-interval", "--max-feedback-watch", "--workload-source-config",
@@ -168,7 +168,7 @@ func TestAFlagWithoutEffectIsNotedWithTheReason(t *testing.T) {
 	works, err := ParseFlags("work", []string{"agent", "--workload-source-config=/hub/kubeconfig"}, io.Discard)
 	require.NoError(t, err)
 	assert.Equal(t, "/hub/kubeconfig", works.hubFile())
-	assert.Empty(t, works.idle, "works alone are read with it")
+	assert.Empty(t, works.foreign.Notes(), "works alone are read with it")
 }
 
 func TestFlagsOfDriversThatAreNotSupportedEndTheProgram(t *testing.T) {

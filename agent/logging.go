@@ -75,7 +75,7 @@ type watchErrors struct {
 	last map[string]watchError
 }
 
-// watchError is what was logged last about the watch of a kind.
+// watchError is the last entry about the watch of a kind.
 type watchError struct {
 	cause string
 	at    time.Time

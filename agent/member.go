@@ -121,7 +121,7 @@ func (a *agent) watchMember(mgr ctrl.Manager, found member, changed func(member)
 	if err := mgr.Add(&memberWatch{agent: a, changed: changed, last: found}); err != nil {
 		return fmt.Errorf("adding the watch of the hub kubeconfig: %w", err)
 	}
-	if !a.hosted {
+	if !a.hosted() {
 		return nil
 	}
 	spoke := &bootstrap.Watcher{
@@ -200,7 +200,7 @@ func (a *agent) serveWorks(ctx context.Context, found member) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	target := bootstrap.Target{Server: found.credential.Server}
-	s := &serving{agent: a, target: target, credential: found.credential, end: end}
+	s := &serving{agent: a, target: target, credential: found.credential, ends: ends{end: end}}
 	return s.run(ctx, func() error {
 		changed := func(now member) {
 			if now.problem == nil {

@@ -19,17 +19,17 @@ import (
 // firstPause and lastPause bound the pause after a phase that failed.
 const firstPause, lastPause = time.Second, time.Minute
 
-// phaseOverError is the cause with which a phase ends by plan: the next choice follows at once.
+// phaseOverError is the cause of a phase that ends by plan: the next choice follows at once.
 type phaseOverError string
 
-// Error says why the phase ended.
+// Error returns why the phase ended.
 func (p phaseOverError) Error() string { return string(p) }
 
-// againError is the cause with which a phase ends that did nothing but wait for its pause: the next choice follows at
-// once, and the next pause is longer.
+// againError is the cause of a phase that ends because it waited for its pause: the next choice follows at once, and
+// the next pause is longer.
 type againError string
 
-// Error says what was waited for.
+// Error returns why the phase waited.
 func (a againError) Error() string { return string(a) }
 
 // runPhases runs one phase after the other until ctx ends.
@@ -70,8 +70,8 @@ func (a *agent) runPhase(ctx context.Context, pause time.Duration) (failed bool)
 	return true
 }
 
-// phase chooses by the bootstrap kubeconfigs and the stored credential what to do, and does it. A choice that may be
-// another one in a while waits for the pause.
+// phase chooses a phase by the bootstrap kubeconfigs and the stored credential, and runs it. If time alone may change
+// the choice, it waits for the pause.
 func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 	if !a.config.Duties.Registration {
 		return a.memberPhase(ctx)
@@ -245,7 +245,7 @@ func (a *agent) newWatcher(
 
 // spokeFile returns the kubeconfig of the managed cluster that this phase uses; nil outside hosted mode.
 func (a *agent) spokeFile() *bootstrap.SpokeFile {
-	if !a.hosted {
+	if !a.hosted() {
 		return nil
 	}
 	return &bootstrap.SpokeFile{Path: a.config.SpokeKubeconfig, Content: a.spokeRaw}

@@ -38,22 +38,32 @@ const (
 // serving is one serving phase: the state that its reconcilers share.
 type serving struct {
 	*agent
-	mgr              ctrl.Manager
-	host, spoke, hub cluster.Cluster
-	target           bootstrap.Target
-	credential       join.Credential
-	wire             addonapi.Wire
-	applier          *work.Reconciler
-	heartbeat        *agentcluster.Heartbeat
-	keeper           *keeper
-	versions         *addonapi.Versions
-	watcher          *bootstrap.Watcher
-	end              context.CancelCauseFunc
-	// watchdog is set where there are several hubs, watcher and heartbeat where the process does registration, and
-	// applier where it does works.
-	watchdog *hubconn.Watchdog
+	ends
+	// mgr is also the cluster that the agent runs on.
+	mgr        ctrl.Manager
+	spoke, hub cluster.Cluster
+	target     bootstrap.Target
+	credential join.Credential
+	// wire is the version of add-ons in use, versions watches which ones the hub serves.
+	wire     addonapi.Wire
+	versions *addonapi.Versions
+	// applier is set where the process does works, heartbeat where it does registration.
+	applier   *work.Reconciler
+	heartbeat *agentcluster.Heartbeat
 	// admitted is set when the hub has accepted the cluster and everything serves.
 	admitted atomic.Bool
+}
+
+// ends are the reasons for which a serving phase may end.
+type ends struct {
+	// end ends the phase.
+	end context.CancelCauseFunc
+	// keeper ends it with the certificate.
+	keeper *keeper
+	// watcher ends it with its inputs; nil where the process does no registration.
+	watcher *bootstrap.Watcher
+	// watchdog ends it at a hub of several that does not respond; nil where there is only one.
+	watchdog *hubconn.Watchdog
 }
 
 // reconcilers returns everything that serves.
@@ -68,7 +78,7 @@ func (s *serving) reconcilers() []kit.Setup {
 	}
 	list = append(list,
 		&join.Reconciler{
-			Hub: s.hub, Agent: s.host, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.target.Server,
+			Hub: s.hub, Agent: s.mgr, Namespace: c.Namespace, SecretName: c.HubSecret, Identity: id, Server: s.target.Server,
 			ExpirationSeconds: s.certExpiration(), OnCredential: s.keeper.offer, Clock: now, Ahead: s.hubClock.Ahead,
 		},
 		&agentcluster.Reconciler{
@@ -79,7 +89,7 @@ func (s *serving) reconcilers() []kit.Setup {
 	)
 	if c.Gates.AddonManagement {
 		list = append(list, &addon.Reconciler{
-			Hub: s.hub, Wire: s.wire, Agent: s.host, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
+			Hub: s.hub, Wire: s.wire, Agent: s.mgr, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
 			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.target.Server,
 			ExpirationSeconds: s.certExpiration(),
 			Driver:            c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
@@ -98,7 +108,7 @@ func (s *serving) reconcilers() []kit.Setup {
 func (a *agent) serve(ctx context.Context, v view, target bootstrap.Target, credential join.Credential) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &serving{agent: a, target: target, credential: credential, end: end}
+	s := &serving{agent: a, target: target, credential: credential, ends: ends{end: end}}
 	if a.config.Gates.MultipleHubs {
 		s.watchdog = a.newWatchdog(target, end)
 	}
@@ -160,7 +170,6 @@ func (s *serving) connect(ctx context.Context, connection *hubconn.Connection) e
 	if s.mgr, err = s.newManager(ctx, name); err != nil {
 		return err
 	}
-	s.host = s.mgr
 	if s.spoke, err = s.newSpoke(s.mgr, name); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func wrapTransport(config *rest.Config, wrap transport.WrapperFunc) {
 // connectSpoke prepares the connection to the managed cluster, in hosted mode with the kubeconfig as it is now. A phase
 // starts with a new kubeconfig if that can be used, else it goes on with the former one.
 func (a *agent) connectSpoke() error {
-	if !a.hosted {
+	if !a.hosted() {
 		return nil
 	}
 	raw, err := os.ReadFile(a.config.SpokeKubeconfig)

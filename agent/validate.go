@@ -21,11 +21,11 @@ import (
 
 // Bounds of the contract (registration 0.3).
 const (
-	// minCertSeconds is the shortest lifetime that may be asked for a certificate.
+	// minCertSeconds is the shortest lifetime of a certificate that may be requested.
 	minCertSeconds = 3600
-	// minHubTimeout is the shortest silence after which a hub of several is left.
+	// minHubTimeout is the shortest timeout after which the agent gives up one hub of several.
 	minHubTimeout = 180 * time.Second
-	// minHubs is the least number of hubs to choose from.
+	// minHubs is the least number of hubs to select from.
 	minHubs = 2
 )
 
@@ -35,7 +35,7 @@ const driverCSR = "csr"
 // driverKube is the driver that reads works from the API server of the hub.
 const driverKube = "kube"
 
-// Validate checks the configuration without any request; it returns everything that is wrong at once.
+// Validate checks the configuration without a request. It returns all problems at once.
 func (c *Config) Validate() error {
 	var wrong []error
 	complain := func(flag, format string, args ...any) {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/command"
 )
 
 func TestTheDefaultsCanWork(t *testing.T) {
@@ -92,7 +93,9 @@ func TestCommandLinesOfOCMWork(t *testing.T) {
 		require.NoError(t, err)
 		notes := c.foreign.notes.Notes()
 		assert.Len(t, notes, 10)
-		assert.Contains(t, notes, "--listen has no effect: see --health-probe-bind-address and --metrics-bind-address")
+		assert.Contains(t, notes, command.Note{
+			Flag: "--listen", Reason: "see --health-probe-bind-address and --metrics-bind-address",
+		})
 	})
 	t.Run("users are taken under their former name", func(t *testing.T) {
 		c, err := parse("--cluster-auto-approval-users=a,b", "--feature-gates=ManagedClusterAutoApproval=true")
@@ -143,7 +146,8 @@ func TestCommandLinesOfOCMWork(t *testing.T) {
 			"work.open-cluster-management.io/v1/manifestworks", "--gc-resource-list=example.com/v1/things")
 		require.NoError(t, err)
 		require.Len(t, c.foreign.notes.Notes(), 1)
-		assert.Contains(t, c.foreign.notes.Notes()[0], "example.com/v1/things are not removed")
+		assert.Equal(t, "--gc-resource-list=example.com/v1/things", c.foreign.notes.Notes()[0].Flag)
+		assert.Contains(t, c.foreign.notes.Notes()[0].Reason, "they are not removed with a cluster")
 		_, err = parse("--gc-resource-list=things")
 		require.ErrorContains(t, err, "group/version/resource")
 	})

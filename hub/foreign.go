@@ -80,13 +80,13 @@ func (c *Config) adopt() {
 	}
 	if !o.autoApproval && len(c.AutoApprovedCSRUsers) > 0 {
 		c.AutoApprovedCSRUsers = nil
-		o.notes.Note("--auto-approved-csr-users has no effect: feature gate ManagedClusterAutoApproval is off")
+		o.notes.Note("--auto-approved-csr-users", "feature gate ManagedClusterAutoApproval is off")
 	}
 	c.WorkTTL = c.WorkTTL && o.workTTL
 	for _, resource := range o.resources {
 		if !removed(resource) {
-			o.notes.Note("--gc-resource-list: %s are not removed with a cluster; only managedclusteraddons and manifestworks "+
-				"are: delete them yourself, or give them an owner that goes", resource)
+			o.notes.Note("--gc-resource-list="+resource, "they are not removed with a cluster; only managedclusteraddons and "+
+				"manifestworks are: delete them yourself, or give them an owner that goes")
 		}
 	}
 }

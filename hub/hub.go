@@ -37,9 +37,7 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, c.Verbosity)
-	for _, note := range c.foreign.notes.Notes() {
-		ctrl.LoggerFrom(ctx).Info(note)
-	}
+	c.foreign.notes.Log(ctx)
 	cfg, err := restConfig(c)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package health tells a person, a kubelet and a load balancer how the agent is: over http and https, in words.
+// Package health serves the state of the agent over http and https, in words, for people, kubelets and load balancers.
 //
 // /healthz responds with 200 as long as the process lives, and /readyz with 200 while the agent serves or stands by.
 // Both name what the agent is doing, and an outage of the hub. An agent that waits for an approval is healthy: a

@@ -36,7 +36,7 @@ func (c *Clock) Ahead() time.Duration {
 	return c.ahead
 }
 
-// isKnown reports whether the hub has told the time.
+// isKnown reports whether the time at the hub is known.
 func (c *Clock) isKnown() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

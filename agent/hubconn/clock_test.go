@@ -45,7 +45,7 @@ func TestTheAnswersOfTheHubTellItsTime(t *testing.T) {
 	h := NewClock(wrong)
 	assert.False(t, h.isKnown())
 	assert.Equal(t, wrong.Now(), h.Now())
-	answer, err := (&http.Client{Transport: h.Wrap(http.DefaultTransport)}).Get(server.URL) //nolint:noctx // a test
+	answer, err := (&http.Client{Transport: h.Wrap(http.DefaultTransport)}).Get(server.URL)
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	assert.True(t, h.isKnown())

@@ -86,7 +86,7 @@ func (c *Connection) use(pair csr.Pair) error {
 }
 
 // Rotate replaces the certificate at once: it closes the connections that exist, and watches reconnect by themselves.
-// A certificate that cannot be used leaves everything as it is.
+// If the certificate cannot be used, it changes nothing.
 func (c *Connection) Rotate(pair csr.Pair) error {
 	if err := c.use(pair); err != nil {
 		return err

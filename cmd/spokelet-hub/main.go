@@ -1,5 +1,5 @@
 // Command spokelet-hub is the hub manager of Spokelet: it lets clusters in, and installs, configures and deploys their
-// add-ons. The story is told by package hub.
+// add-ons. See package hub.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command spokelet is the agent of Spokelet: it joins a managed cluster to its hub and serves its add-ons and works.
-// The story is told by package agent.
+// See package agent.
 package main
 
 import (

@@ -8,7 +8,7 @@ import "github.com/go-logr/logr"
 // of client-go.
 const maxVerbosity = 4
 
-// capped returns logger without what it would log beyond maxVerbosity.
+// capped returns a logger that drops the entries beyond maxVerbosity.
 func capped(logger logr.Logger) logr.Logger {
 	sink := logger.GetSink()
 	if deeper, ok := sink.(logr.CallDepthLogSink); ok {

@@ -19,13 +19,13 @@ import (
 // namespaceFile is where a pod finds the name of its namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Program says what a program is called and what it is for.
+// Program describes a program for its help.
 type Program struct {
 	// Name is the name of the program.
 	Name string
-	// Story is a sentence about it, for its help.
+	// Story is a sentence about it.
 	Story string
-	// Verbs are the words that may stand before the flags, for its help; who parses takes them away before.
+	// Verbs are the words that may stand before the flags. The caller of Parse removes them first.
 	Verbs []string
 }
 
@@ -53,7 +53,7 @@ func (p Program) Parse(args []string, out io.Writer, bind func(*pflag.FlagSet)) 
 	return nil
 }
 
-// call is how the program is called, its flags aside.
+// call returns how the program is called, without its flags.
 func (p Program) call() string {
 	if len(p.Verbs) == 0 {
 		return p.Name

@@ -1,3 +1,3 @@
-// Package command is what the composition roots have in common: how the arguments of a program are parsed, where its
-// logs go, and in which namespace it runs.
+// Package command has the parts that the composition roots share: parsing of arguments, flags of the leader election
+// and of TLS, flags and feature gates that are accepted without an effect, the logger, and the namespace of the pod.
 package command

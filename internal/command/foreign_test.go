@@ -14,9 +14,9 @@ func TestForeignFlagsAreAcceptedAndTold(t *testing.T) {
 	foreign.Accept(flags, "there is no file", "config", "listen")
 	foreign.AcceptBool(flags, "it is always so", "profiling")
 	require.NoError(t, flags.Parse([]string{"--config", "x", "--profiling", "--config=y"}))
-	assert.Equal(t, []string{
-		"--config has no effect: there is no file", "--profiling has no effect: it is always so",
-	}, foreign.Notes(), "each once, and what is not given is not told")
+	assert.Equal(t, []Note{
+		{Flag: "--config", Reason: "there is no file"}, {Flag: "--profiling", Reason: "it is always so"},
+	}, foreign.Notes(), "each once, and only those that are given")
 	assert.NotContains(t, flags.FlagUsages(), "config")
 }
 
@@ -24,22 +24,22 @@ func TestGates(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		text      string
 		turned    bool
-		wantNotes []string
+		wantNotes []Note
 		wantErr   string
 	}{
 		"a gate that turns something turns it": {text: "Turns=true", turned: true},
 		"spaces and empty parts do no harm":    {text: " Turns = true ,, ", turned: true},
 		"what holds anyway needs no word":      {text: "Always=true,Never=false"},
 		"what cannot be had is told": {
-			text: "Always=false,Never=true", wantNotes: []string{
-				"feature gate Always=false has no effect: here it is always on",
-				"feature gate Never=true has no effect: here it is always off",
+			text: "Always=false,Never=true", wantNotes: []Note{
+				{Flag: "--feature-gates=Always", Reason: "here it is always on"},
+				{Flag: "--feature-gates=Never", Reason: "here it is always off"},
 			},
 		},
 		"the names of many gates are accepted": {
-			text: "AllAlpha=true,AllBeta=false", wantNotes: []string{
-				"feature gate AllAlpha has no effect: name the gates one by one",
-				"feature gate AllBeta has no effect: name the gates one by one",
+			text: "AllAlpha=true,AllBeta=false", wantNotes: []Note{
+				{Flag: "--feature-gates=AllAlpha", Reason: "name the gates one by one"},
+				{Flag: "--feature-gates=AllBeta", Reason: "name the gates one by one"},
 			},
 		},
 		"an unknown name is refused with those that are known": {

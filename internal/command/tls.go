@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// TLS is what is served over TLS at most and at least, by the names that Kubernetes uses.
+// TLS restricts the versions and cipher suites of a server, by the names that Kubernetes uses.
 type TLS struct {
 	// MinVersion is VersionTLS12 or VersionTLS13; empty means VersionTLS12.
 	MinVersion string

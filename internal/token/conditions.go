@@ -12,14 +12,14 @@ import (
 
 // Condition types, reasons and messages of the protocol (contract, registration 2.7).
 const (
-	// ConditionInfrastructure is the condition in which the hub says that the ServiceAccount is there.
+	// ConditionInfrastructure is the condition by which the hub reports that the ServiceAccount exists.
 	ConditionInfrastructure = "TokenInfrastructureReady"
 	// ReasonReady is its reason while the ServiceAccount is there.
 	ReasonReady = "TokenInfrastructureReady"
 	// ReasonApplyFailed is its reason while the ServiceAccount could not be made.
 	ReasonApplyFailed = "TokenInfrastructureApplyFailed"
 
-	// ConditionRefreshed is the condition in which the agent says how its token is.
+	// ConditionRefreshed is the condition by which the agent reports the state of its token.
 	ConditionRefreshed = "TokenRefreshed"
 	// ReasonRefreshed is its reason while the token is good.
 	ReasonRefreshed = "AddonTokenRefreshed"
@@ -52,8 +52,8 @@ func NotReady(why string) *metav1.Condition {
 	}
 }
 
-// ReadReady reads the UID of the ServiceAccount out of the conditions of an add-on; ready is false while the hub does
-// not say that the ServiceAccount of this very add-on is there, or says it in words that cannot be read.
+// ReadReady parses the UID of the ServiceAccount in the conditions of an add-on. ready is false as long as the hub does
+// not report the ServiceAccount of this add-on, or if its message cannot be parsed.
 func ReadReady(conditions []metav1.Condition, cluster, addon string) (uid types.UID, ready bool) {
 	c := meta.FindStatusCondition(conditions, ConditionInfrastructure)
 	if c == nil || c.Status != metav1.ConditionTrue {

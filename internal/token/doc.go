@@ -1,12 +1,11 @@
-// Package token is the other way to give an add-on its credential for the hub: a token of a ServiceAccount in the
-// cluster's namespace on the hub, instead of a certificate. It holds both halves of that protocol, so that what the
-// agent reads and what the hub writes are the same names and the same words.
+// Package token is the second protocol by which an add-on gets a credential for the hub: a token of a ServiceAccount in
+// the cluster's namespace on the hub, instead of a certificate. It has both halves of the protocol, so that agent and
+// hub use the same names and messages.
 //
-//   - names.go: who is who. The ServiceAccount of an add-on, its user name, the Role that lets the cluster's agent ask
-//     for tokens of it, and nothing else.
-//   - conditions.go: what the two sides tell each other on the ManagedClusterAddOn. The hub says in
-//     TokenInfrastructureReady that the ServiceAccount is there, and its UID stands in the message: that is the
-//     protocol.
+//   - names.go: the ServiceAccount of an add-on, its user name, and the Role that allows the cluster's agent to request
+//     tokens of it, and nothing else.
+//   - conditions.go: the conditions of the ManagedClusterAddOn by which the two sides communicate. With
+//     TokenInfrastructureReady the hub reports that the ServiceAccount exists; the message contains its UID.
 //   - judge.go: whether a stored token is still good, and when it is to be replaced. Like a certificate, it is replaced
 //     between 75 and 80 percent of its lifetime, at a place that a hash of the token chooses once.
 //

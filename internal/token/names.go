@@ -13,12 +13,12 @@ const (
 	Driver = "token"
 	// KeyToken is where a credential Secret holds its token.
 	KeyToken = "token"
-	// DefaultExpirationSeconds is the lifetime that is asked for where nothing else is said: a year.
+	// DefaultExpirationSeconds is the requested lifetime unless it is configured: a year.
 	DefaultExpirationSeconds int64 = 365 * 24 * 60 * 60
 	// MinExpirationSeconds is the shortest lifetime that the API server grants: ten minutes.
 	MinExpirationSeconds int64 = 10 * 60
 
-	// LabelName on the infrastructure says which add-on it is for.
+	// LabelName on the infrastructure names its add-on.
 	LabelName = "addon.open-cluster-management.io/name"
 	// LabelInfrastructure with value "true" marks the infrastructure.
 	LabelInfrastructure = "addon.open-cluster-management.io/token-infrastructure"
@@ -45,9 +45,9 @@ func Labels(addon string) map[string]string {
 	return map[string]string{LabelName: addon, LabelInfrastructure: "true"}
 }
 
-// Infrastructure is what the hub keeps for one add-on on one cluster.
+// Infrastructure is the set of objects that the hub keeps for one add-on of one cluster.
 type Infrastructure struct {
-	// ServiceAccount is who the add-on is on the hub.
+	// ServiceAccount is the identity of the add-on on the hub.
 	ServiceAccount *corev1.ServiceAccount
 	// Role allows to ask for tokens of that ServiceAccount and of no other.
 	Role *rbacv1.Role

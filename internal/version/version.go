@@ -1,4 +1,4 @@
-// Package version says which build of Spokelet a program is.
+// Package version has the version of the build.
 package version
 
 import "runtime/debug"
