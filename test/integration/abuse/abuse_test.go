@@ -2,7 +2,6 @@ package abuse_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // atLeast is how many requests must get past the API server for the suite to be worth its name.
@@ -59,7 +59,7 @@ func TestNoneOfTheseRequestsPasses(t *testing.T) {
 	approvals := honest(t)
 	for sentence, s := range batch {
 		t.Run(sentence, func(t *testing.T) {
-			within(t, func(ctx context.Context) error { return told(ctx, s) })
+			suite.Eventually(t, func() error { return told(t.Context(), s) })
 			assertNotPassed(t, s)
 		})
 	}
@@ -79,7 +79,7 @@ func TestNoneOfTheseRequestsPasses(t *testing.T) {
 		assert.Equal(t, want, got)
 	})
 	t.Run("and each is logged with its rules and who asked", func(t *testing.T) {
-		lines := shared.log.refusals(t)
+		lines := refusals(t)
 		for sentence, s := range batch {
 			for _, rule := range s.rules {
 				assert.NotZero(t, lines[refusal{rule, s.request.Name, s.request.Spec.Username}], "%s: %s", sentence, rule)
@@ -122,7 +122,7 @@ func approveByHand(t *testing.T, batch map[string]*sent) {
 			continue
 		}
 		if len(s.rules) > 0 {
-			within(t, func(ctx context.Context) error { return toldRules(ctx, s, s.rules[:1]) })
+			suite.Eventually(t, func() error { return toldRules(t.Context(), s, s.rules[:1]) })
 		}
 		var current certificatesv1.CertificateSigningRequest
 		require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(s.request), &current), sentence)
@@ -150,7 +150,7 @@ func honest(t *testing.T) (n int) {
 		requests = append(requests, request)
 	}
 	for _, request := range requests {
-		within(t, func(ctx context.Context) error { return shared.issued(ctx, request) })
+		suite.Eventually(t, func() error { return shared.issued(t.Context(), request) })
 	}
 	return len(good)
 }
@@ -223,14 +223,6 @@ func expected(batch map[string]*sent) map[string]float64 {
 		}
 	}
 	return counts
-}
-
-// within waits until holds returns nil.
-func within(t *testing.T, holds func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("out of patience"))
-	defer cancel()
-	require.NoError(t, poll(ctx, holds))
 }
 
 // deleteAfterwards lets the tests run again on the same control plane.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // post sends a request and deletes it afterwards.
@@ -28,30 +29,33 @@ func post(t *testing.T, a abuse) *sent {
 
 func TestARequestThatWasThereBeforeItsClusterGainsNothing(t *testing.T) {
 	s := post(t, abuse{as: agent10, asks: forAddon("later", "hello", kube)})
-	within(t, func(ctx context.Context) error { return toldRules(ctx, s, rules("ClusterNotFound")) })
+	suite.Eventually(t, func() error { return toldRules(t.Context(), s, rules("ClusterNotFound")) })
 
 	cluster := newCluster("later")
 	require.NoError(t, shared.admin.Create(t.Context(), cluster))
 	t.Cleanup(func() { removeCluster(t, "later") })
-	within(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		return toldRules(ctx, s, rules("ClusterNotFound", "ClusterNotAccepted"))
 	})
 	require.NoError(t, shared.accept(t.Context(), "later", true))
-	within(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		return toldRules(ctx, s, rules("ClusterNotFound", "ClusterNotAccepted", "AddonNotFound"))
 	})
-	within(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		return shared.enable(ctx, client.ObjectKey{Namespace: "later", Name: "hello"})
 	})
 	s.rules = rules("ClusterNotFound", "ClusterNotAccepted", "AddonNotFound", csr.ReasonRequesterNotTrusted)
-	within(t, func(ctx context.Context) error { return told(ctx, s) })
+	suite.Eventually(t, func() error { return told(t.Context(), s) })
 	assertNotPassed(t, s)
 }
 
 // removeCluster deletes a cluster and waits until it is gone, so that the test can run again.
 func removeCluster(t *testing.T, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), suite.Timeout)
 	defer cancel()
 	cluster := newCluster(name)
 	assert.NoError(t, shared.admin.Delete(ctx, cluster))
@@ -70,23 +74,23 @@ func removeCluster(t *testing.T, name string) {
 // TestARenewalThatWasRefusedIsApprovedOnceTheClusterIsAccepted is W-54: nobody has to wait or to ask again.
 func TestARenewalThatWasRefusedIsApprovedOnceTheClusterIsAccepted(t *testing.T) {
 	s := post(t, abuse{as: denied, asks: csr.ForCluster("denied", agentName), rules: rules(csr.ReasonRenewalNotAllowed)})
-	within(t, func(ctx context.Context) error { return told(ctx, s) })
+	suite.Eventually(t, func() error { return told(t.Context(), s) })
 	assertNotPassed(t, s)
 
 	require.NoError(t, shared.accept(t.Context(), "denied", true))
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), suite.Timeout)
 		defer cancel()
 		assert.NoError(t, shared.accept(ctx, "denied", false))
 	})
-	within(t, func(ctx context.Context) error { return shared.issued(ctx, s.request) })
+	suite.Eventually(t, func() error { return shared.issued(t.Context(), s.request) })
 }
 
 // TestWhatIsSignedIsWhatTheHubWantsAtThatInstant changes the subject of a custom signer between the approval of a
 // request and its signature.
 func TestWhatIsSignedIsWhatTheHubWantsAtThatInstant(t *testing.T) {
 	s := post(t, abuse{as: agent1, asks: forAddon("cluster1", "changing", custom)})
-	within(t, func(ctx context.Context) error { return toldRules(ctx, s, rules("SigningCAMissing")) })
+	suite.Eventually(t, func() error { return toldRules(t.Context(), s, rules("SigningCAMissing")) })
 
 	template := &addonv1alpha1.AddOnTemplate{ObjectMeta: in("", "changing")}
 	subject := func(user string) attempt {
@@ -103,11 +107,11 @@ func TestWhatIsSignedIsWhatTheHubWantsAtThatInstant(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, shared.createCA(t.Context(), "late", key))
 
-	within(t, func(ctx context.Context) error { return toldRules(ctx, s, rules("SigningCAMissing", "NotSigned")) })
+	suite.Eventually(t, func() error { return toldRules(t.Context(), s, rules("SigningCAMissing", "NotSigned")) })
 	asks := forAddon("cluster1", "changing", custom)
 	asks.User = "after"
 	honest := post(t, abuse{as: agent1, asks: asks})
-	within(t, func(ctx context.Context) error { return shared.issued(ctx, honest.request) })
+	suite.Eventually(t, func() error { return shared.issued(t.Context(), honest.request) })
 
 	var current certificatesv1.CertificateSigningRequest
 	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(s.request), &current))

@@ -8,17 +8,16 @@
 package abuse_test
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
-	"os"
-	"slices"
 	"testing"
 
+	"github.com/spokelet/spokelet/hub"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
-	"github.com/spokelet/spokelet/test/sandbox/manager"
 	"github.com/spokelet/spokelet/test/sandbox/persona"
+	"github.com/spokelet/spokelet/test/suite"
+	"github.com/stretchr/testify/require"
 )
 
 //go:embed testdata/addons.yaml
@@ -35,43 +34,20 @@ var shared struct {
 	*world
 	// metrics is the address of the metrics of the hub manager.
 	metrics string
-	// log is what the hub manager wrote.
-	log *logFile
+	// manager is the hub manager.
+	manager *suite.Program
 }
 
-func TestMain(m *testing.M) { os.Exit(sandbox.Main(m, start)) }
-
-func start(ctx context.Context) (func(), error) {
-	plane, err := sandbox.Start(ctx, sandbox.Options{Name: "abuse"})
-	if err != nil {
-		return nil, err
-	}
-	ours, theirs := slices.Concat(manifests.CRDs(), manifests.Hub()), [][]byte{addons, rights, persona.Documents()}
-	if err := plane.Apply(ctx, append(ours, theirs...)...); err != nil {
-		return plane.Stop, err
-	}
-	stopHub, err := startHub(ctx, plane)
-	if err != nil {
-		return plane.Stop, err
-	}
-	stop := func() { stopHub(); plane.Stop() }
-	shared.world, err = newWorld(ctx, plane)
-	return stop, err
-}
-
-// startHub runs the hub manager in this process.
-func startHub(ctx context.Context, plane *sandbox.ControlPlane) (stop func(), err error) {
-	ports, err := sandbox.FreePorts(1)
-	if err != nil {
-		return nil, err
-	}
-	config, err := manager.Configure(ctx, plane)
-	if err != nil {
-		return nil, err
-	}
-	shared.metrics = fmt.Sprintf("127.0.0.1:%d", ports[0])
-	config.LeaderElect = true
-	config.MetricsAddress, config.AutoApprovedCSRUsers = shared.metrics, []string{trustedUser}
-	shared.log = &logFile{}
-	return manager.Start(ctx, config, shared.log), nil
+func TestMain(m *testing.M) {
+	suite.Main(m, func(t suite.T) {
+		plane := suite.Start(t, sandbox.Options{Name: "abuse"}, manifests.CRDs(), manifests.Hub(),
+			[][]byte{addons, rights, persona.Documents()})
+		shared.metrics = fmt.Sprintf("127.0.0.1:%d", suite.FreePort(t))
+		shared.manager = suite.StartHub(t, plane, func(c *hub.Config) {
+			c.LeaderElect, c.MetricsAddress, c.AutoApprovedCSRUsers = true, shared.metrics, []string{trustedUser}
+		})
+		var err error
+		shared.world, err = newWorld(t.Context(), plane)
+		require.NoError(t, err)
+	})
 }

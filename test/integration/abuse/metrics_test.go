@@ -1,11 +1,9 @@
 package abuse_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -65,34 +63,19 @@ func since(now, before map[string]float64) map[string]float64 {
 	return counts
 }
 
-// logFile keeps what is logged, one JSON object per line.
-type logFile struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *logFile) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
 // refusal is what the log says of a request that was left alone.
 type refusal struct{ Rule, Request, Requester string }
 
-// refusals counts the lines about requests that were left alone.
-func (l *logFile) refusals(t *testing.T) map[refusal]int {
+// refusals counts the lines of the log about requests that were left alone.
+func refusals(t *testing.T) map[refusal]int {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	counts := map[refusal]int{}
-	for line := range bytes.Lines(l.lines.Bytes()) {
+	for line := range strings.Lines(shared.manager.Log.String()) {
 		var entry struct {
 			Msg string
 			refusal
 		}
-		require.NoError(t, json.Unmarshal(line, &entry), "%s", line)
+		require.NoError(t, json.Unmarshal([]byte(line), &entry), "%s", line)
 		if entry.Msg == "left a certificate request alone" {
 			counts[entry.refusal]++
 		}

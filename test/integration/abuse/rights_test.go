@@ -23,6 +23,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // attempt is something that somebody tries on the hub.
@@ -207,7 +208,7 @@ func TestNoRightsFollowFromAStatusThatAnAgentWrote(t *testing.T) {
 			require.NoError(t, shared.clients[agent10].Status().Patch(t.Context(), addon, client.MergeFrom(before)))
 
 			// The hub takes it back, so it has seen it.
-			within(t, func(ctx context.Context) error { return registered(ctx, before) })
+			suite.Eventually(t, func() error { return registered(t.Context(), before) })
 			assertBoundToNobodyElse(t)
 			asks := forAddon("cluster10", "hello", kube)
 			asks.User, asks.Groups = wish.user, wish.groups
@@ -217,7 +218,7 @@ func TestNoRightsFollowFromAStatusThatAnAgentWrote(t *testing.T) {
 			s := &sent{abuse{rules: rules(csr.ReasonSubjectNotExpected)}, abuse{asks: asks}.build(t)}
 			require.NoError(t, shared.clients[agent10].Create(t.Context(), s.request))
 			deleteAfterwards(t, s.request)
-			within(t, func(ctx context.Context) error { return told(ctx, s) })
+			suite.Eventually(t, func() error { return told(t.Context(), s) })
 			assertNotPassed(t, s)
 		})
 	}

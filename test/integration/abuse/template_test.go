@@ -22,6 +22,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // atLeastDemands is how many templates the issue asks for.
@@ -79,7 +80,7 @@ func TestNoTemplateGetsMoreThanWasGranted(t *testing.T) {
 	for sentence, addOn := range addOns {
 		d := all[sentence]
 		t.Run(sentence, func(t *testing.T) {
-			within(t, func(ctx context.Context) error { return refusedOn(ctx, "cluster1", addOn, d.says) })
+			suite.Eventually(t, func() error { return refusedOn(t.Context(), "cluster1", addOn, d.says) })
 			if d.signer != "" {
 				assertNoCertificate(t, addOn, d)
 			}
@@ -137,7 +138,7 @@ func assertNoCertificate(t *testing.T, addOn string, d demand) {
 	asks.Labels = map[string]string{names.LabelClusterName: "cluster1", names.LabelAddonName: addOn}
 	asks.Signer, asks.User, asks.Groups = d.signer, d.user, []string{"x"}
 	s := post(t, abuse{as: agent1, asks: asks, rules: rules("AddonInvalid")})
-	within(t, func(ctx context.Context) error { return told(ctx, s) })
+	suite.Eventually(t, func() error { return told(t.Context(), s) })
 	assertNotPassed(t, s)
 }
 
@@ -203,11 +204,13 @@ func TestConsentIsEnough(t *testing.T) {
 		t.Run(addOn, func(t *testing.T) {
 			createForTest(t, role(addOn, nil))
 			require.True(t, demanded(t, addOn, addOn, demand{registration: bindsHere(addOn)}))
-			within(t, func(ctx context.Context) error {
+			suite.Eventually(t, func() error {
+				ctx := t.Context()
 				return refusedOn(ctx, "cluster1", addOn, "kubectl label clusterrole "+addOn+" "+names.LabelHubPermission+"=true")
 			})
 			consent(t, addOn)
-			within(t, func(ctx context.Context) error {
+			suite.Eventually(t, func() error {
+				ctx := t.Context()
 				var binding rbacv1.RoleBinding
 				return shared.admin.Get(ctx, client.ObjectKey{
 					Namespace: "cluster1", Name: "open-cluster-management:" + addOn + ":clusterrole:agent",
@@ -230,13 +233,13 @@ func TestATemplateThatIsEditedInPlaceGainsNothing(t *testing.T) {
 	require.NoError(t, shared.plane.Apply(t.Context(), roles))
 	require.True(t, demanded(t, addOn, addOn, demand{registration: bindsHere("hello-hub")}))
 	key := client.ObjectKey{Namespace: "cluster1", Name: "open-cluster-management:" + addOn + ":clusterrole:agent"}
-	within(t, func(ctx context.Context) error { return shared.admin.Get(ctx, key, &rbacv1.RoleBinding{}) })
+	suite.Eventually(t, func() error { return shared.admin.Get(t.Context(), key, &rbacv1.RoleBinding{}) })
 	honest := forAddon("cluster1", "hello", kube)
 	honest.Labels = map[string]string{names.LabelClusterName: "cluster1", names.LabelAddonName: addOn}
 	honest.User, honest.Groups = csr.AddonUser("cluster1", addOn, addOn+"-agent"), csr.AddonGroups("cluster1", addOn)
 	honest.DNSNames = []string{addOn + ".addon.open-cluster-management.io"}
 	granted := post(t, abuse{as: agent1, asks: honest})
-	within(t, func(ctx context.Context) error { return shared.issued(ctx, granted.request) })
+	suite.Eventually(t, func() error { return shared.issued(t.Context(), granted.request) })
 	before := bindings(t)
 	for sentence, d := range map[string]demand{
 		"to another signer":    {registration: customSigner("kubernetes.io/kube-apiserver-client", "user: admin"), says: "belongs to Kubernetes"},
@@ -253,9 +256,9 @@ func TestATemplateThatIsEditedInPlaceGainsNothing(t *testing.T) {
 			}
 			edit := fmt.Appendf(nil, definition, addOn, made, d.registration)
 			require.NoError(t, shared.plane.Apply(t.Context(), edit))
-			within(t, func(ctx context.Context) error { return refusedOn(ctx, "cluster1", addOn, d.says) })
+			suite.Eventually(t, func() error { return refusedOn(t.Context(), "cluster1", addOn, d.says) })
 			s := post(t, abuse{as: agent1, asks: honest, rules: rules("AddonInvalid")}) // a renewal
-			within(t, func(ctx context.Context) error { return told(ctx, s) })
+			suite.Eventually(t, func() error { return told(t.Context(), s) })
 			assertNotPassed(t, s)
 			assertNothingBound(t, before)
 			assert.NoError(t, shared.admin.Get(t.Context(), key, &rbacv1.RoleBinding{}), "what was granted stays")
@@ -283,7 +286,8 @@ func TestAnAgentDoesNotChooseItsTemplate(t *testing.T) {
 			}
 		}
 		require.NoError(t, agent.Status().Patch(t.Context(), addOn, client.MergeFrom(was)))
-		within(t, func(ctx context.Context) error { // the hub takes it back, so it has seen it
+		suite.Eventually(t, func() error { // the hub takes it back, so it has seen it
+			ctx := t.Context()
 			var now addonv1alpha1.ManagedClusterAddOn
 			err := shared.admin.Get(ctx, client.ObjectKeyFromObject(addOn), &now)
 			if err == nil && now.Status.ConfigReferences[0].DesiredConfig.Name != "hello" {
@@ -301,9 +305,10 @@ func TestABindingThatNoTemplateAsksForGoes(t *testing.T) {
 	require.NoError(t, shared.plane.Apply(t.Context(), roles))
 	require.True(t, demanded(t, addOn, addOn, demand{registration: bindsIn("shared", "ClusterRole", "hello-hub")}))
 	key := client.ObjectKey{Namespace: "shared", Name: "open-cluster-management:" + addOn + ":clusterrole:agent"}
-	within(t, func(ctx context.Context) error { return shared.admin.Get(ctx, key, &rbacv1.RoleBinding{}) })
+	suite.Eventually(t, func() error { return shared.admin.Get(t.Context(), key, &rbacv1.RoleBinding{}) })
 	require.NoError(t, shared.plane.Apply(t.Context(), fmt.Appendf(nil, definition, addOn, addOn, bindsHere("hello-hub"))))
-	within(t, func(ctx context.Context) error {
+	suite.Eventually(t, func() error {
+		ctx := t.Context()
 		err := shared.admin.Get(ctx, key, &rbacv1.RoleBinding{})
 		if err == nil {
 			return fmt.Errorf("RoleBinding %s is still there", key)
@@ -332,7 +337,7 @@ func TestACAServesWhomItNames(t *testing.T) {
 	}
 	require.True(t, demanded(t, "ca-owner", "", demand{registration: signerOf("example.com/owner")}))
 	served := ask("ca-owner", "example.com/owner")
-	within(t, func(ctx context.Context) error { return shared.issued(ctx, served.request) })
+	suite.Eventually(t, func() error { return shared.issued(t.Context(), served.request) })
 
 	// Another author names the same Secret: from then on it serves nobody, until it says whom.
 	require.True(t, demanded(t, "ca-thief", "", demand{registration: signerOf("example.com/thief")}))
@@ -341,14 +346,14 @@ func TestACAServesWhomItNames(t *testing.T) {
 		"ca-thief": "example.com/thief", "ca-twin": "example.com/owner", "ca-owner": "example.com/owner",
 	} {
 		s := ask(addOn, signer)
-		within(t, func(ctx context.Context) error { return told(ctx, s) })
+		suite.Eventually(t, func() error { return told(t.Context(), s) })
 	}
 	require.NoError(t, change(ca, `{"metadata":{"annotations":{"`+names.AnnotationSigners+`":"example.com/owner","`+
 		names.AnnotationSignerAddons+`":"ca-owner"}}}`)(t.Context(), shared.admin))
 	served = ask("ca-owner", "example.com/owner")
-	within(t, func(ctx context.Context) error { return shared.issued(ctx, served.request) })
+	suite.Eventually(t, func() error { return shared.issued(t.Context(), served.request) })
 	for addOn, signer := range map[string]string{"ca-thief": "example.com/thief", "ca-twin": "example.com/owner"} {
 		s := ask(addOn, signer)
-		within(t, func(ctx context.Context) error { return told(ctx, s) })
+		suite.Eventually(t, func() error { return told(t.Context(), s) })
 	}
 }

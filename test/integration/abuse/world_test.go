@@ -22,26 +22,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/test/sandbox"
-	"github.com/spokelet/spokelet/test/sandbox/manager"
 	"github.com/spokelet/spokelet/test/sandbox/persona"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const (
-	// patience is how long anything may take before a test fails.
-	patience = 60 * time.Second
-	// tick is how often a test looks.
-	tick = 50 * time.Millisecond
 
 	// trustedUser is the one user whose requests for a first credential need no person.
 	trustedUser = "trusted@example.com"
@@ -87,7 +80,7 @@ const (
 
 // world is a hub with clusters on it, and the identities of those who send requests.
 type world struct {
-	plane  *sandbox.ControlPlane
+	plane  *suite.Plane
 	scheme *runtime.Scheme
 	admin  client.Client
 	// configs and clients are how each identity reaches the hub.
@@ -96,22 +89,11 @@ type world struct {
 }
 
 // newWorld joins the clusters, as agents do, and enables the add-ons.
-func newWorld(ctx context.Context, plane *sandbox.ControlPlane) (*world, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+func newWorld(ctx context.Context, plane *suite.Plane) (*world, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*suite.Timeout)
 	defer cancel()
 	w := &world{
-		plane: plane, scheme: runtime.NewScheme(), configs: map[who]*rest.Config{}, clients: map[who]client.Client{},
-	}
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, addonv1alpha1.Install, clusterv1.Install, workv1.Install,
-	} {
-		if err := add(w.scheme); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	if w.admin, err = client.New(plane.Admin(), client.Options{Scheme: w.scheme}); err != nil {
-		return nil, err
+		plane: plane, scheme: suite.Scheme(), admin: plane.Client, configs: map[who]*rest.Config{}, clients: map[who]client.Client{},
 	}
 	for _, step := range []func(context.Context) error{w.meet, w.createCAs, w.joinAll, w.enableAll, w.part} {
 		if err := step(ctx); err != nil {
@@ -140,7 +122,7 @@ func (w *world) meet(ctx context.Context) error {
 			if err != nil {
 				return nil, err
 			}
-			return manager.AsAddOns(config), nil
+			return suite.AsAddOns(config), nil
 		},
 		account: func() (*rest.Config, error) {
 			return w.plane.ServiceAccount(ctx, "signing", "default")
@@ -372,7 +354,7 @@ func customSigners(addon string, standard addonv1beta1.BaseSubject) *addonv1beta
 // poll waits until holds returns nil; it gives the last error when ctx ends.
 func poll(ctx context.Context, holds func(ctx context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, tick, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, suite.Tick, true, func(ctx context.Context) (bool, error) {
 		last = holds(ctx)
 		if apierrors.IsInvalid(last) {
 			return false, last

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,7 +36,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
-	"github.com/spokelet/spokelet/test/sandbox/manager"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 const (
@@ -142,7 +141,7 @@ func removeDefinitions(t *testing.T) {
 		require.NoError(t, client.IgnoreNotFound(second.admin.Delete(t.Context(), u)))
 	}
 	tries := 0
-	until(t, func() error {
+	suite.Eventually(t, func() error {
 		tries++
 		for _, u := range shipped(t) {
 			err := second.admin.Get(t.Context(), client.ObjectKeyFromObject(u), u)
@@ -164,7 +163,7 @@ func install(t *testing.T, definitions []*unstructured.Unstructured, by func(*un
 	for _, u := range definitions {
 		require.NoError(t, by(u))
 	}
-	until(t, func() error {
+	suite.Eventually(t, func() error {
 		for _, list := range []client.ObjectList{
 			&addonv1alpha1.AddOnTemplateList{}, &addonv1alpha1.ManagedClusterAddOnList{},
 			&addonv1alpha1.ClusterManagementAddOnList{}, &addonv1beta1.AddOnDeploymentConfigList{},
@@ -203,8 +202,7 @@ func runHub(t *testing.T, change func(*hub.Config)) *running {
 	t.Helper()
 	ports, err := sandbox.FreePorts(2)
 	require.NoError(t, err)
-	config, err := manager.Configure(t.Context(), second.plane)
-	require.NoError(t, err)
+	config := suite.ConfigureHub(t, &suite.Plane{ControlPlane: second.plane})
 	config.HealthAddress = "127.0.0.1:" + strconv.Itoa(ports[0])
 	config.WebhookBindAddress, config.WebhookPort = "127.0.0.1", ports[1]
 	config.WebhookURL = "https://127.0.0.1:" + strconv.Itoa(ports[1]) + webhook.Path
@@ -212,8 +210,7 @@ func runHub(t *testing.T, change func(*hub.Config)) *running {
 	if change != nil {
 		change(&config)
 	}
-	r := &running{address: "http://" + config.HealthAddress + "/readyz", stop: manager.Start(t.Context(), config)}
-	t.Cleanup(func() { r.stop() })
+	r := &running{address: "http://" + config.HealthAddress + "/readyz", stop: suite.RunHub(t, config).Stop}
 	return r
 }
 
@@ -235,7 +232,7 @@ func (r *running) readyz(ctx context.Context) (bool, string, error) {
 // becomesReady waits until the hub manager is ready.
 func (r *running) becomesReady(t *testing.T) {
 	t.Helper()
-	until(t, func() error {
+	suite.Eventually(t, func() error {
 		ready, said, err := r.readyz(t.Context())
 		if err == nil && !ready {
 			err = errors.New(said)
@@ -247,7 +244,7 @@ func (r *running) becomesReady(t *testing.T) {
 // saysWhyNot waits until the hub manager says why it is not ready.
 func (r *running) saysWhyNot(t *testing.T, words ...string) {
 	t.Helper()
-	until(t, func() error {
+	suite.Eventually(t, func() error {
 		ready, said, err := r.readyz(t.Context())
 		if err != nil {
 			return err
@@ -261,26 +258,10 @@ func (r *running) saysWhyNot(t *testing.T, words ...string) {
 	})
 }
 
-// until waits until holds returns nil.
-func until(t *testing.T, holds func() error) {
-	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := holds()
-		if err == nil {
-			return
-		}
-		require.True(t, time.Now().Before(deadline), "still not so: %v", err)
-		<-ticker.C
-	}
-}
-
 // hasEvent waits for an Event about a definition, in the API that kubectl describe reads.
 func hasEvent(t *testing.T, definition, reason string, words ...string) {
 	t.Helper()
-	until(t, func() error {
+	suite.Eventually(t, func() error {
 		var events corev1.EventList
 		if err := second.admin.List(t.Context(), &events, client.InNamespace("default")); err != nil {
 			return err
@@ -412,7 +393,7 @@ func keptManagement(t *testing.T) {
 		InstallProgressions: []addonv1beta1.InstallProgression{{PlacementRef: placement}},
 	}
 	// The hub manager writes, too.
-	until(t, func() error {
+	suite.Eventually(t, func() error {
 		if err := second.admin.Get(ctx, client.ObjectKeyFromObject(written), beta); err != nil {
 			return err
 		}
@@ -470,7 +451,7 @@ func keptAddOn(t *testing.T) {
 	}
 	beta := written.DeepCopy()
 	require.NoError(t, second.admin.Create(ctx, beta))
-	until(t, func() error {
+	suite.Eventually(t, func() error {
 		if err := second.admin.Get(ctx, client.ObjectKeyFromObject(written), beta); err != nil {
 			return err
 		}
@@ -597,7 +578,7 @@ func TestWhoeverSetsTheConversionBackIsOverruled(t *testing.T) {
 		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: managements}}
 		require.NoError(t, second.admin.Patch(t.Context(), crd, client.RawPatch(types.MergePatchType,
 			[]byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)), client.FieldOwner("argocd-controller")))
-		until(t, func() error {
+		suite.Eventually(t, func() error {
 			if have := conversionOf(t, managements); have.Strategy != apiextensionsv1.WebhookConverter {
 				return fmt.Errorf("it is %v", have)
 			}
@@ -685,7 +666,7 @@ func TestAGivenCertificateReplacesTheOwnOne(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
-	until(t, func() error {
+	suite.Eventually(t, func() error {
 		for _, name := range []string{addOns, managements} {
 			if !bytes.Equal(conversionOf(t, name).Webhook.ClientConfig.CABundle, given.certificatePEM()) {
 				return errors.New(name + " trusts the former authority")
@@ -739,7 +720,7 @@ func TestTheHubReadsTemplatesInWhateverVersionItServes(t *testing.T) {
 				},
 			}
 			require.NoError(t, second.admin.Create(t.Context(), management))
-			until(t, func() error {
+			suite.Eventually(t, func() error {
 				if err := second.admin.Get(t.Context(), client.ObjectKeyFromObject(management), management); err != nil {
 					return err
 				}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // runtimeObject is what meta.EachListItem hands out.
@@ -39,7 +40,7 @@ func nothingBlocks(t *testing.T) {
 	} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
-		require.NoError(t, shared.admin.List(t.Context(), list))
+		require.NoError(t, plane.Client.List(t.Context(), list))
 		for _, u := range list.Items {
 			assert.NotContains(t, u.GetName(), "spokelet", gvk.Kind)
 		}
@@ -48,12 +49,12 @@ func nothingBlocks(t *testing.T) {
 		names.ServiceAccountManager: &corev1.ServiceAccount{}, names.SecretWebhook: &corev1.Secret{},
 		"spokelet-hub-webhook": &corev1.Service{},
 	} {
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: hubNamespace, Name: name}, o)
+		err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: hubNamespace, Name: name}, o)
 		assert.True(t, apierrors.IsNotFound(err), "%T %s: %v", o, name, err)
 	}
-	require.NoError(t, shared.admin.Get(t.Context(),
+	require.NoError(t, plane.Client.Get(t.Context(),
 		client.ObjectKey{Namespace: hubNamespace, Name: names.ServiceAccountAddons}, &corev1.ServiceAccount{}))
-	require.NoError(t, shared.admin.Get(t.Context(),
+	require.NoError(t, plane.Client.Get(t.Context(),
 		client.ObjectKey{Name: "open-cluster-management:managedcluster:work"}, &rbacv1.ClusterRole{}), "clusters need it")
 
 	// Nobody converts add-ons now, so they are served as they are stored, and what the API server itself does goes on.
@@ -61,22 +62,22 @@ func nothingBlocks(t *testing.T) {
 	list.SetGroupVersionKind(schema.GroupVersionKind{
 		Group: addonv1alpha1.GroupName, Version: "v1beta1", Kind: "ManagedClusterAddOnList",
 	})
-	eventually(t, "v1beta1 is not served", func() error {
-		err := shared.admin.List(t.Context(), list)
+	suite.Eventually(t, func() error {
+		err := plane.Client.List(t.Context(), list)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return nil
 		}
 		return notYet("%v", err)
 	})
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lonely"}}
-	require.NoError(t, shared.admin.Delete(t.Context(), namespace))
+	require.NoError(t, plane.Client.Delete(t.Context(), namespace))
 	gone(t, namespace)
 }
 
 // ocmWorks has OCM's programs write what they write.
 func ocmWorks(t *testing.T) {
 	manager, registration := as(t, "addon-manager-controller-sa", "addon"), as(t, "registration-controller-sa", "registration")
-	eventually(t, "the policies are not in force any more", func() error {
+	suite.Eventually(t, func() error {
 		work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c3", Name: "of-ocm"}}
 		work.Spec.Workload.Manifests = manifest(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b"}}`)
 		return client.IgnoreAlreadyExists(manager.Create(t.Context(), work))
@@ -93,7 +94,7 @@ func ocmWorks(t *testing.T) {
 	require.NoError(t, registration.Create(t.Context(), fresh))
 	fresh.Spec.HubAcceptsClient = true
 	require.NoError(t, registration.Update(t.Context(), fresh))
-	createWork(t, shared.admin, "c2", "of-a-person")
+	createWork(t, plane.Client, "c2", "of-a-person")
 }
 
 // deleteAll deletes clusters, add-ons and works. Nobody but OCM is there to take finalizers off, and it knows only its
@@ -107,10 +108,10 @@ func deleteAll(t *testing.T) {
 		apiCleanup, clusterCleanup, workCleanup, preDelete, hostedCleanup, "cluster.open-cluster-management.io/addon-pre-delete",
 		"addon.open-cluster-management.io/hosting-addon-pre-delete",
 	}
-	eventually(t, "all is gone", func() error {
+	suite.Eventually(t, func() error {
 		left := 0
 		for _, list := range lists {
-			require.NoError(t, shared.admin.List(t.Context(), list))
+			require.NoError(t, plane.Client.List(t.Context(), list))
 			require.NoError(t, meta.EachListItem(list, func(o runtime.Object) error {
 				object, isObject := o.(client.Object)
 				require.True(t, isObject)
@@ -121,7 +122,7 @@ func deleteAll(t *testing.T) {
 				for _, finalizer := range object.GetFinalizers() {
 					assert.True(t, slices.Contains(known, finalizer), "%T %s has finalizer %s", o, object.GetName(), finalizer)
 				}
-				if err := shared.admin.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
+				if err := plane.Client.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
 					return err
 				}
 				if len(object.GetFinalizers()) > 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // TestAHubMovesFromOCMAndBack runs the page from top to bottom. Its steps build on each other.
@@ -42,7 +44,7 @@ func TestAHubMovesFromOCMAndBack(t *testing.T) {
 		}
 	})
 	settled(t)
-	eventually(t, "add-ons are converted by our webhook", func() error {
+	suite.Eventually(t, func() error {
 		return converts(t, "managedclusteraddons.addon.open-cluster-management.io", s.config.WebhookURL)
 	})
 	s.do(commands, "Move the hub in / 4. Stop the conversion webhook of OCM")
@@ -59,7 +61,7 @@ func TestAHubMovesFromOCMAndBack(t *testing.T) {
 	s.stop()
 	running = false
 	t.Run("while the policies stand, OCM's add-on manager is kept out", keptOut)
-	t.Run("though nobody waits for our webhook", func(t *testing.T) { createWork(t, shared.admin, "c3", "unchecked") })
+	t.Run("though nobody waits for our webhook", func(t *testing.T) { createWork(t, plane.Client, "c3", "unchecked") })
 
 	out := commands["Move the hub out / 1. Remove ours"]
 	s.do(commands, "Move the hub out / 1. Remove ours")
@@ -79,7 +81,7 @@ func identities(t *testing.T) map[string]string {
 		"cluster": &clusterv1.ManagedClusterList{}, "add-on": &addonv1alpha1.ManagedClusterAddOnList{},
 		"work": &workv1.ManifestWorkList{}, "page": &clusterv1beta1.PlacementDecisionList{},
 	} {
-		require.NoError(t, shared.admin.List(t.Context(), list))
+		require.NoError(t, plane.Client.List(t.Context(), list))
 		require.NoError(t, meta.EachListItem(list, func(o runtimeObject) error {
 			a, err := meta.Accessor(o)
 			if err != nil || a.GetNamespace() == "lonely" {
@@ -100,7 +102,7 @@ func identities(t *testing.T) map[string]string {
 				Namespace: cluster, Name: "open-cluster-management:managedcluster:" + cluster + ":work",
 			}},
 		} {
-			require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+			require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 			found["access "+o.GetNamespace()+"/"+o.GetName()] = string(o.GetUID())
 		}
 	}
@@ -111,7 +113,7 @@ func identities(t *testing.T) map[string]string {
 func settled(t *testing.T) {
 	t.Helper()
 	for _, cluster := range []string{"c1", "c2"} {
-		eventually(t, "hello on "+cluster+" is completed and taken over", func() error {
+		suite.Eventually(t, func() error {
 			addOn, err := getAddOn(t, cluster, "hello")
 			if err != nil {
 				return err
@@ -126,10 +128,10 @@ func settled(t *testing.T) {
 			return nil
 		})
 	}
-	eventually(t, "the placement that OCM decided is decided by ours", func() error {
+	suite.Eventually(t, func() error {
 		var page clusterv1beta1.PlacementDecision
 		key := client.ObjectKey{Namespace: "apps", Name: "hello-decision-1"}
-		if err := shared.admin.Get(t.Context(), key, &page); err != nil {
+		if err := plane.Client.Get(t.Context(), key, &page); err != nil {
 			return err
 		}
 		if page.Annotations[names.AnnotationSetBindings] != names.SetBindingsHonoured {
@@ -146,7 +148,7 @@ func settled(t *testing.T) {
 func converts(t *testing.T, name, url string) error {
 	t.Helper()
 	var definition apiextensionsv1.CustomResourceDefinition
-	if err := shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &definition); err != nil {
+	if err := plane.Client.Get(t.Context(), client.ObjectKey{Name: name}, &definition); err != nil {
 		return err
 	}
 	c := definition.Spec.Conversion
@@ -159,16 +161,16 @@ func converts(t *testing.T, name, url string) error {
 func getAddOn(t *testing.T, cluster, name string) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	t.Helper()
 	var addOn addonv1alpha1.ManagedClusterAddOn
-	err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: name}, &addOn)
+	err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: cluster, Name: name}, &addOn)
 	return &addOn, err
 }
 
 // loneliness looks at the placement in a namespace to which no set is bound.
 func loneliness(t *testing.T) {
-	eventually(t, "the placement says why it selects nothing", func() error {
+	suite.Eventually(t, func() error {
 		var placement clusterv1beta1.Placement
 		key := client.ObjectKey{Namespace: "lonely", Name: "everywhere"}
-		if err := shared.admin.Get(t.Context(), key, &placement); err != nil {
+		if err := plane.Client.Get(t.Context(), key, &placement); err != nil {
 			return err
 		}
 		c := meta.FindStatusCondition(placement.Status.Conditions, "PlacementSatisfied")
@@ -177,9 +179,9 @@ func loneliness(t *testing.T) {
 		}
 		return nil
 	})
-	steadily(t, "no cluster has the add-on", func() error {
+	suite.Consistently(t, 2*time.Second, func() error {
 		var all addonv1alpha1.ManagedClusterAddOnList
-		if err := shared.admin.List(t.Context(), &all); err != nil {
+		if err := plane.Client.List(t.Context(), &all); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(all.Items, func(a addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == "everywhere" }) {
@@ -196,9 +198,9 @@ func leaveWithPlacement(t *testing.T) {
 	patch(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, `{"metadata":{"labels":{"hello":"no"}}}`)
 	gone(t, addOn)
 	told(t, addOn, "FinalizersRemoved", "has no pre-delete hook")
-	eventually(t, "its work is being deleted, too", func() error {
+	suite.Eventually(t, func() error {
 		var work workv1.ManifestWork
-		err := shared.admin.Get(t.Context(), client.ObjectKey{Namespace: "c1", Name: "addon-hello-deploy-0"}, &work)
+		err := plane.Client.Get(t.Context(), client.ObjectKey{Namespace: "c1", Name: "addon-hello-deploy-0"}, &work)
 		if err == nil && work.DeletionTimestamp == nil {
 			return notYet("it is not")
 		}
@@ -210,12 +212,12 @@ func leaveWithPlacement(t *testing.T) {
 func hook(t *testing.T) {
 	addOn, err := getAddOn(t, "c2", "hooked")
 	require.NoError(t, err)
-	require.NoError(t, shared.admin.Delete(t.Context(), addOn))
+	require.NoError(t, plane.Client.Delete(t.Context(), addOn))
 	var work workv1.ManifestWork
-	eventually(t, "the hook is on its way to the cluster", func() error {
-		return shared.admin.Get(t.Context(), client.ObjectKey{Namespace: "c2", Name: "addon-hooked-pre-delete"}, &work)
+	suite.Eventually(t, func() error {
+		return plane.Client.Get(t.Context(), client.ObjectKey{Namespace: "c2", Name: "addon-hooked-pre-delete"}, &work)
 	})
-	eventually(t, "the add-on says that it waits for the hook", func() error {
+	suite.Eventually(t, func() error {
 		have, err := getAddOn(t, "c2", "hooked")
 		if err != nil {
 			return err
@@ -229,7 +231,7 @@ func hook(t *testing.T) {
 	})
 	deployed := client.ObjectKey{Namespace: "c2", Name: "addon-hooked-deploy-0"}
 	var rest workv1.ManifestWork
-	require.NoError(t, shared.admin.Get(t.Context(), deployed, &rest))
+	require.NoError(t, plane.Client.Get(t.Context(), deployed, &rest))
 	assert.Nil(t, rest.DeletionTimestamp, "what the hook may need is still there")
 
 	yes := "True"
@@ -245,7 +247,7 @@ func hook(t *testing.T) {
 			Name: "JobComplete", Value: workv1.FieldValue{Type: workv1.String, String: &yes},
 		}}},
 	}}
-	require.NoError(t, shared.admin.Status().Update(t.Context(), &work))
+	require.NoError(t, plane.Client.Status().Update(t.Context(), &work))
 	gone(t, addOn)
 	told(t, addOn, "FinalizersRemoved", "The pre-delete hook is complete")
 }
@@ -254,8 +256,8 @@ func hook(t *testing.T) {
 func foreign(t *testing.T) {
 	addOn, err := getAddOn(t, "c2", "framework")
 	require.NoError(t, err)
-	require.NoError(t, shared.admin.Delete(t.Context(), addOn))
-	eventually(t, "the add-on says whom it waits for", func() error {
+	require.NoError(t, plane.Client.Delete(t.Context(), addOn))
+	suite.Eventually(t, func() error {
 		have, err := getAddOn(t, "c2", "framework")
 		if err != nil {
 			return err
@@ -275,16 +277,16 @@ func foreign(t *testing.T) {
 func deleteCluster(t *testing.T, name string) {
 	t.Helper()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	require.NoError(t, shared.admin.Delete(t.Context(), cluster))
-	eventually(t, "the cluster is gone", func() error {
+	require.NoError(t, plane.Client.Delete(t.Context(), cluster))
+	suite.Eventually(t, func() error {
 		releaseWorks(t, name)
-		err := shared.admin.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster)
+		err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return notYet("%v: %v", err, cluster.Status.Conditions)
 	})
-	err := shared.admin.Get(t.Context(), client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name},
+	err := plane.Client.Get(t.Context(), client.ObjectKey{Name: "open-cluster-management:managedcluster:" + name},
 		&rbacv1.ClusterRole{})
 	assert.True(t, apierrors.IsNotFound(err), "its access goes with it: %v", err)
 }
@@ -293,7 +295,7 @@ func deleteCluster(t *testing.T, name string) {
 func releaseWorks(t *testing.T, cluster string) {
 	t.Helper()
 	var list workv1.ManifestWorkList
-	require.NoError(t, shared.admin.List(t.Context(), &list, client.InNamespace(cluster)))
+	require.NoError(t, plane.Client.List(t.Context(), &list, client.InNamespace(cluster)))
 	for i := range list.Items {
 		if work := &list.Items[i]; work.DeletionTimestamp != nil && len(work.Finalizers) > 0 {
 			assert.Equal(t, []string{workCleanup}, work.Finalizers)
@@ -321,8 +323,8 @@ func grant(t *testing.T) {
 			Kind: rbacv1.ServiceAccountKind, Namespace: hubNamespace, Name: "addon-manager-controller-sa",
 		}},
 	}
-	require.NoError(t, shared.admin.Create(t.Context(), binding))
-	eventually(t, "the authorizer knows", func() error {
+	require.NoError(t, plane.Client.Create(t.Context(), binding))
+	suite.Eventually(t, func() error {
 		return as(t, "addon-manager-controller-sa", "addon").List(t.Context(), &workv1.ManifestWorkList{})
 	})
 }
@@ -336,7 +338,7 @@ func createWork(t *testing.T, c client.Client, cluster, name string) {
 
 func patch(t *testing.T, o client.Object, body string) {
 	t.Helper()
-	require.NoError(t, client.IgnoreNotFound(shared.admin.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(body)))))
+	require.NoError(t, client.IgnoreNotFound(plane.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(body)))))
 }
 
 // gone waits until an object does not exist.
@@ -344,8 +346,8 @@ func gone(t *testing.T, o client.Object) {
 	t.Helper()
 	have, isObject := o.DeepCopyObject().(client.Object)
 	require.True(t, isObject)
-	eventually(t, o.GetName()+" is gone", func() error {
-		err := shared.admin.Get(t.Context(), client.ObjectKeyFromObject(o), have)
+	suite.Eventually(t, func() error {
+		err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(o), have)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -356,9 +358,9 @@ func gone(t *testing.T, o client.Object) {
 // told waits for an Event about an object.
 func told(t *testing.T, o client.Object, reason, note string) {
 	t.Helper()
-	eventually(t, "an Event "+reason, func() error {
+	suite.Eventually(t, func() error {
 		var list eventsv1.EventList
-		if err := shared.admin.List(t.Context(), &list, client.InNamespace(o.GetNamespace())); err != nil {
+		if err := plane.Client.List(t.Context(), &list, client.InNamespace(o.GetNamespace())); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {

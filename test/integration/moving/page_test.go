@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub"
 	"github.com/spokelet/spokelet/manifests"
-	"github.com/spokelet/spokelet/test/sandbox/manager"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // page is the page of docs/operations, as the commands below each heading.
@@ -101,7 +100,7 @@ func (s *shell) scale(namespace, name string, replicas int64) error {
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	return shared.admin.Patch(s.t.Context(), u, client.RawPatch("application/merge-patch+json", patch))
+	return plane.Client.Patch(s.t.Context(), u, client.RawPatch("application/merge-patch+json", patch))
 }
 
 // remove deletes an object of a cluster-scoped kind that the page names.
@@ -122,7 +121,7 @@ func (s *shell) remove(kind, name string) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
 	u.SetName(name)
-	return shared.admin.Delete(s.t.Context(), u)
+	return plane.Client.Delete(s.t.Context(), u)
 }
 
 // list reads all objects of a resource, which the page writes as <plural>.<version>.<group>.
@@ -131,30 +130,25 @@ func (s *shell) list(resource string) error {
 	if gvr == nil {
 		return fmt.Errorf("%s is not of the form resource.version.group", resource)
 	}
-	gvk, err := shared.admin.RESTMapper().KindFor(*gvr)
+	gvk, err := plane.Client.RESTMapper().KindFor(*gvr)
 	if err != nil {
 		return err
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	return shared.admin.List(s.t.Context(), list)
+	return plane.Client.List(s.t.Context(), list)
 }
 
 // applyHub applies what the folder holds, and runs the hub manager, which has no kubelet here to run it.
 func (s *shell) applyHub() error {
 	docs := append(manifests.Hub(), manifests.HubDeployment()...)
-	if err := shared.plane.Apply(s.t.Context(), docs...); err != nil {
+	if err := plane.Apply(s.t.Context(), docs...); err != nil {
 		return err
 	}
-	config, err := manager.Configure(s.t.Context(), shared.plane)
-	if err != nil {
-		return err
-	}
-	config.InstallCRDs = true
-	if err := manager.ServeWebhook(shared.plane, &config); err != nil {
-		return err
-	}
-	s.config, s.stop = config, manager.Start(s.t.Context(), config)
+	s.config = suite.ConfigureHub(s.t, plane)
+	s.config.InstallCRDs = true
+	suite.ServeWebhook(s.t, &s.config)
+	s.stop = suite.RunHub(s.t, s.config).Stop
 	return nil
 }
 
@@ -162,7 +156,7 @@ func (s *shell) applyHub() error {
 func (s *shell) again(remove []string) {
 	s.t.Helper()
 	require.NoError(s.t, s.applyHub())
-	eventually(s.t, "v1beta1 is served and converted", func() error {
+	suite.Eventually(s.t, func() error {
 		if err := converts(s.t, "managedclusteraddons.addon.open-cluster-management.io", s.config.WebhookURL); err != nil {
 			return err
 		}
@@ -177,14 +171,7 @@ func (s *shell) again(remove []string) {
 // hubManager runs the program as an administrator would. Where the shipped hub manager is found by its Service, that of
 // the test is found by its address.
 func (s *shell) hubManager(args []string) error {
-	kubeconfig, err := shared.plane.Kubeconfig(shared.plane.Admin())
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(s.t.TempDir(), "admin.kubeconfig")
-	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
-		return err
-	}
+	path := plane.WriteKubeconfig(s.t, plane.Admin(), s.t.TempDir(), "admin")
 	args = append(slices.Clone(args), "--kubeconfig="+path, "--webhook-url="+s.config.WebhookURL,
 		"--webhook-ca-file="+s.config.WebhookCAFile)
 	config, err := hub.ParseFlags(args, os.Stdout)

@@ -44,17 +44,14 @@ const (
 // as returns a client of a program of OCM's, which writes under the name that its managed fields have.
 func as(t *testing.T, account, manager string) client.Client {
 	t.Helper()
-	cfg, err := shared.plane.ServiceAccount(t.Context(), hubNamespace, account)
-	require.NoError(t, err)
-	c, err := newClient(cfg)
-	require.NoError(t, err)
+	c := plane.Account(t, hubNamespace, account)
 	return client.WithFieldOwner(c, manager)
 }
 
 // leaveAsOCM builds what OCM leaves: programs, definitions, clusters, add-ons and works.
 func leaveAsOCM(t *testing.T) {
 	t.Helper()
-	require.NoError(t, shared.plane.Apply(t.Context(), manifests.CRDs()...))
+	require.NoError(t, plane.Apply(t.Context(), manifests.CRDs()...))
 	apply(t, "addons.yaml")
 	clusters(t)
 	apply(t, "programs.yaml") // From here on, nobody writes clusters and works but by its webhooks.
@@ -65,14 +62,14 @@ func leaveAsOCM(t *testing.T) {
 		Service: &apiextensionsv1.ServiceReference{Namespace: hubNamespace, Name: "cluster-manager-addon-webhook"},
 	})
 	require.NoError(t, err)
-	require.NoError(t, shared.plane.Apply(t.Context(), definitions...))
+	require.NoError(t, plane.Apply(t.Context(), definitions...))
 }
 
 func apply(t *testing.T, file string) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + file)
 	require.NoError(t, err)
-	require.NoError(t, shared.plane.Apply(t.Context(), raw))
+	require.NoError(t, plane.Apply(t.Context(), raw))
 }
 
 // exempt runs a function while the webhooks of OCM are answered, as far as a test can tell: without them.
@@ -86,7 +83,7 @@ func exempt(t *testing.T, do func()) {
 		u.SetAPIVersion("admissionregistration.k8s.io/v1")
 		u.SetKind("ValidatingWebhookConfiguration")
 		u.SetName(name)
-		require.NoError(t, shared.admin.Delete(t.Context(), u))
+		require.NoError(t, plane.Client.Delete(t.Context(), u))
 	}
 	do()
 	apply(t, "programs.yaml")
@@ -101,7 +98,7 @@ func programs(t *testing.T) {
 		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 		d.Spec.Template.Labels = labels
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/ocm"}}
-		require.NoError(t, shared.admin.Create(t.Context(), d))
+		require.NoError(t, plane.Client.Create(t.Context(), d))
 	}
 	create("open-cluster-management", "cluster-manager")
 	for _, name := range []string{
@@ -123,13 +120,13 @@ func clusters(t *testing.T) {
 			cluster.Labels["hello"] = "yes"
 		}
 		cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, 60
-		require.NoError(t, shared.admin.Create(t.Context(), cluster))
+		require.NoError(t, plane.Client.Create(t.Context(), cluster))
 		for _, kind := range []string{"HubAcceptedManagedCluster", "ManagedClusterJoined", "ManagedClusterConditionAvailable"} {
 			cluster.Status.Conditions = append(cluster.Status.Conditions, metav1.Condition{
 				Type: kind, Status: metav1.ConditionTrue, Reason: "ByOCM", LastTransitionTime: metav1.Now(),
 			})
 		}
-		require.NoError(t, shared.admin.Status().Update(t.Context(), cluster))
+		require.NoError(t, plane.Client.Status().Update(t.Context(), cluster))
 		access(t, name)
 	}
 }
@@ -166,7 +163,7 @@ func access(t *testing.T, cluster string) {
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now},
 		},
 	} {
-		require.NoError(t, shared.admin.Create(t.Context(), o))
+		require.NoError(t, plane.Client.Create(t.Context(), o))
 	}
 }
 
@@ -185,21 +182,21 @@ func works(t *testing.T) {
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"hooked","namespace":"default"},"data":{}}`)
 	install(t, manager, "c2", "framework", hostedCleanup)
 	byHand := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c3", Name: "hello"}}
-	require.NoError(t, client.WithFieldOwner(shared.admin, "kubectl-create").Create(t.Context(), byHand))
+	require.NoError(t, client.WithFieldOwner(plane.Client, "kubectl-create").Create(t.Context(), byHand))
 	own(t, manager, byHand)
 	deployed(t, manager, byHand, "hello", fmt.Sprintf(hello, "c3"))
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "c1", Name: "mine", Finalizers: []string{workCleanup},
 	}}
 	work.Spec.Workload.Manifests = manifest(fmt.Sprintf(hello, "mine"))
-	require.NoError(t, shared.admin.Create(t.Context(), work))
+	require.NoError(t, plane.Client.Create(t.Context(), work))
 }
 
 // decide is what OCM's placement controller decided for hello.
 func decide(t *testing.T, selected ...string) {
 	t.Helper()
 	var placement clusterv1beta1.Placement
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Namespace: "apps", Name: "hello"}, &placement))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Namespace: "apps", Name: "hello"}, &placement))
 	page := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "apps", Name: "hello-decision-1", Labels: map[string]string{
 			names.LabelPlacement: "hello", names.LabelDecisionGroupIndex: "0", names.LabelDecisionGroupName: "",
@@ -207,11 +204,11 @@ func decide(t *testing.T, selected ...string) {
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&placement,
 			schema.GroupVersionKind{Group: clusterv1beta1.GroupName, Version: "v1beta1", Kind: "Placement"})},
 	}}
-	require.NoError(t, shared.admin.Create(t.Context(), page))
+	require.NoError(t, plane.Client.Create(t.Context(), page))
 	for _, name := range selected {
 		page.Status.Decisions = append(page.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: name})
 	}
-	require.NoError(t, shared.admin.Status().Update(t.Context(), page))
+	require.NoError(t, plane.Client.Status().Update(t.Context(), page))
 	placement.Status.NumberOfSelectedClusters = int32(len(selected))
 	placement.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{
 		Decisions: []string{page.Name}, ClustersCount: int32(len(selected)),
@@ -219,13 +216,13 @@ func decide(t *testing.T, selected ...string) {
 	placement.Status.Conditions = []metav1.Condition{{
 		Type: "PlacementSatisfied", Status: metav1.ConditionTrue, Reason: "AllDecisionsScheduled", LastTransitionTime: metav1.Now(),
 	}}
-	require.NoError(t, shared.admin.Status().Update(t.Context(), &placement))
+	require.NoError(t, plane.Client.Status().Update(t.Context(), &placement))
 }
 
 func ownerOf(t *testing.T, name string) metav1.OwnerReference {
 	t.Helper()
 	var cma addonv1alpha1.ClusterManagementAddOn
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: name}, &cma))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: name}, &cma))
 	return *metav1.NewControllerRef(&cma, kindOf("ClusterManagementAddOn"))
 }
 
@@ -261,7 +258,7 @@ func manifest(raw string) []workv1.Manifest {
 func deployed(t *testing.T, c client.Client, addOn *addonv1alpha1.ManagedClusterAddOn, template, raw string) {
 	t.Helper()
 	u, _ := confighash.New(confighash.Template())
-	require.NoError(t, shared.admin.Get(t.Context(), client.ObjectKey{Name: template}, u))
+	require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: template}, u))
 	hash, err := confighash.SpecHash(u)
 	require.NoError(t, err)
 	referent := addonv1beta1.ConfigReferent{Name: template}
@@ -283,7 +280,7 @@ func deployed(t *testing.T, c client.Client, addOn *addonv1alpha1.ManagedCluster
 			LastTransitionTime: metav1.Now(),
 		})
 	}
-	require.NoError(t, shared.admin.Status().Update(t.Context(), work))
+	require.NoError(t, plane.Client.Status().Update(t.Context(), work))
 
 	of := addonv1alpha1.ConfigGroupResource{Group: "addon.open-cluster-management.io", Resource: "addontemplates"}
 	desired := &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Name: template}, SpecHash: hash}

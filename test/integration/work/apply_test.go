@@ -150,7 +150,7 @@ func TestBadManifestsDoNotStopTheOthers(t *testing.T) {
 	assert.Contains(t, message(2), "no metadata.namespace")
 	assert.Contains(t, message(3), "Invalid value")
 	assert.Equal(t, "Apply manifest complete", message(4))
-	assert.Equal(t, []string{"configmaps/dropped", "configmaps/good"}, names(e.applied()))
+	assert.Equal(t, []string{"configmaps/dropped", "configmaps/good"}, appliedNames(e.applied()))
 	available := e.is(w, workv1.WorkAvailable, metav1.ConditionFalse)
 	assert.Regexp(t, `^1 of 6 resources are not available: manifest \d \(`, available.Message)
 
@@ -208,7 +208,7 @@ func TestDefinitionAndItsObjectInOneWork(t *testing.T) {
 	assert.Equal(t, "widgets", w.Status.ResourceStatus.Manifests[0].ResourceMeta.Resource)
 	e.eventually("both are listed", func() bool {
 		return assert.ObjectsAreEqual([]string{"customresourcedefinitions/widgets." + e.cluster + ".example", "widgets/x"},
-			names(e.applied()))
+			appliedNames(e.applied()))
 	})
 	n, _ := e.quiet(a)
 

@@ -44,7 +44,7 @@ func (e *env) trackedBy(work string) []string {
 	e.Helper()
 	a := &workv1.AppliedManifestWork{}
 	require.True(e, e.get(a, "", e.settings.hubHash+"-"+work))
-	return names(a)
+	return appliedNames(a)
 }
 
 // Row: work 6.2 multiple manifests: create / update / delete
@@ -300,7 +300,7 @@ func TestTheRecordDoesNotWaitForTheHub(t *testing.T) {
 	e.eventually("what was made is listed", func() bool {
 		var applied workv1.AppliedManifestWork
 		return e.get(&applied, "", e.settings.hubHash+"-w") &&
-			slices.Equal([]string{"configmaps/a", "configmaps/b"}, names(&applied))
+			slices.Equal([]string{"configmaps/a", "configmaps/b"}, appliedNames(&applied))
 	})
 	assert.Empty(t, e.now(w).Status.Conditions)
 }

@@ -107,7 +107,7 @@ func TestForbidden(t *testing.T) {
 	assert.Equal(t, "FetchingResourceFailed", manifestCondition(w, 0, workv1.ManifestAvailable).Reason)
 	assert.Equal(t, metav1.ConditionTrue, manifestCondition(w, 1, workv1.ManifestApplied).Status)
 	require.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
-	assert.Contains(t, names(e.applied()), "configmaps/a")
+	assert.Contains(t, appliedNames(e.applied()), "configmaps/a")
 
 	e.edit(w, func(w *workv1.ManifestWork) { w.Spec.Workload.Manifests = e.manifests(secret) })
 	e.eventually("pruning goes on", func() bool { return !e.get(&corev1.ConfigMap{}, e.cluster, "a") })

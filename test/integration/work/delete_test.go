@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
@@ -51,18 +52,16 @@ func (e *env) gone(name string) {
 // deletingSays waits until the condition Deleting of the work says the text.
 func (e *env) deletingSays(w *workv1.ManifestWork, text string) {
 	e.Helper()
-	said := ""
-	if !assert.Eventually(e, func() bool {
-		if e.Get(e.Context(), client.ObjectKeyFromObject(w), w) != nil {
-			return false
+	suite.Eventually(e, func() error {
+		if err := e.Get(e.Context(), client.ObjectKeyFromObject(w), w); err != nil {
+			return err
 		}
-		if c := meta.FindStatusCondition(w.Status.Conditions, workv1.WorkDeleting); c != nil {
-			said = c.Message
+		c := meta.FindStatusCondition(w.Status.Conditions, workv1.WorkDeleting)
+		if c == nil || !strings.Contains(c.Message, text) {
+			return fmt.Errorf("condition Deleting must say %q and is %v", text, c)
 		}
-		return strings.Contains(said, text)
-	}, soon, tick) {
-		require.Contains(e, said, text)
-	}
+		return nil
+	})
 }
 
 // deletions keeps the last part of the path of each DELETE.
@@ -103,7 +102,7 @@ func TestDeletionGoesInTheReverseOrder(t *testing.T) {
 	e.deletingSays(w, "; deleted after that: services "+e.cluster+"/s, configmaps "+e.cluster+"/cm, roles")
 	e.quiet(a)
 	assert.Equal(t, []string{e.settings.hubHash + "-w", "cr"}, deletions(a.spoke.since(n)))
-	assert.Len(t, names(e.applied()), 6, "what is not gone stays listed")
+	assert.Len(t, appliedNames(e.applied()), 6, "what is not gone stays listed")
 
 	cr := e.unstructuredOf("{apiVersion: %s.example/v1, kind: Widget}", e.cluster)
 	e.letGo(cr, e.cluster, "cr")
@@ -131,7 +130,7 @@ func TestWhatDoesNotGoHoldsUpTheOthersOnlySoLong(t *testing.T) {
 	e.eventually("the other one goes in the end", func() bool { return !e.get(&corev1.ConfigMap{}, e.cluster, "a") })
 	assert.GreaterOrEqual(t, time.Since(ingress.DeletionTimestamp.Time), e.settings.patience)
 	e.eventually("only what is there stays listed", func() bool {
-		return assert.ObjectsAreEqual([]string{"ingresses/stuck"}, names(e.applied()))
+		return assert.ObjectsAreEqual([]string{"ingresses/stuck"}, appliedNames(e.applied()))
 	})
 	e.letGo(&ingress, e.cluster, "stuck")
 	e.gone("w")
@@ -154,7 +153,7 @@ func TestRemovedManifestsGoInTheReverseOrder(t *testing.T) {
 	})
 	e.quiet(a)
 	assert.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"), "the other one waits")
-	assert.Equal(t, []string{"configmaps/a", "configmaps/kept", "ingresses/stuck"}, names(e.applied()))
+	assert.Equal(t, []string{"configmaps/a", "configmaps/kept", "ingresses/stuck"}, appliedNames(e.applied()))
 
 	// What waits for its turn may be wanted again.
 	e.edit(w, func(w *workv1.ManifestWork) {
@@ -162,7 +161,7 @@ func TestRemovedManifestsGoInTheReverseOrder(t *testing.T) {
 	})
 	e.settled(w)
 	e.letGo(&ingress, e.cluster, "stuck")
-	e.eventually("it is no longer listed", func() bool { return len(names(e.applied())) == 2 })
+	e.eventually("it is no longer listed", func() bool { return len(appliedNames(e.applied())) == 2 })
 	e.quiet(a)
 	assert.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
 }
@@ -185,7 +184,7 @@ func TestManifestRemovedBeforeItsCreationSettles(t *testing.T) {
 		var list corev1.ConfigMapList
 		require.NoError(t, e.List(t.Context(), &list, client.InNamespace(e.cluster)))
 		mine := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return !strings.HasPrefix(cm.Name, "brief") })
-		return len(mine) == 0 && assert.ObjectsAreEqual([]string{"configmaps/kept"}, names(e.applied()))
+		return len(mine) == 0 && assert.ObjectsAreEqual([]string{"configmaps/kept"}, appliedNames(e.applied()))
 	})
 	require.Len(t, w.Status.ResourceStatus.Manifests, 1)
 }

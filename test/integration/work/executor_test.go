@@ -1,12 +1,14 @@
 package work_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +64,7 @@ func (e *env) account() rbacv1.Subject {
 // applies waits until each manifest of the work, at its present generation, is applied or not as given.
 func (e *env) applies(w *workv1.ManifestWork, want ...metav1.ConditionStatus) {
 	e.Helper()
-	require.Eventually(e, func() bool {
+	suite.Eventually(e, suite.True(fmt.Sprintf("the manifests of %s should be applied: %v", w.Name, want), func() bool {
 		if e.Get(e.Context(), client.ObjectKeyFromObject(w), w) != nil || len(w.Status.ResourceStatus.Manifests) != len(want) {
 			return false
 		}
@@ -73,7 +75,7 @@ func (e *env) applies(w *workv1.ManifestWork, want ...metav1.ConditionStatus) {
 			}
 		}
 		return true
-	}, soon, tick, "the manifests of %s should be applied: %v", w.Name, want)
+	}))
 }
 
 // secret is a Secret manifest in the namespace of the test.

@@ -39,7 +39,7 @@ func TestNothingIsOrphanedByACrash(t *testing.T) {
 	e.settled(w)
 	e.eventually("what was dropped is pruned", func() bool { return !e.get(&corev1.ConfigMap{}, e.cluster, "dropped") })
 	e.quiet(a)
-	assert.Equal(t, []string{"configmaps/kept"}, names(e.applied()))
+	assert.Equal(t, []string{"configmaps/kept"}, appliedNames(e.applied()))
 	assert.NotContains(t, e.applied().Annotations["work.spokelet.io/intent"], "dropped")
 }
 
@@ -60,7 +60,7 @@ func TestFailedDeletionKeepsTheWork(t *testing.T) {
 	e.eventually("the other object is gone", func() bool { return !e.get(&corev1.ConfigMap{}, e.cluster, "free") })
 	e.is(w, workv1.WorkDeleting, metav1.ConditionTrue)
 	e.eventually("what could not be deleted stays listed", func() bool {
-		return assert.ObjectsAreEqual([]string{"configmaps/stuck"}, names(e.applied()))
+		return assert.ObjectsAreEqual([]string{"configmaps/stuck"}, appliedNames(e.applied()))
 	})
 	require.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "stuck"))
 	e.eventually("the work is gone", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, "w") })

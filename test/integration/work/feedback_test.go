@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -103,9 +104,9 @@ func values(w *workv1.ManifestWork, ordinal int) []string {
 // reports waits until a manifest has exactly the values, and returns its condition of feedback.
 func (e *env) reports(w *workv1.ManifestWork, ordinal int, want ...string) metav1.Condition {
 	e.Helper()
-	require.Eventually(e, func() bool {
+	suite.Eventually(e, suite.True(fmt.Sprintf("manifest %d should report %v", ordinal, want), func() bool {
 		return slices.Equal(values(e.now(w), ordinal), want) && manifestCondition(w, ordinal, feedbackSynced).Type != ""
-	}, soon, tick, "manifest %d should report %v", ordinal, want)
+	}))
 	return manifestCondition(w, ordinal, feedbackSynced)
 }
 

@@ -16,23 +16,19 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // apart makes a cluster whose objects are on a control plane of their own, and returns an administrator of that.
 func apart(t *testing.T) (*env, client.Client) {
 	t.Helper()
 	e := newEnv(t)
-	spoke, err := sandbox.Start(t.Context(), sandbox.Options{Name: "managed"})
-	require.NoError(t, err)
-	t.Cleanup(spoke.Stop)
-	require.NoError(t, spoke.Apply(t.Context(), append(manifests.SpokeCRDs(), manifests.Klusterlet()...)...))
-	admin, err := client.New(spoke.Admin(), client.Options{Scheme: scheme})
-	require.NoError(t, err)
-	e.settings.spoke, err = spoke.ServiceAccount(t.Context(), "open-cluster-management-agent", "klusterlet-work-sa")
-	require.NoError(t, err)
-	return e, admin
+	spoke := suite.Start(t, sandbox.Options{Name: "managed"}, manifests.SpokeCRDs(), manifests.Klusterlet())
+	e.settings.spoke = spoke.AccountConfig(t, names.NamespaceAgent, names.ServiceAccountAgent)
+	return e, spoke.Client
 }
 
 // hostingWork is a ManifestWork as a hub writes it to the hosting cluster for the add-on hello of another cluster.

@@ -29,7 +29,7 @@ func TestCreateUpdateRemoveDelete(t *testing.T) {
 	}, w.Status.ResourceStatus.Manifests[1].ResourceMeta)
 	assert.Contains(t, w.Finalizers, workv1.ManifestWorkFinalizer)
 	a := e.applied()
-	assert.Equal(t, []string{"configmaps/a", "configmaps/b"}, names(a))
+	assert.Equal(t, []string{"configmaps/a", "configmaps/b"}, appliedNames(a))
 	assert.Equal(t, workv1.AppliedManifestWorkSpec{
 		HubHash: e.settings.hubHash, AgentID: e.settings.agentID, ManifestWorkName: "w",
 	}, a.Spec)
@@ -49,7 +49,7 @@ func TestCreateUpdateRemoveDelete(t *testing.T) {
 	e.settled(w)
 	e.eventually("a is changed", func() bool { return e.get(&cm, e.cluster, "a") && cm.Data["k"] == "2" })
 	e.eventually("b is gone", func() bool { return !e.get(&corev1.ConfigMap{}, e.cluster, "b") })
-	e.eventually("b is no longer listed", func() bool { return len(names(e.applied())) == 1 })
+	e.eventually("b is no longer listed", func() bool { return len(appliedNames(e.applied())) == 1 })
 	require.Len(t, w.Status.ResourceStatus.Manifests, 1)
 
 	require.NoError(t, e.Delete(t.Context(), w))
@@ -164,7 +164,7 @@ func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 			deleting.Message == "ManifestWork is being deleted: waiting for 1 object: configmaps "+
 				e.cluster+"/held (finalizer example.com/wait, since "+cm.DeletionTimestamp.UTC().Format(time.RFC3339)+")"
 	})
-	assert.Equal(t, []string{"configmaps/held"}, names(e.applied()), "only what is left stays listed")
+	assert.Equal(t, []string{"configmaps/held"}, appliedNames(e.applied()), "only what is left stays listed")
 
 	var cm corev1.ConfigMap
 	require.True(t, e.get(&cm, e.cluster, "held"))
@@ -191,10 +191,10 @@ func TestStaleObjectStaysListedUntilGone(t *testing.T) {
 	e.eventually("the object is going", func() bool {
 		return e.get(&cm, e.cluster, "held") && !cm.DeletionTimestamp.IsZero()
 	})
-	assert.Equal(t, []string{"configmaps/held", "configmaps/kept"}, names(e.applied()))
+	assert.Equal(t, []string{"configmaps/held", "configmaps/kept"}, appliedNames(e.applied()))
 	cm.Finalizers = nil
 	require.NoError(t, e.Update(t.Context(), &cm))
-	e.eventually("it is no longer listed", func() bool { return len(names(e.applied())) == 1 })
+	e.eventually("it is no longer listed", func() bool { return len(appliedNames(e.applied())) == 1 })
 }
 
 // Row: work 6.2 deleteoption: Orphan whole / selective / keep on manifest removal
@@ -249,7 +249,7 @@ func TestOrphansStayAlsoWithoutAPassInBetween(t *testing.T) {
 	e.start()
 	e.gone("v")
 	e.settled(one)
-	assert.Equal(t, []string{"configmaps/left"}, names(e.applied()))
+	assert.Equal(t, []string{"configmaps/left"}, appliedNames(e.applied()))
 	for _, name := range []string{"whole", "taken"} {
 		var cm corev1.ConfigMap
 		require.True(t, e.get(&cm, e.cluster, name), name)

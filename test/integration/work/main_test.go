@@ -1,20 +1,16 @@
 package work_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilrand "k8s.io/apimachinery/pkg/util/rand"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -33,54 +27,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
-)
-
-const (
-	// soon is how long a test waits for what should happen within a moment.
-	soon = 15 * time.Second
-	// tick is how often it looks.
-	tick = 20 * time.Millisecond
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 var (
-	plane  *sandbox.ControlPlane // one for the package
-	scheme = runtime.NewScheme() // the types that the tests speak
+	plane  *suite.Plane     // one for the package
+	scheme = suite.Scheme() // the types that the tests speak
 )
 
 func TestMain(m *testing.M) {
-	logger := logr.Discard()
-	if os.Getenv("WORK_TEST_LOG") != "" {
-		logger = funcr.New(func(_, line string) { fmt.Fprintln(os.Stderr, line) },
-			funcr.Options{LogTimestamp: true, Verbosity: 1})
-	}
-	log.SetLogger(logger)
-	os.Exit(sandbox.Main(m, func(ctx context.Context) (func(), error) {
-		if err := clientgoscheme.AddToScheme(scheme); err != nil {
-			return nil, err
-		}
-		if err := workv1.Install(scheme); err != nil {
-			return nil, err
-		}
-		started, err := sandbox.Start(ctx, sandbox.Options{Name: "work"})
-		if err != nil {
-			return nil, err
-		}
-		plane = started
+	suite.Main(m, func(t suite.T) {
 		docs := manifests.SpokeCRDs()
 		for _, doc := range manifests.CRDs() {
 			if strings.Contains(string(doc), "work.open-cluster-management.io") {
 				docs = append(docs, doc)
 			}
 		}
-		return started.Stop, started.Apply(ctx, append(docs, manifests.Klusterlet()...)...)
-	}))
+		plane = suite.Start(t, sandbox.Options{Name: "work"}, docs, manifests.Klusterlet())
+	})
 }
 
 // requests counts what a client sends, watches aside.
@@ -171,18 +142,11 @@ type env struct {
 // newEnv makes the hub namespace of a cluster, and a namespace of the same name on the spoke, which is the same.
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	admin, err := client.New(plane.Admin(), client.Options{Scheme: scheme})
-	require.NoError(t, err)
-	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	name = strings.Trim(name[:min(len(name), 45)], "-") + "-" + utilrand.String(4)
-	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-	e := &env{T: t, Client: admin, cluster: name}
-	spoke, err := plane.ServiceAccount(t.Context(), "open-cluster-management-agent", "klusterlet-work-sa")
-	require.NoError(t, err)
-	spoke.QPS = -1
+	e := &env{T: t, Client: plane.Client, cluster: plane.Namespace(t, t.Name())}
+	spoke := plane.AccountConfig(t, names.NamespaceAgent, names.ServiceAccountAgent)
 	e.settings = settings{
 		hub: e.hubUser(), spoke: spoke,
-		hubHash: work.HubHash("https://hub.example/" + name), agentID: "agent-" + name,
+		hubHash: work.HubHash("https://hub.example/" + e.cluster), agentID: "agent-" + e.cluster,
 	}
 	return e
 }
@@ -272,17 +236,7 @@ func (e *env) start() *agent {
 		EvictionGrace: e.settings.grace, DeletionTimeout: e.settings.patience, RecordEvents: e.settings.events,
 		RawFeedback: e.settings.rawFeedback,
 	}).SetupWithManager(mgr))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	var once sync.Once
-	a.stop = func() {
-		once.Do(func() {
-			cancel()
-			require.NoError(e, <-ended)
-		})
-	}
-	e.Cleanup(a.stop)
+	a.stop = suite.StartProgram(e, "the work agent", mgr.Start).Stop
 	return a
 }
 
@@ -330,13 +284,13 @@ func (e *env) create(o client.Object) {
 // edit changes the spec of a work, again after a conflict.
 func (e *env) edit(w *workv1.ManifestWork, change func(*workv1.ManifestWork)) {
 	e.Helper()
-	require.Eventually(e, func() bool {
-		if e.Get(e.Context(), client.ObjectKeyFromObject(w), w) != nil {
-			return false
+	suite.Eventually(e, func() error {
+		if err := e.Get(e.Context(), client.ObjectKeyFromObject(w), w); err != nil {
+			return err
 		}
 		change(w)
-		return e.Update(e.Context(), w) == nil
-	}, soon, tick)
+		return e.Update(e.Context(), w)
+	})
 }
 
 // get reads an object into o and reports whether it exists.
@@ -344,23 +298,42 @@ func (e *env) get(o client.Object, namespace, name string) bool {
 	return e.Get(e.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o) == nil
 }
 
-// eventually waits until holds.
+// eventually waits until holds; a failure shows the works of the cluster and what is listed as applied.
 func (e *env) eventually(what string, holds func() bool) {
 	e.Helper()
-	require.Eventually(e, holds, soon, tick, what)
+	suite.Eventually(e, suite.True(what, holds, e.state))
+}
+
+// state is what the works of the cluster and their AppliedManifestWorks say.
+func (e *env) state() string {
+	var works workv1.ManifestWorkList
+	if err := e.List(e.Context(), &works, client.InNamespace(e.cluster)); err != nil {
+		return err.Error()
+	}
+	text := ""
+	for i := range works.Items {
+		w := &works.Items[i]
+		status, _ := yaml.Marshal(w.Status)
+		text += fmt.Sprintf("\nwork %s of generation %d, deleted %v:\n%s", w.Name, w.Generation, w.DeletionTimestamp, status)
+		applied := &workv1.AppliedManifestWork{}
+		if e.Get(e.Context(), client.ObjectKey{Name: e.settings.hubHash + "-" + w.Name}, applied) == nil {
+			text += fmt.Sprintf("\napplied: %v", appliedNames(applied))
+		}
+	}
+	return text
 }
 
 // is waits until the work has a condition with the status, at its present generation, and returns it.
 func (e *env) is(w *workv1.ManifestWork, kind string, status metav1.ConditionStatus) *metav1.Condition {
 	e.Helper()
 	var found *metav1.Condition
-	require.Eventually(e, func() bool {
+	e.eventually(fmt.Sprintf("%s of %s should be %s", kind, w.Name, status), func() bool {
 		if e.Get(e.Context(), client.ObjectKeyFromObject(w), w) != nil {
 			return false
 		}
 		found = meta.FindStatusCondition(w.Status.Conditions, kind)
 		return found != nil && found.Status == status && found.ObservedGeneration == w.Generation
-	}, soon, tick, "%s of %s should be %s", kind, w.Name, status)
+	})
 	return found
 }
 
@@ -391,8 +364,8 @@ func (e *env) applied() *workv1.AppliedManifestWork {
 	return a
 }
 
-// names lists the applied resources as "resource/name".
-func names(a *workv1.AppliedManifestWork) []string {
+// appliedNames lists the applied resources as "resource/name".
+func appliedNames(a *workv1.AppliedManifestWork) []string {
 	var list []string
 	for _, entry := range a.Status.AppliedResources {
 		list = append(list, entry.Resource+"/"+entry.Name)
@@ -403,16 +376,8 @@ func names(a *workv1.AppliedManifestWork) []string {
 // quiet waits until an agent has sent nothing for a while and returns how much it has sent to the spoke and the hub.
 func (e *env) quiet(a *agent) (spoke, hub int) {
 	e.Helper()
-	const rest = 500 * time.Millisecond
-	spoke, hub = -1, -1
-	since := time.Now()
-	require.Eventually(e, func() bool {
-		if s, h := a.spoke.count(), a.hub.count(); s != spoke || h != hub {
-			spoke, hub, since = s, h, time.Now()
-		}
-		return time.Since(since) > rest
-	}, soon, tick, "the agent should come to rest")
-	return spoke, hub
+	counts := suite.Quiet(e, 500*time.Millisecond, func() [2]int { return [2]int{a.spoke.count(), a.hub.count()} })
+	return counts[0], counts[1]
 }
 
 // unstructuredOf parses YAML.

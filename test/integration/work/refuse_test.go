@@ -180,7 +180,7 @@ func TestAnObjectThatMayNotBeDeletedIsNamed(t *testing.T) {
 	e.deletingSays(w, "waiting for 1 object: configmaps "+e.cluster+"/precious (since ")
 	e.deletingSays(w, "cannot be deleted: ")
 	e.deletingSays(w, "this one is precious")
-	assert.Equal(t, []string{"configmaps/precious"}, names(e.applied()))
+	assert.Equal(t, []string{"configmaps/precious"}, appliedNames(e.applied()))
 	lift()
 	e.gone("w")
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "precious"))

@@ -1,7 +1,6 @@
 package work_test
 
 import (
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -13,8 +12,10 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // A store that was restored from a backup counts its resource versions from there again. What it has then is older than
@@ -22,17 +23,11 @@ import (
 func TestASpokeWhoseStoreWasRestoredIsRepaired(t *testing.T) {
 	t.Parallel()
 	const restart = 2 * time.Minute
-	spoke, err := sandbox.Start(t.Context(), sandbox.Options{Name: "restored", Log: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(spoke.Stop)
-	require.NoError(t, spoke.Apply(t.Context(), append(manifests.SpokeCRDs(), manifests.Klusterlet()...)...))
-	admin, err := client.New(spoke.Admin(), client.Options{Scheme: scheme})
-	require.NoError(t, err)
+	spoke := suite.Start(t, sandbox.Options{Name: "restored"}, manifests.SpokeCRDs(), manifests.Klusterlet())
+	admin := spoke.Client
 	e := newEnv(t)
 	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.cluster}}))
-	e.settings.spoke, err = spoke.ServiceAccount(t.Context(), "open-cluster-management-agent", "klusterlet-work-sa")
-	require.NoError(t, err)
-	e.settings.spoke.QPS = -1
+	e.settings.spoke = spoke.AccountConfig(t, names.NamespaceAgent, names.ServiceAccountAgent)
 	e.start()
 	says := func(name, value string) func() bool {
 		return func() bool {
@@ -47,10 +42,10 @@ func TestASpokeWhoseStoreWasRestoredIsRepaired(t *testing.T) {
 	require.NoError(t, spoke.BackUp(t.Context()))
 
 	// What is written from here on is lost, and there is so much of it that the versions do not catch up by themselves.
-	require.Eventually(t, func() bool {
+	suite.Within(t, restart, suite.True("the busy object must be made", func() bool {
 		busy := e.configMap("busy", nil)
 		return client.IgnoreAlreadyExists(admin.Create(t.Context(), busy)) == nil
-	}, restart, tick)
+	}))
 	for i := range 3000 {
 		busy := e.configMap("busy", map[string]string{"k": strconv.Itoa(i)})
 		require.NoError(t, admin.Update(t.Context(), busy))
@@ -59,15 +54,15 @@ func TestASpokeWhoseStoreWasRestoredIsRepaired(t *testing.T) {
 		w.Spec.Workload.Manifests = e.manifests(e.configMap("changed", map[string]string{"k": "2"}),
 			e.configMap("same", map[string]string{"k": "1"}), e.configMap("added", map[string]string{"k": "1"}))
 	})
-	require.Eventually(t, says("added", "1"), restart, tick)
-	require.Eventually(t, says("changed", "2"), restart, tick)
+	suite.Within(t, restart, suite.True("what was added must be there", says("added", "1")))
+	suite.Within(t, restart, suite.True("what was changed must be so", says("changed", "2")))
 	e.settled(w)
 
 	require.NoError(t, spoke.Restore(t.Context()))
-	require.Eventually(t, says("changed", "2"), restart, tick, "what went back is put right")
-	require.Eventually(t, says("added", "1"), restart, tick, "what is missing is made")
+	suite.Within(t, restart, suite.True("what went back is put right", says("changed", "2")))
+	suite.Within(t, restart, suite.True("what is missing is made", says("added", "1")))
 	assert.True(t, says("same", "1")())
 	live := e.configMap("same", nil)
 	require.NoError(t, admin.Delete(t.Context(), live))
-	require.Eventually(t, says("same", "1"), restart, tick, "and the watches count again")
+	suite.Within(t, restart, suite.True("and the watches count again", says("same", "1")))
 }

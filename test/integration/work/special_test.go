@@ -96,7 +96,7 @@ func said(o *unstructured.Unstructured) map[string]any {
 func TestKindsThatTheReferenceTreatsByThemselves(t *testing.T) {
 	t.Parallel()
 	for _, s := range specials() {
-		s.define(t, plane)
+		s.define(t, plane.ControlPlane)
 	}
 	for _, s := range specials() {
 		t.Run(s.kind, func(t *testing.T) {

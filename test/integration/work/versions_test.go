@@ -108,7 +108,7 @@ func TestAnObjectWhoseVersionIsNotServedAnyMoreIsDeleted(t *testing.T) {
 	e.is(w, workv1.WorkApplied, no)
 	assert.Contains(t, manifestCondition(w, 0, workv1.ManifestApplied).Message, "doesn't have a resource type")
 	require.True(t, there("second"), "the object of one that is there stays")
-	assert.Contains(t, names(e.applied()), "widgets/second", "and stays listed")
+	assert.Contains(t, appliedNames(e.applied()), "widgets/second", "and stays listed")
 
 	require.NoError(t, e.Delete(t.Context(), w))
 	e.gone("w")
