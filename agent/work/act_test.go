@@ -54,7 +54,7 @@ func acting(t *testing.T) *Reconciler {
 	r := lean()
 	r.store = watch.NewStore(func(watch.Owner) {}, func() {})
 	r.authorizer = executor.New(executor.Options{
-		Clock: clock.RealClock{}, Wake: func(string) {}, UsedChanged: func() {},
+		Clock: clock.RealClock{}, Wake: func(string) {},
 	})
 	client, err := spoke.NewClient(&rest.Config{Host: "http://spoke.example"}, &http.Client{Transport: defect{}})
 	require.NoError(t, err)
@@ -123,7 +123,6 @@ func TestAWorkThatIsGoneLeavesNothing(t *testing.T) {
 	r.forget(f)
 	assert.Equal(t, watch.Size{}, r.store.Size())
 	assert.Empty(t, r.notes.owners)
-	assert.False(t, r.authorizer.Used())
 	registry := prometheus.NewRegistry()
 	require.NoError(t, registry.Register(newGauges(registry, r.store, r.notes)))
 	families, err := registry.Gather()
@@ -180,5 +179,4 @@ func TestAWrongExecutorAppliesNothingAndAsksNobody(t *testing.T) {
 	assert.Equal(t, apply.Forbidden, step.Action)
 	require.EqualError(t, step.Denial.Err, "the executor service account is nil")
 	assert.True(t, step.Denial.Final)
-	assert.False(t, r.authorizer.Used())
 }

@@ -88,7 +88,6 @@ type parts struct {
 	store      *watch.Store
 	watcher    *watch.Watcher
 	authorizer *executor.Authorizer
-	rbac       *executor.Watcher
 	applier    apply.Applier
 	pruner     prune.Pruner
 	notes      *notes

@@ -28,7 +28,6 @@ import (
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
-	kit "github.com/spokelet/spokelet/internal/watch"
 )
 
 // HubHash returns the identity of a hub, see inventory.HubHash.
@@ -148,7 +147,7 @@ func (r *Reconciler) complete() error {
 	return nil
 }
 
-// buildAuthorizer builds the authorizer of executors with its watches of RBAC.
+// buildAuthorizer builds the authorizer of executors.
 func (r *Reconciler) buildAuthorizer(config *rest.Config, transport *http.Client, metas metadata.Interface) error {
 	reviews, err := authorizationclient.NewForConfigAndClient(config, transport)
 	if err != nil {
@@ -158,9 +157,8 @@ func (r *Reconciler) buildAuthorizer(config *rest.Config, transport *http.Client
 	if err != nil {
 		return fmt.Errorf("building the client of RBAC: %w", err)
 	}
-	r.rbac = &executor.Watcher{Metas: metas, Client: rbac, UsedChanged: kit.NewTrigger()}
 	r.authorizer = executor.New(executor.Options{
-		Reviews: reviews.SubjectAccessReviews(), Clock: r.Clock, UsedChanged: r.rbac.UsedChanged.Fire,
+		Reviews: reviews.SubjectAccessReviews(), Bindings: rbac, Roles: metas, Clock: r.Clock,
 		Wake: func(work string) { r.wake(watch.Owner{Name: work}) },
 		Impersonate: func(user string) (spoke.Client, error) {
 			as := rest.CopyConfig(config)
@@ -173,7 +171,6 @@ func (r *Reconciler) buildAuthorizer(config *rest.Config, transport *http.Client
 			return client.DryRun(), err
 		},
 	})
-	r.rbac.RBAC, r.rbac.Used = r.authorizer.RBAC, r.authorizer.Used
 	return nil
 }
 
@@ -181,7 +178,7 @@ func (r *Reconciler) buildAuthorizer(config *rest.Config, transport *http.Client
 func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	r.queues.works = queue
 	go r.watcher.Run(ctx)
-	go r.rbac.Run(ctx)
+	go r.authorizer.Run(ctx)
 	return nil
 }
 

@@ -409,7 +409,7 @@ func executed(t *testing.T, s *stub, strategy workv1.UpdateStrategy) (*Applier, 
 		Object: step.Manifest.ID(), Version: "v1", Desired: step.Manifest.Desired, Verbs: executor.VerbsOwn,
 	}
 	authorizer := executor.New(executor.Options{
-		Clock: clock.RealClock{}, Wake: func(string) {}, UsedChanged: func() {},
+		Clock: clock.RealClock{}, Wake: func(string) {},
 		Impersonate: func(string) (spoke.Client, error) { return client.DryRun(), nil },
 	})
 	session := authorizer.Begin("w", executor.ServiceAccount{Namespace: "ns", Name: "deployer"}, epoch)
