@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/agent/work/offline"
 )
 
 // works returns the reconciler of works of a hub and a cluster, with the copies of them that are on disk. hub is nil in
@@ -21,13 +22,13 @@ func (a *agent) works(
 		EvictionGrace: c.EvictionGracePeriod, Workers: c.Workers, Clock: a.clock,
 		MaxWatches: c.MaxWatches, Relist: c.WorkRelist,
 		RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength,
-		TellEvents: true, Metrics: metrics.Registry,
+		RecordEvents: true, Metrics: metrics.Registry,
 	}
 	if c.WorkCacheDir == "" {
 		return r, nil
 	}
 	var err error
-	r.Cache, err = work.OpenCache(ctx, work.CacheConfig{
+	r.Cache, err = offline.Open(ctx, offline.Config{
 		Dir: c.WorkCacheDir, MaxBytes: int64(c.WorkCacheMiB) << mebi, Secrets: a.live, Namespace: c.Namespace,
 		HubHash: r.HubHash, Cluster: clusterName,
 	})

@@ -27,7 +27,7 @@ func thing(name string) manifest.ID {
 	return manifest.ID{Resource: "configmaps", Namespace: "ns", Name: name}
 }
 
-// woken is a ledger that remembers whom it woke.
+// woken is a Store that remembers whom it woke.
 type woken struct {
 	*Store
 	owners []Owner
@@ -40,7 +40,7 @@ func newWoken() *woken {
 	return w
 }
 
-// take returns whom the ledger woke since the last time.
+// take returns whom the Store woke since the last time.
 func (w *woken) take() []Owner {
 	taken := w.owners
 	w.owners = nil
@@ -300,7 +300,7 @@ func TestAllowance(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// TestStoreIsOrderFree: whatever order the events of two objects come in, the ledger ends with the newest.
+// TestStoreIsOrderFree: whatever order the events of two objects come in, the Store ends with the newest.
 func TestStoreIsOrderFree(t *testing.T) {
 	events := []Event{{Version: "11"}, {Version: "12"}, {Deleted: true, Version: "13"}, {Version: "14", UID: "new"}}
 	for i := range events {

@@ -19,19 +19,19 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/agent/work/offline"
 	ournames "github.com/spokelet/spokelet/internal/names"
 )
 
 // openCache opens the copies of works of the test, with the rights of the agent; nil where it wants none.
-func (e *env) openCache() *work.Cache {
+func (e *env) openCache() *offline.Store {
 	e.Helper()
 	if e.settings.cache == "" {
 		return nil
 	}
 	secrets, err := client.New(e.settings.spoke, client.Options{Scheme: scheme})
 	require.NoError(e, err)
-	cache, err := work.OpenCache(e.Context(), work.CacheConfig{
+	cache, err := offline.Open(e.Context(), offline.Config{
 		Dir: e.settings.cache, Secrets: secrets, Namespace: e.cluster, HubHash: e.settings.hubHash, Cluster: e.cluster,
 	})
 	require.NoError(e, err)

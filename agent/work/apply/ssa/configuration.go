@@ -1,0 +1,188 @@
+package ssa
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/spokelet/spokelet/agent/work/apply/content"
+	"github.com/spokelet/spokelet/agent/work/ignore"
+	"github.com/spokelet/spokelet/agent/work/manifest"
+)
+
+// annotationHash on an object that is applied with ignoreFields says of which manifest, without the fields with
+// OnSpokePresent, it was applied last. Its algorithm is that of the agent that wrote it (work contract, sections 2.10
+// and 9.2).
+const annotationHash = "open-cluster-management.io/config-spec-hash"
+
+// Configuration is what a manifest with the strategy ServerSideApply applies.
+type Configuration struct {
+	// Manager is the field manager, and Force takes fields over from other managers.
+	Manager string
+	Force   bool
+	// Ignores reports whether the manifest has ignoreFields.
+	Ignores bool
+	// hash digests the manifest without the fields with OnSpokePresent.
+	hash string
+	// full is applied to an object that does not exist, changed to one that does when the manifest is new to it, and kept
+	// to one to which this manifest was applied before: only fields in kept are repaired.
+	full, changed, kept map[string]any
+}
+
+// Configure reads the strategy of a manifest. An error is about its ignoreFields.
+func Configure(ctx context.Context, desired *unstructured.Unstructured, config *workv1.ServerSideApplyConfig,
+) (*Configuration, error) {
+	if config == nil {
+		config = &workv1.ServerSideApplyConfig{}
+	}
+	c := &Configuration{Manager: config.FieldManager, Force: config.Force, Ignores: len(config.IgnoreFields) > 0}
+	if c.Manager == "" {
+		c.Manager = workv1.DefaultFieldManager
+	}
+	object := desired.DeepCopy()
+	dropNullTimestamps(object.Object)
+	object.SetResourceVersion("")
+	c.full, c.changed, c.kept = object.Object, object.Object, object.Object
+	if !c.Ignores {
+		return c, foldText(c.full)
+	}
+	changed, err := ignore.Fields(ctx, c.full, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokePresent)
+	if err != nil {
+		return nil, err
+	}
+	sum := manifest.DigestOf(changed)
+	c.hash = hex.EncodeToString(sum[:])
+	kept, err := ignore.Fields(ctx, changed, config.IgnoreFields, workv1.IgnoreFieldsConditionOnSpokeChange)
+	if err != nil {
+		return nil, err
+	}
+	c.changed, c.kept = changed, kept
+	for _, part := range []map[string]any{c.full, c.changed, c.kept} {
+		if err := unstructured.SetNestedField(part, c.hash, "metadata", "annotations", annotationHash); err != nil {
+			return nil, fmt.Errorf("annotating the manifest: %w", err)
+		}
+		if err := foldText(part); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// foldText writes the stringData of a Secret as data, which is how the API server keeps it: what is never kept could
+// not be seen to be changed.
+func foldText(object map[string]any) error {
+	if object["apiVersion"] != "v1" || object["kind"] != "Secret" {
+		return nil
+	}
+	text, set, err := unstructured.NestedStringMap(object, "stringData")
+	if err != nil || !set {
+		return nil //nolint:nilerr // the API server says what is wrong with it
+	}
+	for key, value := range text {
+		encoded := base64.StdEncoding.EncodeToString([]byte(value))
+		if err := unstructured.SetNestedField(object, encoded, "data", key); err != nil {
+			return fmt.Errorf("writing the stringData of the Secret as data: %w", err)
+		}
+	}
+	delete(object, "stringData")
+	return nil
+}
+
+// applied reports whether the manifest was applied to a live object since it last changed. trusted tells that this is
+// known from elsewhere, which counts when the object bears the mark of another agent.
+func (c *Configuration) applied(live *unstructured.Unstructured, trusted bool) bool {
+	if !c.Ignores {
+		return true
+	}
+	mark := live.GetAnnotations()[annotationHash]
+	return mark == c.hash || (trusted && mark != "" && len(mark) != len(c.hash))
+}
+
+// plan returns what to apply to a live object, nil when it does not exist. A field that is ignored is left out unless
+// only this manager holds it: then it is applied as it is, for to give it up would remove it, and the request is to
+// fail when the object changed meanwhile.
+func (c *Configuration) Next(live *unstructured.Unstructured, trusted bool) *unstructured.Unstructured {
+	if live == nil {
+		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.full)}
+	}
+	base := c.changed
+	if c.applied(live, trusted) {
+		base = c.kept
+	}
+	next := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(base)}
+	if !c.Ignores {
+		return next
+	}
+	mine, others, _ := owned(live, c.Manager)
+	if _, exact := retain(live.Object, next.Object, c.full, mine, others); exact {
+		next.SetResourceVersion(live.GetResourceVersion())
+	}
+	return next
+}
+
+// inForce reports whether a live object is as the manifest wants and whether the manager holds all that it should.
+func (c *Configuration) InForce(live *unstructured.Unstructured, trusted bool) bool {
+	mine, _, applied := owned(live, c.Manager)
+	if !applied || !c.applied(live, trusted) {
+		return false
+	}
+	return inForce(live.Object, outline(c.kept, mine), outline(c.full, mine), mine)
+}
+
+// outline is a configuration without what the API server holds for nobody: who the object is, and, where it is a
+// resource of its own, the status.
+func outline(object map[string]any, mine *fieldpath.Set) map[string]any {
+	_, hasStatus := below(mine, fieldpath.FieldNameElement("status"))
+	rest := make(map[string]any, len(object))
+	for key, value := range object {
+		if !content.Outside(key) || (key == "status" && hasStatus) {
+			rest[key] = value
+		}
+	}
+	meta, _ := object["metadata"].(map[string]any)
+	shown := map[string]any{}
+	for _, key := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
+		if value, set := meta[key]; set {
+			shown[key] = value
+		}
+	}
+	if len(shown) > 0 {
+		rest["metadata"] = shown
+	}
+	return rest
+}
+
+// digest changes when somebody changes or takes over anything of a live object that the manifest wants to keep.
+func (c *Configuration) Digest(live *unstructured.Unstructured) manifest.Digest {
+	mine, _, applied := owned(live, c.Manager)
+	if !applied {
+		return manifest.Digest{}
+	}
+	return manifest.DigestOf(common(live.Object, outline(c.kept, mine), mine))
+}
+
+// dropNullTimestamps removes creationTimestamp: null from every metadata in the value, at any depth: as an applied
+// field it would change the object each time.
+func dropNullTimestamps(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if meta, ok := value["metadata"].(map[string]any); ok {
+			if stamp, set := meta["creationTimestamp"]; set && stamp == nil {
+				delete(meta, "creationTimestamp")
+			}
+		}
+		for _, inner := range value {
+			dropNullTimestamps(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			dropNullTimestamps(inner)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package prune
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/inventory"
+)
+
+const (
+	// firstCheck is when an object whose deletion was requested is read again if no event says that it went; each later
+	// check waits checkGrowth times as long as the deletion has lasted, up to lastCheck.
+	firstCheck  = time.Second
+	checkGrowth = 2
+	lastCheck   = 5 * time.Minute
+	// overdueAfter is how long a deletion may take before its work counts as blocked.
+	overdueAfter = 5 * time.Second
+)
+
+// verb is what is done with one tracked object that no manifest means (work contract, section 4.4).
+type verb int
+
+const (
+	// verbDrop removes the entry from the list and sends nothing.
+	verbDrop verb = iota
+	// verbOrphan removes our owner reference from the object and then the entry from the list.
+	verbOrphan
+	// verbWait keeps the entry: the object is being deleted.
+	verbWait
+	// verbDelete deletes the object and keeps the entry.
+	verbDelete
+)
+
+// decide returns what is done with an entry whose live object was read; live is nil when there is none. An entry without
+// UID is an intent: there only the owner reference shows that the object is ours. orphaned means that the work orphans
+// the object, which no pass may have done yet. applied are the objects of the manifests of this pass: the API server may
+// serve one object under two groups, and the entry of one must not delete the object of the other.
+func decide(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav1.Object, orphaned bool,
+	applied map[types.UID]bool,
+) verb {
+	if live == nil || applied[live.GetUID()] {
+		return verbDrop
+	}
+	ours, others := inventory.Owners(live, owner)
+	switch {
+	case !ours:
+		return verbDrop
+	case others, orphaned:
+		return verbOrphan
+	case entry.UID != "" && entry.UID != string(live.GetUID()):
+		return verbDrop
+	case live.GetDeletionTimestamp() != nil:
+		return verbWait
+	}
+	return verbDelete
+}
+
+// nextCheck is when an object that has been deleted since the given instant is read again without an event. The deletion
+// timestamp of an object with a grace period is the end of that: the object goes no later, and an event reports if it
+// goes before. The grace period bounds the wait where the clock of the API server differs from ours.
+func nextCheck(since time.Time, grace time.Duration, now time.Time) time.Time {
+	pause := min(max(checkGrowth*now.Sub(since), firstCheck), lastCheck)
+	if left := min(since.Sub(now), grace); left > pause {
+		pause = min(left, lastCheck)
+	}
+	return now.Add(pause)
+}

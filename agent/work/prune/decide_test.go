@@ -1,0 +1,91 @@
+package prune
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/inventory"
+)
+
+// epoch is an instant.
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Row: work 6.1 FC TestFinalize
+// Row: work 6.1 HP tests
+func TestDecide(t *testing.T) {
+	mine, other := inventory.OwnerReference("w", "mine"), inventory.OwnerReference("v", "other")
+	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "x"}
+	live := func(uid string, deleting bool, refs ...metav1.OwnerReference) *metav1.ObjectMeta {
+		m := &metav1.ObjectMeta{OwnerReferences: refs}
+		m.UID = "live"
+		if uid != "" {
+			m.UID = "other"
+		}
+		if deleting {
+			m.DeletionTimestamp = &metav1.Time{Time: epoch}
+		}
+		return m
+	}
+	for name, c := range map[string]struct {
+		uid      string
+		live     *metav1.ObjectMeta
+		want     verb
+		orphaned bool
+		// applied are the objects of this pass.
+		applied map[types.UID]bool
+	}{
+		"gone":                                     {uid: "live", want: verbDrop},
+		"not ours any more":                        {uid: "live", live: live("", false, other), want: verbDrop},
+		"ours and somebody's":                      {uid: "live", live: live("", false, mine, other), want: verbOrphan},
+		"ours and somebody's, made anew":           {uid: "was", live: live("", false, mine, other), want: verbOrphan},
+		"ours, made anew by somebody":              {uid: "was", live: live("", false, mine), want: verbDrop},
+		"ours and going":                           {uid: "live", live: live("", true, mine), want: verbWait},
+		"ours":                                     {uid: "live", live: live("", false, mine), want: verbDelete},
+		"a foreign owner does not protect":         {uid: "live", live: live("", false, mine, foreign), want: verbDelete},
+		"an intent that was carried out":           {uid: "", live: live("", false, mine), want: verbDelete},
+		"an intent that somebody else carried out": {uid: "", live: live("", false), want: verbDrop},
+		"an intent that is going":                  {uid: "", live: live("", true, mine), want: verbWait},
+		"ours, orphaned as it is deleted":          {uid: "live", live: live("", false, mine), want: verbOrphan, orphaned: true},
+		"orphaned before it is deleted":            {uid: "live", live: live("", false), want: verbDrop, orphaned: true},
+		"ours, and applied under another group": {
+			uid: "live", live: live("", false, mine), want: verbDrop, applied: map[types.UID]bool{"live": true},
+		},
+		"an intent that is applied under another group": {
+			live: live("", false, mine), want: verbDrop, applied: map[types.UID]bool{"live": true},
+		},
+		"ours and somebody's, and applied under another group": {
+			uid: "live", live: live("", false, mine, other), want: verbDrop, applied: map[types.UID]bool{"live": true},
+		},
+		"ours, while another one was applied": {
+			uid: "live", live: live("", false, mine), want: verbDelete, applied: map[types.UID]bool{"another": true},
+		},
+		"orphaned and gone": {uid: "live", want: verbDrop, orphaned: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			entry := workv1.AppliedManifestResourceMeta{UID: c.uid}
+			if c.live == nil {
+				assert.Equal(t, c.want, decide(entry, "mine", nil, c.orphaned, c.applied))
+				return
+			}
+			assert.Equal(t, c.want, decide(entry, "mine", c.live, c.orphaned, c.applied))
+		})
+	}
+}
+
+func TestNextCheck(t *testing.T) {
+	assert.Equal(t, epoch.Add(firstCheck), nextCheck(epoch, 0, epoch))
+	assert.Equal(t, epoch.Add(30*time.Second), nextCheck(epoch, 0, epoch.Add(10*time.Second)))
+	assert.Equal(t, epoch.Add(24*time.Hour+lastCheck), nextCheck(epoch, 0, epoch.Add(24*time.Hour)))
+	assert.Equal(t, epoch.Add(firstCheck), nextCheck(epoch.Add(time.Hour), 0, epoch), "clocks may differ")
+	assert.Equal(t, epoch.Add(40*time.Second), nextCheck(epoch.Add(40*time.Second), 40*time.Second, epoch), "the end of a grace")
+	assert.Equal(t, epoch.Add(30*time.Second), nextCheck(epoch.Add(time.Hour), 30*time.Second, epoch),
+		"a grace is no longer than it is, whatever the clocks are")
+	assert.Equal(t, epoch.Add(lastCheck), nextCheck(epoch.Add(time.Hour), time.Hour, epoch), "there may be no watch")
+	assert.Equal(t, epoch.Add(55*time.Second), nextCheck(epoch.Add(40*time.Second), 40*time.Second, epoch.Add(45*time.Second)),
+		"past its grace it is looked at as anything else")
+}
