@@ -123,7 +123,6 @@ func TestAWorkThatIsGoneLeavesNothing(t *testing.T) {
 	r.forget(f)
 	assert.Equal(t, watch.Size{}, r.store.Size())
 	assert.Empty(t, r.notes.owners)
-	assert.False(t, r.authorizer.Used())
 	registry := prometheus.NewRegistry()
 	require.NoError(t, registry.Register(newGauges(registry, r.store, r.notes)))
 	families, err := registry.Gather()
@@ -180,5 +179,4 @@ func TestAWrongExecutorAppliesNothingAndAsksNobody(t *testing.T) {
 	assert.Equal(t, apply.Forbidden, step.Action)
 	require.EqualError(t, step.Denial.Err, "the executor service account is nil")
 	assert.True(t, step.Denial.Final)
-	assert.False(t, r.authorizer.Used())
 }

@@ -147,7 +147,7 @@ func (r *Reconciler) complete() error {
 	return nil
 }
 
-// buildAuthorizer builds the authorizer of executors with its watches of RBAC.
+// buildAuthorizer builds the authorizer of executors.
 func (r *Reconciler) buildAuthorizer(config *rest.Config, transport *http.Client, metas metadata.Interface) error {
 	reviews, err := authorizationclient.NewForConfigAndClient(config, transport)
 	if err != nil {

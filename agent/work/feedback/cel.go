@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// interruptEvery is after how many iterations of a loop an evaluation looks whether it is to end.
+	// interruptEvery is the number of iterations of a loop after which an evaluation checks its context.
 	interruptEvery = 100
-	// maxPrograms and maxProgramText bound what is kept compiled, the latter in bytes of source: a program takes some
-	// fifty kilobytes, and a spec that changes forever must not fill the memory.
+	// maxPrograms and maxProgramText limit the cache of compiled expressions, the latter in bytes of source. A program
+	// takes some fifty kilobytes, and a spec that changes for ever must not fill the memory.
 	maxPrograms, maxProgramText = 64, 128 << 10
-	// maxQuoted is how much of an expression stands in an error about it, in bytes.
+	// maxQuoted is how much of an expression an error quotes, in bytes.
 	maxQuoted = 200
 )
 
-// celPrograms evaluates CEL expressions and keeps them compiled. Nothing is built before the first expression comes:
-// the environment takes some hundred kilobytes, and most agents never see a rule. It is safe for several passes at a
-// time.
+// celPrograms evaluates CEL expressions and caches them compiled. The first expression creates the environment, which
+// takes some hundred kilobytes: most agents never see a rule. Several passes may use it at a time.
 type celPrograms struct {
 	mu       sync.Mutex
 	env      *cel.Env
@@ -37,38 +36,39 @@ type celPrograms struct {
 }
 
 // newCEL returns an evaluator of CEL expressions.
-func newCEL() celSource { return &celPrograms{} }
+func newCEL() celEvaluator { return &celPrograms{} }
 
-// celKey is one expression; wording tells that it makes the message of a rule and not its answer.
+// celKey is one expression. A message expression has the variable result besides object.
 type celKey struct {
-	wording    bool
+	message    bool
 	expression string
 }
 
-// celProgram is a compiled expression, or why there is none.
+// celProgram is a compiled expression, or the error of its compilation.
 type celProgram struct {
 	program cel.Program
 	err     error
 }
 
-// test implements celSource.
-func (p *celPrograms) test(ctx context.Context, expression string, object map[string]any, budget *int64) (bool, error) {
+// condition implements celEvaluator.
+func (p *celPrograms) condition(ctx context.Context, expression string, object map[string]any, budget *int64,
+) (bool, error) {
 	found, err := p.evaluate(ctx, celKey{expression: expression}, map[string]any{"object": object}, budget)
 	if err != nil {
 		return false, err
 	}
-	holds, ok := found.Value().(bool)
+	met, ok := found.Value().(bool)
 	if !ok {
 		return false, wrongType(expression, found, "a bool")
 	}
-	return holds, nil
+	return met, nil
 }
 
-// word implements celSource.
-func (p *celPrograms) word(ctx context.Context, expression string, object map[string]any, result bool, budget *int64,
+// message implements celEvaluator.
+func (p *celPrograms) message(ctx context.Context, expression string, object map[string]any, result bool, budget *int64,
 ) (string, error) {
 	variables := map[string]any{"object": object, "result": result}
-	found, err := p.evaluate(ctx, celKey{wording: true, expression: expression}, variables, budget)
+	found, err := p.evaluate(ctx, celKey{message: true, expression: expression}, variables, budget)
 	if err != nil {
 		return "", err
 	}
@@ -79,13 +79,13 @@ func (p *celPrograms) word(ctx context.Context, expression string, object map[st
 	return text, nil
 }
 
-// wrongType says what an expression gives instead of what it should.
+// wrongType is the error about an expression that returns a value of another type than it should.
 func wrongType(expression string, found ref.Val, wanted string) error {
 	return fmt.Errorf("the expression %q gives a value of type %s, not %s",
 		message.Cut(expression, maxQuoted), found.Type().TypeName(), wanted)
 }
 
-// evaluate runs an expression and takes its cost from the budget.
+// evaluate runs an expression and subtracts its cost from the budget.
 func (p *celPrograms) evaluate(ctx context.Context, key celKey, variables map[string]any, budget *int64,
 ) (ref.Val, error) {
 	if *budget <= 0 {
@@ -113,7 +113,7 @@ func (p *celPrograms) evaluate(ctx context.Context, key celKey, variables map[st
 	return found, nil
 }
 
-// program returns the compiled expression; it is compiled once.
+// program returns the compiled expression from the cache, or compiles it.
 func (p *celPrograms) program(key celKey) celProgram {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,23 +127,23 @@ func (p *celPrograms) program(key celKey) celProgram {
 		}
 		p.env = env
 	}
-	fresh := compile(p.env, key)
+	compiled := compile(p.env, key)
 	if p.compiled == nil || len(p.compiled) >= maxPrograms || p.text+len(key.expression) > maxProgramText {
 		p.compiled, p.text = map[celKey]celProgram{}, 0
 	}
-	p.compiled[key] = fresh
+	p.compiled[key] = compiled
 	p.text += len(key.expression)
-	return fresh
+	return compiled
 }
 
-// compile makes a program of an expression.
+// compile compiles an expression.
 func compile(env *cel.Env, key celKey) celProgram {
-	if key.wording {
-		wider, err := env.Extend(cel.Variable("result", cel.BoolType))
+	if key.message {
+		extended, err := env.Extend(cel.Variable("result", cel.BoolType))
 		if err != nil {
 			return celProgram{err: internalError{fmt.Errorf("building the CEL environment: %w", err)}}
 		}
-		env = wider
+		env = extended
 	}
 	ast, issues := env.Compile(key.expression)
 	if err := issues.Err(); err != nil {
@@ -158,7 +158,7 @@ func compile(env *cel.Env, key celKey) celProgram {
 	return celProgram{program: program}
 }
 
-// newEnv builds the environment of all expressions (work contract, section 1.7).
+// newEnv returns the environment of all expressions (work contract, section 1.7).
 func newEnv() (*cel.Env, error) {
 	return cel.NewEnv(append(stringFunctions(),
 		cel.Variable("object", cel.DynType),
@@ -172,7 +172,8 @@ func newEnv() (*cel.Env, error) {
 	)...)
 }
 
-// hasConditions is a function of the contract: whether a value is a map with a list of conditions that is not empty.
+// hasConditions reports whether a value is a map with a list of conditions that is not empty. It is a function of CEL
+// that OCM adds.
 func hasConditions(value ref.Val) ref.Val {
 	status, ok := value.(traits.Mapper)
 	if !ok {

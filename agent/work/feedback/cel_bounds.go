@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	// maxText and maxItems are the longest text, in bytes, and the longest list that an expression may make. The cost of
-	// a call is only known after it, and one call can make a terabyte of a few bytes, so cost alone would not do.
+	// maxText and maxItems are the longest string, in bytes, and the longest list that an expression may return. CEL knows
+	// the cost of a call only after the call, and one call can turn a few bytes into a terabyte, so a limit of the cost is
+	// not enough.
 	maxText, maxItems = 1 << 20, 100_000
-	// maxDepth is how deep a value is measured.
+	// maxDepth is how deep a value is nested at most that becomes a string.
 	maxDepth = 64
 )
 
-// costs estimates what a call costs: as Kubernetes does, and too much for a result that is too large.
+// costs estimates the cost of a call as Kubernetes does. A list that is too long costs more than any limit.
 type costs struct{ library.CostEstimator }
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -29,11 +30,11 @@ func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.V
 	return c.CostEstimator.CallCost(function, overload, args, result)
 }
 
-// celTooLong is what a function gives instead of a text that is too long.
+// celTooLong is the error of a function whose result would be too long.
 func celTooLong() ref.Val { return types.NewErr("the text would be longer than %d bytes", maxText) }
 
-// celMeasure is about how long a value is as text; it gives up above maxText.
-func celMeasure(value ref.Val, depth int) int {
+// celSize estimates the length of a value as a string, in bytes. It stops above maxText.
+func celSize(value ref.Val, depth int) int {
 	const scalar = 32
 	if depth > maxDepth {
 		return maxText + 1
@@ -55,10 +56,10 @@ func celMeasure(value ref.Val, depth int) int {
 	}
 	for items.HasNext() == types.True && total <= maxText {
 		item := items.Next()
-		total += celMeasure(item, depth+1)
+		total += celSize(item, depth+1)
 		if lookup != nil {
 			if found, ok := lookup.Find(item); ok {
-				total += celMeasure(found, depth+1)
+				total += celSize(found, depth+1)
 			}
 		}
 	}

@@ -16,11 +16,10 @@ import (
 	"github.com/spokelet/spokelet/internal/message"
 )
 
-// maxPrecision is how many digits after the point a number may be asked for.
+// maxPrecision is the greatest number of digits after the point.
 const maxPrecision = 100
 
-// celFormat is the function of CEL that fills values into a text: %s, %d, %f, %e, %b, %o, %x, %X, and %% for a percent
-// sign.
+// celFormat implements the function format of CEL: %s, %d, %f, %e, %b, %o, %x, %X, and %% for a percent sign.
 func celFormat(args []ref.Val) ref.Val {
 	list, ok := args[1].(traits.Lister)
 	if !ok {
@@ -40,7 +39,7 @@ func celFormat(args []ref.Val) ref.Val {
 			pattern = rest
 			continue
 		}
-		verb, precision, rest, err := celClauseOf(clause)
+		verb, precision, rest, err := celClause(clause)
 		if err != nil {
 			return types.WrapErr(err)
 		}
@@ -49,10 +48,10 @@ func celFormat(args []ref.Val) ref.Val {
 			return types.NewErr("index %d out of range", next)
 		}
 		next++
-		if text.Len()+celMeasure(value, 0) > maxText {
+		if text.Len()+celSize(value, 0) > maxText {
 			return celTooLong()
 		}
-		filled, err := celFillIn(verb, precision, value)
+		filled, err := celFormatValue(verb, precision, value)
 		if err != nil {
 			return types.WrapErr(err)
 		}
@@ -62,8 +61,8 @@ func celFormat(args []ref.Val) ref.Val {
 	return types.String(text.String())
 }
 
-// celClauseOf reads what follows a percent sign: a precision, if any, and a verb.
-func celClauseOf(clause string) (verb byte, precision int, rest string, err error) {
+// celClause parses the text after a percent sign: a precision, if any, and a verb.
+func celClause(clause string) (verb byte, precision int, rest string, err error) {
 	precision = -1
 	if after, ok := strings.CutPrefix(clause, "."); ok {
 		end := strings.IndexFunc(after, func(r rune) bool { return r < '0' || r > '9' })
@@ -82,15 +81,15 @@ func celClauseOf(clause string) (verb byte, precision int, rest string, err erro
 	return clause[0], precision, clause[1:], nil
 }
 
-// celFillIn renders one value.
-func celFillIn(verb byte, precision int, value ref.Val) (string, error) {
-	wrong := fmt.Errorf("a value of type %s cannot be formatted with %%%c", value.Type().TypeName(), verb)
+// celFormatValue formats one value.
+func celFormatValue(verb byte, precision int, value ref.Val) (string, error) {
+	typeErr := fmt.Errorf("a value of type %s cannot be formatted with %%%c", value.Type().TypeName(), verb)
 	base := map[byte]int{'b': 2, 'o': 8, 'd': 10, 'x': 16, 'X': 16}[verb]
 	switch {
 	case verb == 's':
-		return celPlain(value, 0)
+		return celString(value, 0)
 	case verb == 'f' || verb == 'e':
-		return celDecimal(verb, precision, value, wrong)
+		return celDecimal(verb, precision, value, typeErr)
 	case base == 0:
 		return "", fmt.Errorf("unrecognized formatting clause \"%c\"", verb)
 	}
@@ -102,26 +101,26 @@ func celFillIn(verb byte, precision int, value ref.Val) (string, error) {
 		text = strconv.FormatUint(uint64(value), base)
 	case types.Bool:
 		if verb != 'b' {
-			return "", wrong
+			return "", typeErr
 		}
 		text = map[types.Bool]string{types.True: "1", types.False: "0"}[value]
 	case types.Double:
 		if verb != 'd' {
-			return "", wrong
+			return "", typeErr
 		}
 		text = celDouble(value)
 	case types.String:
 		if base != 16 {
-			return "", wrong
+			return "", typeErr
 		}
 		text = fmt.Sprintf("%x", string(value))
 	case types.Bytes:
 		if base != 16 {
-			return "", wrong
+			return "", typeErr
 		}
 		text = fmt.Sprintf("%x", []byte(value))
 	default:
-		return "", wrong
+		return "", typeErr
 	}
 	if verb == 'X' {
 		text = strings.ToUpper(text)
@@ -129,11 +128,11 @@ func celFillIn(verb byte, precision int, value ref.Val) (string, error) {
 	return text, nil
 }
 
-// celDecimal renders a number with a fraction.
-func celDecimal(verb byte, precision int, value ref.Val, wrong error) (string, error) {
-	const usual = 6
+// celDecimal formats a number with a fraction.
+func celDecimal(verb byte, precision int, value ref.Val, typeErr error) (string, error) {
+	const defaultPrecision = 6
 	if precision < 0 {
-		precision = usual
+		precision = defaultPrecision
 	}
 	var number float64
 	switch value := value.(type) {
@@ -144,7 +143,7 @@ func celDecimal(verb byte, precision int, value ref.Val, wrong error) (string, e
 	case types.Uint:
 		number = float64(value)
 	default:
-		return "", wrong
+		return "", typeErr
 	}
 	if math.IsNaN(number) || math.IsInf(number, 0) {
 		return celDouble(types.Double(number)), nil
@@ -152,7 +151,7 @@ func celDecimal(verb byte, precision int, value ref.Val, wrong error) (string, e
 	return strconv.FormatFloat(number, verb, precision, 64), nil
 }
 
-// celDouble renders a number with as many digits as it needs.
+// celDouble formats a number with as many digits as it needs.
 func celDouble(value types.Double) string {
 	switch number := float64(value); {
 	case math.IsNaN(number):
@@ -166,8 +165,8 @@ func celDouble(value types.Double) string {
 	}
 }
 
-// celPlain renders any value as text; maps have sorted keys.
-func celPlain(value ref.Val, depth int) (string, error) {
+// celString formats any value for %s. Maps have sorted keys.
+func celString(value ref.Val, depth int) (string, error) {
 	if depth > maxDepth {
 		return "", fmt.Errorf("the value is nested too deeply")
 	}
@@ -193,18 +192,18 @@ func celPlain(value ref.Val, depth int) (string, error) {
 	case *types.Type:
 		return value.TypeName(), nil
 	case traits.Mapper:
-		return celPlainMap(value, depth)
+		return celMapString(value, depth)
 	case traits.Lister:
-		return celPlainList(value, depth)
+		return celListString(value, depth)
 	}
 	return "", fmt.Errorf("a value of type %s cannot be formatted with %%s", value.Type().TypeName())
 }
 
-// celPlainList renders a list.
-func celPlainList(list traits.Lister, depth int) (string, error) {
+// celListString formats a list.
+func celListString(list traits.Lister, depth int) (string, error) {
 	var items []string
 	for each := list.Iterator(); each.HasNext() == types.True; {
-		text, err := celPlain(each.Next(), depth+1)
+		text, err := celString(each.Next(), depth+1)
 		if err != nil {
 			return "", err
 		}
@@ -213,17 +212,17 @@ func celPlainList(list traits.Lister, depth int) (string, error) {
 	return "[" + strings.Join(items, ", ") + "]", nil
 }
 
-// celPlainMap renders a map.
-func celPlainMap(fields traits.Mapper, depth int) (string, error) {
+// celMapString formats a map.
+func celMapString(fields traits.Mapper, depth int) (string, error) {
 	texts := map[string]string{}
 	for each := fields.Iterator(); each.HasNext() == types.True; {
 		key := each.Next()
-		name, err := celPlain(key, depth+1)
+		name, err := celString(key, depth+1)
 		if err != nil {
 			return "", err
 		}
 		found, _ := fields.Find(key)
-		text, err := celPlain(found, depth+1)
+		text, err := celString(found, depth+1)
 		if err != nil {
 			return "", err
 		}

@@ -11,8 +11,7 @@ import (
 )
 
 // stringFunctions declares the extension of CEL for strings, with the functions and the meaning of its specification.
-// The package that comes with CEL brings tables of all languages, five megabytes in memory whether or not there is a
-// rule, and makes texts of any length.
+// ADR 0032 has the reasons why it is not the package of cel-go: the results of that one have no limit.
 func stringFunctions() []cel.EnvOption {
 	text, number, texts := cel.StringType, cel.IntType, cel.ListType(cel.StringType)
 	member := func(name, id string, result *cel.Type, body func([]ref.Val) ref.Val, args ...*cel.Type) cel.EnvOption {
@@ -42,7 +41,7 @@ func stringFunctions() []cel.EnvOption {
 	}
 }
 
-// celBinding binds a function of so many arguments.
+// celBinding binds a function with a number of arguments.
 func celBinding(args int, body func([]ref.Val) ref.Val) cel.OverloadOpt {
 	switch args {
 	case 1:
@@ -53,7 +52,7 @@ func celBinding(args int, body func([]ref.Val) ref.Val) cel.OverloadOpt {
 	return cel.FunctionBinding(func(values ...ref.Val) ref.Val { return body(values) })
 }
 
-// textAt and numberAt return an argument, whose type CEL has checked; a number that is not there is the other one.
+// textAt and numberAt return an argument, whose type CEL has checked. A missing number is the other one.
 func textAt(args []ref.Val, at int) string {
 	if at >= len(args) {
 		return ""
@@ -70,7 +69,7 @@ func numberAt(args []ref.Val, at, other int) int {
 	return int(number)
 }
 
-// celMapped is a function of one text.
+// celMapped implements a function of one string.
 func celMapped(change func(string) string) func([]ref.Val) ref.Val {
 	return func(args []ref.Val) ref.Val { return types.String(change(textAt(args, 0))) }
 }
@@ -79,7 +78,7 @@ func celLower(text string) string { return asciiCase(text, 'A', 'Z') }
 
 func celUpper(text string) string { return asciiCase(text, 'a', 'z') }
 
-// asciiCase turns the letters between first and last into those of the other case.
+// asciiCase switches the case of the letters from first to last.
 func asciiCase(text string, first, last rune) string {
 	const other = 'a' - 'A'
 	return strings.Map(func(r rune) rune {
@@ -96,7 +95,7 @@ func celReverse(text string) string {
 	return string(runes)
 }
 
-// celQuote puts a text into quotes and escapes what cannot stand there.
+// celQuote implements strings.quote.
 func celQuote(text string) string {
 	escaped := strings.NewReplacer("\a", `\a`, "\b", `\b`, "\f", `\f`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\v", `\v`,
 		`\`, `\\`, `"`, `\"`).Replace(strings.ToValidUTF8(text, "\uFFFD"))

@@ -24,7 +24,7 @@ func TestExpressionsAreCompiledOnce(t *testing.T) {
 	assert.NotNil(t, first.program)
 	require.Error(t, p.program(celKey{expression: "nonsense("}).err)
 	assert.Len(t, p.compiled, 2, "what does not compile is remembered too")
-	require.NoError(t, p.program(celKey{wording: true, expression: "result"}).err)
+	require.NoError(t, p.program(celKey{message: true, expression: "result"}).err)
 	for i := range 3 * maxPrograms {
 		p.program(celKey{expression: fmt.Sprint(i)})
 		assert.LessOrEqual(t, len(p.compiled), maxPrograms)
@@ -42,7 +42,7 @@ func TestExpressionsOfSeveralPasses(t *testing.T) {
 		passes.Go(func() {
 			for j := range 20 {
 				budget := int64(MaxManifestCost)
-				got, err := source.test(t.Context(), "object.n == "+fmt.Sprint(j), map[string]any{"n": int64(i)}, &budget)
+				got, err := source.condition(t.Context(), "object.n == "+fmt.Sprint(j), map[string]any{"n": int64(i)}, &budget)
 				assert.Equal(t, i == j && err == nil, got, "%v", err)
 			}
 		})
@@ -56,24 +56,24 @@ func TestBudgets(t *testing.T) {
 	source := newCEL()
 	t.Run("an expression is stopped", func(t *testing.T) {
 		budget := int64(MaxManifestCost)
-		_, err := source.test(t.Context(), costly(9), nil, &budget)
+		_, err := source.condition(t.Context(), costly(9), nil, &budget)
 		require.ErrorIs(t, err, errBudget)
 		assert.Equal(t, int64(MaxManifestCost-maxExpressionCost), budget)
 	})
 	t.Run("so is a message", func(t *testing.T) {
 		budget := int64(MaxManifestCost)
-		_, err := source.word(t.Context(), costly(9)+" ? 'a' : 'b'", nil, true, &budget)
+		_, err := source.message(t.Context(), costly(9)+" ? 'a' : 'b'", nil, true, &budget)
 		require.ErrorIs(t, err, errBudget)
 	})
 	t.Run("all of a manifest share one budget", func(t *testing.T) {
 		budget := int64(MaxManifestCost)
-		_, err := source.test(t.Context(), costly(4), nil, &budget)
+		_, err := source.condition(t.Context(), costly(4), nil, &budget)
 		require.NoError(t, err)
 		costs = MaxManifestCost - budget
 		assert.Positive(t, costs)
 		var rules []workv1.ConditionRule
 		for i := range MaxManifestCost/costs + 2 {
-			rules = append(rules, worded(celRule(fmt.Sprintf("R%d", i), costly(4)), "said", ""))
+			rules = append(rules, withMessage(celRule(fmt.Sprintf("R%d", i), costly(4)), "said", ""))
 		}
 		got, _ := (&Evaluator{cel: source}).Conditions(t.Context(), object(t, configMap), rules)
 		assert.Equal(t, "said", got[0].Message)
@@ -84,7 +84,7 @@ func TestBudgets(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		budget := int64(MaxManifestCost)
-		_, err := source.test(ctx, costly(5), nil, &budget)
+		_, err := source.condition(ctx, costly(5), nil, &budget)
 		require.Error(t, err)
 		assert.NotErrorIs(t, err, errBudget)
 	})
@@ -114,7 +114,7 @@ func TestNothingLargeIsMadeOfLittle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			budget := int64(MaxManifestCost)
-			holds, err := source.test(t.Context(), c.expression, big, &budget)
+			holds, err := source.condition(t.Context(), c.expression, big, &budget)
 			if c.why == "" {
 				require.NoError(t, err)
 				assert.True(t, holds)
@@ -207,8 +207,8 @@ func FuzzCEL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, expression string) {
 		budget := int64(MaxManifestCost)
-		_, err := source.test(t.Context(), expression, object, &budget)
-		_, other := source.word(t.Context(), expression, object, true, &budget)
+		_, err := source.condition(t.Context(), expression, object, &budget)
+		_, other := source.message(t.Context(), expression, object, true, &budget)
 		for _, err := range []error{err, other} {
 			if err != nil {
 				assert.NotContains(t, err.Error(), "internal error", "a panic somewhere below")

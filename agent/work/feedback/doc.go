@@ -1,7 +1,7 @@
-// Package feedback reads from an object what a ManifestWork wants to know of it: the values of feedback rules
-// (well-known status, JSON paths) and the conditions of condition rules (well-known conditions, CEL expressions).
+// Package feedback evaluates the feedback rules of a ManifestWork (well-known status, JSON paths), which return values,
+// and its condition rules (well-known conditions, CEL expressions), which return conditions.
 //
-// It has no client: its input is the object and the rules, its output are values, rule results with messages, and the
-// cost of the evaluation. Expressions are bounded in length, cost and size of what they make, because any author of a
-// ManifestWork may write them.
+// The package has no client. Its input is an object and the rules for it; its output is values, rule results with their
+// messages, and the cost of the evaluation. Any author of a ManifestWork writes these expressions, so their length,
+// their cost and the size of their results are bounded.
 package feedback

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxConditionType and conditionTypePattern are what the CRD of ManifestWorks says of the type of a condition.
+	// maxConditionType and conditionTypePattern are those of the CRD of ManifestWorks for the type of a condition.
 	maxConditionType     = 316
 	conditionTypePattern = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` +
 		`(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
@@ -28,7 +28,7 @@ const (
 	MaxManifestCost = 10_000_000
 )
 
-// errBudget says that an expression, or all of a manifest together, are too expensive.
+// errBudget means that an expression, or all expressions of a manifest together, cost too much.
 var errBudget = errors.New("CEL evaluation budget exceeded")
 
 // RuleResult is the result of one condition rule on an object: the condition that it sets.
@@ -39,15 +39,15 @@ type RuleResult struct {
 	Message   string
 }
 
-// celSource evaluates CEL expressions on an object and takes what that cost from the budget.
-type celSource interface {
-	// test evaluates an expression of a rule. An error is an internalError or one of the expression.
-	test(ctx context.Context, expression string, object map[string]any, budget *int64) (bool, error)
-	// word evaluates a message expression.
-	word(ctx context.Context, expression string, object map[string]any, result bool, budget *int64) (string, error)
+// celEvaluator evaluates CEL expressions on an object and subtracts their cost from the budget.
+type celEvaluator interface {
+	// condition evaluates an expression of a rule. An error is an internalError or is about the expression.
+	condition(ctx context.Context, expression string, object map[string]any, budget *int64) (bool, error)
+	// message evaluates a message expression.
+	message(ctx context.Context, expression string, object map[string]any, result bool, budget *int64) (string, error)
 }
 
-// internalError says that it is not the expression's fault.
+// internalError is an error that the expression does not cause.
 type internalError struct{ cause error }
 
 // Error is the cause.
@@ -56,17 +56,16 @@ func (e internalError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e internalError) Unwrap() error { return e.cause }
 
-// UsableRules divides the condition rules of a manifest into those that can be evaluated and the reasons for which the
-// others are refused, one for each. A rule is refused when its condition would replace one that the agent itself sets,
-// which are reserved, when the API would refuse its condition and with it the whole status, and when it asks for a
-// well-known condition that the kind does not have.
+// UsableRules divides the condition rules of a manifest into those that can be evaluated and the reasons why the others
+// are refused, one for each. A rule is refused if its condition is reserved, because the agent itself sets it; if the
+// API would refuse the condition and with it the whole status; and if the kind does not have the well-known condition.
 func UsableRules(gvk schema.GroupVersionKind, rules []workv1.ConditionRule, reserved ...string,
 ) ([]workv1.ConditionRule, []string) {
 	var usable []workv1.ConditionRule
 	var refused []string
 	for _, rule := range rules {
-		if why := refusal(gvk, rule, reserved); why != "" {
-			refused = append(refused, why)
+		if reason := refusal(gvk, rule, reserved); reason != "" {
+			refused = append(refused, reason)
 			continue
 		}
 		usable = append(usable, rule)
@@ -74,12 +73,12 @@ func UsableRules(gvk schema.GroupVersionKind, rules []workv1.ConditionRule, rese
 	return usable, refused
 }
 
-// refusal says why a rule cannot be evaluated on a kind; empty when it can.
+// refusal returns the reason why a rule cannot be evaluated on a kind; empty when it can.
 func refusal(gvk schema.GroupVersionKind, rule workv1.ConditionRule, reserved []string) string {
 	if slices.Contains(reserved, rule.Condition) {
 		return fmt.Sprintf("the condition %q is set by the agent itself, so no rule can set it", rule.Condition)
 	}
-	if !conditionType(rule.Condition) {
+	if !validConditionType(rule.Condition) {
 		return fmt.Sprintf("the condition %q is no type that the API takes: use letters, digits, '-', '_' and '.'",
 			message.Cut(rule.Condition, maxConditionType))
 	}
@@ -92,15 +91,15 @@ func refusal(gvk schema.GroupVersionKind, rule workv1.ConditionRule, reserved []
 	return ""
 }
 
-// conditionType reports whether the API takes a condition of this type.
-func conditionType(name string) bool {
-	fits, err := regexp.MatchString(conditionTypePattern, name)
-	return err == nil && fits && utf8.RuneCountInString(name) <= maxConditionType
+// validConditionType reports whether the API takes a condition of this type.
+func validConditionType(name string) bool {
+	matches, err := regexp.MatchString(conditionTypePattern, name)
+	return err == nil && matches && utf8.RuneCountInString(name) <= maxConditionType
 }
 
-// finding is what a well-known condition says of an object.
+// finding is whether an object meets a condition, with the message of the condition.
 type finding struct {
-	holds   bool
+	met     bool
 	message string
 }
 
@@ -118,7 +117,7 @@ func wellKnownRule(gvk schema.GroupVersionKind, condition string) (func(map[stri
 	return nil, false
 }
 
-// jobComplete reports whether a Job came to its end, well or badly.
+// jobComplete reports whether a Job finished, successfully or not.
 func jobComplete(job map[string]any) finding {
 	conditions, _, _ := unstructured.NestedSlice(job, "status", "conditions")
 	for _, item := range conditions {
@@ -131,7 +130,7 @@ func jobComplete(job map[string]any) finding {
 	return finding{false, "Job is not finished"}
 }
 
-// podComplete reports whether a Pod came to its end, well or badly.
+// podComplete reports whether a Pod finished, successfully or not.
 func podComplete(pod map[string]any) finding {
 	phase, _, _ := unstructured.NestedString(pod, "status", "phase")
 	if phase == "" {
@@ -147,30 +146,30 @@ func (e *Evaluator) Conditions(ctx context.Context, object *unstructured.Unstruc
 	budget := int64(MaxManifestCost)
 	results := make([]RuleResult, 0, len(rules))
 	for _, rule := range rules {
-		results = append(results, ruleOn(ctx, e.cel, object, rule, &budget))
+		results = append(results, e.evaluateRule(ctx, object, rule, &budget))
 	}
 	return results, MaxManifestCost - budget
 }
 
-// ruleOn evaluates one rule.
-func ruleOn(ctx context.Context, cel celSource, object *unstructured.Unstructured, rule workv1.ConditionRule,
+// evaluateRule evaluates one rule.
+func (e *Evaluator) evaluateRule(ctx context.Context, object *unstructured.Unstructured, rule workv1.ConditionRule,
 	budget *int64,
 ) RuleResult {
 	var found finding
 	switch rule.Type {
 	case workv1.WellKnownConditionsType:
-		look, known := wellKnownRule(object.GroupVersionKind(), rule.Condition)
+		evaluate, known := wellKnownRule(object.GroupVersionKind(), rule.Condition)
 		if !known {
 			return invalidRule(rule, fmt.Sprintf("%s has no well-known condition", object.GroupVersionKind()))
 		}
-		found = look(object.Object)
+		found = evaluate(object.Object)
 	case workv1.CelConditionExpressionsType:
-		holds, err := testAll(ctx, cel, object.Object, rule.CelExpressions, budget)
+		met, err := e.allTrue(ctx, object.Object, rule.CelExpressions, budget)
 		if err != nil {
 			return failedRule(rule, err)
 		}
-		found = finding{holds, "Manifest is not " + rule.Condition}
-		if holds {
+		found = finding{met, "Manifest is not " + rule.Condition}
+		if met {
 			found.message = "Manifest is " + rule.Condition
 		}
 	default:
@@ -180,28 +179,28 @@ func ruleOn(ctx context.Context, cel celSource, object *unstructured.Unstructure
 		found.message = rule.Message
 	}
 	if rule.MessageExpression != "" {
-		worded, err := cel.word(ctx, rule.MessageExpression, object.Object, found.holds, budget)
+		text, err := e.cel.message(ctx, rule.MessageExpression, object.Object, found.met, budget)
 		switch {
 		case err != nil:
-			// The answer stands, only its wording failed.
+			// The status of the condition does not depend on its message.
 			found.message = "the message expression failed: " + err.Error()
-		case worded != "":
-			found.message = worded
+		case text != "":
+			found.message = text
 		}
 	}
 	status := metav1.ConditionFalse
-	if found.holds {
+	if found.met {
 		status = metav1.ConditionTrue
 	}
 	return RuleResult{rule.Condition, status, workv1.ConditionRuleEvaluated, found.message}
 }
 
-// testAll reports whether all expressions are true; it stops at the first that is not.
-func testAll(ctx context.Context, cel celSource, object map[string]any, expressions []string, budget *int64,
+// allTrue reports whether all expressions are true. It stops at the first that is not.
+func (e *Evaluator) allTrue(ctx context.Context, object map[string]any, expressions []string, budget *int64,
 ) (bool, error) {
 	for _, expression := range expressions {
-		holds, err := cel.test(ctx, expression, object, budget)
-		if err != nil || !holds {
+		met, err := e.cel.condition(ctx, expression, object, budget)
+		if err != nil || !met {
 			return false, err
 		}
 	}
@@ -209,8 +208,8 @@ func testAll(ctx context.Context, cel celSource, object map[string]any, expressi
 }
 
 // invalidRule is the result of a rule that cannot be evaluated at all.
-func invalidRule(rule workv1.ConditionRule, why string) RuleResult {
-	return RuleResult{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInvalid, why}
+func invalidRule(rule workv1.ConditionRule, message string) RuleResult {
+	return RuleResult{rule.Condition, metav1.ConditionUnknown, workv1.ConditionRuleInvalid, message}
 }
 
 // failedRule is the result of a rule whose evaluation failed.

@@ -14,29 +14,38 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// configMap is an object without anything that a rule knows.
+// configMap is an object without status.
 const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}`
 
-// jobObject is a Job whose one condition has a type and a status.
+// jobObject returns a Job with a condition.
 func jobObject(kind, status string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: j}, status: {active: 1, conditions: `+
 		`[{type: Suspended, status: "True"}, {type: %s, status: "%s"}]}}`, kind, status)
 }
 
-// wellKnownComplete is the rule of a manifest that ends.
+// wellKnownComplete returns the well-known rule Complete.
 func wellKnownComplete() workv1.ConditionRule {
 	return workv1.ConditionRule{Type: workv1.WellKnownConditionsType, Condition: "Complete"}
 }
 
-// celRule is a rule of expressions.
+// celRule returns a rule of CEL expressions.
 func celRule(condition string, expressions ...string) workv1.ConditionRule {
 	return workv1.ConditionRule{
 		Type: workv1.CelConditionExpressionsType, Condition: condition, CelExpressions: expressions,
 	}
 }
 
-// worded gives a rule a message and a message expression.
-func worded(rule workv1.ConditionRule, message, expression string) workv1.ConditionRule {
+// celRules returns a rule for each expression.
+func celRules(expressions ...string) []workv1.ConditionRule {
+	rules := make([]workv1.ConditionRule, len(expressions))
+	for i, expression := range expressions {
+		rules[i] = celRule("Good", expression)
+	}
+	return rules
+}
+
+// withMessage sets the message and the message expression of a rule.
+func withMessage(rule workv1.ConditionRule, message, expression string) workv1.ConditionRule {
 	rule.Message, rule.MessageExpression = message, expression
 	return rule
 }
@@ -61,10 +70,10 @@ func TestRulesOnObjects(t *testing.T) {
 		"a Job that may not":    {jobObject("Failed", "False"), wellKnownComplete(), "False", evaluated, "Job is not finished"},
 		"a Job that just began": {"{apiVersion: batch/v1, kind: Job}", wellKnownComplete(), "False", evaluated, "Job is not finished"},
 		"a Job with a message of its own": {
-			jobObject("Complete", "True"), worded(wellKnownComplete(), "mine", ""), "True", evaluated, "mine",
+			jobObject("Complete", "True"), withMessage(wellKnownComplete(), "mine", ""), "True", evaluated, "mine",
 		},
 		"a Job with a message expression": {
-			jobObject("Complete", "True"), worded(wellKnownComplete(), "mine", "object.metadata.name + ' ' + string(result)"),
+			jobObject("Complete", "True"), withMessage(wellKnownComplete(), "mine", "object.metadata.name + ' ' + string(result)"),
 			"True", evaluated, "j true",
 		},
 		"a Pod that succeeded": {pod("Succeeded"), wellKnownComplete(), "True", evaluated, "Pod is in phase Succeeded"},
@@ -88,16 +97,16 @@ func TestRulesOnObjects(t *testing.T) {
 		"addresses":                 {thing, celRule("Good", "url('https://h/p').getHost() == 'h'", "isIP('10.0.0.1')", "cidr('10.0.0.0/8').containsIP('10.0.0.1')"), "True", evaluated, "Manifest is Good"},
 		"quantities and versions":   {thing, celRule("Good", "quantity('1Gi').isGreaterThan(quantity('1Mi'))", "semver('1.2.3').major() == 1"), "True", evaluated, "Manifest is Good"},
 		"formats":                   {thing, celRule("Good", "!format.dns1123Label().validate('a-b').hasValue()"), "True", evaluated, "Manifest is Good"},
-		"a message":                 {thing, worded(celRule("Good", "true"), "fine", ""), "True", evaluated, "fine"},
-		"a message expression":      {thing, worded(celRule("Good", "false"), "fine", "result ? 'yes' : 'no, ' + object.data.num"), "False", evaluated, "no, 3"},
-		"an empty expression":       {thing, worded(celRule("Good", "true"), "fine", "''"), "True", evaluated, "fine"},
-		"an expression for nothing": {thing, worded(celRule("Good", "true"), "", "''"), "True", evaluated, "Manifest is Good"},
+		"a message":                 {thing, withMessage(celRule("Good", "true"), "fine", ""), "True", evaluated, "fine"},
+		"a message expression":      {thing, withMessage(celRule("Good", "false"), "fine", "result ? 'yes' : 'no, ' + object.data.num"), "False", evaluated, "no, 3"},
+		"an empty expression":       {thing, withMessage(celRule("Good", "true"), "fine", "''"), "True", evaluated, "fine"},
+		"an expression for nothing": {thing, withMessage(celRule("Good", "true"), "", "''"), "True", evaluated, "Manifest is Good"},
 
 		"what is no expression":      {thing, celRule("Good", "object."), "False", failed, "Syntax error"},
 		"what fails":                 {thing, celRule("Good", "object.nothing == 1"), "False", failed, "no such key: nothing"},
 		"what gives no bool":         {thing, celRule("Good", "object.data.num"), "False", failed, "gives a value of type string, not a bool"},
-		"a message of another type":  {thing, worded(celRule("Good", "true"), "fine", "3"), "True", evaluated, "the message expression failed"},
-		"a message that is none":     {thing, worded(celRule("Good", "true"), "fine", "object."), "True", evaluated, "Syntax error"},
+		"a message of another type":  {thing, withMessage(celRule("Good", "true"), "fine", "3"), "True", evaluated, "the message expression failed"},
+		"a message that is none":     {thing, withMessage(celRule("Good", "true"), "fine", "object."), "True", evaluated, "Syntax error"},
 		"the answer is no variable":  {thing, celRule("Good", "result"), "False", failed, "undeclared reference to 'result'"},
 		"an expression of no end":    {thing, celRule("Good", costly(9)), "False", failed, "CEL evaluation budget exceeded"},
 		"a type that nobody knows":   {thing, workv1.ConditionRule{Type: "X", Condition: "Good"}, "Unknown", "ConditionRuleInvalid", `the unknown type "X"`},
@@ -118,7 +127,7 @@ func TestRulesOnObjects(t *testing.T) {
 	}
 }
 
-// costly is an expression of loops within loops of ten turns each.
+// costly returns nested loops of ten iterations each.
 func costly(depth int) string {
 	if depth == 0 {
 		return "true"
@@ -126,15 +135,15 @@ func costly(depth int) string {
 	return fmt.Sprintf("[0,1,2,3,4,5,6,7,8,9].all(x%d, %s)", depth, costly(depth-1))
 }
 
-// brokenCEL fails for a reason of its own.
+// brokenCEL fails with an internal error.
 type brokenCEL struct{ calls int }
 
-func (b *brokenCEL) test(context.Context, string, map[string]any, *int64) (bool, error) {
+func (b *brokenCEL) condition(context.Context, string, map[string]any, *int64) (bool, error) {
 	b.calls++
 	return false, internalError{errors.New("out of order")}
 }
 
-func (b *brokenCEL) word(context.Context, string, map[string]any, bool, *int64) (string, error) {
+func (b *brokenCEL) message(context.Context, string, map[string]any, bool, *int64) (string, error) {
 	b.calls++
 	return "", internalError{errors.New("out of order")}
 }
@@ -166,6 +175,7 @@ func TestUsableRules(t *testing.T) {
 		"a condition of its own":         {job, celRule("Healthy"), ""},
 		"one with a domain":              {job, celRule("example.com/Healthy"), ""},
 		"one of a name of 200 letters":   {job, celRule(strings.Repeat("x", 200)), ""},
+		"one of the greatest length":     {job, celRule(strings.Repeat("x", 316)), ""},
 		"one that is too long":           {job, celRule(strings.Repeat("x", 317)), "no type that the API takes"},
 		"one with blanks":                {job, celRule("not a type"), "no type that the API takes"},
 		"none":                           {job, celRule(""), "no type that the API takes"},

@@ -17,7 +17,7 @@ import (
 // wellKnown is one value of the well-known status of a kind.
 type wellKnown struct{ name, path string }
 
-// wellKnownStatus returns the values that make up the well-known status of a kind (work contract, section 1.5).
+// wellKnownStatus returns the values of the well-known status of a kind (work contract, section 1.5).
 func wellKnownStatus(gvk schema.GroupVersionKind) ([]wellKnown, bool) {
 	switch gvk {
 	case schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}:
@@ -46,37 +46,37 @@ func wellKnownStatus(gvk schema.GroupVersionKind) ([]wellKnown, bool) {
 	return nil, false
 }
 
-// DefaultMaxRawLength is the longest raw JSON value of feedback, in bytes, unless another length is given.
+// DefaultMaxRawLength is the default limit of the length of a raw JSON value, in bytes.
 const DefaultMaxRawLength = 1024
 
-// maxJSONRaw is the longest raw JSON value that the API takes, in characters.
-const maxJSONRaw = 1024
+// maxRawCharacters is the longest raw JSON value that the API takes, in characters.
+const maxRawCharacters = 1024
 
 // Evaluator evaluates the feedback rules and the condition rules of manifests. Several passes may use it at a time.
 type Evaluator struct {
 	raw    bool
 	maxRaw int
-	cel    celSource
+	cel    celEvaluator
 }
 
-// New returns an evaluator. With raw, lists, maps, fractions and several results are values as raw JSON of up to maxRaw
-// bytes (gate RawFeedbackJsonString); without it the first of several results counts, and the others are errors.
+// New returns an evaluator. With raw (gate RawFeedbackJsonString), lists, maps, fractions and several results become
+// raw JSON of up to maxRaw bytes. Without raw, the first of several results is the value, and lists, maps and fractions
+// are errors.
 func New(raw bool, maxRaw int) *Evaluator {
 	return &Evaluator{raw: raw, maxRaw: maxRaw, cel: newCEL()}
 }
 
-// Values evaluates the feedback rules on a live object. Values that could be read are returned along with the
-// error about those that could not. A value of a name that came already is an error: the API takes each name once and
-// would refuse the whole status. How objects are watched is not up to a rule: whatever feedbackScrapeType says, every
-// object is.
+// Values evaluates the feedback rules on an object. It returns the values that it could read, and an error about the
+// others. A second value of the same name is an error: the API takes each name once and would refuse the whole status.
+// The feedbackScrapeType of a rule has no effect, because every object is watched.
 func (e *Evaluator) Values(object *unstructured.Unstructured, rules []workv1.FeedbackRule,
 ) ([]workv1.FeedbackValue, error) {
 	var values []workv1.FeedbackValue
 	var errs []error
 	seen := map[string]bool{}
-	all := jsonpath.NewBudget()
+	budget := jsonpath.NewBudget()
 	add := func(name, path string) {
-		value, err := e.value(object, path, all)
+		value, err := e.value(object, path, budget)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("value %q: %w", name, err))
@@ -115,13 +115,14 @@ func (e *Evaluator) Values(object *unstructured.Unstructured, rules []workv1.Fee
 	return values, utilerrors.NewAggregate(errs)
 }
 
-// value reads one value; nil when the object has none there.
-func (e *Evaluator) value(object *unstructured.Unstructured, path string, all *jsonpath.Budget) (*workv1.FieldValue, error) {
+// value reads one value; nil if the object has none at the path.
+func (e *Evaluator) value(object *unstructured.Unstructured, path string, budget *jsonpath.Budget,
+) (*workv1.FieldValue, error) {
 	parsed, err := jsonpath.Parse(path)
 	if err != nil {
 		return nil, err
 	}
-	found, err := parsed.Find(object.Object, all)
+	found, err := parsed.Find(object.Object, budget)
 	switch {
 	case err != nil || len(found) == 0:
 		return nil, err
@@ -130,7 +131,7 @@ func (e *Evaluator) value(object *unstructured.Unstructured, path string, all *j
 	}
 	switch found := found[0].(type) {
 	case nil:
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil //nolint:nilnil // absence is a valid result
 	case int64:
 		return &workv1.FieldValue{Type: workv1.Integer, Integer: &found}, nil
 	case string:
@@ -141,10 +142,11 @@ func (e *Evaluator) value(object *unstructured.Unstructured, path string, all *j
 	if e.raw {
 		return e.rawValue(found[0])
 	}
-	return nil, fmt.Errorf("the path %s gives %s, not an integer, string or boolean", jsonpath.Quote(path), jsonpath.Describe(found[0]))
+	return nil, fmt.Errorf("the path %s gives %s, not an integer, string or boolean",
+		jsonpath.Quote(path), jsonpath.Describe(found[0]))
 }
 
-// rawValue is a value as compact JSON with sorted keys.
+// rawValue returns a value as compact JSON with sorted keys.
 func (e *Evaluator) rawValue(found any) (*workv1.FieldValue, error) {
 	text, err := json.Marshal(found)
 	if err != nil {
@@ -153,10 +155,10 @@ func (e *Evaluator) rawValue(found any) (*workv1.FieldValue, error) {
 	return e.rawText(string(text))
 }
 
-// rawList is a list of values as compact JSON with sorted keys. Each of the values may be most of the object, so not
-// more of them are encoded than may be reported.
+// rawList returns several values as a compact JSON list with sorted keys. Each of them may be most of the object, so it
+// stops to encode them at the limit.
 func (e *Evaluator) rawList(found []any) (*workv1.FieldValue, error) {
-	limit := min(e.maxRaw, utf8.UTFMax*maxJSONRaw)
+	limit := min(e.maxRaw, utf8.UTFMax*maxRawCharacters)
 	var list strings.Builder
 	list.WriteByte('[')
 	for i, value := range found {
@@ -176,14 +178,14 @@ func (e *Evaluator) rawList(found []any) (*workv1.FieldValue, error) {
 	return e.rawText(list.String())
 }
 
-// rawText is raw JSON as a value, unless it is too long.
+// rawText returns raw JSON as a value, unless it is too long.
 func (e *Evaluator) rawText(raw string) (*workv1.FieldValue, error) {
 	switch {
 	case len(raw) > e.maxRaw:
 		return nil, fmt.Errorf("the raw JSON has %d bytes, more than the limit of %d", len(raw), e.maxRaw)
-	case utf8.RuneCountInString(raw) > maxJSONRaw:
+	case utf8.RuneCountInString(raw) > maxRawCharacters:
 		return nil, fmt.Errorf("the raw JSON has %d characters, more than the %d that the API takes",
-			utf8.RuneCountInString(raw), maxJSONRaw)
+			utf8.RuneCountInString(raw), maxRawCharacters)
 	}
 	return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &raw}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
 )
 
-// object parses YAML as the API server would give it back.
+// object parses YAML as the API server would return it.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -144,6 +144,8 @@ func TestReadFeedback(t *testing.T) {
 func TestRawFeedback(t *testing.T) {
 	deployment := `{apiVersion: apps/v1, kind: Deployment, status: {replicas: 2, half: 0.5, none: null, z: {b: 1, a: "<x>"},
 		conditions: [{type: A, status: "True"}, {type: B, status: "False"}], single: [7]}, text: ` + strings.Repeat("x", 2000) + `,
+		few: [1, 2], most: [` + strings.Repeat("x", 1020) + `], more: [` + strings.Repeat("x", 1021) + `],
+		a: {big: ` + strings.Repeat("x", 2500) + `}, b: {big: ` + strings.Repeat("y", 2500) + `}, c: {big: z},
 		wide: [` + strings.Repeat("é", 600) + `], long: [` + strings.Repeat("x", 1100) + `]}`
 	raw := func(text string) *workv1.FieldValue { return &workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: &text} }
 	for name, c := range map[string]struct {
@@ -166,6 +168,14 @@ func TestRawFeedback(t *testing.T) {
 		"more than the limit":             {path: ".status.conditions", limit: 20, fails: "more than the limit of 20"},
 		"more than the default":           {path: ".long", fails: "more than the limit of 1024"},
 		"more than the API takes":         {path: ".long", limit: 4096, fails: "more than the 1024 that the API takes"},
+		"a list of the limit":             {path: ".few", limit: 5, want: raw("[1,2]")},
+		"a list beyond the limit":         {path: ".few", limit: 4, fails: "the raw JSON has 5 bytes, more than the limit of 4"},
+		"results of the limit":            {path: ".few[*]", limit: 5, want: raw("[1,2]")},
+		"results beyond the limit":        {path: ".few[*]", limit: 4, fails: "the raw JSON has 5 bytes, more than the limit of 4"},
+		"results far beyond the limit":    {path: ".few[*]", limit: 3, fails: "the raw JSON of 2 values has more bytes than the limit of 3"},
+		"as long as the API takes":        {path: ".most", limit: 4096, want: raw(`["` + strings.Repeat("x", 1020) + `"]`)},
+		"longer than the API takes":       {path: ".more", limit: 4096, fails: "the raw JSON has 1025 characters, more than the 1024 that"},
+		"results longer than it takes":    {path: "..big", limit: 1 << 20, fails: "the raw JSON of 3 values has more bytes than the limit of 4096"},
 		"the API counts characters":       {path: ".wide", limit: 4096, want: raw(`["` + strings.Repeat("é", 600) + `"]`)},
 		"the limit of the agent is bytes": {path: ".wide", fails: "more than the limit of 1024"},
 	} {

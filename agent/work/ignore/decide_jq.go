@@ -9,12 +9,11 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// maxRegexp is the greatest length of a regular expression in a jq expression, in bytes: repetitions multiply it.
+// maxRegexp is the greatest length of a regular expression in a jq expression, in bytes. Repetitions multiply its size.
 const maxRegexp = 256
 
-// jqArguments returns how many arguments a function may have in a jq expression; none when it is not supported. None of
-// the supported ones makes anything that is larger than what it gets, so no expression can take much more memory than
-// the object has.
+// jqArguments returns the numbers of arguments that a jq function may have; none if it is not supported. No supported
+// function returns more than it receives, so no expression can take much more memory than the object.
 func jqArguments(function string) []int {
 	switch function {
 	case "arrays", "ascii_downcase", "ascii_upcase", "booleans", "empty", "iterables", "keys", "keys_unsorted", "length",
@@ -35,8 +34,8 @@ func jqArguments(function string) []int {
 	return nil
 }
 
-// jqConstant reports whether the arguments of a function must be constants: it takes as long as they are large, for
-// each value that it sees.
+// jqConstant reports whether the arguments of a function must be constants: its time grows with their size, for every
+// value that it is applied to.
 func jqConstant(function string) bool {
 	switch function {
 	case "contains", "getpath", "index", "inside", "rindex", "test":
@@ -45,9 +44,8 @@ func jqConstant(function string) bool {
 	return false
 }
 
-// checkJQ reports why a jq expression is not evaluated: it could take more memory or time than anybody can bound from
-// outside, because jq has neither a limit of memory nor an end within one function. Whatever finds fields without
-// making new values may be used.
+// checkJQ returns an error if a jq expression could take unbounded memory or time: jq has no limit of memory, and one
+// function cannot be interrupted. Everything that selects fields without creating new values is supported.
 func checkJQ(query *gojq.Query) error {
 	switch {
 	case query == nil:
@@ -126,7 +124,7 @@ func checkJQTerm(term *gojq.Term) error {
 	return unsupportedJQ("a format, reduce, foreach or label")
 }
 
-// checkJQSuffix is checkJQ for what follows a term.
+// checkJQSuffix is checkJQ for the suffix of a term.
 func checkJQSuffix(suffix *gojq.Suffix) error {
 	if suffix.Bind == nil {
 		return checkJQIndex(suffix.Index)
@@ -153,7 +151,7 @@ func checkJQIndex(index *gojq.Index) error {
 	return checkAll(index.Start, index.End)
 }
 
-// isNumeric reports whether an expression gives numbers or nothing.
+// isNumeric reports whether every result of an expression is a number.
 func isNumeric(query *gojq.Query) bool {
 	if query.Term != nil {
 		return query.Term.Type == gojq.TermTypeUnary
@@ -205,8 +203,8 @@ func isLiteral(term *gojq.Term) bool {
 	return slices.Contains(scalars, term.Type) && isConstant(term.Str)
 }
 
-// isOneField reports whether a term is a list of one field. A list with more than that could have one value several
-// times, and one of such lists that many times more.
+// isOneField reports whether a term is a list of one field. A longer list could repeat a value, and a list of such
+// lists would multiply it.
 func isOneField(term *gojq.Term) bool {
 	if term.Array == nil || term.Array.Query == nil || term.Array.Query.Term == nil {
 		return false
@@ -219,7 +217,7 @@ func isOneField(term *gojq.Term) bool {
 		!slices.ContainsFunc(field.SuffixList, func(suffix *gojq.Suffix) bool { return !named(suffix.Index) })
 }
 
-// isConstant reports whether a string, if there is one, has no expression in it.
+// isConstant reports whether a string, if there is one, contains no expression.
 func isConstant(text *gojq.String) bool { return text == nil || len(text.Queries) == 0 }
 
 // literalItems reports whether the items of a list, or the value of a key, are constants.

@@ -1,7 +1,7 @@
-// Package ignore removes the fields from a manifest that a work leaves to others (ignoreFields of ServerSideApply): those
-// that JSON paths, JSON pointers and jq path expressions find.
+// Package ignore removes the fields from a manifest that a work leaves to other writers (ignoreFields of the strategy
+// ServerSideApply). JSON paths, JSON pointers and jq path expressions select them.
 //
-// Authors of ManifestWorks write these expressions, so they are bounded: their length, the values that JSON paths visit,
-// the time that jq runs, and the functions of jq, of which only those are supported that make nothing larger than their
-// input.
+// Any author of a ManifestWork writes these expressions, so they are bounded: the length of each, the number of values
+// that JSON paths visit, and the time that jq runs. Of the functions of jq only those are supported that return no more
+// than they receive.
 package ignore

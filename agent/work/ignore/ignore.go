@@ -16,14 +16,14 @@ import (
 	"github.com/spokelet/spokelet/internal/message"
 )
 
-// Fields returns a copy of an object without the fields of those entries that have the condition. An entry without a
-// condition has OnSpokePresent. Nothing is compiled ahead or kept: a field is only looked at when something changed.
+// Fields returns a copy of an object without the fields of the entries that have the condition. The default condition
+// of an entry is OnSpokePresent. A StoppedError means that the context ended; any other error is about the entries.
 func Fields(ctx context.Context, object map[string]any, entries []workv1.IgnoreField,
 	when workv1.IgnoreFieldsCondition,
 ) (map[string]any, error) {
 	within, cancel := context.WithTimeoutCause(ctx, jqTotal, errJQTotal)
 	defer cancel()
-	all := jsonpath.NewBudget()
+	budget := jsonpath.NewBudget()
 	rest := runtime.DeepCopyJSON(object)
 	for i := range entries {
 		entry := &entries[i]
@@ -39,7 +39,7 @@ func Fields(ctx context.Context, object map[string]any, entries []workv1.IgnoreF
 			return nil, fmt.Errorf("the condition %q is unknown; use OnSpokePresent or OnSpokeChange", entry.Condition)
 		}
 		var err error
-		if rest, err = ignoreEntry(within, rest, entry, all); err != nil {
+		if rest, err = ignoreEntry(within, rest, entry, budget); err != nil {
 			return nil, err
 		}
 	}
@@ -50,10 +50,10 @@ func Fields(ctx context.Context, object map[string]any, entries []workv1.IgnoreF
 }
 
 // ignoreEntry removes the fields of one entry from an object.
-func ignoreEntry(ctx context.Context, object map[string]any, entry *workv1.IgnoreField, all *jsonpath.Budget,
+func ignoreEntry(ctx context.Context, object map[string]any, entry *workv1.IgnoreField, budget *jsonpath.Budget,
 ) (map[string]any, error) {
 	for _, path := range entry.JSONPaths {
-		if err := ignorePath(object, path, all); err != nil {
+		if err := ignorePath(object, path, budget); err != nil {
 			return nil, err
 		}
 	}
@@ -71,7 +71,7 @@ func ignoreEntry(ctx context.Context, object map[string]any, entry *workv1.Ignor
 	return object, nil
 }
 
-// sameIdentity refuses to ignore what says which object is meant.
+// sameIdentity returns an error if the rest does not identify the same object any more.
 func sameIdentity(full, rest map[string]any) error {
 	name := func(object map[string]any, key string) any {
 		meta, _ := object["metadata"].(map[string]any)
@@ -84,9 +84,9 @@ func sameIdentity(full, rest map[string]any) error {
 	return nil
 }
 
-// ignorePath removes the field that a JSON path ends in from every map that the rest of the path finds. A path that
-// finds nothing is no error; one that cannot be read, or whose end is no field of a map, is.
-func ignorePath(object map[string]any, path string, all *jsonpath.Budget) error {
+// ignorePath removes the field at the end of a JSON path from every map that the rest of the path selects. A path that
+// selects nothing is no error. A path that cannot be parsed, or that does not end in a field of a map, is one.
+func ignorePath(object map[string]any, path string, budget *jsonpath.Budget) error {
 	if err := jsonpath.CheckLength("JSON path", path); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func ignorePath(object map[string]any, path string, all *jsonpath.Budget) error 
 		if err != nil {
 			return fmt.Errorf("the JSON path %s: %w", jsonpath.Quote(path), err)
 		}
-		if parents, err = parsed.Find(object, all); err != nil {
+		if parents, err = parsed.Find(object, budget); err != nil {
 			return fmt.Errorf("the JSON path %s: %w", jsonpath.Quote(path), err)
 		}
 	}
@@ -117,7 +117,8 @@ func ignorePath(object map[string]any, path string, all *jsonpath.Budget) error 
 	return nil
 }
 
-// splitPath splits a JSON path into the path of the parent, empty for the object itself, and the name of a field.
+// splitPath splits a JSON path into the path of the parent, which is empty for the object itself, and the name of a
+// field.
 func splitPath(path string) (parent, field string, err error) {
 	bare := strings.TrimPrefix(strings.TrimSpace(path), "$")
 	if inner, ok := strings.CutSuffix(bare, "']"); ok {
@@ -157,7 +158,7 @@ func splitPath(path string) (parent, field string, err error) {
 	return parent, field, nil
 }
 
-// ignorePointers removes what JSON pointers (RFC 6901) mean; what is not there is no error.
+// ignorePointers removes the values at JSON pointers (RFC 6901). A missing value is no error.
 func ignorePointers(object map[string]any, pointers []string) (map[string]any, error) {
 	raw, err := json.Marshal(object)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
 )
 
-// object parses YAML as the API server would give it back.
+// object parses YAML as the API server would return it.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -79,6 +79,26 @@ func TestIgnore(t *testing.T) {
 		"a JSON path without its dot": {
 			entry: workv1.IgnoreField{JSONPaths: []string{"spec"}}, fails: "must begin with a dot",
 		},
+		"a JSON path to a field of the object": {
+			entry: workv1.IgnoreField{JSONPaths: []string{".spec"}}, want: "{}",
+		},
+		"a JSON path in brackets": {entry: workv1.IgnoreField{JSONPaths: []string{"['spec']"}}, want: "{}"},
+		"a JSON path that begins with brackets": {
+			entry: workv1.IgnoreField{JSONPaths: []string{"['spec'].template"}}, want: "{spec: {replicas: 3}}",
+		},
+		"a JSON path that ends in brackets": {
+			entry: workv1.IgnoreField{JSONPaths: []string{".spec['template']"}}, want: "{spec: {replicas: 3}}",
+		},
+		"a JSON path without its dot at the start": {
+			entry: workv1.IgnoreField{JSONPaths: []string{"spec.template"}}, fails: "must begin with a dot",
+		},
+		"a JSON path with an escaped dot": {
+			entry: workv1.IgnoreField{JSONPaths: []string{`.metadata.annotations.a\.b/c`, ".spec"}}, want: "{}",
+		},
+		"a path to nothing but the object": {entry: workv1.IgnoreField{JSONPaths: []string{""}}, fails: "must begin with a dot"},
+		"the apiVersion":                   {entry: workv1.IgnoreField{JSONPaths: []string{".apiVersion"}}, fails: "cannot be ignored"},
+		"the kind":                         {entry: workv1.IgnoreField{JSONPaths: []string{".kind"}}, fails: "cannot be ignored"},
+		"the namespace":                    {entry: workv1.IgnoreField{JSONPaths: []string{".metadata.namespace"}}, fails: "cannot be ignored"},
 		"a JSON path that ends in a dot":   {entry: workv1.IgnoreField{JSONPaths: []string{".spec."}}, fails: "ends in a dot"},
 		"an open bracket":                  {entry: workv1.IgnoreField{JSONPaths: []string{".spec]']"}}, fails: "not opened"},
 		"the identity is not to be missed": {entry: workv1.IgnoreField{JSONPaths: []string{".metadata.name"}}, fails: "cannot be ignored"},
@@ -187,7 +207,7 @@ func TestIgnoreTakesTheEntriesOfACondition(t *testing.T) {
 	assert.Equal(t, map[string]any{"a": "1", "c": "3"}, got["data"])
 }
 
-// chain is an object whose field a is nested to a depth: some kilobytes of YAML.
+// chain returns an object with a field a nested to a depth, some kilobytes of YAML.
 func chain(depth int) map[string]any {
 	var inner any = map[string]any{"x": "leaf"}
 	for range depth {
@@ -272,6 +292,24 @@ func TestAsManyFieldsAsTheLimitCanBeIgnored(t *testing.T) {
 	assert.Equal(t, map[string]any{"y": "2"}, rest[maxJQFound-1])
 }
 
+func TestThePathsOfFieldsHaveALimit(t *testing.T) {
+	// Every path has ten keys, so that the limit of keys is reached with the limit of fields.
+	items := make([]any, maxJQFound)
+	for i := range items {
+		items[i] = map[string]any{"x": "1"}
+	}
+	var spec any = map[string]any{"items": items}
+	for range 6 {
+		spec = map[string]any{"a": spec}
+	}
+	full := map[string]any{"spec": spec}
+	_, err := Fields(t.Context(), full, []workv1.IgnoreField{{JQPathExpressions: []string{".spec.a.a.a.a.a.a.items[].x"}}}, present)
+	require.NoError(t, err)
+	_, err = Fields(t.Context(), map[string]any{"more": full},
+		[]workv1.IgnoreField{{JQPathExpressions: []string{".more.spec.a.a.a.a.a.a.items[].x"}}}, present)
+	require.ErrorContains(t, err, "their paths have more than 100000 keys together")
+}
+
 func TestStoppingTheAgentIsNoFaultOfAManifest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -282,7 +320,7 @@ func TestStoppingTheAgentIsNoFaultOfAManifest(t *testing.T) {
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// leavesOf are the values of an object that have nothing in them, by their paths.
+// leavesOf returns the scalar values of an object by their paths.
 func leavesOf(at string, value any, leaves map[string]any) map[string]any {
 	switch inner := value.(type) {
 	case map[string]any:

@@ -16,27 +16,28 @@ import (
 const (
 	// jqLimit is how long one jq expression may run (work contract, section 1.6).
 	jqLimit = time.Second
-	// jqTotal is how long those of one manifest may run together.
+	// jqTotal is how long all jq expressions of one manifest may run together.
 	jqTotal = 10 * time.Second
-	// maxJQFound and maxJQSteps are how many fields one jq expression may find, and how long their paths may be together.
+	// maxJQFound is how many fields one jq expression may select, maxJQSteps how many keys their paths may have together.
 	maxJQFound, maxJQSteps = 10_000, 100_000
 )
 
-// errJQTotal says that the jq expressions of one manifest took too long.
+// errJQTotal means that the jq expressions of one manifest took too long.
 var errJQTotal = errors.New("the jq expressions take too long")
 
-// ignoreJQ removes the fields that a jq path expression finds, as del would. It may run for jqLimit. The environment of
-// the agent is not visible to it.
+// ignoreJQ removes the fields that a jq path expression selects, as del does. It may run for jqLimit. The expression
+// cannot read the environment of the agent.
 func ignoreJQ(ctx context.Context, object map[string]any, expression string) (map[string]any, error) {
 	if err := jsonpath.CheckLength("jq expression", expression); err != nil {
 		return nil, err
 	}
+	quoted := jsonpath.Quote(expression)
 	query, err := gojq.Parse(expression)
 	if err != nil {
-		return nil, fmt.Errorf("the jq expression %s cannot be parsed: %w", jsonpath.Quote(expression), err)
+		return nil, fmt.Errorf("the jq expression %s cannot be parsed: %w", quoted, err)
 	}
 	if err := checkJQ(query); err != nil {
-		return nil, fmt.Errorf("the jq expression %s cannot be used: %w", jsonpath.Quote(expression), err)
+		return nil, fmt.Errorf("the jq expression %s cannot be used: %w", quoted, err)
 	}
 	limited, cancel := context.WithTimeout(ctx, jqLimit)
 	defer cancel()
@@ -48,23 +49,22 @@ func ignoreJQ(ctx context.Context, object map[string]any, expression string) (ma
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errJQTotal):
-		return nil, fmt.Errorf("the jq expression %s and those before it run longer than %s", jsonpath.Quote(expression), jqTotal)
+		return nil, fmt.Errorf("the jq expression %s and those before it run longer than %s", quoted, jqTotal)
 	case ctx.Err() != nil:
 		return nil, StoppedError{ctx.Err()}
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the jq expression %s runs longer than %s", jsonpath.Quote(expression), jqLimit)
+		return nil, fmt.Errorf("the jq expression %s runs longer than %s", quoted, jqLimit)
 	case err != nil:
-		return nil, fmt.Errorf("the jq expression %s fails: %s", jsonpath.Quote(expression), message.Cut(err.Error(), message.MaxCause))
+		return nil, fmt.Errorf("the jq expression %s fails: %s", quoted, message.Cut(err.Error(), message.MaxCause))
 	}
 	object, isMap := fromJQ(rest).(map[string]any)
 	if !isMap {
-		return nil, fmt.Errorf("the jq expression %s does not leave an object", jsonpath.Quote(expression))
+		return nil, fmt.Errorf("the jq expression %s does not leave an object", quoted)
 	}
 	return object, nil
 }
 
-// findJQ returns the paths that an expression finds. They come one by one, so that they can be counted before they fill
-// the memory.
+// findJQ returns the paths that an expression selects. It counts them one by one, before they fill the memory.
 func findJQ(ctx context.Context, value any, query *gojq.Query) ([]any, error) {
 	code, err := gojq.Compile(&gojq.Query{Term: &gojq.Term{
 		Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: "path", Args: []*gojq.Query{query}},
@@ -91,7 +91,7 @@ func findJQ(ctx context.Context, value any, query *gojq.Query) ([]any, error) {
 	}
 }
 
-// deleteJQ returns a value without what paths find.
+// deleteJQ returns a value without the values at the paths.
 func deleteJQ(ctx context.Context, value any, found []any) (any, error) {
 	query, err := gojq.Parse("delpaths($found)")
 	if err != nil {
@@ -108,13 +108,13 @@ func deleteJQ(ctx context.Context, value any, found []any) (any, error) {
 	return rest, nil
 }
 
-// StoppedError says that the agent was stopped meanwhile, which is no fault of a manifest.
+// StoppedError means that the context ended, which is no fault of the manifest.
 type StoppedError struct{ error }
 
 // Unwrap returns the cause.
 func (e StoppedError) Unwrap() error { return e.error }
 
-// toJQ copies a JSON value into the types that jq takes.
+// toJQ copies a JSON value into the types of jq.
 func toJQ(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

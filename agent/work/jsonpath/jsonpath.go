@@ -16,38 +16,39 @@ import (
 const (
 	// MaxLength is the greatest length of a JSON path, a JSON pointer or a jq expression, in bytes.
 	MaxLength = 4096
-	// maxVisits is how many values the evaluation of one JSON path may visit. Every ".." multiplies the values that are
-	// found by the depth of the object, and all of them are in memory at once. maxAllVisits is how many the paths of one
-	// manifest may visit together.
+	// maxVisits is how many values the evaluation of one JSON path may visit. Every ".." multiplies the number of results
+	// by the depth of the object, and all of them are in memory at once. maxAllVisits is the limit for all paths of one
+	// manifest together.
 	maxVisits, maxAllVisits = 250_000, 1_000_000
 	// maxQuoted is how much of an expression a message quotes, in bytes.
 	maxQuoted = 200
 )
 
-// Path is a JSON path that was parsed. It is never changed, so many passes may use it at a time.
+// Path is a parsed JSON path. It never changes, so several passes may use it at a time.
 type Path struct {
 	text string
 	root parser.Node
 }
 
-// CheckLength reports why an expression is not even parsed: nested filters would take memory by the square of its length.
-func CheckLength(what, expression string) error {
+// CheckLength returns an error if an expression is too long to be parsed: the memory of nested filters grows with the
+// square of its length. kind names the language in the error.
+func CheckLength(kind, expression string) error {
 	if len(expression) <= MaxLength {
 		return nil
 	}
 	return fmt.Errorf("the %s that begins with %q has %d bytes, more than the limit of %d; divide it",
-		what, message.Cut(expression, maxQuoted), len(expression), MaxLength)
+		kind, message.Cut(expression, maxQuoted), len(expression), MaxLength)
 }
 
-// Quote is an expression in a message.
+// Quote quotes an expression in a message, shortened.
 func Quote(expression string) string { return strconv.Quote(message.Cut(expression, maxQuoted)) }
 
-// Parse parses a JSON path, which has no outer braces.
+// Parse parses a JSON path without outer braces.
 func Parse(path string) (parsed Path, err error) {
 	if err := CheckLength("JSON path", path); err != nil {
 		return Path{}, err
 	}
-	// The parser is not ours, the path is anybody's: one bad rule must not take the agent down.
+	// Any author of a work writes paths, and a panic of the library must not stop the agent.
 	defer func() {
 		if fault := recover(); fault != nil {
 			parsed, err = Path{}, fmt.Errorf("the JSON path %s cannot be parsed: %v", Quote(path), fault)
@@ -63,14 +64,13 @@ func Parse(path string) (parsed Path, err error) {
 	return Path{text: path, root: tree.Root.Nodes[0]}, nil
 }
 
-// Find returns the values that the path finds in an object, those of a map in the order of its keys. A key that is
-// missing finds nothing. What is visited counts for all, the paths of the same manifest. The path means what it means
-// to client-go, whose parser it went through; its evaluator is not used, because that has no bound.
-func (p Path) Find(object map[string]any, all *Budget) ([]any, error) {
-	s := search{left: min(maxVisits, all.left)}
+// Find returns the values that the path selects in an object, those of a map in the order of its keys. A missing key
+// selects nothing. The evaluation uses up the budget, which the paths of a manifest share.
+func (p Path) Find(object map[string]any, budget *Budget) ([]any, error) {
+	s := search{left: min(maxVisits, budget.left)}
 	before := s.left
 	found, err := s.walk([]any{object}, p.root)
-	all.left -= before - max(s.left, 0)
+	budget.left -= before - max(s.left, 0)
 	switch {
 	case errors.Is(err, errVisits) && before < maxVisits:
 		return nil, fmt.Errorf("the JSON path %s and those before it look at more than %d values, which is the limit; "+
@@ -84,7 +84,7 @@ func (p Path) Find(object map[string]any, all *Budget) ([]any, error) {
 	return found, nil
 }
 
-// errVisits says that the bound of an evaluation was reached.
+// errVisits means that an evaluation reached its limit.
 var errVisits = errors.New("too many values")
 
 // Budget is how many values the paths of one manifest may still visit together.
@@ -99,7 +99,7 @@ type search struct {
 	left int
 }
 
-// visit counts values that are visited.
+// visit counts visited values.
 func (s *search) visit(count int) error {
 	if s.left -= count; s.left < 0 {
 		return errVisits
@@ -152,7 +152,7 @@ func (s *search) list(input []any, node *parser.ListNode) ([]any, error) {
 	return input, nil
 }
 
-// fields returns the values of a key.
+// fields returns the values of a key in maps.
 func fields(input []any, key string) []any {
 	var found []any
 	for _, value := range input {
@@ -165,7 +165,7 @@ func fields(input []any, key string) []any {
 	return found
 }
 
-// elements returns elements of lists by their index.
+// elements returns elements of lists by index or slice.
 func (s *search) elements(input []any, node *parser.ArrayNode) ([]any, error) {
 	var found []any
 	for _, value := range input {
@@ -181,7 +181,7 @@ func (s *search) elements(input []any, node *parser.ArrayNode) ([]any, error) {
 			return nil, err
 		}
 		if first == end {
-			return found, nil // as client-go does, which looks at none of the other lists then
+			return found, nil // like client-go, which skips the remaining lists as well
 		}
 		if err := s.visit(end - first); err != nil {
 			return nil, err
@@ -193,7 +193,7 @@ func (s *search) elements(input []any, node *parser.ArrayNode) ([]any, error) {
 	return found, nil
 }
 
-// bounds are the first index, the index after the last and the step of a slice of a list with the length.
+// bounds returns the first index, the index after the last, and the step of a slice of a list with the length.
 func bounds(node *parser.ArrayNode, length int) (first, end, step int, err error) {
 	from, to, by := node.Params[0], node.Params[1], node.Params[2]
 	first, end, step = 0, length, 1
@@ -227,7 +227,7 @@ func bounds(node *parser.ArrayNode, length int) (first, end, step int, err error
 	return first, end, step, nil
 }
 
-// wildcard returns all that is in maps, lists and texts.
+// wildcard returns the members of maps and lists and the bytes of strings.
 func (s *search) wildcard(input []any) ([]any, error) {
 	var found []any
 	for _, value := range input {
@@ -250,7 +250,7 @@ func (s *search) wildcard(input []any) ([]any, error) {
 	return found, nil
 }
 
-// sizeOf is how many values a value has in it.
+// sizeOf returns the number of members of a value.
 func sizeOf(value any) int {
 	switch value := value.(type) {
 	case map[string]any:
@@ -263,7 +263,7 @@ func sizeOf(value any) int {
 	return 0
 }
 
-// descend appends to found the values and, after each, all that is in it at any depth, unless that is nothing.
+// descend appends to found the values that have members and, after each, its members at any depth.
 func (s *search) descend(found, input []any) ([]any, error) {
 	for _, value := range input {
 		if err := s.visit(1); err != nil {
@@ -334,7 +334,7 @@ func (s *search) passes(item any, node *parser.FilterNode) (bool, error) {
 	case errors.Is(err, errVisits):
 		return false, err
 	case node.Operator == "exists":
-		// For client-go an index that is out of bounds exists.
+		// In client-go an index that is out of bounds exists.
 		return err != nil || len(lefts) > 0, nil //nolint:nilerr // see above
 	case err != nil || len(lefts) == 0:
 		return false, err

@@ -125,19 +125,15 @@ func encode(aead cipher.AEAD, head header, work *workv1.ManifestWork) ([]byte, e
 	if err != nil {
 		return nil, fmt.Errorf("encoding the work: %w", err)
 	}
-	size := len(first) + binary.MaxVarintLen64
-	for i := range work.Spec.Workload.Manifests {
-		size += len(work.Spec.Workload.Manifests[i].Raw) + binary.MaxVarintLen64
-	}
-	if size > maxFile-maxHeader || len(headJSON) > maxHeader {
-		return nil, fmt.Errorf("it has %d bytes, more than a copy may have", size)
-	}
-	plain := appendPart(make([]byte, 0, size), first)
+	plain := appendPart(nil, first)
 	for i := range work.Spec.Workload.Manifests {
 		plain = appendPart(plain, work.Spec.Workload.Manifests[i].Raw)
 	}
-	file := make([]byte, 0, fixedSize+len(headJSON)+len(plain)+aead.Overhead())
-	file = append(append(file, magic...), formatVersion)
+	size := fixedSize + len(headJSON) + len(plain) + aead.Overhead()
+	if size > maxFile || len(headJSON) > maxHeader {
+		return nil, fmt.Errorf("it has %d bytes, more than a copy may have", size)
+	}
+	file := append([]byte(magic), formatVersion)
 	file = binary.BigEndian.AppendUint32(file, uint32(len(headJSON))) //nolint:gosec // checked above
 	file = append(file, headJSON...)
 	return append(file, aead.Seal(nil, nil, plain, bytes.Clone(file))...), nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/cipher"
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,15 +15,15 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// cipherWith returns a seal whose key is made of one byte.
+// cipherWith returns a cipher with a key of one repeated byte.
 func cipherWith(tb testing.TB, b byte) cipher.AEAD {
 	tb.Helper()
-	seal, err := newAEAD(bytes.Repeat([]byte{b}, keySize))
+	aead, err := newAEAD(bytes.Repeat([]byte{b}, keySize))
 	require.NoError(tb, err)
-	return seal
+	return aead
 }
 
-// copiedWork is a work as copies have it, with the manifests.
+// copiedWork returns a work with the fields that a copy has.
 func copiedWork(name string, generation int64, manifests ...string) *workv1.ManifestWork {
 	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "cluster1", Name: name, UID: "uid-of-work", Generation: generation, Labels: map[string]string{"l": "1"},
@@ -49,19 +50,19 @@ func headerFor(w *workv1.ManifestWork, applied types.UID) header {
 	return (&Store{Config: Config{HubHash: "hub", Cluster: "cluster1"}}).headerOf(w, applied)
 }
 
-// sealed is the file of a work.
-func sealed(tb testing.TB, seal cipher.AEAD, w *workv1.ManifestWork) []byte {
+// sealed returns the file of a work.
+func sealed(tb testing.TB, aead cipher.AEAD, w *workv1.ManifestWork) []byte {
 	tb.Helper()
-	file, err := encode(seal, headerFor(w, "uid-of-applied"), w)
+	file, err := encode(aead, headerFor(w, "uid-of-applied"), w)
 	require.NoError(tb, err)
 	return file
 }
 
 func TestACopyIsTheWork(t *testing.T) {
-	seal := cipherWith(t, 1)
+	aead := cipherWith(t, 1)
 	w := copiedWork("w", 7, `{"b": 1,  "a":"<&>"}`, ``, `not even JSON`)
-	file := sealed(t, seal, w)
-	head, read, err := decode(seal, file)
+	file := sealed(t, aead, w)
+	head, read, err := decode(aead, file)
 	require.NoError(t, err)
 	assert.Equal(t, headerFor(w, "uid-of-applied"), head)
 	assert.Equal(t, w.ObjectMeta, read.ObjectMeta)
@@ -73,12 +74,12 @@ func TestACopyIsTheWork(t *testing.T) {
 			"every byte, for objects are recognized by them")
 	}
 	assert.NotContains(t, string(file), "<&>", "nobody reads manifests without the key")
-	assert.NotEqual(t, file, sealed(t, seal, w), "the same is never sealed the same")
+	assert.NotEqual(t, file, sealed(t, aead, w), "the same is never sealed the same")
 }
 
 func TestACopyThatIsNotWholeIsRefused(t *testing.T) {
-	seal := cipherWith(t, 1)
-	file := sealed(t, seal, copiedWork("w", 7, configMap))
+	aead := cipherWith(t, 1)
+	file := sealed(t, aead, copiedWork("w", 7, configMap))
 	edit := func(change func([]byte) []byte) []byte { return change(bytes.Clone(file)) }
 	for sentence, c := range map[string]struct {
 		file []byte
@@ -108,11 +109,42 @@ func TestACopyThatIsNotWholeIsRefused(t *testing.T) {
 		"a file that is too large": {append(bytes.Clone(file), make([]byte, maxFile)...), "more than a copy may have"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, read, err := decode(seal, c.file)
+			_, read, err := decode(aead, c.file)
 			require.ErrorContains(t, err, c.says)
 			assert.Nil(t, read)
 		})
 	}
+	t.Run("a header alone", func(t *testing.T) {
+		for size, says := range map[int]string{0: "header cannot be read", 2: "damaged", maxHeader: "damaged"} {
+			head := `{"work":"` + strings.Repeat("w", max(size-11, 0)) + `"}`
+			if size < len(head) {
+				head = "{}"[:size]
+			}
+			alone := binary.BigEndian.AppendUint32(append([]byte(magic), formatVersion), uint32(size))
+			_, _, err := decode(aead, append(alone, head...))
+			require.ErrorContains(t, err, says, "a header of %d bytes", size)
+		}
+		_, _, err := decode(aead, append([]byte(magic), formatVersion, 0, 0, 0))
+		require.ErrorContains(t, err, "no copy of a work")
+	})
+	t.Run("a file of the greatest size", func(t *testing.T) {
+		room := maxFile - len(sealed(t, aead, copiedWork("w", 7, strings.Repeat("x", 1<<20)))) + 1<<20
+		// The length of a part takes one byte more from 2 MiB on.
+		file := sealed(t, aead, copiedWork("w", 7, strings.Repeat("x", room-1)))
+		assert.Len(t, file, maxFile)
+		_, _, err := decode(aead, file)
+		require.NoError(t, err)
+		_, _, err = decode(aead, append(file, 0))
+		require.ErrorContains(t, err, "more than a copy may have")
+		w := copiedWork("w", 7, strings.Repeat("x", room))
+		_, err = encode(aead, headerFor(w, "uid-of-applied"), w)
+		require.ErrorContains(t, err, "it has 8388609 bytes, more than a copy may have")
+	})
+	t.Run("a header that is too long", func(t *testing.T) {
+		w := copiedWork(strings.Repeat("w", maxHeader), 7)
+		_, err := encode(aead, headerFor(w, "x"), w)
+		require.ErrorContains(t, err, "more than a copy may have")
+	})
 	t.Run("another key", func(t *testing.T) {
 		_, _, err := decode(cipherWith(t, 2), file)
 		require.ErrorContains(t, err, "of another key")
@@ -123,7 +155,7 @@ func TestACopyThatIsNotWholeIsRefused(t *testing.T) {
 	})
 	t.Run("a work that is too large is not copied", func(t *testing.T) {
 		w := copiedWork("w", 7, string(make([]byte, maxFile)))
-		_, err := encode(seal, headerFor(w, "x"), w)
+		_, err := encode(aead, headerFor(w, "x"), w)
 		require.ErrorContains(t, err, "more than a copy may have")
 	})
 }
@@ -150,14 +182,14 @@ func TestTheEssenceOfAStatusIsWhatDecides(t *testing.T) {
 
 // FuzzDecodeCopy reads files that anybody wrote: none is taken for a copy, and none takes the agent down.
 func FuzzDecodeCopy(f *testing.F) {
-	seal := cipherWith(f, 1)
-	good := sealed(f, seal, copiedWork("w", 7, configMap))
+	aead := cipherWith(f, 1)
+	good := sealed(f, aead, copiedWork("w", 7, configMap))
 	other := sealed(f, cipherWith(f, 2), copiedWork("w", 7, configMap))
 	for _, seed := range [][]byte{nil, []byte(magic), good[:len(good)-1], good[:fixedSize], other, append(good, 0)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		_, work, err := decode(seal, file)
+		_, work, err := decode(aead, file)
 		require.Error(t, err)
 		assert.Nil(t, work)
 	})
@@ -165,7 +197,7 @@ func FuzzDecodeCopy(f *testing.F) {
 
 // FuzzDecodeParts reads parts that a faulty agent sealed.
 func FuzzDecodeParts(f *testing.F) {
-	seal := cipherWith(f, 1)
+	aead := cipherWith(f, 1)
 	for _, seed := range [][]byte{
 		nil, {0}, {2, '{', '}'}, {2, '{', '}', 0}, {2, '{', '}', 200}, {2, '{', '}', 255, 255, 255, 255, 255, 255, 255, 255, 255, 1},
 		append([]byte{13}, `{"spec":null}`...),
@@ -174,7 +206,7 @@ func FuzzDecodeParts(f *testing.F) {
 	}
 	head := append([]byte(magic), formatVersion, 0, 0, 0, 2, '{', '}')
 	f.Fuzz(func(t *testing.T, parts []byte) {
-		_, work, err := decode(seal, append(bytes.Clone(head), seal.Seal(nil, nil, parts, head)...))
+		_, work, err := decode(aead, append(bytes.Clone(head), aead.Seal(nil, nil, parts, head)...))
 		if err != nil {
 			assert.Nil(t, work)
 			return

@@ -16,18 +16,18 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// The Secret names.SecretWorkCache has the key of the copies, and under directory the name of the one directory whose
-// copies are good. An agent that keeps copies somewhere else, because its pod went to another node or another replica
-// leads, makes a new key under the name of its own directory. So what the former one left can never be read again: it
-// may be older than what is in force.
+// The Secret names.SecretWorkCache contains the key of the copies and, under directoryField, the name of the one
+// directory with valid copies. An agent that keeps copies in another place, because its pod moved to another node or
+// another replica leads, creates a new key with the name of its own directory. So nobody can decrypt the copies of the
+// former one any more, which may be older than what is applied.
 const (
 	keyField, directoryField = "key", "directory"
 )
 
-// keyRefusedError says that the agent may not have the key.
+// keyRefusedError means that the agent has no right to the key.
 type keyRefusedError struct{ cause error }
 
-// Error says why.
+// Error has the answer of the API server.
 func (e keyRefusedError) Error() string {
 	return "the Secret with their key cannot be used: " + e.cause.Error()
 }
@@ -40,13 +40,13 @@ func (s *Store) keySecret() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Namespace, Name: names.SecretWorkCache}
 }
 
-// getSecret reads the Secret with the key; nil without error means that there is none.
+// getSecret reads the Secret with the key; nil without an error means that it does not exist.
 func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.Secrets.Get(ctx, s.keySecret(), secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil //nolint:nilnil // absence is a valid result
 	case apierrors.IsForbidden(err):
 		return nil, keyRefusedError{cause: err}
 	case err != nil:
@@ -55,29 +55,32 @@ func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// readKey returns the key of the directory with the name owner; nil when there is none.
-func (s *Store) readKey(ctx context.Context, owner string) ([]byte, error) {
-	if owner == "" {
+// readKey returns the key of the directory with the name; nil if there is none.
+func (s *Store) readKey(ctx context.Context, directory string) ([]byte, error) {
+	if directory == "" {
 		return nil, nil
 	}
 	secret, err := s.getSecret(ctx)
-	if err != nil || secret == nil || string(secret.Data[directoryField]) != owner || len(secret.Data[keyField]) != keySize {
+	if err != nil || secret == nil || string(secret.Data[directoryField]) != directory {
 		return nil, err
 	}
-	return secret.Data[keyField], nil
+	if key := secret.Data[keyField]; len(key) == keySize {
+		return key, nil
+	}
+	return nil, nil
 }
 
-// ensureKey makes a key for this directory, if it has none: whatever was there before is worthless then.
+// ensureKey creates a key for the directory if it has none. All copies that exist before are invalid then.
 func (s *Store) ensureKey(ctx context.Context) error {
 	s.mu.Lock()
-	ready := s.aead != nil
+	exists := s.aead != nil
 	s.mu.Unlock()
-	if ready {
+	if exists {
 		return nil
 	}
-	s.clear()
-	owner := rand.Text()
-	if err := os.WriteFile(filepath.Join(s.folder, ownerFile), []byte(owner), 0o600); err != nil {
+	s.deleteFiles()
+	directory := rand.Text()
+	if err := os.WriteFile(filepath.Join(s.folder, ownerFile), []byte(directory), 0o600); err != nil {
 		return fmt.Errorf("naming the directory: %w", err)
 	}
 	key := make([]byte, keySize)
@@ -86,11 +89,21 @@ func (s *Store) ensureKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.writeKey(ctx, map[string][]byte{keyField: key, directoryField: []byte(directory)}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aead = aead
+	return nil
+}
+
+// writeKey creates or updates the Secret with the key.
+func (s *Store) writeKey(ctx context.Context, data map[string][]byte) error {
 	secret, err := s.getSecret(ctx)
 	if err != nil {
 		return err
 	}
-	data := map[string][]byte{keyField: key, directoryField: []byte(owner)}
 	if secret == nil {
 		at := s.keySecret()
 		err = s.Secrets.Create(ctx, &corev1.Secret{
@@ -106,14 +119,11 @@ func (s *Store) ensureKey(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("storing the key of the works on disk: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.aead = aead
 	return nil
 }
 
-// clear removes whatever files there are.
-func (s *Store) clear() {
+// deleteFiles deletes all files of the store.
+func (s *Store) deleteFiles() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	files, _ := os.ReadDir(s.folder)
@@ -136,7 +146,7 @@ func (s *Store) deleteKey(ctx context.Context) error {
 	if secret != nil {
 		err := s.Secrets.Delete(ctx, secret, client.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing the key of the works on disk: %w", err)
+			return fmt.Errorf("deleting the key of the works on disk: %w", err)
 		}
 	}
 	s.mu.Lock()

@@ -78,8 +78,8 @@ type entry struct {
 	unreported *workv1.ManifestWorkStatus
 }
 
-// Open opens the copies of a hub and a cluster. The store is nil, and the log has the reason, when the agent may not read
-// the key or cannot use the directory. An error means that it is unknown whether there is a key.
+// Open opens the copies of a hub and a cluster. The store is nil, and the log has the reason, when the agent may not
+// read the key or cannot use the directory. An error means that it is unknown whether there is a key.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.MaxBytes == 0 {
 		config.MaxBytes = DefaultMaxBytes
@@ -271,8 +271,8 @@ func (s *Store) remove(work string, known entry) {
 	s.bytes -= known.size
 }
 
-// UnreportedStatus returns the status that passes without the hub concluded and that is not reported to the hub, whatever
-// the generation of the work is now; nil when there is none.
+// UnreportedStatus returns the status that passes without the hub concluded and that is not reported to the hub,
+// whatever the generation of the work is now; nil when there is none.
 func (s *Store) UnreportedStatus(ctx context.Context, work string, uid types.UID) (*workv1.ManifestWorkStatus, error) {
 	s.mu.Lock()
 	known := s.entries[work]

@@ -3,6 +3,10 @@ package offline
 import (
 	"bytes"
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -33,18 +37,24 @@ const appliedUID = "uid-of-applied"
 // they are nil.
 func secretsClient(t *testing.T, get, create error) client.Client {
 	t.Helper()
+	return failingClient(t, &get, &create)
+}
+
+// failingClient is a client whose reads fail with get, and creations with create, as long as they are not nil.
+func failingClient(t *testing.T, get, create *error) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if get != nil {
-				return get
+			if *get != nil {
+				return *get
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if create != nil {
-				return create
+			if *create != nil {
+				return *create
 			}
 			return c.Create(ctx, o, opts...)
 		},
@@ -68,10 +78,10 @@ func (s *Store) sync(t *testing.T, w *workv1.ManifestWork) {
 	require.NoError(t, s.Sync(t.Context(), w, appliedUID))
 }
 
-// load returns the copy of a work, which exists.
-func (s *Store) load(t *testing.T, work string) *Copy {
+// loadW returns the copy of the work w, which exists.
+func (s *Store) loadW(t *testing.T) *Copy {
 	t.Helper()
-	found, err := s.Load(t.Context(), work)
+	found, err := s.Load(t.Context(), "w")
 	require.NoError(t, err)
 	require.NotNil(t, found)
 	return found
@@ -93,7 +103,7 @@ func TestACopyIsThereAfterARestart(t *testing.T) {
 
 	second := openIn(t, dir, "hub", secrets)
 	assert.Equal(t, []string{"v", "w"}, second.Works())
-	found := second.load(t, "w")
+	found := second.loadW(t)
 	assert.EqualValues(t, appliedUID, found.Applied)
 	assert.Equal(t, copiedWork("w", 7, configMap), found.Work)
 	for _, file := range append(files(t, dir), filepath.Join(dir, folderName, ownerFile)) {
@@ -110,6 +120,51 @@ func TestACopyIsThereAfterARestart(t *testing.T) {
 	assert.Equal(t, []string{"v"}, openIn(t, dir, "hub", secrets).Works())
 	var none *Store
 	assert.Empty(t, none.Works())
+}
+
+// TestCopiesOfFormerVersionsAreRead writes what a former version of the agent left, without the code under test.
+func TestCopiesOfFormerVersionsAreRead(t *testing.T) {
+	const (
+		head  = `{"hub":"hub","cluster":"cluster1","work":"w","uid":"uid-of-work","generation":7,"applied":"a","stamp":"s","learned":true}`
+		first = `{"labels":{"l":"1"},"spec":{"workload":{}},"status":{"resourceStatus":{"manifests":[{"resourceMeta":{"name":"a"}}]}}}`
+	)
+	key := bytes.Repeat([]byte{7}, 32)
+	block, err := aes.NewCipher(key)
+	require.NoError(t, err)
+	gcm, err := cipher.NewGCM(block)
+	require.NoError(t, err)
+	parts := append([]byte{byte(len(first))}, first...)
+	parts = append(append(parts, byte(len(configMap))), configMap...)
+	file := append([]byte("spkwork\x01\x00\x00\x00"), byte(len(head)))
+	file = append(file, head...)
+	nonce := []byte("twelve bytes")
+	sealed := gcm.Seal(nil, nonce, parts, bytes.Clone(file))
+	file = append(append(file, nonce...), sealed...)
+
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "works"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "works", "owner"), []byte("name"), 0o600))
+	// The hash is that of hub/cluster1/w.
+	sum := sha256.Sum256([]byte("hub/cluster1/w"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "works", hex.EncodeToString(sum[:])+".work"), file, 0o600))
+	secrets := secretsClient(t, nil, nil)
+	secret := &corev1.Secret{Data: map[string][]byte{"key": key, "directory": []byte("name")}}
+	secret.Namespace, secret.Name = "agent", names.SecretWorkCache
+	require.NoError(t, secrets.Create(t.Context(), secret))
+
+	s := openIn(t, dir, "hub", secrets)
+	found := s.loadW(t)
+	assert.EqualValues(t, "a", found.Applied)
+	assert.Equal(t, "cluster1", found.Work.Namespace)
+	assert.EqualValues(t, "uid-of-work", found.Work.UID)
+	assert.EqualValues(t, 7, found.Work.Generation)
+	assert.Equal(t, map[string]string{"l": "1"}, found.Work.Labels)
+	require.Len(t, found.Work.Spec.Workload.Manifests, 1)
+	assert.Equal(t, configMap, string(found.Work.Spec.Workload.Manifests[0].Raw))
+	unreported, err := s.UnreportedStatus(t.Context(), "w", "uid-of-work")
+	require.NoError(t, err)
+	assert.Equal(t, &found.Work.Status, unreported)
+	assert.Equal(t, "a", unreported.ResourceStatus.Manifests[0].ResourceMeta.Name)
 }
 
 func TestACopyIsWrittenOnlyWhenSomethingInItChanged(t *testing.T) {
@@ -141,7 +196,7 @@ func TestACopyIsWrittenOnlyWhenSomethingInItChanged(t *testing.T) {
 			after, err := os.ReadFile(s.path("w"))
 			require.NoError(t, err)
 			assert.Equal(t, c.written, !bytes.Equal(before, after))
-			assert.Equal(t, c.applied, s.load(t, "w").Applied)
+			assert.Equal(t, c.applied, s.loadW(t).Applied)
 		})
 	}
 }
@@ -275,6 +330,10 @@ func TestTheDiskSpaceOfCopiesIsLimited(t *testing.T) {
 	err := s.Sync(t.Context(), large, appliedUID)
 	require.ErrorAs(t, err, &DiskError{})
 	require.ErrorContains(t, err, "a copy of 12288 bytes does not fit: the copies have 4096 bytes and may have 12288")
+	grown := copiedWork("w", 1, strings.Repeat("x", 4*blockSize))
+	grown.Labels = nil
+	require.ErrorContains(t, s.Sync(t.Context(), grown, appliedUID),
+		"a copy of 20480 bytes does not fit: the copies have 0 bytes and may have 12288")
 	assert.False(t, s.recordWrite(err), "a second failure is not logged")
 	assert.Equal(t, []string{"w"}, s.Works())
 	assert.True(t, s.recordWrite(nil), "the end of the failures is logged")
@@ -284,7 +343,7 @@ func TestTheDiskSpaceOfCopiesIsLimited(t *testing.T) {
 	assert.Equal(t, int64(3*blockSize), openIn(t, dir, "hub", secrets).bytes)
 	s.Delete("w")
 	assert.Equal(t, int64(blockSize), s.bytes)
-	assert.EqualValues(t, 2, s.failures)
+	assert.EqualValues(t, 3, s.failures)
 }
 
 func TestADiskThatCannotBeWritten(t *testing.T) {
@@ -313,12 +372,84 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 	assert.Nil(t, openIn(t, filepath.Join(dir, "file"), "hub", secrets), "a directory that is a file")
 }
 
+func TestTheKeyIsDeletedOnceTheAPIServerAnswers(t *testing.T) {
+	var get, create error
+	dir, secrets := t.TempDir(), failingClient(t, &get, &create)
+	s := openIn(t, dir, "hub", secrets)
+	s.sync(t, copiedWork("w", 7, configMap))
+	s.stale = true
+	get = errors.New("the API server is away")
+	active, err := s.Active(t.Context())
+	require.ErrorContains(t, err, "the API server is away")
+	assert.False(t, active)
+	get = nil
+	assert.Len(t, openIn(t, dir, "hub", secrets).Works(), 1)
+	active, err = s.Active(t.Context())
+	require.NoError(t, err)
+	assert.False(t, active)
+	assert.Empty(t, openIn(t, dir, "hub", secrets).Works())
+	s.stale = true
+	active, err = s.Active(t.Context())
+	require.NoError(t, err, "a key that is gone already")
+	assert.False(t, active)
+	assert.True(t, s.closed)
+	assert.False(t, s.stale)
+}
+
+func TestFilesThatAreNoCopies(t *testing.T) {
+	dir, secrets := t.TempDir(), secretsClient(t, nil, nil)
+	s := openIn(t, dir, "hub", secrets)
+	s.sync(t, copiedWork("w", 1, configMap))
+	s.sync(t, copiedWork("large", 1, configMap))
+	s.sync(t, copiedWork("largest", 1, configMap))
+	require.NoError(t, os.Truncate(s.path("largest"), maxFile))
+	require.NoError(t, os.Truncate(s.path("large"), maxFile+1))
+	require.NoError(t, os.Mkdir(filepath.Join(s.folder, "folder"+copySuffix), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(s.folder, "other"), []byte(magic), 0o600))
+	// A header of another hub or cluster, in the file of a work of this one.
+	for name, head := range map[string]header{
+		"u": {Hub: "another", Cluster: "cluster1", Work: "u"}, "v": {Hub: "hub", Cluster: "another", Work: "v"},
+	} {
+		file, err := encode(s.aead, head, copiedWork(name, 1))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(s.path(name), file, 0o600))
+	}
+	again := openIn(t, dir, "hub", secrets)
+	assert.Equal(t, []string{"largest", "w"}, again.Works())
+	assert.Equal(t, int64(3*blockSize+2*maxFile+blockSize), again.bytes, "all copies count, whatever they are")
+	assert.FileExists(t, filepath.Join(s.folder, "other"))
+}
+
+func TestACopyThatCannotBeReadStays(t *testing.T) {
+	s := openIn(t, t.TempDir(), "hub", secretsClient(t, nil, nil))
+	s.sync(t, copiedWork("w", 1, configMap))
+	require.NoError(t, os.Remove(s.path("w")))
+	require.NoError(t, os.Mkdir(s.path("w"), 0o700))
+	_, err := s.Load(t.Context(), "w")
+	require.ErrorContains(t, err, "reading the copy of work w")
+	assert.Equal(t, []string{"w"}, s.Works())
+
+	v := copiedWork("v", 1, configMap)
+	s.Invalidate("v", v.UID, 1)
+	found, err := s.Load(t.Context(), "v")
+	require.NoError(t, err)
+	assert.Nil(t, found)
+	require.NoError(t, s.Sync(t.Context(), v, appliedUID))
+	assert.Equal(t, []string{"v", "w"}, s.Works(), "a work without a copy is still expected")
+}
+
+func TestTheDiskSpaceOfFiles(t *testing.T) {
+	for size, want := range map[int64]int64{0: 0, 1: blockSize, blockSize: blockSize, blockSize + 1: 2 * blockSize} {
+		assert.Equal(t, want, diskSpace(size), "%d bytes", size)
+	}
+}
+
 func TestAnUnreportedStatusIsKeptUntilTheHubHasIt(t *testing.T) {
 	dir, secrets := t.TempDir(), secretsClient(t, nil, nil)
 	w := copiedWork("w", 7, configMap)
 	openIn(t, dir, "hub", secrets).sync(t, w)
 	s := openIn(t, dir, "hub", secrets)
-	found := s.load(t, "w")
+	found := s.loadW(t)
 	require.NoError(t, s.SaveStatus(found, &found.Work.Status))
 	status, err := s.UnreportedStatus(t.Context(), "w", w.UID)
 	require.NoError(t, err)
@@ -329,7 +460,7 @@ func TestAnUnreportedStatusIsKeptUntilTheHubHasIt(t *testing.T) {
 
 	for range 2 {
 		s = openIn(t, dir, "hub", secrets)
-		assert.Equal(t, concluded, s.load(t, "w").Work.Status)
+		assert.Equal(t, concluded, s.loadW(t).Work.Status)
 		status, err := s.UnreportedStatus(t.Context(), "w", w.UID)
 		require.NoError(t, err)
 		assert.Equal(t, &concluded, status)
@@ -349,12 +480,12 @@ func TestAnUnreportedStatusOutlivesItsGenerationAndTheDisk(t *testing.T) {
 	w := copiedWork("w", 7, configMap)
 	openIn(t, dir, "hub", secrets).sync(t, w)
 	s := openIn(t, dir, "hub", secrets)
-	found := s.load(t, "w")
+	found := s.loadW(t)
 	concluded := *found.Work.Status.DeepCopy()
 	concluded.ResourceStatus.Manifests[0].ResourceMeta.Name = "concluded"
 	s.MaxBytes = 0
 	require.ErrorContains(t, s.SaveStatus(found, &concluded), "does not fit")
-	assert.Equal(t, concluded, s.load(t, "w").Work.Status)
+	assert.Equal(t, concluded, s.loadW(t).Work.Status)
 	s.Invalidate("w", w.UID, 8)
 	status, err := s.UnreportedStatus(t.Context(), "w", w.UID)
 	require.NoError(t, err)
