@@ -59,6 +59,9 @@ func New(o Options) *Authorizer {
 // Run watches RBAC while a work has an executor, until the context ends.
 func (a *Authorizer) Run(ctx context.Context) { a.watcher.run(ctx) }
 
+// Used reports whether any work has an executor.
+func (a *Authorizer) Used() bool { return a.cache.used() }
+
 // Forget drops everything about a work that is gone or that has no executor.
 func (a *Authorizer) Forget(work string) { a.cache.forget(work) }
 
