@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/spokelet/spokelet/agent/cluster"
-	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/agent/work/feedback"
 	"github.com/spokelet/spokelet/agent/work/offline"
+	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -153,8 +153,8 @@ func DefaultConfig() Config {
 		Claims:              cluster.ClaimRules{MaxCustom: cluster.DefaultMaxCustomClaims},
 		EvictionGracePeriod: time.Hour,
 		Workers:             10,
-		MaxWatches:          work.DefaultMaxWatches,
-		WorkRelist:          work.DefaultRelist,
+		MaxWatches:          watch.DefaultMaxWatches,
+		WorkRelist:          watch.DefaultRelist,
 		MaxJSONRawLength:    feedback.DefaultMaxRawLength,
 		WorkCacheMiB:        offline.DefaultMaxBytes >> mebi,
 		HubQPS:              defaultHubQPS,

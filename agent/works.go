@@ -22,7 +22,7 @@ func (a *agent) works(
 		EvictionGrace: c.EvictionGracePeriod, Workers: c.Workers, Clock: a.clock,
 		MaxWatches: c.MaxWatches, Relist: c.WorkRelist,
 		RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength,
-		TellEvents: true, Metrics: metrics.Registry,
+		RecordEvents: true, Metrics: metrics.Registry,
 	}
 	if c.WorkCacheDir == "" {
 		return r, nil

@@ -13,12 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	workv1 "open-cluster-management.io/api/work/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/internal/message"
 )
 
 // Reasons of the Events that regard a ManifestWork.
@@ -33,15 +33,15 @@ const (
 )
 
 const (
-	// reporter is the name under which Events are told.
+	// reporter is the reportingController of the Events.
 	reporter = "klusterlet-work-agent"
 	// The hub gets at most one Event in eventPause after the first eventBurst.
 	eventBurst = 50
 	eventPause = 2 * time.Second
-	// seriesPause is how often at most an Event that happens again is counted up on the hub, and seriesLife how long
-	// after the last time it is told anew.
+	// seriesPause is the least time between two updates of the count of an Event that happens again, and seriesLife how
+	// long after its last time it becomes a new Event.
 	seriesPause, seriesLife = time.Minute, 15 * time.Minute
-	// maxSeries bounds how many Events are remembered for being counted up, eventQueue how many wait to be sent.
+	// maxSeries bounds how many Events are remembered for counting, eventQueue how many wait to be sent.
 	maxSeries, eventQueue = 500, 100
 	// maxNote is the longest note that the API takes, in bytes, and maxEventName the longest beginning of a name.
 	maxNote, maxEventName = 1024, 200
@@ -54,136 +54,119 @@ type events interface {
 		subresources ...string) (*eventsv1.Event, error)
 }
 
-// message is what an Event says.
-type message struct {
-	// kind is Normal or Warning; reason and action are words of ours, note is for a person.
+// workEvent is the content of an Event.
+type workEvent struct {
+	// kind is Normal or Warning; reason and action are our own, note is for a person.
 	kind, reason, action, note string
-	// alike tells that the same reason is the same Event whatever the note says.
+	// alike means that Events of the same reason are the same Event whatever their note.
 	alike bool
 }
 
-// herald tells the hub in Events what happens to works. Nobody waits for it: a pass hands over what it has to say, and
-// what the hub does not take is lost, for the conditions say the same. The same Event again is counted up, not told
-// again, and what is too much is dropped.
-type herald struct {
+// recorder records Events on the hub about works. A pass never waits for it: it enqueues an event, and one that the hub
+// does not accept is lost, because the conditions say the same. An Event that happens again is counted and not created
+// again, and too many are dropped.
+//
+// The broadcaster of client-go does neither: it has no limit for all Events of a source together, and it counts Events
+// as the same only with the same note.
+type recorder struct {
 	client events
 	clock  clock.PassiveClock
 	counts *counters
 	limit  flowcontrol.PassiveRateLimiter
-	queue  chan letter
+	queue  chan request
 
-	mu   sync.Mutex
-	told map[topic]*series
+	mu     sync.Mutex
+	recent map[topic]*series
 }
 
-// topic says which Events are the same.
+// topic identifies Events that are the same.
 type topic struct {
 	work         types.NamespacedName
 	uid          types.UID
 	reason, note string
 }
 
-// series is one Event that was told.
+// series is one Event that was created.
 type series struct {
 	name       string
 	last, sent time.Time
 	count      int32
 }
 
-// letter is one request about an Event: to create event, or to count it up by patch.
-type letter struct {
+// request is one request about an Event: to create event, or to update its count by patch.
+type request struct {
 	reason string
 	event  *eventsv1.Event
 	name   string
 	patch  []byte
 }
 
-// newHerald returns a herald, which sends nothing until Start.
-func newHerald(client events, now clock.PassiveClock, counts *counters) *herald {
-	return &herald{
+// newRecorder returns a recorder that sends nothing until Start.
+func newRecorder(client events, now clock.PassiveClock, counts *counters) *recorder {
+	return &recorder{
 		client: client, clock: now, counts: counts,
 		limit: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(
 			float32(1/eventPause.Seconds()), eventBurst, now),
-		queue: make(chan letter, eventQueue), told: map[topic]*series{},
+		queue: make(chan request, eventQueue), recent: map[topic]*series{},
 	}
-}
-
-// addReporters adds to the manager what tells others of the work: the Events and the gauges, as far as they are wanted.
-func (r *Reconciler) addReporters(mgr ctrl.Manager) error {
-	if r.TellEvents {
-		client, err := eventsv1client.NewForConfigAndClient(r.Hub.GetConfig(), r.Hub.GetHTTPClient())
-		if err != nil {
-			return fmt.Errorf("building the client of events on the hub: %w", err)
-		}
-		r.herald = newHerald(client.Events(r.Cluster), r.Clock, r.counts)
-		if err := mgr.Add(r.herald); err != nil {
-			return fmt.Errorf("adding the events of works: %w", err)
-		}
-	}
-	if r.Metrics != nil {
-		if err := mgr.Add(newGauges(r.Metrics, r.ledger, r.memory)); err != nil {
-			return fmt.Errorf("adding the metrics of works: %w", err)
-		}
-	}
-	return nil
 }
 
 // Start sends Events until the context ends.
-func (h *herald) Start(ctx context.Context) error {
+func (r *recorder) Start(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case l := <-h.queue:
-			h.send(ctx, l)
+		case l := <-r.queue:
+			r.send(ctx, l)
 		}
 	}
 }
 
 // send makes one request, and logs when the hub refuses it.
-func (h *herald) send(ctx context.Context, l letter) {
-	within, cancel := context.WithTimeout(ctx, hubPatience)
+func (r *recorder) send(ctx context.Context, l request) {
+	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	var err error
 	if l.event != nil {
-		_, err = h.client.Create(within, l.event, metav1.CreateOptions{})
+		_, err = r.client.Create(within, l.event, metav1.CreateOptions{})
 	} else {
-		_, err = h.client.Patch(within, l.name, types.MergePatchType, l.patch, metav1.PatchOptions{})
+		_, err = r.client.Patch(within, l.name, types.MergePatchType, l.patch, metav1.PatchOptions{})
 	}
 	switch {
 	case err == nil:
-		h.counts.event(l.reason, eventSent)
+		r.counts.event(l.reason, eventSent)
 	case ctx.Err() != nil, apierrors.IsNotFound(err) && l.event == nil:
 	default:
-		h.counts.event(l.reason, eventRefused)
-		log.FromContext(ctx).Info("cannot tell an event on the hub", "event", l.reason, "error", err)
+		r.counts.event(l.reason, eventRefused)
+		log.FromContext(ctx).Info("cannot record an event on the hub", "event", l.reason, "error", err)
 	}
 }
 
-// tell hands over what an Event says about a work; a nil herald tells nothing. It never waits.
-func (h *herald) tell(work metav1.ObjectMeta, m message) {
-	if h == nil {
+// record enqueues an event about a work; a nil recorder does nothing. It never waits.
+func (r *recorder) record(work metav1.ObjectMeta, m workEvent) {
+	if r == nil {
 		return
 	}
-	l, ready := h.compose(work, m)
+	l, ready := r.compose(work, m)
 	if !ready {
 		return
 	}
-	if !h.limit.TryAccept() {
-		h.counts.event(l.reason, eventDropped)
+	if !r.limit.TryAccept() {
+		r.counts.event(l.reason, eventDropped)
 		return
 	}
 	select {
-	case h.queue <- l:
+	case r.queue <- l:
 	default:
-		h.counts.event(l.reason, eventDropped)
+		r.counts.event(l.reason, eventDropped)
 	}
 }
 
 // compose decides whether anything is to be sent, and what: a new Event, or that one happened again.
-func (h *herald) compose(work metav1.ObjectMeta, m message) (letter, bool) {
-	now := h.clock.Now()
-	m.note = cut(m.note, maxNote)
+func (r *recorder) compose(work metav1.ObjectMeta, m workEvent) (request, bool) {
+	now := r.clock.Now()
+	m.note = message.Cut(m.note, maxNote)
 	about := topic{
 		work: types.NamespacedName{Namespace: work.Namespace, Name: work.Name},
 		uid:  work.UID, reason: m.reason, note: m.note,
@@ -191,47 +174,47 @@ func (h *herald) compose(work metav1.ObjectMeta, m message) (letter, bool) {
 	if m.alike {
 		about.note = ""
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	known := h.told[about]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.recent[about]
 	if known == nil || now.Sub(known.last) > seriesLife {
-		h.makeRoom(now)
-		event := h.event(work, m, now)
-		h.told[about] = &series{name: event.Name, last: now, sent: now, count: 1}
-		return letter{reason: m.reason, event: event}, true
+		r.makeRoom(now)
+		event := r.event(work, m, now)
+		r.recent[about] = &series{name: event.Name, last: now, sent: now, count: 1}
+		return request{reason: m.reason, event: event}, true
 	}
 	known.count, known.last = known.count+1, now
 	if now.Sub(known.sent) < seriesPause {
-		return letter{}, false
+		return request{}, false
 	}
 	known.sent = now
 	patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{
 		Count: known.count, LastObservedTime: metav1.NewMicroTime(now),
 	}})
-	return letter{reason: m.reason, name: known.name, patch: patch}, err == nil
+	return request{reason: m.reason, name: known.name, patch: patch}, err == nil
 }
 
-// makeRoom forgets what was told long ago, and everything when that is not enough.
-func (h *herald) makeRoom(now time.Time) {
-	if len(h.told) < maxSeries {
+// makeRoom forgets Events of long ago, and all when that is not enough.
+func (r *recorder) makeRoom(now time.Time) {
+	if len(r.recent) < maxSeries {
 		return
 	}
-	for about, known := range h.told {
+	for about, known := range r.recent {
 		if now.Sub(known.last) > seriesLife {
-			delete(h.told, about)
+			delete(r.recent, about)
 		}
 	}
-	if len(h.told) >= maxSeries {
-		clear(h.told)
+	if len(r.recent) >= maxSeries {
+		clear(r.recent)
 	}
 }
 
 // event is a new Event.
-func (h *herald) event(work metav1.ObjectMeta, m message, now time.Time) *eventsv1.Event {
+func (r *recorder) event(work metav1.ObjectMeta, m workEvent, now time.Time) *eventsv1.Event {
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: work.Namespace,
-			Name:      fmt.Sprintf("%s.%x", strings.TrimRight(cut(work.Name, maxEventName), "-."), now.UnixNano()),
+			Name:      fmt.Sprintf("%s.%x", strings.TrimRight(message.Cut(work.Name, maxEventName), "-."), now.UnixNano()),
 		},
 		EventTime: metav1.NewMicroTime(now), ReportingController: reporter, ReportingInstance: reporter,
 		Type: m.kind, Reason: m.reason, Action: m.action, Note: m.note,

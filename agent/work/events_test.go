@@ -11,13 +11,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	testclock "k8s.io/utils/clock/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/agent/work/prune"
+	"github.com/spokelet/spokelet/agent/work/status"
+	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
-// take returns what the herald would send now.
-func take(h *herald) []letter {
-	var sent []letter
+// take returns what the recorder would send now.
+func take(h *recorder) []request {
+	var sent []request
 	for {
 		select {
 		case l := <-h.queue:
@@ -28,16 +34,19 @@ func take(h *herald) []letter {
 	}
 }
 
-func newTestHerald() (*herald, *testclock.FakePassiveClock) {
+// epoch is an instant.
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func newTestRecorder() (*recorder, *testclock.FakePassiveClock) {
 	now := testclock.NewFakePassiveClock(epoch)
-	return newHerald(nil, now, nil), now
+	return newRecorder(nil, now, nil), now
 }
 
 func TestAnEventIsToldOnceAndThenCounted(t *testing.T) {
-	h, now := newTestHerald()
+	h, now := newTestRecorder()
 	work := metav1.ObjectMeta{Namespace: "c", Name: "w", UID: "u"}
-	said := message{kind: "Warning", reason: eventFailed, action: actionApply, note: "because"}
-	h.tell(work, said)
+	said := workEvent{kind: "Warning", reason: eventFailed, action: actionApply, note: "because"}
+	h.record(work, said)
 	sent := take(h)
 	require.Len(t, sent, 1)
 	event := sent[0].event
@@ -51,12 +60,12 @@ func TestAnEventIsToldOnceAndThenCounted(t *testing.T) {
 		[]string{event.Type, event.Reason, event.Action, event.Note})
 
 	for range 100 {
-		h.tell(work, said)
+		h.record(work, said)
 	}
 	assert.Empty(t, take(h), "it is not even counted up at once")
 	now.SetTime(epoch.Add(seriesPause))
-	h.tell(work, said)
-	h.tell(work, said)
+	h.record(work, said)
+	h.record(work, said)
 	sent = take(h)
 	require.Len(t, sent, 1)
 	assert.Nil(t, sent[0].event)
@@ -64,50 +73,50 @@ func TestAnEventIsToldOnceAndThenCounted(t *testing.T) {
 	assert.JSONEq(t, `{"series":{"count":102,"lastObservedTime":"2026-01-02T03:05:05.000000Z"}}`, string(sent[0].patch))
 
 	now.SetTime(epoch.Add(seriesPause + seriesLife + time.Second))
-	h.tell(work, said)
+	h.record(work, said)
 	sent = take(h)
 	require.Len(t, sent, 1)
 	assert.NotNil(t, sent[0].event, "after a long time it is new again")
 }
 
 func TestWhichEventsAreTheSame(t *testing.T) {
-	h, _ := newTestHerald()
+	h, _ := newTestRecorder()
 	work := metav1.ObjectMeta{Namespace: "c", Name: "w", UID: "u"}
-	h.tell(work, message{reason: eventFailed, note: "one"})
-	h.tell(work, message{reason: eventFailed, note: "two"})
+	h.record(work, workEvent{reason: eventFailed, note: "one"})
+	h.record(work, workEvent{reason: eventFailed, note: "two"})
 	assert.Len(t, take(h), 2, "another cause is another Event")
-	h.tell(work, message{reason: eventRepaired, note: "one", alike: true})
-	h.tell(work, message{reason: eventRepaired, note: "two", alike: true})
+	h.record(work, workEvent{reason: eventRepaired, note: "one", alike: true})
+	h.record(work, workEvent{reason: eventRepaired, note: "two", alike: true})
 	assert.Len(t, take(h), 1, "repairs are one Event whatever was repaired")
 	again := work
 	again.UID = "v"
-	h.tell(again, message{reason: eventFailed, note: "one"})
+	h.record(again, workEvent{reason: eventFailed, note: "one"})
 	assert.Len(t, take(h), 1, "a work of the same name is another one")
 }
 
 func TestEventsAreBounded(t *testing.T) {
-	h, now := newTestHerald()
+	h, now := newTestRecorder()
 	many := func() {
 		for i := range 2 * maxSeries {
-			h.tell(metav1.ObjectMeta{Namespace: "c", Name: fmt.Sprintf("w%d", i)}, message{reason: eventFailed})
+			h.record(metav1.ObjectMeta{Namespace: "c", Name: fmt.Sprintf("w%d", i)}, workEvent{reason: eventFailed})
 		}
 	}
 	many()
 	assert.Len(t, take(h), eventBurst)
-	assert.LessOrEqual(t, len(h.told), maxSeries)
+	assert.LessOrEqual(t, len(h.recent), maxSeries)
 	now.SetTime(epoch.Add(10 * eventPause))
-	clear(h.told)
+	clear(h.recent)
 	many()
 	assert.Len(t, take(h), 10)
-	h.tell(metav1.ObjectMeta{Name: strings.Repeat("n", 253)}, message{note: strings.Repeat("x", 5000)})
-	var none *herald
-	none.tell(metav1.ObjectMeta{}, message{})
-	event := h.event(metav1.ObjectMeta{Name: strings.Repeat("n", 253)}, message{}, epoch)
+	h.record(metav1.ObjectMeta{Name: strings.Repeat("n", 253)}, workEvent{note: strings.Repeat("x", 5000)})
+	var none *recorder
+	none.record(metav1.ObjectMeta{}, workEvent{})
+	event := h.event(metav1.ObjectMeta{Name: strings.Repeat("n", 253)}, workEvent{}, epoch)
 	assert.LessOrEqual(t, len(event.Name), 253)
 }
 
 func TestWhatAStatusTells(t *testing.T) {
-	status := func(applied string) *workv1.ManifestWorkStatus {
+	statusOf := func(applied string) *workv1.ManifestWorkStatus {
 		s := &workv1.ManifestWorkStatus{}
 		if applied == "" {
 			return s
@@ -134,7 +143,7 @@ func TestWhatAStatusTells(t *testing.T) {
 		"one that has no manifests, more": {"True", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, news := appliedTidings(status(c.before), status(c.after))
+			m, news := appliedEvent(statusOf(c.before), statusOf(c.after))
 			assert.Equal(t, c.want != "", news)
 			assert.Equal(t, c.want, m.reason)
 			if c.want == eventFailed {
@@ -142,8 +151,8 @@ func TestWhatAStatusTells(t *testing.T) {
 			}
 		})
 	}
-	assert.Equal(t, "manifest 3", manifestName(workv1.ManifestResourceMeta{Ordinal: 3}))
-	assert.Equal(t, "Namespace n", manifestName(workv1.ManifestResourceMeta{Kind: "Namespace", Name: "n"}))
+	assert.Equal(t, "manifest 3", status.Name(workv1.ManifestResourceMeta{Ordinal: 3}))
+	assert.Equal(t, "Namespace n", status.Name(workv1.ManifestResourceMeta{Kind: "Namespace", Name: "n"}))
 }
 
 func TestMetricsAreRegisteredOnce(t *testing.T) {
@@ -156,14 +165,15 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 	second.apply(errors.New("x"))
 	second.apply(nil)
 	second.repair("updated")
-	second.deletion(deletionGone)
+	second.deletion(prune.Gone)
 	second.eviction("started")
 	second.event(eventFailed, eventSent)
 	second.pass(phaseApply, time.Second)
-	l, m := newLedger(nil, func() {}), newMemory()
-	l.claim(holder{name: "w"}, claims("a", "b"), nil)
-	m.change(holder{name: "w"}, func(k *recall) { k.blocked = 2 })
-	require.NoError(t, registry.Register(newGauges(registry, l, m)))
+	s, n := watch.NewStore(nil, func() {}), newNotes()
+	cm := watch.Key{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "ns"}
+	s.Claim(watch.Owner{Name: "w"}, map[manifest.ID]watch.Key{{Name: "a"}: cm, {Name: "b"}: cm}, nil)
+	n.change(watch.Owner{Name: "w"}, func(n *note) { n.blocked = 2 })
+	require.NoError(t, registry.Register(newGauges(registry, s, n)))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	values := map[string]float64{}
@@ -200,4 +210,18 @@ func TestGraceBeginsOnAWholeSecond(t *testing.T) {
 		assert.Less(t, start.Sub(now), time.Second)
 		assert.Equal(t, start.Truncate(time.Second), start.Time)
 	}
+}
+
+func TestTheNoteOfABlockedDeletionFits(t *testing.T) {
+	long := strings.Repeat("n", 253)
+	var blocked []prune.Blocked
+	for range 1000 {
+		blocked = append(blocked, prune.Blocked{
+			Entry: workv1.AppliedManifestResourceMeta{ResourceIdentifier: workv1.ResourceIdentifier{Resource: "x", Name: long}},
+			Since: epoch, Finalizers: []string{long + "/a", long + "/b"}, Cause: strings.Repeat("x", 5000),
+		})
+	}
+	h, _ := newTestRecorder()
+	h.record(metav1.ObjectMeta{Name: "w"}, blockedEvent(blocked))
+	assert.LessOrEqual(t, len(take(h)[0].event.Note), maxNote)
 }

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,11 +9,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// evictor looks after the AppliedManifestWorks of this agent that have no work, because the work vanished from the hub
-// without being deleted in order or because the hub changed. After a grace it deletes them with their objects.
+// evictor cares for the AppliedManifestWorks of this agent that have no work, because the work vanished from the hub
+// without having been deleted on the spoke, or because the hub changed. After a grace period it deletes them with their
+// objects.
 type evictor struct{ *Reconciler }
 
 // stage is what is to be done about one AppliedManifestWork.
@@ -25,8 +27,8 @@ const (
 	stageForeign stage = iota
 	// stageManaged: it has its work, whose reconciler does everything but clear an eviction that had begun.
 	stageManaged
-	// stageDrain: it is being deleted and its objects must go first.
-	stageDrain
+	// stageDelete: it is being deleted, and its objects go first.
+	stageDelete
 	// stageKept: eviction is off.
 	stageKept
 	// stageStart: its grace begins.
@@ -37,7 +39,7 @@ const (
 	stageEvict
 )
 
-// stageOf decides about an AppliedManifestWork (work contract, section 4.5); managed tells that its work exists and is
+// stageOf decides about an AppliedManifestWork (work contract, section 4.5); managed means that its work exists and is
 // of the present hub, expiry is when its grace ends.
 func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, now time.Time) (stage, time.Time) {
 	start := applied.Status.EvictionStartTime
@@ -47,7 +49,7 @@ func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, now
 	case managed:
 		return stageManaged, time.Time{}
 	case !applied.DeletionTimestamp.IsZero():
-		return stageDrain, time.Time{}
+		return stageDelete, time.Time{}
 	case e.EvictionGrace >= EvictionDisabled:
 		return stageKept, time.Time{}
 	case start == nil:
@@ -59,11 +61,11 @@ func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, now
 	return stageEvict, time.Time{}
 }
 
-// Reconcile looks after one AppliedManifestWork.
+// Reconcile cares for one AppliedManifestWork.
 func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	f := &facts{now: e.Clock.Now(), holder: holder{applied: true, name: req.Name}}
+	f := &facts{now: e.Clock.Now(), owner: watch.Owner{Applied: true, Name: req.Name}}
 	var err error
-	if f.applied, err = readApplied(ctx, e.Spoke.GetClient(), req.Name); err != nil {
+	if f.applied, err = inventory.Read(ctx, e.inventory.Client, req.Name); err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
 	if f.applied == nil {
@@ -72,7 +74,7 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	}
 	e.checkEvictionLag(f)
 	if f.applied == nil {
-		return reconcile.Done().Settle(f.now) // The cache will say that it went, too.
+		return reconcile.Done().Settle(f.now) // the cache will report that it is gone, too
 	}
 	if f.stale {
 		return reconcile.Waiting(f.now.Add(staleDelay)).Settle(f.now)
@@ -84,9 +86,9 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return e.proceed(ctx, f, managed).SettleIn(e.queues.applied, req, f.now)
 }
 
-// checkEvictionLag compares the cache with the last writes of the evictor, and of who took down the work.
+// checkEvictionLag compares the cache with the last writes of the evictor, and of the pass that deleted the work.
 func (e *evictor) checkEvictionLag(f *facts) {
-	known := e.memory.of(f.holder).applied
+	known := e.notes.of(f.owner).applied
 	if known.gone && known.uid == f.applied.UID {
 		f.applied = nil
 		return
@@ -96,23 +98,23 @@ func (e *evictor) checkEvictionLag(f *facts) {
 
 // hasWork reports whether the AppliedManifestWork has its work on the present hub.
 func (e *evictor) hasWork(ctx context.Context, hub client.Reader, applied *workv1.AppliedManifestWork) (bool, error) {
-	if applied.Name != appliedName(e.HubHash, applied.Spec.ManifestWorkName) {
+	if applied.Name != e.inventory.Name(applied.Spec.ManifestWorkName) {
 		return false, nil
 	}
 	return e.onHub(ctx, hub, applied.Spec.ManifestWorkName)
 }
 
-// proceed does what the stage wants.
+// proceed does what the stage requires.
 func (e *evictor) proceed(ctx context.Context, f *facts, managed bool) reconcile.Outcome {
 	stage, wake := e.stageOf(f.applied, managed, f.now)
 	switch stage {
 	case stageForeign:
 		return reconcile.Done()
 	case stageManaged, stageKept:
-		e.ledger.claim(f.holder, nil, nil)
+		e.store.Forget(f.owner)
 		return reconcile.FromError(e.markEviction(ctx, f, nil))
-	case stageDrain:
-		return e.leave(ctx, f)
+	case stageDelete:
+		return e.finish(ctx, f)
 	case stageStart:
 		start := graceStart(f.now)
 		return reconcile.FromError(e.markEviction(ctx, f, &start)).And(reconcile.Waiting(wake))
@@ -124,36 +126,32 @@ func (e *evictor) proceed(ctx context.Context, f *facts, managed bool) reconcile
 	return reconcile.Done()
 }
 
-// markEviction writes when the grace began, or that it does not run.
+// markEviction writes when the grace period began; nil means that it does not run.
 func (e *evictor) markEviction(ctx context.Context, f *facts, start *metav1.Time) error {
-	if f.applied.Status.EvictionStartTime.Equal(start) {
-		return nil
+	applied, err := e.inventory.SetEvictionStart(ctx, f.applied, start)
+	if err != nil || applied == f.applied {
+		return err
 	}
-	after := f.applied.DeepCopy()
-	after.Status.EvictionStartTime = start
-	if err := reconcile.PutStatus(ctx, e.Spoke.GetClient(), after); err != nil {
-		return fmt.Errorf("marking the eviction: %w", err)
-	}
-	e.wroteApplied(f, after)
+	e.wroteApplied(f, applied)
 	switch {
 	case start != nil:
-		e.tell(f, eventEviction, start.Add(e.EvictionGrace))
+		e.recordEvent(f, eventEviction, start.Add(e.EvictionGrace))
 	case e.EvictionGrace < EvictionDisabled:
-		e.tell(f, eventStayed, f.now)
+		e.recordEvent(f, eventStayed, f.now)
 	}
 	return nil
 }
 
-// graceStart is when a grace begins that is told in whole seconds: rounded up, so that it is never cut short.
+// graceStart is when a grace period begins that is written in whole seconds: rounded up, so that it is never cut short.
 func graceStart(now time.Time) metav1.Time {
 	return metav1.NewTime(now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 }
 
-// tell counts what happens to the AppliedManifestWork and tells the hub, if it is of that.
-func (e *evictor) tell(f *facts, reason string, at time.Time) {
+// recordEvent counts what happens to the AppliedManifestWork and records an Event, if it is of this hub.
+func (e *evictor) recordEvent(f *facts, reason string, at time.Time) {
 	e.counts.eviction(map[string]string{eventEviction: "started", eventStayed: "stopped", eventEvicted: "done"}[reason])
-	if f.applied.Name == appliedName(e.HubHash, f.applied.Spec.ManifestWorkName) {
-		e.herald.tell(e.lostWork(f.applied), evictionTidings(reason, at))
+	if f.applied.Name == e.inventory.Name(f.applied.Spec.ManifestWorkName) {
+		e.events.record(e.lostWork(f.applied), evictionEvent(reason, at))
 	}
 }
 
@@ -162,11 +160,11 @@ func (e *evictor) lostWork(applied *workv1.AppliedManifestWork) metav1.ObjectMet
 	return metav1.ObjectMeta{Namespace: e.Cluster, Name: applied.Spec.ManifestWorkName}
 }
 
-// leave takes down an AppliedManifestWork without work, and reports what does not go.
-func (e *evictor) leave(ctx context.Context, f *facts) reconcile.Outcome {
+// finish deletes an AppliedManifestWork without a work, and reports the objects that do not go.
+func (e *evictor) finish(ctx context.Context, f *facts) reconcile.Outcome {
 	work := e.lostWork(f.applied)
-	outcome, left := e.takeDown(ctx, f)
-	e.report(f, work, &left)
+	outcome, left := e.deleteObjects(ctx, f)
+	e.reportBlocked(f, work, &left)
 	return outcome
 }
 
@@ -175,7 +173,7 @@ func (e *evictor) leave(ctx context.Context, f *facts) reconcile.Outcome {
 // ends only when the hub itself, asked again under the rights that the agent has there, says that the work does not
 // exist. A hub that does not answer, or does not know the agent, takes nothing down.
 func (e *evictor) evict(ctx context.Context, f *facts) reconcile.Outcome {
-	within, cancel := context.WithTimeout(ctx, hubPatience)
+	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	managed, err := e.hasWork(within, e.Hub.GetAPIReader(), f.applied)
 	if err != nil {
@@ -185,9 +183,9 @@ func (e *evictor) evict(ctx context.Context, f *facts) reconcile.Outcome {
 		return reconcile.FromError(e.markEviction(ctx, f, nil))
 	}
 	was := *f
-	outcome := e.leave(ctx, f)
+	outcome := e.finish(ctx, f)
 	if f.applied == nil || !f.applied.DeletionTimestamp.IsZero() {
-		e.tell(&was, eventEvicted, f.now)
+		e.recordEvent(&was, eventEvicted, f.now)
 	}
 	return outcome
 }

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
 // TestTheEvictorLeavesAloneWhatItsWorkLetsGo has the cache of the cluster behind that of the hub.
@@ -23,28 +25,28 @@ func TestTheEvictorLeavesAloneWhatItsWorkLetsGo(t *testing.T) {
 	}{
 		"nobody lets it go": {before: func(*Reconciler, *facts) {}, cached: "u", there: true},
 		"the request is under way, or succeeded": {
-			before: func(r *Reconciler, f *facts) { r.lettingGo(f, true) }, cached: "u",
+			before: func(r *Reconciler, f *facts) { r.announceGone(f, true) }, cached: "u",
 		},
 		"the request failed": {
-			before: func(r *Reconciler, f *facts) { r.lettingGo(f, true); r.lettingGo(f, false) }, cached: "u", there: true,
+			before: func(r *Reconciler, f *facts) { r.announceGone(f, true); r.announceGone(f, false) }, cached: "u", there: true,
 		},
 		"another one has its name": {
-			before: func(r *Reconciler, f *facts) { r.lettingGo(f, true) }, cached: "v", there: true,
+			before: func(r *Reconciler, f *facts) { r.announceGone(f, true) }, cached: "v", there: true,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			e := &evictor{&Reconciler{memory: newMemory(), Clock: clock.RealClock{}}}
-			test.before(e.Reconciler, &facts{holder: holder{name: "w"}, applied: applied("u")})
-			f := &facts{now: time.Now(), holder: holder{applied: true, name: "a"}, applied: applied(test.cached)}
+			e := &evictor{&Reconciler{parts: parts{notes: newNotes()}, Clock: clock.RealClock{}}}
+			test.before(e.Reconciler, &facts{owner: watch.Owner{Name: "w"}, applied: applied("u")})
+			f := &facts{now: time.Now(), owner: watch.Owner{Applied: true, Name: "a"}, applied: applied(test.cached)}
 			e.checkEvictionLag(f)
 			assert.Equal(t, test.there, f.applied != nil)
 			assert.False(t, f.stale)
 		})
 	}
-	r := &Reconciler{memory: newMemory(), Clock: clock.RealClock{}}
-	own := &facts{holder: holder{applied: true, name: "a"}, applied: applied("u")}
-	r.memory.change(own.holder, func(k *recall) { k.blocked = 1 })
-	r.lettingGo(own, true)
-	r.lettingGo(own, false)
-	assert.Equal(t, 1, r.memory.of(own.holder).blocked, "the evictor keeps its own notes")
+	r := &Reconciler{parts: parts{notes: newNotes()}, Clock: clock.RealClock{}}
+	own := &facts{owner: watch.Owner{Applied: true, Name: "a"}, applied: applied("u")}
+	r.notes.change(own.owner, func(n *note) { n.blocked = 1 })
+	r.announceGone(own, true)
+	r.announceGone(own, false)
+	assert.Equal(t, 1, r.notes.of(own.owner).blocked, "the evictor keeps its own notes")
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kindMapper finds out where kinds are served. What it found it keeps until Reset, when a kind turned out to be gone:
-// the mapper that it begins with never forgets.
+// kindMapper maps kinds to resources and caches the answers until Reset, when a kind turned out to be gone: the mapper
+// that it begins with never forgets.
 type kindMapper struct {
 	meta.RESTMapper
 	fresh func() (meta.RESTMapper, error)
@@ -20,7 +20,7 @@ type kindMapper struct {
 
 var _ meta.ResettableRESTMapper = (*kindMapper)(nil)
 
-// RESTMapping says where a kind is served.
+// RESTMapping maps a kind to the resource that serves it.
 func (k *kindMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	known, err := k.current()
 	if err != nil {
@@ -29,7 +29,7 @@ func (k *kindMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 	return known.RESTMapping(kind, versions...)
 }
 
-// ResourcesFor says in which versions a resource is served.
+// ResourcesFor returns the versions in which a resource is served.
 func (k *kindMapper) ResourcesFor(resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
 	known, err := k.current()
 	if err != nil {
@@ -52,7 +52,7 @@ func (k *kindMapper) current() (meta.RESTMapper, error) {
 	return k.known, nil
 }
 
-// Reset drops all that was found.
+// Reset drops all cached answers.
 func (k *kindMapper) Reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/spokelet/spokelet/agent/work/prune"
+	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
-// Labels of the metrics. Their values are few and fixed: no name of any object is ever one.
+// Labels of the metrics. Their values are few and fixed; the name of an object is never one.
 const (
 	labelPhase  = "phase"
 	labelResult = "result"
@@ -22,10 +25,6 @@ const (
 const (
 	applySucceeded = "applied"
 	applyFailed    = "failed"
-
-	deletionGone   = "gone"
-	deletionHeld   = "held"
-	deletionFailed = "failed"
 
 	eventSent    = "sent"
 	eventDropped = "dropped"
@@ -40,7 +39,7 @@ type counters struct {
 	seconds                             *prometheus.HistogramVec
 }
 
-// newCounters makes the counters known to registerer; nil keeps them to ourselves.
+// newCounters makes the counters known to registerer; nil registers nothing.
 func newCounters(registerer prometheus.Registerer) (*counters, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -91,7 +90,7 @@ func registered[C prometheus.Collector](registerer prometheus.Registerer, collec
 	return collector, nil
 }
 
-// The methods below count one thing each; without counters, as in unit tests, they do nothing.
+// The methods below count one thing each; nil counters do nothing.
 
 func (c *counters) apply(err error) {
 	switch {
@@ -109,9 +108,9 @@ func (c *counters) repair(action string) {
 	}
 }
 
-func (c *counters) deletion(result string) {
+func (c *counters) deletion(result prune.Result) {
 	if c != nil {
-		c.deletions.WithLabelValues(result).Inc()
+		c.deletions.WithLabelValues(string(result)).Inc()
 	}
 }
 
@@ -133,44 +132,22 @@ func (c *counters) pass(p phase, took time.Duration) {
 	}
 }
 
-// String names the phase in metrics.
-func (p phase) String() string {
-	switch p {
-	case phaseGone:
-		return "gone"
-	case phaseAbandon:
-		return "abandon"
-	case phaseStale:
-		return "stale"
-	case phaseRelease:
-		return "release"
-	case phaseDrain:
-		return "drain"
-	case phaseApply:
-		return "apply"
-	case phaseOffline:
-		return "offline"
-	case phaseUnknown:
-	}
-	return "unknown"
-}
-
-// gauges tells, when it is asked, how much there is: works, objects, watches, and objects that do not go. It is known
-// to the registerer for as long as the agent serves.
+// gauges collects how much there is: works, objects, watches, and objects that are overdue for deletion. It is
+// registered for as long as the agent serves.
 type gauges struct {
 	registerer                       prometheus.Registerer
-	ledger                           *ledger
-	memory                           *memory
+	store                            *watch.Store
+	notes                            *notes
 	works, objects, watches, blocked *prometheus.Desc
 }
 
-// newGauges returns the gauges of what ledger and memory hold.
-func newGauges(registerer prometheus.Registerer, l *ledger, m *memory) *gauges {
+// newGauges returns the gauges of a store and its notes.
+func newGauges(registerer prometheus.Registerer, s *watch.Store, n *notes) *gauges {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &gauges{
-		registerer: registerer, ledger: l, memory: m,
+		registerer: registerer, store: s, notes: n,
 		works: desc("spokelet_work_works", "Works with objects on the spoke, and AppliedManifestWorks that are being "+
 			"taken down without one.", labelState),
 		objects: desc("spokelet_work_objects", "Objects on the spoke that some work holds."),
@@ -205,53 +182,17 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect tells their values.
+// Collect sends their values.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {
-	tell := func(desc *prometheus.Desc, value int, labels ...string) {
+	send := func(desc *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
 	}
-	size := g.ledger.size()
-	tell(g.works, size.works, "live")
-	tell(g.works, size.applied, "leaving")
-	tell(g.objects, size.objects)
-	tell(g.watches, size.wanted, "wanted")
-	tell(g.watches, size.refused, "refused")
-	tell(g.watches, size.beyond, "beyond")
-	tell(g.blocked, g.memory.blocked())
-}
-
-// sizes is how much the ledger holds.
-type sizes struct{ works, applied, objects, wanted, refused, beyond int }
-
-// size counts what the ledger holds.
-func (l *ledger) size() sizes {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := sizes{objects: len(l.objects), wanted: len(l.watched)}
-	for _, why := range l.broken {
-		if why == beyondBound {
-			s.beyond++
-		} else {
-			s.refused++
-		}
-	}
-	for h := range l.holders {
-		if h.applied {
-			s.applied++
-		} else {
-			s.works++
-		}
-	}
-	return s
-}
-
-// blocked counts the objects that do not go.
-func (m *memory) blocked() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := 0
-	for _, known := range m.holders {
-		n += known.blocked
-	}
-	return n
+	size := g.store.Size()
+	send(g.works, size.Works, "live")
+	send(g.works, size.Applied, "leaving")
+	send(g.objects, size.Objects)
+	send(g.watches, size.Wanted, "wanted")
+	send(g.watches, size.Refused, "refused")
+	send(g.watches, size.Beyond, "beyond")
+	send(g.blocked, g.notes.blocked())
 }

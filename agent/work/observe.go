@@ -2,88 +2,53 @@ package work
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/agent/work/apply"
+	"github.com/spokelet/spokelet/agent/work/executor"
+	"github.com/spokelet/spokelet/agent/work/feedback"
+	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/offline"
+	"github.com/spokelet/spokelet/agent/work/status"
+	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
-// facts is all that a pass decides upon. The objects are those of the caches and must not be changed.
+// facts is what a pass begins with. The objects are those of the caches and must not be changed; a write of the pass
+// replaces them.
 type facts struct {
-	now    time.Time
-	holder holder
+	now   time.Time
+	owner watch.Owner
 	// work and applied are nil when there is none.
 	work    *workv1.ManifestWork
 	applied *workv1.AppliedManifestWork
-	// stale tells that a cache has not seen the last write of this process.
+	// stale reports that a cache has not seen the last write of this process.
 	stale bool
-	// manifests is the reading of the spec.
-	manifests []manifest
-	// offline tells that the hub has not listed its works yet, and that work is its copy of before, with the label; nil
-	// then says nothing.
+	// manifests are those of the work.
+	manifests []manifest.Manifest
+	// offline reports that the hub has not listed its works yet, so that work is its copy of before; nil then says
+	// nothing.
 	offline bool
 	copied  *offline.Copy
 }
 
-// phase is what a pass is about.
-type phase int
-
-const (
-	// phaseGone: there is no work; what it left is for the evictor.
-	phaseGone phase = iota
-	// phaseAbandon: the work vanished in the moment in which its objects were made; they go at once.
-	phaseAbandon
-	// phaseStale: a cache must catch up first.
-	phaseStale
-	// phaseRelease: the work is being deleted.
-	phaseRelease
-	// phaseDrain: the work lives, but its AppliedManifestWork is being deleted; its objects go before they come again.
-	phaseDrain
-	// phaseApply: the objects are to be as the work says.
-	phaseApply
-	// phaseUnknown: the hub is away and there is no copy of the work that can be used.
-	phaseUnknown
-	// phaseOffline: the hub is away; the objects are to stay as the copy of the work says.
-	phaseOffline
-)
-
-// phase decides what the pass is about.
-func (f *facts) phase() phase {
-	switch {
-	case f.offline && f.work == nil:
-		return phaseUnknown
-	case f.offline && !f.stale:
-		return phaseOffline
-	case f.work == nil && f.applied != nil:
-		return phaseAbandon
-	case f.work == nil:
-		return phaseGone
-	case f.stale:
-		return phaseStale
-	case !f.work.DeletionTimestamp.IsZero():
-		return phaseRelease
-	case f.applied != nil && !f.applied.DeletionTimestamp.IsZero():
-		return phaseDrain
-	}
-	return phaseApply
-}
-
-// spares reports whether the work orphans an object. Who asked for that and deleted the work in the same moment gets
-// it, although no pass came between the two.
-func (f *facts) spares(id identity) bool {
-	return f.work != nil && !ownedBy(f.work.Spec.DeleteOption, id)
+// orphans reports whether the work orphans an object. A work that is changed to orphan an object and deleted at once
+// does so, although no pass came between the two.
+func (f *facts) orphans(id manifest.ID) bool {
+	return f.work != nil && !manifest.Owned(f.work.Spec.DeleteOption, id)
 }
 
 // observe collects the facts about a work.
 func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
-	f := &facts{now: r.Clock.Now(), holder: holder{name: name}}
+	f := &facts{now: r.Clock.Now(), owner: watch.Owner{Name: name}}
 	if r.offline() {
 		return r.observeOffline(ctx, f)
 	}
@@ -97,7 +62,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 		return f, fmt.Errorf("reading the ManifestWork %s: %w", name, err)
 	}
 	f.work = work
-	f.applied, err = readApplied(ctx, r.Spoke.GetClient(), appliedName(r.HubHash, name))
+	f.applied, err = inventory.Read(ctx, r.inventory.Client, r.inventory.Name(name))
 	if err != nil {
 		return f, err
 	}
@@ -108,21 +73,21 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	return f, nil
 }
 
-// abandoned returns the AppliedManifestWork that was made for a work which vanished before it could hold it, if any.
-// Its objects go at once, so the hub has to confirm that the work does not exist.
+// abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.
+// Its objects are deleted at once, so the hub has to confirm that the work does not exist.
 func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedManifestWork, error) {
-	fresh := r.memory.of(f.holder).fresh
-	if fresh == "" {
+	created := r.notes.of(f.owner).created
+	if created == "" {
 		return nil, nil //nolint:nilnil // absence is an answer here
 	}
-	within, cancel := context.WithTimeout(ctx, hubPatience)
+	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
-	exists, err := r.onHub(within, r.Hub.GetAPIReader(), f.holder.name)
+	exists, err := r.onHub(within, r.Hub.GetAPIReader(), f.owner.Name)
 	if err != nil || exists {
 		return nil, err
 	}
-	live, err := readApplied(ctx, r.Spoke.GetAPIReader(), appliedName(r.HubHash, f.holder.name))
-	if err != nil || live == nil || live.UID != fresh {
+	live, err := inventory.Read(ctx, r.inventory.Live, r.inventory.Name(f.owner.Name))
+	if err != nil || live == nil || live.UID != created {
 		return nil, err
 	}
 	return live, nil
@@ -140,22 +105,9 @@ func (r *Reconciler) onHub(ctx context.Context, hub client.Reader, name string) 
 	return true, nil
 }
 
-// readApplied reads an AppliedManifestWork; nil without error means that there is none.
-func readApplied(ctx context.Context, c client.Reader, name string) (*workv1.AppliedManifestWork, error) {
-	applied := &workv1.AppliedManifestWork{}
-	err := c.Get(ctx, types.NamespacedName{Name: name}, applied)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absence is an answer here
-	case err != nil:
-		return nil, fmt.Errorf("reading the AppliedManifestWork %s: %w", name, err)
-	}
-	return applied, nil
-}
-
 // checkLag compares the caches with the last writes of this process.
 func (r *Reconciler) checkLag(f *facts) {
-	known := r.memory.of(f.holder)
+	known := r.notes.of(f.owner)
 	if f.applied != nil && known.applied.gone && f.applied.UID == known.applied.uid {
 		f.applied = nil
 	}
@@ -173,41 +125,114 @@ func (r *Reconciler) checkLag(f *facts) {
 	}
 }
 
-// readManifests reads the spec: what each manifest means and where its kind is served. A spec is read once; only what
-// could not be mapped is tried again.
-func (r *Reconciler) readManifests(f *facts) []manifest {
-	known := r.memory.of(f.holder)
+// readManifests decodes and maps the manifests of the spec, once per generation; manifests that could not be mapped are
+// mapped again.
+func (r *Reconciler) readManifests(f *facts) []manifest.Manifest {
+	known := r.notes.of(f.owner)
 	spec := &f.work.Spec
 	manifests := slices.Clone(known.manifests)
-	if known.uid != f.work.UID || known.generation != f.work.Generation {
-		manifests = make([]manifest, len(spec.Workload.Manifests))
-		for i := range manifests {
-			manifests[i] = parseManifest(i, spec.Workload.Manifests[i].Raw)
-		}
-	}
 	changed := known.uid != f.work.UID || known.generation != f.work.Generation
-	for i := range manifests {
-		m := &manifests[i]
-		if !m.retriable() {
-			continue
-		}
-		m.resolve(r.mapper, spec)
-		changed = true
-	}
-	refuseDuplicates(manifests)
 	if changed {
-		r.memory.change(f.holder, func(k *recall) {
-			k.uid, k.generation, k.manifests = f.work.UID, f.work.Generation, slices.Clone(manifests)
+		manifests = make([]manifest.Manifest, len(spec.Workload.Manifests))
+		for i := range manifests {
+			manifests[i] = manifest.Parse(i, spec.Workload.Manifests[i].Raw)
+		}
+	}
+	for i := range manifests {
+		if manifests[i].Retriable() {
+			manifests[i].Resolve(r.mapper, spec, usableRules)
+			changed = true
+		}
+	}
+	manifest.RefuseDuplicates(manifests)
+	if changed {
+		r.notes.change(f.owner, func(n *note) {
+			n.uid, n.generation, n.manifests = f.work.UID, f.work.Generation, slices.Clone(manifests)
 		})
 	}
 	return manifests
 }
 
-// retriable reports whether the error of a manifest may go away without the spec changing.
-func (m *manifest) retriable() bool { return m.decoded() && !m.mapped() }
+// usableRules divides condition rules into those that can be evaluated and the reasons why the others cannot.
+func usableRules(gvk schema.GroupVersionKind, rules []workv1.ConditionRule) ([]workv1.ConditionRule, []string) {
+	return feedback.UsableRules(gvk, rules, status.Reserved()...)
+}
 
-// unserved reports whether the spoke does not serve the kind of the manifest.
-func (m *manifest) unserved() bool {
-	var missing unservedError
-	return errors.As(m.err, &missing)
+// input collects what is known of the objects of the manifests.
+func (r *Reconciler) input(f *facts) *input {
+	in := &input{
+		now: f.now, manifests: f.manifests,
+		raw: make([][]byte, len(f.manifests)), objects: make([]object, len(f.manifests)),
+	}
+	if f.applied != nil {
+		in.owner = f.applied.UID
+	}
+	listed := inventory.IDs(inventory.Tracked(f.applied))
+	before := status.Index(f.work.Status.ResourceStatus.Manifests)
+	for i := range f.manifests {
+		m := &f.manifests[i]
+		in.raw[i] = f.work.Spec.Workload.Manifests[i].Raw
+		if m.Err != nil {
+			continue
+		}
+		was := before.Find(m.Meta())
+		o := &in.objects[i]
+		o.known = apply.Known{
+			Listed: listed[m.ID()] != "", Current: status.AppliedAt(was, f.work.Generation), Offline: f.offline,
+		}
+		o.known.State, o.known.Drift = r.store.Look(f.owner, m.ID())
+		o.frozen = status.Frozen(f.work, m, was)
+		if !o.known.State.Requested.IsZero() {
+			o.unwatched = r.store.Unwatched(f.owner, m.ID())
+		}
+	}
+	return in
+}
+
+// authorize asks about all manifests of a work with an executor whether they may be applied, and puts the decisions into
+// the input. The session answers what comes up while they are applied; it is nil without an executor.
+func (r *Reconciler) authorize(ctx context.Context, f *facts, in *input) *executor.Session {
+	if f.work.Spec.Executor == nil {
+		r.authorizer.Forget(f.owner.Name)
+		return nil
+	}
+	who, wrong := executor.Of(f.work.Spec.Executor)
+	if wrong != nil {
+		r.authorizer.Forget(f.owner.Name)
+		denied := executor.Decision{Verdict: executor.Denied, Err: wrong, ReadErr: wrong}
+		for i := range in.objects {
+			in.objects[i].decision = &denied
+		}
+		return nil
+	}
+	session := r.authorizer.Begin(f.owner.Name, who, f.now)
+	var questions []executor.Question
+	var asked []*object
+	for i := range in.objects {
+		m, o := &in.manifests[i], &in.objects[i]
+		if m.Err != nil {
+			continue
+		}
+		o.question = &executor.Question{
+			Object: m.ID(), Version: m.Resource.Version, Desired: m.Desired, Verbs: verbsFor(m, o.frozen),
+		}
+		questions, asked = append(questions, *o.question), append(asked, o)
+	}
+	decisions := session.Decide(ctx, questions)
+	for i := range decisions {
+		asked[i].decision = &decisions[i]
+	}
+	return session
+}
+
+// verbsFor are the verbs that an executor needs for a manifest. An object that is only read, because of its strategy or
+// because its manifest is complete, needs no more than that.
+func verbsFor(m *manifest.Manifest, frozen bool) executor.Verbs {
+	switch {
+	case frozen || m.Options.Strategy.Type == workv1.UpdateStrategyTypeReadOnly:
+		return executor.VerbsRead
+	case m.Options.Owned:
+		return executor.VerbsOwn
+	}
+	return executor.VerbsApply
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,7 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/offline"
+	"github.com/spokelet/spokelet/agent/work/status"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -23,7 +24,7 @@ import (
 type absence struct {
 	// admitted is closed when the hub may be asked for works.
 	admitted chan struct{}
-	// over tells that the hub has listed its works, which are the truth from then on.
+	// over reports that the hub has listed its works, which count from then on.
 	over atomic.Bool
 }
 
@@ -34,7 +35,7 @@ func (r *Reconciler) offline() bool { return r.absence != nil && !r.absence.over
 func (r *Reconciler) Copies() int { return len(r.Cache.Works()) }
 
 // SetupOffline registers the controller of works before the hub may be asked, or where there is no hub at all and Hub
-// is nil: until the hub has listed its works, it looks after those of which Cache has a copy. With no copy it does
+// is nil: until the hub has listed its works, it cares for those of which Cache has a copy. With no copy it does
 // nothing. SetupWithManager may follow, once the hub may be asked.
 func (r *Reconciler) SetupOffline(mgr ctrl.Manager) error {
 	if len(r.Cache.Works()) == 0 {
@@ -62,8 +63,8 @@ func (r *Reconciler) startOffline(ctx context.Context, queue workqueue.TypedRate
 	return nil
 }
 
-// awaitHub makes the works of the hub the truth as soon as it has listed them. What was heard of them before was
-// looked at as a copy, so all of them are looked at again, and all copies, whose works may be gone.
+// awaitHub makes the works of the hub the truth as soon as it has listed them. Events of before
+// were handled for the copies, so all works are reconciled again, and all copies, whose works may be gone.
 func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 	select {
 	case <-ctx.Done():
@@ -101,17 +102,17 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 // work in the facts, which says nothing about whether it exists.
 func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, error) {
 	f.offline = true
-	known, err := r.Cache.Load(ctx, f.holder.name)
+	known, err := r.Cache.Load(ctx, f.owner.Name)
 	if err != nil || known == nil {
 		return f, err
 	}
-	f.applied, err = readApplied(ctx, r.Spoke.GetClient(), appliedName(r.HubHash, f.holder.name))
+	f.applied, err = inventory.Read(ctx, r.inventory.Client, r.inventory.Name(f.owner.Name))
 	if err != nil {
 		return f, err
 	}
 	f.work, f.copied = known.Work, known
 	r.checkLag(f)
-	if why := unusable(f.applied, known, r.appliedSpec(f)); why != "" {
+	if why := unusable(f.applied, known, r.inventory.Spec(f.work.Name)); why != "" {
 		f.work = nil
 		log.FromContext(ctx).V(1).Info("the copy of the work is not used", "reason", why)
 		return f, nil
@@ -120,7 +121,7 @@ func (r *Reconciler) observeOffline(ctx context.Context, f *facts) (*facts, erro
 	return f, nil
 }
 
-// unusable says why a copy must not be used as the spoke is now; empty when it may be. The AppliedManifestWork has to
+// unusable returns why a copy must not be used; empty when it may be. The AppliedManifestWork has to
 // be the one for which the copy was made, and whole.
 func unusable(applied *workv1.AppliedManifestWork, known *offline.Copy, spec workv1.AppliedManifestWorkSpec) string {
 	switch {
@@ -133,61 +134,55 @@ func unusable(applied *workv1.AppliedManifestWork, known *offline.Copy, spec wor
 	case applied.Spec != spec:
 		return "the AppliedManifestWork belongs to another hub or agent"
 	}
-	return outdated(applied, known.Work)
+	return inventory.Outdated(applied, known.Work)
 }
 
-// applyOffline keeps the objects of a work as its copy says. It makes none that was not there when the hub was last
-// heard, deletes none, and tells the hub nothing; what it learns about complete manifests goes into the copy.
+// applyOffline keeps the objects of a work as its copy says. It creates no object that did not exist when the hub was
+// last seen, deletes none and writes nothing to the hub; what it learns about complete manifests goes into the copy.
 func (r *Reconciler) applyOffline(ctx context.Context, f *facts) reconcile.Outcome {
-	known := tracked(f.applied)
-	withholdUnknown(f.manifests, known)
+	tracked := inventory.Tracked(f.applied)
+	withholdUnknown(f.manifests, tracked)
 	r.claim(f)
-	tasks := r.tasks(f)
-	asked := r.authorizer.authorize(ctx, f, tasks)
-	if err := r.repairApplied(ctx, f, tasks); err != nil {
+	in := r.input(f)
+	session := r.authorize(ctx, f, in)
+	p := planAll(in)
+	if err := r.record(ctx, f, p.record); err != nil {
 		return reconcile.FromError(err)
 	}
-	results, outcome := r.applyAll(ctx, f, tasks, asked)
-	for i := range tasks {
-		if tasks[i].repaired != "" {
-			r.counts.repair(tasks[i].repaired)
-		}
+	results := r.act(ctx, f, in, &p, session)
+	outcome := outcomeOf(results)
+	r.countRepairs(results)
+	f.manifests, _ = withoutUnserved(f.manifests, results)
+	list := inventory.List(f.manifests, found(results), f.applied.Status.AppliedResources,
+		inventory.Unwanted(f.manifests, tracked))
+	outcome = outcome.And(reconcile.FromError(r.publishList(ctx, f, list)))
+	after := concludeStatus(f, results)
+	outcome = outcome.And(thaw(f.work, p.steps, after, f.now))
+	if err := r.Cache.SaveStatus(f.copied, &after); err != nil {
+		log.FromContext(ctx).V(1).Info("what was learned without the hub is not on disk", "reason", err.Error())
 	}
-	list := track(f.manifests, results, f.applied.Status.AppliedResources, stale(f.manifests, known))
-	outcome = outcome.And(reconcile.FromError(r.publishApplied(ctx, f, list)))
-	status := conclude(f.work, f.manifests, results, f.now)
-	outcome = outcome.And(thawing(f.work, tasks, status, f.now))
-	r.learn(ctx, f, &status)
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
 }
 
 // withholdUnknown keeps manifests from being applied whose object the AppliedManifestWork does not name: the copy may
-// be older than what is in force, and then the object is gone for good.
-func withholdUnknown(manifests []manifest, known []workv1.AppliedManifestResourceMeta) {
-	ids := identities(known)
+// be older than the work was at last, and then the object was deleted for good.
+func withholdUnknown(manifests []manifest.Manifest, tracked []workv1.AppliedManifestResourceMeta) {
+	ids := inventory.IDs(tracked)
 	for i := range manifests {
 		m := &manifests[i]
-		if _, there := ids[m.id()]; m.err == nil && m.mapped() && !there {
-			m.err = errWithheld
+		if _, known := ids[m.ID()]; m.Err == nil && m.Mapped() && !known {
+			m.Err = errWithheld
 		}
 	}
 }
 
-// errWithheld says why a manifest is left alone while the hub is away.
+// errWithheld is why a manifest is not applied while the hub is away.
 var errWithheld = errors.New(
 	"its object was not there when the hub was last heard; it is made when the hub is back")
 
-// learn puts into the copy what the pass found out about complete manifests, so that a Job that is done and cleared
-// away is not run again.
-func (r *Reconciler) learn(ctx context.Context, f *facts, status *workv1.ManifestWorkStatus) {
-	if err := r.Cache.SaveStatus(f.copied, status); err != nil {
-		log.FromContext(ctx).V(1).Info("what was learned without the hub is not on disk", "reason", err.Error())
-	}
-}
-
-// tellLearned tells the hub which manifests became complete while it was away, before anything is decided by its word
-// alone.
-func (r *Reconciler) tellLearned(ctx context.Context, f *facts) error {
+// reportCompletions writes to the hub which manifests became complete while it was away, before anything is decided by
+// its status alone.
+func (r *Reconciler) reportCompletions(ctx context.Context, f *facts) error {
 	if r.Cache == nil {
 		return nil
 	}
@@ -195,59 +190,38 @@ func (r *Reconciler) tellLearned(ctx context.Context, f *facts) error {
 	if err != nil || learned == nil {
 		return err
 	}
-	if status, news := withCompletions(f, learned); news {
-		before, after := lightWork(f.work), lightWork(f.work)
-		before.Status, after.Status = f.work.Status, status
-		within, cancel := context.WithTimeout(ctx, hubPatience)
+	if after, more := status.WithCompletions(f.work, learned, f.now); more {
+		was, is := lightWork(f.work), lightWork(f.work)
+		was.Status, is.Status = f.work.Status, after
+		within, cancel := context.WithTimeout(ctx, hubTimeout)
 		defer cancel()
-		if _, err := reconcile.PatchStatus(within, r.Hub.GetClient(), before, after); err != nil {
+		if _, err := reconcile.PatchStatus(within, r.Hub.GetClient(), was, is); err != nil {
 			return fmt.Errorf("telling the hub what became complete without it: %w", err)
 		}
-		r.wroteWork(f, after)
+		r.wroteWork(f, is)
 		work := *f.work
-		work.Status, work.ResourceVersion = after.Status, after.ResourceVersion
+		work.Status, work.ResourceVersion = is.Status, is.ResourceVersion
 		f.work = &work
 	}
 	r.Cache.StatusReported(f.work.Name)
 	return nil
 }
 
-// withCompletions returns the status of the work of the hub with what was found complete while the hub was away, and
-// whether that is news.
-func withCompletions(f *facts, learned *workv1.ManifestWorkStatus) (workv1.ManifestWorkStatus, bool) {
-	status := *f.work.Status.DeepCopy()
-	news := false
-	former := formerConditions(learned.ResourceStatus.Manifests)
-	for i := range status.ResourceStatus.Manifests {
-		m := &status.ResourceStatus.Manifests[i]
-		if was := former.of(m.ResourceMeta); completed(was) && !completed(m) {
-			set(&m.Conditions, *meta.FindStatusCondition(was.Conditions, workv1.ManifestComplete), f.now)
-			news = true
-		}
-	}
-	complete := meta.FindStatusCondition(learned.Conditions, workv1.WorkComplete)
-	if complete != nil && complete.Status == metav1.ConditionTrue && complete.ObservedGeneration == f.work.Generation &&
-		!meta.IsStatusConditionTrue(status.Conditions, workv1.WorkComplete) {
-		set(&status.Conditions, *complete, f.now)
-		news = true
-	}
-	return status, news
-}
-
-// outdate removes the copy of a work that is going or gone, or that has a new generation, before the pass acts on that.
-func (r *Reconciler) outdate(f *facts, phase phase) {
+// invalidateCopy deletes the copy of a work that is deleted or gone, or that has a new generation, before the pass acts
+// on that.
+func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
 	switch {
 	case r.Cache == nil || f.offline:
-	case phase == phaseApply || phase == phaseDrain:
+	case phase == phaseApply || phase == phaseRestart:
 		r.Cache.Invalidate(f.work.Name, f.work.UID, f.work.Generation)
 	case phase != phaseStale:
-		r.Cache.Delete(f.holder.name)
+		r.Cache.Delete(f.owner.Name)
 	}
 }
 
-// keep makes the copier look at a work a moment after its pass.
-func (r *Reconciler) keep(f *facts, phase phase) {
+// enqueueCopy makes the copier copy a work a moment after its pass.
+func (r *Reconciler) enqueueCopy(f *facts, phase phase) {
 	if r.Cache != nil && phase == phaseApply {
-		r.queues.copies.AddAfter(r.request(f.holder.name), copyDelay)
+		r.queues.copies.AddAfter(r.request(f.owner.Name), copyDelay)
 	}
 }

@@ -2,7 +2,6 @@ package work
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/offline"
 )
 
@@ -17,7 +17,9 @@ func TestWhichCopiesMayBeUsed(t *testing.T) {
 	spec := workv1.AppliedManifestWorkSpec{HubHash: "hub", AgentID: "agent", ManifestWorkName: "w"}
 	known := &offline.Copy{Work: &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{UID: "w", Generation: 7}}, Applied: "u"}
 	applied := func(value string) func(*workv1.AppliedManifestWork) {
-		return func(a *workv1.AppliedManifestWork) { a.Annotations = map[string]string{AnnotationGeneration: value} }
+		return func(a *workv1.AppliedManifestWork) {
+			a.Annotations = map[string]string{inventory.AnnotationGeneration: value}
+		}
 	}
 	record := func(change func(*workv1.AppliedManifestWork)) *workv1.AppliedManifestWork {
 		a := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: spec}
@@ -55,10 +57,10 @@ func TestWhichCopiesMayBeUsed(t *testing.T) {
 func TestWithoutTheHubNothingNewIsMade(t *testing.T) {
 	manifests := read(t, configMap("known"), configMap("new"), `{`)
 	withholdUnknown(manifests, []workv1.AppliedManifestResourceMeta{entryOf("known", "1")})
-	require.NoError(t, manifests[0].err)
-	require.ErrorIs(t, manifests[1].err, errWithheld)
-	require.Error(t, manifests[2].err)
-	assert.NotErrorIs(t, manifests[2].err, errWithheld)
+	require.NoError(t, manifests[0].Err)
+	require.ErrorIs(t, manifests[1].Err, errWithheld)
+	require.Error(t, manifests[2].Err)
+	assert.NotErrorIs(t, manifests[2].Err, errWithheld)
 }
 
 func TestThePhaseWithoutTheHub(t *testing.T) {
@@ -76,39 +78,5 @@ func TestThePhaseWithoutTheHub(t *testing.T) {
 		"with the hub all is as ever":                   {facts{work: work, applied: applied}, phaseApply},
 	} {
 		t.Run(sentence, func(t *testing.T) { assert.Equal(t, c.want, c.facts.phase()) })
-	}
-}
-
-func TestWhatIsToldOfCompletions(t *testing.T) {
-	condition := func(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: status, Reason: reason, ObservedGeneration: 1}
-	}
-	state := func(name string, conditions ...metav1.Condition) workv1.ManifestCondition {
-		return workv1.ManifestCondition{
-			ResourceMeta: workv1.ManifestResourceMeta{Kind: "Job", Resource: "jobs", Name: name}, Conditions: conditions,
-		}
-	}
-	status := func(list ...workv1.ManifestCondition) workv1.ManifestWorkStatus {
-		return workv1.ManifestWorkStatus{ResourceStatus: workv1.ManifestResourceStatus{Manifests: list}}
-	}
-	done := condition(workv1.ManifestComplete, metav1.ConditionTrue, rulePrefix+"d")
-	open := condition(workv1.ManifestComplete, metav1.ConditionFalse, rulePrefix+"d")
-	for sentence, c := range map[string]struct {
-		hub, learned workv1.ManifestWorkStatus
-		complete     bool
-		news         bool
-	}{
-		"what became complete is told":             {status(state("a")), status(state("a", done)), true, true},
-		"what was not complete is, too":            {status(state("a", open)), status(state("a", done)), true, true},
-		"what the hub knows is not told again":     {status(state("a", done)), status(state("a", done)), true, false},
-		"what is not complete is left to the pass": {status(state("a", done)), status(state("a", open)), true, false},
-		"what left the work is nobody's":           {status(state("a")), status(state("b", done)), false, false},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			f := &facts{now: time.Unix(5, 0), work: &workv1.ManifestWork{Status: c.hub}}
-			told, news := withCompletions(f, &c.learned)
-			assert.Equal(t, c.news, news)
-			assert.Equal(t, c.complete, completed(&told.ResourceStatus.Manifests[0]))
-		})
 	}
 }

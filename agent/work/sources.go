@@ -17,7 +17,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// worksSource wakes a work when it comes, goes, or changes in anything but its annotations and what we write ourselves.
+// worksSource reconciles a work when it is created, deleted, or changed in anything but its annotations and our own writes.
 func (r *Reconciler) worksSource() source.SyncingSource {
 	return source.Kind(r.Hub.GetCache(), &workv1.ManifestWork{},
 		&handler.TypedEnqueueRequestForObject[*workv1.ManifestWork]{},
@@ -35,7 +35,7 @@ func (r *Reconciler) worksSource() source.SyncingSource {
 		})
 }
 
-// workChanged reports whether a change of a work concerns the agent. That our own finalizer came does not.
+// workChanged reports whether a change of a work concerns the agent. Our own finalizer does not.
 func workChanged(before, after *workv1.ManifestWork) bool {
 	return before.UID != after.UID || before.Generation != after.Generation ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
@@ -48,12 +48,12 @@ func lost(before, after []string, name string) bool {
 	return slices.Contains(before, name) && !slices.Contains(after, name)
 }
 
-// appliedSource wakes the work of an AppliedManifestWork of this agent and hub when somebody touches it.
+// appliedSource reconciles the work of an AppliedManifestWork of this agent and hub when somebody else changes it.
 func (r *Reconciler) appliedSource() source.Source {
 	return source.Kind(r.Spoke.GetCache(), &workv1.AppliedManifestWork{},
 		handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, applied *workv1.AppliedManifestWork) []ctrl.Request {
-				if applied.Name != appliedName(r.HubHash, applied.Spec.ManifestWorkName) {
+				if applied.Name != r.inventory.Name(applied.Spec.ManifestWorkName) {
 					return nil
 				}
 				return []ctrl.Request{r.request(applied.Spec.ManifestWorkName)}
@@ -79,7 +79,7 @@ func (e *evictor) start(_ context.Context, queue workqueue.TypedRateLimitingInte
 	return nil
 }
 
-// worksSource wakes the AppliedManifestWork of a work that comes or goes.
+// worksSource reconciles the AppliedManifestWork of a work that is created or deleted.
 func (e *evictor) worksSource() source.Source {
 	return source.Kind(e.Hub.GetCache(), &workv1.ManifestWork{},
 		handler.TypedEnqueueRequestsFromMapFunc(
@@ -87,7 +87,7 @@ func (e *evictor) worksSource() source.Source {
 				if work.Namespace != e.Cluster {
 					return nil
 				}
-				name := appliedName(e.HubHash, work.Name)
+				name := e.inventory.Name(work.Name)
 				return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 			}),
 		predicate.TypedFuncs[*workv1.ManifestWork]{
@@ -95,7 +95,7 @@ func (e *evictor) worksSource() source.Source {
 		})
 }
 
-// appliedSource wakes an AppliedManifestWork of this agent, whatever its hub.
+// appliedSource reconciles an AppliedManifestWork of this agent, whatever its hub.
 func (e *evictor) appliedSource() source.Source {
 	return source.Kind(e.Spoke.GetCache(), &workv1.AppliedManifestWork{},
 		&handler.TypedEnqueueRequestForObject[*workv1.AppliedManifestWork]{},

@@ -49,8 +49,13 @@ func TestTheModuleKeepsItsShape(t *testing.T) {
 	g, sources := load(t)
 
 	t.Run("imports", func(t *testing.T) {
-		for _, violation := range judge(g, importRules) {
+		for _, violation := range judge(g, append(workRules(), importRules...)) {
 			t.Error(violation)
+		}
+		for path := range g {
+			if name, inside := strings.CutPrefix(path, "agent/work/"); inside && workImports[name] == nil {
+				t.Errorf("%s: a package inside agent/work has a place in workImports", path)
+			}
 		}
 	})
 	checks := map[string]struct {

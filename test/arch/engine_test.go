@@ -128,6 +128,25 @@ func TestTheRulesReportWhatBreaksThem(t *testing.T) {
 	}
 }
 
+// An import of a sibling that is not below a package in the table is one upward or sideways.
+func TestInsideAgentWorkImportsGoOneWay(t *testing.T) {
+	for name, siblings := range workImports {
+		for other := range workImports {
+			below := strings.HasPrefix(other, name+"/")
+			if name == other || below {
+				continue
+			}
+			from, to := "agent/work/"+name, "agent/work/"+other
+			violations := judge(graph{from: {to, "internal/names"}, to: {}, "internal/names": {}}, workRules())
+			assert.Equal(t, !slices.Contains(siblings, other), len(violations) == 1, "%s imports %s", from, to)
+			assert.False(t, slices.Contains(siblings, other) && slices.Contains(workImports[other], name),
+				"%s and %s import each other", from, to)
+		}
+		up := judge(graph{"agent/work/" + name: {"agent/work"}, "agent/work": {}}, workRules())
+		assert.Len(t, up, 1, "%s imports agent/work", name)
+	}
+}
+
 func TestEveryRuleSaysWhatItIs(t *testing.T) {
 	for _, r := range importRules {
 		assert.NotEmpty(t, r.name)

@@ -110,7 +110,9 @@ type Known struct {
 
 // InSync reports whether the object had the desired state when it was last read or written, by a request of the same
 // kind.
-func (k *Known) InSync(request watch.Applied) bool { return k.Answered(request) && k.State.Failed == nil }
+func (k *Known) InSync(request watch.Applied) bool {
+	return k.Answered(request) && k.State.Failed == nil
+}
 
 // Answered reports whether the last request was the same: it succeeded or failed for good.
 func (k *Known) Answered(request watch.Applied) bool { return k.State.Applied.Is(request) }

@@ -8,10 +8,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
 	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // parallelReviews is how many reviews run at the same time for one work.
@@ -21,39 +24,40 @@ const parallelReviews = 20
 type Options struct {
 	// Reviews creates SubjectAccessReviews on the spoke.
 	Reviews authorizationclient.SubjectAccessReviewInterface
+	// Bindings and Roles list and watch RBAC of the spoke.
+	Bindings rbacclient.RbacV1Interface
+	Roles    metadata.Interface
 	// Impersonate returns a client of the spoke that acts as a user, without effect (dry run).
 	Impersonate func(user string) (spoke.Client, error)
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Wake is called with the name of each work that must be reconciled because RBAC changed.
 	Wake func(work string)
-	// UsedChanged is called when the answer of Used may have changed; it must not block.
-	UsedChanged func()
 }
 
 // Authorizer answers questions about executors. It is safe for concurrent use.
 type Authorizer struct {
-	// RBAC receives what the watches of RBAC see.
-	RBAC  *RBAC
-	api   *api
-	cache *cache
+	api     *api
+	cache   *cache
+	rbac    *rbacState
+	watcher *watcher
 }
 
-// New returns an Authorizer with an empty cache.
+// New returns an Authorizer with an empty cache. Run must be called for it to see changes of RBAC.
 func New(o Options) *Authorizer {
+	changed := watch.NewTrigger()
 	a := &Authorizer{
-		api: &api{reviews: o.Reviews, impersonate: o.Impersonate, clients: map[ServiceAccount]spoke.Client{}},
-		cache: &cache{
-			clock: o.Clock, works: map[string]*entry{}, wake: o.Wake, usedChanged: o.UsedChanged,
-		},
+		api:   &api{reviews: o.Reviews, impersonate: o.Impersonate, clients: map[ServiceAccount]spoke.Client{}},
+		cache: &cache{clock: o.Clock, works: map[string]*entry{}, wake: o.Wake, usedChanged: changed.Fire},
 	}
 	a.cache.unused = a.api.drop
-	a.RBAC = newRBAC(a.cache.invalidate)
+	a.rbac = newRBACState(a.cache.invalidate)
+	a.watcher = &watcher{bindings: o.Bindings, roles: o.Roles, rbac: a.rbac, used: a.cache.used, usedChanged: changed}
 	return a
 }
 
-// Used reports whether any work has an executor; RBAC has to be watched only then.
-func (a *Authorizer) Used() bool { return a.cache.used() }
+// Run watches RBAC while a work has an executor, until the context ends.
+func (a *Authorizer) Run(ctx context.Context) { a.watcher.run(ctx) }
 
 // Forget drops everything about a work that is gone or that has no executor.
 func (a *Authorizer) Forget(work string) { a.cache.forget(work) }
@@ -81,7 +85,7 @@ func (s *Session) Decide(ctx context.Context, questions []Question) []Decision {
 	for i, q := range questions {
 		present[q] = true
 		d, known := s.authorizer.cache.get(s.work, q)
-		if !known || !d.valid(s.now, s.authorizer.RBAC.watched(), q.Object) {
+		if !known || !d.valid(s.now, s.authorizer.rbac.watched(), q.Object) {
 			missing = append(missing, i)
 			continue
 		}
@@ -180,6 +184,6 @@ func (s *Session) put(q Question, d Decision) Decision {
 
 // scheduled returns the decision with the instant of the next review.
 func (s *Session) scheduled(q Question, d Decision) Decision {
-	d.Recheck = d.again(s.authorizer.RBAC.watched(), q.Object)
+	d.Recheck = d.again(s.authorizer.rbac.watched(), q.Object)
 	return d
 }

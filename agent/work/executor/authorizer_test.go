@@ -54,8 +54,6 @@ func allow(verbs Verbs) map[string]bool {
 type testAuthorizer struct {
 	*Authorizer
 	woken []string
-	// used counts the calls of UsedChanged.
-	used int
 	// status answers the dry runs; dryRuns are their queries with the impersonated user.
 	status  metav1.Status
 	dryRuns []string
@@ -79,7 +77,7 @@ func newTest(t *testing.T, reviews *fakeReviews) *testAuthorizer {
 	t.Cleanup(server.Close)
 	a.Authorizer = New(Options{
 		Reviews: reviews, Clock: clocktesting.NewFakePassiveClock(noon),
-		Wake: func(work string) { a.woken = append(a.woken, work) }, UsedChanged: func() { a.used++ },
+		Wake: func(work string) { a.woken = append(a.woken, work) },
 		Impersonate: func(user string) (spoke.Client, error) {
 			config := &rest.Config{Host: server.URL, Impersonate: rest.ImpersonationConfig{UserName: user}}
 			transport, err := rest.HTTPClientFor(config)
@@ -88,8 +86,8 @@ func newTest(t *testing.T, reviews *fakeReviews) *testAuthorizer {
 			return client.DryRun(), err
 		},
 	})
-	for _, from := range []Source{Roles, ClusterRoles, RoleBindings, ClusterRoleBindings} {
-		a.RBAC.Listed(from, nil)
+	for _, from := range []rbacSource{roles, clusterRoles, roleBindings, clusterRoleBindings} {
+		a.rbac.listed(from, nil)
 	}
 	return a
 }
@@ -102,8 +100,8 @@ func (a *testAuthorizer) decideAt(t *testing.T, after time.Duration, q Question)
 
 // bind creates or changes a ClusterRoleBinding or RoleBinding of the executor, with a role of its own each time.
 func (a *testAuthorizer) bind(namespace, role string) {
-	a.RBAC.SetBinding(BindingKey{Namespace: namespace, Name: "b"},
-		&Binding{role: RoleKey{Name: role}, subjects: []string{deployer.String()}})
+	a.rbac.setBinding(bindingKey{Namespace: namespace, Name: "b"},
+		&binding{role: roleKey{Name: role}, subjects: []string{deployer.String()}})
 }
 
 // Row: work 6.1 AU basic, cache, store tests: cache hit; RBAC event refresh
@@ -257,19 +255,20 @@ func TestAnotherExecutorIsAskedAboutAnew(t *testing.T) {
 
 func TestTheAuthorizerIsUsedWhileAWorkHasAnExecutor(t *testing.T) {
 	a := newTest(t, &fakeReviews{})
-	assert.False(t, a.Used())
+	assert.False(t, a.cache.used())
 	a.Begin("v", deployer, noon)
-	assert.True(t, a.Used())
-	assert.Equal(t, 1, a.used)
+	assert.True(t, a.cache.used())
+	assert.Len(t, a.watcher.usedChanged, 1)
+	<-a.watcher.usedChanged
 	a.Begin("w", deployer, noon)
-	assert.Equal(t, 1, a.used)
+	assert.Empty(t, a.watcher.usedChanged)
 	a.Forget("unknown")
 	a.Forget("v")
-	assert.True(t, a.Used())
-	assert.Equal(t, 1, a.used)
+	assert.True(t, a.cache.used())
+	assert.Empty(t, a.watcher.usedChanged)
 	a.Forget("w")
-	assert.False(t, a.Used())
-	assert.Equal(t, 2, a.used)
+	assert.False(t, a.cache.used())
+	assert.Len(t, a.watcher.usedChanged, 1)
 }
 
 // The impersonating client of an executor lasts as long as a work has that executor.
@@ -293,7 +292,7 @@ func TestTheAuthorizerIsUsedByManyAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	woken := map[string]int{}
 	a := New(Options{
-		Reviews: api, Clock: clocktesting.NewFakePassiveClock(noon), UsedChanged: func() {},
+		Reviews: api, Clock: clocktesting.NewFakePassiveClock(noon),
 		Wake: func(work string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -310,8 +309,8 @@ func TestTheAuthorizerIsUsedByManyAtOnce(t *testing.T) {
 				for _, d := range s.Decide(t.Context(), []Question{configMap("x", VerbsRead), configMap("y", VerbsOwn)}) {
 					assert.NotEmpty(t, d.Verdict)
 				}
-				a.RBAC.SetBinding(BindingKey{Name: work}, &Binding{subjects: []string{deployer.String()}})
-				a.RBAC.SetBinding(BindingKey{Name: work}, nil)
+				a.rbac.setBinding(bindingKey{Name: work}, &binding{subjects: []string{deployer.String()}})
+				a.rbac.setBinding(bindingKey{Name: work}, nil)
 			}
 		})
 	}
@@ -325,8 +324,8 @@ func TestTheAuthorizerIsUsedByManyAtOnce(t *testing.T) {
 			a.Forget(work)
 		}
 	}
-	assert.True(t, a.Used(), "one work is left")
+	assert.True(t, a.cache.used(), "one work is left")
 	a.Forget(strconv.Itoa(works - 1))
-	assert.False(t, a.Used())
-	assert.Empty(t, a.RBAC.bindings)
+	assert.False(t, a.cache.used())
+	assert.Empty(t, a.rbac.bindings)
 }

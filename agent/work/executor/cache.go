@@ -28,7 +28,7 @@ type entry struct {
 	who       ServiceAccount
 	decisions map[Question]Decision
 	// bound are the roles that manifests of the work bind: whether that is allowed depends on their rules.
-	bound map[RoleKey]bool
+	bound map[roleKey]bool
 	// epoch counts the changes that dropped decisions; changed is the instant of the last change of RBAC among them.
 	epoch   int
 	changed time.Time
@@ -44,7 +44,7 @@ func (c *cache) begin(work string, who ServiceAccount) int {
 		if e != nil {
 			old = e.who
 		}
-		e = &entry{who: who, decisions: map[Question]Decision{}, bound: map[RoleKey]bool{}, changed: c.lastChange}
+		e = &entry{who: who, decisions: map[Question]Decision{}, bound: map[roleKey]bool{}, changed: c.lastChange}
 		c.works[work] = e
 	}
 	gone := old != (ServiceAccount{}) && !c.uses(old)
@@ -108,7 +108,7 @@ func (c *cache) get(work string, q Question) (Decision, bool) {
 }
 
 // bind records that a manifest of the work binds a role, before the escalation check.
-func (c *cache) bind(work string, role RoleKey) {
+func (c *cache) bind(work string, role roleKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.works[work]; e != nil {
@@ -153,7 +153,7 @@ func (c *cache) invalidate(change rbacChange) {
 		c.lastChange = c.clock.Now()
 	}
 	for work, e := range c.works {
-		binds := !change.everyone && change.role != (RoleKey{}) && e.bound[change.role]
+		binds := !change.everyone && change.role != (roleKey{}) && e.bound[change.role]
 		if !binds && !change.touches(e.who) {
 			continue
 		}

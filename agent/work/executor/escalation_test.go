@@ -109,9 +109,9 @@ func TestARoleThatAWorkBindsIsCheckedAgainWhenItChanges(t *testing.T) {
 	require.True(t, s.CheckEscalation(t.Context(), q, manifestOf(t, bindingManifest)).EscalationChecked)
 
 	a.woken = nil
-	a.RBAC.RoleChanged(RoleKey{Name: "edit"})
+	a.rbac.roleChanged(roleKey{Name: "edit"})
 	assert.Empty(t, a.woken)
-	a.RBAC.RoleChanged(RoleKey{Name: "view"})
+	a.rbac.roleChanged(roleKey{Name: "view"})
 	assert.Equal(t, []string{"w"}, a.woken)
 	_, known := a.cache.get("w", q)
 	assert.False(t, known)

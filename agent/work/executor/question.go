@@ -78,9 +78,9 @@ func (q Question) GrantsPermissions() bool {
 }
 
 // boundRole returns the role that the manifest of a binding refers to; false when the object is no binding.
-func (q Question) boundRole(object *unstructured.Unstructured) (RoleKey, bool) {
+func (q Question) boundRole(object *unstructured.Unstructured) (roleKey, bool) {
 	if q.Object.Resource != "rolebindings" && q.Object.Resource != "clusterrolebindings" {
-		return RoleKey{}, false
+		return roleKey{}, false
 	}
 	kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind")
 	name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")

@@ -98,15 +98,15 @@ func TestTheRoleThatAManifestBinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		q        Question
 		manifest string
-		role     RoleKey
+		role     roleKey
 		binds    bool
 	}{
-		"a Role": {roleBinding(VerbsOwn), `{"roleRef":{"kind":"Role","name":"r"}}`, RoleKey{Namespace: "app", Name: "r"}, true},
+		"a Role": {roleBinding(VerbsOwn), `{"roleRef":{"kind":"Role","name":"r"}}`, roleKey{Namespace: "app", Name: "r"}, true},
 		"a ClusterRole in a namespace": {
-			roleBinding(VerbsOwn), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, RoleKey{Name: "r"}, true,
+			roleBinding(VerbsOwn), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, roleKey{Name: "r"}, true,
 		},
-		"a ClusterRole in the cluster": {cluster, `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, RoleKey{Name: "r"}, true},
-		"no binding":                   {configMap("x", VerbsOwn), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, RoleKey{}, false},
+		"a ClusterRole in the cluster": {cluster, `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, roleKey{Name: "r"}, true},
+		"no binding":                   {configMap("x", VerbsOwn), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, roleKey{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			role, binds := c.q.boundRole(manifestOf(t, c.manifest))

@@ -7,11 +7,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// RoleKey names a role; a ClusterRole has no namespace.
-type RoleKey struct{ Namespace, Name string }
+// roleKey names a role; a ClusterRole has no namespace.
+type roleKey struct{ Namespace, Name string }
 
 // String names the role for a person.
-func (r RoleKey) String() string {
+func (r roleKey) String() string {
 	if r.Namespace == "" {
 		return "ClusterRole " + r.Name
 	}
@@ -19,25 +19,25 @@ func (r RoleKey) String() string {
 }
 
 // roleOf returns the role that a binding in the namespace refers to.
-func roleOf(ref rbacv1.RoleRef, namespace string) RoleKey {
+func roleOf(ref rbacv1.RoleRef, namespace string) roleKey {
 	if ref.Kind == "ClusterRole" {
-		return RoleKey{Name: ref.Name}
+		return roleKey{Name: ref.Name}
 	}
-	return RoleKey{Namespace: namespace, Name: ref.Name}
+	return roleKey{Namespace: namespace, Name: ref.Name}
 }
 
-// BindingKey names a binding; a ClusterRoleBinding has no namespace.
-type BindingKey struct{ Namespace, Name string }
+// bindingKey names a binding; a ClusterRoleBinding has no namespace.
+type bindingKey struct{ Namespace, Name string }
 
-// Binding is the part of a RoleBinding or ClusterRoleBinding that grants permissions.
-type Binding struct {
-	role     RoleKey
+// binding is the part of a RoleBinding or ClusterRoleBinding that grants permissions.
+type binding struct {
+	role     roleKey
 	subjects []string
 }
 
-// NewBinding returns the binding of subjects to a role in a namespace; a ClusterRoleBinding has none.
-func NewBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespace string) Binding {
-	b := Binding{role: roleOf(ref, namespace)}
+// bindingOf returns the binding of subjects to a role in a namespace; a ClusterRoleBinding has none.
+func bindingOf(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespace string) binding {
+	b := binding{role: roleOf(ref, namespace)}
 	for _, s := range subjects {
 		switch s.Kind {
 		case rbacv1.ServiceAccountKind:
@@ -60,19 +60,19 @@ func NewBinding(ref rbacv1.RoleRef, subjects []rbacv1.Subject, namespace string)
 const groupPrefix = "group "
 
 // covers reports whether the executor or one of its groups is a subject of the binding.
-func (b Binding) covers(who ServiceAccount) bool {
+func (b binding) covers(who ServiceAccount) bool {
 	return slices.Contains(b.subjects, who.String()) ||
 		slices.ContainsFunc(who.groups(), func(group string) bool { return slices.Contains(b.subjects, groupPrefix+group) })
 }
 
 // equal reports whether two bindings grant the same to the same subjects.
-func (b Binding) equal(o Binding) bool {
+func (b binding) equal(o binding) bool {
 	return b.role == o.role && slices.Equal(b.subjects, o.subjects)
 }
 
 // scopedBinding is a binding and the namespace in which it counts; an empty namespace means the whole cluster.
 type scopedBinding struct {
-	Binding
+	binding
 	namespace string
 }
 
@@ -81,7 +81,7 @@ type rbacChange struct {
 	// everyone means that any binding may have changed.
 	everyone bool
 	// role is the role that changed, if the change is one of a role.
-	role     RoleKey
+	role     roleKey
 	bindings []scopedBinding
 }
 
@@ -97,43 +97,43 @@ func (c rbacChange) touches(who ServiceAccount) bool {
 	return c.everyone || slices.ContainsFunc(c.bindings, func(b scopedBinding) bool { return b.covers(who) })
 }
 
-// Source is one of the watches of RBAC, named by its resource.
-type Source string
+// rbacSource is one of the watches of RBAC, named by its resource.
+type rbacSource string
 
 // The watches that RBAC needs.
 const (
-	RoleBindings        Source = "rolebindings"
-	ClusterRoleBindings Source = "clusterrolebindings"
-	Roles               Source = "roles"
-	ClusterRoles        Source = "clusterroles"
-	sources                    = 4
+	roleBindings        rbacSource = "rolebindings"
+	clusterRoleBindings rbacSource = "clusterrolebindings"
+	roles               rbacSource = "roles"
+	clusterRoles        rbacSource = "clusterroles"
+	sources                        = 4
 )
 
-// RBAC holds the subjects and roles of all bindings, as the watches saw them last. It does no I/O.
-type RBAC struct {
+// rbacState holds the subjects and roles of all bindings, as the watches saw them last. It does no I/O.
+type rbacState struct {
 	mu       sync.Mutex
-	bindings map[BindingKey]Binding
-	synced   map[Source]bool
+	bindings map[bindingKey]binding
+	synced   map[rbacSource]bool
 	// changed is called for each change, without the lock.
 	changed func(rbacChange)
 }
 
-// newRBAC returns an RBAC that knows no binding.
-func newRBAC(changed func(rbacChange)) *RBAC {
-	return &RBAC{bindings: map[BindingKey]Binding{}, synced: map[Source]bool{}, changed: changed}
+// newRBACState returns a state that knows no binding.
+func newRBACState(changed func(rbacChange)) *rbacState {
+	return &rbacState{bindings: map[bindingKey]binding{}, synced: map[rbacSource]bool{}, changed: changed}
 }
 
 // watched reports whether every change of RBAC is seen.
-func (r *RBAC) watched() bool {
+func (r *rbacState) watched() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.synced) == sources
 }
 
-// SetBinding records a binding; nil means that it was deleted. A change of its metadata only is ignored.
-func (r *RBAC) SetBinding(key BindingKey, now *Binding) {
+// setBinding records a binding; nil means that it was deleted. A change of its metadata only is ignored.
+func (r *rbacState) setBinding(key bindingKey, now *binding) {
 	r.mu.Lock()
-	before, after := r.bindings[key], Binding{}
+	before, after := r.bindings[key], binding{}
 	if now == nil {
 		delete(r.bindings, key)
 	} else {
@@ -146,8 +146,8 @@ func (r *RBAC) SetBinding(key BindingKey, now *Binding) {
 	}
 }
 
-// RoleChanged records that a role was created, changed or deleted.
-func (r *RBAC) RoleChanged(role RoleKey) {
+// roleChanged records that a role was created, changed or deleted.
+func (r *rbacState) roleChanged(role roleKey) {
 	change := rbacChange{role: role}
 	r.mu.Lock()
 	for key, b := range r.bindings {
@@ -159,13 +159,13 @@ func (r *RBAC) RoleChanged(role RoleKey) {
 	r.changed(change)
 }
 
-// Listed records the complete state of one watch. While a watch was interrupted anything may have changed, so that all
+// listed records the complete state of one watch. While a watch was interrupted anything may have changed, so that all
 // decisions are dropped once all four are complete.
-func (r *RBAC) Listed(from Source, now map[BindingKey]Binding) {
+func (r *rbacState) listed(from rbacSource, now map[bindingKey]binding) {
 	r.mu.Lock()
-	if from == RoleBindings || from == ClusterRoleBindings {
+	if from == roleBindings || from == clusterRoleBindings {
 		for key := range r.bindings {
-			if (key.Namespace == "") == (from == ClusterRoleBindings) {
+			if (key.Namespace == "") == (from == clusterRoleBindings) {
 				delete(r.bindings, key)
 			}
 		}
@@ -181,16 +181,16 @@ func (r *RBAC) Listed(from Source, now map[BindingKey]Binding) {
 	}
 }
 
-// Interrupted records that a watch ended.
-func (r *RBAC) Interrupted(from Source) {
+// interrupted records that a watch ended.
+func (r *rbacState) interrupted(from rbacSource) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.synced, from)
 }
 
-// Clear forgets all bindings when no work has an executor any more.
-func (r *RBAC) Clear() {
+// clear forgets all bindings when no work has an executor any more.
+func (r *rbacState) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.bindings, r.synced = map[BindingKey]Binding{}, map[Source]bool{}
+	r.bindings, r.synced = map[bindingKey]binding{}, map[rbacSource]bool{}
 }

@@ -11,7 +11,7 @@ import (
 // Weakness: W21
 func TestWhomAChangeOfRBACConcerns(t *testing.T) {
 	bound := func(namespace string, subjects ...string) scopedBinding {
-		return scopedBinding{Binding{role: RoleKey{Name: "r"}, subjects: subjects}, namespace}
+		return scopedBinding{binding{role: roleKey{Name: "r"}, subjects: subjects}, namespace}
 	}
 	for name, c := range map[string]struct {
 		change rbacChange
@@ -26,7 +26,7 @@ func TestWhomAChangeOfRBACConcerns(t *testing.T) {
 		"a binding of a user named like its group": {rbacChange{bindings: []scopedBinding{bound("", "system:authenticated")}}, false, false},
 		"a binding in the namespace of the object": {rbacChange{bindings: []scopedBinding{bound("app", deployer.String())}}, true, true},
 		"a binding in another namespace":           {rbacChange{bindings: []scopedBinding{bound("other", deployer.String())}}, false, true},
-		"a role that nobody is bound to":           {rbacChange{role: RoleKey{Name: "r"}}, false, false},
+		"a role that nobody is bound to":           {rbacChange{role: roleKey{Name: "r"}}, false, false},
 		"a time in which changes were not seen":    {rbacChange{everyone: true}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,29 +37,29 @@ func TestWhomAChangeOfRBACConcerns(t *testing.T) {
 }
 
 func TestTheSubjectsOfABinding(t *testing.T) {
-	b := NewBinding(rbacv1.RoleRef{Kind: "Role", Name: "r"}, []rbacv1.Subject{
+	b := bindingOf(rbacv1.RoleRef{Kind: "Role", Name: "r"}, []rbacv1.Subject{
 		{Kind: "User", Name: "zoe"}, {Kind: "Group", Name: "devs"}, {Kind: "ServiceAccount", Name: "a"},
 		{Kind: "ServiceAccount", Namespace: "other", Name: "b"}, {Kind: "Machine", Name: "c"},
 	}, "ns")
-	assert.Equal(t, RoleKey{Namespace: "ns", Name: "r"}, b.role)
+	assert.Equal(t, roleKey{Namespace: "ns", Name: "r"}, b.role)
 	assert.Equal(t, []string{"group devs", "system:serviceaccount:ns:a", "system:serviceaccount:other:b", "zoe"}, b.subjects)
 	assert.Equal(t, "Role ns/r", b.role.String())
-	assert.Equal(t, "ClusterRole r", NewBinding(rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, nil, "ns").role.String())
+	assert.Equal(t, "ClusterRole r", bindingOf(rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, nil, "ns").role.String())
 }
 
 // record returns an RBAC and the changes that it reports.
-func record() (*RBAC, *[]rbacChange) {
+func record() (*rbacState, *[]rbacChange) {
 	var changes []rbacChange
-	return newRBAC(func(c rbacChange) { changes = append(changes, c) }), &changes
+	return newRBACState(func(c rbacChange) { changes = append(changes, c) }), &changes
 }
 
 // Row: work 6.1 AU basic, cache, store tests: cluster role via RoleBinding
 func TestAClusterRoleCountsWhereItIsBound(t *testing.T) {
 	r, changes := record()
 	ref := rbacv1.RoleRef{Kind: "ClusterRole", Name: "edit"}
-	one := NewBinding(ref, []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "deployer"}}, "ns")
-	r.SetBinding(BindingKey{Namespace: "ns", Name: "b"}, &one)
-	r.RoleChanged(RoleKey{Name: "edit"})
+	one := bindingOf(ref, []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "deployer"}}, "ns")
+	r.setBinding(bindingKey{Namespace: "ns", Name: "b"}, &one)
+	r.roleChanged(roleKey{Name: "edit"})
 	require.Len(t, *changes, 2)
 	for _, c := range *changes {
 		assert.True(t, c.concerns(deployer, "ns"), "a subject without a namespace is of that of its binding")
@@ -70,79 +70,79 @@ func TestAClusterRoleCountsWhereItIsBound(t *testing.T) {
 
 func TestABindingConcernsThoseBeforeAndAfter(t *testing.T) {
 	r, changes := record()
-	key := BindingKey{Namespace: "app", Name: "b"}
+	key := bindingKey{Namespace: "app", Name: "b"}
 	other := ServiceAccount{Namespace: "ns", Name: "other"}
 	for _, c := range []struct {
-		now             *Binding
+		now             *binding
 		deployer, other bool
 	}{
-		{&Binding{subjects: []string{deployer.String()}}, true, false},
-		{&Binding{subjects: []string{other.String()}}, true, true},
-		{&Binding{subjects: []string{other.String()}, role: RoleKey{Name: "r"}}, false, true},
+		{&binding{subjects: []string{deployer.String()}}, true, false},
+		{&binding{subjects: []string{other.String()}}, true, true},
+		{&binding{subjects: []string{other.String()}, role: roleKey{Name: "r"}}, false, true},
 		{nil, false, true},
 	} {
 		*changes = nil
-		r.SetBinding(key, c.now)
+		r.setBinding(key, c.now)
 		require.Len(t, *changes, 1)
 		assert.Equal(t, c.deployer, (*changes)[0].concerns(deployer, "app"))
 		assert.Equal(t, c.other, (*changes)[0].concerns(other, "app"))
 	}
 	*changes = nil
-	r.SetBinding(key, nil)
+	r.setBinding(key, nil)
 	assert.Empty(t, *changes, "it was gone before")
 }
 
 func TestRBACReportsChanges(t *testing.T) {
 	r, changes := record()
-	role := RoleKey{Name: "r"}
-	one := Binding{role: role, subjects: []string{deployer.String()}}
-	r.SetBinding(BindingKey{Name: "b"}, &one)
+	role := roleKey{Name: "r"}
+	one := binding{role: role, subjects: []string{deployer.String()}}
+	r.setBinding(bindingKey{Name: "b"}, &one)
 	require.Len(t, *changes, 1)
-	r.SetBinding(BindingKey{Name: "b"}, &one)
+	r.setBinding(bindingKey{Name: "b"}, &one)
 	assert.Len(t, *changes, 1, "a change of its metadata concerns nobody")
 
-	r.RoleChanged(role)
+	r.roleChanged(role)
 	require.Len(t, *changes, 2)
 	assert.True(t, (*changes)[1].concerns(deployer, "anywhere"))
 	assert.Equal(t, role, (*changes)[1].role)
-	r.RoleChanged(RoleKey{Namespace: "app", Name: "r"})
+	r.roleChanged(roleKey{Namespace: "app", Name: "r"})
 	assert.False(t, (*changes)[2].touches(deployer), "a Role is not the ClusterRole of that name")
 }
 
 func TestAListReplacesTheBindingsOfItsWatch(t *testing.T) {
 	r, changes := record()
-	role := RoleKey{Name: "r"}
-	one := Binding{role: role, subjects: []string{deployer.String()}}
-	for _, from := range []Source{Roles, ClusterRoles, RoleBindings} {
-		r.Listed(from, map[BindingKey]Binding{{Namespace: "app", Name: "b"}: one})
+	role := roleKey{Name: "r"}
+	one := binding{role: role, subjects: []string{deployer.String()}}
+	for _, from := range []rbacSource{roles, clusterRoles, roleBindings} {
+		r.listed(from, map[bindingKey]binding{{Namespace: "app", Name: "b"}: one})
 		assert.False(t, r.watched())
 	}
 	assert.Empty(t, *changes, "not all watches are complete")
-	r.Listed(ClusterRoleBindings, map[BindingKey]Binding{{Name: "b"}: one})
+	r.listed(clusterRoleBindings, map[bindingKey]binding{{Name: "b"}: one})
 	assert.True(t, r.watched())
 	require.Len(t, *changes, 1)
 	assert.True(t, (*changes)[0].everyone)
 
 	concerned := func(namespace string) bool {
 		*changes = nil
-		r.RoleChanged(role)
+		r.roleChanged(role)
 		return (*changes)[0].concerns(deployer, namespace)
 	}
 	assert.True(t, concerned("other"), "by the ClusterRoleBinding")
-	r.Listed(ClusterRoleBindings, nil)
+	r.listed(clusterRoleBindings, nil)
 	assert.False(t, concerned("other"))
 	assert.True(t, concerned("app"), "the RoleBinding is left")
-	r.Listed(Roles, nil)
+	r.listed(roles, nil)
 	assert.True(t, concerned("app"), "roles have no bindings")
-	r.Listed(RoleBindings, nil)
+	r.listed(roleBindings, nil)
 	assert.False(t, concerned("app"))
 
-	r.Interrupted(Roles)
+	r.interrupted(roles)
 	assert.False(t, r.watched())
-	r.Listed(Roles, nil)
+	r.listed(roles, nil)
 	assert.True(t, r.watched())
-	r.SetBinding(BindingKey{Name: "b"}, &one)
-	r.Clear()
+	r.setBinding(bindingKey{Name: "b"}, &one)
+	r.clear()
 	assert.False(t, r.watched())
 	assert.False(t, concerned("app"))
 }

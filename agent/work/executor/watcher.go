@@ -17,137 +17,136 @@ import (
 const refusedRBACAdvice = "the API server refuses a watch of RBAC, so what executors may do is only asked again every" +
 	" few minutes; grant list and watch to have it asked at once"
 
-// Watcher watches RBAC of the spoke, but only while a work has an executor. It keeps the role and the subjects of
+// watcher watches RBAC of the spoke, but only while a work has an executor. It keeps the role and the subjects of
 // bindings, and nothing of roles: only that they changed matters.
-type Watcher struct {
-	// Metas watches roles, and Client bindings.
-	Metas  metadata.Interface
-	Client rbacclient.RbacV1Interface
-	// RBAC receives the events.
-	RBAC *RBAC
-	// Used reports whether any work has an executor; UsedChanged signals that this may have changed.
-	Used        func() bool
-	UsedChanged watch.Trigger
+type watcher struct {
+	bindings rbacclient.RbacV1Interface
+	roles    metadata.Interface
+	// rbac receives the events.
+	rbac *rbacState
+	// used reports whether any work has an executor; usedChanged signals that this may have changed.
+	used        func() bool
+	usedChanged watch.Trigger
 }
 
-// Run watches while a work has an executor, until the context ends; it returns when all watches have ended.
-func (w *Watcher) Run(ctx context.Context) {
+// run watches while a work has an executor, until the context ends; it returns when all watches have ended.
+func (w *watcher) run(ctx context.Context) {
 	for {
-		if w.Used() {
+		if w.used() {
 			w.watch(ctx)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.UsedChanged:
+		case <-w.usedChanged:
 		}
 	}
 }
 
 // watch runs the watches until no work has an executor any more or the context ends.
-func (w *Watcher) watch(ctx context.Context) {
+func (w *watcher) watch(ctx context.Context) {
 	var watches sync.WaitGroup
 	within, stop := context.WithCancel(ctx)
 	defer func() {
 		stop()
 		watches.Wait()
-		w.RBAC.Clear()
+		w.rbac.clear()
 	}()
 	for _, run := range w.watches() {
 		watches.Go(func() { run(within) })
 	}
-	for w.Used() {
+	for w.used() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.UsedChanged:
+		case <-w.usedChanged:
 		}
 	}
 }
 
 // watches returns the four watches.
-func (w *Watcher) watches() []func(context.Context) {
-	ofNamespaces, ofCluster := w.Client.RoleBindings(""), w.Client.ClusterRoleBindings()
+func (w *watcher) watches() []func(context.Context) {
+	ofNamespaces, ofCluster := w.bindings.RoleBindings(""), w.bindings.ClusterRoleBindings()
 	return []func(context.Context){
-		watchRBAC(w, RoleBindings, watch.From(w.Client, ofNamespaces.List, ofNamespaces.Watch),
+		watchRBAC(w, roleBindings, watch.From(w.bindings, ofNamespaces.List, ofNamespaces.Watch),
 			&bindingHandler[*rbacv1.RoleBinding]{
-				rbac: w.RBAC, from: RoleBindings,
-				read: func(b *rbacv1.RoleBinding) (BindingKey, Binding) {
-					return BindingKey{Namespace: b.Namespace, Name: b.Name}, NewBinding(b.RoleRef, b.Subjects, b.Namespace)
+				rbac: w.rbac, from: roleBindings,
+				read: func(b *rbacv1.RoleBinding) (bindingKey, binding) {
+					return bindingKey{Namespace: b.Namespace, Name: b.Name}, bindingOf(b.RoleRef, b.Subjects, b.Namespace)
 				},
 			}),
-		watchRBAC(w, ClusterRoleBindings, watch.From(w.Client, ofCluster.List, ofCluster.Watch),
+		watchRBAC(w, clusterRoleBindings, watch.From(w.bindings, ofCluster.List, ofCluster.Watch),
 			&bindingHandler[*rbacv1.ClusterRoleBinding]{
-				rbac: w.RBAC, from: ClusterRoleBindings,
-				read: func(b *rbacv1.ClusterRoleBinding) (BindingKey, Binding) {
-					return BindingKey{Name: b.Name}, NewBinding(b.RoleRef, b.Subjects, "")
+				rbac: w.rbac, from: clusterRoleBindings,
+				read: func(b *rbacv1.ClusterRoleBinding) (bindingKey, binding) {
+					return bindingKey{Name: b.Name}, bindingOf(b.RoleRef, b.Subjects, "")
 				},
 			}),
-		w.watchRoles(Roles), w.watchRoles(ClusterRoles),
+		w.watchRoles(roles), w.watchRoles(clusterRoles),
 	}
 }
 
 // watchRoles returns the watch of the metadata of one kind of role.
-func (w *Watcher) watchRoles(from Source) func(context.Context) {
-	resource := w.Metas.Resource(rbacv1.SchemeGroupVersion.WithResource(string(from)))
-	return watchRBAC(w, from, watch.From(w.Metas, resource.List, resource.Watch),
-		&roleHandler{rbac: w.RBAC, from: from})
+func (w *watcher) watchRoles(from rbacSource) func(context.Context) {
+	resource := w.roles.Resource(rbacv1.SchemeGroupVersion.WithResource(string(from)))
+	return watchRBAC(w, from, watch.From(w.roles, resource.List, resource.Watch),
+		&roleHandler{rbac: w.rbac, from: from})
 }
 
 // watchRBAC returns the watch of one kind. While it is interrupted, changes may be missed.
 func watchRBAC[T runtime.Object](
-	w *Watcher, from Source, source watch.Source, handler watch.Handler[T],
+	w *watcher, from rbacSource, source watch.Source, handler watch.Handler[T],
 ) func(context.Context) {
 	one := watch.Watch[T]{
 		Name: "agent.work", Description: string(from), Source: source, Handler: handler,
-		Refused: watch.Refused, Advice: refusedRBACAdvice, Ended: func(error) { w.RBAC.Interrupted(from) },
+		Refused: watch.Refused, Advice: refusedRBACAdvice, Ended: func(error) { w.rbac.interrupted(from) },
 	}
 	return one.Run
 }
 
-// bindingHandler hands the events of one kind of binding to RBAC.
+// bindingHandler records the events of one kind of binding.
 type bindingHandler[T runtime.Object] struct {
-	rbac *RBAC
-	from Source
-	read func(T) (BindingKey, Binding)
+	rbac *rbacState
+	from rbacSource
+	read func(T) (bindingKey, binding)
 }
 
 // Replace implements watch.Handler.
 func (h *bindingHandler[T]) Replace(_ context.Context, objects []T, _ string) {
-	now := make(map[BindingKey]Binding, len(objects))
+	now := make(map[bindingKey]binding, len(objects))
 	for _, object := range objects {
 		key, one := h.read(object)
 		now[key] = one
 	}
-	h.rbac.Listed(h.from, now)
+	h.rbac.listed(h.from, now)
 }
 
 // Update implements watch.Handler.
 func (h *bindingHandler[T]) Update(_ context.Context, object T) {
 	key, now := h.read(object)
-	h.rbac.SetBinding(key, &now)
+	h.rbac.setBinding(key, &now)
 }
 
 // Delete implements watch.Handler.
 func (h *bindingHandler[T]) Delete(_ context.Context, object T) {
 	key, _ := h.read(object)
-	h.rbac.SetBinding(key, nil)
+	h.rbac.setBinding(key, nil)
 }
 
-// roleHandler tells RBAC which roles changed.
+// roleHandler records which roles changed.
 type roleHandler struct {
-	rbac *RBAC
-	from Source
+	rbac *rbacState
+	from rbacSource
 }
 
 // Replace implements watch.Handler.
 func (h *roleHandler) Replace(context.Context, []*metav1.PartialObjectMetadata, string) {
-	h.rbac.Listed(h.from, nil)
+	h.rbac.listed(h.from, nil)
 }
 
 // Update implements watch.Handler.
 func (h *roleHandler) Update(_ context.Context, role *metav1.PartialObjectMetadata) {
-	h.rbac.RoleChanged(RoleKey{Namespace: role.Namespace, Name: role.Name})
+	h.rbac.roleChanged(roleKey{Namespace: role.Namespace, Name: role.Name})
 }
 
 // Delete implements watch.Handler.

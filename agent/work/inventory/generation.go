@@ -1,8 +1,11 @@
 package inventory
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
@@ -19,4 +22,24 @@ func SetGeneration(applied *workv1.AppliedManifestWork, work *workv1.ManifestWor
 	}
 	setAnnotation(applied, AnnotationGeneration, value)
 	return true
+}
+
+// Outdated returns why a copy of a work is older than the work that was applied, as the AppliedManifestWork records it;
+// empty when it is not, or when nothing was recorded. A record that cannot be read is not trusted.
+func Outdated(applied *workv1.AppliedManifestWork, work *workv1.ManifestWork) string {
+	value, known := applied.Annotations[AnnotationGeneration]
+	if !known {
+		return ""
+	}
+	uid, text, _ := strings.Cut(value, "/")
+	generation, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return "the generation in the AppliedManifestWork cannot be read"
+	case types.UID(uid) != work.UID:
+		return "the work that was applied is another one"
+	case work.Generation < generation:
+		return fmt.Sprintf("it is of generation %d, and generation %d was applied", work.Generation, generation)
+	}
+	return ""
 }

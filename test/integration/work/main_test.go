@@ -150,7 +150,7 @@ type settings struct {
 	fault func(*http.Request) bool
 	// hubFault answers a request to the hub with an error unless it returns nil.
 	hubFault func(*http.Request) error
-	// patience is OrderPatience of the agent, events its TellEvents.
+	// patience is DeletionTimeout of the agent, events its RecordEvents.
 	patience time.Duration
 	events   bool
 	// cache is the directory for copies of works; empty keeps none.
@@ -269,7 +269,7 @@ func (e *env) start() *agent {
 		Clock: e.settings.clock, Metrics: counted,
 		Cache:   e.openCache(),
 		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
-		EvictionGrace: e.settings.grace, OrderPatience: e.settings.patience, TellEvents: e.settings.events,
+		EvictionGrace: e.settings.grace, DeletionTimeout: e.settings.patience, RecordEvents: e.settings.events,
 		RawFeedback: e.settings.rawFeedback,
 	}).SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -57,11 +57,11 @@ func sameQuantity(a, b any) bool {
 // quantityOf reads a scalar as a quantity.
 func quantityOf(value any) (resource.Quantity, bool) {
 	const longest = 40 // A longer text is no quantity that the API server would have written.
-	text, ok := value.(string)
+	text, _ := value.(string)
 	if number, isNumber := value.(int64); isNumber {
-		text, ok = strconv.FormatInt(number, 10), true
+		text = strconv.FormatInt(number, 10)
 	}
-	if !ok || text == "" || len(text) > longest {
+	if len(text) > longest {
 		return resource.Quantity{}, false
 	}
 	quantity, err := resource.ParseQuantity(text)

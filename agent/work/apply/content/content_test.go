@@ -1,23 +1,32 @@
 package content
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
-// object parses YAML as the API server would give it back.
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	require.NoError(t, err)
-	o := &unstructured.Unstructured{}
-	require.NoError(t, o.UnmarshalJSON(raw))
-	return o
+func TestTheContentOfAnObject(t *testing.T) {
+	got := Of(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "x"}, "status": map[string]any{"s": "1"},
+		"spec": map[string]any{"a": "1"}, "data": map[string]any{"b": "2"},
+	}})
+	assert.Equal(t, map[string]any{"spec": map[string]any{"a": "1"}, "data": map[string]any{"b": "2"}}, got)
+}
+
+func TestEmptyValues(t *testing.T) {
+	for _, empty := range []any{nil, "", map[string]any{}, []any{}} {
+		assert.True(t, Empty(empty), "%#v", empty)
+	}
+	for _, value := range []any{"x", false, int64(0), map[string]any{"a": nil}, []any{nil}} {
+		assert.False(t, Empty(value), "%#v", value)
+	}
+	assert.True(t, SameValue(int64(1), int64(1)))
+	assert.False(t, SameValue(int64(1), "1"))
+	assert.True(t, Same(map[string]any{"a": []any{}}, map[string]any{"a": []any(nil)}))
 }
 
 func TestContains(t *testing.T) {
@@ -36,6 +45,10 @@ func TestContains(t *testing.T) {
 		"a key more":                {map[string]any{"m": map[string]any{"z": "1"}}, false},
 		"a shorter list":            {map[string]any{"l": []any{}}, false},
 		"another shape":             {map[string]any{"m": []any{"x"}}, false},
+		"a map instead of nothing":  {map[string]any{"z": map[string]any{"x": "1"}}, false},
+		"a list instead of nothing": {map[string]any{"z": []any{"x"}}, false},
+		"no map but a scalar":       {map[string]any{"a": map[string]any{}}, false},
+		"no list but a scalar":      {map[string]any{"a": []any{}}, false},
 		"a map instead of a scalar": {map[string]any{"a": map[string]any{"x": "1"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, Contains(live, c.wanted)) })
@@ -81,6 +94,8 @@ func TestSameQuantity(t *testing.T) {
 		"text":                 {"x", "y", false},
 		"a text and a boolean": {"true", true, false},
 		"nothing and zero":     {nil, "0", false},
+		"two long quantities":  {strings.Repeat("0", 39) + "1", "1000m", true},
+		"a text that is longer than any quantity": {strings.Repeat("0", 40) + "1", "1000m", false},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, sameQuantity(c.a, c.b)) })
 	}

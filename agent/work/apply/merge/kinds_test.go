@@ -28,8 +28,13 @@ func TestMergeOfStorage(t *testing.T) {
 			live:    class + `reclaimPolicy: Delete, volumeBindingMode: Immediate}`,
 			desired: class + `allowVolumeExpansion: true}`, want: Changed,
 		},
-		"parameters cannot be": {live: class + `parameters: {a: "1"}}`, desired: class + `parameters: {a: "2"}}`, recreate: true},
-		"nor can the policy":   {live: class + `reclaimPolicy: Retain}`, desired: class + `metadata: {}}`, recreate: true},
+		"parameters cannot be":             {live: class + `parameters: {a: "1"}}`, desired: class + `parameters: {a: "2"}}`, recreate: true},
+		"nor can parameters that it lacks": {live: class + `reclaimPolicy: Delete}`, desired: class + `parameters: {a: "2"}}`, recreate: true},
+		"no parameters need no new object": {
+			live:    class + `reclaimPolicy: Delete, volumeBindingMode: Immediate}`,
+			desired: class + `parameters: {}}`, want: Extra,
+		},
+		"nor can the policy": {live: class + `reclaimPolicy: Retain}`, desired: class + `metadata: {}}`, recreate: true},
 		"nor can the mode": {
 			live:    class + `reclaimPolicy: Delete, volumeBindingMode: Immediate}`,
 			desired: class + `volumeBindingMode: WaitForFirstConsumer}`, recreate: true,
@@ -119,4 +124,36 @@ func TestForRecreate(t *testing.T) {
 	assert.Empty(t, string(made.GetUID())+made.GetResourceVersion())
 	assert.Empty(t, made.GetFinalizers())
 	assert.Equal(t, map[string]any{"type": "b"}, content.Of(made))
+}
+
+// Only the fields that were set through the scale subresource in the same version of the API stay.
+func TestOnlyTheScaleSubresourceLeavesFieldsOpen(t *testing.T) {
+	for name, c := range map[string]struct {
+		subresource, version string
+		want                 map[string]any
+	}{
+		"scaled":                     {"scale", "apps/v1", map[string]any{"a": "1", "replicas": int64(5)}},
+		"written by another manager": {"", "apps/v1", map[string]any{"a": "1"}},
+		"scaled in another version":  {"scale", "apps/v1beta2", map[string]any{"a": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 5}}`)
+			live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+				Subresource: c.subresource, APIVersion: c.version,
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)},
+			}})
+			got := yield(live, object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {a: "1"}}`))
+			assert.Equal(t, c.want, got.Object["spec"])
+		})
+	}
+}
+
+func TestAddMissing(t *testing.T) {
+	have := map[string]any{"a": "1", "m": map[string]any{"x": "1"}, "n": map[string]any{}, "s": "1"}
+	addMissing(have, map[string]any{
+		"a": "2", "b": "2", "m": map[string]any{"x": "2", "y": "2"}, "n": "2", "s": map[string]any{"y": "2"},
+	})
+	assert.Equal(t, map[string]any{
+		"a": "1", "b": "2", "m": map[string]any{"x": "1", "y": "2"}, "n": map[string]any{}, "s": "1",
+	}, have)
 }

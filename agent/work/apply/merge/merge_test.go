@@ -2,6 +2,8 @@ package merge
 
 import (
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -131,6 +133,97 @@ func TestMergeContent(t *testing.T) {
 				versions: [{name: v1, served: true, storage: true,
 				schema: {openAPIV3Schema: {type: object, default: {a: 1}}}}]}}`,
 		},
+		"a bundle that was not asked for goes": {
+			live:    `{apiVersion: v1, kind: ConfigMap, data: {ca-bundle.crt: x, service-ca.crt: x}}`,
+			desired: `{apiVersion: v1, kind: ConfigMap}`,
+			want:    Changed, next: `{apiVersion: v1, kind: ConfigMap}`,
+		},
+		"the bundle of a service stays": {
+			live: `{apiVersion: v1, kind: ConfigMap, data: {service-ca.crt: x, a: "1"}, metadata: {annotations: {
+				service.beta.openshift.io/inject-cabundle: "true"}}}`,
+			desired: `{apiVersion: v1, kind: ConfigMap, data: {a: "1"}, metadata: {annotations: {
+				service.beta.openshift.io/inject-cabundle: "true"}}}`,
+			want: Equal,
+		},
+		"a bundle that the manifest has itself is that of the manifest": {
+			live: `{apiVersion: v1, kind: ConfigMap, data: {service-ca.crt: x}, metadata: {annotations: {
+				service.beta.openshift.io/inject-cabundle: "true"}}}`,
+			desired: `{apiVersion: v1, kind: ConfigMap, data: {service-ca.crt: own}, metadata: {annotations: {
+				service.beta.openshift.io/inject-cabundle: "true"}}}`,
+			want: Changed, next: `{apiVersion: v1, kind: ConfigMap, data: {service-ca.crt: own}}`,
+		},
+		"a bundle that is not injected yet is not awaited": {
+			live: `{apiVersion: v1, kind: ConfigMap, metadata: {annotations: {
+				service.beta.openshift.io/inject-cabundle: "true"}}}`,
+			desired: `{apiVersion: v1, kind: ConfigMap, metadata: {annotations: {
+				service.beta.openshift.io/inject-cabundle: "true"}}}`,
+			want: Equal,
+		},
+		"rules that a Role gets": {
+			live:    `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}`,
+			desired: `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: [{verbs: [list]}]}`,
+			want:    Changed,
+			next:    `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: [{verbs: [list]}]}`,
+		},
+		"rules that a Role loses": {
+			live:    `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: [{verbs: [list]}]}`,
+			desired: `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: []}`,
+			want:    Changed, next: `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}`,
+		},
+		"another group of a role is a difference": {
+			live:    `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}}`,
+			desired: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, roleRef: {apiGroup: other, kind: Role, name: r}}`,
+			want:    Changed, next: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, roleRef: {apiGroup: other, kind: Role, name: r}}`,
+		},
+		"the default group of a group": {
+			live:    `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: g}]}`,
+			desired: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{kind: Group, name: g}]}`,
+			want:    Equal,
+		},
+		"another group of a subject is a difference": {
+			live:    `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: u}]}`,
+			desired: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{apiGroup: other, kind: User, name: u}]}`,
+			want:    Changed, next: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{apiGroup: other, kind: User, name: u}]}`,
+		},
+		"a bundle in the manifest of a webhook is that of the manifest": {
+			live: `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration,
+				webhooks: [{name: a, clientConfig: {url: u, caBundle: eA==}}, {name: b, clientConfig: {url: u}}]}`,
+			desired: `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration,
+				webhooks: [{name: a, clientConfig: {url: u, caBundle: eQ==}}, {name: b, clientConfig: {url: v}}]}`,
+			want: Changed, next: `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration,
+				webhooks: [{name: a, clientConfig: {url: u, caBundle: eQ==}}, {name: b, clientConfig: {url: v}}]}`,
+		},
+		"an injected bundle of a conversion stays": {
+			live: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Cluster,
+				names: {plural: xs, kind: X, singular: x, listKind: XList}, versions: [{name: v1, served: true, storage: true}],
+				conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://c", caBundle: eA==}}}}}`,
+			desired: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Cluster,
+				names: {plural: xs, kind: X, singular: x, listKind: XList}, versions: [{name: v1, served: true, storage: true}],
+				conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://c"}}}}}`,
+			want: Equal,
+		},
+		"a bundle in the manifest of a conversion is that of the manifest": {
+			live: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Cluster,
+				names: {plural: xs, kind: X, singular: x, listKind: XList}, versions: [{name: v1, served: true, storage: true}],
+				conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://c", caBundle: eA==}}}}}`,
+			desired: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Cluster,
+				names: {plural: xs, kind: X, singular: x, listKind: XList}, versions: [{name: v1, served: true, storage: true}],
+				conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://c", caBundle: eQ==}}}}}`,
+			want: Changed, next: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Cluster,
+				names: {plural: xs, kind: X, singular: x, listKind: XList}, versions: [{name: v1, served: true, storage: true}],
+				conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://c", caBundle: eQ==}}}}}`,
+		},
+		"a conversion that a definition gets": {
+			live: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Cluster,
+				names: {plural: xs, kind: X, singular: x, listKind: XList}, conversion: {strategy: None},
+				versions: [{name: v1, served: true, storage: true}]}}`,
+			desired: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Cluster,
+				names: {plural: xs, kind: X, singular: x, listKind: XList}, versions: [{name: v1, served: true, storage: true}],
+				conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://c"}}}}}`,
+			want: Changed, next: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: g, scope: Cluster,
+				names: {plural: xs, kind: X, singular: x, listKind: XList}, versions: [{name: v1, served: true, storage: true}],
+				conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://c"}}}}}`,
+		},
 		"anything else is made exactly so": {
 			live:    `{apiVersion: x/v1, kind: X, spec: {a: 1, more: 2}, other: 3, status: {s: 1}}`,
 			desired: `{apiVersion: x/v1, kind: X, spec: {a: 2}}`,
@@ -199,4 +292,12 @@ func TestMergeMeta(t *testing.T) {
 	assert.Equal(t, []metav1.OwnerReference{owner}, made.GetOwnerReferences())
 	assert.Equal(t, []string{"g"}, made.GetFinalizers())
 	assert.Empty(t, ForCreate(desired, owner, false).GetOwnerReferences())
+}
+
+func TestImmutable(t *testing.T) {
+	assert.False(t, Immutable(nil))
+	assert.False(t, Immutable(errors.New("no")))
+	assert.True(t, Immutable(errors.New("spec.x: field is immutable")))
+	assert.True(t, NeedsRecreation(fmt.Errorf("merging: %w", errRecreate)))
+	assert.False(t, NeedsRecreation(nil))
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/spokelet/spokelet/agent/work/apply/content"
 	"github.com/spokelet/spokelet/agent/work/ignore"
@@ -118,7 +119,7 @@ func (c *Configuration) Next(live *unstructured.Unstructured, trusted bool) *uns
 	if !c.Ignores {
 		return next
 	}
-	mine, others := managers(live, c.Manager)
+	mine, others, _ := owned(live, c.Manager)
 	if _, exact := retain(live.Object, next.Object, c.full, mine, others); exact {
 		next.SetResourceVersion(live.GetResourceVersion())
 	}
@@ -127,8 +128,8 @@ func (c *Configuration) Next(live *unstructured.Unstructured, trusted bool) *uns
 
 // inForce reports whether a live object is as the manifest wants and whether the manager holds all that it should.
 func (c *Configuration) InForce(live *unstructured.Unstructured, trusted bool) bool {
-	mine, _ := managers(live, c.Manager)
-	if mine == nil || !c.applied(live, trusted) {
+	mine, _, applied := owned(live, c.Manager)
+	if !applied || !c.applied(live, trusted) {
 		return false
 	}
 	return inForce(live.Object, outline(c.kept, mine), outline(c.full, mine), mine)
@@ -136,10 +137,11 @@ func (c *Configuration) InForce(live *unstructured.Unstructured, trusted bool) b
 
 // outline is a configuration without what the API server holds for nobody: who the object is, and, where it is a
 // resource of its own, the status.
-func outline(object map[string]any, mine fieldSet) map[string]any {
+func outline(object map[string]any, mine *fieldpath.Set) map[string]any {
+	_, hasStatus := below(mine, fieldpath.FieldNameElement("status"))
 	rest := make(map[string]any, len(object))
 	for key, value := range object {
-		if !content.Outside(key) || (key == "status" && mine["f:status"] != nil) {
+		if !content.Outside(key) || (key == "status" && hasStatus) {
 			rest[key] = value
 		}
 	}
@@ -158,11 +160,11 @@ func outline(object map[string]any, mine fieldSet) map[string]any {
 
 // digest changes when somebody changes or takes over anything of a live object that the manifest wants to keep.
 func (c *Configuration) Digest(live *unstructured.Unstructured) manifest.Digest {
-	mine, _ := managers(live, c.Manager)
-	if mine == nil {
+	mine, _, applied := owned(live, c.Manager)
+	if !applied {
 		return manifest.Digest{}
 	}
-	return manifest.DigestOf(held(live.Object, outline(c.kept, mine), mine))
+	return manifest.DigestOf(common(live.Object, outline(c.kept, mine), mine))
 }
 
 // dropNullTimestamps removes creationTimestamp: null from every metadata in the value, at any depth: as an applied

@@ -1,7 +1,6 @@
 package ssa
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -224,6 +223,11 @@ func TestHandOver(t *testing.T) {
 			have: entries{"Apply": `{"f:data":{},"f:metadata":{` + owner + `}}`},
 			want: entries{"Apply": `{"f:data":{}}`, "Update": `{"f:metadata":{` + written + `}}`},
 		},
+		"a list of owners without any other": {
+			have: entries{"Apply": `{"f:data":{},"f:metadata":{` + written + `}}`},
+			want: entries{"Apply": `{"f:data":{}}`, "Update": `{"f:metadata":{` + written + `}}`},
+		},
+		"fields that cannot be read": {have: entries{"Apply": `{"f:metadata":{` + owner + `}}`, "Update": `[]`}},
 		"owners that the manifest names stay where they are": {
 			have: entries{"Apply": `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u-1\"}":{},"k:{\"uid\":\"x\"}":{}}}}`},
 			want: entries{
@@ -264,19 +268,6 @@ func TestHandOver(t *testing.T) {
 			assert.Len(t, result, len(c.want))
 		})
 	}
-}
-
-func TestFieldSetUnion(t *testing.T) {
-	read := func(text string) fieldSet {
-		s := fieldSet{}
-		require.NoError(t, json.Unmarshal([]byte(text), &s))
-		return s
-	}
-	a, b := read(`{"f:a":{"f:x":{}},"f:b":{}}`), read(`{"f:a":{"f:y":{}},"f:c":{}}`)
-	assert.Equal(t, read(`{"f:a":{"f:x":{},"f:y":{}},"f:b":{},"f:c":{}}`), a.union(b))
-	assert.Equal(t, a, a.union(nil))
-	assert.Equal(t, read(`{"f:b":{}}`), a.without("f:a", "f:x"))
-	assert.Equal(t, read(`{"f:a":{"f:x":{}},"f:b":{}}`), a, "sets are not changed in place")
 }
 
 func TestSecretIsAppliedAsItIsKept(t *testing.T) {

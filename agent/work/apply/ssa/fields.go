@@ -1,64 +1,25 @@
 package ssa
 
 import (
-	"encoding/json"
+	"bytes"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/spokelet/spokelet/agent/work/apply/content"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// fieldSet is a set of fields as metadata.managedFields writes it: f:<name> is a member of a map, k:<keys> and
-// v:<value> are elements of a list, a dot is the thing itself. A set without members is a whole value.
-type fieldSet map[string]fieldSet
-
-// whole reports whether the set means a value as a whole.
-func (s fieldSet) whole() bool { return len(s) == 0 }
-
-// members returns the keys of the set that are not the thing itself, sorted.
-func (s fieldSet) members() []string {
-	keys := make([]string, 0, len(s))
-	for key := range s {
-		if key != "." {
-			keys = append(keys, key)
-		}
+// fieldsOf returns the fields of an entry of the managed fields, and false when they cannot be read.
+func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
+	set := &fieldpath.Set{}
+	if entry.FieldsV1 == nil || set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) != nil {
+		return &fieldpath.Set{}, false
 	}
-	slices.Sort(keys)
-	return keys
-}
-
-// union returns a set with the fields of both.
-func (s fieldSet) union(other fieldSet) fieldSet {
-	all := make(fieldSet, len(s)+len(other))
-	for key, inner := range s {
-		all[key] = inner
-	}
-	for key, inner := range other {
-		have, both := all[key]
-		if !both {
-			all[key] = inner
-			continue
-		}
-		all[key] = have.union(inner)
-	}
-	return all
-}
-
-// fieldsOf returns the fields of an entry; nil when they cannot be read.
-func fieldsOf(entry *metav1.ManagedFieldsEntry) fieldSet {
-	if entry.FieldsV1 == nil {
-		return nil
-	}
-	fields := fieldSet{}
-	if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
-		return nil
-	}
-	return fields
+	return set, true
 }
 
 // isApplied reports whether an entry has the fields that a manager applied (server-side apply).
@@ -72,63 +33,82 @@ func isWritten(entry *metav1.ManagedFieldsEntry) bool {
 		entry.Subresource == ""
 }
 
-// managers returns what the manager applied to the object and what all others hold of it. mine is nil when the manager
-// applied nothing in this API version.
-func managers(object *unstructured.Unstructured, manager string) (mine, others fieldSet) {
+// owned returns the fields that the manager applied to the object, and the fields of all others. applied is false when
+// the manager applied nothing in this API version.
+func owned(object *unstructured.Unstructured, manager string) (mine, others *fieldpath.Set, applied bool) {
+	mine, others = &fieldpath.Set{}, &fieldpath.Set{}
 	entries := object.GetManagedFields()
 	for i := range entries {
-		fields := fieldsOf(&entries[i])
+		fields, readable := fieldsOf(&entries[i])
 		switch {
 		case !isApplied(&entries[i], manager):
-			others = others.union(fields)
+			others = others.Union(fields)
 		case entries[i].APIVersion == object.GetAPIVersion():
-			mine = fields
+			mine, applied = fields, readable
 		}
 	}
-	return mine, others
+	return mine, others, applied
 }
 
-// member returns the field that a key of a set names.
-func member(key string) (string, bool) { return strings.CutPrefix(key, "f:") }
+// elements returns the fields and list elements that a set has directly below its root, in order.
+func elements(set *fieldpath.Set) []fieldpath.PathElement {
+	all := set.Members.Copy()
+	for element := range set.Children.All() {
+		all.Insert(element)
+	}
+	return slices.Collect(all.All())
+}
 
-// element reports whether an item of a list is the one that a key of a set names. Of an item that comes from a
-// manifest, fields of the key may be missing, because the API server fills them in.
-func element(key string, item any, lenient bool) bool {
-	if text, ok := strings.CutPrefix(key, "v:"); ok {
-		var value any
-		return utiljson.Unmarshal([]byte(text), &value) == nil && content.SameValue(item, value)
+// below returns what a set has below an element, and whether it has the element or anything below it. The set below is
+// empty when the element is owned as a whole.
+func below(set *fieldpath.Set, element fieldpath.PathElement) (*fieldpath.Set, bool) {
+	if inner, deeper := set.Children.Get(element); deeper {
+		return inner, true
 	}
-	text, ok := strings.CutPrefix(key, "k:")
-	if !ok {
-		return false
+	return &fieldpath.Set{}, set.Members.Has(element)
+}
+
+// nameOf returns the field that an element names; empty when it is an element of a list.
+func nameOf(element fieldpath.PathElement) string {
+	if element.FieldName == nil {
+		return ""
 	}
-	keys := map[string]any{}
+	return *element.FieldName
+}
+
+// is reports whether an item of a list is the one that an element names. An item of a manifest may lack fields of the
+// key, because the API server fills them in; then lenient is set.
+func is(item any, element fieldpath.PathElement, lenient bool) bool {
+	if element.Value != nil {
+		return value.Equals(value.NewValueInterface(item), *element.Value)
+	}
 	have, isMap := item.(map[string]any)
-	if !isMap || utiljson.Unmarshal([]byte(text), &keys) != nil {
+	if element.Key == nil || !isMap {
 		return false
 	}
-	for name, value := range keys {
-		if got, set := have[name]; !content.SameValue(got, value) && (set || !lenient) {
+	for _, field := range *element.Key {
+		got, set := have[field.Name]
+		if !value.Equals(value.NewValueInterface(got), field.Value) && (set || !lenient) {
 			return false
 		}
 	}
 	return true
 }
 
-// locate returns the item that a key of a set names, and its place; -1 when the list has none.
-func locate(key string, list []any, lenient bool) (any, int) {
+// locate returns the item that an element names, and its index; -1 when the list has none.
+func locate(list []any, element fieldpath.PathElement, lenient bool) (any, int) {
 	for i, item := range list {
-		if element(key, item, lenient) {
+		if is(item, element, lenient) {
 			return item, i
 		}
 	}
 	return nil, -1
 }
 
-// held returns the part of a live value that wanted speaks of and the set has. It changes when somebody changes or
+// common returns the part of a live value that the set has and that wanted sets. It changes when somebody changes or
 // takes over any of that, and not otherwise.
-func held(live, wanted any, set fieldSet) any {
-	if set.whole() {
+func common(live, wanted any, set *fieldpath.Set) any {
+	if set.Empty() {
 		if content.Empty(wanted) {
 			return live != nil
 		}
@@ -138,20 +118,21 @@ func held(live, wanted any, set fieldSet) any {
 	case map[string]any:
 		have, _ := live.(map[string]any)
 		part := map[string]any{}
-		for name, value := range wanted {
-			inner, mine := set["f:"+name]
+		for name, want := range wanted {
+			inner, mine := below(set, fieldpath.FieldNameElement(name))
 			if got, exists := have[name]; mine && exists {
-				part[name] = held(got, value, inner)
+				part[name] = common(got, want, inner)
 			}
 		}
 		return part
 	case []any:
 		have, _ := live.([]any)
 		part := []any{}
-		for _, key := range set.members() {
-			value, at := locate(key, wanted, true)
-			if got, there := locate(key, have, false); at >= 0 && there >= 0 {
-				part = append(part, key, held(got, value, set[key]))
+		for _, element := range elements(set) {
+			want, at := locate(wanted, element, true)
+			if got, there := locate(have, element, false); at >= 0 && there >= 0 {
+				inner, _ := below(set, element)
+				part = append(part, element.String(), common(got, want, inner))
 			}
 		}
 		return part
@@ -159,10 +140,10 @@ func held(live, wanted any, set fieldSet) any {
 	return live
 }
 
-// inForce reports whether the live value is as wanted and the set holds all of that. What the set holds beyond it must
-// at least be in full, otherwise it is still to be given up.
-func inForce(live, wanted, full any, set fieldSet) bool {
-	if set.whole() {
+// inForce reports whether the live value is as wanted and the set has all of it. A field that the set has beyond wanted
+// must at least be in full; otherwise it is still to be removed.
+func inForce(live, wanted, full any, set *fieldpath.Set) bool {
+	if set.Empty() {
 		return content.Resembles(live, wanted) && (live != nil || wanted == nil)
 	}
 	switch wanted := wanted.(type) {
@@ -177,37 +158,37 @@ func inForce(live, wanted, full any, set fieldSet) bool {
 }
 
 // mapInForce is inForce for a map.
-func mapInForce(live, wanted map[string]any, full any, set fieldSet) bool {
+func mapInForce(live, wanted map[string]any, full any, set *fieldpath.Set) bool {
 	all, _ := full.(map[string]any)
-	for name, value := range wanted {
-		inner, mine := set["f:"+name]
+	for name, want := range wanted {
+		inner, mine := below(set, fieldpath.FieldNameElement(name))
 		switch {
-		case value == nil:
-		case !mine, !inForce(live[name], value, all[name], inner):
+		case want == nil:
+		case !mine, !inForce(live[name], want, all[name], inner):
 			return false
 		}
 	}
-	for _, key := range set.members() {
-		name, _ := member(key)
-		_, now := wanted[name]
-		if _, ever := all[name]; !now && !ever {
+	for _, element := range elements(set) {
+		_, now := wanted[nameOf(element)]
+		if _, ever := all[nameOf(element)]; !now && !ever {
 			return false
 		}
 	}
 	return true
 }
 
-// listInForce is inForce for a list whose elements are held one by one.
-func listInForce(live, wanted []any, full any, set fieldSet) bool {
+// listInForce is inForce for a list whose elements have owners one by one.
+func listInForce(live, wanted []any, full any, set *fieldpath.Set) bool {
 	all, _ := full.([]any)
 	found := 0
-	for _, key := range set.members() {
-		value, at := locate(key, wanted, true)
-		whole, ever := locate(key, all, true)
+	for _, element := range elements(set) {
+		want, at := locate(wanted, element, true)
+		whole, ever := locate(all, element, true)
 		switch {
 		case at >= 0:
-			got, there := locate(key, live, false)
-			if there < 0 || !inForce(got, value, whole, set[key]) {
+			inner, _ := below(set, element)
+			got, there := locate(live, element, false)
+			if there < 0 || !inForce(got, want, whole, inner) {
 				return false
 			}
 			found++
@@ -218,10 +199,9 @@ func listInForce(live, wanted []any, full any, set fieldSet) bool {
 	return found == len(wanted)
 }
 
-// retain returns base and, with their live values, those fields of full which base lacks and which only the set mine
-// holds: to leave them out of an applied configuration would remove them from the object. It reports whether there was
-// any such field.
-func retain(live, base, full any, mine, others fieldSet) (any, bool) {
+// retain returns base with, at their live values, those fields of full that base lacks and that only the set mine has:
+// a configuration without them would remove them from the object. It reports whether there was any such field.
+func retain(live, base, full any, mine, others *fieldpath.Set) (any, bool) {
 	some := false
 	switch full := full.(type) {
 	case map[string]any:
@@ -230,17 +210,19 @@ func retain(live, base, full any, mine, others fieldSet) (any, bool) {
 		if kept == nil {
 			return base, false
 		}
-		for _, key := range mine.members() {
-			name, _ := member(key)
+		for _, element := range elements(mine) {
+			name := nameOf(element)
 			got, exists := have[name]
 			if _, ever := full[name]; !ever || !exists {
 				continue
 			}
-			if value, now := kept[name]; now {
-				more, added := retain(got, value, full[name], mine[key], others[key])
+			ours, _ := below(mine, element)
+			theirs, shared := below(others, element)
+			if keeps, now := kept[name]; now {
+				more, added := retain(got, keeps, full[name], ours, theirs)
 				kept[name], some = more, some || added
-			} else if value, alone := sole(got, mine[key], others, key); alone {
-				kept[name], some = value, true
+			} else if more, alone := sole(got, element, ours, theirs, shared); alone {
+				kept[name], some = more, true
 			}
 		}
 		return kept, some
@@ -250,61 +232,70 @@ func retain(live, base, full any, mine, others fieldSet) (any, bool) {
 	return base, false
 }
 
-// retainItems is retain for a list whose elements are held one by one.
-func retainItems(live, base any, full []any, mine, others fieldSet) (any, bool) {
+// retainItems is retain for a list whose elements have owners one by one.
+func retainItems(live, base any, full []any, mine, others *fieldpath.Set) (any, bool) {
 	have, _ := live.([]any)
 	kept, ok := base.([]any)
 	if !ok {
 		return base, false
 	}
 	some := false
-	for _, key := range mine.members() {
-		whole, ever := locate(key, full, true)
-		got, exists := locate(key, have, false)
+	for _, element := range elements(mine) {
+		whole, ever := locate(full, element, true)
+		got, exists := locate(have, element, false)
 		if ever < 0 || exists < 0 {
 			continue
 		}
-		if value, at := locate(key, kept, true); at >= 0 {
-			more, added := retain(got, value, whole, mine[key], others[key])
+		ours, _ := below(mine, element)
+		theirs, shared := below(others, element)
+		if keeps, at := locate(kept, element, true); at >= 0 {
+			more, added := retain(got, keeps, whole, ours, theirs)
 			kept[at], some = more, some || added
-		} else if value, alone := sole(got, mine[key], others, key); alone {
-			kept, some = append(kept, value), true
+		} else if more, alone := sole(got, element, ours, theirs, shared); alone {
+			kept, some = append(kept, more), true
 		}
 	}
 	return kept, some
 }
 
-// sole returns the part of a live value that the set mine holds and nobody else, whose fields are others[key], and
-// reports whether there is any.
-func sole(live any, mine, others fieldSet, key string) (any, bool) {
-	theirs, shared := others[key]
+// sole returns the part of a live value, which is that of an element, that the set mine has and nobody else. It reports
+// whether there is any. The others share the element when they have it or anything below it.
+func sole(live any, element fieldpath.PathElement, mine, others *fieldpath.Set, shared bool) (any, bool) {
 	if !shared {
 		return project(live, mine), true
 	}
 	switch live := live.(type) {
 	case map[string]any:
 		part := map[string]any{}
-		for _, inner := range mine.members() {
-			name, _ := member(inner)
-			if value, some := sole(live[name], mine[inner], theirs, inner); some && live[name] != nil {
-				part[name] = value
+		for _, inner := range elements(mine) {
+			ours, _ := below(mine, inner)
+			theirs, both := below(others, inner)
+			got := live[nameOf(inner)]
+			if more, some := sole(got, inner, ours, theirs, both); some && got != nil {
+				part[nameOf(inner)] = more
 			}
 		}
 		if len(part) == 0 {
 			return nil, false
 		}
-		// An element of a list is found by its keys, whoever else holds them.
-		if text, ok := strings.CutPrefix(key, "k:"); ok {
-			_ = utiljson.Unmarshal([]byte(text), &part)
+		// An element of a list is found by its key, whoever else has the fields of the key.
+		if element.Key != nil {
+			for _, field := range *element.Key {
+				part[field.Name] = live[field.Name]
+			}
 		}
 		return part, true
 	case []any:
 		var part []any
-		for _, inner := range mine.members() {
-			if item, at := locate(inner, live, false); at >= 0 {
-				if value, some := sole(item, mine[inner], theirs, inner); some {
-					part = append(part, value)
-				}
+		for _, inner := range elements(mine) {
+			item, at := locate(live, inner, false)
+			if at < 0 {
+				continue
+			}
+			ours, _ := below(mine, inner)
+			theirs, both := below(others, inner)
+			if more, some := sole(item, inner, ours, theirs, both); some {
+				part = append(part, more)
 			}
 		}
 		return part, len(part) > 0
@@ -313,25 +304,26 @@ func sole(live any, mine, others fieldSet, key string) (any, bool) {
 }
 
 // project returns the part of a live value that a set has.
-func project(live any, set fieldSet) any {
-	if set.whole() {
+func project(live any, set *fieldpath.Set) any {
+	if set.Empty() {
 		return live
 	}
 	switch live := live.(type) {
 	case map[string]any:
 		part := map[string]any{}
-		for _, key := range set.members() {
-			name, _ := member(key)
-			if value, exists := live[name]; exists {
-				part[name] = project(value, set[key])
+		for _, element := range elements(set) {
+			inner, _ := below(set, element)
+			if got, exists := live[nameOf(element)]; exists {
+				part[nameOf(element)] = project(got, inner)
 			}
 		}
 		return part
 	case []any:
 		part := []any{}
-		for _, key := range set.members() {
-			if item, at := locate(key, live, false); at >= 0 {
-				part = append(part, project(item, set[key]))
+		for _, element := range elements(set) {
+			inner, _ := below(set, element)
+			if item, at := locate(live, element, false); at >= 0 {
+				part = append(part, project(item, inner))
 			}
 		}
 		return part
@@ -339,5 +331,11 @@ func project(live any, set fieldSet) any {
 	return live
 }
 
-// Part returns the part of a value that an entry of the managed fields has.
-func Part(value any, entry *metav1.ManagedFieldsEntry) any { return project(value, fieldsOf(entry)) }
+// Part returns the part of a live value that an entry of the managed fields has. An entry that cannot be read has none.
+func Part(live any, entry *metav1.ManagedFieldsEntry) any {
+	fields, readable := fieldsOf(entry)
+	if !readable {
+		return nil
+	}
+	return project(live, fields)
+}

@@ -1,25 +1,19 @@
 package ssa
 
 import (
-	"encoding/json"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-const (
-	keyMetadata = "f:metadata"
-	keyOwners   = "f:ownerReferences"
-)
-
-// HandOver puts an object's managed fields right for server-side apply and reports whether that changes them. The owner
-// reference of the work is held by this agent, not by the manager that applies: otherwise the next applied
+// HandOver corrects the managed fields of an object for server-side apply and reports whether that changes them. The
+// owner reference of the work belongs to this agent, not to the manager that applies: otherwise the next applied
 // configuration, which has no owner, would remove it. With adopt, the content that this agent wrote under another
-// strategy is from now on what the manager applied: otherwise the agent would be in conflict with itself, and a field
-// that leaves the manifest would stay (work contract, section 9.2).
+// strategy becomes applied by the manager: otherwise the agent would be in conflict with itself, and a field that leaves
+// the manifest would stay (work contract, section 9.2).
 func HandOver(object *unstructured.Unstructured, manager string, owner types.UID, adopt bool,
 ) ([]metav1.ManagedFieldsEntry, bool) {
 	var rest []metav1.ManagedFieldsEntry
@@ -27,69 +21,64 @@ func HandOver(object *unstructured.Unstructured, manager string, owner types.UID
 	written := metav1.ManagedFieldsEntry{
 		Manager: names.FieldManagerWork, Operation: metav1.ManagedFieldsOperationUpdate,
 	}
-	mine, ours := fieldSet{}, fieldSet{}
+	mine, ours := &fieldpath.Set{}, &fieldpath.Set{}
 	entries := object.GetManagedFields()
 	for i := range entries {
-		switch e := entries[i]; {
+		e, readable := entries[i], true
+		switch {
 		case e.APIVersion == object.GetAPIVersion() && isApplied(&e, manager):
-			applied, mine = e, fieldsOf(&e)
+			applied = e
+			mine, readable = fieldsOf(&e)
 		case e.APIVersion == object.GetAPIVersion() && isWritten(&e):
-			written, ours = e, fieldsOf(&e)
+			written = e
+			ours, readable = fieldsOf(&e)
 		default:
 			rest = append(rest, e)
 		}
+		if !readable {
+			return nil, false
+		}
 	}
-	if mine == nil || ours == nil {
+	reference := ownerField(owner)
+	owns, content := mine.Has(reference), withoutOwners(ours)
+	adopt = adopt && !content.Empty()
+	if !owns && !adopt {
 		return nil, false
 	}
-	key := `k:{"uid":"` + string(owner) + `"}`
-	refs, held := mine[keyMetadata][keyOwners][key]
-	content := ours.without(keyMetadata, keyOwners)
-	adopt = adopt && len(content) > 0
-	if !held && !adopt {
-		return nil, false
-	}
-	if held {
-		mine = mine.without(keyMetadata, keyOwners, key)
-		ours = ours.union(fieldSet{keyMetadata: {keyOwners: {".": {}, key: refs}}})
+	if owns {
+		mine = mine.RecursiveDifference(fieldpath.NewSet(reference))
+		if list := fieldpath.NewSet(ownersField()); mine.Difference(withoutOwners(mine)).Equals(list) {
+			mine = mine.Difference(list) // the list without any element
+		}
+		ours = ours.Union(fieldpath.NewSet(ownersField(), reference))
 	}
 	if adopt {
-		mine = mine.union(content)
-		owners := ours[keyMetadata][keyOwners]
-		ours = nil
-		if len(owners) > 0 {
-			ours = fieldSet{keyMetadata: {keyOwners: owners}}
-		}
+		mine, ours = mine.Union(content), ours.RecursiveDifference(content)
 	}
 	return appendFields(appendFields(rest, object, applied, mine), object, written, ours), true
 }
 
+// ownersField is the list of owner references, and ownerField the one with a UID.
+func ownersField() fieldpath.Path { return fieldpath.MakePathOrDie("metadata", "ownerReferences") }
+
+func ownerField(uid types.UID) fieldpath.Path {
+	return append(ownersField(), fieldpath.KeyElementByFields("uid", string(uid)))
+}
+
+// withoutOwners returns the fields of a set except the owner references.
+func withoutOwners(set *fieldpath.Set) *fieldpath.Set {
+	return set.RecursiveDifference(fieldpath.NewSet(ownersField()))
+}
+
 // appendFields appends an entry with the fields, if there are any.
 func appendFields(list []metav1.ManagedFieldsEntry, object *unstructured.Unstructured, entry metav1.ManagedFieldsEntry,
-	fields fieldSet,
+	fields *fieldpath.Set,
 ) []metav1.ManagedFieldsEntry {
-	if len(fields) == 0 {
+	if fields.Empty() {
 		return list
 	}
-	raw, _ := json.Marshal(fields)
+	raw, _ := fields.ToJSON() // a set that was read can be written
 	entry.APIVersion, entry.FieldsType = object.GetAPIVersion(), "FieldsV1"
 	entry.FieldsV1 = &metav1.FieldsV1{Raw: raw}
 	return append(list, entry)
-}
-
-// without returns a copy of the set that lacks the field at the end of the keys from first on, and what is empty
-// without it.
-func (s fieldSet) without(first string, more ...string) fieldSet {
-	rest := make(fieldSet, len(s))
-	for key, inner := range s {
-		if key != first {
-			rest[key] = inner
-		}
-	}
-	if len(more) > 0 {
-		if inner := s[first].without(more[0], more[1:]...); len(inner.members()) > 0 {
-			rest[first] = inner
-		}
-	}
-	return rest
 }

@@ -1,0 +1,144 @@
+package work
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/agent/work/watch"
+)
+
+const (
+	// staleDelay is how long a pass waits for a cache that has not seen the last write yet.
+	staleDelay = 20 * time.Millisecond
+	// staleLimit is how long it waits at most; after that the cache is believed, and preconditions protect the writes.
+	staleLimit = 2 * time.Second
+)
+
+// written is the last write of this process to one object.
+type written struct {
+	uid     types.UID
+	version string
+	at      time.Time
+	// deleting reports that the object was deleted, gone that it went.
+	deleting, gone bool
+}
+
+// lag reports whether a copy from a cache is older than the last write. uid is empty when the cache has none.
+func (w written) lag(uid types.UID, version string, deleting bool, now time.Time) bool {
+	if w.at.IsZero() || w.gone || now.Sub(w.at) > staleLimit {
+		return false
+	}
+	if uid != w.uid {
+		return uid == ""
+	}
+	return watch.Older(version, w.version) || (w.deleting && !deleting)
+}
+
+// left reports whether the object went by the last write although a cache still has it.
+func (w written) left(uid types.UID, now time.Time) bool {
+	return w.gone && w.uid == uid && now.Sub(w.at) <= staleLimit
+}
+
+// note is what this process remembers of one owner besides its objects. It is a cache: without it a pass sends more
+// requests.
+type note struct {
+	work, applied written
+	// created is the AppliedManifestWork that was created for a work which never had a status. The API server may delete
+	// a work in the moment in which it gets its finalizer; the objects created for it are then deleted without a grace
+	// period.
+	created types.UID
+	// manifests are those of the work with the UID and generation.
+	uid        types.UID
+	generation int64
+	manifests  []manifest.Manifest
+	// blocked is how many objects are overdue for deletion, and blockedText what the last Event said about them.
+	blocked     int
+	blockedText string
+	// hubSilentUntil is until when the hub gets no status, because it did not answer.
+	hubSilentUntil time.Time
+	// unservedSince is since when kinds are missing, definitions how many of their definitions were seen by then.
+	unservedSince time.Time
+	definitions   int
+}
+
+// notes has the note of each owner.
+type notes struct {
+	mu     sync.Mutex
+	owners map[watch.Owner]note
+}
+
+// newNotes returns empty notes.
+func newNotes() *notes { return &notes{owners: map[watch.Owner]note{}} }
+
+// of returns a copy of the note of an owner.
+func (m *notes) of(o watch.Owner) note {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.owners[o]
+}
+
+// change changes the note of an owner.
+func (m *notes) change(o watch.Owner, change func(*note)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.owners[o]
+	change(&known)
+	m.owners[o] = known
+}
+
+// forget drops the note of an owner.
+func (m *notes) forget(o watch.Owner) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.owners, o)
+}
+
+// blocked counts the objects that are overdue for deletion.
+func (m *notes) blocked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := 0
+	for _, known := range m.owners {
+		sum += known.blocked
+	}
+	return sum
+}
+
+// workTouched reports whether somebody else wrote the status of a work, which is then put right. An event of our own
+// write that comes before the answer to it counts, too, and costs a pass without a request.
+func (r *Reconciler) workTouched(before, after *workv1.ManifestWork) bool {
+	return after.ResourceVersion != r.notes.of(watch.Owner{Name: after.Name}).work.version &&
+		!equality.Semantic.DeepEqual(before.Status, after.Status)
+}
+
+// appliedTouched reports the same of the list of an AppliedManifestWork: without an entry nobody would delete its
+// object.
+func (r *Reconciler) appliedTouched(before, after *workv1.AppliedManifestWork) bool {
+	return after.ResourceVersion != r.notes.of(watch.Owner{Name: after.Spec.ManifestWorkName}).applied.version &&
+		!slices.Equal(before.Status.AppliedResources, after.Status.AppliedResources)
+}
+
+// believe forgets a last write that a cache has still not seen after its time: what is decided on the older copy may be
+// wrong, and the event of the write, when it comes at last, must wake the work.
+func (r *Reconciler) believe(f *facts, known note) {
+	work := known.work.uid == f.work.UID && watch.Older(f.work.ResourceVersion, known.work.version)
+	applied := f.applied != nil && known.applied.uid == f.applied.UID &&
+		watch.Older(f.applied.ResourceVersion, known.applied.version)
+	if !work && !applied {
+		return
+	}
+	r.notes.change(f.owner, func(n *note) {
+		if work {
+			n.work.version = ""
+		}
+		if applied {
+			n.applied.version = ""
+		}
+	})
+}
