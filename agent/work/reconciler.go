@@ -34,7 +34,7 @@ const (
 )
 
 // Reconciler applies the ManifestWorks of one cluster to the spoke and reports their status to the hub. Its exported
-// fields are the whole configuration, one for each flag of the agent that concerns works.
+// fields are the whole configuration, one for each flag of the agent that concerns works, hence their number.
 type Reconciler struct {
 	// Cluster is the name of the managed cluster, which is the namespace of its works on the hub.
 	Cluster string
