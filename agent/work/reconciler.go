@@ -34,7 +34,7 @@ const (
 )
 
 // Reconciler applies the ManifestWorks of one cluster to the spoke and reports their status to the hub. Its exported
-// fields are the whole configuration, one for each flag of the agent that concerns works.
+// fields are the whole configuration, one for each flag of the agent that concerns works, hence their number.
 type Reconciler struct {
 	// Cluster is the name of the managed cluster, which is the namespace of its works on the hub.
 	Cluster string
@@ -69,8 +69,8 @@ type Reconciler struct {
 	Metrics prometheus.Registerer
 	// RawFeedback lets feedback rules report lists, maps and fractions as JSON (gate RawFeedbackJsonString).
 	RawFeedback bool
-	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means feedback.DefaultMaxRawLength. The API accepts no more than
-	// 1024 characters.
+	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means feedback.DefaultMaxRawLength. The API accepts no more
+	// than 1024 characters.
 	MaxJSONRawLength int
 	// Cache has copies of the works, for a restart while the hub is away; nil keeps none.
 	Cache *offline.Store
