@@ -16,13 +16,13 @@ import (
 // ScaleSubresource is where a HorizontalPodAutoscaler or kubectl scale sets the number of replicas.
 const ScaleSubresource = "scale"
 
-// Outside reports whether a top-level field is not content: who the object is, and what others say about it.
+// Outside reports whether a top-level field is not content: it identifies the object, or is its metadata or status.
 func Outside(key string) bool {
 	return key == "apiVersion" || key == "kind" || key == "metadata" || key == "status"
 }
 
-// Of returns the content of an object: all of it but who it is, its metadata and its status. The values are
-// shared with the object.
+// Of returns the content of an object: all fields but its identity, metadata and status. The values are shared with the
+// object.
 func Of(object *unstructured.Unstructured) map[string]any {
 	content := make(map[string]any, len(object.Object))
 	for key, value := range object.Object {
@@ -36,12 +36,12 @@ func Of(object *unstructured.Unstructured) map[string]any {
 // Same reports whether two contents are equal; empty and absent are the same.
 func Same(a, b map[string]any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// Contains reports whether live says everything that wanted says; what only live says is not looked at. Lists must have
-// the same length, their elements are compared in order.
+// Contains reports whether live has every value of wanted; other values of live do not matter. Lists must have the same
+// length, and their elements are compared in order.
 func Contains(live, wanted any) bool { return covers(live, wanted, equality.Semantic.DeepEqual) }
 
-// Resembles is Contains for an object of which is known that nobody else wrote it: quantities may be written in another
-// way, as the API server does.
+// Resembles is Contains for an object that nobody else has written: a quantity may have another notation, because the
+// API server changes it.
 func Resembles(live, wanted any) bool { return covers(live, wanted, sameQuantity) }
 
 // sameQuantity reports whether two scalars are equal or mean the same quantity, as 1000m and 1 do.
@@ -68,7 +68,7 @@ func quantityOf(value any) (resource.Quantity, bool) {
 	return quantity, err == nil
 }
 
-// covers reports whether live says everything that wanted says, with scalars compared by same.
+// covers reports whether live has every value of wanted, with scalars compared by same.
 func covers(live, wanted any, same func(a, b any) bool) bool {
 	switch wanted := wanted.(type) {
 	case nil:
@@ -103,8 +103,8 @@ func covers(live, wanted any, same func(a, b any) bool) bool {
 	}
 }
 
-// Foreign reports whether, by the managed fields, anybody but this agent set any content of the object, except
-// by scaling it. When in doubt it says so.
+// Foreign reports whether, by the managed fields, anybody but this agent set any content of the object, except by
+// scaling it. It reports true when in doubt.
 func Foreign(object metav1.Object) bool {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Subresource == "status" || entry.Subresource == ScaleSubresource || entry.FieldsV1 == nil {
@@ -126,7 +126,7 @@ func Foreign(object metav1.Object) bool {
 	return len(object.GetManagedFields()) == 0
 }
 
-// Empty reports whether a JSON value says nothing.
+// Empty reports whether a JSON value is null or has no element.
 func Empty(value any) bool {
 	switch value := value.(type) {
 	case nil:

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// annotationSpecHash on Services and CSIDrivers digests the spec of their manifest, so that an agent which looks at
-	// nothing else finds no difference (work contract, sections 5.4 and 9.2). Ours compares the objects.
+	// annotationSpecHash on Services and CSIDrivers is the hash of the spec of their manifest: an agent that compares only
+	// this annotation then finds no difference (work contract, sections 5.4 and 9.2). Ours compares the objects.
 	annotationSpecHash = "operator.openshift.io/spec-hash"
-	// annotationDefaultClass marks the default StorageClass; which one that is, is for the cluster to say.
+	// annotationDefaultClass marks the default StorageClass, which the cluster chooses.
 	annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
-	// labelVolumeProfile on a CSIDriver is a choice of the cluster, too.
+	// labelVolumeProfile on a CSIDriver is chosen by the cluster, too.
 	labelVolumeProfile = "security.openshift.io/csi-ephemeral-volume-profile"
 )
 
-// SetSpecHash sets the digest of the spec on the kinds that have one. A spec that cannot be read has none: the API server
-// will say what is wrong with it.
+// SetSpecHash sets the hash of the spec on the kinds that have one. A spec that cannot be read gets none: the API
+// server refuses it with the cause.
 func SetSpecHash(object *unstructured.Unstructured) {
 	var spec any
 	var err error
@@ -60,9 +60,9 @@ func SetSpecHash(object *unstructured.Unstructured) {
 	object.SetAnnotations(annotations)
 }
 
-// yield returns what is wanted of a live object: the manifest, except for what is for the cluster to choose and what
-// somebody set through the scale subresource while the manifest leaves it open, such as the replicas that a
-// HorizontalPodAutoscaler wants.
+// yield returns the manifest with the live values of those fields that are not ours: the cluster chooses them, or they
+// were set through the scale subresource and the manifest leaves them open, such as the replicas that a
+// HorizontalPodAutoscaler sets.
 func yield(live, desired *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := desired
 	copied := func() *unstructured.Unstructured {
@@ -95,7 +95,7 @@ func yield(live, desired *unstructured.Unstructured) *unstructured.Unstructured 
 	return wanted
 }
 
-// addMissing adds to a value what it does not say.
+// addMissing adds the fields that a value lacks.
 func addMissing(value, more map[string]any) {
 	for key, extra := range more {
 		have, said := value[key]
@@ -110,7 +110,7 @@ func addMissing(value, more map[string]any) {
 	}
 }
 
-// mergeStorageClass replaces all fields; those that nobody can change ask for a new object.
+// mergeStorageClass replaces all fields; a change of those that are immutable needs a new object.
 func mergeStorageClass(next, desired *unstructured.Unstructured) (Delta, error) {
 	wanted := desired.DeepCopy()
 	addMissing(wanted.Object, map[string]any{"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
@@ -124,7 +124,7 @@ func mergeStorageClass(next, desired *unstructured.Unstructured) (Delta, error) 
 	return replaceContent(next, wanted)
 }
 
-// Recreatable reports whether an object of the kind is made anew when the API server calls a change impossible.
+// Recreatable reports whether an object of the kind is recreated when the API server refuses a change as immutable.
 func Recreatable(kind schema.GroupKind) bool {
 	switch kind {
 	case schema.GroupKind{Kind: "Secret"},
@@ -135,7 +135,7 @@ func Recreatable(kind schema.GroupKind) bool {
 	return false
 }
 
-// ForRecreate readies a desired object for taking the place of a live one, with what others added to its metadata.
+// ForRecreate returns the object that replaces a live one, with the metadata that others added to that.
 func ForRecreate(live, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool,
 ) *unstructured.Unstructured {
 	wanted := yield(live, desired)

@@ -17,29 +17,30 @@ import (
 	"github.com/spokelet/spokelet/agent/work/apply/content"
 )
 
-// Delta says how a live object differs from what a manifest wants.
+// Delta is how a live object differs from its manifest.
 type Delta int
 
 const (
 	// Equal means that nothing is to be written.
 	Equal Delta = iota
-	// Extra means that the live content says all that the manifest says and more: defaults of the server, or
-	// something that was added on the spoke.
+	// Extra means that the live content has all values of the manifest and more: defaults of the server, or values that
+	// were added on the spoke.
 	Extra
 	// Changed means that something must be written.
 	Changed
 )
 
-// errRecreate says that the API server lets nobody change what differs, so the object must be deleted and made anew.
+// errRecreate means that the API server does not allow to change what differs, so the object must be recreated.
 var errRecreate = errors.New("the object can only be changed by making it anew")
 
 // NeedsRecreation reports whether an error of Into means that the object must be deleted and created again.
 func NeedsRecreation(err error) bool { return errors.Is(err, errRecreate) }
 
-// merger puts the content that the desired object wants into next, a copy of the live one.
+// merger writes the content of the desired object into next, a copy of the live one.
 type merger func(next, desired *unstructured.Unstructured) (Delta, error)
 
-// Into computes what a live object is to become under the strategy Update (work contract, sections 2.7, 2.8 and 8).
+// Into returns the live object with the desired one merged into it, as the strategy Update writes it (work contract,
+// sections 2.7, 2.8 and 8).
 func Into(live, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool,
 ) (*unstructured.Unstructured, Delta, error) {
 	desired = yield(live, desired)
@@ -85,11 +86,10 @@ func mergerFor(gvk schema.GroupVersionKind) merger {
 	return replaceContent
 }
 
-// mergeNothing is for kinds of which only the metadata is kept.
+// mergeNothing is for kinds of which only the metadata is merged.
 func mergeNothing(_, _ *unstructured.Unstructured) (Delta, error) { return Equal, nil }
 
-// replaceContent makes the content exactly that of the manifest. The status stays, unless the manifest brings one, as
-// does what the API server fills in by itself.
+// replaceContent makes the content exactly that of the manifest. The status stays unless the manifest has one.
 func replaceContent(next, desired *unstructured.Unstructured) (Delta, error) {
 	have, want := content.Of(next), content.Of(desired)
 	found := Changed
@@ -193,7 +193,7 @@ func mergeSecret(next, desired *unstructured.Unstructured) (Delta, error) {
 	return Equal, nil
 }
 
-// secretData is the data that a Secret manifest means: data and stringData together.
+// secretData returns the data of a Secret manifest: data and stringData together.
 func secretData(desired *unstructured.Unstructured) (map[string]any, error) {
 	data, _, err := unstructured.NestedMap(desired.Object, "data")
 	if err != nil {
@@ -224,8 +224,8 @@ func mergeClusterRole(next, desired *unstructured.Unstructured) (Delta, error) {
 	return mergeFields("aggregationRule", "rules")(next, desired)
 }
 
-// mergeBinding replaces subjects and roleRef, both compared with their default API groups filled in. That a roleRef
-// cannot be changed is for the API server to say.
+// mergeBinding replaces subjects and roleRef, both compared with their default API groups. A changed roleRef is refused
+// by the API server.
 func mergeBinding(next, desired *unstructured.Unstructured) (Delta, error) {
 	wanted := desired.DeepCopy()
 	for _, object := range []*unstructured.Unstructured{next, wanted} {
@@ -316,7 +316,7 @@ func eachWebhook(object *unstructured.Unstructured, visit func(name string, clie
 	}
 }
 
-// Immutable reports whether an API error says that a field cannot be changed in place.
+// Immutable reports whether an API error means that a field cannot be changed in place.
 func Immutable(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field is immutable")
 }

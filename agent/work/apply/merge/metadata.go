@@ -11,8 +11,8 @@ import (
 	"github.com/spokelet/spokelet/agent/work/inventory"
 )
 
-// withLabels merges labels or annotations: what is wished is added or replaced, a key that ends in dashes removes the
-// key without them, everything else stays.
+// withLabels merges labels or annotations: those in want are added or replaced, a key that ends in dashes removes the
+// key without them, and all others stay.
 func withLabels(have, want map[string]string) map[string]string {
 	merged := maps.Clone(have)
 	if merged == nil {
@@ -49,8 +49,8 @@ func Metadata(next, desired *unstructured.Unstructured, owner metav1.OwnerRefere
 	return changed
 }
 
-// ForCreate readies a desired object for its creation: no removal marks, no identity of another object, and only the
-// owner that the contract wants.
+// ForCreate returns the object to create: without keys that end in dashes, without a resourceVersion, and with no other
+// owner than the work.
 func ForCreate(desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool) *unstructured.Unstructured {
 	object := desired.DeepCopy()
 	unstructured.RemoveNestedField(object.Object, "metadata", "resourceVersion")
@@ -60,7 +60,7 @@ func ForCreate(desired *unstructured.Unstructured, owner metav1.OwnerReference, 
 	return object
 }
 
-// withoutMarks drops the keys that only say what to remove.
+// withoutMarks drops the keys that end in a dash, which remove a label.
 func withoutMarks(labels map[string]string) map[string]string {
 	kept := maps.Clone(labels)
 	maps.DeleteFunc(kept, func(key, _ string) bool { return strings.HasSuffix(key, "-") })

@@ -16,9 +16,8 @@ import (
 	"github.com/spokelet/spokelet/agent/work/manifest"
 )
 
-// annotationHash on an object that is applied with ignoreFields says of which manifest, without the fields with
-// OnSpokePresent, it was applied last. Its algorithm is that of the agent that wrote it (work contract, sections 2.10
-// and 9.2).
+// annotationHash on an object that is applied with ignoreFields is the hash of the manifest that was applied last,
+// without the fields with OnSpokePresent. Each agent has its own algorithm (work contract, sections 2.10 and 9.2).
 const annotationHash = "open-cluster-management.io/config-spec-hash"
 
 // Configuration is what a manifest with the strategy ServerSideApply applies.
@@ -35,7 +34,7 @@ type Configuration struct {
 	full, changed, kept map[string]any
 }
 
-// Configure reads the strategy of a manifest. An error is about its ignoreFields.
+// Configure builds the Configuration of a manifest. An error is about its ignoreFields.
 func Configure(ctx context.Context, desired *unstructured.Unstructured, config *workv1.ServerSideApplyConfig,
 ) (*Configuration, error) {
 	if config == nil {
@@ -74,15 +73,15 @@ func Configure(ctx context.Context, desired *unstructured.Unstructured, config *
 	return c, nil
 }
 
-// foldText writes the stringData of a Secret as data, which is how the API server keeps it: what is never kept could
-// not be seen to be changed.
+// foldText moves the stringData of a Secret into its data, as the API server does: a change of a field that is never
+// stored could not be seen.
 func foldText(object map[string]any) error {
 	if object["apiVersion"] != "v1" || object["kind"] != "Secret" {
 		return nil
 	}
 	text, set, err := unstructured.NestedStringMap(object, "stringData")
 	if err != nil || !set {
-		return nil //nolint:nilerr // the API server says what is wrong with it
+		return nil //nolint:nilerr // the API server refuses it with the cause
 	}
 	for key, value := range text {
 		encoded := base64.StdEncoding.EncodeToString([]byte(value))
@@ -94,8 +93,8 @@ func foldText(object map[string]any) error {
 	return nil
 }
 
-// applied reports whether the manifest was applied to a live object since it last changed. trusted tells that this is
-// known from elsewhere, which counts when the object bears the mark of another agent.
+// applied reports whether this very manifest was applied to a live object. trusted means that this is known from
+// elsewhere, which counts when the annotation of the object is that of another agent.
 func (c *Configuration) applied(live *unstructured.Unstructured, trusted bool) bool {
 	if !c.Ignores {
 		return true
@@ -104,9 +103,9 @@ func (c *Configuration) applied(live *unstructured.Unstructured, trusted bool) b
 	return mark == c.hash || (trusted && mark != "" && len(mark) != len(c.hash))
 }
 
-// plan returns what to apply to a live object, nil when it does not exist. A field that is ignored is left out unless
-// only this manager holds it: then it is applied as it is, for to give it up would remove it, and the request is to
-// fail when the object changed meanwhile.
+// Next returns the configuration to apply to a live object, which is nil when it does not exist. An ignored field is
+// left out unless only this manager owns it: then it is applied at its live value, because leaving it out would remove
+// it, and the request has the resourceVersion, so that it fails if the object has changed.
 func (c *Configuration) Next(live *unstructured.Unstructured, trusted bool) *unstructured.Unstructured {
 	if live == nil {
 		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.full)}
@@ -126,7 +125,8 @@ func (c *Configuration) Next(live *unstructured.Unstructured, trusted bool) *uns
 	return next
 }
 
-// inForce reports whether a live object is as the manifest wants and whether the manager holds all that it should.
+// InForce reports whether a live object is as the manifest wants and whether the manager owns all fields that it
+// should.
 func (c *Configuration) InForce(live *unstructured.Unstructured, trusted bool) bool {
 	mine, _, applied := owned(live, c.Manager)
 	if !applied || !c.applied(live, trusted) {
@@ -135,8 +135,8 @@ func (c *Configuration) InForce(live *unstructured.Unstructured, trusted bool) b
 	return inForce(live.Object, outline(c.kept, mine), outline(c.full, mine), mine)
 }
 
-// outline is a configuration without what the API server holds for nobody: who the object is, and, where it is a
-// resource of its own, the status.
+// outline returns a configuration without the fields that have no owner: those that identify the object and, where it
+// is a subresource, the status.
 func outline(object map[string]any, mine *fieldpath.Set) map[string]any {
 	_, hasStatus := below(mine, fieldpath.FieldNameElement("status"))
 	rest := make(map[string]any, len(object))
@@ -158,7 +158,7 @@ func outline(object map[string]any, mine *fieldpath.Set) map[string]any {
 	return rest
 }
 
-// digest changes when somebody changes or takes over anything of a live object that the manifest wants to keep.
+// Digest changes when somebody changes or takes over any field of a live object that the manifest repairs.
 func (c *Configuration) Digest(live *unstructured.Unstructured) manifest.Digest {
 	mine, _, applied := owned(live, c.Manager)
 	if !applied {
@@ -168,7 +168,7 @@ func (c *Configuration) Digest(live *unstructured.Unstructured) manifest.Digest 
 }
 
 // dropNullTimestamps removes creationTimestamp: null from every metadata in the value, at any depth: as an applied
-// field it would change the object each time.
+// field it would change the object with each request.
 func dropNullTimestamps(value any) {
 	switch value := value.(type) {
 	case map[string]any:
