@@ -242,7 +242,7 @@ func expectAddon(
 	for _, registration := range registrations {
 		expected, err := ForAddon(cluster, addon, registration)
 		if err != nil || byToken(registration) {
-			continue // A registration that is wrong is told to its author where it is written.
+			continue // the definition reports a wrong registration to its author
 		}
 		if err := checkIdentity(cluster, addon, expected); err != nil {
 			if expected.Signer == signer {

@@ -58,7 +58,7 @@ func TestTheClockIsMentionedFromOneMinuteOn(t *testing.T) {
 		"119 minutes are told by the minute":  {119 * time.Minute, "about 1h59m0s ahead of"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := TellClock(good, tc.ahead).Message
+			got := WithClockNote(good, tc.ahead).Message
 			if tc.want == "" {
 				assert.Equal(t, "good", got)
 				return

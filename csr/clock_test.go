@@ -112,10 +112,10 @@ func TestTellClock(t *testing.T) {
 		90 * time.Second:              "good; the clock of the agent is about 2m0s ahead of the clock of the hub: set it right",
 		-25*time.Hour - 3*time.Minute: "good; the clock of the agent is about 25h0m0s behind the clock of the hub: set it right",
 	} {
-		assert.Equal(t, want, TellClock(good, ahead).Message)
+		assert.Equal(t, want, WithClockNote(good, ahead).Message)
 	}
 	assert.Equal(t, "good", good.Message)
-	assert.Nil(t, TellClock(nil, time.Hour))
+	assert.Nil(t, WithClockNote(nil, time.Hour))
 }
 
 // TestWhatRemovesEachCredentialDoesNotMakeTheHubIssueOneAfterTheOther lets something delete the credential as soon as

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TellClock returns the condition with a note about the clock of the agent, if that is wrong by a minute or more.
-func TellClock(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
+// WithClockNote returns the condition with a note about the clock of the agent, if that is wrong by a minute or more.
+func WithClockNote(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
 	off := ahead.Abs()
 	if c == nil || off < time.Minute {
 		return c
@@ -20,10 +20,10 @@ func TellClock(c *metav1.Condition, ahead time.Duration) *metav1.Condition {
 	if ahead < 0 {
 		direction = "behind"
 	}
-	told := *c
-	told.Message += fmt.Sprintf("; the clock of the agent is about %s %s the clock of the hub: set it right",
+	noted := *c
+	noted.Message += fmt.Sprintf("; the clock of the agent is about %s %s the clock of the hub: set it right",
 		off, direction)
-	return &told
+	return &noted
 }
 
 // Rotated returns the condition for a good pair.

@@ -236,11 +236,11 @@ func (s Standing) afterPause(why string, retryAt time.Time, attempt int) Plan {
 	if !s.Now.Before(retryAt) {
 		return s.start(why, attempt)
 	}
-	told := fmt.Sprintf("%s; a new csr is made at %s", why, retryAt.UTC().Format(time.RFC3339))
+	message := fmt.Sprintf("%s; a new csr is made at %s", why, retryAt.UTC().Format(time.RFC3339))
 	if s.Request != nil && has(s.Request, certificatesv1.CertificateDenied) {
-		told += ": if the denial was a mistake, run kubectl certificate approve on that one"
+		message += ": if the denial was a mistake, run kubectl certificate approve on that one"
 	}
-	return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, told)}
+	return Plan{Step: StepWait, Wake: retryAt, Condition: failed(messageFailed, message)}
 }
 
 // start makes a new key and request unless too many requests of this owner are on the hub already.
@@ -272,9 +272,9 @@ func (s Standing) start(failure string, attempt int) Plan {
 // somebody else's, the key waits its turn.
 func (s Standing) create() Plan {
 	if s.Shared && s.Open >= MaxRequests && !s.Pending.MadeAt.IsZero() {
-		at, told := s.turn(*s.Pending)
+		at, condition := s.turn(*s.Pending)
 		if s.Now.Before(at) && !s.Now.Before(s.Pending.MadeAt) {
-			return Plan{Step: StepWait, Wake: at, Condition: told}
+			return Plan{Step: StepWait, Wake: at, Condition: condition}
 		}
 	}
 	return Plan{Step: StepCreate, Condition: s.earlierFailure()}

@@ -64,7 +64,9 @@ func ParseAuthority(certPEM, keyPEM []byte) (Authority, error) {
 	if err != nil {
 		return Authority{}, fmt.Errorf("%s: %w", corev1.TLSPrivateKeyKey, err)
 	}
-	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	public, ok := key.Public().(interface {
+		Equal(other crypto.PublicKey) bool
+	})
 	if !ok || !public.Equal(certificate.PublicKey) {
 		return Authority{}, fmt.Errorf("%s is not the private key of the certificate in %s",
 			corev1.TLSPrivateKeyKey, corev1.TLSCertKey)

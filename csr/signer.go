@@ -73,9 +73,9 @@ func ownGroup(cluster, addon, group string) bool {
 	return group == groupAuthenticated || slices.Contains(AddonGroups(cluster, addon), group)
 }
 
-// checkIdentity returns an error if the hub approves no certificate with this content, whatever a definition asks for; nil
-// when it may. It is the last line before an approval: for the API server of the hub an add-on gets identities of its
-// own, and only a signer of its own signs for anything else.
+// checkIdentity returns an error if the hub approves no certificate with this content, whatever a definition asks for;
+// nil when it may. It is the last line before an approval: for the API server of the hub an add-on gets identities of
+// its own, and only a signer of its own signs for anything else.
 func checkIdentity(cluster, addon string, expected Request) error {
 	if expected.Signer == certificatesv1.KubeAPIServerClientSignerName {
 		if !ownUser(cluster, addon, expected.User) {

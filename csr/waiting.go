@@ -85,9 +85,9 @@ func (s Standing) wait() Plan {
 			s.Request.Name, comment.Reason, comment.Message))
 		return plan
 	}
-	if told := s.waitingSince(approved).Add(waitTimeout); s.Now.Before(told) {
-		if plan.Wake.IsZero() || told.Before(plan.Wake) {
-			plan.Wake = told
+	if reportAt := s.waitingSince(approved).Add(waitTimeout); s.Now.Before(reportAt) {
+		if plan.Wake.IsZero() || reportAt.Before(plan.Wake) {
+			plan.Wake = reportAt
 		}
 		return plan
 	}

@@ -4,7 +4,7 @@
 // leases:
 //
 //   - the heartbeat of a cluster: the Lease names.LeaseCluster in the cluster's namespace on the hub. The hub creates
-//     it, the agent renews it once the cluster is accepted, and the hub sets the cluster to Unknown when it has not been
+//     it, the agent renews it once the cluster is accepted, and the hub sets the cluster to Unknown when it was not
 //     renewed for ClusterGrace.
 //   - the heartbeat of an add-on: a Lease named like the add-on in the add-on's namespace on its own cluster. The
 //     add-on agent creates and renews it, and our agent turns it into the condition Available of the

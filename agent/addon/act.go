@@ -74,7 +74,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 		},
 	})
 	answer.Wake = f.toLocal(answer.Wake)
-	answer.Condition = csr.TellClock(answer.Condition, f.ahead)
+	answer.Condition = csr.WithClockNote(answer.Condition, f.ahead)
 	res := newResult(reg)
 	res.condition = answer.Condition
 	if answer.Urgent {

@@ -104,20 +104,14 @@ func (r *Reconciler) namespaceOf(ctx context.Context, last inspection, now time.
 func (r *Reconciler) read(ctx context.Context, at place, v *namespaceRead) {
 	reader := r.sides[at.side].GetAPIReader()
 	logger := log.FromContext(ctx).V(1)
-	v.namespace, v.podsKnown, v.workloadsKnown = presenceUnknown, false, false
+	v.podsKnown, v.workloadsKnown = false, false
 	v.pods, v.deployments, v.daemons = nil, nil, nil
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kindNamespace)))
-	switch err := reader.Get(ctx, types.NamespacedName{Name: at.namespace}, namespace); {
-	case apierrors.IsNotFound(err):
-		v.namespace = presenceMissing
-		return
-	case err != nil:
+	var err error
+	if v.namespace, err = readPresence(ctx, reader, at.namespace); err != nil {
 		logger.Info("cannot look for the cause", "namespace", at.namespace, "error", err.Error())
-	case !namespace.DeletionTimestamp.IsZero():
-		v.namespace = presenceEnding
-	default:
-		v.namespace = presenceThere
+	}
+	if v.namespace == presenceMissing {
+		return
 	}
 	options := []client.ListOption{client.InNamespace(at.namespace), client.Limit(maxListed)}
 	var pods corev1.PodList
@@ -136,6 +130,21 @@ func (r *Reconciler) read(ctx context.Context, at place, v *namespaceRead) {
 	}
 	v.deployments, v.daemons = deployments.Items, daemons.Items
 	v.workloadsKnown = deployments.Continue == "" && daemons.Continue == ""
+}
+
+// readPresence reads the state of a namespace; it is unknown if it cannot be read.
+func readPresence(ctx context.Context, reader client.Reader, name string) (presence, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kindNamespace)))
+	switch err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); {
+	case apierrors.IsNotFound(err):
+		return presenceMissing, nil
+	case err != nil:
+		return presenceUnknown, err
+	case !namespace.DeletionTimestamp.IsZero():
+		return presenceEnding, nil
+	}
+	return presenceThere, nil
 }
 
 // snapshot returns the objects as far as they concern one add-on.

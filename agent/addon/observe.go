@@ -201,10 +201,8 @@ func (r *Reconciler) checkOwner(ctx context.Context, secret *corev1.Secret, f fa
 	if owner.unlessGone == "" {
 		return err
 	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kindNamespace)))
-	switch readErr := r.sides[on].GetAPIReader().Get(ctx, types.NamespacedName{Name: owner.unlessGone}, namespace); {
-	case apierrors.IsNotFound(readErr):
+	switch state, readErr := readPresence(ctx, r.sides[on].GetAPIReader(), owner.unlessGone); {
+	case state == presenceMissing:
 		return nil
 	case readErr != nil:
 		return fmt.Errorf("finding out whether the agent that secret %s/%s belongs to is still there: %w",

@@ -7,9 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -143,8 +141,6 @@ func (r *Reconciler) namespaceMissing(ctx context.Context, p place, have tokenSt
 	if r.namespaceAbsent(p) {
 		return true
 	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := r.sides[p.side].GetAPIReader().Get(ctx, types.NamespacedName{Name: p.namespace}, namespace)
-	return apierrors.IsNotFound(err) || (err == nil && !namespace.DeletionTimestamp.IsZero())
+	state, err := readPresence(ctx, r.sides[p.side].GetAPIReader(), p.namespace)
+	return err == nil && (state == presenceMissing || state == presenceEnding)
 }

@@ -42,7 +42,7 @@ func (s *apiServer) set(path string, code int) {
 	s.codes[path] = code
 }
 
-// probed returns a Health whose API server is s, and a function that sends another request over the same Traffic.
+// probed returns a Health whose API server is s, and a function that sends another observed request.
 func probed(t *testing.T, s *apiServer) (*Health, func(path string)) {
 	t.Helper()
 	s.codes, s.asked = map[string]int{}, map[string]int{}

@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	answer, askErr := r.issuer().Ask(ctx, pass.task())
 	plan := decide(pass.facts, ready, answer.Plan)
 	actErr := r.act(ctx, pass, plan, answer)
-	publishErr := r.publish(ctx, csr.TellClock(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
+	publishErr := r.publish(ctx, csr.WithClockNote(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
 	outcome := reconcile.DoneUntil(answer.Wake)
 	for _, err := range []error{clusterErr, askErr, actErr, publishErr} {
 		outcome = outcome.And(reconcile.RetryBy(ctx, err, deadline(answer)))

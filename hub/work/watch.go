@@ -46,7 +46,8 @@ func (r *Reconciler) start(ctx context.Context, queue queue) error {
 	if err != nil {
 		return fmt.Errorf("building the selector of ManifestWorks: %w", err)
 	}
-	source := watch.FromClient(r.Works, metav1.NamespaceAll, func() client.ObjectList { return &workv1.ManifestWorkList{} })
+	newList := func() client.ObjectList { return &workv1.ManifestWorkList{} }
+	source := watch.FromClient(r.Works, metav1.NamespaceAll, newList)
 	source.LabelSelector, source.PageSize = labels.NewSelector().Add(*replica).String(), pageSize
 	r.keep(queue)
 	one := watch.Watch[*workv1.ManifestWork]{

@@ -6,7 +6,7 @@
 //   - PatchStatus and PatchMain write the difference between two copies of an object, once, guarded by UID and
 //     resourceVersion, and not at all when nothing differs.
 //   - SetCondition merges a condition and moves its transition time only when the status flips.
-//   - Fraction spreads a fleet in time by a hash of the name that is spread, the same in every pass and after a restart.
+//   - Fraction spreads a fleet in time by a hash of names; it is the same in every pass and after a restart.
 //   - SetupAll adds reconcilers to a running manager; Options are the options that all controllers share.
 //   - Contain turns a panic in a goroutine into an error.
 //
