@@ -72,7 +72,10 @@ func addKeeper(
 	keeper := &definition.Keeper{
 		Client: definitions, Recorder: mgr.GetEventRecorder(definition.Name), Elected: mgr.Elected(),
 		Clock: clock.RealClock{}, Kinds: convertedKinds(), Write: c.InstallCRDs,
-		Ours: s.client, Silent: silent, Refresh: s.source.Refresh, Changed: s.source.Changed, Findings: findings,
+		Webhook: definition.Webhook{
+			Ours: s.client, Silent: silent, Refresh: s.source.Refresh, Changed: s.source.Changed,
+		},
+		Findings: findings,
 	}
 	if err := mgr.Add(keeper); err != nil {
 		return nil, fmt.Errorf("registering the keeper of the conversion: %w", err)

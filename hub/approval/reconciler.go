@@ -41,6 +41,11 @@ type Reconciler struct {
 	// Workers is how many requests are judged at the same time.
 	Workers int
 
+	memory
+}
+
+// memory are caches of what was recorded, and of the requests in the queue.
+type memory struct {
 	reported reported
 	backlog  backlog
 	counters counters

@@ -42,6 +42,17 @@ type Keeper struct {
 	Kinds []Kind
 	// Write reports whether definitions may be changed.
 	Write bool
+	Webhook
+
+	// Findings are recorded when the process becomes the leader.
+	Findings []Finding
+
+	readiness
+	observations
+}
+
+// Webhook is our webhook, as far as the keeper needs it.
+type Webhook struct {
 	// Ours returns where the API server finds our webhook; nil while there is none.
 	Ours func() *apiextensionsv1.WebhookClientConfig
 	// Silent returns why our webhook does not answer; nil when it does.
@@ -49,15 +60,19 @@ type Keeper struct {
 	// Refresh reads again what Ours returns, and Changed returns a channel that is closed when that changes.
 	Refresh func(context.Context) error
 	Changed func() <-chan struct{}
-	// Findings are recorded when the process becomes the leader.
-	Findings []Finding
+}
 
+// readiness is the result of the last check.
+type readiness struct {
 	mu       sync.Mutex
 	problems []string
 	checked  bool
 	// depends reports whether a definition names our webhook.
 	depends bool
+}
 
+// observations are what the keeper remembers between two checks. Only the goroutine of Start changes them.
+type observations struct {
 	watches map[string]watched
 	wake    chan struct{}
 	states  map[string]*state

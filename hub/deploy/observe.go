@@ -36,16 +36,7 @@ type facts struct {
 	// host is the cluster that the add-on names as its hosting cluster; nil when it does not exist.
 	host *clusterv1.ManagedCluster
 
-	// The answers of the agent; each is unknown while its error is set.
-	registrations    []addonv1beta1.RegistrationConfig
-	registrationsErr error
-	setup            addon.Setup
-	setupErr         error
-	// pendingHealth is the probe that the template asks for and that the next rollout brings; setup has the probe in use
-	// until then.
-	pendingHealth addon.HealthProbe
-	rendering     addon.Rendering
-	renderErr     error
+	answers
 
 	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
 	works []*workv1.ManifestWork
@@ -55,6 +46,20 @@ type facts struct {
 	obsolete []*rbacv1.RoleBinding
 }
 
+// answers are the answers of the agent; each is unknown while its error is set.
+type answers struct {
+	registrations    []addonv1beta1.RegistrationConfig
+	registrationsErr error
+	setup            addon.Setup
+	setupErr         error
+	// pendingHealth is the probe that the template asks for and that the next rollout brings; setup has the probe in use
+	// until then.
+	pendingHealth addon.HealthProbe
+	rendering     addon.Rendering
+	renderErr     error
+}
+
+// observe reads the facts about one add-on on one cluster.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now(), home: cmp.Or(r.Home, names.NamespaceHub)}
 	var err error

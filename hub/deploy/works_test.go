@@ -35,10 +35,11 @@ func factsOf(objects ...*unstructured.Unstructured) facts {
 		addOn: &addonv1beta1.ManagedClusterAddOn{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "addon-uid"},
 		},
-		cluster:   &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
-		about:     addon.About{Name: "a"},
-		rendering: addon.Rendering{Objects: objects}, home: names.NamespaceHub,
-		setup: addon.Setup{Health: addon.HealthWorkloads},
+		cluster: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
+		about:   addon.About{Name: "a"}, home: names.NamespaceHub,
+		answers: answers{
+			rendering: addon.Rendering{Objects: objects}, setup: addon.Setup{Health: addon.HealthWorkloads},
+		},
 	}
 }
 

@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+func TestWhatADecisionReads(t *testing.T) {
+	all := renderGrants("c1", true)
+	noWork := all
+	noWork.work = nil
+	there := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	empty := there.DeepCopy()
+	empty.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1.ManagedClusterConditionDeleting, Status: metav1.ConditionTrue,
+	}}
+	works := []*workv1.ManifestWork{{}}
+	addons := []*addonv1beta1.ManagedClusterAddOn{{}}
+	for sentence, tc := range map[string]struct {
+		phase       phase
+		facts       facts
+		works, live bool
+	}{
+		"an accepted cluster reads no works":             {phase: phaseAccepted, facts: facts{cluster: there, have: all}, live: true},
+		"a new cluster without access reads no works":    {phase: phaseNew, facts: facts{cluster: there}},
+		"a new cluster with old access needs both":       {phase: phaseNew, facts: facts{cluster: there, have: all}, works: true, live: true},
+		"a denied cluster without access to works":       {phase: phaseDenied, facts: facts{cluster: there, have: noWork}},
+		"a denied cluster with access to works":          {phase: phaseDenied, facts: facts{cluster: there, have: all}, works: true, live: true},
+		"a denied cluster that still has works":          {phase: phaseDenied, facts: facts{cluster: there, have: all, works: works}, works: true},
+		"add-ons of a denied cluster do not matter":      {phase: phaseDenied, facts: facts{cluster: there, have: all, addons: addons}, works: true, live: true},
+		"a deleted cluster":                              {phase: phaseDeleting, facts: facts{cluster: there}, works: true, live: true},
+		"a deleted cluster that still has works":         {phase: phaseDeleting, facts: facts{cluster: there, works: works}, works: true},
+		"a deleted cluster that still has add-ons":       {phase: phaseDeleting, facts: facts{cluster: there, addons: addons}, works: true},
+		"a deleted cluster that was found empty":         {phase: phaseDeleting, facts: facts{cluster: empty}, works: true},
+		"a deleted cluster that was found empty, access": {phase: phaseDeleting, facts: facts{cluster: empty, have: all}, works: true, live: true},
+		"a cluster that vanished":                        {phase: phaseGone, facts: facts{have: all}, works: true, live: true},
+		"a cluster that vanished and has works":          {phase: phaseGone, facts: facts{have: all, works: works}, works: true, live: true},
+		"a name that never was a cluster":                {phase: phaseGone, facts: facts{}},
+		"any access proves that a cluster was there":     {phase: phaseGone, facts: facts{have: grants{role: all.role}}, works: true, live: true},
+		"so does a binding of the cluster":               {phase: phaseGone, facts: facts{have: grants{binding: all.binding}}, works: true, live: true},
+		"so does a binding in its namespace":             {phase: phaseGone, facts: facts{have: grants{registration: all.registration}}, works: true, live: true},
+		"so does the binding for works":                  {phase: phaseGone, facts: facts{have: grants{work: all.work}}, works: true, live: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			tc.facts.name = "c1"
+			assert.Equal(t, tc.works, needsWorks(tc.phase, tc.facts), "works")
+			assert.Equal(t, tc.live, needsLiveCheck(tc.phase, tc.facts), "live")
+		})
+	}
+}
+
+func TestTheCleanUpPriorityHasBounds(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "x": 0, "-1": 0, "0": 0, "1": 1, "100": 100, "101": 0} {
+		o := &metav1.ObjectMeta{Annotations: map[string]string{clusterv1.CleanupPriorityAnnotationKey: text}}
+		assert.Equal(t, want, priority(o), "%q", text)
+	}
+}
+
+func TestAMessageListsFiveNamesAndCountsTheRest(t *testing.T) {
+	work := func(n int) []*workv1.ManifestWork {
+		var all []*workv1.ManifestWork
+		for i := range n {
+			all = append(all, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: "w" + strconv.Itoa(i)}})
+		}
+		return all
+	}
+	assert.Equal(t, "1 ManifestWork (w0)", summary("ManifestWork", objects(work(1))))
+	assert.Equal(t, "5 ManifestWorks (w0, w1, w2, w3, w4)", summary("ManifestWork", objects(work(5))))
+	assert.Equal(t, "7 ManifestWorks (w0, w1, w2, w3, w4 and 2 more)", summary("ManifestWork", objects(work(7))))
+}
+
+func TestTheLogListsTheConditionsThatChanged(t *testing.T) {
+	condition := func(kind, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "R", Message: message}
+	}
+	before, after := &clusterv1.ManagedCluster{}, &clusterv1.ManagedCluster{}
+	before.Status.Conditions = []metav1.Condition{condition("Same", "a"), condition("Changed", "a")}
+	after.Status.Conditions = []metav1.Condition{condition("Same", "a"), condition("Changed", "b"), condition("New", "")}
+	assert.Equal(t, "Changed=True (R), New=True (R)", changedConditions(before, after))
+}
