@@ -12,7 +12,7 @@ import (
 
 // What the tests share: a control plane and the hub manager on it.
 var (
-	plane *suite.Plane
+	plane   *suite.Plane
 	manager *suite.Program
 )
 
