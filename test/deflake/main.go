@@ -33,8 +33,9 @@ func main() {
 	flag.DurationVar(&o.timeout, "timeout", 20*time.Minute, "how long one run may take")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if err := repeat(ctx, o); err != nil {
+	err := repeat(ctx, o)
+	cancel()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -49,7 +50,7 @@ func repeat(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("making a directory: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	binary := filepath.Join(dir, "package.test")
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, o.pkg)
 	if out, err := build.CombinedOutput(); err != nil {

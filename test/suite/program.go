@@ -64,7 +64,6 @@ func StartManager(t T, name string, mgr manager.Manager) *Program {
 func (p *Program) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	//nolint:gosec // Stop calls it
 	ctx, stop := context.WithCancel(ctrl.LoggerInto(p.base, p.Log.Logger()))
 	ended := make(chan struct{})
 	p.stop, p.ended = stop, ended

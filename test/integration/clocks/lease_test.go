@@ -12,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -35,12 +33,6 @@ func (h *hand) accepted() {
 	cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, leaseSeconds
 	require.NoError(h, plane.Client.Create(h.Context(), cluster))
 	h.settle()
-}
-
-// agent is a client of the agent of the cluster.
-func (h *hand) agent() client.Client {
-	h.Helper()
-	return plane.As(h, csr.ClusterUser(h.name, "agent"), csr.ClusterGroup(h.name), csr.GroupManagedClusters)
 }
 
 // available says as the agent does that the cluster is well.

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -276,38 +275,6 @@ func TestASilentClusterAndItsAddOnsBecomeUnknown(t *testing.T) {
 		labels := getCluster(t, name).Labels
 		return equal("unreachable", labels["feature.open-cluster-management.io/addon-late"])
 	})
-}
-
-func TestAClusterThatRenewsItsLeaseStaysAvailable(t *testing.T) {
-	t.Parallel()
-	const name = "beating"
-	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	cluster.Spec.HubAcceptsClient, cluster.Spec.LeaseDurationSeconds = true, 1
-	eventuallyCreate(t, plane.Client, cluster)
-	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
-	agent := agentClient(t, name)
-	// The hub writes this status too.
-	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		cluster = getCluster(t, name)
-		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
-			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "ManagedClusterAvailable",
-		})
-		return agent.Status().Update(t.Context(), cluster)
-	}))
-	var last time.Time
-	suite.Consistently(t, 8*time.Second, func() error {
-		if time.Since(last) > time.Second {
-			last = time.Now()
-			heartbeat := getLease(t, name)
-			now := metav1.NewMicroTime(last)
-			heartbeat.Spec.RenewTime = &now
-			require.NoError(t, agent.Update(t.Context(), heartbeat))
-		}
-		return equal(true, meta.IsStatusConditionTrue(getCluster(t, name).Status.Conditions,
-			clusterv1.ManagedClusterConditionAvailable))
-	})
-	expectCondition(t, name, clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown,
-		"ManagedClusterLeaseUpdateStopped")
 }
 
 func TestALeaseWithoutLabelOrRenewTimeDoesNoHarm(t *testing.T) {

@@ -23,32 +23,6 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// Row: managedcluster_lease_test.go:35
-func TestAHeartbeatCostsTheHubNoWrite(t *testing.T) {
-	t.Parallel()
-	const name = "renewed"
-	createQuick(t, name, 1)
-	setAvailable(t, agentClient(t, name), name, metav1.ConditionTrue)
-	stop := renew(t, name)
-	defer stop()
-	expectClock(t, name, metav1.ConditionTrue, "ManagedClusterClockSynced")
-	expectTaint(t, name, "")
-	// Taking the taint off made a new generation, which the hub has to say that it saw.
-	suite.Eventually(t, func() error {
-		cluster := getCluster(t, name)
-		accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
-		return equal(cluster.Generation, accepted.ObservedGeneration)
-	})
-
-	version, first := getCluster(t, name).ResourceVersion, getLease(t, name).Spec.RenewTime.Time
-	suite.Eventually(t, func() error {
-		return equal(true, getLease(t, name).Spec.RenewTime.After(first.Add(6*time.Second)))
-	})
-	have := getCluster(t, name)
-	assert.Equal(t, version, have.ResourceVersion, "nobody wrote the cluster while it was renewed past its grace")
-	assert.True(t, meta.IsStatusConditionTrue(have.Status.Conditions, clusterv1.ManagedClusterConditionAvailable))
-}
-
 // Row: managedcluster_lease_test.go:55
 // Row: managedcluster_lease_test.go:147
 // Row: taint_add_test.go:37

@@ -14,7 +14,6 @@ import (
 //
 // Weakness: W27
 func TestAStatusOfGiantMessagesIsTaken(t *testing.T) {
-	t.Parallel()
 	e := newEnv(t)
 	a := e.start()
 	const bad, keys = 100, 250 // the API server tells of each key in about 200 bytes
