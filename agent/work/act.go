@@ -126,8 +126,8 @@ func (r *Reconciler) learn(o watch.Owner, step *apply.Step, result *apply.Result
 	}
 }
 
-// checkEscalation checks, right before it is applied, that a manifest grants no permissions which its executor lacks: an
-// earlier rank may have created the role. The step is planned again with the decision.
+// checkEscalation checks, right before it is applied, that a manifest grants no permissions which its executor lacks:
+// an earlier rank may have created the role. The step is planned again with the decision.
 func (r *Reconciler) checkEscalation(ctx context.Context, in *input, i int, step apply.Step, session *executor.Session,
 ) apply.Step {
 	q := step.Question
@@ -147,8 +147,8 @@ func (r *Reconciler) checkEscalation(ctx context.Context, in *input, i int, step
 
 // forgetUnserved makes the next pass map those manifests again whose kind turned out to be gone in this one.
 func (r *Reconciler) forgetUnserved(f *facts, results []apply.Result) {
-	manifests, any := withoutUnserved(f.manifests, results)
-	if !any {
+	manifests, changed := withoutUnserved(f.manifests, results)
+	if !changed {
 		return
 	}
 	f.manifests = manifests

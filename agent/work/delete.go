@@ -15,8 +15,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// deleteWork deletes a work: first its objects, then its AppliedManifestWork, then its finalizer. None of that waits for the
-// hub to accept a status.
+// deleteWork deletes a work: first its objects, then its AppliedManifestWork, then its finalizer. None of that waits
+// for the hub to accept a status.
 func (r *Reconciler) deleteWork(ctx context.Context, f *facts) reconcile.Outcome {
 	if f.applied == nil {
 		// The cache may lack an AppliedManifestWork that was created a moment ago, so the API server decides.
@@ -70,8 +70,8 @@ func (r *Reconciler) deleteObjects(ctx context.Context, f *facts) (reconcile.Out
 	return outcome.And(reconcile.FromError(r.publishList(ctx, f, inventory.Listed(f.applied, left.Pending)))), left
 }
 
-// restart deletes an AppliedManifestWork that somebody deleted although its work lives. The next pass creates everything
-// again.
+// restart deletes an AppliedManifestWork that somebody deleted although its work lives. The next pass creates
+// everything again.
 func (r *Reconciler) restart(ctx context.Context, f *facts) reconcile.Outcome {
 	outcome, left := r.deleteObjects(ctx, f)
 	r.reportBlocked(f, f.work.ObjectMeta, &left)

@@ -189,8 +189,8 @@ func (r *Reconciler) input(f *facts) *input {
 	return in
 }
 
-// authorize asks about all manifests of a work with an executor whether they may be applied, and puts the decisions into
-// the input. The session answers what comes up while they are applied; it is nil without an executor.
+// authorize asks about all manifests of a work with an executor whether they may be applied, and puts the decisions
+// into the input. The session answers what comes up while they are applied; it is nil without an executor.
 func (r *Reconciler) authorize(ctx context.Context, f *facts, in *input) *executor.Session {
 	if f.work.Spec.Executor == nil {
 		r.authorizer.Forget(f.owner.Name)

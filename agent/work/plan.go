@@ -91,7 +91,7 @@ func planStep(in *input, i int) apply.Step {
 		known.Drift, s.Wake = max(known.Drift, watch.Modified), time.Time{}
 	}
 	request := watch.Applied{Desired: m.Desired, Owner: in.owner}
-	if o.frozen && !(known.InSync(request) && unchanged(known, m)) {
+	if o.frozen && (!known.InSync(request) || !unchanged(known, m)) {
 		s.Mode = watch.ReadFrozen
 	}
 	if o.decision != nil {

@@ -69,8 +69,8 @@ type Reconciler struct {
 	Metrics prometheus.Registerer
 	// RawFeedback lets feedback rules report lists, maps and fractions as JSON (gate RawFeedbackJsonString).
 	RawFeedback bool
-	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means feedback.DefaultMaxRawLength. The API accepts no more than
-	// 1024 characters.
+	// MaxJSONRawLength is the longest such JSON, in bytes; 0 means feedback.DefaultMaxRawLength. The API accepts no more
+	// than 1024 characters.
 	MaxJSONRawLength int
 	// Cache has copies of the works, for a restart while the hub is away; nil keeps none.
 	Cache *offline.Store

@@ -127,8 +127,8 @@ func (r *Reconciler) finalizeApplied(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// announceGone notes for the evictor that the AppliedManifestWork of a work goes by the present request, or that it does
-// not. The hub may report that the work is gone before the cache reports that the AppliedManifestWork is, and the
+// announceGone notes for the evictor that the AppliedManifestWork of a work goes by the present request, or that it
+// does not. The hub may report that the work is gone before the cache reports that the AppliedManifestWork is, and the
 // evictor would read each object once more. The note comes before the request, so that the evictor, which drops it when
 // the cache reports, never does so too early.
 func (r *Reconciler) announceGone(f *facts, goes bool) {

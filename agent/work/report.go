@@ -123,7 +123,7 @@ func (r *Reconciler) addReporters(mgr ctrl.Manager) error {
 // report reports what a pass repaired on the spoke, and the objects that are overdue for deletion.
 func (r *Reconciler) report(f *facts, results []apply.Result, left *prune.Remaining) {
 	r.countRepairs(results)
-	if e, any := repairEvent(results, f.manifests); any {
+	if e, repaired := repairEvent(results, f.manifests); repaired {
 		r.events.record(f.work.ObjectMeta, e)
 	}
 	r.reportBlocked(f, f.work.ObjectMeta, left)

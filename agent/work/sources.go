@@ -17,7 +17,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// worksSource reconciles a work when it is created, deleted, or changed in anything but its annotations and our own writes.
+// worksSource reconciles a work when it is created, deleted, or changed in anything but its annotations and our own
+// writes.
 func (r *Reconciler) worksSource() source.SyncingSource {
 	return source.Kind(r.Hub.GetCache(), &workv1.ManifestWork{},
 		&handler.TypedEnqueueRequestForObject[*workv1.ManifestWork]{},

@@ -34,8 +34,8 @@ func (r *run) deny(d *Denial) { r.denial, r.mode = d, watch.ReadDenied }
 
 // send sends a request that changes the content of the object. With a trial, the executor sends the same request first,
 // without effect; unless it is accepted, nothing is sent. Such a request must take effect on no other state of the
-// object than the one that it was tried on: it creates the object, replaces all of it, or has its resourceVersion. Owner
-// references and managed fields grant nothing and are not sent this way.
+// object than the one that it was tried on: it creates the object, replaces all of it, or has its resourceVersion.
+// Owner references and managed fields grant nothing and are not sent this way.
 func (r *run) send(request func(spoke.Client) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	if r.denial != nil && r.denial.Err != nil {
 		return nil, r.denial.Err

@@ -47,8 +47,8 @@ func (r *run) serverSideApply(ctx context.Context, desired *unstructured.Unstruc
 	return r.applyConfiguration(ctx, live)
 }
 
-// readsFirst reports whether an object is read before it is applied: when the configuration may be in force already, and
-// when it matters whether the object exists or how it is.
+// readsFirst reports whether an object is read before it is applied: when the configuration may be in force already,
+// and when it matters whether the object exists or how it is.
 func (r *run) readsFirst() bool {
 	if r.config.Ignores || r.trial != nil {
 		return true

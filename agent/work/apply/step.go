@@ -182,8 +182,8 @@ func of(state *watch.State, drift watch.Drift, frozen bool, id manifest.ID) Resu
 	return res
 }
 
-// Panicked is the result of a step in which the agent failed. It is tried again when the manifest or the object changes,
-// and after a pause. What is known of the object stays known, and one of which nothing is known is not absent.
+// Panicked is the result of a step in which the agent failed. It is tried again when the manifest or the object
+// changes, and after a pause. What is known of the object stays known, and one of which nothing is known is not absent.
 func Panicked(s *Step, owner metav1.OwnerReference, err error, now time.Time) Result {
 	failure, id := manifest.AsFailure(err), s.Manifest.ID()
 	known := s.Known.State

@@ -74,8 +74,8 @@ func (r *run) completed(live *unstructured.Unstructured) bool {
 }
 
 // afterRefusal deals with an update that the API server finds invalid. An object of a kind that may be recreated is.
-// When only fields stand in the way that the manifest does not mention, such as the selector of a Job or the volume of a
-// claim, the manifest is in force already and only the metadata is written.
+// When only fields stand in the way that the manifest does not mention, such as the selector of a Job or the volume of
+// a claim, the manifest is in force already and only the metadata is written.
 func (r *run) afterRefusal(ctx context.Context, live, desired *unstructured.Unstructured, refusal error,
 ) (*unstructured.Unstructured, error) {
 	if merge.Recreatable(r.step.Manifest.GVK.GroupKind()) && merge.Immutable(refusal) {

@@ -3,8 +3,8 @@
 //
 // An object is recorded before it is created: the annotation AnnotationIntent names it, so that a crash right after the
 // creation leaves no object that nobody knows of. Once it exists it stands in status.appliedResources with its UID, and
-// it leaves the list only when it is gone. The AppliedManifestWork owns its objects by owner references; several of them
-// may own one object.
+// it leaves the list only when it is gone. The AppliedManifestWork owns its objects by owner references; several of
+// them may own one object.
 //
 // The functions of the package compute, and a Writer sends the requests.
 package inventory

@@ -10,9 +10,10 @@ import (
 	"github.com/spokelet/spokelet/agent/work/manifest"
 )
 
-// AnnotationIntent on an AppliedManifestWork lists, as a JSON list of group/version/resource/namespace/name, the objects
-// that may have been created beyond those in status.appliedResources. An object is written there before it is created,
-// so that a crash right after leaves none that nobody knows of. It is Spokelet's own addition; other agents ignore it.
+// AnnotationIntent on an AppliedManifestWork lists, as a JSON list of group/version/resource/namespace/name, the
+// objects that may have been created beyond those in status.appliedResources. An object is written there before it is
+// created, so that a crash right after leaves none that nobody knows of. It is Spokelet's own addition; other agents
+// ignore it.
 const AnnotationIntent = "work.spokelet.io/intent"
 
 const (

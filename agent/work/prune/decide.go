@@ -34,10 +34,10 @@ const (
 	verbDelete
 )
 
-// decide returns what is done with an entry whose live object was read; live is nil when there is none. An entry without
-// UID is an intent: there only the owner reference shows that the object is ours. orphaned means that the work orphans
-// the object, which no pass may have done yet. applied are the objects of the manifests of this pass: the API server may
-// serve one object under two groups, and the entry of one must not delete the object of the other.
+// decide returns what is done with an entry whose live object was read; live is nil when there is none. An entry
+// without UID is an intent: there only the owner reference shows that the object is ours. orphaned means that the work
+// orphans the object, which no pass may have done yet. applied are the objects of the manifests of this pass: the API
+// server may serve one object under two groups, and the entry of one must not delete the object of the other.
 func decide(entry workv1.AppliedManifestResourceMeta, owner types.UID, live metav1.Object, orphaned bool,
 	applied map[types.UID]bool,
 ) verb {
@@ -58,9 +58,9 @@ func decide(entry workv1.AppliedManifestResourceMeta, owner types.UID, live meta
 	return verbDelete
 }
 
-// nextCheck is when an object that has been deleted since the given instant is read again without an event. The deletion
-// timestamp of an object with a grace period is the end of that: the object goes no later, and an event reports if it
-// goes before. The grace period bounds the wait where the clock of the API server differs from ours.
+// nextCheck is when an object that has been deleted since the given instant is read again without an event. The
+// deletion timestamp of an object with a grace period is the end of that: the object goes no later, and an event
+// reports if it goes before. The grace period bounds the wait where the clock of the API server differs from ours.
 func nextCheck(since time.Time, grace time.Duration, now time.Time) time.Time {
 	pause := min(max(checkGrowth*now.Sub(since), firstCheck), lastCheck)
 	if left := min(since.Sub(now), grace); left > pause {

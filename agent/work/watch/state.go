@@ -199,16 +199,16 @@ func (o *Object) SameButStatus(e Event) bool {
 
 const (
 	// RecheckPause is the least time after which an object that cannot be watched is read again, or a manifest that
-	// failed for good is tried again. RecheckSpread lengthens it by up to a half, so that not all come together.
+	// failed for good is tried again. recheckSpread lengthens it by up to a half, so that not all come together.
 	RecheckPause  = 5 * time.Minute
-	RecheckSpread = 0.5
+	recheckSpread = 0.5
 	// firstRetry is how long after its first refusal by the API server a manifest is tried again.
 	firstRetry = 100 * time.Millisecond
 )
 
 // RecheckAt is when an object that cannot be watched is read again.
 func (s *State) RecheckAt(id manifest.ID) time.Time {
-	return s.Requested.Add(reconcile.Spread(RecheckPause, RecheckSpread, id.String()))
+	return s.Requested.Add(reconcile.Spread(RecheckPause, recheckSpread, id.String()))
 }
 
 // RetryAt is when a manifest that failed for good is tried again without an event; zero when it did not fail. Some
