@@ -11,6 +11,7 @@ import (
 
 // TestAStatusOfGiantMessagesIsTaken has manifests whose refusals are as long as a message may be and together longer
 // than an object may be: the hub takes the status, and each manifest has its share.
+// It has the machine for itself: an API server refuses a hundred large objects for it.
 //
 // Weakness: W27
 func TestAStatusOfGiantMessagesIsTaken(t *testing.T) {
