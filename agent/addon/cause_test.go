@@ -284,3 +284,18 @@ func TestANamespaceThatCanBeNoneIsTold(t *testing.T) {
 	assert.Contains(t, p.available.Message, "The status of hello add-on is unknown. There is no lease to be found: namespace")
 	assert.False(t, obsolete(ownedSecret{side: sideAgent}, types.NamespacedName{Namespace: "agent"}, p, nil), "and nothing is removed for it")
 }
+
+func TestTheDifferenceOfClocksIsRounded(t *testing.T) {
+	for name, tc := range map[string]struct{ behind, want time.Duration }{
+		"a small one to ten seconds":       {5*time.Minute + 14*time.Second, 5*time.Minute + 10*time.Second},
+		"ten minutes and more to a minute": {10*time.Minute + 14*time.Second, 10 * time.Minute},
+		"a large one to a minute":          {14*time.Minute + 40*time.Second, 15 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts{now: noon, grace: 5 * time.Minute, lease: observation{skew: &skew{seen: noon, behind: tc.behind}}}
+			off, ok := clockOff(f, lease.Verdict{State: lease.Stale})
+			assert.True(t, ok)
+			assert.Equal(t, tc.want, off)
+		})
+	}
+}
