@@ -23,8 +23,8 @@ import (
 // the clients reconnect, and watches resume.
 const outageAfter = 5 * time.Second
 
-// Reachability detects outages of the hub on one connection. It logs an outage once with its cause, again when the
-// cause changes, and once when it is over, so that the errors that follow from it need no log.
+// Reachability detects outages of the hub on one connection. It logs an outage once with its cause, again when another
+// cause lasts, and once when it is over, so that the errors that follow from it need no log.
 type Reachability struct {
 	clock  clock.WithDelayedExecution
 	logger logr.Logger
@@ -32,9 +32,10 @@ type Reachability struct {
 	hub, host string
 
 	mu sync.Mutex
-	// since is the first of an unbroken run of requests without a response, cause why the last one had none.
-	since time.Time
-	cause string
+	// since is the first of an unbroken run of requests without a response, cause why the last one had none, causeSince
+	// the first of an unbroken run with that cause.
+	since, causeSince time.Time
+	cause             string
 	// logged is the cause that was logged last; empty outside an outage.
 	logged string
 }
@@ -74,13 +75,16 @@ func fromProxy(status int) bool {
 func (r *Reachability) failed(cause string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := r.clock.Now()
 	if r.since.IsZero() {
-		began := r.clock.Now()
-		r.since = began
-		r.clock.AfterFunc(outageAfter, func() { r.confirm(began) })
+		r.since = now
+		r.clock.AfterFunc(outageAfter, func() { r.confirm(now) })
 	}
-	r.cause = cause
-	if r.logged != "" {
+	if r.cause != cause {
+		r.cause, r.causeSince = cause, now
+	}
+	// Requests in flight fail in different ways in one outage, so a change of the cause counts only when it lasts.
+	if r.logged != "" && now.Sub(r.causeSince) >= outageAfter {
 		r.log()
 	}
 }
@@ -110,7 +114,7 @@ func (r *Reachability) responded() {
 	if r.logged != "" {
 		r.logger.Info("the hub answers again", "after", r.clock.Since(r.since).Round(time.Second).String())
 	}
-	r.since, r.cause, r.logged = time.Time{}, "", ""
+	r.since, r.causeSince, r.cause, r.logged = time.Time{}, time.Time{}, "", ""
 }
 
 // Outage describes the outage with its begin and its cause; empty outside an outage.
