@@ -75,6 +75,7 @@ func (a *Applier) Apply(ctx context.Context, s *Step, owner metav1.OwnerReferenc
 		return r.forbidden()
 	case Skip:
 		return r.finish(of(state, s.Known.Drift, s.Frozen, r.id()))
+	case Blocked, Frozen, Read, Create, Update, ServerSideApply:
 	}
 	if err := r.impersonate(); err != nil {
 		r.deny(&Denial{Err: err, Final: manifest.IsRefusal(err)})
