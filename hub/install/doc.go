@@ -2,7 +2,8 @@
 // into ManagedClusterAddOns. The key of a pass is one add-on on one cluster, so that a change of a decision costs as
 // much on a hub of 3,000 clusters as on one of three, and no cluster waits for another.
 //
-// An add-on is installed where one of the Placements selects the cluster. It is uninstalled only if all of this is true:
+// An add-on is installed where one of the Placements selects the cluster. It is uninstalled only if all of this is
+// true:
 //
 //   - the ClusterManagementAddOn exists, is not being deleted, and is managed according to its life cycle annotation;
 //   - this reconciler created the ManagedClusterAddOn: label addon.spokelet.io/installed-by=placement. An add-on that a
