@@ -7,8 +7,8 @@
 //
 //   - the ClusterManagementAddOn exists, is not being deleted, and is managed according to its life cycle annotation;
 //   - this reconciler created the ManagedClusterAddOn: label addon.spokelet.io/installed-by=placement. An add-on that a
-//     person created is never deleted here; the label hands it over. An add-on that another add-on manager created for a
-//     placement gets the label while a placement selects its cluster (decide_adopt.go): its managed fields show that one
+//     person created is never deleted here; the label hands it over. An add-on that another manager created for a
+//     placement gets the label while a placement selects its cluster (decide_adopt.go): its managedFields show that one
 //     writer created both the add-on and its owner reference;
 //   - every listed Placement exists, is not misconfigured, and its decisions are certain (decide_unselected.go): a
 //     Placement that is missing, or whose decision slices are being rewritten, uninstalls nothing.
