@@ -4,8 +4,8 @@
 //   - Is the name usable? The group of a cluster "managed-clusters" would be that of all clusters, and clusters "work"
 //     and "registration" would own the roles that all clusters share; such names are refused.
 //   - Is the cluster being deleted? Then its add-ons are deleted first, then its ManifestWorks, then its certificate
-//     requests and its access. Condition Deleting lists what is left. Before access is deleted, the API server is asked,
-//     because caches may be behind.
+//     requests and its access. Condition Deleting lists what is left. Before access is deleted, the API server is
+//     asked, because caches may be behind.
 //   - Is it gone without clean-up, because somebody removed its finalizers? Then the same is done, if any access is
 //     left, which proves that the cluster was accepted once. A namespace that was only prepared for a cluster stays.
 //   - Is it accepted? Then it has a namespace, the access that registration 1.9 of the contract lists, and a lease.
@@ -21,8 +21,8 @@
 //     it, so the result does not depend on when it is computed, and a silent agent has no wrong clock.
 //
 // Every cluster with a usable name has the finalizer names.FinalizerCluster from the start, accepted or not. Every
-// cluster is in a cluster set, has the taint that follows its health, and taints with timeAdded. Finalizer, annotations,
-// labels, taints and acceptance are one guarded write.
+// cluster is in a cluster set, has the taint that follows its health, and taints with timeAdded. Finalizer,
+// annotations, labels, taints and acceptance are one guarded write.
 //
 // Nothing is polled: namespace, access, lease, add-ons, ManifestWorks and certificate requests are watched, and expiry
 // is a wake instant. A renewed lease causes no pass, unless it changes the clock condition.

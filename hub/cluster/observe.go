@@ -26,7 +26,8 @@ import (
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust}
 	var err error
-	if f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}); err != nil {
+	f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
+	if err != nil {
 		return f, err
 	}
 	if err := r.observeGrants(ctx, &f); err != nil {

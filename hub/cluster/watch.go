@@ -47,7 +47,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(shared),
 			builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(itself),
-			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))).
+			builder.WithPredicates(predicate.Or[client.Object](
+				predicate.LabelChangedPredicate{}, reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))).
 		Watches(&rbacv1.ClusterRole{}, byLabel).
 		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
 		Watches(&rbacv1.RoleBinding{}, byLabel).
@@ -127,7 +128,8 @@ func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 
 // trustedRequests passes certificate requests that may auto-accept a cluster.
 func (r *Reconciler) trustedRequests() predicate.Predicate {
-	return predicate.And[client.Object](reconcile.CreatedOrDeleted(), predicate.NewPredicateFuncs(func(o client.Object) bool {
+	created := reconcile.CreatedOrDeleted()
+	return predicate.And[client.Object](created, predicate.NewPredicateFuncs(func(o client.Object) bool {
 		request, ok := o.(*certificatesv1.CertificateSigningRequest)
 		return ok && request.DeletionTimestamp.IsZero() && r.Trust.Names(request)
 	}))
@@ -144,7 +146,8 @@ func onlyRenewed(older, newer *coordinationv1.Lease) bool {
 
 // addonChanges passes add-ons that are created or deleted or change their health.
 func addonChanges() predicate.Predicate {
-	return predicate.Or[client.Object](reconcile.DeletionStarted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	deleting := reconcile.DeletionStarted()
+	return predicate.Or[client.Object](deleting, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return health(e.ObjectOld) != health(e.ObjectNew)
 	}})
 }

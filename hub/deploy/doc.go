@@ -5,8 +5,8 @@
 //     RoleBindings.
 //   - decide_registrations.go merges the wanted registrations with the driver that the agent has chosen.
 //   - decide_bindings.go plans the RoleBindings that grant the agent its roles on the hub.
-//   - decide_works.go distributes the objects over ManifestWorks below the size limit. An object stays in its work; a new
-//     work gets the first free number. decide_spec.go renders a work, and changes of our works by others are reverted.
+//   - decide_works.go distributes the objects over ManifestWorks below the size limit. An object stays in its work; a
+//     new work gets the first free number. decide_spec.go renders a work, and reverts changes of our works by others.
 //   - act.go runs the planned steps; one failure stops nothing else.
 //   - status.go, status_health.go and status_host.go conclude the conditions, from all works and not from the last one.
 //

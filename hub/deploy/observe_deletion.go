@@ -16,7 +16,9 @@ import (
 )
 
 // observeDeletion reads the facts about an add-on with finalizers.
-func (r *Reconciler) observeDeletion(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (deletionFacts, error) {
+func (r *Reconciler) observeDeletion(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (deletionFacts, error) {
 	f := deletionFacts{now: r.Clock.Now(), addOn: addOn, managed: true}
 	agent, found, err := r.Agents.Agent(ctx, addOn.Name)
 	if err != nil {

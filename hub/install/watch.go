@@ -31,11 +31,13 @@ type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 // SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byCluster := handler.EnqueueRequestsFromMapFunc(r.ofCluster)
-	lifetime := builder.WithPredicates(predicate.Or[client.Object](reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))
+	lifetime := builder.WithPredicates(predicate.Or[client.Object](
+		reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))
 	asked := builder.WithPredicates(predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
-		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn), asked).
+		Watches(r.AddOns.WatchedClusterManagementAddOn(),
+			handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn), asked).
 		Watches(r.AddOns.WatchedAddOn(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(ownership())).
 		Watches(&clusterv1beta1.PlacementDecision{}, r.ofDecision()).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement)).
@@ -107,7 +109,8 @@ func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrlrec
 
 // addonsOf returns the names of the add-ons that a Placement installs.
 func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedName) []string {
-	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx, client.MatchingFields{addonapi.IndexPlacement: placement.String()})
+	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx,
+		client.MatchingFields{addonapi.IndexPlacement: placement.String()})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons of a placement", "placement", placement)
 	}

@@ -10,8 +10,8 @@
 //     with the name of the field in condition PlacementMisconfigured, and existing decisions stay unchanged.
 //
 // Decisions are slices of at most 100 clusters, one PlacementDecision each. A cluster never moves from one slice to
-// another: new clusters take the places of removed ones. So a reader that sees the slices change one by one never misses
-// a cluster that stays.
+// another: new clusters take the places of removed ones. So a reader that sees the slices change one by one never
+// misses a cluster that stays.
 //
 // A Placement with annotation cluster.open-cluster-management.io/experimental-scheduling-disable=true is left
 // to others.

@@ -49,7 +49,9 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 	set(satisfied(f.placement.Spec, p))
 	count := int32(len(p.selection.names)) //nolint:gosec // a hub has fewer clusters than an int32 can count
 	status.NumberOfSelectedClusters = count
-	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: sliceNames(p.decisionSlices), ClustersCount: count}}
+	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{
+		Decisions: sliceNames(p.decisionSlices), ClustersCount: count,
+	}}
 }
 
 // satisfied returns the condition that reports whether the Placement has all clusters that it asks for, and why others

@@ -31,14 +31,17 @@ type wantedConfig struct {
 // wantedConfigs returns the configs that an add-on is to use, ordered by group and resource. Within a resource they
 // keep the order of their list, because most add-ons use the first. placement is the index of the placement that owns
 // the add-on; -1 for none.
-func wantedConfigs(cma *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig) []wantedConfig {
+func wantedConfigs(
+	cma *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig,
+) []wantedConfig {
 	defaults := slices.DeleteFunc(slices.Clone(cma.Spec.DefaultConfigs), func(c addonv1beta1.AddOnConfig) bool {
 		return !addonapi.HasDefault(c)
 	})
 	chosen := map[addonv1beta1.ConfigGroupResource][]wantedConfig{}
 	choose(chosen, wantedConfig{level: fromDefaults}, defaults)
 	if placement >= 0 {
-		choose(chosen, wantedConfig{level: fromPlacement, placement: placement}, cma.Spec.InstallStrategy.Placements[placement].Configs)
+		configs := cma.Spec.InstallStrategy.Placements[placement].Configs
+		choose(chosen, wantedConfig{level: fromPlacement, placement: placement}, configs)
 	}
 	choose(chosen, wantedConfig{level: fromAddOn}, own)
 
@@ -50,7 +53,9 @@ func wantedConfigs(cma *addonv1beta1.ClusterManagementAddOn, placement int, own 
 }
 
 // choose adds the configs of one level: the first of a resource replaces those of lower levels; duplicates count once.
-func choose(chosen map[addonv1beta1.ConfigGroupResource][]wantedConfig, from wantedConfig, configs []addonv1beta1.AddOnConfig) {
+func choose(
+	chosen map[addonv1beta1.ConfigGroupResource][]wantedConfig, from wantedConfig, configs []addonv1beta1.AddOnConfig,
+) {
 	for _, config := range configs {
 		have := chosen[config.ConfigGroupResource]
 		wanted := from

@@ -10,8 +10,8 @@
 //	                                              Progressing) or are stuck, with the cause of the first
 //
 // The configuration of one add-on depends on few objects: its own spec, its ClusterManagementAddOn, the placement that
-// owns its cluster, and the configs. So it is decided for each add-on alone, and a rollout costs the same per cluster on
-// any fleet; the counters follow a moment later, many changes in one pass.
+// owns its cluster, and the configs. So it is decided for each add-on alone, and a rollout costs the same per cluster
+// on any fleet; the counters follow a moment later, many changes in one pass.
 //
 //	spec of the add-on  >  configs of the owning placement  >  defaults         (per resource, the higher replaces all)
 //	                               |

@@ -56,7 +56,8 @@ func (r *Reconciler) owner(
 		return -1, nil, nil
 	}
 	var decisions clusterv1beta1.PlacementDecisionList
-	err := r.Client.List(ctx, &decisions, client.MatchingFields{addonapi.IndexCluster: cluster}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &decisions, client.MatchingFields{addonapi.IndexCluster: cluster},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return -1, nil, fmt.Errorf("listing the placement decisions for cluster %s: %w", cluster, err)
 	}

@@ -1,6 +1,6 @@
 // Package token maintains the identity on the hub of an add-on agent with the driver "token": a ServiceAccount in the
-// namespace of its cluster, and a Role with its RoleBinding that let the agent of that cluster request tokens of this one
-// ServiceAccount. The agent of the cluster chooses the driver, in the status of the ManagedClusterAddOn; so
+// namespace of its cluster, and a Role with its RoleBinding that let the agent of that cluster request tokens of this
+// one ServiceAccount. The agent of the cluster chooses the driver, in the status of the ManagedClusterAddOn; so
 // this holds for every add-on, whoever manages it otherwise. Names and messages come from the library token,
 // which both sides share (contract, registration 2.7).
 //
@@ -11,12 +11,12 @@
 //	driver token                             ──> all three exist in their desired form
 //
 // The condition TokenInfrastructureReady reports that. By the UID of the ServiceAccount in its message, the agent knows
-// that an older token is void. The three objects are owned by their add-on; one that belongs to an earlier add-on of the
-// same name is replaced, so that no token outlives its add-on. An object of somebody else with one of the names is
+// that an older token is void. The three objects are owned by their add-on; one that belongs to an earlier add-on of
+// the same name is replaced, so that no token outlives its add-on. An object of somebody else with one of the names is
 // never touched: the condition names it, with a remedy. Bindings of the ServiceAccount elsewhere on the hub, which
 // package deploy creates, are deleted with it.
 //
-// To grant the right to request tokens, the hub manager must have it, for any ServiceAccount, since RBAC has no patterns
-// of names. That it never uses that right, and grants it only in this form, is enforced by the policies in
+// To grant the right to request tokens, the hub manager must have it, for any ServiceAccount, since RBAC has no
+// patterns of names. That it never uses that right, and grants it only in this form, is enforced by the policies in
 // manifests/hub/policies/manager-tokens.yaml.
 package token

@@ -6,8 +6,8 @@
 //	Complete for less than that time                  ──> checked again at that instant
 //	Complete for that time, or a time below 1         ──> deleted
 //
-// In OCM, this is behind a feature gate that is off. A work without the field is never touched, and setting the field is
-// an explicit request, so here it is on.
+// In OCM, this is behind a feature gate that is off. A work without the field is never touched, and setting the field
+// is an explicit request, so here it is on.
 //
 // A hub has tens of thousands of ManifestWorks and a handful of these, and their metadata does not distinguish them. So
 // all are watched, but only those that wait for their deletion are kept in memory. A deletion is guarded by UID and

@@ -115,7 +115,9 @@ func (c Client) ListAddOns(
 }
 
 // GetClusterManagementAddOn reads one ClusterManagementAddOn; apierrors.IsNotFound works on its error.
-func (c Client) GetClusterManagementAddOn(ctx context.Context, name string) (*addonv1beta1.ClusterManagementAddOn, error) {
+func (c Client) GetClusterManagementAddOn(
+	ctx context.Context, name string,
+) (*addonv1beta1.ClusterManagementAddOn, error) {
 	wire := c.WatchedClusterManagementAddOn()
 	if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, wire); err != nil {
 		return nil, fmt.Errorf("reading ClusterManagementAddOn %s: %w", name, err)

@@ -23,7 +23,7 @@ func DeploymentConfig() addonv1beta1.ConfigGroupResource {
 	return addonv1beta1.ConfigGroupResource{Group: addonv1beta1.GroupName, Resource: ResourceDeploymentConfig}
 }
 
-// Resources returns the resources of the configurations that every hub knows: AddOnTemplates and AddOnDeploymentConfigs.
+// Resources returns the resources of the configurations that every hub knows.
 func Resources() []addonv1beta1.ConfigGroupResource {
 	return []addonv1beta1.ConfigGroupResource{Template(), DeploymentConfig()}
 }
