@@ -16,7 +16,7 @@ import (
 
 // TestCachesHoldWhatIsNeeded looks at what every cache of the agent drops, and that works, the largest objects of all,
 // are not copied to be looked at.
-// Weakness: W43
+// Shows: work/memory
 func TestCachesHoldWhatIsNeeded(t *testing.T) {
 	holds := hubCache("cluster1", csr.ClusterUser("cluster1", "agent1"))
 	all := options(holds)

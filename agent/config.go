@@ -139,7 +139,7 @@ const (
 	defaultHubBurst = 500
 )
 
-// Defaults of the contract (registration 0.3) and our own.
+// Defaults of OCM (docs/reference/registration.md, "Timers and bounds") and our own.
 const (
 	defaultPeriod            = time.Minute
 	defaultHubTimeout        = 600 * time.Second

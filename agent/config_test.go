@@ -16,8 +16,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	require.NoError(t, config.Validate())
 }
 
-// Row: spokeagent_test.go:48
-// Row: options_test.go:16, options_test.go:147
+// Shows: registration/options-validated
 func TestValidateSaysWhatIsWrongAndWhere(t *testing.T) {
 	tests := map[string]struct {
 		change func(c *Config)

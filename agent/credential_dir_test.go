@@ -26,7 +26,7 @@ func shownIn(t *testing.T, dir string) map[string]string {
 	return shown
 }
 
-// Row: secret_controller_test.go:25
+// Shows: registration/credential-as-files
 func TestTheDirectoryShowsTheSecret(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "hub-kubeconfig")
 	d := &credentialDir{path: dir}

@@ -130,7 +130,7 @@ var klusterletFlags = []string{
 	"--feature-gates=MultipleHubs=false", "--feature-gates=AllAlpha=false", "--feature-gates=AllBeta=true",
 }
 
-// Row: options_test.go:16
+// Shows: registration/options-validated
 func TestEveryFlagOfAKlusterletIsAcceptedByEachProgram(t *testing.T) {
 	for _, program := range []string{"registration", "work", "registration-operator", "klusterlet-agent", "spokelet"} {
 		for _, flag := range klusterletFlags {

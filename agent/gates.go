@@ -16,7 +16,7 @@ type Gates struct {
 	RawFeedback bool
 }
 
-// DefaultGates returns the defaults of the contract.
+// DefaultGates returns the defaults of OCM.
 func DefaultGates() Gates { return Gates{ClusterClaim: true, AddonManagement: true} }
 
 // known returns all feature gates of OCM's agents.

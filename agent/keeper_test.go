@@ -78,7 +78,7 @@ func TestTheKeeperEndsThePhaseWithItsGround(t *testing.T) {
 	}
 }
 
-// Row: spoke/health_checker_test.go:14
+// Shows: registration/credential-expired
 func TestTheKeeperEndsThePhaseWhenTheLastCertificateExpires(t *testing.T) {
 	hub := csr.HubServer{Cluster: "hub", Server: "https://hub.example.com"}
 	first := join.Credential{Server: hub, Pair: pairFor(t, "a")}

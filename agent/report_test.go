@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+// Shows: registration/bootstrap-problem-named
 func TestTroubleWithTheBootstrapCredentialIsNamed(t *testing.T) {
 	tests := map[string]struct {
 		method string

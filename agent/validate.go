@@ -19,7 +19,7 @@ import (
 	"github.com/spokelet/spokelet/internal/command"
 )
 
-// Bounds of the contract (registration 0.3).
+// Bounds of OCM (docs/reference/registration.md, "Timers and bounds").
 const (
 	// minCertSeconds is the shortest lifetime of a certificate that may be requested.
 	minCertSeconds = 3600

@@ -26,7 +26,8 @@ const (
 	DecisionApprove Decision = "Approve"
 )
 
-// Reason and messages of an approval (contract, registration 4.1 and 4.2).
+// Reason and messages of an approval (docs/reference/registration.md, "Approval for clusters" and "Approval for
+// add-ons").
 const (
 	ReasonApproved         = "AutoApprovedByHubCSRApprovingController"
 	MessageClusterApproved = "Auto approving Managed cluster agent certificate after SubjectAccessReview."
@@ -77,9 +78,9 @@ type Verdict struct {
 	Expected Request
 }
 
-// JudgeCluster judges a request for a cluster's own credential (contract, registration 4.1): its content must be
-// exactly that of ForCluster, and its requester either the very agent that it names, which then renews, or one that
-// trust names. joined is set when the cluster has joined before, see HasJoined.
+// JudgeCluster judges a request for a cluster's own credential (docs/reference/registration.md, "Approval for
+// clusters"): its content must be exactly that of ForCluster, and its requester either the very agent that it names,
+// which then renews, or one that trust names. joined is set when the cluster has joined before, see HasJoined.
 func JudgeCluster(csr *certificatesv1.CertificateSigningRequest, trust Trust, joined bool) Verdict {
 	cluster, _, addonLabel := Subject(csr)
 	if cluster == "" || addonLabel {

@@ -17,8 +17,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// The abuse cases of the registration contract, section 7.1, by their names.
-// Row: approver_test.go:427
+// The abuse cases of docs/reference/registration.md, "Abuse cases", by their names.
+// Shows: registration/cluster-request-judged, registration/abuse-refused
 func TestAbuse(t *testing.T) {
 	registrations := []addonv1beta1.RegistrationConfig{kubeClient("cluster1", "hello")}
 	agent1, agent10 := csr.ClusterUser("cluster1", "a"), csr.ClusterUser("cluster10", "a")
@@ -126,7 +126,7 @@ func TestAbuse(t *testing.T) {
 	})
 }
 
-// Row: approver_test.go:45
+// Shows: registration/cluster-request-judged
 func TestLeniencesTowardsOldAgents(t *testing.T) {
 	t.Run("a cluster may leave out the group of all clusters", func(t *testing.T) {
 		asked := csr.ForCluster("c1", "a")

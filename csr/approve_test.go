@@ -193,7 +193,7 @@ func assertNotApproved(t *testing.T, v csr.Verdict, reason string) {
 	}
 }
 
-// Row: approver_test.go:234
+// Shows: registration/cluster-request-judged, registration/request-matches-approval
 func TestTheHubApprovesWhatAnAgentBuildsForItsCluster(t *testing.T) {
 	for _, cluster := range []string{"c1", "cluster10", "a", strings.Repeat("x", 63), "cluster", "addon"} {
 		for _, agent := range []string{"a1b2c", "8a3f1d5e-0b5e-4b1f-9d2b-4f1d5e0b5e4b", "Agent_1"} {
@@ -217,7 +217,7 @@ func TestTheHubApprovesWhatAnAgentBuildsForItsCluster(t *testing.T) {
 	}
 }
 
-// Row: AF:pkg/utils/csr_helper_test.go:90
+// Shows: registration/add-on-request-judged
 func TestTheHubApprovesWhatAnAgentBuildsForAnAddon(t *testing.T) {
 	for _, cluster := range []string{"c1", "cluster10", strings.Repeat("x", 63)} {
 		for _, addon := range []string{"hello", "a.b", strings.Repeat("y", 63)} {
@@ -242,8 +242,7 @@ func TestTheHubApprovesWhatAnAgentBuildsForAnAddon(t *testing.T) {
 	}
 }
 
-// Row: approver_test.go:234
-// Row: approver_test.go:427
+// Shows: registration/cluster-request-judged
 func TestNothingElseIsApprovedForACluster(t *testing.T) {
 	user := csr.ClusterUser("c1", "agent1")
 	changes := commonChanges()
@@ -298,7 +297,7 @@ func TestALabelThatNamesNoClusterIsRefused(t *testing.T) {
 	}
 }
 
-// Row: AF:pkg/utils/csr_helper_test.go:90
+// Shows: registration/add-on-request-judged
 func TestNothingElseIsApprovedForAnAddon(t *testing.T) {
 	requester := csr.ClusterUser("c1", "agent1")
 	for kind, registration := range map[string]addonv1beta1.RegistrationConfig{

@@ -13,7 +13,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Condition type, reasons and messages of a rotation (contract, registration 1.7).
+// Condition type, reasons and messages of a rotation (docs/reference/registration.md, "Rotation").
 const (
 	// ConditionRotated is the condition of a ManagedCluster or ManagedClusterAddOn about its certificate.
 	ConditionRotated = "ClusterCertificateRotated"

@@ -50,8 +50,7 @@ func (i *issuing) issued(change func(*x509.Certificate)) {
 		i.t, i.standing.Request.Spec.Request, noon.Add(-time.Minute), noon.Add(time.Hour), change)
 }
 
-// Row: certificate_test.go:24
-// Row: csr_test.go:51
+// Shows: registration/rotation-decided
 func TestDecide(t *testing.T) {
 	const (
 		rotated  = "client certificate rotated starting from 2026-11-20 11:59:00 +0000 UTC to 2026-11-20 13:00:00 +0000 UTC"

@@ -289,6 +289,7 @@ func (w *world) passAndMaybeRefresh(random *rand.Rand) {
 	}
 }
 
+// Shows: registration/denied-told-at-once
 func TestADeniedRequestIsNotAnsweredByABusyLoop(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.pass()

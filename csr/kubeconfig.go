@@ -95,7 +95,8 @@ func (h HubServer) Equal(other HubServer) bool {
 func (h HubServer) Name() string { return shortHash(h.Cluster, h.Server) }
 
 // Kubeconfig returns the kubeconfig of a credential Secret: the hub as given, and certificate and key as files beside
-// it. It depends on the hub alone, so a new certificate does not change it (contract, registration 1.6).
+// it. It depends on the hub alone, so a new certificate does not change it (docs/reference/registration.md, "Stored
+// credential").
 func (h HubServer) Kubeconfig() ([]byte, error) { return h.kubeconfig(certificateUser()) }
 
 // TokenKubeconfig is Kubeconfig for a Secret that holds a token, which is the file token beside it.

@@ -23,8 +23,7 @@ users:
   user: {token: secret}
 `
 
-// Row: certificate_test.go:217
-// Row: common_test.go:20, common_test.go:139, common_test.go:284
+// Shows: registration/rotation-decided, registration/credential-judged
 func TestKubeconfigOfACredential(t *testing.T) {
 	server, err := ParseHubServer([]byte(bootstrap))
 	require.NoError(t, err)

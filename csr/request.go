@@ -63,7 +63,8 @@ type Request struct {
 	ExpirationSeconds *int32
 }
 
-// ForCluster returns the request for a cluster's own credential (contract, registration 1.5).
+// ForCluster returns the request for a cluster's own credential (docs/reference/registration.md, "Request of a
+// cluster").
 func ForCluster(cluster, agent string) Request {
 	return Request{
 		GenerateName: cluster + "-",
@@ -74,8 +75,8 @@ func ForCluster(cluster, agent string) Request {
 	}
 }
 
-// ForAddon returns the request for one registration of an add-on (contract, registration 2.5). The error names the
-// field of the registration that is wrong.
+// ForAddon returns the request for one registration of an add-on (docs/reference/registration.md, "Request of an
+// add-on"). The error names the field of the registration that is wrong.
 func ForAddon(cluster, addon string, r addonv1beta1.RegistrationConfig) (Request, error) {
 	if problems := validation.IsValidLabelValue(addon); len(problems) > 0 || addon == "" {
 		return Request{}, fmt.Errorf("add-on name %q cannot be the value of label %s: %s",

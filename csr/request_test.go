@@ -38,7 +38,7 @@ func TestForCluster(t *testing.T) {
 	}, got)
 }
 
-// Row: csr_test.go:602, csr_test.go:731, csr_test.go:807
+// Shows: registration/request-for-registration
 func TestForAddon(t *testing.T) {
 	labels := map[string]string{
 		"open-cluster-management.io/cluster-name": "c1", "open-cluster-management.io/addon-name": "hello",
@@ -86,7 +86,7 @@ func TestForAddon(t *testing.T) {
 	}
 }
 
-// Row: csr_test.go:602, csr_test.go:731, csr_test.go:807
+// Shows: registration/request-for-registration
 func TestForAddonSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {
 		addon        string

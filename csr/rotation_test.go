@@ -45,8 +45,7 @@ func TestWhatIsBuiltFits(t *testing.T) {
 	}
 }
 
-// Row: certificate_test.go:66
-// Row: certificate_test.go:158
+// Shows: registration/rotation-decided
 func TestJudgePair(t *testing.T) {
 	ca := newSigner(t)
 	want := ForCluster("c1", "a1")
@@ -99,6 +98,7 @@ func TestJudgePair(t *testing.T) {
 	}
 }
 
+// Shows: registration/rotation-band
 func TestRotationStaysInItsBand(t *testing.T) {
 	lifetimes := []time.Duration{30 * time.Second, 10 * time.Minute, 24 * time.Hour, 365 * 24 * time.Hour, 87600 * time.Hour}
 	var lowest, highest = 1.0, 0.0

@@ -80,8 +80,7 @@ func parse(t *testing.T, certPEM []byte) *x509.Certificate {
 	return certificate
 }
 
-// Row: csrsign_test.go:45
-// Row: pkg/addon/templateagent/registration_test.go:259
+// Shows: registration/signing-judged, registration/template-registrations
 func TestEveryKindOfCASignsWhatItsCertificateVerifies(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
@@ -200,7 +199,7 @@ func TestSerialNumbersComeFromTheGivenReader(t *testing.T) {
 	require.ErrorContains(t, err, "drawing a serial number: out of luck")
 }
 
-// Row: pkg/addon/templateagent/registration_test.go:259
+// Shows: registration/template-registrations
 func TestABadCASaysWhatIsWrong(t *testing.T) {
 	key := ecdsaKey(t)
 	good, goodKey := newCA(t, key, nil), pkcs8(t, key)

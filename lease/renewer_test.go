@@ -158,7 +158,7 @@ func TestRenewerCostsOneRequestPerBeat(t *testing.T) {
 	})
 }
 
-// Row: AF:pkg/lease/lease_controller_test.go:26
+// Shows: registration/lease-renewer
 func TestRenewerOfAnAddonCreatesItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}

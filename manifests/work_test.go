@@ -38,7 +38,7 @@ func workRights(t *testing.T, name string) map[string][]string {
 
 // TestTheWorkAgentHoldsWhatItUses: what the agent cannot do without is its own record and the questions about
 // executors, and no right to any object that a work may name.
-// Weakness: W37
+// Shows: work/shipped-rights
 func TestTheWorkAgentHoldsWhatItUses(t *testing.T) {
 	const group = ".work.open-cluster-management.io"
 	assert.Equal(t, map[string][]string{
@@ -52,7 +52,7 @@ func TestTheWorkAgentHoldsWhatItUses(t *testing.T) {
 // TestWhatWorksMayApplyTheyMayKeepAndDelete: of every kind that works may apply without further ado, the agent may do
 // all that it ever does to an object: watch it, write it by each strategy, take its owner from it, and delete it.
 // Nothing more is given, but for the two verbs without which RBAC refuses to hand out rights.
-// Weakness: W37
+// Shows: work/shipped-rights
 func TestWhatWorksMayApplyTheyMayKeepAndDelete(t *testing.T) {
 	const rbac = ".rbac.authorization.k8s.io"
 	rights := workRights(t, "execution")

@@ -75,7 +75,7 @@ func decide(f facts) plan {
 	return p
 }
 
-// placeOf returns the place where the add-on agent runs (contract, registration 2.4).
+// placeOf returns the place where the add-on agent runs (docs/reference/registration.md, "Where an add-on runs").
 func placeOf(f facts) place {
 	p := place{side: sideAgent, namespace: f.addon.Status.Namespace}
 	if p.namespace == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// planHealth derives the condition Available from the lease (contract, registration 3.1). While the cluster is Unknown,
-// the hub writes the condition.
+// planHealth derives the condition Available from the lease (docs/reference/registration.md, "Health of an add-on").
+// While the cluster is Unknown, the hub writes the condition.
 func (p *plan) planHealth(f facts) {
 	if !healthFromLease(f) {
 		p.wake = f.nextInspection
@@ -74,7 +74,7 @@ func inspectionNeeded(f facts) bool {
 	return verdict.State != lease.Fresh && !off
 }
 
-// health returns the condition Available for a verdict on the lease. The contract fixes the reasons and the beginnings
+// health returns the condition Available for a verdict on the lease. OCM fixes the reasons and the beginnings
 // of the messages; the rest explains the cause.
 func health(addon string, p place, v lease.Verdict) *metav1.Condition {
 	c := &metav1.Condition{Type: addonv1beta1.ManagedClusterAddOnConditionAvailable}

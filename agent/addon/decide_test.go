@@ -100,7 +100,7 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-// Row: spoke/addon/configuration_test.go:22
+// Shows: registration/requests-planned
 func TestPlanRegistrations(t *testing.T) {
 	const kube, custom = "ns/hello-hub-kubeconfig", "ns/hello-example.com-s-client-cert"
 	tests := map[string]struct {
@@ -262,7 +262,7 @@ func TestGoes(t *testing.T) {
 	}
 }
 
-// Row: spoke/addon/lease_controller_test.go:105
+// Shows: registration/health-decided
 func TestPlanHealth(t *testing.T) {
 	lease := func(at time.Time) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(at)

@@ -27,7 +27,7 @@ func TestConclude(t *testing.T) {
 		message string
 	}{
 		"one good": {results: []result{{kind: kind, condition: good}}, want: metav1.ConditionTrue, message: good.Message},
-		"one bad keeps the words of the contract": {
+		"one bad keeps the words of OCM": {
 			results: []result{{kind: kind, condition: bad, signer: "s"}}, want: metav1.ConditionFalse,
 			message: "Failed to rotated client certificate because",
 		},

@@ -35,7 +35,7 @@ func withTokens(registrations []addonv1beta1.RegistrationConfig, conditions ...m
 	return f
 }
 
-// Row: register/token/token_test.go:344
+// Shows: registration/token-judged
 func TestPlanRegistrationsWithTokens(t *testing.T) {
 	ready := *token.Ready("c1", "hello", "u1")
 	silent := "the hub has not said yet, in condition TokenInfrastructureReady, that ServiceAccount c1/hello-agent is there"
@@ -131,7 +131,7 @@ func TestConcludeDeclaresTokensInOnePatch(t *testing.T) {
 	assert.Equal(t, "csr", f.addon.Status.Registrations[1].KubeClient.Driver, "the cached object is left alone")
 }
 
-// Row: register/token/token_test.go:161
+// Shows: registration/token-judged
 func TestJudgeToken(t *testing.T) {
 	day := 24 * time.Hour
 	reg := registration{account: &account{user: helloAccount, uid: "u1"}}
@@ -168,7 +168,7 @@ func TestJudgeToken(t *testing.T) {
 	}
 }
 
-// Row: register/token/token_test.go:110
+// Shows: registration/token-judged
 func TestATokenIsReplacedInTheBandByOurClock(t *testing.T) {
 	reg := registration{account: &account{user: helloAccount, uid: "u1"}}
 	for apart := range 5 {

@@ -70,7 +70,7 @@ func (q *queue) Add(r ctrl.Request) {
 	q.names = append(q.names, r.Name)
 }
 
-// Row: spoke/addon/lease_controller_test.go:29
+// Shows: registration/health-decided
 func TestOnlyRelevantChangesEnqueueAnAddon(t *testing.T) {
 	r := &Reconciler{LeaseGrace: 5 * time.Minute, Clock: clocktesting.NewFakePassiveClock(noon)}
 	lease := func(at time.Time) *coordinationv1.Lease {

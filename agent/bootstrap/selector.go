@@ -46,10 +46,10 @@ type Selector struct {
 }
 
 // Select returns the hub to join or to stay with; without a server there is none, and why is the reason. It selects the
-// hub of the stored credential if that can be joined, else the first one that can (contract, registration 1.12). A hub
-// that has not accepted the cluster cannot be joined; the agent waits for its decision if there is no other, or if this
-// process selected it before. If there is none at all, the stored credential stays in use unless its hub denied the
-// cluster: the bootstrap credential may have expired.
+// hub of the stored credential if that can be joined, else the first one that can (docs/reference/registration.md,
+// "Several hubs"). A hub that has not accepted the cluster cannot be joined; the agent waits for its decision if there
+// is no other, or if this process selected it before. If there is none at all, the stored credential stays in use
+// unless its hub denied the cluster: the bootstrap credential may have expired.
 func (s *Selector) Select(
 	ctx context.Context, candidates []Candidate, stored *csr.HubServer, clusterName string,
 ) (target Target, why string) {
@@ -139,7 +139,8 @@ func (s *Selector) check(ctx context.Context, target Target, clusterName string)
 	return false, nil
 }
 
-// requiredRights returns what a bootstrap credential has to be allowed (contract, registration 1.3).
+// requiredRights returns what a bootstrap credential has to be allowed (docs/reference/registration.md, "Bootstrap
+// credential").
 func requiredRights() []authorizationv1.ResourceAttributes {
 	var rights []authorizationv1.ResourceAttributes
 	for _, verb := range []string{"create", "get"} {

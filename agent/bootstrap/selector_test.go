@@ -37,7 +37,7 @@ func TestTheHubOfTheStoredCredentialIsTriedFirst(t *testing.T) {
 	}
 }
 
-// Row: pkg/common/helpers/ssar_test.go:11
+// Shows: registration/bootstrap-rights
 func TestABootstrapCredentialHasToBeAllowedWhatJoiningNeeds(t *testing.T) {
 	var asked []string
 	for _, right := range requiredRights() {
@@ -50,7 +50,7 @@ func TestABootstrapCredentialHasToBeAllowedWhatJoiningNeeds(t *testing.T) {
 	}, asked)
 }
 
-// Row: hub_accept_controller_test.go:14
+// Shows: registration/hub-given-up
 func TestAClusterThatWasNeverAcceptedIsNotDenied(t *testing.T) {
 	tests := map[string]struct {
 		accepts bool

@@ -97,7 +97,7 @@ func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...clien
 	return context.DeadlineExceeded
 }
 
-// Row: spoke/event_handler_test.go:12
+// Shows: registration/bootstrap-change-noticed
 func TestABootstrapKubeconfigThatLeadsElsewhereEndsServing(t *testing.T) {
 	hub := csr.HubServer{Cluster: "hub", Server: "https://hub", CAData: []byte("ca")}
 	with := func(change func(h *csr.HubServer)) Candidate {

@@ -22,7 +22,7 @@ func claimsNamed(from string, names ...string) []claim {
 	return claims
 }
 
-// Row: spoke/managedcluster/*_test.go
+// Shows: registration/cluster-status
 func TestClaims(t *testing.T) {
 	all := []string{
 		"zeta", "product.open-cluster-management.io", "alpha", "id.k8s.io", "-secret", "x.reserved.example.com", "beta",

@@ -41,7 +41,7 @@ func failingFor(d time.Duration) health {
 	return health{probedAt: noon, failingSince: noon.Add(-d), detail: "status code: 500, etcd failed", version: "v1.35.4"}
 }
 
-// Row: available_reconcile_test.go:194
+// Shows: registration/apiserver-may-fail
 func TestDecide(t *testing.T) {
 	denied := acceptedCluster()
 	denied.Status.Conditions[0].Status = metav1.ConditionFalse
@@ -98,7 +98,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Row: spoke/managedcluster/*_test.go
+// Shows: registration/cluster-status
 func TestConcludeTellsInTheWordsOfTheContract(t *testing.T) {
 	f := facts{now: noon, cluster: acceptedCluster(), health: failingFor(time.Minute)}
 	after := conclude(f, plan{publish: true, availability: unavailable}, nil)

@@ -12,7 +12,7 @@
 //
 // # How the agent knows that its API server is healthy
 //
-// The contract says GET /livez, and that 20 seconds of failure make a cluster unavailable. It leaves open when to
+// OCM says GET /livez, and that 20 seconds of failure make a cluster unavailable. It leaves open when to
 // probe, and Spokelet does not poll. The agent sends requests to its API server all the time anyway: it holds watches,
 // and it renews its leader election lease. FailureDetector observes these requests. A request that fails, an answer of
 // 500 or above, or a new connection leads to a probe. While probes fail they are repeated every five seconds, until one

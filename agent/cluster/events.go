@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// reportingController is the reporting controller of Events on the hub (contract, registration 1.10), and the prefix of
-// the field manager of labels on the spoke.
+// reportingController is the reporting controller of Events on the hub (docs/reference/registration.md, "Status of a
+// cluster"), and the prefix of the field manager of labels on the spoke.
 const reportingController = "klusterlet-agent"
 
 // Reasons of the events on the hub.

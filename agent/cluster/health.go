@@ -36,7 +36,7 @@ type health struct {
 	probedAt time.Time
 	// failingSince is the time of the first of the probes that failed in a row; zero when the last one succeeded.
 	failingSince time.Time
-	// detail is the failure of the last probe, as the contract words it.
+	// detail is the failure of the last probe, as OCM words it.
 	detail string
 	// version is the Kubernetes version that the server last returned; empty when unknown.
 	version string
@@ -124,7 +124,7 @@ func (h *Health) get(ctx context.Context, path string) (int, []byte, error) {
 	return answer.StatusCode, body, errors.Join(err, answer.Body.Close())
 }
 
-// detail describes the failure of a probe, as the contract words it: the status code, and the answer or the error.
+// detail describes the failure of a probe, as OCM words it: the status code, and the answer or the error.
 func detail(code int, body []byte, err error) string {
 	text := strings.TrimSpace(string(body))
 	if text == "" && err != nil {

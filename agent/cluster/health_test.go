@@ -82,7 +82,7 @@ func TestHealthAtRestProbesOnce(t *testing.T) {
 	assert.Equal(t, map[string]int{"/livez": 1, "/version": 1}, s.asked)
 }
 
-// Row: available_reconcile_test.go:126
+// Shows: registration/apiserver-may-fail
 func TestHealthFallsBackToHealthz(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusForbidden} {
 		s := &apiServer{version: "v1.20.0"}
@@ -94,7 +94,7 @@ func TestHealthFallsBackToHealthz(t *testing.T) {
 	}
 }
 
-// Row: available_reconcile_test.go:249
+// Shows: registration/apiserver-may-fail
 func TestHealthProbesAfterADisturbanceUntilItIsOver(t *testing.T) {
 	s := &apiServer{version: "v1.35.4"}
 	h, ask := probed(t, s)

@@ -57,8 +57,7 @@ func (h *hubLeases) Update(
 	return l, nil
 }
 
-// Row: spoke/lease/lease_controller_test.go:19
-// Row: spoke/lease/lease_controller_test.go:133
+// Shows: registration/heartbeat-duration
 func TestHeartbeatFollowsWhatIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := &hubLeases{}

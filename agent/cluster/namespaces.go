@@ -22,8 +22,8 @@ func namespaces() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 }
 
-// managedLabel is the key of the label of the namespaces that a hub manages on the spoke (contract, registration 0.1).
-// A label can hold 63 of the 64 characters of the hash.
+// managedLabel is the key of the label of the namespaces that a hub manages on the spoke
+// (docs/reference/registration.md, "Names"). A label can hold 63 of the 64 characters of the hash.
 func managedLabel(hubURL string) string {
 	sum := sha256.Sum256([]byte(hubURL))
 	return "clusterset.open-cluster-management.io/" + hex.EncodeToString(sum[:])[:63]

@@ -32,7 +32,7 @@ func TestTheLabelOfAHubFitsIntoALabel(t *testing.T) {
 		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b85", managedLabel(""))
 }
 
-// Row: spoke/managedcluster/*_test.go
+// Shows: registration/cluster-status
 func TestMarkings(t *testing.T) {
 	tests := map[string]struct {
 		wanted []string

@@ -25,7 +25,7 @@ func node(name, cpu, memory string, unschedulable bool) corev1.Node {
 	}
 }
 
-// Row: spoke/managedcluster/*_test.go
+// Shows: registration/cluster-status
 func TestSum(t *testing.T) {
 	gpu := node("c", "1", "1Gi", false)
 	gpu.Status.Capacity["nvidia.com/gpu"] = resource.MustParse("2")

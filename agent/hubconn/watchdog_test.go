@@ -10,8 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Row: hub_timeout_controller_test.go:14
-// Row: hub_timeout_controller_test.go:68
+// Shows: registration/hub-given-up
 func TestTheWatchdogExpiresAtItsInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

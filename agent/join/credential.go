@@ -77,8 +77,9 @@ type Verdict struct {
 // Valid reports whether the credential may be used as it is.
 func (v Verdict) Valid() bool { return v.Reason == ReasonValid }
 
-// Judge decides whether a stored credential may be used (contract, registration 1.6). A credential with another CA
-// bundle, proxy or names is valid after a rewrite; only another hub or an unfit certificate needs a new one.
+// Judge decides whether a stored credential may be used (docs/reference/registration.md, "Stored credential"). A
+// credential with another CA bundle, proxy or names is valid after a rewrite; only another hub or an unfit certificate
+// needs a new one.
 func Judge(f Facts) Verdict {
 	if f.Data == nil {
 		return Verdict{Reason: ReasonSecretMissing, Message: "there is no credential for the hub yet"}

@@ -22,8 +22,7 @@ import (
 
 func keyOf(o client.Object) types.NamespacedName { return client.ObjectKeyFromObject(o) }
 
-// Row: csr_test.go:297
-// Row: common_test.go:170
+// Shows: registration/credential-judged
 func TestJudge(t *testing.T) {
 	good := pairFor(t, identity, noon.Add(time.Hour))
 	tests := map[string]struct {
@@ -80,7 +79,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Row: secret_controller_test.go:29
+// Shows: registration/credential-rewritten
 func TestPrepareRewritesWithoutANewCertificate(t *testing.T) {
 	good := pairFor(t, identity, noon.Add(time.Hour))
 	secret := &corev1.Secret{
@@ -133,6 +132,7 @@ func TestPrepareNeverTouchesAnUnfitCredential(t *testing.T) {
 	assert.Equal(t, secret.Data, after.Data)
 }
 
+// Shows: registration/kubeconfig-bytes-stable
 func TestANewCertificateLeavesTheKubeconfigBytesAlone(t *testing.T) {
 	first := pairFor(t, identity, noon.Add(time.Hour))
 	second := pairFor(t, identity, noon.Add(2*time.Hour))
@@ -199,7 +199,7 @@ func TestConclude(t *testing.T) {
 	assert.Contains(t, told.Message, "disk full")
 }
 
-// Row: spoke/registration/creating_controller_test.go:19
+// Shows: registration/cluster-created
 func TestNewCluster(t *testing.T) {
 	got := newCluster("c1", ClusterOptions{
 		Annotations: map[string]string{"agent.open-cluster-management.io/x": "1", "other": "2"},

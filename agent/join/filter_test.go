@@ -12,7 +12,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Row: csr_test.go:457, csr_test.go:652, csr_test.go:508, csr_test.go:555
+// Shows: registration/own-requests-only
 func TestOnlyOwnObjectsLeadToAPass(t *testing.T) {
 	r := &Reconciler{Namespace: "agent", SecretName: names.SecretHub, Identity: csr.Identity{Cluster: "c1", Agent: "a1"}}
 	for name, tc := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 // hubSecret is where the credential is kept.
 var hubSecret = types.NamespacedName{Namespace: "agent", Name: names.SecretHub}
 
-// Row: pkg/common/options/agent_test.go:135
+// Shows: registration/identity-order
 func TestResolveIdentity(t *testing.T) {
 	secret := func(cluster, agent string) *corev1.Secret {
 		data := map[string][]byte{}

@@ -134,7 +134,7 @@ func TestAWorkThatIsGoneLeavesNothing(t *testing.T) {
 	}
 }
 
-// Weakness: W7
+// Shows: work/complete-rechecked
 func TestThawingWakesTheWork(t *testing.T) {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	manifests := read(t, configMap("a"), configMap("b"))

@@ -39,8 +39,8 @@ const (
 	stageEvict
 )
 
-// stageOf decides about an AppliedManifestWork (work contract, section 4.5); managed means that its work exists and is
-// of the present hub, expiry is when its grace ends.
+// stageOf decides about an AppliedManifestWork (docs/reference/work.md, "Eviction"); managed means that its work exists
+// and is of the present hub, expiry is when its grace ends.
 func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, now time.Time) (stage, time.Time) {
 	start := applied.Status.EvictionStartTime
 	switch {

@@ -72,7 +72,7 @@ func workOf(raws ...[]byte) *facts {
 
 // TestASpecIsReadOnce puts bytes that nobody can decode in the place of a manifest that was read: while its generation
 // is the same, nothing notices, neither the reading of the work nor the pass over an object that is as it should be.
-// Weakness: W43
+// Shows: work/memory
 func TestASpecIsReadOnce(t *testing.T) {
 	r := lean()
 	first := r.readManifests(workOf([]byte(configMap("x"))))
@@ -103,7 +103,7 @@ func TestASpecIsReadOnce(t *testing.T) {
 
 // TestTheBytesOfManifestsAreNotKept lets a work go from the cache: what the process remembers of it must not keep its
 // manifests, however large they are.
-// Weakness: W43
+// Shows: work/memory
 func TestTheBytesOfManifestsAreNotKept(t *testing.T) {
 	r := lean()
 	kept := func() weak.Pointer[byte] {

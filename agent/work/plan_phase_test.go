@@ -11,7 +11,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Row: work 6.1 FC TestSyncManifestWorkController
+// Shows: work/phases
 func TestPhase(t *testing.T) {
 	live, dying := metav1.ObjectMeta{}, metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: epoch}}
 	work := func(m metav1.ObjectMeta) *workv1.ManifestWork { return &workv1.ManifestWork{ObjectMeta: m} }
@@ -34,7 +34,7 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// Row: work 6.1 FC TestSyncUnamanagedAppliedWork
+// Shows: work/eviction-decided
 func TestStageOfEviction(t *testing.T) {
 	start := metav1.NewTime(epoch)
 	for name, c := range map[string]struct {
@@ -74,7 +74,7 @@ func TestStageOfEviction(t *testing.T) {
 	}
 }
 
-// Row: work 6.1 MC TestOnAddFunc, TestOnUpdateFunc
+// Shows: work/triggers
 func TestWhatWakesAWork(t *testing.T) {
 	before := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Generation: 1, Labels: map[string]string{"a": "1"}, Finalizers: []string{names.FinalizerManifestWork},

@@ -82,7 +82,7 @@ func exhausted(in *input) {
 	}
 }
 
-// Weakness: W7, W20
+// Shows: work/complete-rechecked, work/executor-same-request
 func TestThePlanOfOneManifest(t *testing.T) {
 	denied := executor.Decision{Verdict: executor.Denied, Err: errors.New("lacks create")}
 	unreadable := executor.Decision{Verdict: executor.Denied, Err: errors.New("lacks get"), ReadErr: errors.New("lacks get")}
@@ -252,7 +252,7 @@ func TestWhatADenialMeans(t *testing.T) {
 	}
 }
 
-// Weakness: W20
+// Shows: work/executor-same-request
 func TestWhatAnExecutorNeeds(t *testing.T) {
 	m := read(t, configMap("a"))[0]
 	assert.Equal(t, executor.VerbsOwn, verbsFor(&m, false), "an object that is deleted with its work")

@@ -38,7 +38,8 @@ const (
 type Reconciler struct {
 	// Cluster is the name of the managed cluster, which is the namespace of its works on the hub.
 	Cluster string
-	// AgentID identifies the agent in its AppliedManifestWorks; empty means HubHash (work contract, section 1.11).
+	// AgentID identifies the agent in its AppliedManifestWorks; empty means HubHash (docs/reference/work.md,
+	// "AppliedManifestWork").
 	AgentID string
 	// HubHash identifies the hub, see the function HubHash.
 	HubHash string

@@ -99,7 +99,7 @@ func addonsFacts(csr *certificatesv1.CertificateSigningRequest) facts {
 	}}
 }
 
-// Row: approver_test.go:45
+// Shows: registration/cluster-request-judged
 func TestStages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(*certificatesv1.CertificateSigningRequest)
@@ -142,10 +142,8 @@ func TestStages(t *testing.T) {
 	assert.Empty(t, indexKeys(&corev1.Secret{}))
 }
 
-// Row: approver_test.go:45
-// Row: AF:pkg/addonmanager/controllers/certificate/csrapprove_test.go:43
-// Row: csrsign_test.go:45
-// Row: pkg/addon/templateagent/registration_test.go:154
+// Shows: registration/cluster-request-judged, registration/add-on-request-judged, registration/signing-judged
+// Shows: registration/template-registrations
 func TestDecide(t *testing.T) {
 	agent := csrs.ClusterUser("c1", "a")
 	spoilt := func(change func(*addonFacts)) facts {

@@ -91,7 +91,7 @@ func requestOf(csr *certificatesv1.CertificateSigningRequest) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)}
 }
 
-// Row: approver_test.go:45
+// Shows: registration/cluster-request-judged
 func TestARequestThatIsGoneIsDone(t *testing.T) {
 	r, w := newReconciler(t)
 	result, err := r.Reconcile(t.Context(), ctrl.Request{})

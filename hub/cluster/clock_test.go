@@ -32,7 +32,7 @@ func renewed(at, stored time.Time) *coordinationv1.Lease {
 	}
 }
 
-// Row: clocksynccontroller_test.go:25
+// Shows: registration/clock-check-opt-out
 func TestWhatTheHubSaysAboutTheClockOfACluster(t *testing.T) {
 	minute := func(n int) time.Time { return noon().Add(time.Duration(n) * time.Minute) }
 	bare := renewed(noon(), noon())

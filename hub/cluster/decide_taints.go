@@ -14,7 +14,8 @@ func healthTaints() []string {
 	return []string{clusterv1.ManagedClusterTaintUnavailable, clusterv1.ManagedClusterTaintUnreachable}
 }
 
-// healthTaint returns the taint for the health of a cluster; empty when it needs none (contract, registration 1.10).
+// healthTaint returns the taint for the health of a cluster; empty when it needs none (docs/reference/registration.md,
+// "Status of a cluster").
 func healthTaint(conditions []metav1.Condition) string {
 	available := meta.FindStatusCondition(conditions, clusterv1.ManagedClusterConditionAvailable)
 	switch {

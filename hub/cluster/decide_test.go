@@ -78,7 +78,7 @@ func steps(p plan) [][]string {
 	return all
 }
 
-// Row: hub/managedcluster/controller_test.go:35
+// Shows: registration/acceptance-states
 func TestASettledClusterNeedsNothing(t *testing.T) {
 	p := decide(settledFacts())
 	assert.Empty(t, steps(p))
@@ -86,7 +86,7 @@ func TestASettledClusterNeedsNothing(t *testing.T) {
 	assert.Equal(t, noon().Add(5*time.Minute), p.wake, "the next look is at the expiry of the lease")
 }
 
-// Row: hub/managedcluster/controller_test.go:35
+// Shows: registration/acceptance-states
 func TestANewlyAcceptedClusterGetsAllInOrder(t *testing.T) {
 	f := settledFacts()
 	f.cluster.Finalizers, f.cluster.Status = nil, clusterv1.ManagedClusterStatus{}
@@ -183,7 +183,7 @@ func TestANamespaceThatIsGoingIsWaitedFor(t *testing.T) {
 	assert.Equal(t, reasonError, got[0].Reason)
 }
 
-// Row: hub/managedcluster/controller_test.go:35
+// Shows: registration/acceptance-states
 func TestADeniedCluster(t *testing.T) {
 	denied := func() facts {
 		f := settledFacts()
@@ -244,8 +244,7 @@ func TestTheSharedRolesAreNeverRemovedWithACluster(t *testing.T) {
 	}
 }
 
-// Row: hub/managedcluster/controller_test.go:35
-// Row: hub/gc/*_test.go
+// Shows: registration/acceptance-states, registration/clean-up-decided
 func TestADeletedClusterIsTakenApartInOrder(t *testing.T) {
 	leaving := func(change func(*facts)) facts {
 		f := settledFacts()
@@ -371,7 +370,7 @@ func TestWhatTurnsAnAcceptedClusterIntoOneThatIsNot(t *testing.T) {
 	}
 }
 
-// Row: hub/clusterrole/controller_test.go:24
+// Shows: registration/shared-roles
 func TestTheSharedRolesLiveAsLongAsThereIsACluster(t *testing.T) {
 	have := settledFacts().shared
 	assert.Empty(t, decideShared(have, true))

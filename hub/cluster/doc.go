@@ -8,7 +8,7 @@
 //     asked, because caches may be behind.
 //   - Is it gone without clean-up, because somebody removed its finalizers? Then the same is done, if any access is
 //     left, which proves that the cluster was accepted once. A namespace that was only prepared for a cluster stays.
-//   - Is it accepted? Then it has a namespace, the access that registration 1.9 of the contract lists, and a lease.
+//   - Is it accepted? Then it has a namespace, the access that registration 1.9 of OCM lists, and a lease.
 //   - Was it denied? Then its access is reduced to reading its own ManagedCluster, and it keeps access to ManifestWorks
 //     until none is left.
 //   - Was nothing decided yet? Then it waits for a person, unless a certificate request for exactly this cluster comes

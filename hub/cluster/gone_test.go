@@ -15,7 +15,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Row: hub/gc/*_test.go
+// Shows: registration/clean-up-decided
 func TestAClusterThatVanishedIsTakenApartInOrder(t *testing.T) {
 	const access = "open-cluster-management:managedcluster:c1"
 	addon := func(name, priority string) *addonv1beta1.ManagedClusterAddOn {

@@ -32,7 +32,8 @@ type grants struct {
 	work         *rbacv1.RoleBinding
 }
 
-// renderGrants returns the access of an accepted or denied cluster (contract, registration 1.9).
+// renderGrants returns the access of an accepted or denied cluster (docs/reference/registration.md, "Access of a
+// cluster").
 func renderGrants(cluster string, accepted bool) grants {
 	name := rolePrefix + cluster
 	labels := map[string]string{names.LabelClusterName: cluster}
@@ -65,7 +66,7 @@ func renderGrants(cluster string, accepted bool) grants {
 	return g
 }
 
-// sharedRoles returns the two ClusterRoles that all clusters share, in fixed order. Unlike in the contract, an agent
+// sharedRoles returns the two ClusterRoles that all clusters share, in fixed order. Unlike in OCM, an agent
 // may update no Lease of its namespace except its own.
 func sharedRoles() []*rbacv1.ClusterRole {
 	labels := map[string]string{names.LabelClusterName: ""}

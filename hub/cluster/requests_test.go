@@ -61,7 +61,7 @@ func hasJoined(f *facts) {
 	}
 }
 
-// Row: hub/managedcluster/controller_test.go:35
+// Shows: registration/acceptance-states
 func TestOnWhoseWordANewClusterIsAccepted(t *testing.T) {
 	tests := map[string]struct {
 		request *certificatesv1.CertificateSigningRequest

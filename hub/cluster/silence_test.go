@@ -14,8 +14,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Row: hub/lease/controller_test.go:30
-// Row: hub/lease/controller_test.go:237
+// Shows: registration/silence-instant
 func TestWhenAClusterCountsAsSilent(t *testing.T) {
 	tests := map[string]struct {
 		change func(*facts)
@@ -66,7 +65,7 @@ func TestWhenAClusterCountsAsSilent(t *testing.T) {
 	}
 }
 
-// Row: hub/addon/healthcheck_controller_test.go:24
+// Shows: registration/cluster-silent
 func TestAddOnsOfASilentClusterAreMarked(t *testing.T) {
 	since := noon().Add(-time.Hour)
 	addon := func(conditions ...metav1.Condition) *addonv1beta1.ManagedClusterAddOn {
@@ -126,8 +125,7 @@ func TestAddOnsOfASilentClusterAreMarked(t *testing.T) {
 	}
 }
 
-// Row: discovery_controller_test.go:25
-// Row: discovery_controller_test.go:83
+// Shows: registration/feature-labels
 func TestLabelsMirrorTheHealthOfAddOns(t *testing.T) {
 	addon := func(name string, status metav1.ConditionStatus) *addonv1beta1.ManagedClusterAddOn {
 		a := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -10,7 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 )
 
-// Row: hub/taint/controller_test.go:22
+// Shows: registration/taints
 func TestTaintsFollowTheHealthOfACluster(t *testing.T) {
 	old, now := metav1.NewTime(noon().Add(-time.Hour)), metav1.NewTime(noon())
 	noSelect := clusterv1.TaintEffectNoSelect
@@ -98,7 +98,7 @@ func TestEveryClusterThatIsNotLeavingIsTainted(t *testing.T) {
 	}
 }
 
-// Row: webhook/v1/managedcluster_mutating_test.go:23
+// Shows: registration/admission-decided
 func TestTaintsSaySinceWhen(t *testing.T) {
 	created, now := noon().Add(-time.Hour), noon()
 	tests := map[string]struct {
@@ -128,7 +128,7 @@ func TestTaintsSaySinceWhen(t *testing.T) {
 	}
 }
 
-// Row: webhook/v1/managedcluster_mutating_test.go:23
+// Shows: registration/admission-decided
 func TestAClusterInNoSetJoinsTheDefaultOne(t *testing.T) {
 	const label = "cluster.open-cluster-management.io/clusterset"
 	for sentence, tc := range map[string]struct {

@@ -51,8 +51,9 @@ func decide(f facts) plan {
 	return p
 }
 
-// pendingPermissions returns why the agent gets no roles yet, in the words of the contract (registration 4.4): an agent
-// with the driver token must first report that it uses the ServiceAccount of the add-on.
+// pendingPermissions returns why the agent gets no roles yet, in the words of OCM (docs/reference/registration.md,
+// "Permissions of an add-on"): an agent with the driver token must first report that it uses the ServiceAccount of the
+// add-on.
 func pendingPermissions(f facts, registrations []addonv1beta1.RegistrationConfig) string {
 	if len(f.setup.Permissions) == 0 {
 		return ""

@@ -97,9 +97,9 @@ func distinct(permissions []addon.Permission) []addon.Permission {
 	return kept
 }
 
-// bindingKey names a binding. The name contains only the kind of the role, as the contract says (hub 6.8), unless
-// another role has that name already: of an earlier permission or, in a namespace that all clusters share, of another
-// cluster. Then a hash of the role is appended.
+// bindingKey names a binding. The name contains only the kind of the role, as OCM says (docs/reference/hub.md, "Hub
+// permissions"), unless another role has that name already: of an earlier permission or, in a namespace that all
+// clusters share, of another cluster. Then a hash of the role is appended.
 func bindingKey(
 	f facts, permission grant, existing map[types.NamespacedName]*rbacv1.RoleBinding,
 	taken map[types.NamespacedName]bool,

@@ -12,7 +12,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// hookWorkName names the ManifestWork of the pre-delete hook of an add-on (contract, hub 7.2).
+// hookWorkName names the ManifestWork of the pre-delete hook of an add-on (docs/reference/hub.md, "Works of an
+// add-on").
 func hookWorkName(addOn string) string { return "addon-" + addOn + "-pre-delete" }
 
 // hookManifests returns the pre-delete hooks among the objects of an add-on.
@@ -60,8 +61,8 @@ func hookResource(id identity) string {
 	return "jobs"
 }
 
-// hookCompleted reports whether every hook in a work has completed (contract, hub 7.7): the work is available, and the
-// agent of the cluster reports each Job complete and each Pod succeeded.
+// hookCompleted reports whether every hook in a work has completed (docs/reference/hub.md, "Pre-delete hooks"): the
+// work is available, and the agent of the cluster reports each Job complete and each Pod succeeded.
 func hookCompleted(work *workv1.ManifestWork) bool {
 	if !meta.IsStatusConditionTrue(work.Status.Conditions, workv1.WorkAvailable) {
 		return false

@@ -12,7 +12,7 @@ import (
 )
 
 // manifestConfigs returns the feedback rules and update strategies of all works: those that the health probe needs, and
-// those of the author, merged by object (contract, hub 7.5).
+// those of the author, merged by object (docs/reference/hub.md, "Options of the works").
 func manifestConfigs(rendering addon.Rendering, health addon.HealthProbe) []workv1.ManifestConfigOption {
 	var merged []workv1.ManifestConfigOption
 	if health == addon.HealthWorkloads {
@@ -83,7 +83,8 @@ func (id identity) probe() (string, bool) {
 	return "", false
 }
 
-// deleteOption orphans the objects that are marked to outlive the add-on; nil when there are none (contract, hub 7.6).
+// deleteOption orphans the objects that are marked to outlive the add-on; nil when there are none
+// (docs/reference/hub.md, "Objects that outlive the add-on").
 func deleteOption(objects []*unstructured.Unstructured) *workv1.DeleteOption {
 	defined := definedPlurals(objects)
 	var rules []workv1.OrphaningRule

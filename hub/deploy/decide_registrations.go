@@ -8,8 +8,8 @@ import (
 )
 
 // mergeRegistrations returns the desired status.registrations: those that the hub wants, with the driver that the agent
-// of the cluster has chosen (contract, hub 8.2). Of all that an agent may have written, only two values are used: a
-// driver and, with the driver token, the one subject that it allows.
+// of the cluster has chosen (docs/reference/hub.md, "Registrations"). Of all that an agent may have written, only two
+// values are used: a driver and, with the driver token, the one subject that it allows.
 func mergeRegistrations(
 	cluster string, addOn *addonv1beta1.ManagedClusterAddOn, wanted []addonv1beta1.RegistrationConfig,
 ) []addonv1beta1.RegistrationConfig {

@@ -134,7 +134,8 @@ func defaultApply(apply *workv1.ServerSideApplyConfig) {
 }
 
 // configHashes returns the value of the annotation with the configurations that a work was rendered from: a JSON object
-// of "<resource>[.<group>]/<namespace>/<name>" to spec hash (contract, hub 7.2). Empty when there are none.
+// of "<resource>[.<group>]/<namespace>/<name>" to spec hash (docs/reference/hub.md, "Works of an add-on"). Empty when
+// there are none.
 func configHashes(configs []addon.ChosenConfig) string {
 	hashes := make(map[string]string, len(configs))
 	for _, config := range configs {

@@ -13,8 +13,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// maxWorkBytes is the limit for the manifests of one of our ManifestWorks (contract, hub 7.3): four fifths of the limit
-// of the API.
+// maxWorkBytes is the limit for the manifests of one of our ManifestWorks (docs/reference/hub.md, "Splitting into
+// works"): four fifths of the limit of the API.
 const maxWorkBytes = 500 * 1024 * 4 / 5
 
 // waitError names objects that must be gone before anything can be deployed. A condition shows it, and an event ends
@@ -205,7 +205,7 @@ func identities(work *workv1.ManifestWork) []identity {
 	return all
 }
 
-// workName names a work of an add-on (contract, hub 7.2).
+// workName names a work of an add-on (docs/reference/hub.md, "Works of an add-on").
 func workName(addOn string, index int) string {
 	return workPrefix(addOn) + strconv.Itoa(index)
 }

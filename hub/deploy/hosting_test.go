@@ -12,6 +12,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// Shows: hub/hosting-cluster-judged
 func TestTheHostingClusterIsJudged(t *testing.T) {
 	accepted := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 	deleting := accepted.DeepCopy()

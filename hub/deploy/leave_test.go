@@ -63,6 +63,7 @@ func hosting(name string) *workv1.ManifestWork {
 	}}}
 }
 
+// Shows: hub/finalizer-last
 func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 	tests := map[string]struct {
 		finalizers []string
@@ -185,6 +186,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 	}
 }
 
+// Shows: hub/hook-work
 func TestTheWorkOfAHookRunsTheHookAndNothingElse(t *testing.T) {
 	f := leavingFacts(finalizerHook)
 	f.rendering.Objects = append(f.rendering.Objects, hookJob())

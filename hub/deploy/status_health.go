@@ -14,7 +14,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// health returns the condition Available from the works of an add-on and their status feedback (contract, hub 9.2).
+// health returns the condition Available from the works of an add-on and their status feedback (docs/reference/hub.md,
+// "Health").
 func health(works []*workv1.ManifestWork) metav1.Condition {
 	if len(works) == 0 {
 		return available(metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonWorkNotFound,

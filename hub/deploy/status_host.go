@@ -10,8 +10,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// concludeHost sets the condition on the hosting cluster of the add-on (contract, hub 9.3). It is removed with the
-// annotation.
+// concludeHost sets the condition on the hosting cluster of the add-on (docs/reference/hub.md, "Hosted add-ons"). It is
+// removed with the annotation.
 func concludeHost(f facts, conditions *[]metav1.Condition, set func(metav1.Condition)) {
 	name := f.addOn.Annotations[names.AnnotationHostingCluster]
 	if name == "" {

@@ -31,7 +31,7 @@ func kube(driver, user string, groups ...string) addonv1beta1.RegistrationConfig
 	}
 }
 
-// Row: registration/controller_test.go:517
+// Shows: registration/registration-applied, hub/registrations-merged
 func TestMergeRegistrations(t *testing.T) {
 	const account = "system:serviceaccount:c1:a-agent"
 	custom := addonv1beta1.RegistrationConfig{
@@ -94,7 +94,7 @@ func TestPlanBindings(t *testing.T) {
 		change   func(existing []*rbacv1.RoleBinding)
 		want     []string
 	}{
-		"the names of the contract": {
+		"the names of OCM": {
 			permissions: []addon.Permission{permission("c1", "ClusterRole", "admin"), permission("shared", "Role", "reader")},
 			want:        []string{"create c1/" + base + " admin", "create shared/open-cluster-management:a:role:agent reader"},
 		},
@@ -219,6 +219,7 @@ func fed(w *workv1.ManifestWork, resource, name string, values map[string]int64)
 	w.Status.ResourceStatus.Manifests = append(w.Status.ResourceStatus.Manifests, m)
 }
 
+// Shows: hub/health-from-works
 func TestHealth(t *testing.T) {
 	deployment := workloadObject("Deployment", "d", nil)
 	daemonSet := workloadObject("DaemonSet", "s", nil)
@@ -335,7 +336,7 @@ func TestManifestApplied(t *testing.T) {
 	}
 }
 
-// Row: registration/controller_test.go:63
+// Shows: registration/registration-applied
 func TestRegistrationApplied(t *testing.T) {
 	clusterRole := bindingStep{Verb: reconcile.Create, After: &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cm-admin"},
@@ -401,6 +402,7 @@ func TestRegistrationApplied(t *testing.T) {
 	}
 }
 
+// Shows: hub/unknown-deletes-nothing
 func TestUnknownDeletesNothing(t *testing.T) {
 	f := factsOf(configMap("a", 1))
 	f.setup.Permissions = []addon.Permission{permission("c1", "ClusterRole", "admin")}

@@ -76,6 +76,7 @@ func layout(works []*workv1.ManifestWork) map[string][]string {
 	return all
 }
 
+// Shows: hub/laid-out
 func TestWorksAreLaidOut(t *testing.T) {
 	tests := map[string]struct {
 		// before and after are two renderings.
@@ -212,6 +213,7 @@ func TestLayoutProperties(t *testing.T) {
 	}
 }
 
+// Shows: hub/splitting
 func TestWorksThatCannotBePlanned(t *testing.T) {
 	hook := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
@@ -301,6 +303,7 @@ func TestWorkIsAsTheContractSays(t *testing.T) {
 	assert.Nil(t, work.Spec.Executor)
 }
 
+// Shows: hub/drift-of-a-work
 func TestDriftOfAWorkIsRepaired(t *testing.T) {
 	base := func(t *testing.T) facts {
 		t.Helper()
@@ -424,6 +427,7 @@ func workloadObject(kind, name string, replicas any) *unstructured.Unstructured 
 	return u
 }
 
+// Shows: hub/work-options
 func TestManifestConfigs(t *testing.T) {
 	wellKnown := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 	id := func(resource, name string) workv1.ResourceIdentifier {

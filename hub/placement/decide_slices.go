@@ -144,7 +144,7 @@ func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.Placem
 	return decisionSlices
 }
 
-// render returns the desired slice with these decisions (contract, hub 12.2).
+// render returns the desired slice with these decisions (docs/reference/hub.md, "Placement decisions").
 func render(
 	placement *clusterv1beta1.Placement, p decisionSlice, list []clusterv1beta1.ClusterDecision,
 ) *clusterv1beta1.PlacementDecision {

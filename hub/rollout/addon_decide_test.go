@@ -248,6 +248,7 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+// Shows: hub/progress
 func TestProgress(t *testing.T) {
 	applied := isTrue("ManifestApplied")
 	references := []addonv1beta1.ConfigReference{desires(template("t"), "h")}

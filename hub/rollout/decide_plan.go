@@ -34,7 +34,7 @@ type placementFacts struct {
 	clusters map[string]bool
 }
 
-// phase is the progress of one add-on with its configuration (contract of the hub, 4.1).
+// phase is the progress of one add-on with its configuration (docs/reference/hub.md, "Rollout").
 type phase int
 
 const (
@@ -64,7 +64,7 @@ func phaseOf(addon *addonv1beta1.ManagedClusterAddOn, want []addonv1beta1.Config
 	return succeeded
 }
 
-// counts is the progress of the add-ons of one placement (contract of the hub, 4.6).
+// counts is the progress of the add-ons of one placement (docs/reference/hub.md, "Counts of a placement").
 type counts struct {
 	total, configured, progressing, done, failed, timeout int
 	stuckAddOns                                           stuckAddOns

@@ -22,8 +22,8 @@ const (
 	reasonWaitingForHostingManifestApplied = "WaitingForHostingManifestApplied"
 )
 
-// progress returns the condition Progressing for the configuration in references (contract of the hub, 5.1). The first
-// rule that matches wins.
+// progress returns the condition Progressing for the configuration in references (docs/reference/hub.md,
+// "Progressing"). The first rule that matches wins.
 func progress(f addOnFacts, references []addonv1beta1.ConfigReference) metav1.Condition {
 	conditions := f.addon.Status.Conditions
 	for _, config := range f.addon.Spec.Configs {

@@ -16,6 +16,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// Shows: hub/phase
 func TestPhaseOf(t *testing.T) {
 	type references = []addonv1beta1.ConfigReference
 	inProgress := condition("Progressing", metav1.ConditionTrue, "Progressing", noon)
@@ -59,6 +60,7 @@ func TestPhaseOf(t *testing.T) {
 	}
 }
 
+// Shows: hub/counts
 func TestConcludePlanCounts(t *testing.T) {
 	t1 := template("t")
 	found := configStates{t1: {hash: "h"}, deployment("d"): {hash: "d"}, template("gone"): {missing: true}}

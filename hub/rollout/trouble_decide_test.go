@@ -20,6 +20,7 @@ func saying(kind string, status metav1.ConditionStatus, reason, message string, 
 	return c
 }
 
+// Shows: hub/stuck-clusters
 func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
 	const counted = "selected clusters 3. configured addons 3/3 "
 	no := func(kind, message string, ago time.Duration) metav1.Condition {

@@ -34,7 +34,8 @@ type pod struct {
 	inits      []map[string]any
 }
 
-// decorate adds the settings that every agent gets to a Deployment or DaemonSet (contract, hub 6.4).
+// decorate adds the settings that every agent gets to a Deployment or DaemonSet (docs/reference/hub.md, "Decoration of
+// workloads").
 func (r *rendering) decorate(u *unstructured.Unstructured, resource string, report func(path, message string)) {
 	spec, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "spec")
 	podSpec, isObject := spec.(map[string]any)

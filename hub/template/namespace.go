@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// moveNamespace moves an object to the install namespace of the configuration, if it has one (contract, hub 6.4).
-// Objects in namespaces of Kubernetes stay there, because they work nowhere else.
+// moveNamespace moves an object to the install namespace of the configuration, if it has one (docs/reference/hub.md,
+// "Decoration of workloads"). Objects in namespaces of Kubernetes stay there, because they work nowhere else.
 func (r *rendering) moveNamespace(u *unstructured.Unstructured) {
 	to := r.in.installNamespace()
 	if to == "" {

@@ -17,8 +17,9 @@ import (
 // agentSuffix is the suffix of the agent's name, after the name of the add-on.
 const agentSuffix = "-agent"
 
-// Registrations returns the credentials that the agent of an add-on gets on the hub (contract, hub 6.7). Several
-// entries of type KubeClient are one credential; they differ in permissions only. The error is an addon.InvalidError.
+// Registrations returns the credentials that the agent of an add-on gets on the hub (docs/reference/hub.md,
+// "Registrations of a template"). Several entries of type KubeClient are one credential; they differ in permissions
+// only. The error is an addon.InvalidError.
 func Registrations(t *Template, cluster, addOn string) ([]addonv1beta1.RegistrationConfig, error) {
 	standard := addonv1beta1.BaseSubject{
 		User: csr.AddonUser(cluster, addOn, addOn+agentSuffix), Groups: csr.AddonGroups(cluster, addOn),
@@ -110,9 +111,9 @@ func SharedWith(all []*Template, secret types.NamespacedName, addOn, signerName,
 	return sharedWith
 }
 
-// Permissions returns the roles on the hub that the agent is bound to (contract, hub 6.8). In the namespace of a
-// cluster, only the agent of that cluster is a subject; in any other namespace, the group of the agents of all clusters
-// is. The error is an addon.InvalidError.
+// Permissions returns the roles on the hub that the agent is bound to (docs/reference/hub.md, "Hub permissions"). In
+// the namespace of a cluster, only the agent of that cluster is a subject; in any other namespace, the group of the
+// agents of all clusters is. The error is an addon.InvalidError.
 func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error) {
 	groups := csr.AddonGroups(cluster, addOn)
 	here, everywhere := group(groups[0]), group(groups[1])

@@ -31,6 +31,7 @@ func signer(name string, subject *addonv1alpha1.Subject) addonv1alpha1.Registrat
 	}
 }
 
+// Shows: hub/registrations
 func TestRegistrations(t *testing.T) {
 	standard := addonv1beta1.BaseSubject{
 		User: "system:open-cluster-management:cluster:c1:addon:a:agent:a-agent",
@@ -134,6 +135,7 @@ func single(namespace, kind, name string) addonv1alpha1.HubPermissionConfig {
 	}
 }
 
+// Shows: hub/permissions
 func TestPermissions(t *testing.T) {
 	read := &template.Template{Registration: []addonv1alpha1.RegistrationSpec{
 		kubeClient(current("cm-admin"), single("shared", "Role", "cm-reader")),
@@ -188,7 +190,7 @@ func TestPermissionsThatAreWrong(t *testing.T) {
 	}
 }
 
-// Row: pkg/addon/templateagent/registration_test.go:259
+// Shows: registration/template-registrations
 func TestSigningSecret(t *testing.T) {
 	elsewhere := signer("s.io/two", nil)
 	elsewhere.CustomSigner.SigningCA.Namespace = "own"

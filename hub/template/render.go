@@ -240,9 +240,9 @@ func workloadResource(u *unstructured.Unstructured) (string, bool) {
 	return "", false
 }
 
-// Namespace returns the namespace of the agent on the managed cluster (contract, hub 6.6): that of the configuration,
-// else that of the first Deployment, else that of the first DaemonSet, else the default. The error is an
-// addon.InvalidError.
+// Namespace returns the namespace of the agent on the managed cluster (docs/reference/hub.md, "Install namespace"):
+// that of the configuration, else that of the first Deployment, else that of the first DaemonSet, else the default. The
+// error is an addon.InvalidError.
 func Namespace(in Input) (string, error) {
 	if namespace := in.installNamespace(); namespace != "" {
 		return namespace, nil

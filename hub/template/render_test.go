@@ -189,6 +189,7 @@ metadata: {name: watcher, namespace: daemon-ns}
 spec: {template: {spec: {containers: [{name: main, image: quay.io/ocm/watcher:v1}]}}}
 `
 
+// Shows: hub/decoration
 func TestDecorations(t *testing.T) {
 	tests := map[string]struct {
 		config func(*addonv1beta1.AddOnDeploymentConfigSpec)
@@ -355,6 +356,7 @@ func memory(amount string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(amount)}}
 }
 
+// Shows: hub/moved
 func TestMovingToTheInstallNamespace(t *testing.T) {
 	move := func(s *addonv1beta1.AddOnDeploymentConfigSpec) { s.AgentInstallNamespace = "to" }
 	tests := map[string]struct {
@@ -414,6 +416,7 @@ subjects:
 	assert.Len(t, result.Objects, 1, "namespaces that move to one name become one")
 }
 
+// Shows: hub/namespace-chosen
 func TestNamespace(t *testing.T) {
 	explicit := func(s *addonv1beta1.AddOnDeploymentConfigSpec) { s.AgentInstallNamespace = "explicit" }
 	empty := func(s *addonv1beta1.AddOnDeploymentConfigSpec) {

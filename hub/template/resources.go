@@ -10,8 +10,9 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// resourcesOf returns the resources of a container from the last rule that matches it (contract, hub 6.4); false when
-// no rule does. An id consists of resource, object and container, separated by colons.
+// resourcesOf returns the resources of a container from the last rule that matches it (docs/reference/hub.md,
+// "Decoration of workloads"); false when no rule does. An id consists of resource, object and container, separated by
+// colons.
 func resourcesOf(id string, rules []addonv1beta1.ContainerResourceRequirements) (map[string]any, bool, error) {
 	for i := len(rules) - 1; i >= 0; i-- {
 		if !matchesContainer(rules[i].ContainerID, id) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Shows: hub/expansion
 func TestExpand(t *testing.T) {
 	values := map[string]string{"A": "1", "B": "{{A}}", "E": "", "Q": "\"}\n\\"}
 	tests := map[string]struct {

@@ -17,7 +17,7 @@ const (
 // variable is a name with its value.
 type variable struct{ name, value string }
 
-// variables are the values that a template may use (contract, hub 6.2).
+// variables are the values that a template may use (docs/reference/hub.md, "Values of a template").
 type variables struct {
 	values map[string]string
 	// injected are the variables that containers get in their environment, in order.

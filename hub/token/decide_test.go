@@ -63,7 +63,7 @@ func verbs(p plan) []reconcile.Verb {
 	return all
 }
 
-// Row: pkg/addon/controllers/addontokeninfra/controller_test.go:377
+// Shows: registration/infrastructure-repaired
 func TestDecide(t *testing.T) {
 	nothing := []client.Object{nil, nil, nil}
 	leaving := addOn(kube(tokens.Driver))

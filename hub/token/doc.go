@@ -2,7 +2,7 @@
 // namespace of its cluster, and a Role with its RoleBinding that let the agent of that cluster request tokens of this
 // one ServiceAccount. The agent of the cluster chooses the driver, in the status of the ManagedClusterAddOn; so
 // this holds for every add-on, whoever manages it otherwise. Names and messages come from the library token,
-// which both sides share (contract, registration 2.7).
+// which both sides share (docs/reference/registration.md, "Tokens").
 //
 //	add-on gone                              ──> everything is deleted; tokens end with their ServiceAccount
 //	cluster not accepted, or gone            ──> everything is deleted, and the condition explains why

@@ -18,7 +18,7 @@ import (
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
 
-// Row: pkg/addon/controllers/addontokeninfra/controller_test.go:74
+// Shows: registration/infrastructure-repaired
 func TestWhichAddOnsConcernUs(t *testing.T) {
 	conditioned := addOn(kube("csr"))
 	conditioned.Status.Conditions = []metav1.Condition{*tokens.Ready("c1", "a", "u")}
@@ -88,7 +88,7 @@ func TestWhichChangesOfAddOnsMatter(t *testing.T) {
 	}
 }
 
-// Row: pkg/addon/controllers/addontokeninfra/controller_test.go:117
+// Shows: registration/infrastructure-repaired
 func TestWhichAddOnAnObjectIsOf(t *testing.T) {
 	object := func(labels map[string]string) client.Object {
 		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shared", Name: "x", Labels: labels}}

@@ -8,7 +8,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// DefaultManifestLimit is the limit for the manifests of one work together, in bytes (contract, work 5.2).
+// DefaultManifestLimit is the limit for the manifests of one work together, in bytes (docs/reference/work.md,
+// "Admission of works").
 const DefaultManifestLimit = 512000
 
 // wrongManifests lists what is wrong with the manifests of a work; it is empty when nothing is.

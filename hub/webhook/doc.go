@@ -12,8 +12,9 @@
 // annotation until the object is converted back, and one of the status keeps its place. One in a list of the status,
 // which the conversion sorts anew, is refused.
 //
-// And it checks the manifests of ManifestWorks when their spec is written (contract, work 5.2): that there are some,
-// that each can be decoded and has a kind and a name, that none stands twice, and that all together are not too large.
+// And it checks the manifests of ManifestWorks when their spec is written (docs/reference/work.md, "Admission of
+// works"): that there are some, that each can be decoded and has a kind and a name, that none stands twice, and that
+// all together are not too large.
 //
 //	API server --AdmissionReview--> Works --> wrongManifests (pure) --> yes, or everything that is wrong
 //

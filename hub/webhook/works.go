@@ -28,8 +28,8 @@ func (w *Works) Register(server ctrlwebhook.Server) {
 	server.Register(PathValidateWork, &admission.Webhook{Handler: admission.HandlerFunc(w.Check)})
 }
 
-// Check refuses a work that no agent could apply, with all errors at once. A refusal is a bad request, as in the
-// contract.
+// Check refuses a work that no agent could apply, with all errors at once. A refusal is a bad request, as in
+// OCM.
 func (w *Works) Check(_ context.Context, request admission.Request) admission.Response {
 	work := &workv1.ManifestWork{}
 	if err := json.Unmarshal(request.Object.Raw, work); err != nil {

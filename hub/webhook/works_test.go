@@ -31,7 +31,7 @@ const (
 	mapB = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"b"}}`
 )
 
-// Row: work 6.1 WH tests: size, duplicates
+// Shows: work/manifests-checked
 func TestWrongManifests(t *testing.T) {
 	for name, c := range map[string]struct {
 		work  *workv1.ManifestWork

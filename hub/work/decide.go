@@ -10,7 +10,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// LabelReplicaSet marks the works of a ManifestWorkReplicaSet, which another controller deletes (contract, work 5.4).
+// LabelReplicaSet marks the works of a ManifestWorkReplicaSet, which another controller deletes
+// (docs/reference/work.md, "Annotations and labels").
 const LabelReplicaSet = "work.open-cluster-management.io/manifestworkreplicaset"
 
 // finished is a completed work with a time to live.

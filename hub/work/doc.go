@@ -1,5 +1,5 @@
 // Package work deletes completed ManifestWorks whose time to live, spec.deleteOption.ttlSecondsAfterFinished, is over
-// (contract, work 1.3).
+// (docs/reference/work.md, "Delete options").
 //
 //	no time to live, or of a ManifestWorkReplicaSet   ──> ignored
 //	not Complete, or Complete for an older spec       ──> waits for the agent of the cluster

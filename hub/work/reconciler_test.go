@@ -42,7 +42,7 @@ func completed(ttl *int64, change ...func(*workv1.ManifestWork)) *workv1.Manifes
 	return w
 }
 
-// Row: work 6.1 hub GC tests: TTL matrix
+// Shows: work/ttl-decided
 func TestWhenAWorkIsToGo(t *testing.T) {
 	for name, c := range map[string]struct {
 		work *workv1.ManifestWork

@@ -7,5 +7,5 @@
 // v1beta1.
 //
 // Conversion copies first and never shares memory with its input. The rules are those of the add-on API v1beta1
-// document and of the contract, section "Conversion".
+// document and of docs/reference/hub.md, "Conversion".
 package addonapi

@@ -7,8 +7,8 @@ import (
 )
 
 // Managed reports whether the hub installs, configures and rolls out an add-on. It does without the life-cycle
-// annotation, with "addon-manager", and with the empty value that older add-on frameworks wrote over "self" (contract
-// of the hub, 1.7).
+// annotation, with "addon-manager", and with the empty value that older add-on frameworks wrote over "self"
+// (docs/reference/hub.md, "Lifecycle").
 func Managed(management *addonv1beta1.ClusterManagementAddOn) bool {
 	switch management.Annotations[names.AnnotationLifecycle] {
 	case "", "addon-manager":

@@ -10,7 +10,8 @@ import (
 )
 
 // SpecHash returns the spec hash of a config: the SHA-256, in lower-case hex, of the canonical JSON of everything but
-// its apiVersion, kind, metadata and status (contract of the hub, 3.3). A nil object has the empty hash.
+// its apiVersion, kind, metadata and status (docs/reference/hub.md, "Hash of a configuration"). A nil object has the
+// empty hash.
 func SpecHash(u *unstructured.Unstructured) (string, error) {
 	if u == nil {
 		return "", nil
@@ -23,7 +24,7 @@ func SpecHash(u *unstructured.Unstructured) (string, error) {
 			content[key] = value
 		}
 	}
-	// encoding/json has the format of the contract: sorted keys, no whitespace, escaped HTML characters, the shortest
+	// encoding/json has the format of OCM: sorted keys, no whitespace, escaped HTML characters, the shortest
 	// numbers.
 	raw, err := json.Marshal(content)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spokelet/spokelet/internal/confighash"
 )
 
+// Shows: hub/spec-hash
 func TestSpecHash(t *testing.T) {
 	tests := map[string]struct {
 		object map[string]any

@@ -5,7 +5,7 @@ import (
 )
 
 // Key is the key of a config in the config-spec-hash annotation of a ManifestWork: resource[.group]/namespace/name,
-// with an empty namespace for a cluster-scoped config (contract of the hub, 7.2).
+// with an empty namespace for a cluster-scoped config (docs/reference/hub.md, "Works of an add-on").
 func Key(resource addonv1beta1.ConfigGroupResource, config addonv1beta1.ConfigReferent) string {
 	kind := resource.Resource
 	if resource.Group != "" {

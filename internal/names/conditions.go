@@ -17,7 +17,7 @@ type ConditionOwner struct {
 const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 
 // ConditionOwners returns the register of conditions, ordered by kind and type. Where the hub and the agent share a
-// condition by the contract (a cluster or add-on whose agent fell silent becomes Unknown by the hub), both stand here.
+// condition by OCM (a cluster or add-on whose agent fell silent becomes Unknown by the hub), both stand here.
 func ConditionOwners() []ConditionOwner {
 	return []ConditionOwner{
 		{"AppliedManifestWork", "", "agent.work"},

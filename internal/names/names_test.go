@@ -33,7 +33,7 @@ func TestTheRegisterOfConditionsIsUniqueAndSorted(t *testing.T) {
 }
 
 func TestAConditionHasOneWriterOnEachSide(t *testing.T) {
-	// The contract shares these on one side: the hub itself knows two ways to tell the health of an add-on (the cluster
+	// OCM shares these on one side: the hub itself knows two ways to tell the health of an add-on (the cluster
 	// fell silent, the add-on's objects are looked at), and the ordinary reader sees one condition.
 	shared := map[string]bool{"hub ManagedClusterAddOn Available": true}
 	writers := map[string][]string{}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Condition types, reasons and messages of the protocol (contract, registration 2.7).
+// Condition types, reasons and messages of the protocol (docs/reference/registration.md, "Tokens").
 const (
 	// ConditionInfrastructure is the condition by which the hub reports that the ServiceAccount exists.
 	ConditionInfrastructure = "TokenInfrastructureReady"

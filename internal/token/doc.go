@@ -10,5 +10,5 @@
 //     between 75 and 80 percent of its lifetime, at a place that a hash of the token chooses once.
 //
 // Everything here is pure. The names, labels, reasons and messages are those of the Open Cluster Management
-// registration protocol (contract, registration 2.7).
+// registration protocol (docs/reference/registration.md, "Tokens").
 package token

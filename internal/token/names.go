@@ -55,7 +55,8 @@ type Infrastructure struct {
 	Binding *rbacv1.RoleBinding
 }
 
-// Render returns the infrastructure as it shall be (contract, registration 1.9 and 2.7), without owners.
+// Render returns the infrastructure as it shall be (docs/reference/registration.md, "Access of a cluster" and
+// "Tokens"), without owners.
 func Render(cluster, addon string) Infrastructure {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: cluster, Name: name, Labels: Labels(addon)}

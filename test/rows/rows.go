@@ -80,7 +80,6 @@ func shown(function *ast.FuncDecl) []string {
 			}
 		}
 	}
-	all = append(all, formerly(function)...) // former
 	return all
 }
 

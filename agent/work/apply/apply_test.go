@@ -199,8 +199,7 @@ func TestErrorsTellTheCauseFirst(t *testing.T) {
 	assert.Nil(t, manifest.AsFailure(unreadableError{because: read, read: forbidden}), "a failure, although only the read was refused")
 }
 
-// Weakness: W39
-// Row: work 6.1 MC TestUpdateStrategy, TestServerSideApplyConflict
+// Shows: work/unknown-strategy
 func TestAManifestThatIsBlockedIsReadOnly(t *testing.T) {
 	s := &stub{live: object(t, liveConfigMap)}
 	a, _ := applier(t, s)
@@ -347,7 +346,7 @@ func TestWhetherAConfigurationIsReadFirst(t *testing.T) {
 	}
 }
 
-// Weakness: W7
+// Shows: work/complete-rechecked
 func TestWhatIsKnownOfAFrozenObject(t *testing.T) {
 	live := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v, more: x}}`)
 	const other = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {k: w}}`
@@ -417,7 +416,7 @@ func executed(t *testing.T, s *stub, strategy workv1.UpdateStrategy) (*Applier, 
 }
 
 // The dry run of the executor and the request of the agent are the same: verb, body, field manager, force.
-// Weakness: W20
+// Shows: work/executor-same-request
 func TestTheExecutorTriesTheRequestThatIsSent(t *testing.T) {
 	applied := func(force bool, fields ...workv1.IgnoreField) workv1.UpdateStrategy {
 		return workv1.UpdateStrategy{

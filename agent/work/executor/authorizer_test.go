@@ -104,8 +104,7 @@ func (a *testAuthorizer) bind(namespace, role string) {
 		&binding{role: roleKey{Name: role}, subjects: []string{deployer.String()}})
 }
 
-// Row: work 6.1 AU basic, cache, store tests: cache hit; RBAC event refresh
-// Weakness: W42
+// Shows: work/executor-cached
 func TestDecisionsAreCached(t *testing.T) {
 	api := &fakeReviews{allowed: allow(VerbsRead)}
 	a := newTest(t, api)
@@ -153,7 +152,7 @@ func TestAReviewNamesTheExecutorAndTheObject(t *testing.T) {
 }
 
 // A decision is valid for the same question only: the same object, desired state and verbs.
-// Weakness: W20
+// Shows: work/executor-same-request
 func TestADecisionIsForTheSameQuestionOnly(t *testing.T) {
 	base := configMap("x", VerbsOwn)
 	changed := func(change func(*Question)) Question {
@@ -286,7 +285,7 @@ func TestClientsAreForgottenWithTheirExecutor(t *testing.T) {
 	assert.Equal(t, 0, clients())
 }
 
-// Row: work 6.1 AU basic, cache, store tests: concurrent map safety
+// Shows: work/executor-concurrent
 func TestTheAuthorizerIsUsedByManyAtOnce(t *testing.T) {
 	api := &fakeReviews{allowed: allow(VerbsRead)}
 	var mu sync.Mutex

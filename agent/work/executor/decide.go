@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// deniedRetry is when a denied question is asked again unless a change of RBAC is seen before (work contract,
-	// section 1.9).
+	// deniedRetry is when a denied question is asked again unless a change of RBAC is seen before (docs/reference/work.md,
+	// "Executors").
 	deniedRetry = time.Minute
 	// allowedTTL is how long a cached "allowed" is valid: only changes of RBAC can be watched, other authorizers cannot.
 	allowedTTL = 5 * time.Minute
@@ -99,7 +99,7 @@ func readError(who ServiceAccount, q Question, r review) error {
 	return nil
 }
 
-// deniedError returns the error of a denied manifest: the text of the work contract, section 1.9, and the cause.
+// deniedError returns the error of a denied manifest: the text of docs/reference/work.md, "Executors", and the cause.
 func deniedError(o manifest.ID, suffix, cause string) error {
 	return fmt.Errorf("not allowed to apply the resource %s %s, %s %s%s, will try again in %s; %s",
 		o.Group, o.Resource, o.Namespace, o.Name, suffix, deniedRetry, cause)

@@ -11,7 +11,7 @@ import (
 // noon is the instant of the passes of these tests.
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// Row: work 6.1 AU basic, cache, store tests: SAR allow/deny
+// Shows: work/executor-access-review
 func TestDecide(t *testing.T) {
 	all := func(allowed bool) []review {
 		return []review{{verb: "create", allowed: allowed}, {verb: "get", allowed: allowed}}

@@ -1,5 +1,5 @@
 // Package executor decides what the ServiceAccount that spec.executor of a ManifestWork names may do with an object
-// (work contract, section 1.9).
+// (docs/reference/work.md, "Executors").
 //
 // A Question names an object, the hash of its desired state and the verbs that applying it needs. A Decision is the
 // answer: Allowed, Denied or Unknown, with the error to report and the instant at which to ask again.

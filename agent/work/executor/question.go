@@ -16,7 +16,7 @@ import (
 // ServiceAccount is an executor: the ServiceAccount of the spoke whose permissions a work has.
 type ServiceAccount struct{ Namespace, Name string }
 
-// Of reads spec.executor; the texts of its errors are those of the work contract, section 1.9.
+// Of reads spec.executor; the texts of its errors are those of docs/reference/work.md, "Executors".
 func Of(spec *workv1.ManifestWorkExecutor) (ServiceAccount, error) {
 	subject := spec.Subject
 	switch {

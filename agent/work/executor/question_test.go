@@ -68,7 +68,7 @@ func TestVerbs(t *testing.T) {
 	assert.False(t, VerbsApply.Has("delete"))
 }
 
-// Row: work 6.1 AU basic, cache, store tests: escalation
+// Shows: work/executor-escalation-kinds
 func TestOnlyRolesAndBindingsGrantPermissions(t *testing.T) {
 	for name, c := range map[string]struct {
 		group, resource string

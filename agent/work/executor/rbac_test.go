@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Weakness: W21
+// Shows: work/executor-changes-heard
 func TestWhomAChangeOfRBACConcerns(t *testing.T) {
 	bound := func(namespace string, subjects ...string) scopedBinding {
 		return scopedBinding{binding{role: roleKey{Name: "r"}, subjects: subjects}, namespace}
@@ -53,7 +53,7 @@ func record() (*rbacState, *[]rbacChange) {
 	return newRBACState(func(c rbacChange) { changes = append(changes, c) }), &changes
 }
 
-// Row: work 6.1 AU basic, cache, store tests: cluster role via RoleBinding
+// Shows: work/executor-bindings
 func TestAClusterRoleCountsWhereItIsBound(t *testing.T) {
 	r, changes := record()
 	ref := rbacv1.RoleRef{Kind: "ClusterRole", Name: "edit"}

@@ -158,7 +158,7 @@ func compile(env *cel.Env, key celKey) celProgram {
 	return celProgram{program: program}
 }
 
-// newEnv returns the environment of all expressions (work contract, section 1.7).
+// newEnv returns the environment of all expressions (docs/reference/work.md, "Condition rules").
 func newEnv() (*cel.Env, error) {
 	return cel.NewEnv(append(stringFunctions(),
 		cel.Variable("object", cel.DynType),

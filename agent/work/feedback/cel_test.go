@@ -16,7 +16,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// Weakness: W30
+// Shows: work/rules-bounded
 func TestExpressionsAreCompiledOnce(t *testing.T) {
 	p := &celPrograms{}
 	first := p.program(celKey{expression: "true"})
@@ -50,7 +50,7 @@ func TestExpressionsOfSeveralPasses(t *testing.T) {
 	passes.Wait()
 }
 
-// Weakness: W30
+// Shows: work/rules-bounded
 func TestBudgets(t *testing.T) {
 	var costs int64
 	source := newCEL()

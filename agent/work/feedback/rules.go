@@ -22,7 +22,8 @@ const (
 	conditionTypePattern = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` +
 		`(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
 
-	// maxExpressionCost is the limit of the cost of one expression, in units of CEL (work contract, section 1.7).
+	// maxExpressionCost is the limit of the cost of one expression, in units of CEL (docs/reference/work.md, "Condition
+	// rules").
 	maxExpressionCost = 1_000_000
 	// MaxManifestCost is the limit of the cost of all expressions of a manifest together, in units of CEL.
 	MaxManifestCost = 10_000_000
@@ -103,7 +104,7 @@ type finding struct {
 	message string
 }
 
-// wellKnownRule returns the well-known condition of a kind (work contract, section 1.7).
+// wellKnownRule returns the well-known condition of a kind (docs/reference/work.md, "Condition rules").
 func wellKnownRule(gvk schema.GroupVersionKind, condition string) (func(map[string]any) finding, bool) {
 	if condition != workv1.ManifestComplete {
 		return nil, false

@@ -50,7 +50,7 @@ func withMessage(rule workv1.ConditionRule, message, expression string) workv1.C
 	return rule
 }
 
-// Row: work 6.1 CD TestConditionReader
+// Shows: work/rules-on-objects
 func TestRulesOnObjects(t *testing.T) {
 	pod := func(phase string) string {
 		return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: p}, status: {phase: %s}}`, phase)
@@ -163,8 +163,7 @@ func TestOneBadRuleDoesNotSpoilTheOthers(t *testing.T) {
 	assert.Equal(t, []string{"A=False", "B=True", "C=Unknown", "D=False"}, statuses)
 }
 
-// Weakness: W27
-// Weakness: W40
+// Shows: work/status-fits, work/rules-reserved
 func TestUsableRules(t *testing.T) {
 	job := schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
 	for name, c := range map[string]struct {

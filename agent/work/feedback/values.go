@@ -17,7 +17,7 @@ import (
 // wellKnown is one value of the well-known status of a kind.
 type wellKnown struct{ name, path string }
 
-// wellKnownStatus returns the values of the well-known status of a kind (work contract, section 1.5).
+// wellKnownStatus returns the values of the well-known status of a kind (docs/reference/work.md, "Status feedback").
 func wellKnownStatus(gvk schema.GroupVersionKind) ([]wellKnown, bool) {
 	switch gvk {
 	case schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}:

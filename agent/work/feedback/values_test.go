@@ -24,7 +24,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// Row: work 6.1 SF TestStatusReader
+// Shows: work/feedback-read
 func TestReadFeedback(t *testing.T) {
 	deployment := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, status: {replicas: 2, readyReplicas: 1,
 		conditions: [{type: A, status: "True"}, {type: B, status: "False"}]}, spec: {paused: true, half: 0.5}}`
@@ -140,7 +140,7 @@ func TestReadFeedback(t *testing.T) {
 	}
 }
 
-// Weakness: W27
+// Shows: work/status-fits
 func TestRawFeedback(t *testing.T) {
 	deployment := `{apiVersion: apps/v1, kind: Deployment, status: {replicas: 2, half: 0.5, none: null, z: {b: 1, a: "<x>"},
 		conditions: [{type: A, status: "True"}, {type: B, status: "False"}], single: [7]}, text: ` + strings.Repeat("x", 2000) + `,

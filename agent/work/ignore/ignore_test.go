@@ -30,7 +30,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 
 const present, change = workv1.IgnoreFieldsConditionOnSpokePresent, workv1.IgnoreFieldsConditionOnSpokeChange
 
-// Row: work 6.1 AP update/createonly/readonly/SSA tests
+// Shows: work/strategies
 func TestIgnore(t *testing.T) {
 	const manifest = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: n,
 		annotations: {a.b/c: x, plain: y}}, spec: {replicas: 3, template: {spec: {containers: [

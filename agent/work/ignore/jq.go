@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// jqLimit is how long one jq expression may run (work contract, section 1.6).
+	// jqLimit is how long one jq expression may run (docs/reference/work.md, "Update strategies").
 	jqLimit = time.Second
 	// jqTotal is how long all jq expressions of one manifest may run together.
 	jqTotal = 10 * time.Second

@@ -147,7 +147,7 @@ func Listed(applied *workv1.AppliedManifestWork, entries []workv1.AppliedManifes
 	})
 }
 
-// CompareEntries orders the list of applied resources (work contract, section 1.11).
+// CompareEntries orders the list of applied resources (docs/reference/work.md, "AppliedManifestWork").
 func CompareEntries(a, b workv1.AppliedManifestResourceMeta) int {
 	return cmp.Or(
 		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Resource, b.Resource),

@@ -59,7 +59,7 @@ func namesOf(list []workv1.AppliedManifestResourceMeta) []string {
 	return out
 }
 
-// Row: work 6.1 MC appliedmanifestwork TestSyncManifestWork
+// Shows: work/tracking
 func TestUnwanted(t *testing.T) {
 	list := []workv1.AppliedManifestResourceMeta{entryOf("a", "1"), entryOf("b", "2"), entryOf("c", "3")}
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestUnwanted(t *testing.T) {
 	}
 }
 
-// Row: work 6.1 MC appliedmanifestwork TestSyncManifestWork
+// Shows: work/tracking
 func TestList(t *testing.T) {
 	manifests := read(t, configMap("here"), configMap("absent"), configMap("unknown"), `{"kind":"ConfigMap"}`)
 	found := []Found{
@@ -183,7 +183,7 @@ func TestPrunable(t *testing.T) {
 	}))
 }
 
-// Row: work 6.1 HP tests
+// Shows: work/hub-hash
 func TestWithOwner(t *testing.T) {
 	mine := OwnerReference("w", "new")
 	old := mine
@@ -231,7 +231,7 @@ func TestLabelsOfTheWorkAreCopied(t *testing.T) {
 	}
 }
 
-// Row: work 6.1 HP tests
+// Shows: work/hub-hash
 func TestHubHash(t *testing.T) {
 	hash := HubHash("https://hub.example:6443")
 	assert.Len(t, hash, 64)

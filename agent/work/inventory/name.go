@@ -13,7 +13,8 @@ import (
 )
 
 // HubHash returns the identity of a hub: the lower-case hex SHA-256 of server, which is the server field of the hub
-// kubeconfig exactly as written there. Any textual change makes another hub (work contract, section 2.3).
+// kubeconfig exactly as written there. Any textual change makes another hub (docs/reference/work.md, "Names and
+// identity").
 func HubHash(server string) string {
 	sum := sha256.Sum256([]byte(server))
 	return hex.EncodeToString(sum[:])

@@ -42,7 +42,7 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// Row: work 6.1 MC TestKindOrder, TestParseAndSortManifests, TestApplyManifestsInDependencyOrder
+// Shows: work/rank
 func TestRank(t *testing.T) {
 	kinds := []string{"Namespace", "ClusterRole", "ServiceAccount", "ConfigMap", "Service", "Deployment", "APIService", "X", ""}
 	for i := 1; i < len(kinds); i++ {
@@ -52,7 +52,7 @@ func TestRank(t *testing.T) {
 	assert.Equal(t, rankOther, Rank("Ingress"))
 }
 
-// Row: work 6.1 HP tests
+// Shows: work/hub-hash
 func TestOptions(t *testing.T) {
 	update := &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeServerSideApply}
 	read := &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeReadOnly}
@@ -100,7 +100,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Row: work 6.1 MC TestManageOwner
+// Shows: work/owned-by
 func TestOwnedBy(t *testing.T) {
 	id := ID{Resource: "configmaps", Namespace: "default", Name: "x"}
 	rule := workv1.OrphaningRule{Resource: "configmaps", Namespace: "default", Name: "x"}

@@ -185,7 +185,7 @@ func (m *Manifest) Unserve() Manifest {
 // unservedError means that the API server does not serve the kind.
 type unservedError struct{ kind string }
 
-// Error is the text that the contract wants in the status.
+// Error is the text that OCM wants in the status.
 func (e unservedError) Error() string {
 	return fmt.Sprintf("the server doesn't have a resource type %q", e.kind)
 }
@@ -217,7 +217,7 @@ type duplicateError struct {
 	id         ID
 }
 
-// Error begins with the text of the work contract, section 5.2.
+// Error begins with the text of docs/reference/work.md, "Admission of works".
 func (e duplicateError) Error() string {
 	return fmt.Sprintf("duplicate manifest for resource %s/%s with resource type %s.%s: "+
 		"the manifest with the ordinal %d means the same object, as %s; remove one of them",

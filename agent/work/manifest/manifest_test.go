@@ -56,7 +56,7 @@ func configMap(name string) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"ns"}}`
 }
 
-// Row: work 6.1 MC TestBuildResourceMeta, TestBuildManifestResourceMeta
+// Shows: work/manifest-read
 func TestReadManifest(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw     string
@@ -109,7 +109,7 @@ func TestReadManifest(t *testing.T) {
 	}
 }
 
-// Weakness: W31
+// Shows: work/discovery-error
 func TestADuplicateIsRefused(t *testing.T) {
 	const hpa = `{"apiVersion":"autoscaling/%s","kind":"HorizontalPodAutoscaler","metadata":{"name":"x","namespace":"%s"}}`
 	for name, c := range map[string]struct {

@@ -27,7 +27,8 @@ func (o *Options) Completable() bool {
 }
 
 // optionsFor merges the entries of spec.manifestConfigs that match the object: for each of strategy, feedback rules and
-// condition rules the first entry that sets it wins (work contract, section 1.4). The default strategy is Update.
+// condition rules the first entry that sets it wins (docs/reference/work.md, "Manifest options"). The default strategy
+// is Update.
 func optionsFor(configs []workv1.ManifestConfigOption, id ID) Options {
 	var merged Options
 	var strategy *workv1.UpdateStrategy

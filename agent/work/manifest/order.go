@@ -14,8 +14,8 @@ const (
 	rankUnknown = 1001
 )
 
-// Rank returns the place of a kind in the order of applying, by its name only (work contract, section 2.5): kinds that
-// others need come first.
+// Rank returns the place of a kind in the order of applying, by its name only (docs/reference/work.md, "Order of
+// applying"): kinds that others need come first.
 func Rank(kind string) int {
 	if kind == "" {
 		return rankUnknown

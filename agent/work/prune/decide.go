@@ -20,7 +20,7 @@ const (
 	overdueAfter = 5 * time.Second
 )
 
-// verb is what is done with one tracked object that no manifest means (work contract, section 4.4).
+// verb is what is done with one tracked object that no manifest means (docs/reference/work.md, "Deletion of objects").
 type verb int
 
 const (

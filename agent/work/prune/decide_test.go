@@ -15,8 +15,7 @@ import (
 // epoch is an instant.
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// Row: work 6.1 FC TestFinalize
-// Row: work 6.1 HP tests
+// Shows: work/deletion-decided, work/hub-hash
 func TestDecide(t *testing.T) {
 	mine, other := inventory.OwnerReference("w", "mine"), inventory.OwnerReference("v", "other")
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "x"}

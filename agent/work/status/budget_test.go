@@ -21,7 +21,7 @@ import (
 // TestAStatusFitsIntoAnObjectWhateverItSays gives every manifest of a work the longest errors and values that there
 // are, made of characters that JSON makes the longest.
 //
-// Weakness: W27
+// Shows: work/status-fits
 func TestAStatusFitsIntoAnObjectWhateverItSays(t *testing.T) {
 	const limit = 1500 << 10 // of the API server: 1.5 MiB, of which 36 KiB are left for the metadata
 	for name, c := range map[string]struct {

@@ -16,7 +16,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Condition type, reasons and messages of the work contract, section 3, that the API module does not name.
+// Condition type, reasons and messages of docs/reference/work.md, "Status of a work", that the API module does not
+// name.
 const (
 	conditionFeedback = "StatusFeedbackSynced"
 

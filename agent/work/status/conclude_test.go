@@ -60,7 +60,7 @@ func find(t *testing.T, conditions []metav1.Condition, name string) metav1.Condi
 	return *c
 }
 
-// Row: work 6.1 SC TestSyncManifestWork
+// Shows: work/manifest-conditions
 func TestConcludeManifest(t *testing.T) {
 	rules := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 	values := []workv1.FeedbackValue{{Name: "v"}}
@@ -144,8 +144,7 @@ func TestConcludeManifest(t *testing.T) {
 	}
 }
 
-// Row: work 6.2 observedGeneration/lastTransitionTime
-// Row: work 6.1 SC TestStatusFeedback
+// Shows: work/times-and-generations, work/feedback-pattern
 func TestTransitionTimes(t *testing.T) {
 	m := read(t, configMap("a"))[0]
 	m.Options.Feedback = []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
@@ -182,8 +181,7 @@ func TestTransitionTimes(t *testing.T) {
 	assert.Empty(t, gone.StatusFeedbacks.Values, "what is gone has none")
 }
 
-// Weakness: W6
-// Row: work 6.1 MC TestAllInCondition
+// Shows: work/own-generation, work/work-conditions
 func TestConcludeWork(t *testing.T) {
 	absent, unknown := Object{Presence: manifest.Absent}, Object{Err: errors.New("x"), ReadErr: errors.New("x")}
 	for name, c := range map[string]struct {

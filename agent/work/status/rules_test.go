@@ -45,8 +45,7 @@ func says(condition string, status metav1.ConditionStatus) metav1.Condition {
 	return metav1.Condition{Type: condition, Status: status, Reason: workv1.ConditionRuleEvaluated, Message: "m"}
 }
 
-// Row: work 6.1 SC TestConditionRules
-// Row: work 6.2 conditionrules: missing well-known
+// Shows: work/rules-as-conditions, work/rules-missing
 func TestConditionsOfRules(t *testing.T) {
 	m := ruled(t, celRule("Healthy", "true"), celRule("Available", "true"), celRule("not a type!", "true"))
 	r := saying(says("Healthy", "True"))
@@ -107,7 +106,7 @@ func TestCompleteOutlivesItsObject(t *testing.T) {
 	assert.Nil(t, meta.FindStatusCondition(concludeManifest(1, &m, &absent, &open, epoch).Conditions, "Complete"))
 }
 
-// Weakness: W7
+// Shows: work/complete-rechecked
 func TestFrozen(t *testing.T) {
 	complete := func(status metav1.ConditionStatus, generation int64, reason string) []metav1.Condition {
 		return []metav1.Condition{
@@ -145,7 +144,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// Weakness: W7
+// Shows: work/complete-rechecked
 func TestAppliedStaysHonestWhileFrozen(t *testing.T) {
 	m := ruled(t, celRule("Complete", "true"))
 	r := saying(says("Complete", "True"))
@@ -160,7 +159,7 @@ func TestAppliedStaysHonestWhileFrozen(t *testing.T) {
 	assert.Equal(t, int64(2), find(t, third.Conditions, "Applied").ObservedGeneration)
 }
 
-// Weakness: W27
+// Shows: work/status-fits
 func TestAStatusHasRoom(t *testing.T) {
 	long := func(n int) *string { return ptr.To(strings.Repeat("x", n)) }
 	value := func(name string, n int) workv1.FeedbackValue {

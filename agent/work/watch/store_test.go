@@ -144,8 +144,7 @@ func TestNewsAboutAbsence(t *testing.T) {
 	assert.Equal(t, Unchanged, there.drift(nil))
 }
 
-// Row: work 6.1 AP TestCache, TestCurrentReadWriteCache
-// Weakness: W14
+// Shows: work/store-shared, work/store-forgets
 func TestStoreHoldsObjectsOfSeveralWorks(t *testing.T) {
 	l, one, two := newWoken(), Owner{Name: "one"}, Owner{Name: "two"}
 	l.Claim(one, claims("a", "b"), nil)
@@ -321,7 +320,7 @@ func TestStoreIsOrderFree(t *testing.T) {
 }
 
 // TestTheStoreIsUsedByManyAtOnce lets works come and go while the watches report events of their objects.
-// Row: work 6.1 AP TestCache, TestCurrentReadWriteCache
+// Shows: work/store-shared
 func TestTheStoreIsUsedByManyAtOnce(t *testing.T) {
 	s := NewStore(func(Owner) {}, func() {})
 	var all sync.WaitGroup

@@ -74,7 +74,7 @@ func partial(name, version string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// Row: work 6.1 OR tests
+// Shows: work/watches-end
 func TestWatcherFollowsWhatIsClaimed(t *testing.T) {
 	events := watch.NewFake()
 	var mu sync.Mutex

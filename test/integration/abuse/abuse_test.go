@@ -47,8 +47,7 @@ type sent struct {
 	request *certificatesv1.CertificateSigningRequest
 }
 
-// Row: csr_security_validation_test.go:29
-// Row: csr_security_validation_test.go:124
+// Shows: registration/organization-compared-exactly, registration/other-cluster-refused, registration/abuse-refused
 func TestNoneOfTheseRequestsPasses(t *testing.T) {
 	before := counters(t)
 	batch := send(t, allAbuses(t))

@@ -139,6 +139,7 @@ func onTheHub() map[string]attempt {
 	}
 }
 
+// Shows: registration/nothing-of-other-clusters
 func TestAnAgentReachesNothingOfAnotherCluster(t *testing.T) {
 	for _, attacker := range []who{agent10, denied, gone, hello1} {
 		victim := map[who]string{hello1: "cluster10"}[attacker]

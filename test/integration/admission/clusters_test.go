@@ -21,7 +21,7 @@ const (
 	taints   = "managedcluster-taints.spokelet.io"
 )
 
-// Row: test/e2e/registration_webhook_test.go:44-616
+// Shows: registration/admission
 func TestAClusterInNoSetJoinsTheDefaultOne(t *testing.T) {
 	t.Parallel()
 	create(t, named("set-none"))
@@ -38,7 +38,7 @@ func TestAClusterInNoSetJoinsTheDefaultOne(t *testing.T) {
 	becomes(t, "set-other", in("default"))
 }
 
-// Row: test/e2e/registration_webhook_test.go:44-616
+// Shows: registration/admission
 func TestTaintsAreStamped(t *testing.T) {
 	t.Parallel()
 	invented := metav1.NewTime(time.Unix(1000, 0))
@@ -94,7 +94,7 @@ func TestTaintsAreStamped(t *testing.T) {
 	}
 }
 
-// Row: test/e2e/registration_webhook_test.go:44-616, webhook/v1/managedcluster_validating_test.go:20
+// Shows: registration/admission, registration/admission-decided
 func TestClustersThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
 	config := func(urls ...string) (configs []clusterv1.ClientConfig) {
@@ -153,7 +153,7 @@ func TestThePolicyAndTheReconcilerRefuseTheSameNames(t *testing.T) {
 	}
 }
 
-// Row: test/e2e/registration_webhook_test.go:44-616, webhook/v1/managedcluster_validating_test.go:234
+// Shows: registration/admission, registration/admission-decided
 func TestToAcceptAClusterTakesARight(t *testing.T) {
 	t.Parallel()
 	plain := user(t, "plain", join("default"))
@@ -181,7 +181,7 @@ func TestToAcceptAClusterTakesARight(t *testing.T) {
 	forbidden(t, change(t, plain, "accept-me", acceptIt), clusters, "may not accept cluster accept-me")
 }
 
-// Row: test/e2e/registration_webhook_test.go:44-616
+// Shows: registration/admission
 func TestAClusterWhoseNamespaceIsGoingSaysSo(t *testing.T) {
 	t.Parallel()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "going"}}
@@ -210,7 +210,7 @@ func TestAClusterWhoseNamespaceIsGoingSaysSo(t *testing.T) {
 	becomes(t, "going", func(c *clusterv1.ManagedCluster) bool { return condition(c).Status == metav1.ConditionTrue })
 }
 
-// Row: test/e2e/registration_webhook_test.go:44-616, webhook/v1/managedcluster_validating_test.go:234
+// Shows: registration/admission, registration/admission-decided
 func TestToMoveAClusterTakesTheRightToBothSets(t *testing.T) {
 	t.Parallel()
 	one := user(t, "joins-one", join("one"))

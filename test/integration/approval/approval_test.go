@@ -30,7 +30,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// Row: approver_test.go:45
+// Shows: registration/cluster-request-judged
 func TestAnAcceptedClusterRenewsItsCredential(t *testing.T) {
 	t.Parallel()
 	createCluster(t, "renewing")
@@ -46,7 +46,7 @@ func TestAnAcceptedClusterRenewsItsCredential(t *testing.T) {
 	assert.Empty(t, eventsOf(t, request))
 }
 
-// Row: approver_test.go:45
+// Shows: registration/cluster-request-judged
 func TestAClusterThatIsNotAcceptedRenewsOnceItIs(t *testing.T) {
 	t.Parallel()
 	cluster := createCluster(t, "denied")
@@ -64,7 +64,7 @@ func TestAClusterThatIsNotAcceptedRenewsOnceItIs(t *testing.T) {
 	issued(t, request)
 }
 
-// Row: approver_test.go:45
+// Shows: registration/cluster-request-judged
 func TestAFirstCredentialIsApprovedForTrustedUsersOnly(t *testing.T) {
 	t.Parallel()
 	trusted := ask(t, user(t, bootstrapUser, "test:joining"), csr.ForCluster("joining", "agent1"))
@@ -79,7 +79,7 @@ func TestAFirstCredentialIsApprovedForTrustedUsersOnly(t *testing.T) {
 	assertOpen(t, other)
 }
 
-// Row: AF:test/integration/kube/csr_test.go:86
+// Shows: registration/add-on-request-approved
 func TestAWrongRequesterIsToldSo(t *testing.T) {
 	t.Parallel()
 	createCluster(t, "cluster1")
@@ -170,8 +170,7 @@ func TestRequestsOfOtherManagersAreLeftAlone(t *testing.T) {
 	assert.Empty(t, eventsOf(t, theirs))
 }
 
-// Row: AF:test/integration/kube/csr_test.go:113
-// Row: pkg/addon/templateagent/registration_test.go:259
+// Shows: registration/signs, registration/template-registrations
 func TestACustomSignerSigns(t *testing.T) {
 	t.Parallel()
 	ca := createCA(t, "good", nil)

@@ -80,7 +80,7 @@ func (h *hand) unreachable() bool {
 	return false
 }
 
-// Row: managedcluster_lease_test.go:35
+// Shows: registration/heartbeat
 func TestAHeartbeatCostsTheHubNoWrite(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)

@@ -118,7 +118,7 @@ func expectClaims(t *testing.T, want ...string) {
 	})
 }
 
-// Row: spokecluster_claim_test.go:163
+// Shows: registration/claims
 func TestClaimsFollowTheClusterClaims(t *testing.T) {
 	zone := claim("zone.example.com", "z")
 	create(t, zone, claim("id.k8s.io", "i"), spokeOnly(claim("secret.example.com", "s")))
@@ -131,8 +131,7 @@ func TestClaimsFollowTheClusterClaims(t *testing.T) {
 	expectClaims(t, "id.k8s.io=i")
 }
 
-// Row: spokecluster_claim_test.go:287
-// Row: clusterproperty_test.go:39
+// Shows: registration/properties
 func TestClaimsFollowTheClusterProperties(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
@@ -151,7 +150,7 @@ func TestClaimsFollowTheClusterProperties(t *testing.T) {
 	}
 }
 
-// Row: spokecluster_claim_test.go:379
+// Shows: registration/property-wins
 func TestAPropertyWinsOverTheClaimOfItsName(t *testing.T) {
 	define(t, "v1alpha1")
 	both := property("v1alpha1", "both.example.com", "p")
@@ -162,7 +161,7 @@ func TestAPropertyWinsOverTheClaimOfItsName(t *testing.T) {
 	expectClaims(t, "both.example.com=c", "claim.example.com=c", "property.example.com=p")
 }
 
-// Row: spokecluster_claim_test.go:468
+// Shows: registration/custom-claims-limited
 func TestTooManyClaimsAreCutOffAtTheEnd(t *testing.T) {
 	var want []string
 	for i := range maxClaims + 2 {
@@ -175,7 +174,7 @@ func TestTooManyClaimsAreCutOffAtTheEnd(t *testing.T) {
 	expectClaims(t, append([]string{"product.open-cluster-management.io=p"}, want...)...)
 }
 
-// Row: spokecluster_claim_test.go:509
+// Shows: registration/reserved-suffix
 func TestClaimsWithAReservedSuffixAreAlwaysReported(t *testing.T) {
 	var want []string
 	for i := range maxClaims + 2 {

@@ -81,7 +81,7 @@ func expectEvent(t *testing.T, kind, reason string) {
 	})
 }
 
-// TestAnAPIServerThatIsNotWellMakesTheClusterUnavailable takes as long as the contract wants /livez to fail.
+// TestAnAPIServerThatIsNotWellMakesTheClusterUnavailable takes as long as OCM wants /livez to fail.
 func TestAnAPIServerThatIsNotWellMakesTheClusterUnavailable(t *testing.T) {
 	sick.Store(true)
 	t.Cleanup(func() { sick.Store(false) })
@@ -148,7 +148,7 @@ func sums(capacity, allocatable map[string]string) func(clusterv1.ManagedCluster
 	}
 }
 
-// Row: spokecluster_status_test.go:22
+// Shows: registration/node-sums
 func TestNodesAddUp(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}

@@ -52,7 +52,7 @@ func silent(t *testing.T) {
 	})
 }
 
-// Row: managedcluster_lease_test.go:35
+// Shows: registration/heartbeat
 func TestTheHeartbeatGoesOn(t *testing.T) {
 	for range 3 {
 		beats(t, heartbeat(t.Context(), t))
@@ -94,7 +94,7 @@ func TestTheHeartbeatSurvivesItsLease(t *testing.T) {
 	assert.Nil(t, renewed.Spec.HolderIdentity, "the agent renews, and writes nothing else")
 }
 
-// Row: managedcluster_lease_test.go:55
+// Shows: registration/silent-cluster-unknown
 func TestAnAgentThatComesBackTakesTheHubsUnknownBack(t *testing.T) {
 	running.Stop()
 	last := heartbeat(t.Context(), t)
@@ -106,7 +106,7 @@ func TestAnAgentThatComesBackTakesTheHubsUnknownBack(t *testing.T) {
 		"ManagedClusterAvailable", "Managed cluster is available"))
 }
 
-// Row: managedcluster_lease_test.go:95
+// Shows: registration/heartbeat-after-recreation
 func TestAClusterThatIsDeletedAndMadeAnewGetsItsHeartbeatBack(t *testing.T) {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
 	require.NoError(t, plane.Client.Delete(t.Context(), cluster))
@@ -128,7 +128,7 @@ func TestAClusterThatIsDeletedAndMadeAnewGetsItsHeartbeatBack(t *testing.T) {
 		"ManagedClusterAvailable", "Managed cluster is available"))
 }
 
-// Row: managedcluster_lease_test.go:147
+// Shows: registration/lease-duration-followed
 func TestAnotherLeaseDurationCountsAtOnce(t *testing.T) {
 	setDuration := func(seconds int32) {
 		t.Helper()

@@ -114,7 +114,8 @@ func accept(ctx context.Context) error {
 	return setCondition(ctx, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
 }
 
-// rights are what the hub gives an accepted cluster (contract, registration 1.9), as far as this package needs it.
+// rights are what the hub gives an accepted cluster (docs/reference/registration.md, "Access of a cluster"), as far as
+// this package needs it.
 func rights() []client.Object {
 	subject := []rbacv1.Subject{{
 		Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: csr.ClusterGroup(clusterName),

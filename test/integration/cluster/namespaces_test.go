@@ -86,7 +86,7 @@ func told(t *testing.T, want metav1.ConditionStatus, reason string, entries int)
 	})
 }
 
-// Row: managed_namespace_test.go:85-331
+// Shows: registration/managed-namespaces
 func TestNamespacesOfTheHubAreMadeMarkedAndLetGo(t *testing.T) {
 	fresh, known := unique("managed-new"), unique("managed-old")
 	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{

@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Row: addon_conversion_webhook_test.go:17, addon_conversion_webhook_test.go:207
+// Shows: hub/both-versions
 func TestAddOnIsTheSameInBothVersions(t *testing.T) {
 	ctx, namespace := t.Context(), newNamespace(t)
 	alpha := &addonv1alpha1.ManagedClusterAddOn{
@@ -83,7 +83,7 @@ func TestAddOnIsTheSameInBothVersions(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(alpha), alpha)))
 }
 
-// Row: addon_conversion_webhook_test.go:17, addon_conversion_webhook_test.go:83
+// Shows: hub/both-versions
 func TestAddOnCreatedInBeta(t *testing.T) {
 	ctx, namespace := t.Context(), newNamespace(t)
 	tests := map[string]struct {
@@ -109,7 +109,7 @@ func TestAddOnCreatedInBeta(t *testing.T) {
 	}
 }
 
-// Row: addon_conversion_webhook_test.go:762
+// Shows: hub/both-versions
 func TestManagementIsTheSameInBothVersions(t *testing.T) {
 	ctx := t.Context()
 	alpha := &addonv1alpha1.ClusterManagementAddOn{
@@ -158,7 +158,7 @@ func TestManagementIsTheSameInBothVersions(t *testing.T) {
 	assert.Equal(t, "h2", beta.Status.DefaultConfigReferences[0].DesiredConfig.SpecHash)
 }
 
-// Row: addon_conversion_webhook_test.go:264
+// Shows: hub/both-versions
 func TestManagementCreatedInBeta(t *testing.T) {
 	ctx := t.Context()
 	beta := &addonv1beta1.ClusterManagementAddOn{
@@ -217,6 +217,7 @@ func TestListAndWatchInBeta(t *testing.T) {
 	}
 }
 
+// Shows: hub/no-webhook-needed
 func TestOurClientDoesNotNeedTheWebhook(t *testing.T) {
 	ctx, namespace := t.Context(), newNamespace(t)
 	wire, err := addonapi.Detect(admin.RESTMapper())

@@ -297,6 +297,7 @@ func conversionOf(t *testing.T, name string) *apiextensionsv1.CustomResourceConv
 // TestNoFieldIsLostWhoeverInstalledTheDefinitions runs a default installation of the hub manager, with a certificate
 // that it makes itself, over definitions that somebody else installed: all that is written in one version is read in
 // both.
+// Shows: hub/no-field-lost
 func TestNoFieldIsLostWhoeverInstalledTheDefinitions(t *testing.T) {
 	ctx := t.Context()
 	withOCM := func(u *unstructured.Unstructured) { converting(ofOCM())(u) }
@@ -569,6 +570,7 @@ func TestAWebhookOfSomebodyElseThatServesIsLeftAlone(t *testing.T) {
 }
 
 // TestWhoeverSetsTheConversionBackIsOverruled plays a tool that writes the definition as it has it, again and again.
+// Shows: hub/conversion-restored
 func TestWhoeverSetsTheConversionBackIsOverruled(t *testing.T) {
 	install(t, shipped(t), createdBy(t.Context(), "kubectl-create"))
 	r := runHub(t, nil)

@@ -22,7 +22,7 @@ const parallel = 4
 // that are lost.
 const spare = 4
 
-// Row: helloworld_test.go:437 (an add-on in a namespace of its choice)
+// Shows: registration/killed-after-any-write
 func TestAnAgentKilledAfterAnyWriteOfJoiningAndRegisteringEndsTheSame(t *testing.T) {
 	serveRequests(t)
 	undisturbed := newSoul(t, "join-0")
@@ -55,6 +55,7 @@ func TestAnAgentKilledAfterAnyWriteOfJoiningAndRegisteringEndsTheSame(t *testing
 	})
 }
 
+// Shows: registration/no-second-certificate
 func TestAnAgentKilledAfterAnyWriteOfARotationEndsTheSame(t *testing.T) {
 	serveRequests(t)
 	rotate := func(t *testing.T, at int) (state, *axe) {

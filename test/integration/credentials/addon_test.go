@@ -100,10 +100,8 @@ func (m *member) removeAddon() {
 	require.NoError(m.t, m.addons().DeleteAddOn(m.t.Context(), addon))
 }
 
-// Row: addon_registration_test.go:308
-// Row: addon_registration_test.go:504
-// Row: addon_registration_test.go:512
-// Row: addon_registration_test.go:392
+// Shows: registration/credential-lifecycle, registration/through-http-proxy, registration/through-https-proxy
+// Shows: registration/custom-signer-secret
 func TestAnAddonGetsItsCredentials(t *testing.T) {
 	t.Parallel()
 	eachWay(t, testAnAddonGetsItsCredentials)
@@ -194,7 +192,7 @@ func TestAMissingNamespaceCostsNoSecondRequest(t *testing.T) {
 	m.eventually(func() bool { return len(m.pending()) == 0 }, "the pending key is gone")
 }
 
-// Row: addon_registration_test.go:328
+// Shows: registration/waits-for-namespace
 func TestAWaitingSecretAppearsWithItsNamespaceWithoutARestart(t *testing.T) {
 	t.Parallel()
 	eachWire(t, testAWaitingSecretAppearsWithItsNamespace)
@@ -214,7 +212,7 @@ func testAWaitingSecretAppearsWithItsNamespace(t *testing.T, wire addonapi.Wire)
 	assert.Len(t, m.requests(hello), 1)
 }
 
-// Row: spoke/addon/registration_controller_test.go:30
+// Shows: registration/credential-replaced-in-place
 func TestACredentialInUseLivesUntilItsSuccessorIsThere(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "addon-changes")
@@ -278,7 +276,7 @@ func (m *member) approveAll(requests []certificatesv1.CertificateSigningRequest)
 	}
 }
 
-// Row: addon_registration_test.go:398
+// Shows: registration/changed-signer
 func TestAnotherSignerRemovesTheOldSecretWhenTheNewOneIsThere(t *testing.T) {
 	t.Parallel()
 	eachWire(t, testAnotherSignerRemovesTheOldSecret)
@@ -332,6 +330,7 @@ func TestACertificateIsReplacedBeforeItExpires(t *testing.T) {
 	assert.Len(t, m.requests(hello), 2)
 }
 
+// Shows: registration/secrets-found-after-restart
 func TestSecretsOfAnAddonThatWentWhileTheAgentWasDownAreRemoved(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "addon-orphan")

@@ -59,6 +59,7 @@ func waiting(reason, message string) corev1.PodStatus {
 	}}}
 }
 
+// Shows: registration/likely-cause
 func TestTheMessageOfASilentAddonSaysTheLikelyCause(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "cause")

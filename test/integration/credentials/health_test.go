@@ -32,10 +32,7 @@ func (m *member) renew(at time.Time) {
 	require.NoError(m.t, m.spoke.Client.Update(m.t.Context(), lease))
 }
 
-// Row: addon_lease_test.go:193
-// Row: test/e2e/addon_lease_test.go:52
-// Row: test/e2e/addon_lease_test.go:90
-// Row: test/e2e/addon_lease_test.go:159
+// Shows: registration/lease-stale, registration/lease-fresh, registration/lease-deleted
 func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "addon-health")
@@ -59,7 +56,7 @@ func TestTheLeaseOfAnAddonTellsItsHealth(t *testing.T) {
 	m.awaitCondition("Available", metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
 }
 
-// Row: test/e2e/addon_lease_test.go:258
+// Shows: registration/cluster-silent
 func TestWhileTheHubHasLostSightOfTheClusterItSaysHowAddonsAre(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "addon-unknown")

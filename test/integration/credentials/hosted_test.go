@@ -44,9 +44,7 @@ func (m *member) renewOn(s *site, at time.Time) {
 	}))
 }
 
-// Row: test/e2e/addon_test.go:24
-// Row: test/e2e/addon_test.go:39
-// Row: helloworld_hosted_test.go:48
+// Shows: registration/default-mode, registration/hosted-mode
 func TestCredentialsAndLeaseOfAnAddonAreWhereItsAgentRuns(t *testing.T) {
 	t.Parallel()
 	hub, host := home, second

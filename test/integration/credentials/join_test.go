@@ -97,6 +97,7 @@ func (m *member) serveOwnCredential(credential join.Credential) {
 	assert.Len(m.t, m.requests(""), 1, "a good certificate is not asked for again")
 }
 
+// Shows: registration/pending-key-resumed
 func TestARestartedAgentResumesItsRequest(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "resumes")
@@ -130,6 +131,7 @@ func TestADeniedClusterAsksAgainAfterAPauseOnly(t *testing.T) {
 	require.Nil(t, m.secret(m.namespace, names.SecretHub))
 }
 
+// Shows: registration/no-credential-without-cluster
 func TestNoCredentialIsStoredBeforeTheManagedClusterExists(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "no-cluster")
@@ -194,6 +196,7 @@ func TestAStoredCredentialSurvivesADriftedKubeconfig(t *testing.T) {
 	assert.Len(t, m.requests(""), 1)
 }
 
+// Shows: registration/identity-drawn-once
 func TestAnIdentityIsDrawnOnce(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "drawn")

@@ -17,7 +17,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
-// Row: addon_registration_test.go:426
+// Shows: registration/short-lived-certificate
 func TestACertificateOfHalfAMinuteIsReplacedInTime(t *testing.T) {
 	t.Parallel()
 	site := second
@@ -44,7 +44,7 @@ func TestACertificateOfHalfAMinuteIsReplacedInTime(t *testing.T) {
 	})
 }
 
-// Row: addon_registration_test.go:445
+// Shows: registration/requests-limited
 func TestRequestsThatNobodyDecidesAboutAreLimited(t *testing.T) {
 	t.Parallel()
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
@@ -71,6 +71,7 @@ func TestRequestsThatNobodyDecidesAboutAreLimited(t *testing.T) {
 	})
 }
 
+// Shows: registration/broken-registration-alone
 func TestABrokenRegistrationDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "addon-several")
@@ -96,6 +97,7 @@ func TestABrokenRegistrationDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
+// Shows: registration/credentials-stay-while-deleting
 func TestCredentialsStayWhileAnAddonIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	m := newMember(t, "addon-deleting")

@@ -66,7 +66,8 @@ func (s *site) withdrawWorkRights(t suite.T) {
 	}
 }
 
-// clusterRoles is what a hub grants to all accepted clusters in their namespaces (contract, registration 1.9).
+// clusterRoles is what a hub grants to all accepted clusters in their namespaces (docs/reference/registration.md,
+// "Access of a cluster").
 func clusterRoles() [][]byte {
 	return [][]byte{[]byte(`
 apiVersion: rbac.authorization.k8s.io/v1

@@ -135,7 +135,7 @@ func eachWireAtOnce(t *testing.T, test func(t *testing.T, wire addonapi.Wire)) {
 	})
 }
 
-// Row: addon_token_registration_test.go:347
+// Shows: registration/token-lifecycle
 func TestAnAddonGetsAToken(t *testing.T) {
 	runHubTokens(t, home)
 	eachWay(t, func(t *testing.T, wire addonapi.Wire, scheme string) {
@@ -177,7 +177,7 @@ func TestAnAddonGetsAToken(t *testing.T) {
 	})
 }
 
-// Row: addon_token_registration_test.go:367
+// Shows: registration/token-waits-for-namespace
 func TestATokenWaitsForItsNamespace(t *testing.T) {
 	runHubTokens(t, home)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
@@ -197,7 +197,7 @@ func TestATokenWaitsForItsNamespace(t *testing.T) {
 	})
 }
 
-// Row: addon_token_registration_test.go:422
+// Shows: registration/service-account-recreated
 func TestADeletedServiceAccountLeadsToAnotherTokenAtOnce(t *testing.T) {
 	runHubTokens(t, home)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
@@ -221,7 +221,7 @@ func TestADeletedServiceAccountLeadsToAnotherTokenAtOnce(t *testing.T) {
 	})
 }
 
-// Row: addon_token_registration_test.go:461
+// Shows: registration/certificates-to-tokens
 func TestAnAgentThatTakesTokensFromNowOnKeepsTheCertificateUntilThen(t *testing.T) {
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {
 		t.Helper()
@@ -264,7 +264,7 @@ func TestAnAgentThatTakesTokensFromNowOnKeepsTheCertificateUntilThen(t *testing.
 	})
 }
 
-// Row: addon_token_registration_test.go:527
+// Shows: registration/tokens-to-certificates
 func TestAnAgentThatTakesCertificatesFromNowOnKeepsTheTokenUntilThen(t *testing.T) {
 	runHubTokens(t, home)
 	eachWire(t, func(t *testing.T, wire addonapi.Wire) {

@@ -23,7 +23,7 @@ func group(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: name}}
 }
 
-// Row: registration_test.go:68
+// Shows: registration/registration-published, hub/deployed
 func TestATemplateIsDeployed(t *testing.T) {
 	t.Parallel()
 	f := install(t, "whole")
@@ -74,7 +74,7 @@ func TestATemplateIsDeployed(t *testing.T) {
 	assert.Equal(t, writes, f.writes(t), "a pass that finds everything in order writes nothing")
 }
 
-// Row: registration_test.go:115
+// Shows: registration/registration-follows
 func TestAChangedConfigurationReachesTheWork(t *testing.T) {
 	t.Parallel()
 	f := install(t, "changed")
@@ -87,6 +87,7 @@ func TestAChangedConfigurationReachesTheWork(t *testing.T) {
 	assert.Equal(t, after.Generation, f.work(t, nil).Generation, "one change is one write")
 }
 
+// Shows: hub/broken-template
 func TestABrokenTemplateChangesNothingAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	f := install(t, "broken")
@@ -112,6 +113,7 @@ func TestABrokenTemplateChangesNothingAndSaysWhy(t *testing.T) {
 	f.condition(t, "ManifestApplied", metav1.ConditionTrue, "AddonManifestApplied")
 }
 
+// Shows: hub/missing-grant
 func TestAMissingGrantIsToldWithTheWayToGiveIt(t *testing.T) {
 	t.Parallel()
 	f := install(t, "ungranted", "resources: [configmaps], verbs: [get, list]", "resources: [secrets], verbs: [get]",
@@ -235,6 +237,7 @@ func TestWhatAnAgentWritesGivesItNothing(t *testing.T) {
 	}
 }
 
+// Shows: hub/deletion-leaves-nothing
 func TestDeletionLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := install(t, "leaving")
@@ -261,6 +264,7 @@ func TestDeletionLeavesNothing(t *testing.T) {
 	}))
 }
 
+// Shows: hub/missing-template
 func TestAMissingTemplateIsTold(t *testing.T) {
 	t.Parallel()
 	f := install(t, "absent", "defaultConfig: {name: absent}", "defaultConfig: {name: nowhere}")

@@ -36,7 +36,7 @@ const guideAddon = "hello-template"
 
 // TestTheExampleOfTheDeveloperGuide installs the hello-template example as it stands in the developer guide, in
 // v1alpha1, with only the image changed, on both clusters.
-// Row: helloworld_test.go:109
+// Shows: registration/end-to-end-certificate
 func TestTheExampleOfTheDeveloperGuide(t *testing.T) {
 	f := shared.fleet
 	ca := createWhatTheGuideRefersTo(t, f)

@@ -22,8 +22,7 @@ import (
 
 // TestAHubManagesItself lets a hub join itself: agent and hub manager on one API server, add-on included, and leave
 // again. The agent asks for certificates of a lifetime of its own.
-// Row: managedcluster_loopback_test.go:59
-// Row: klusterlet_test.go:1077
+// Shows: registration/hub-manages-itself, registration/token-lifetime-flag
 func TestAHubManagesItself(t *testing.T) {
 	f, err := fleet.New(t.Context(), fleet.Options{Binaries: shared.binaries, Log: os.Stderr})
 	require.NoError(t, err)

@@ -22,6 +22,7 @@ import (
 
 // TestOurOwnWorkNeedsNoWebhook runs a hub manager that does not serve the conversion, while the definitions say that it
 // does: a client of v1beta1 gets nothing but errors, and the add-on is installed on both clusters all the same.
+// Shows: hub/no-webhook-needed
 func TestOurOwnWorkNeedsNoWebhook(t *testing.T) {
 	f := shared.fleet
 	serving := f.HubManager()

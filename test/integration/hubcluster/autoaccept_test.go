@@ -19,7 +19,7 @@ import (
 
 const acceptedOn = "open-cluster-management.io/automatically-accepted-on"
 
-// Row: spokecluster_autoapproval_test.go:26
+// Shows: registration/accepted-automatically
 func TestAClusterOfATrustedUserNeedsNoPerson(t *testing.T) {
 	t.Parallel()
 	bootstrap := userClient(t, trustedUser, "system:bootstrappers:managedcluster")
@@ -52,7 +52,7 @@ func TestAClusterOfATrustedUserNeedsNoPerson(t *testing.T) {
 	}
 }
 
-// Row: spokecluster_autoapproval_test.go:102
+// Shows: registration/automatic-acceptance-deniable
 func TestAPersonMayDenyWhatWasAcceptedAutomatically(t *testing.T) {
 	t.Parallel()
 	const name = "trusted-denied"

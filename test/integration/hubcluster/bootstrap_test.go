@@ -72,6 +72,7 @@ func TestTheHubManagerBindsCredentialsToo(t *testing.T) {
 }
 
 // TestAClusterThatHasJoinedGetsNoFirstCredentialByItself asks once more for a cluster whose agent has been there.
+// Shows: registration/joined-cluster-needs-person
 func TestAClusterThatHasJoinedGetsNoFirstCredentialByItself(t *testing.T) {
 	t.Parallel()
 	const name = "joined-before"

@@ -144,6 +144,7 @@ func TestAClusterThatWasNeverAcceptedGetsNothing(t *testing.T) {
 	assert.Empty(t, getCluster(t, name).Status.Conditions)
 }
 
+// Shows: registration/access-repaired
 func TestAccessThatIsTamperedWithIsRepaired(t *testing.T) {
 	t.Parallel()
 	const name = "tampered"
@@ -169,7 +170,7 @@ func TestAccessThatIsTamperedWithIsRepaired(t *testing.T) {
 	})
 }
 
-// Row: managedcluster_accept_test.go:154
+// Shows: registration/denied-keeps-works-access
 func TestADeniedClusterKeepsItsWorksUntilNoneIsLeft(t *testing.T) {
 	t.Parallel()
 	const name = "denied"
@@ -203,7 +204,7 @@ func TestADeniedClusterKeepsItsWorksUntilNoneIsLeft(t *testing.T) {
 	require.NoError(t, plane.Client.Get(t.Context(), binding(name, "work"), &work))
 }
 
-// Row: managedcluster_deletion_test.go:50
+// Shows: registration/deletion-order
 func TestADeletedClusterGoesAddOnsFirstThenWorksThenAccess(t *testing.T) {
 	t.Parallel()
 	const name = "leaving"
@@ -248,7 +249,7 @@ func TestADeletedClusterGoesAddOnsFirstThenWorksThenAccess(t *testing.T) {
 		"the namespace is kept")
 }
 
-// Row: managedcluster_lease_test.go:147
+// Shows: registration/lease-duration-followed
 func TestASilentClusterAndItsAddOnsBecomeUnknown(t *testing.T) {
 	t.Parallel()
 	const name = "silent"

@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// Row: managedcluster_deletion_test.go:50
+// Shows: registration/deletion-order
 func TestADeletedClusterGoesByCleanUpPriority(t *testing.T) {
 	t.Parallel()
 	const name = "priority"
@@ -59,7 +59,7 @@ func TestADeletedClusterGoesByCleanUpPriority(t *testing.T) {
 	require.NoError(t, traces(t, name))
 }
 
-// Row: managedcluster_deletion_test.go:333
+// Shows: registration/vanished-cluster
 func TestAClusterThatVanishedIsCleanedUpToo(t *testing.T) {
 	t.Parallel()
 	const name, other = "vanished", "vanished-other"

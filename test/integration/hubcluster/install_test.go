@@ -56,6 +56,7 @@ func TestAPlacementDecidesAndKeepsWhatItSelected(t *testing.T) {
 	expectPlacement(t, "pick", clusterv1beta1.PlacementConditionSatisfied, metav1.ConditionFalse, "NotAllDecisionsScheduled")
 }
 
+// Shows: hub/too-much-asked
 func TestAPlacementThatAsksForTooMuchKeepsItsDecisions(t *testing.T) {
 	t.Parallel()
 	createLabelled(t, "odd", map[string]string{"odd": "yes"})
@@ -69,6 +70,7 @@ func TestAPlacementThatAsksForTooMuchKeepsItsDecisions(t *testing.T) {
 	require.NoError(t, selected(t, "odd", "odd"))
 }
 
+// Shows: hub/selects
 func TestAPlacementSelectsOnlyFromSetsThatAreBoundToItsNamespace(t *testing.T) {
 	t.Parallel()
 	createLabelled(t, "bound-a", map[string]string{"bound": "yes", clusterv1beta2.ClusterSetLabel: "bound-blue"})
@@ -123,6 +125,7 @@ func TestAPlacementOfSomebodyElseIsLeftAlone(t *testing.T) {
 	assert.Empty(t, getPlacement(t, "foreign").Status.Conditions)
 }
 
+// Shows: hub/slices
 func TestManyClustersFillSeveralPages(t *testing.T) {
 	t.Parallel()
 	var want []string
@@ -140,6 +143,7 @@ func TestManyClustersFillSeveralPages(t *testing.T) {
 	suite.Eventually(t, func() error { return equal(1, len(pages(t, "many"))) })
 }
 
+// Shows: hub/follows-placements
 func TestAnAddOnFollowsItsPlacements(t *testing.T) {
 	t.Parallel()
 	createLabelled(t, "inst-a", map[string]string{"inst": "one"})
@@ -189,6 +193,7 @@ func TestAnAddOnFollowsItsPlacements(t *testing.T) {
 	suite.Consistently(t, time.Second, func() error { return installed(t, "follow", "inst-a", "inst-b") })
 }
 
+// Shows: hub/owner-set
 func TestAManualAddOnGetsItsOwnerAndAnAddOnOfSomebodyElseDoesNot(t *testing.T) {
 	t.Parallel()
 	createLabelled(t, "manual", nil)
@@ -202,6 +207,7 @@ func TestAManualAddOnGetsItsOwnerAndAnAddOnOfSomebodyElseDoesNot(t *testing.T) {
 	suite.Consistently(t, time.Second, func() error { return equal(0, len(getAddon(t, "manual", "self").OwnerReferences)) })
 }
 
+// Shows: hub/page-by-page
 func TestDecisionsThatAreWrittenPageByPageUninstallNothingThatStays(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"paged-a", "paged-b", "paged-c"} {
@@ -221,6 +227,7 @@ func TestDecisionsThatAreWrittenPageByPageUninstallNothingThatStays(t *testing.T
 	assert.Equal(t, moving, getAddon(t, "paged-b", "paged").UID)
 }
 
+// Shows: hub/waits-for-acceptance
 func TestAnAddOnWaitsForTheClusterToBeAccepted(t *testing.T) {
 	t.Parallel()
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "waits", Labels: map[string]string{"waits": "y"}}}

@@ -23,10 +23,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// Row: managedcluster_lease_test.go:55
-// Row: managedcluster_lease_test.go:147
-// Row: taint_add_test.go:37
-// Row: registration_taint_update_test.go:45
+// Shows: registration/silent-cluster-unknown, registration/lease-duration-followed, registration/taints
 func TestASilentClusterIsUnknownAndTaintedUntilItsAgentIsBack(t *testing.T) {
 	t.Parallel()
 	const name = "restarted"
@@ -65,7 +62,7 @@ func TestASilentClusterIsUnknownAndTaintedUntilItsAgentIsBack(t *testing.T) {
 	expectSilenceTold(t, name, 1)
 }
 
-// Row: managedcluster_lease_test.go:95
+// Shows: registration/heartbeat-after-recreation
 func TestAClusterThatIsCreatedAgainStartsAnew(t *testing.T) {
 	t.Parallel()
 	const name = "again"
@@ -93,7 +90,7 @@ func TestAClusterThatIsCreatedAgainStartsAnew(t *testing.T) {
 	})
 }
 
-// Row: managedcluster_lease_test.go:175
+// Shows: registration/clock-synced
 func TestTheClockOfAnAgentIsCompared(t *testing.T) {
 	t.Parallel()
 	const name = "clock"

@@ -51,8 +51,7 @@ type walker struct {
 	stray bool
 }
 
-// Row: hub/managedcluster/controller_test.go:35
-// Row: hub/gc/*_test.go
+// Shows: registration/acceptance-states, registration/clean-up-decided
 func TestWhatTheHubHoldsIsWhatTheStateOfAClusterSaysInEveryOrder(t *testing.T) {
 	t.Parallel()
 	bootstrap := bootstrapClient(t)

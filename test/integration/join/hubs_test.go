@@ -20,7 +20,7 @@ func chooser(t *testing.T, prefix string, first way) *member {
 	return m
 }
 
-// Row: spokeagent_switch_hub_test.go:106
+// Shows: registration/denied-goes-on
 func TestAClusterThatIsDeniedGoesToTheNextHub(t *testing.T) {
 	m := chooser(t, "denied", way{hub: first})
 	m.start()
@@ -54,7 +54,7 @@ func TestAHubThatHasNotAcceptedTheClusterIsLeftAtAStartForOneThatMay(t *testing.
 	assert.Len(t, m.requests(brief), 1)
 }
 
-// Row: spokeagent_switch_hub_test.go:129
+// Shows: registration/silent-goes-on
 func TestAHubThatIsDeadForTooLongIsLeft(t *testing.T) {
 	l := link(t, first)
 	m := chooser(t, "dead", way{hub: first, server: l.Host})

@@ -18,10 +18,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// Row: spokecluster_joining_test.go:38
-// Row: spokecluster_joining_test.go:135
-// Row: spokecluster_joining_test.go:143
-// Row: spokecluster_joining_test.go:151
+// Shows: registration/joins, registration/joins-through-http-proxy, registration/joins-through-https-proxy
 func TestAClusterJoins(t *testing.T) {
 	tests := map[string]struct{ proxy, secure bool }{
 		"straight":               {},
@@ -62,7 +59,7 @@ func TestAClusterJoins(t *testing.T) {
 	}
 }
 
-// Row: clusterannotations_test.go:21
+// Shows: registration/cluster-annotations
 func TestOnlyAnnotationsOfTheAgentAppearAtCreation(t *testing.T) {
 	m := newMember(t, "annotated")
 	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
@@ -116,6 +113,7 @@ func TestTheCredentialCanHaveAnotherNameAndIsShownAsFiles(t *testing.T) {
 	assert.Equal(t, m.name, string(m.secret().Data["cluster-name"]))
 }
 
+// Shows: registration/denied-told-at-once
 func TestADeniedRequestIsToldAtOnce(t *testing.T) {
 	m := newMember(t, "denied")
 	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
@@ -127,6 +125,7 @@ func TestADeniedRequestIsToldAtOnce(t *testing.T) {
 	assert.Len(t, m.requests(first), 1, "the next request comes after a pause")
 }
 
+// Shows: registration/bootstrap-problem-named
 func TestABootstrapCredentialThatMayNothingIsTold(t *testing.T) {
 	m := newMember(t, "nobody")
 	m.bootstrapSecret(way{hub: first, token: "nobody"}.kubeconfig(t))

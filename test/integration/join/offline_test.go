@@ -103,7 +103,7 @@ func (o *offlineWork) repaired(name string, was types.UID) {
 	}, "%s is made anew", name)
 }
 
-// Weakness: W11
+// Shows: work/offline
 func TestAnAgentThatRestartsWithoutItsHubLooksAfterItsWorks(t *testing.T) {
 	m := newMember(t, "offline")
 	l := link(t, first)
@@ -143,7 +143,7 @@ func TestAnAgentThatRestartsWithoutItsHubLooksAfterItsWorks(t *testing.T) {
 
 // An agent cannot renew its certificate without the hub. It looks after its works all the same, also when it has no way
 // to join, and while it waits for somebody to approve that it joins again.
-// Weakness: W11
+// Shows: work/offline
 func TestAnAgentWhoseCertificateExpiredLooksAfterItsWorks(t *testing.T) {
 	m := newMember(t, "expired")
 	l := link(t, brief)

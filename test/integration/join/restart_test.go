@@ -13,7 +13,7 @@ import (
 	"github.com/spokelet/spokelet/csr"
 )
 
-// Row: certificate_rotation_test.go:17
+// Shows: registration/rotation-without-person
 func TestACertificateOfSecondsIsRenewedWithoutAPerson(t *testing.T) {
 	m := newMember(t, "rotates")
 	m.bootstrapSecret(way{hub: brief}.kubeconfig(t))
@@ -32,7 +32,7 @@ func TestACertificateOfSecondsIsRenewedWithoutAPerson(t *testing.T) {
 	assert.True(t, ready)
 }
 
-// Row: spokeagent_restart_test.go:26
+// Shows: registration/restart-does-not-join-again
 func TestAnAgentThatRestartsWithItsCredentialDoesNotJoinAgain(t *testing.T) {
 	m := newMember(t, "restarts")
 	m.bootstrapSecret(way{hub: brief}.kubeconfig(t))
@@ -58,7 +58,7 @@ func userOf(t *testing.T, request certificatesv1.CertificateSigningRequest) stri
 	return parsed.Subject.CommonName
 }
 
-// Row: spokeagent_restart_test.go:162
+// Shows: registration/other-name-other-cluster
 func TestAnotherClusterNameJoinsAsAnotherCluster(t *testing.T) {
 	m := newMember(t, "renamed")
 	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
@@ -76,7 +76,7 @@ func TestAnotherClusterNameJoinsAsAnotherCluster(t *testing.T) {
 	assert.Equal(t, m.name, string(m.secret().Data[csr.KeyClusterName]))
 }
 
-// Row: spokeagent_restart_test.go:286
+// Shows: registration/renamed-cluster-entry
 func TestARenamedClusterEntryAsksForANewCertificate(t *testing.T) {
 	m := newMember(t, "entry")
 	m.bootstrapSecret(way{hub: first}.kubeconfig(t))
@@ -93,7 +93,7 @@ func TestARenamedClusterEntryAsksForANewCertificate(t *testing.T) {
 	assert.Len(t, m.requests(first), 2)
 }
 
-// Row: spokeagent_recovery_test.go:25
+// Shows: registration/broken-bootstrap-waited-for
 func TestABrokenBootstrapFileIsWaitedFor(t *testing.T) {
 	good := way{hub: first}.kubeconfig(t)
 	tests := map[string]struct {
@@ -155,7 +155,7 @@ func TestABootstrapSecretThatIsMountedIsReadAgain(t *testing.T) {
 	assert.Equal(t, choices, m.choices())
 }
 
-// Row: spokeagent_recovery_test.go:120
+// Shows: registration/expired-joins-again
 func TestAnAgentWhoseCertificateExpiredJoinsAgain(t *testing.T) {
 	m := newMember(t, "expired")
 	m.bootstrapSecret(way{hub: brief}.kubeconfig(t))
@@ -170,7 +170,7 @@ func TestAnAgentWhoseCertificateExpiredJoinsAgain(t *testing.T) {
 	m.awaitJoined(brief)
 }
 
-// Row: spokeagent_rebootstrap_test.go:528
+// Shows: registration/hub-away-until-expiry
 func TestAHubThatIsAwayUntilTheCertificateExpiredIsJoinedAgain(t *testing.T) {
 	l := link(t, brief)
 	m := newMember(t, "away")
@@ -186,7 +186,7 @@ func TestAHubThatIsAwayUntilTheCertificateExpiredIsJoinedAgain(t *testing.T) {
 	m.awaitJoined(brief)
 }
 
-// Row: spokeagent_rebootstrap_test.go:476
+// Shows: registration/wrong-bootstrap-repaired
 func TestAWrongBootstrapSecretIsRepaired(t *testing.T) {
 	m := newMember(t, "repaired")
 	m.bootstrapSecret(way{hub: first, server: "https://127.0.0.1:1"}.kubeconfig(t))
@@ -197,7 +197,7 @@ func TestAWrongBootstrapSecretIsRepaired(t *testing.T) {
 	m.registerAddon(first)
 }
 
-// Row: spokeagent_rebootstrap_test.go:503
+// Shows: registration/bootstrap-moves-hub
 func TestABootstrapSecretThatLeadsToANewHubMovesTheClusterThere(t *testing.T) {
 	m := newMember(t, "moves")
 	m.bootstrapSecret(way{hub: first}.kubeconfig(t))

@@ -24,6 +24,7 @@ func refusedMember(t *testing.T, prefix string) (*member, *sandbox.Link, way) {
 	return m, l, w
 }
 
+// Shows: registration/rebuilt-hub
 func TestAHubThatWasRebuiltIsJoinedAgain(t *testing.T) {
 	m, l, w := refusedMember(t, "rebuilt")
 	former := m.certificate()

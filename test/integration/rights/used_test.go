@@ -53,7 +53,7 @@ var others = map[string][]string{
 	"where the webhooks of OCM run beside us, they ask for this of whoever writes": {
 		executorRole + ": execute-as work.open-cluster-management.io/manifestworks system:serviceaccount::klusterlet-work-sa",
 	},
-	"agents of OCM, which may join our hub, do this (registration contract 1.9, work contract 5.1)": {
+	"agents of OCM, which may join our hub, do this": {
 		ownRole + ": update cluster.open-cluster-management.io/managedclusters cluster1",
 		ownRole + ": update cluster.open-cluster-management.io/managedclusters/status cluster1",
 		registrationRole + ": list coordination.k8s.io/leases", registrationRole + ": watch coordination.k8s.io/leases",
@@ -162,10 +162,12 @@ func (rec *record) forbidden() []string {
 	return slices.Compact(all)
 }
 
+// Shows: registration/every-right-is-used
 func TestNothingOfOursIsRefused(t *testing.T) {
 	assert.Empty(t, recorded.refused(), "requests that RBAC refused: a rule is missing, or nobody should ask")
 }
 
+// Shows: registration/every-right-is-used
 func TestEveryRightIsUsed(t *testing.T) {
 	held := heldAtoms(t)
 	exempt, either := exemptions(t), keysOf(sometimes)

@@ -19,6 +19,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
+// Shows: hub/install-and-upgrade
 func TestInstallAndUpgrade(t *testing.T) {
 	w := newWorld(t)
 	clusters := w.clusters(3)
@@ -77,6 +78,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 	suite.Quiet(t, 2*time.Second, func() int { return sent.of(everything...) })
 }
 
+// Shows: hub/precedence
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,6 +126,7 @@ func TestPrecedence(t *testing.T) {
 	})
 }
 
+// Shows: hub/missing-configuration
 func TestMissingConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,6 +162,7 @@ func TestMissingConfig(t *testing.T) {
 	w.eventuallyDesires(cluster, w.usesTemplate("t"))
 }
 
+// Shows: hub/unsupported-strategy
 func TestUnsupportedStrategyKeepsWhatThereIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,6 +197,7 @@ func TestUnsupportedStrategyKeepsWhatThereIs(t *testing.T) {
 	w.eventuallyDesires(clusters[1], w.usesTemplate("t2"))
 }
 
+// Shows: hub/lost-placement-keeps
 func TestLostPlacementKeepsWhatThereIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -301,6 +306,7 @@ func TestHostedAddOn(t *testing.T) {
 	w.eventuallyCompleted(managed)
 }
 
+// Shows: hub/self-managed
 func TestSelfManagedAddOnIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -93,7 +93,7 @@ func mayNot(t *testing.T, c client.Client, namespace string) {
 	require.True(t, apierrors.IsForbidden(err), "namespace %s: %v", namespace, err)
 }
 
-// Row: test/e2e/addon_token_auth_test.go:219
+// Shows: registration/token-used-by-template
 func TestATemplateAddOnWorksWithATokenAndWithNothingElse(t *testing.T) {
 	t.Parallel()
 	both := template(t, "e2e", "e2e-one", "e2e-two")
@@ -157,7 +157,7 @@ func TestATemplateAddOnWorksWithATokenAndWithNothingElse(t *testing.T) {
 	})
 }
 
-// Row: AF:test/e2etoken/helloworld_token_test.go:162
+// Shows: registration/token-subjects
 func TestTheSubjectsOfATokenAreComputedOnTheHub(t *testing.T) {
 	t.Parallel()
 	a := template(t, "subject", "subject-one")[0]

@@ -22,7 +22,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// Row: test/integration/addon/token_infrastructure_test.go:152
+// Shows: registration/infrastructure-created
 func TestTheDriverTokenGetsItsInfrastructure(t *testing.T) {
 	t.Parallel()
 	accepted(t, "t-create")
@@ -50,7 +50,7 @@ func TestTheDriverTokenGetsItsInfrastructure(t *testing.T) {
 	}
 }
 
-// Row: test/integration/addon/token_infrastructure_test.go:186
+// Shows: registration/infrastructure-follows-driver
 func TestAnotherDriverEndsTheInfrastructure(t *testing.T) {
 	t.Parallel()
 	accepted(t, "t-switch")
@@ -66,7 +66,7 @@ func TestAnotherDriverEndsTheInfrastructure(t *testing.T) {
 	a.unconditional(t)
 }
 
-// Row: test/integration/addon/token_infrastructure_test.go:252
+// Shows: registration/infrastructure-goes-with-add-on
 func TestTheInfrastructureStaysUntilTheAddOnIsGone(t *testing.T) {
 	t.Parallel()
 	accepted(t, "t-delete")
@@ -103,7 +103,7 @@ func hold(t *testing.T, a addOn, finalizers ...string) {
 	})
 }
 
-// Row: test/integration/addon/token_infrastructure_test.go:291
+// Shows: registration/infrastructure-for-one-of-many
 func TestOneRegistrationByTokenAmongOthersIsEnough(t *testing.T) {
 	t.Parallel()
 	accepted(t, "t-mixed")
@@ -119,7 +119,7 @@ func TestOneRegistrationByTokenAmongOthersIsEnough(t *testing.T) {
 	require.NoError(t, none.absent(t.Context()), "without the driver there is nothing")
 }
 
-// Row: addon_token_registration_test.go:422
+// Shows: registration/service-account-recreated
 func TestANewServiceAccountVoidsTheToken(t *testing.T) {
 	t.Parallel()
 	accepted(t, "t-rotate")
@@ -134,7 +134,7 @@ func TestANewServiceAccountVoidsTheToken(t *testing.T) {
 	})
 }
 
-// Row: pkg/addon/controllers/addontokeninfra/controller_test.go:240
+// Shows: registration/infrastructure-repaired
 func TestWhatIsEditedIsRepaired(t *testing.T) {
 	t.Parallel()
 	accepted(t, "t-repair")

@@ -24,7 +24,7 @@ func (e *env) strategy(name string, s workv1.UpdateStrategy) workv1.ManifestConf
 	}
 }
 
-// Row: work 6.1 AP update/createonly/readonly/SSA tests
+// Shows: work/strategies
 func TestCreateOnly(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -49,7 +49,7 @@ func TestCreateOnly(t *testing.T) {
 	})
 }
 
-// Row: work 6.2 updatestrategy: ReadOnly
+// Shows: work/read-only
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -126,8 +126,7 @@ func TestAnExecutorWithoutAnyRightIsRefused(t *testing.T) {
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "c"))
 }
 
-// Weakness: W2, W4
-// Row: work 6.1 MC TestSync / TestFailedToApplyResource
+// Shows: work/bad-manifest-alone
 func TestBadManifestsDoNotStopTheOthers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -194,8 +193,7 @@ func (e *env) allowWidgets() {
 	})
 }
 
-// Row: work 6.2 CRD+CR: create
-// Weakness: W32
+// Shows: work/definition-and-object
 func TestDefinitionAndItsObjectInOneWork(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -251,7 +249,7 @@ spec:
     spec: {containers: [{name: web, image: "example.com/web:1"}]}
 `
 
-// Weakness: W13
+// Shows: work/server-defaults
 func TestServerDefaultsAreNotRewritten(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

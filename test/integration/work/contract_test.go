@@ -47,7 +47,7 @@ func (e *env) trackedBy(work string) []string {
 	return appliedNames(a)
 }
 
-// Row: work 6.2 multiple manifests: create / update / delete
+// Shows: work/several-manifests
 func TestOneManifestTakesThePlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -84,7 +84,7 @@ func (e *env) anotherSecond() {
 }
 
 // TestTimesAndGenerationsOfConditions edits a work, an object and a value that is read of it, and looks at what moves.
-// Row: work 6.2 observedGeneration/lastTransitionTime
+// Shows: work/times-and-generations
 func TestTimesAndGenerationsOfConditions(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -146,7 +146,7 @@ func TestTimesAndGenerationsOfConditions(t *testing.T) {
 }
 
 // TestASharedObjectOutlivesTheManifestOfOneWork drops a manifest from one of two works that have it.
-// Row: work 6.2 deleteoption: shared resource kept on MW delete / on manifest removal
+// Shows: work/shared-object
 func TestASharedObjectOutlivesTheManifestOfOneWork(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -174,7 +174,7 @@ func TestASharedObjectOutlivesTheManifestOfOneWork(t *testing.T) {
 
 // TestOrphansOutliveTheirManifestAndTheirWork has works that leave everything, and one object, behind: both when a
 // manifest leaves the work and when the work goes.
-// Row: work 6.2 deleteoption: Orphan whole / selective / keep on manifest removal
+// Shows: work/orphan
 func TestOrphansOutliveTheirManifestAndTheirWork(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -210,7 +210,7 @@ func TestOrphansOutliveTheirManifestAndTheirWork(t *testing.T) {
 
 // TestRightsComeByTheAggregateLabel gives the agent the right to a custom resource after a work asked for it, in the
 // way that users are told to.
-// Row: work 6.3 CRD/CR with aggregated cluster role
+// Shows: work/aggregated-roles
 func TestRightsComeByTheAggregateLabel(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -232,7 +232,7 @@ func TestRightsComeByTheAggregateLabel(t *testing.T) {
 
 // TestWhatAReplicaSetReads has the rules from which the rollout of a ManifestWorkReplicaSet tells how far a work is:
 // Progressing when any manifest is, Degraded when any is, both evaluated for the generation that is applied.
-// Row: work 6.3 adjacent: ManifestWorkReplicaSet
+// Shows: work/replica-set-reads
 func TestWhatAReplicaSetReads(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -263,7 +263,7 @@ func TestWhatAReplicaSetReads(t *testing.T) {
 
 // TestWorksThatShareAnObjectWriteItOnce lets two works have the same Deployment, which the API server fills in and its
 // controller writes to all the time.
-// Weakness: W14
+// Shows: work/store-forgets
 func TestWorksThatShareAnObjectWriteItOnce(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -307,7 +307,7 @@ func TestTheRecordDoesNotWaitForTheHub(t *testing.T) {
 
 // TestTheFinalizerComesOnce has works with a finalizer of somebody else, with ours already, and one that was deleted
 // before the agent saw it: that one gets none, and nothing is made for it.
-// Row: work 6.1 FC TestAddFinalizer
+// Shows: work/finalizer-once
 func TestTheFinalizerComesOnce(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -16,7 +16,7 @@ import (
 
 // TestCost counts the requests of a whole life of works. Per work the spoke costs one request for each object, one to
 // make the AppliedManifestWork with what is intended, and one to list what was made.
-// Weakness: W3, W8
+// Shows: work/no-polling, work/one-writer
 func TestCost(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -71,7 +71,7 @@ func TestCost(t *testing.T) {
 }
 
 // TestForbidden gives the agent few rights: what it may not do is told where it can be seen and costs the rest nothing.
-// Weakness: W4
+// Shows: work/bad-manifest-alone
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -76,9 +76,7 @@ func deletions(lines []string) []string {
 	return names
 }
 
-// Row: work 6.2 CRD+CR: delete
-// Row: work 6.3 CRD/CR with aggregated cluster role
-// Weakness: W35
+// Shows: work/custom-object-merged, work/aggregated-roles, work/deletion-order
 func TestDeletionGoesInTheReverseOrder(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -113,8 +111,7 @@ func TestDeletionGoesInTheReverseOrder(t *testing.T) {
 	assert.ElementsMatch(t, []string{e.cluster + "-own", "widgets." + e.cluster + ".example"}, order[3:])
 }
 
-// Row: work 6.2 foreground: delete MW eventually
-// Weakness: W35
+// Shows: work/waits-and-names, work/deletion-order
 func TestWhatDoesNotGoHoldsUpTheOthersOnlySoLong(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -136,8 +133,7 @@ func TestWhatDoesNotGoHoldsUpTheOthersOnlySoLong(t *testing.T) {
 	e.gone("w")
 }
 
-// Row: work 6.2 foreground: stale manifest removed once gone
-// Weakness: W35
+// Shows: work/listed-until-gone, work/deletion-order
 func TestRemovedManifestsGoInTheReverseOrder(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -166,7 +162,7 @@ func TestRemovedManifestsGoInTheReverseOrder(t *testing.T) {
 	assert.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
 }
 
-// Row: work 6.2 foreground: remove applied resource immediately
+// Shows: work/pruned
 func TestManifestRemovedBeforeItsCreationSettles(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -189,7 +185,7 @@ func TestManifestRemovedBeforeItsCreationSettles(t *testing.T) {
 	require.Len(t, w.Status.ResourceStatus.Manifests, 1)
 }
 
-// Row: work 6.3 Work CRUD
+// Shows: work/namespace-after-content
 func TestNamespaceListedAfterWhatIsInIt(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -222,7 +218,7 @@ func TestNamespaceListedAfterWhatIsInIt(t *testing.T) {
 	assert.False(t, e.get(&corev1.Namespace{}, "", own))
 }
 
-// Row: work 6.3 With Job
+// Shows: work/job
 func TestPodsOfAJobGoWithIt(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -243,7 +239,7 @@ func TestPodsOfAJobGoWithIt(t *testing.T) {
 	e.eventually("the pod goes too", func() bool { return pods() == 0 })
 }
 
-// Row: work 6.3 multiple owners: other AMW / non-AMW owner
+// Shows: work/other-owners
 func TestOnlyOtherWorksProtectAnObject(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -303,8 +299,7 @@ func TestDeletionCosts(t *testing.T) {
 }
 
 // TestWatchesGoWithTheObjects removes the last object of a kind from a living work.
-// Weakness: W29
-// Row: work 6.1 OR tests
+// Shows: work/watches-end
 func TestWatchesGoWithTheObjects(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -44,7 +44,7 @@ func (e *env) events(w *workv1.ManifestWork) []eventsv1.Event {
 	return about
 }
 
-// Weakness: W38
+// Shows: work/events-and-metrics
 func TestEventsTellWhatHappensToAWork(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -98,8 +98,7 @@ func TestEventsTellWhatHappensToAWork(t *testing.T) {
 	assert.Less(t, len(a.hub.since(n)), 20)
 }
 
-// Weakness: W34
-// Weakness: W38
+// Shows: work/eviction-needs-hub, work/events-and-metrics
 func TestEvictionIsToldOnTheHub(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -44,7 +44,7 @@ func (e *env) applyAndStop() *workv1.ManifestWork {
 	return w
 }
 
-// Row: work 6.2 unmanaged: MW recreated stops
+// Shows: work/eviction-stops
 func TestAWorkThatComesBackStopsItsEviction(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -61,8 +61,7 @@ func TestAWorkThatComesBackStopsItsEviction(t *testing.T) {
 	assert.Equal(t, was, cm.UID)
 }
 
-// Row: work 6.2 unmanaged: MW missing evicts
-// Row: work 6.2 foreground: orphan AMW deleted
+// Shows: work/evicted-after-grace
 func TestEvictionWaitsForItsWholeGrace(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -78,7 +77,7 @@ func TestEvictionWaitsForItsWholeGrace(t *testing.T) {
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
 }
 
-// Row: work 6.2 unmanaged: huge grace disables
+// Shows: work/eviction-off
 func TestEvictionMayBeOff(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -95,7 +94,7 @@ func TestEvictionMayBeOff(t *testing.T) {
 	assert.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
 }
 
-// Weakness: W34
+// Shows: work/eviction-needs-hub
 func TestEvictionNeedsAHubThatAnswers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -16,7 +16,7 @@ import (
 )
 
 // What was allowed is not allowed for ever: the object may be replaced by one that hands out more while nobody looks.
-// Weakness: W20
+// Shows: work/executor-same-request
 func TestAnObjectThatWasReplacedIsNotWrittenForItsExecutor(t *testing.T) {
 	t.Parallel()
 	onChange := workv1.IgnoreField{Condition: workv1.IgnoreFieldsConditionOnSpokeChange, JSONPaths: []string{".roleRef"}}
@@ -61,7 +61,7 @@ func TestAnObjectThatWasReplacedIsNotWrittenForItsExecutor(t *testing.T) {
 }
 
 // Between the dry run and the request itself the object may become another one, to which the answer does not apply.
-// Weakness: W20
+// Shows: work/executor-same-request
 func TestADryRunCountsForTheObjectThatItWasMadeOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ const escalation = "error: permission escalation, will try again in 1m0s"
 
 // A manifest that a rule finds complete is only read, so its executor is asked about "get" alone. That answer must not
 // count when the rule goes and the manifest is to be written.
-// Weakness: W20
+// Shows: work/executor-same-request
 func TestTheAnswerAboutACompleteManifestDoesNotCountForAWrite(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -246,7 +246,7 @@ func attacks() map[string]attack {
 }
 
 // An executor that may write bindings and roles must not have the agent change one that hands out more than it has.
-// Weakness: W20
+// Shows: work/executor-same-request
 func TestAnExecutorCannotHaveRightsOfAnExistingObjectHandedOut(t *testing.T) {
 	t.Parallel()
 	for name, c := range attacks() {

@@ -92,7 +92,7 @@ const (
 	no  = metav1.ConditionFalse
 )
 
-// Row: work 6.2 executor: none / partial / all permission
+// Shows: work/executor-permissions
 func TestAnExecutorLimitsWhatIsApplied(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -120,7 +120,7 @@ func TestAnExecutorLimitsWhatIsApplied(t *testing.T) {
 	assert.True(t, e.get(&corev1.Secret{}, e.cluster, "two"))
 }
 
-// Row: work 6.2 executor: delete permission × foreground/orphan/selective
+// Shows: work/executor-delete
 func TestOnlyWhatGoesWithTheWorkNeedsDelete(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -167,7 +167,7 @@ func (e *env) podReader(name string) *rbacv1.Role {
 	}
 }
 
-// Row: work 6.2 executor: escalation × none / existing object / granted / granted+existing
+// Shows: work/executor-escalation
 func TestAnExecutorCannotHandOutWhatItDoesNotHave(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -248,9 +248,7 @@ func TestABindingOfAMissingRoleIsRefusedAndRead(t *testing.T) {
 	e.settled(w)
 }
 
-// Row: work 6.2 executor: cache permission change
-// Weakness: W21
-// Weakness: W20
+// Shows: work/executor-permission-change, work/executor-changes-heard, work/executor-same-request
 func TestRightsThatChangeAreHeardOf(t *testing.T) {
 	t.Parallel()
 	user := func(e *env) rbacv1.Subject {
@@ -315,7 +313,7 @@ func TestRightsThatChangeAreHeardOf(t *testing.T) {
 	}
 }
 
-// Weakness: W19
+// Shows: work/executor-reads
 func TestWhatAnExecutorMayNotReadIsNotReadForIt(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -390,7 +388,7 @@ func TestAnExecutorMayComeAndGo(t *testing.T) {
 	e.edit(w, func(w *workv1.ManifestWork) { w.Spec.Executor = e.executed("x").Spec.Executor })
 	e.applies(w, no)
 	assert.True(t, e.get(&corev1.ConfigMap{}, e.cluster, "one"))
-	// The deletion of a work asks nobody (contract, section 1.9): what it made goes.
+	// The deletion of a work asks nobody (docs/reference/work.md, "Executors"): what it made goes.
 	require.NoError(t, e.Delete(t.Context(), w))
 	e.eventually("the work should go", func() bool { return !e.get(w, e.cluster, "w") })
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "one"))
@@ -443,7 +441,7 @@ func (w *watches) kinds() []string {
 	return kinds
 }
 
-// Weakness: W33
+// Shows: work/executor-cost
 func TestExecutorsCostNothingAtRest(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestNothingIsOrphanedByACrash lets an agent make objects but never list them, and then drops one from the spec.
-// Weakness: W10
+// Shows: work/intent-first
 func TestNothingIsOrphanedByACrash(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -44,7 +44,7 @@ func TestNothingIsOrphanedByACrash(t *testing.T) {
 }
 
 // TestFailedDeletionKeepsTheWork refuses the deletion of one object for a while.
-// Weakness: W5
+// Shows: work/failed-deletion-kept
 func TestFailedDeletionKeepsTheWork(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -68,7 +68,7 @@ func TestFailedDeletionKeepsTheWork(t *testing.T) {
 }
 
 // TestDeletedRightAfterItsCreation races the deletion of works with their creation.
-// Weakness: W9
+// Shows: work/created-meanwhile
 func TestDeletedRightAfterItsCreation(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -110,11 +110,7 @@ func (e *env) reports(w *workv1.ManifestWork, ordinal int, want ...string) metav
 	return manifestCondition(w, ordinal, feedbackSynced)
 }
 
-// Row: work 6.2 statusfeedback: Deployment well-known
-// Row: work 6.2 statusfeedback: Deployment JSONPaths
-// Row: work 6.2 statusfeedback: Deployment none
-// Row: work 6.2 statusfeedback: Deployment structure (gate off)
-// Row: work 6.3 well-known + JSONPath feedback of Deployment
+// Shows: work/feedback-deployment
 func TestFeedbackOfDeployments(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -149,8 +145,7 @@ func TestFeedbackOfDeployments(t *testing.T) {
 	assert.Empty(t, a.hub.since(m))
 }
 
-// Row: work 6.2 statusfeedback: Deployment structure (gate on)
-// Weakness: W27
+// Shows: work/feedback-raw, work/status-fits
 func TestRawFeedback(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -175,10 +170,7 @@ func TestRawFeedback(t *testing.T) {
 	assert.Equal(t, metav1.ConditionTrue, e.reports(w, 2, `data=raw{"a":"2","b":"1"}`, `name="short"`).Status)
 }
 
-// Row: work 6.2 statusfeedback: DaemonSet well-known
-// Row: work 6.2 statusfeedback: wildcard all
-// Row: work 6.2 statusfeedback: first match wins
-// Row: work 6.1 SC TestStatusFeedback
+// Shows: work/feedback-pattern
 func TestFeedbackIsChosenByPattern(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -201,8 +193,7 @@ func TestFeedbackIsChosenByPattern(t *testing.T) {
 	e.reports(w, 2, `name="two"`)
 }
 
-// Row: work 6.2 statusfeedback: Watch ×2
-// Row: work 6.1 SC TestRegisterUnregisterInformersBasedOnFeedbackType
+// Shows: work/feedback-watched
 func TestFeedbackIsWatchedWhateverIsAsked(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -232,8 +223,7 @@ func TestFeedbackIsWatchedWhateverIsAsked(t *testing.T) {
 	e.reports(w, 1, `phase="Active"`, `tag="x"`)
 }
 
-// Weakness: W26
-// Weakness: W27
+// Shows: work/feedback-degrades-alone, work/status-fits
 func TestFeedbackDegradesAlone(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -72,7 +72,7 @@ func (e *env) restoreHub(v *hubView, w *workv1.ManifestWork) {
 	v.set(func(v *hubView) { v.lists = false })
 }
 
-// Weakness: W34
+// Shows: work/eviction-needs-hub
 func TestAnObjectMadeAnewHasItsGraceWhenItsWorkVanishes(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -104,7 +104,7 @@ func TestAnObjectMadeAnewHasItsGraceWhenItsWorkVanishes(t *testing.T) {
 // TestWhatWasMadeForAWorkThatVanishedGoesOnTheWordOfTheHub lets a work vanish in the moment in which its objects were
 // made, and the hub not answer when it is asked for it.
 //
-// Weakness: W9, W34
+// Shows: work/created-meanwhile, work/eviction-needs-hub
 func TestWhatWasMadeForAWorkThatVanishedGoesOnTheWordOfTheHub(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

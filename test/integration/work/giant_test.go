@@ -13,7 +13,7 @@ import (
 // than an object may be: the hub takes the status, and each manifest has its share.
 // It has the machine for itself: an API server refuses a hundred large objects for it.
 //
-// Weakness: W27
+// Shows: work/status-fits
 func TestAStatusOfGiantMessagesIsTaken(t *testing.T) {
 	e := newEnv(t)
 	a := e.start()

@@ -78,7 +78,7 @@ func (e *env) hostingHello(managed, space string) *workv1.ManifestWork {
 // TestHostedAddOn plays the hub of an add-on in hosted mode, from its installation to its removal: its agent is on the
 // hosting cluster, what it manages on the managed cluster; the hook of the hosting cluster runs first, then what the
 // hosting cluster has goes, then the add-on and what the managed cluster has.
-// Row: work 6.3 adjacent: klusterlet hosted
+// Shows: work/hosted
 func TestHostedAddOn(t *testing.T) {
 	t.Parallel()
 	host := newEnv(t)

@@ -46,9 +46,7 @@ func (e *env) put(name, key, value string) {
 		client.FieldOwner("somebody")))
 }
 
-// Row: work 6.2 updatestrategy: ignoreFields onSpokeChange
-// Weakness: W16
-// Row: work 6.3 SSA ignoreFields
+// Shows: work/ignore-on-change
 func TestIgnoreOnSpokeChange(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -89,9 +87,7 @@ func TestIgnoreOnSpokeChange(t *testing.T) {
 	e.data("a", map[string]string{"kept": "2", "tuned": "2"})
 }
 
-// Row: work 6.2 updatestrategy: ignoreFields onSpokePresent
-// Row: work 6.3 SSA ignoreFields
-// Weakness: W17
+// Shows: work/ignore-on-present, work/ignore-on-change
 func TestIgnoreOnSpokePresent(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -125,7 +121,7 @@ func TestIgnoreOnSpokePresent(t *testing.T) {
 	e.data("a", map[string]string{"kept": "2", "left": "2"})
 }
 
-// Row: work 6.2 updatestrategy: ignoreFields JSON pointer
+// Shows: work/ignore-pointer
 func TestIgnoreByPointer(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -169,7 +165,7 @@ func (e *env) deployments(s workv1.UpdateStrategy) []workv1.ManifestConfigOption
 	}}
 }
 
-// Row: work 6.2 updatestrategy: ignoreFields jq env filter
+// Shows: work/ignore-jq
 func TestIgnoreByJQ(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -208,8 +204,7 @@ func TestIgnoreByJQ(t *testing.T) {
 	assert.Empty(t, writes(again.spoke.since(0)))
 }
 
-// Row: work 6.2 updatestrategy: ignoreFields invalid jq
-// Weakness: W18
+// Shows: work/ignore-bad
 func TestBadIgnoreFieldsAreTold(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -237,7 +232,7 @@ func TestBadIgnoreFieldsAreTold(t *testing.T) {
 
 // TestReplicasOfOthersUnderServerSideApply lets somebody scale a Deployment whose replicas are ignored, and one whose
 // manifest does not mention them.
-// Weakness: W15
+// Shows: work/scaled-object
 func TestReplicasOfOthersUnderServerSideApply(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

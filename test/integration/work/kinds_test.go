@@ -208,7 +208,7 @@ spec:
 
 // TestClusterScopedObjectWithANamespace has a manifest of a cluster-scoped kind that names a namespace, under each
 // strategy.
-// Weakness: W23
+// Shows: work/cluster-scoped-namespace
 func TestClusterScopedObjectWithANamespace(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -238,9 +238,7 @@ func TestClusterScopedObjectWithANamespace(t *testing.T) {
 	e.eventually("the work is gone", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, "w") })
 }
 
-// Row: work 6.2 CRD+CR: merge annotation
-// Row: work 6.2 CRD+CR: keep finalizer
-// Row: work 6.2 CRD+CR: delete
+// Shows: work/custom-object-merged
 func TestCustomObjectKeepsWhatOthersAdd(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -274,8 +272,7 @@ func TestCustomObjectKeepsWhatOthersAdd(t *testing.T) {
 	e.eventually("the work is gone", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, "w") })
 }
 
-// Row: work 6.2 cluster-scoped: Clusterrole
-// Row: work 6.2 SA/Role/RoleBinding/Deployment: create, update
+// Shows: work/workload
 func TestWorkloadWithItsRights(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -307,7 +304,7 @@ func TestWorkloadWithItsRights(t *testing.T) {
 	e.eventually("the work is gone", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, "w") })
 }
 
-// Row: work 6.2 invalid manifests: RoleRef change
+// Shows: work/refused-update
 func TestRefusedRoleRefHasItsGenerations(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -335,7 +332,7 @@ func TestRefusedRoleRefHasItsGenerations(t *testing.T) {
 
 // TestOrphanOfAMonitoringKind makes an object of a kind under the policy Orphan, with the garbage collector running:
 // it has no owner at all and stays.
-// Weakness: W22
+// Shows: work/orphan-owner
 func TestOrphanOfAMonitoringKind(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -13,8 +13,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work"
 )
 
-// Row: work 6.2 single manifest: create / update / delete
-// Row: work 6.2 multiple manifests: create / update / delete
+// Shows: work/single-manifest, work/several-manifests
 func TestCreateUpdateRemoveDelete(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -58,7 +57,7 @@ func TestCreateUpdateRemoveDelete(t *testing.T) {
 	assert.False(t, e.get(&workv1.AppliedManifestWork{}, "", a.Name))
 }
 
-// Weakness: W1
+// Shows: work/drift
 func TestDriftIsRepaired(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -116,7 +115,7 @@ func TestLabelsAreAdded(t *testing.T) {
 	assert.Equal(t, map[string]string{"one": "1", "two": "two", "three": "3"}, live.Labels)
 }
 
-// Row: work 6.2 deleteoption: shared resource kept on MW delete / on manifest removal
+// Shows: work/shared-object
 func TestSharedObjectLivesUntilItsLastWorkGoes(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -144,7 +143,7 @@ func TestSharedObjectLivesUntilItsLastWorkGoes(t *testing.T) {
 	assert.False(t, e.get(&cm, e.cluster, "a"))
 }
 
-// Row: work 6.2 foreground: delete MW eventually
+// Shows: work/waits-and-names
 func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -173,7 +172,7 @@ func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 	e.eventually("the work is gone", func() bool { return !e.get(&workv1.ManifestWork{}, e.cluster, "w") })
 }
 
-// Row: work 6.2 foreground: stale manifest removed once gone
+// Shows: work/listed-until-gone
 func TestStaleObjectStaysListedUntilGone(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -197,7 +196,7 @@ func TestStaleObjectStaysListedUntilGone(t *testing.T) {
 	e.eventually("it is no longer listed", func() bool { return len(appliedNames(e.applied())) == 1 })
 }
 
-// Row: work 6.2 deleteoption: Orphan whole / selective / keep on manifest removal
+// Shows: work/orphan
 func TestOrphansStay(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -294,8 +293,7 @@ func TestWorkThatVanishesIsEvictedAfterItsGrace(t *testing.T) {
 	})
 }
 
-// Row: work 6.2 unmanaged: same agent removed on new hub
-// Row: work 6.3 adjacent: multi-hub
+// Shows: work/hub-switch
 func TestHubSwitchKeepsTheObjects(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -323,7 +321,7 @@ func TestHubSwitchKeepsTheObjects(t *testing.T) {
 	assert.Len(t, cm.OwnerReferences, 1)
 }
 
-// Row: work 6.2 unmanaged: different agent id kept
+// Shows: work/foreign-agent
 func TestForeignAgentIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

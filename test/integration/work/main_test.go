@@ -151,7 +151,8 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
-// hubUser is the agent of the cluster on the hub, with the rights that a hub gives it (work contract, section 5.1).
+// hubUser is the agent of the cluster on the hub, with the rights that a hub gives it (docs/reference/work.md, "Access
+// to the hub").
 func (e *env) hubUser() *rest.Config {
 	e.Helper()
 	group := "system:open-cluster-management:" + e.cluster

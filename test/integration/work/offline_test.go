@@ -98,7 +98,7 @@ func (e *env) mapSays(name, value string) {
 
 // TestWorksWithoutTheHub restarts the agent while the hub is away for long: it repairs what it knew, deletes nothing,
 // and takes the word of the hub when that is back.
-// Weakness: W11
+// Shows: work/offline
 func TestWorksWithoutTheHub(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -186,7 +186,7 @@ func defaulted(e *env, name string) *appsv1.Deployment {
 
 // TestCopiesThatAreNotTrusted spoils the copies in every way: the agent then does what it does without them, which is
 // to wait for the hub.
-// Weakness: W11
+// Shows: work/offline
 func TestCopiesThatAreNotTrusted(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(e *env){
@@ -262,7 +262,7 @@ func TestCopiesThatAreNotTrusted(t *testing.T) {
 
 // TestAnOlderCopyIsNotUsed puts the copy of an earlier generation back on the disk, as somebody might who can write
 // there: the agent that starts without the hub leaves its work alone.
-// Weakness: W11
+// Shows: work/offline
 func TestAnOlderCopyIsNotUsed(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -303,7 +303,7 @@ func TestAnOlderCopyIsNotUsed(t *testing.T) {
 
 // TestWhatBecameCompleteWithoutTheHub lets a manifest become complete, and its object be cleared away, while the hub is
 // away and the agent is restarted twice. It is not made again.
-// Weakness: W11
+// Shows: work/offline
 func TestWhatBecameCompleteWithoutTheHub(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

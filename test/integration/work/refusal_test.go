@@ -41,7 +41,7 @@ func attempts(lines []string, resource string) int {
 
 // TestARefusedManifestIsTriedEverMoreRarely lets the API server refuse a manifest for a day, by the clock of the agent.
 //
-// Weakness: W2
+// Shows: work/bad-manifest-alone
 func TestARefusedManifestIsTriedEverMoreRarely(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -117,7 +117,7 @@ func TestAnObjectThatMayNotBeReadIsLeftAlone(t *testing.T) {
 // TestAManifestThatFailsDoesNotDelayItsSiblings has a work whose back-off is a minute, because one manifest fails at
 // every attempt, and an object that changes its status twice in a moment.
 //
-// Weakness: W2
+// Shows: work/bad-manifest-alone
 func TestAManifestThatFailsDoesNotDelayItsSiblings(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Weakness: W36
+// Shows: work/status-does-not-block
 func TestDeletionDoesNotWaitForTheHubToTakeAStatus(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -42,7 +42,7 @@ func TestDeletionDoesNotWaitForTheHubToTakeAStatus(t *testing.T) {
 
 // TestASilentHubDoesNotHoldUpTheSpoke lets the hub never answer when it is given a status.
 //
-// Weakness: W36
+// Shows: work/status-does-not-block
 func TestASilentHubDoesNotHoldUpTheSpoke(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -71,8 +71,7 @@ func TestASilentHubDoesNotHoldUpTheSpoke(t *testing.T) {
 	e.gone("w")
 }
 
-// Row: work 6.2 completion: labels propagate
-// Weakness: W12
+// Shows: work/labels-and-finalizer
 func TestLabelsAndFinalizerOfTheRecordAreKept(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -142,7 +141,7 @@ spec:
 	return lift
 }
 
-// Weakness: W28
+// Shows: work/admission-does-not-block
 func TestAHubThatDoesNotLetAWorkGoIsTold(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -164,8 +163,7 @@ func TestAHubThatDoesNotLetAWorkGoIsTold(t *testing.T) {
 	e.gone("w")
 }
 
-// Row: work 6.2 foreground: delete MW eventually
-// Weakness: W5
+// Shows: work/waits-and-names, work/failed-deletion-kept
 func TestAnObjectThatMayNotBeDeletedIsNamed(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -60,7 +60,7 @@ func (e *env) configs(s workv1.UpdateStrategy, list ...any) []workv1.ManifestCon
 // TestTheShippedRightsAreEnough applies what the rights of the installation are for, with nothing added to them, in two
 // works that share all objects: by update and by server-side apply, with drift, so that watches and writes of both
 // kinds take place, with an owner to take away when the first work goes, and with deletion when the second does.
-// Weakness: W37
+// Shows: work/shipped-rights
 func TestTheShippedRightsAreEnough(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

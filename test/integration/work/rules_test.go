@@ -98,7 +98,7 @@ func (e *env) setData(name string, data map[string]string) {
 	})
 }
 
-// Row: work 6.2 conditionrules: Job well-known
+// Shows: work/rules-job
 func TestJobComplete(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -132,7 +132,7 @@ func TestJobComplete(t *testing.T) {
 	assert.Equal(t, metav1.ConditionTrue, manifestCondition(e.now(w), 0, workv1.ManifestComplete).Status)
 }
 
-// Row: work 6.2 conditionrules: CEL
+// Shows: work/rules-cel
 func TestRuleOfExpressions(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -159,9 +159,7 @@ func TestRuleOfExpressions(t *testing.T) {
 	assert.Nil(t, meta.FindStatusCondition(w.Status.Conditions, "OneActive"))
 }
 
-// Row: work 6.2 conditionrules: missing well-known
-// Weakness: W27
-// Weakness: W40
+// Shows: work/rules-missing, work/status-fits, work/rules-reserved
 func TestRulesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -197,8 +195,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 	assert.Nil(t, meta.FindStatusCondition(w.Status.Conditions, rulesValid))
 }
 
-// Row: work 6.2 conditionrules: wildcard
-// Row: work 6.2 conditionrules: first match
+// Shows: work/rules-pattern
 func TestRulesAreChosenByPattern(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -218,8 +215,7 @@ func TestRulesAreChosenByPattern(t *testing.T) {
 	}
 }
 
-// Row: work 6.2 completion: MW completes
-// Weakness: W7
+// Shows: work/complete, work/complete-rechecked
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -269,7 +265,7 @@ func TestComplete(t *testing.T) {
 	assert.Nil(t, meta.FindStatusCondition(w.Status.Conditions, workv1.WorkComplete))
 }
 
-// Weakness: W7
+// Shows: work/complete-rechecked
 func TestCompleteFlipsBack(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

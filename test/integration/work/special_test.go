@@ -25,7 +25,7 @@ type special struct {
 	content, changed, edited string
 }
 
-// specials are all such kinds (work contract, section 2.7).
+// specials are all such kinds (docs/reference/work.md, "Update").
 func specials() []special {
 	const monitoring, snapshot = "monitoring.coreos.com", "snapshot.storage.k8s.io"
 	const namespaced = "Namespaced"
@@ -91,8 +91,8 @@ func said(o *unstructured.Unstructured) map[string]any {
 
 // TestKindsThatTheReferenceTreatsByThemselves makes, repairs, changes, orphans and deletes objects of the kinds for
 // which the reference has code of its own although others install their definitions. Ours treats them like any custom
-// resource; what may be seen of that is what the contract says.
-// Weakness: W22
+// resource; what may be seen of that is what OCM says.
+// Shows: work/orphan-owner
 func TestKindsThatTheReferenceTreatsByThemselves(t *testing.T) {
 	t.Parallel()
 	for _, s := range specials() {
@@ -155,7 +155,7 @@ func TestKindsThatTheReferenceTreatsByThemselves(t *testing.T) {
 
 // TestOnlyTheMetadataOfSomeKindsIsKept changes manifests of a Namespace, a Pod and a ServiceAccount: their labels
 // follow, and nothing else, neither from the manifest nor against what the cluster or somebody put there.
-// Row: work 6.1 AP update/createonly/readonly/SSA tests
+// Shows: work/strategies
 func TestOnlyTheMetadataOfSomeKindsIsKept(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -199,7 +199,7 @@ func TestOnlyTheMetadataOfSomeKindsIsKept(t *testing.T) {
 
 // TestKindsAreAppliedInTheirOrder has one manifest of each rank, listed the wrong way round with a broken one first,
 // and looks at the order in which they were made.
-// Row: work 6.1 MC TestKindOrder, TestParseAndSortManifests, TestApplyManifestsInDependencyOrder
+// Shows: work/rank
 func TestKindsAreAppliedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -27,7 +27,7 @@ func serverSide(manager string, force bool) workv1.UpdateStrategy {
 	}
 }
 
-// Row: work 6.2 updatestrategy: SSA apply
+// Shows: work/ssa-apply
 func TestServerSideApplyOwnsWhatItApplies(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -71,8 +71,7 @@ func TestServerSideApplyOwnsWhatItApplies(t *testing.T) {
 	e.eventually("the object goes", func() bool { return !e.get(&corev1.ConfigMap{}, e.cluster, "a") })
 }
 
-// Row: work 6.2 updatestrategy: SSA conflict
-// Row: work 6.1 MC TestUpdateStrategy, TestServerSideApplyConflict
+// Shows: work/ssa-conflict, work/unknown-strategy
 func TestServerSideApplyConflict(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -105,8 +104,7 @@ func TestServerSideApplyConflict(t *testing.T) {
 	e.data("a", map[string]string{"k": "forced"})
 }
 
-// Row: work 6.2 updatestrategy: SSA two managers
-// Row: work 6.2 updatestrategy: SSA with delete options
+// Shows: work/ssa-two-managers
 func TestServerSideApplyOfTwoWorks(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -140,7 +138,7 @@ func TestServerSideApplyOfTwoWorks(t *testing.T) {
 	assert.Len(t, cm.OwnerReferences, 1)
 }
 
-// Row: work 6.2 updatestrategy: generation stable
+// Shows: work/ssa-generation
 func TestServerSideApplyKeepsTheGeneration(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -226,7 +224,7 @@ func TestSwitchToServerSideApply(t *testing.T) {
 
 // TestCrashWhileApplying ends the agent right after it applied an object for the first time, and deletes the work
 // before the next agent starts: the object had its owner from the first moment, so it goes.
-// Weakness: W10
+// Shows: work/intent-first
 func TestCrashWhileApplying(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -250,7 +248,7 @@ func TestCrashWhileApplying(t *testing.T) {
 	assert.False(t, e.get(&corev1.ConfigMap{}, e.cluster, "a"))
 }
 
-// Row: work 6.2 updatestrategy: CreateOnly
+// Shows: work/create-only
 func TestCreateOnlyLeavesADeployment(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -272,7 +270,7 @@ func TestCreateOnlyLeavesADeployment(t *testing.T) {
 }
 
 // TestAnObjectMadeReadOnlyDoesNotGoWithItsWork switches the strategy of objects that the work owns.
-// Weakness: W25
+// Shows: work/read-only-not-deleted
 func TestAnObjectMadeReadOnlyDoesNotGoWithItsWork(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -298,7 +296,7 @@ func TestAnObjectMadeReadOnlyDoesNotGoWithItsWork(t *testing.T) {
 	assert.False(t, e.get(&cm, e.cluster, "owned"))
 }
 
-// Row: work 6.2 updatestrategy: ReadOnly wildcard
+// Shows: work/read-only-wildcard
 func TestReadOnlyWildcard(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -326,7 +324,7 @@ func TestReadOnlyWildcard(t *testing.T) {
 	assert.Equal(t, "live", ptr.Deref(values[0].Value.String, ""))
 }
 
-// Row: work 6.2 deleteoption: clean when option removed
+// Shows: work/orphan-switched
 func TestSwitchOfDeleteOption(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]workv1.UpdateStrategy{
@@ -371,8 +369,7 @@ func TestSwitchOfDeleteOption(t *testing.T) {
 }
 
 // TestAdoption has an object that exists before its work: it is adopted, and goes with it.
-// Weakness: W24
-// Row: work 6.1 MC TestSync / TestFailedToApplyResource
+// Shows: work/adoption, work/bad-manifest-alone
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -387,7 +384,7 @@ func TestAdoption(t *testing.T) {
 }
 
 // TestScaledObjectUnderUpdate lets somebody scale a Deployment whose manifest does not mention replicas.
-// Weakness: W15
+// Shows: work/scaled-object
 func TestScaledObjectUnderUpdate(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -22,7 +22,7 @@ import (
 
 // TestTakeOverFromAnotherAgent starts with a work, its AppliedManifestWork and its objects as an OCM agent leaves them:
 // nothing is made anew or written again, except that what the other agent lost is put right.
-// Weakness: W12
+// Shows: work/labels-and-finalizer
 func TestTakeOverFromAnotherAgent(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -54,7 +54,7 @@ func TestAListThatSomebodyEmptiedComesBack(t *testing.T) {
 }
 
 // TestADefinitionThatGoesAndComesAgain removes the definition of an object that was applied. The work says so in the
-// words of the contract, at once, and the object is back at once with the definition, watched as before.
+// words of OCM, at once, and the object is back at once with the definition, watched as before.
 func TestADefinitionThatGoesAndComesAgain(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

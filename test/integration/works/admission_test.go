@@ -74,7 +74,7 @@ func (w *world) author(name string, rules ...rbacv1.PolicyRule) client.Client {
 
 const goodManifest = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"good"}}`
 
-// Row: work 6.3 webhook: empty, nameless, duplicate, oversize, invalid update
+// Shows: work/refused
 func TestAWorkThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -103,8 +103,7 @@ func TestAWorkThatCannotBeIsRefused(t *testing.T) {
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 }
 
-// Row: work 6.3 webhook: nil executor without permission
-// Row: work 6.1 WH tests: executor nil/set/unchanged/changed/extra
+// Shows: work/executor-nil-right, work/executor-right
 func TestAnExecutorTakesTheRightToExecuteAsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

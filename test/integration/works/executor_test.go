@@ -18,7 +18,7 @@ const shippedRole = "open-cluster-management:cluster-manager-work-executor-admin
 
 // TestTheShippedRoleGivesTheRightsOfTheAgent binds the ClusterRole that the installation brings for authors of works
 // without an executor, where such works take a right: it holds in the namespaces in which it is bound.
-// Row: work 6.3 webhook: nil executor without permission
+// Shows: work/executor-nil-right
 func TestTheShippedRoleGivesTheRightsOfTheAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -25,7 +25,8 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// hubUser is the agent of the cluster on the hub, with the rights that a hub gives it (work contract, section 5.1).
+// hubUser is the agent of the cluster on the hub, with the rights that a hub gives it (docs/reference/work.md, "Access
+// to the hub").
 func (w *world) hubUser() *rest.Config {
 	w.Helper()
 	group := "system:open-cluster-management:" + w.cluster
@@ -71,7 +72,7 @@ func (w *world) startAgent() {
 	suite.StartManager(w, "the work agent", mgr)
 }
 
-// Row: work 6.3 TTL after Job completion
+// Shows: work/ttl-job
 func TestAWorkGoesWithItsJobWhenThatIsDone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -81,7 +81,7 @@ func (w *world) passed() {
 	w.gone(last)
 }
 
-// Row: work 6.2 TTL GC: expires
+// Shows: work/ttl-expires
 func TestAWorkGoesWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,7 +91,7 @@ func TestAWorkGoesWhenItsTimeIsOver(t *testing.T) {
 	assert.False(t, w.gone(work).Before(since.Add(2*time.Second)), "it went before its time was over")
 }
 
-// Row: work 6.2 TTL GC: not configured
+// Shows: work/ttl-not-configured
 func TestAWorkWithoutATimeStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func TestAWorkWithoutATimeStays(t *testing.T) {
 	assert.True(t, w.stands(t.Context(), none))
 }
 
-// Row: work 6.2 TTL GC: not complete
+// Shows: work/ttl-not-complete
 func TestAWorkThatIsNotCompleteStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -119,7 +119,7 @@ func TestAWorkThatIsNotCompleteStays(t *testing.T) {
 	w.gone(running)
 }
 
-// Row: work 6.2 TTL GC: zero
+// Shows: work/ttl-zero
 func TestAWorkGoesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,7 +130,7 @@ func TestAWorkGoesAtOnce(t *testing.T) {
 	}
 }
 
-// Row: work 6.2 TTL GC: replicaset label exempt
+// Shows: work/ttl-replica-set
 func TestAWorkOfAReplicaSetStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

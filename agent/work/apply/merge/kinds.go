@@ -19,7 +19,8 @@ import (
 
 const (
 	// annotationSpecHash on Services and CSIDrivers is the hash of the spec of their manifest: an agent that compares only
-	// this annotation then finds no difference (work contract, sections 5.4 and 9.2). Ours compares the objects.
+	// this annotation then finds no difference (docs/reference/work.md, "Annotations and labels" and "Moving from another
+	// agent"). Ours compares the objects.
 	annotationSpecHash = "operator.openshift.io/spec-hash"
 	// annotationDefaultClass marks the default StorageClass, which the cluster chooses.
 	annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"

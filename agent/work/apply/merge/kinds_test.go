@@ -66,7 +66,7 @@ func TestMergeOfStorage(t *testing.T) {
 	}
 }
 
-// Weakness: W15
+// Shows: work/scaled-object
 func TestMergeLeavesWhatWasScaled(t *testing.T) {
 	live := func() *unstructured.Unstructured {
 		o := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 5, paused: true}}`)

@@ -39,8 +39,8 @@ func NeedsRecreation(err error) bool { return errors.Is(err, errRecreate) }
 // merger writes the content of the desired object into next, a copy of the live one.
 type merger func(next, desired *unstructured.Unstructured) (Delta, error)
 
-// Into returns the live object with the desired one merged into it, as the strategy Update writes it (work contract,
-// sections 2.7, 2.8 and 8).
+// Into returns the live object with the desired one merged into it, as the strategy Update writes it
+// (docs/reference/work.md, "Update").
 func Into(live, desired *unstructured.Unstructured, owner metav1.OwnerReference, owned bool,
 ) (*unstructured.Unstructured, Delta, error) {
 	desired = yield(live, desired)

@@ -28,7 +28,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 
 func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// Row: work 6.1 AP update/createonly/readonly/SSA tests
+// Shows: work/strategies
 func TestMergeContent(t *testing.T) {
 	for name, c := range map[string]struct {
 		live, desired string
@@ -263,7 +263,7 @@ func TestMergeContent(t *testing.T) {
 	}
 }
 
-// Row: work 6.1 AP update/createonly/readonly/SSA tests
+// Shows: work/strategies
 func TestMergeMeta(t *testing.T) {
 	owner := inventory.OwnerReference("hash-w", "uid")
 	other := inventory.OwnerReference("hash-other", "uid2")

@@ -17,7 +17,8 @@ import (
 )
 
 // annotationHash on an object that is applied with ignoreFields is the hash of the manifest that was applied last,
-// without the fields with OnSpokePresent. Each agent has its own algorithm (work contract, sections 2.10 and 9.2).
+// without the fields with OnSpokePresent. Each agent has its own algorithm (docs/reference/work.md, "ServerSideApply"
+// and "Moving from another agent").
 const annotationHash = "open-cluster-management.io/config-spec-hash"
 
 // Configuration is what a manifest with the strategy ServerSideApply applies.

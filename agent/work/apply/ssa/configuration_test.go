@@ -52,7 +52,7 @@ const (
 		"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}}}}}}`
 )
 
-// Row: work 6.1 AP update/createonly/readonly/SSA tests
+// Shows: work/strategies
 func TestConfigurationIsInForce(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(live *unstructured.Unstructured)
@@ -98,7 +98,7 @@ func TestConfigurationIsInForce(t *testing.T) {
 	}
 }
 
-// Weakness: W16
+// Shows: work/ignore-on-change
 func TestDigestFollowsWhatIsApplied(t *testing.T) {
 	c := configure(t, portsManifest, workv1.IgnoreField{Condition: workv1.IgnoreFieldsConditionOnSpokeChange, JSONPaths: []string{".spec.replicas"}})
 	live := func() *unstructured.Unstructured {
@@ -120,7 +120,7 @@ func TestDigestFollowsWhatIsApplied(t *testing.T) {
 	assert.Equal(t, manifest.Digest{}, c.Digest(object(t, portsLive)), "nothing applied")
 }
 
-// Weakness: W17
+// Shows: work/ignore-on-present
 func TestPlanKeepsWhatOnlyWeHold(t *testing.T) {
 	const manifest = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: new, ignored: new, tuned: new}}`
 	const fields = `{"f:data":{"f:mine":{},"f:ignored":{},"f:tuned":{}}}`

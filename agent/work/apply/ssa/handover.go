@@ -13,7 +13,7 @@ import (
 // owner reference of the work belongs to this agent, not to the manager that applies: otherwise the next applied
 // configuration, which has no owner, would remove it. With adopt, the content that this agent wrote under another
 // strategy becomes applied by the manager: otherwise the agent would be in conflict with itself, and a field that
-// leaves the manifest would stay (work contract, section 9.2).
+// leaves the manifest would stay (docs/reference/work.md, "Moving from another agent").
 func HandOver(object *unstructured.Unstructured, manager string, owner types.UID, adopt bool,
 ) ([]metav1.ManagedFieldsEntry, bool) {
 	var rest []metav1.ManagedFieldsEntry
