@@ -194,7 +194,7 @@ func (a *agent) storedCredential(ctx context.Context) (*corev1.Secret, error) {
 	var secret corev1.Secret
 	switch err := a.live.Get(ctx, a.hubSecret(), &secret); {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // no credential is a good answer
+		return nil, nil // no credential is a good answer
 	case err != nil:
 		return nil, fmt.Errorf("reading the stored credential %s: %w", a.hubSecret(), err)
 	}

@@ -164,14 +164,14 @@ func (i Issuer) observe(ctx context.Context, t Task, live bool) (Standing, *core
 func (i Issuer) formerPending(ctx context.Context, s Standing, live bool) (*corev1.Secret, error) {
 	name := PendingName(s.Want, "")
 	if name == PendingName(s.Want, i.Secret) {
-		return nil, nil //nolint:nilnil // no pending key is a good answer
+		return nil, nil // no pending key is a good answer
 	}
 	secret, err := i.pendingSecret(ctx, name, live)
 	if err != nil || !IsFormer(secret) {
 		return nil, err
 	}
 	if p := ReadPending(secret); p == nil || p.Fingerprint != fingerprint(s.Want, s.Hub) {
-		return nil, nil //nolint:nilnil // it is of another agent
+		return nil, nil // it is of another agent
 	}
 	return secret, nil
 }
@@ -185,7 +185,7 @@ func (i Issuer) pendingSecret(ctx context.Context, name string, live bool) (*cor
 	var secret corev1.Secret
 	switch err := reader.Get(ctx, key, &secret); {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // no pending key is a good answer
+		return nil, nil // no pending key is a good answer
 	case err != nil:
 		return nil, fmt.Errorf("reading pending key %s: %w", key, err)
 	}
@@ -199,7 +199,7 @@ func (i Issuer) requestOf(
 ) (*certificatesv1.CertificateSigningRequest, error) {
 	name, err := requestName(want, p.Key)
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // an unreadable key has no request, and is replaced
+		return nil, nil //nolint:nilerr // an unreadable key has no request, and is replaced
 	}
 	readers := []client.Reader{i.Hub, i.HubLive}
 	switch {
@@ -219,7 +219,7 @@ func (i Issuer) requestOf(
 			return nil, fmt.Errorf("reading csr %s: %w", name, err)
 		}
 	}
-	return nil, nil //nolint:nilnil // gone is a good answer
+	return nil, nil // gone is a good answer
 }
 
 // countRequests counts the undecided request objects of the same owner: the same cluster label and the same add-on

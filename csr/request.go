@@ -29,7 +29,7 @@ const (
 	// addonDomain is the suffix of the DNS name of an add-on agent.
 	addonDomain = ".addon.open-cluster-management.io"
 	// kubeconfigSecretSuffix is the suffix of the Secret of a kubeClient registration.
-	kubeconfigSecretSuffix = "-hub-kubeconfig" //nolint:gosec // the end of a name, not a credential
+	kubeconfigSecretSuffix = "-hub-kubeconfig"
 	// clientCertSecretSuffix ends the name of the Secret of a customSigner registration.
 	clientCertSecretSuffix = "-client-cert"
 	// maxSecretName is the longest name that a Secret can have.

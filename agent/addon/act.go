@@ -226,3 +226,25 @@ func obsolete(s ownedSecret, agent types.NamespacedName, p plan, results []resul
 		return s.side == p.place.side && s.key == reg.secret
 	})
 }
+
+// publish writes the status in one patch.
+func (r *Reconciler) publish(ctx context.Context, f facts, p plan, results []result) error {
+	if f.addon == nil {
+		return nil
+	}
+	_, err := r.addons.PatchAddOnStatus(ctx, f.addon, conclude(f, p, results))
+	return err
+}
+
+// outcomeOf joins the outcomes of all registrations, the wake time of the health and other failures.
+func outcomeOf(ctx context.Context, p plan, results []result, failures ...error) reconcile.Outcome {
+	outcome := reconcile.DoneUntil(p.wake)
+	var deadline time.Time
+	for _, res := range results {
+		outcome, deadline = outcome.And(res.outcome), reconcile.Earliest(deadline, res.deadline)
+	}
+	for _, err := range failures {
+		outcome = outcome.And(reconcile.RetryBy(ctx, err, deadline))
+	}
+	return outcome
+}

@@ -114,7 +114,7 @@ func (r *Reconciler) observeAddOn(
 		return addon, err
 	}
 	if !certain {
-		return nil, nil //nolint:nilnil // no add-on is a good answer
+		return nil, nil // no add-on is a good answer
 	}
 	err = r.Hub.GetAPIReader().Get(ctx, key, r.addons.WatchedAddOn())
 	switch {
@@ -122,7 +122,7 @@ func (r *Reconciler) observeAddOn(
 		return nil, apierrors.NewConflict(addonv1beta1.Resource("managedclusteraddons"), name,
 			fmt.Errorf("it came back and is not in the cache yet"))
 	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		return nil, nil //nolint:nilnil // no add-on is a good answer
+		return nil, nil // no add-on is a good answer
 	}
 	return nil, fmt.Errorf("making sure that add-on %s is gone: %w", key, err)
 }

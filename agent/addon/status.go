@@ -2,11 +2,9 @@ package addon
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,15 +14,6 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
-
-// publish writes the status in one patch.
-func (r *Reconciler) publish(ctx context.Context, f facts, p plan, results []result) error {
-	if f.addon == nil {
-		return nil
-	}
-	_, err := r.addons.PatchAddOnStatus(ctx, f.addon, conclude(f, p, results))
-	return err
-}
 
 // kinds are the types of the conditions of credentials, one for each driver.
 func kinds() []string { return []string{csr.ConditionRotated, token.ConditionRefreshed} }
@@ -142,17 +131,4 @@ func withWaited(p plan, results []result) []target {
 		}
 	}
 	return watch
-}
-
-// outcomeOf joins the outcomes of all registrations, the wake time of the health and other failures.
-func outcomeOf(ctx context.Context, p plan, results []result, failures ...error) reconcile.Outcome {
-	outcome := reconcile.DoneUntil(p.wake)
-	var deadline time.Time
-	for _, res := range results {
-		outcome, deadline = outcome.And(res.outcome), reconcile.Earliest(deadline, res.deadline)
-	}
-	for _, err := range failures {
-		outcome = outcome.And(reconcile.RetryBy(ctx, err, deadline))
-	}
-	return outcome
 }

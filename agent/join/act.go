@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // annotationPrefix starts the annotations that an agent may set on its ManagedCluster.
@@ -114,4 +116,23 @@ func missingAddresses(there []clusterv1.ClientConfig, o ClusterOptions) []cluste
 		}
 	}
 	return missing
+}
+
+// publish writes the condition to the ManagedCluster. The bootstrap credential is not allowed to, so nothing is written
+// while joining or when the ManagedCluster does not exist.
+func (r *Reconciler) publish(ctx context.Context, condition *metav1.Condition, now time.Time) error {
+	if r.Joining || condition == nil {
+		return nil
+	}
+	var before clusterv1.ManagedCluster
+	switch err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Name: r.Identity.Cluster}, &before); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading ManagedCluster %s: %w", r.Identity.Cluster, err)
+	}
+	after := before.DeepCopy()
+	reconcile.SetCondition(&after.Status.Conditions, *condition, now)
+	_, err := reconcile.PatchStatus(ctx, r.Hub.GetClient(), &before, after)
+	return err
 }

@@ -131,7 +131,7 @@ func readSecret(ctx context.Context, r client.Reader, key types.NamespacedName) 
 	var secret corev1.Secret
 	switch err := r.Get(ctx, key, &secret); {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // no Secret is a good answer
+		return nil, nil // no Secret is a good answer
 	case err != nil:
 		return nil, fmt.Errorf("reading secret %s: %w", key, err)
 	}

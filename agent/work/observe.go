@@ -78,7 +78,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedManifestWork, error) {
 	created := r.notes.of(f.owner).created
 	if created == "" {
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil // absence is an answer here
 	}
 	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()

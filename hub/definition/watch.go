@@ -66,7 +66,7 @@ func (w watched) get(name string) (*apiextensionsv1.CustomResourceDefinition, er
 	}
 	crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
 	if !found || !ok {
-		return nil, nil //nolint:nilnil // no definition is not an error
+		return nil, nil // no definition is not an error
 	}
 	return crd, nil
 }

@@ -222,7 +222,7 @@ func (r *Reconciler) observeHost(
 ) (*clusterv1.ManagedCluster, error) {
 	name := addOn.Annotations[names.AnnotationHostingCluster]
 	if name == "" {
-		return nil, nil //nolint:nilnil // no host is a good answer
+		return nil, nil // no host is a good answer
 	}
 	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
 		client.UnsafeDisableDeepCopy)

@@ -78,7 +78,7 @@ func (a *agent) read(
 ) (*unstructured.Unstructured, error) {
 	chosen := first(choice, resource)
 	if chosen == nil {
-		return nil, nil //nolint:nilnil // no configuration is not an error
+		return nil, nil // no configuration is not an error
 	}
 	u, _ := a.versions.New(resource)
 	what := u.GetKind() + " " + describeReferent(chosen.ConfigReferent)

@@ -152,7 +152,7 @@ func known(object any) (map[string]any, error) {
 // unknownFields packs the fields that a decoder reported as unknown. The error names those that cannot be packed.
 func unknownFields(raw []byte, in any, complaints []error) (map[string][]carried, error) {
 	if len(complaints) == 0 {
-		return nil, nil //nolint:nilnil // nothing to carry is ordinary
+		return nil, nil // nothing to carry is ordinary
 	}
 	paths := make([]string, 0, len(complaints))
 	for _, complaint := range complaints {

@@ -87,7 +87,7 @@ const (
 const (
 	// LabelCredential marks the Secrets in which the agent keeps credentials, so that it finds them again after a
 	// restart; its value is CredentialAddon or CredentialPending. LabelClusterName and LabelAddonName say whose they are.
-	LabelCredential = "spokelet.io/credential" //nolint:gosec // the name of a label, not a credential
+	LabelCredential = "spokelet.io/credential"
 	// CredentialAddon marks the Secret that an add-on agent reads.
 	CredentialAddon = "addon"
 	// CredentialPending marks a private key that waits for its certificate.
@@ -121,7 +121,7 @@ const (
 	ServiceAccountManager = "spokelet-hub"
 	// SecretWebhook is the Secret in NamespaceHub with the certificate of the webhook that the hub manager makes itself,
 	// where administrators give it none. It is Spokelet's own addition.
-	SecretWebhook = "spokelet-hub-webhook-self-signed" //nolint:gosec // the name of a Secret, not what is in it
+	SecretWebhook = "spokelet-hub-webhook-self-signed"
 	// ServiceAccountAddons is the identity in NamespaceHub in whose name the hub manager binds the roles of add-ons and
 	// reads the Secrets of their CAs: the one that OCM's developer guide tells users to grant further rights to. It holds
 	// nothing but those grants, so what it may not bind, nobody consented to (docs/adr/0024-consent.md).
@@ -137,9 +137,9 @@ const (
 	// NamespaceAgentAddon is the default namespace of add-on agents.
 	NamespaceAgentAddon = "open-cluster-management-agent-addon"
 	// SecretBootstrap holds the bootstrap kubeconfig in the agent's namespace.
-	SecretBootstrap = "bootstrap-hub-kubeconfig" //nolint:gosec // the name of a Secret, not a credential
+	SecretBootstrap = "bootstrap-hub-kubeconfig"
 	// SecretHub holds the agent's own hub credential in the agent's namespace.
-	SecretHub = "hub-kubeconfig-secret" //nolint:gosec // the name of a Secret, not a credential
+	SecretHub = "hub-kubeconfig-secret"
 	// SecretWorkCache holds the key of the copies of works that the agent keeps on disk, in the agent's namespace. It is
 	// Spokelet's own addition.
 	SecretWorkCache = "spokelet-work-cache"

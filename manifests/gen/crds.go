@@ -67,10 +67,10 @@ func write(from, to string) error {
 			return fmt.Errorf("reading the definition for %s: %w", name, err)
 		}
 		target := filepath.Join(to, name)
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // checked in, for everybody
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return fmt.Errorf("making the folder of %s: %w", target, err)
 		}
-		if err := os.WriteFile(target, raw, 0o644); err != nil { //nolint:gosec // checked in, for everybody
+		if err := os.WriteFile(target, raw, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", target, err)
 		}
 	}

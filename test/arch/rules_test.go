@@ -140,10 +140,10 @@ func workRules() []rule {
 // bannedPackages are names that say nothing about what is inside.
 var bannedPackages = []string{"util", "utils", "helper", "helpers", "common", "types", "controllers", "misc"}
 
-// pureFiles are how the names of files with decisions start, and pureNever is what those may not import: a decision
+// pureFiles are words in the names of files with decisions, and pureNever is what those may not import: a decision
 // takes values. Without a context there is no call of the API server.
 var (
-	pureFiles = []string{"decide", "plan", "conclude"}
+	pureFiles = []string{"decide", "plan", "conclude", "status"}
 	pureNever = []string{
 		"context", "os", "math/rand", "math/rand/v2", "crypto/rand", "net/http", "github.com/go-logr/logr",
 		"sigs.k8s.io/controller-runtime/pkg/log",

@@ -149,7 +149,8 @@ func (s source) checkCalls() []string {
 func (s source) checkPurity() []string {
 	var found []string
 	for _, f := range s.files {
-		if !slices.ContainsFunc(pureFiles, func(start string) bool { return strings.HasPrefix(s.file(f), start) }) {
+		words := strings.Split(strings.TrimSuffix(s.file(f), ".go"), "_")
+		if !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(pureFiles, word) }) {
 			continue
 		}
 		for _, spec := range f.Imports {
@@ -267,6 +268,8 @@ func TestTheChecksOfSourceReportWhatBreaksThem(t *testing.T) {
 		"calls of other things": {"agent/x", "a.go", "package x\nfunc f() { clock.Now(); r.Exit(); g(r{Requeue: false}) }",
 			source.checkCalls, ""},
 		"a decision that reads": {"agent/x", "decide_more.go", "package x\nimport \"context\"", source.checkPurity,
+			"must not import context"},
+		"a status that reads": {"agent/x", "more_status.go", "package x\nimport \"context\"", source.checkPurity,
 			"must not import context"},
 		"an act that reads": {"agent/x", "act.go", "package x\nimport \"context\"", source.checkPurity, ""},
 	} {

@@ -184,7 +184,7 @@ func (s *storm) record(ctx context.Context, work string) (*workv1.AppliedManifes
 	live := &workv1.AppliedManifestWork{}
 	err := s.spoke.Get(ctx, types.NamespacedName{Name: s.hubHash() + "-" + work}, live)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil // absence is an answer here
 	}
 	return live, err
 }

@@ -78,7 +78,7 @@ func (s *storm) lookAt(ctx context.Context, w *world, k kind) error {
 func (s *storm) get(ctx context.Context, t *thing) (*unstructured.Unstructured, error) {
 	live, err := s.objects.Resource(t.kind.resource()).Namespace(t.namespace).Get(ctx, t.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil // absence is an answer here
 	}
 	return live, err
 }

@@ -131,7 +131,7 @@ func (e *Evaluator) value(object *unstructured.Unstructured, path string, budget
 	}
 	switch found := found[0].(type) {
 	case nil:
-		return nil, nil //nolint:nilnil // absence is a valid result
+		return nil, nil // absence is a valid result
 	case int64:
 		return &workv1.FieldValue{Type: workv1.Integer, Integer: &found}, nil
 	case string:

@@ -45,7 +45,7 @@ func Read(ctx context.Context, c client.Reader, name string) (*workv1.AppliedMan
 	err := c.Get(ctx, types.NamespacedName{Name: name}, applied)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil // absence is an answer here
 	case err != nil:
 		return nil, fmt.Errorf("reading the AppliedManifestWork %s: %w", name, err)
 	}
@@ -171,7 +171,7 @@ func (w *Writer) Delete(ctx context.Context, applied *workv1.AppliedManifestWork
 ) (*workv1.AppliedManifestWork, error) {
 	answer, err := w.Objects.Delete(ctx, Resource(), manifest.ID{Name: applied.Name}, applied.UID, "")
 	if apierrors.IsNotFound(err) || (err == nil && answer.Gone) {
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil // absence is an answer here
 	}
 	if err != nil {
 		return applied, fmt.Errorf("deleting the AppliedManifestWork %s: %w", applied.Name, err)
@@ -191,11 +191,11 @@ func (w *Writer) Finalize(ctx context.Context, applied *workv1.AppliedManifestWo
 	_, err := reconcile.PatchMain(ctx, w.Client, applied, after)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil // absence is an answer here
 	case err != nil:
 		return applied, fmt.Errorf("releasing the AppliedManifestWork %s: %w", applied.Name, err)
 	case len(after.Finalizers) == 0:
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil // absence is an answer here
 	}
 	return after, nil
 }

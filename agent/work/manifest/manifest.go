@@ -63,11 +63,12 @@ func (m *Manifest) Entry(uid string) workv1.AppliedManifestResourceMeta {
 
 // Meta is the manifest in the status of the work.
 func (m *Manifest) Meta() workv1.ManifestResourceMeta {
+	ordinal := int32(m.Ordinal) //nolint:gosec // a list index
 	if !m.Decoded() {
-		return workv1.ManifestResourceMeta{Ordinal: int32(m.Ordinal)} //nolint:gosec // a list index
+		return workv1.ManifestResourceMeta{Ordinal: ordinal}
 	}
 	return workv1.ManifestResourceMeta{
-		Ordinal: int32(m.Ordinal), //nolint:gosec // a list index
+		Ordinal: ordinal,
 		Group:   m.GVK.Group, Version: m.GVK.Version, Kind: m.GVK.Kind,
 		Resource: m.Resource.Resource, Namespace: m.Namespace, Name: m.Name,
 	}

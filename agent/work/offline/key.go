@@ -46,7 +46,7 @@ func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
 	err := s.Secrets.Get(ctx, s.keySecret(), secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // absence is a valid result
+		return nil, nil // absence is a valid result
 	case apierrors.IsForbidden(err):
 		return nil, keyRefusedError{cause: err}
 	case err != nil:

@@ -88,12 +88,12 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	logger := log.FromContext(ctx)
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		logger.Error(err, "works are not kept on disk, for the directory cannot be used", "directory", config.Dir)
-		return nil, nil //nolint:nilnil // no store is a valid result
+		return nil, nil // no store is a valid result
 	}
 	owner, err := os.ReadFile(filepath.Join(s.folder, ownerFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		logger.Error(err, "works are not kept on disk, for the directory cannot be read", "directory", config.Dir)
-		return nil, nil //nolint:nilnil // no store is a valid result
+		return nil, nil // no store is a valid result
 	}
 	key, err := s.readKey(ctx, string(owner))
 	var refused keyRefusedError
@@ -101,7 +101,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		// From now on the copies become outdated, so they must not be valid later.
 		logger.Error(err, "works are not kept on disk")
 		_ = os.Remove(filepath.Join(s.folder, ownerFile))
-		return nil, nil //nolint:nilnil // no store is a valid result
+		return nil, nil // no store is a valid result
 	}
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (s *Store) Load(ctx context.Context, work string) (*Copy, error) {
 	known, aead := s.entries[work], s.aead
 	s.mu.Unlock()
 	if known.size == 0 || aead == nil {
-		return nil, nil //nolint:nilnil // absence is a valid result
+		return nil, nil // absence is a valid result
 	}
 	file, err := os.ReadFile(s.path(work))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -223,7 +223,7 @@ func (s *Store) Load(ctx context.Context, work string) (*Copy, error) {
 	if err != nil {
 		log.FromContext(ctx).Info("the copy of a work is of no use", "work", work, "reason", err.Error())
 		s.Delete(work)
-		return nil, nil //nolint:nilnil // absence is a valid result
+		return nil, nil // absence is a valid result
 	}
 	if known.unreported != nil {
 		found.Status = *known.unreported
@@ -279,7 +279,7 @@ func (s *Store) UnreportedStatus(ctx context.Context, work string, uid types.UID
 	s.mu.Unlock()
 	switch {
 	case known.header.UID != uid:
-		return nil, nil //nolint:nilnil // absence is a valid result
+		return nil, nil // absence is a valid result
 	case known.unreported != nil || !known.header.Unreported || known.size == 0:
 		return known.unreported, nil
 	}

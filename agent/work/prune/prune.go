@@ -180,7 +180,7 @@ func (p *pass) pruneAs(ctx context.Context, entry workv1.AppliedManifestResource
 	requested := known != nil && known.Requested
 	switch {
 	case drift == watch.Deleted || p.Applied[types.UID(entry.UID)]:
-		return nil, nil //nolint:nilnil // nil is an answer here
+		return nil, nil // nil is an answer here
 	case requested && drift == watch.Unchanged && p.Now.Before(known.Next):
 		return known, nil
 	case drift == watch.Unchanged && !requested && state.Object.Sole && state.Object.Exists && !orphaned &&
@@ -213,7 +213,7 @@ func (p *pass) pruneAs(ctx context.Context, entry workv1.AppliedManifestResource
 		return p.answered(id, state, answer, err)
 	case verbDrop:
 	}
-	return nil, nil //nolint:nilnil // nil is an answer here
+	return nil, nil // nil is an answer here
 }
 
 // orphan removes our owner reference from an object that stays.
@@ -237,7 +237,7 @@ func (p *pass) answered(id manifest.ID, state watch.State, answer spoke.Deletion
 	case manifest.KindGone(err):
 		return nil, err
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil, nil //nolint:nilnil // nil is an answer here
+		return nil, nil // nil is an answer here
 	case err != nil:
 		p.Count(Failed)
 		return nil, fmt.Errorf("deleting %s: %w", id, err)
@@ -245,7 +245,7 @@ func (p *pass) answered(id manifest.ID, state watch.State, answer spoke.Deletion
 		p.Count(Gone)
 		// The event of the deletion changes nothing after that.
 		p.Store.Record(p.Owner, id, watch.State{Observed: state.Observed, Requested: p.Now})
-		return nil, nil //nolint:nilnil // nil is an answer here
+		return nil, nil // nil is an answer here
 	}
 	p.Count(Held)
 	since := p.Now

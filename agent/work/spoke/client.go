@@ -58,7 +58,7 @@ func (c Client) Get(ctx context.Context, resource schema.GroupVersionResource, i
 ) (*unstructured.Unstructured, error) {
 	live, err := c.at(resource, id).Get(ctx, id.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && !manifest.KindGone(err) {
-		return nil, nil //nolint:nilnil // absence is an answer here
+		return nil, nil // absence is an answer here
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", id, err)
