@@ -117,28 +117,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.invalidateCopy(f, phase)
 	defer r.enqueueCopy(f, phase)
-	var outcome reconcile.Outcome
+	return r.pass(ctx, f, phase).SettleIn(r.queues.works, req, f.now)
+}
+
+// pass does what the phase of a work demands.
+func (r *Reconciler) pass(ctx context.Context, f *facts, phase phase) reconcile.Outcome {
 	switch phase {
 	case phaseUnknown:
 	case phaseOffline:
-		outcome = r.applyOffline(ctx, f)
+		return r.applyOffline(ctx, f)
 	case phaseGone:
 		r.forget(f)
 	case phaseAbandon:
-		outcome, _ = r.deleteObjects(ctx, f)
+		outcome, _ := r.deleteObjects(ctx, f)
 		if f.applied == nil {
 			r.forget(f)
 		}
+		return outcome
 	case phaseStale:
-		outcome = reconcile.Waiting(f.now.Add(staleDelay))
+		return reconcile.Waiting(f.now.Add(staleDelay))
 	case phaseDelete:
-		outcome = r.deleteWork(ctx, f)
+		return r.deleteWork(ctx, f)
 	case phaseRestart:
-		outcome = r.restart(ctx, f)
+		return r.restart(ctx, f)
 	case phaseApply:
-		outcome = r.apply(ctx, f)
+		return r.apply(ctx, f)
 	}
-	return outcome.SettleIn(r.queues.works, req, f.now)
+	return reconcile.Outcome{}
 }
 
 // forget drops everything that this process knows of a work.
