@@ -43,7 +43,7 @@ SOAK_FLAGS ?=
 # Further flags for the storm.
 STORM_FLAGS ?=
 # Packages whose operators "make mutate" changes, and further flags for it.
-MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/template,hub/placement,hub/deploy,hub/install
+MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
 MUTATE_FLAGS ?=
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1

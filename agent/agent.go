@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// userAgent is the user agent of all requests. On the spoke it is also the field manager of applied objects, which
-	//OCM fixes.
+	// userAgent is the user agent of all requests. On the spoke it is also the field manager of applied objects; OCM
+	// fixes it.
 	userAgent = names.FieldManagerWork
 	// gcPercent lets the heap grow by half between two collections: memory is scarcer than CPU on a small node.
 	gcPercent = 50

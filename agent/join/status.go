@@ -22,7 +22,8 @@ func conclude(answer csr.Plan, actErr error) *metav1.Condition {
 	return csr.NotStored(actErr.Error())
 }
 
-// progress explains to people why the agent still waits: the failure, else why there is no certificate, else who has to act.
+// progress explains to people why the agent still waits: the failure, else why there is no certificate, else who has to
+// act.
 func progress(cluster string, plan csr.Plan, failures ...error) string {
 	if err := errors.Join(failures...); err != nil && !reconcile.IsLostRace(err) {
 		return strings.ReplaceAll(err.Error(), "\n", "; ")

@@ -26,14 +26,22 @@ func (e *nameTakenError) Error() string { return e.message }
 // act runs the steps of a plan. One failure stops nothing else.
 func (r *Reconciler) act(ctx context.Context, p plan) results {
 	bindings := reconcile.Writer[*rbacv1.RoleBinding]{
-		Client: r.Bindings, Live: r.Live, Adopt: adopt[*rbacv1.RoleBinding],
+		Client: r.Bindings, Live: r.Live,
+		Adopt: func(want, found *rbacv1.RoleBinding) ([]reconcile.Step[*rbacv1.RoleBinding], error) {
+			return nil, checkOwner(want, found)
+		},
 	}
 	return results{bindings: runAll(ctx, bindings, p.bindings), works: runAll(ctx, r.workWriter(), p.works)}
 }
 
 // workWriter writes ManifestWorks.
 func (r *Reconciler) workWriter() reconcile.Writer[*workv1.ManifestWork] {
-	return reconcile.Writer[*workv1.ManifestWork]{Client: r.Client, Live: r.Live, Adopt: adopt[*workv1.ManifestWork]}
+	return reconcile.Writer[*workv1.ManifestWork]{
+		Client: r.Client, Live: r.Live,
+		Adopt: func(want, found *workv1.ManifestWork) ([]reconcile.Step[*workv1.ManifestWork], error) {
+			return nil, checkOwner(want, found)
+		},
+	}
 }
 
 // runAll runs steps and returns the error of each.
@@ -46,13 +54,13 @@ func runAll[T client.Object](ctx context.Context, w reconcile.Writer[T], steps [
 	return failed
 }
 
-// adopt refuses to touch an object of somebody else that has the name of one of ours. If it is ours, the cache is
+// checkOwner refuses to touch an object of somebody else that has the name of one of ours. If it is ours, the cache is
 // behind.
-func adopt[T client.Object](want, found T) ([]reconcile.Step[T], error) {
+func checkOwner(want, found client.Object) error {
 	if sameOwner(want, found) {
-		return nil, nil
+		return nil
 	}
-	return nil, &nameTakenError{fmt.Sprintf("%s exists and does not belong to the add-on: rename or delete it",
+	return &nameTakenError{fmt.Sprintf("%s exists and does not belong to the add-on: rename or delete it",
 		reconcile.Describe(want))}
 }
 

@@ -20,7 +20,8 @@ type Code struct {
 var (
 	// reasonName is a constant of ours that holds a reason, reasonOfAPI one of the API modules.
 	reasonName  = regexp.MustCompile(`^([rR]eason|[eE]vent)[A-Z]`)
-	reasonOfAPI = regexp.MustCompile(`Reason|^AppliedManifest(Complete|Failed|SSA)|^(ConditionRule|RegistrationApplied)[A-Z]`)
+	reasonOfAPI = regexp.MustCompile(
+		`Reason|^AppliedManifest(Complete|Failed|SSA)|^(ConditionRule|RegistrationApplied)[A-Z]`)
 	// word is the form of a reason.
 	word = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
 	// metric is the form of the name of a metric.

@@ -11,9 +11,9 @@ import (
 	"github.com/spokelet/spokelet/manifests"
 )
 
-// CRDsWithConversion returns the CustomResourceDefinitions of the hub with ClusterManagementAddOn and ManagedClusterAddOn converted by
-// the webhook of the hub at conv, which names either a URL or a service. The path of a service defaults to
-// manifests.ConvertPath.
+// CRDsWithConversion returns the CustomResourceDefinitions of the hub with ClusterManagementAddOn and
+// ManagedClusterAddOn converted by the webhook of the hub at conv, which names either a URL or a service. The path of a
+// service defaults to manifests.ConvertPath.
 func CRDsWithConversion(conv apiextensionsv1.WebhookClientConfig) ([][]byte, error) {
 	if (conv.URL == nil) == (conv.Service == nil) {
 		return nil, errors.New("the conversion webhook needs either a URL or a service, and not both")

@@ -33,7 +33,8 @@ type Applier struct {
 	Feedback *feedback.Evaluator
 }
 
-// run is one step as it is carried out. Everything that changes meanwhile is here and nowhere else, hence its 13 fields.
+// run is one step as it is carried out. Everything that changes meanwhile is here and nowhere else, hence its 13
+// fields.
 type run struct {
 	*Applier
 	step  *Step

@@ -27,7 +27,7 @@ func (r *run) serverSideApply(ctx context.Context, desired *unstructured.Unstruc
 	case errors.As(err, &stopped):
 		return nil, unreadableError{read: err}
 	case err != nil:
-		return r.read(ctx, &manifest.Failure{
+		return r.read(ctx, &manifest.PermanentError{
 			Reason: workv1.AppliedManifestSSAIgnoreFieldError, Message: err.Error(),
 		})
 	}

@@ -98,10 +98,10 @@ func (a *testAuthorizer) decideAt(t *testing.T, after time.Duration, q Question)
 	return a.Begin("w", deployer, noon.Add(after)).Decide(t.Context(), []Question{q})[0]
 }
 
-// bind creates or changes a ClusterRoleBinding or RoleBinding of the executor, with a role of its own each time.
-func (a *testAuthorizer) bind(namespace, role string) {
+// bind creates or changes a ClusterRoleBinding or RoleBinding of the executor.
+func (a *testAuthorizer) bind(namespace string) {
 	a.rbac.setBinding(bindingKey{Namespace: namespace, Name: "b"},
-		&binding{role: roleKey{Name: role}, subjects: []string{deployer.String()}})
+		&binding{role: roleKey{Name: "r"}, subjects: []string{deployer.String()}})
 }
 
 // Shows: work/executor-cached
@@ -125,11 +125,11 @@ func TestDecisionsAreCached(t *testing.T) {
 	assert.Equal(t, Allowed, a.decideAt(t, 3*time.Minute, q).Verdict)
 	assert.Len(t, api.asked, 10)
 
-	a.bind("other", "r")
+	a.bind("other")
 	assert.Equal(t, Allowed, a.decideAt(t, 3*time.Minute, q).Verdict)
 	assert.Len(t, api.asked, 10, "a binding in another namespace changes nothing here")
 	a.woken = nil
-	a.bind("app", "r")
+	a.bind("app")
 	assert.Equal(t, []string{"w"}, a.woken)
 	api.allowed = nil
 	assert.Equal(t, Denied, a.decideAt(t, 3*time.Minute, q).Verdict)
@@ -222,7 +222,7 @@ func TestAReviewFromBeforeAChangeIsNotCached(t *testing.T) {
 	a := newTest(t, api)
 	q := configMap("x", VerbsRead)
 	before := a.Begin("w", deployer, noon)
-	a.bind("", "r")
+	a.bind("")
 	assert.Equal(t, Allowed, before.Decide(t.Context(), []Question{q})[0].Verdict)
 	_, known := a.cache.get("w", q)
 	assert.False(t, known)
@@ -236,7 +236,7 @@ func TestAReviewFromBeforeAChangeIsNotCached(t *testing.T) {
 // The first review of a work right after a change of RBAC may be outdated, too, although the work was not there then.
 func TestAWorkThatComesAfterAChangeKnowsOfIt(t *testing.T) {
 	a := newTest(t, &fakeReviews{allowed: allow(VerbsOwn)})
-	a.bind("", "r")
+	a.bind("")
 	assert.Equal(t, noon.Add(firstReview), a.decideAt(t, 0, configMap("x", VerbsRead)).Recheck)
 }
 

@@ -65,12 +65,12 @@ func textOf(err error) string {
 }
 
 func TestTheErrorOfAnEscalation(t *testing.T) {
-	d := escalationDenied(roleBinding(VerbsOwn), "because", noon)
+	d := escalationDenied(roleBinding(), "because", noon)
 	assert.Equal(t, Denied, d.Verdict)
 	require.EqualError(t, d.Err, "not allowed to apply the resource rbac.authorization.k8s.io rolebindings, app x, "+
 		"error: permission escalation, will try again in 1m0s; because")
 	require.NoError(t, d.ReadErr, "the object may be read")
-	assert.Equal(t, noon.Add(time.Minute), d.again(true, roleBinding(VerbsOwn).Object))
+	assert.Equal(t, noon.Add(time.Minute), d.again(true, roleBinding().Object))
 }
 
 func TestHowLongADecisionIsValid(t *testing.T) {

@@ -125,7 +125,7 @@ func TestAChangeDuringTheCheckCounts(t *testing.T) {
 	q := clusterRoleBinding()
 	s := a.Begin("w", deployer, noon)
 	s.Decide(t.Context(), []Question{q})
-	a.bind("", "r")
+	a.bind("")
 	s.CheckEscalation(t.Context(), q, manifestOf(t, bindingManifest))
 	_, known := a.cache.get("w", q)
 	assert.False(t, known)

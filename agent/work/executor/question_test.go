@@ -23,8 +23,8 @@ func configMap(name string, verbs Verbs) Question {
 }
 
 // roleBinding is the question about a RoleBinding in the namespace app.
-func roleBinding(verbs Verbs) Question {
-	q := configMap("x", verbs)
+func roleBinding() Question {
+	q := configMap("x", VerbsOwn)
 	q.Object.Group, q.Object.Resource = "rbac.authorization.k8s.io", "rolebindings"
 	return q
 }
@@ -93,7 +93,7 @@ func TestOnlyRolesAndBindingsGrantPermissions(t *testing.T) {
 }
 
 func TestTheRoleThatAManifestBinds(t *testing.T) {
-	cluster := roleBinding(VerbsOwn)
+	cluster := roleBinding()
 	cluster.Object.Resource, cluster.Object.Namespace = "clusterrolebindings", ""
 	for name, c := range map[string]struct {
 		q        Question
@@ -101,9 +101,9 @@ func TestTheRoleThatAManifestBinds(t *testing.T) {
 		role     roleKey
 		binds    bool
 	}{
-		"a Role": {roleBinding(VerbsOwn), `{"roleRef":{"kind":"Role","name":"r"}}`, roleKey{Namespace: "app", Name: "r"}, true},
+		"a Role": {roleBinding(), `{"roleRef":{"kind":"Role","name":"r"}}`, roleKey{Namespace: "app", Name: "r"}, true},
 		"a ClusterRole in a namespace": {
-			roleBinding(VerbsOwn), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, roleKey{Name: "r"}, true,
+			roleBinding(), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, roleKey{Name: "r"}, true,
 		},
 		"a ClusterRole in the cluster": {cluster, `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, roleKey{Name: "r"}, true},
 		"no binding":                   {configMap("x", VerbsOwn), `{"roleRef":{"kind":"ClusterRole","name":"r"}}`, roleKey{}, false},

@@ -24,7 +24,7 @@ func HubHash(server string) string {
 func Name(hubHash, work string) string { return hubHash + "-" + work }
 
 // nameFailure returns why no AppliedManifestWork can have the name that belongs to a work; nil when one can.
-func nameFailure(work, name string) *manifest.Failure {
+func nameFailure(work, name string) *manifest.PermanentError {
 	over := len(name) - validation.DNS1123SubdomainMaxLength
 	if over <= 0 {
 		return nil

@@ -52,9 +52,7 @@ func usable(_ schema.GroupVersionKind, rules []workv1.ConditionRule) ([]workv1.C
 }
 
 // configMap is the manifest of a ConfigMap in the namespace ns.
-func configMap(name string) string {
-	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"ns"}}`
-}
+const configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"ns"}}`
 
 // Shows: work/manifest-read
 func TestReadManifest(t *testing.T) {
@@ -65,7 +63,7 @@ func TestReadManifest(t *testing.T) {
 		meta    workv1.ManifestResourceMeta
 	}{
 		"an object": {
-			raw: configMap("x"), mapped: true,
+			raw: configMap, mapped: true,
 			meta: workv1.ManifestResourceMeta{
 				Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "ns", Name: "x",
 			},
@@ -117,12 +115,12 @@ func TestADuplicateIsRefused(t *testing.T) {
 		fails     map[int]string
 	}{
 		"two versions of one object": {
-			[]string{fmt.Sprintf(hpa, "v1", "ns"), configMap("x"), fmt.Sprintf(hpa, "v2", "ns")},
+			[]string{fmt.Sprintf(hpa, "v1", "ns"), configMap, fmt.Sprintf(hpa, "v2", "ns")},
 			map[int]string{2: "duplicate manifest for resource ns/x with resource type autoscaling/v2.HorizontalPodAutoscaler: " +
 				"the manifest with the ordinal 0 means the same object, as autoscaling/v1; remove one of them"},
 		},
 		"the same twice, and again": {
-			[]string{configMap("x"), configMap("x"), configMap("x")},
+			[]string{configMap, configMap, configMap},
 			map[int]string{
 				1: "duplicate manifest for resource ns/x with resource type v1.ConfigMap: the manifest with the ordinal 0",
 				2: "ordinal 0",
@@ -154,7 +152,7 @@ func TestADuplicateIsRefused(t *testing.T) {
 			}
 		})
 	}
-	list := read(t, configMap("x"), configMap("x"))
+	list := read(t, configMap, configMap)
 	RefuseDuplicates(list)
 	require.Error(t, list[1].Err)
 	list[0] = list[0].Unserve()
@@ -163,7 +161,7 @@ func TestADuplicateIsRefused(t *testing.T) {
 }
 
 func TestMapperErrorsAreTold(t *testing.T) {
-	m := Parse(0, []byte(configMap("x")))
+	m := Parse(0, []byte(configMap))
 	spec := &workv1.ManifestWorkSpec{}
 	m.Resolve(brokenMapper{}, spec, usable)
 	require.ErrorContains(t, m.Err, "discovery is down")
@@ -179,8 +177,8 @@ func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping,
 }
 
 func TestTheDesiredDigestFollowsItsInputs(t *testing.T) {
-	raw := []byte(configMap("x"))
-	m := read(t, configMap("x"))[0]
+	raw := []byte(configMap)
+	m := read(t, configMap)[0]
 	base := desiredDigest(&m, raw)
 	assert.Equal(t, base, desiredDigest(&m, raw))
 	assert.NotEqual(t, base, desiredDigest(&m, append(raw, ' ')))
@@ -193,7 +191,7 @@ func TestTheDesiredDigestFollowsItsInputs(t *testing.T) {
 }
 
 func FuzzParseManifest(f *testing.F) {
-	for _, seed := range []string{configMap("x"), "{", "null", `{"kind":1}`, `{"metadata":[]}`, `{"kind":"L","items":[{}]}`} {
+	for _, seed := range []string{configMap, "{", "null", `{"kind":1}`, `{"metadata":[]}`, `{"kind":"L","items":[{}]}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -24,11 +24,11 @@ func TestTheEntriesThatAManifestMayMean(t *testing.T) {
 		entry workv1.AppliedManifestResourceMeta
 		want  bool
 	}{
-		"the object itself":                         {configMap("x"), entry("", "configmaps", "ns", "x"), true},
-		"another name":                              {configMap("x"), entry("", "configmaps", "ns", "y"), false},
-		"another namespace":                         {configMap("x"), entry("", "configmaps", "other", "x"), false},
-		"another resource":                          {configMap("x"), entry("", "secrets", "ns", "x"), false},
-		"another group":                             {configMap("x"), entry("x.example", "configmaps", "ns", "x"), false},
+		"the object itself":                         {configMap, entry("", "configmaps", "ns", "x"), true},
+		"another name":                              {configMap, entry("", "configmaps", "ns", "y"), false},
+		"another namespace":                         {configMap, entry("", "configmaps", "other", "x"), false},
+		"another resource":                          {configMap, entry("", "secrets", "ns", "x"), false},
+		"another group":                             {configMap, entry("x.example", "configmaps", "ns", "x"), false},
 		"a kind that is not served":                 {unserved, entry("x.example", "xs", "ns", "x"), true},
 		"such a kind of another group":              {unserved, entry("y.example", "xs", "ns", "x"), false},
 		"such a kind of another name":               {unserved, entry("x.example", "xs", "ns", "y"), false},
@@ -89,8 +89,8 @@ func TestTheDigestOfWhatIsRead(t *testing.T) {
 	resolve := func(config workv1.ManifestConfigOption) Manifest {
 		spec := &workv1.ManifestWorkSpec{ManifestConfigs: []workv1.ManifestConfigOption{config}}
 		spec.ManifestConfigs[0].ResourceIdentifier = workv1.ResourceIdentifier{Resource: "configmaps", Namespace: "ns", Name: "x"}
-		spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(configMap("x"))}}}
-		m := Parse(0, []byte(configMap("x")))
+		spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(configMap)}}}
+		m := Parse(0, []byte(configMap))
 		m.Resolve(mapper(), spec, usable)
 		require.NoError(t, m.Err)
 		return m

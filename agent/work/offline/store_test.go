@@ -160,7 +160,7 @@ func TestCopiesOfFormerVersionsAreRead(t *testing.T) {
 	assert.EqualValues(t, 7, found.Work.Generation)
 	assert.Equal(t, map[string]string{"l": "1"}, found.Work.Labels)
 	require.Len(t, found.Work.Spec.Workload.Manifests, 1)
-	assert.Equal(t, configMap, string(found.Work.Spec.Workload.Manifests[0].Raw))
+	assert.JSONEq(t, configMap, string(found.Work.Spec.Workload.Manifests[0].Raw))
 	unreported, err := s.UnreportedStatus(t.Context(), "w", "uid-of-work")
 	require.NoError(t, err)
 	assert.Equal(t, &found.Work.Status, unreported)

@@ -44,7 +44,7 @@ func NotRecorded(err error) (applied *metav1.Condition, permanent bool) {
 	const listing = ": the AppliedManifestWork, which lists its objects on the managed cluster, cannot be written, so " +
 		"nothing is applied: "
 	applied = &metav1.Condition{Type: workv1.WorkApplied, Status: metav1.ConditionFalse, Reason: reasonWorkFailed}
-	var wrong *manifest.Failure
+	var wrong *manifest.PermanentError
 	switch {
 	case errors.As(err, &wrong):
 		applied.Message = failedText + ": " + wrong.Message

@@ -98,7 +98,7 @@ func TestConcludeManifest(t *testing.T) {
 		},
 		"ignoreFields are the matter": {
 			raw: configMap("a"), object: Object{
-				Err:      &manifest.Failure{Reason: workv1.AppliedManifestSSAIgnoreFieldError, Message: "no"},
+				Err:      &manifest.PermanentError{Reason: workv1.AppliedManifestSSAIgnoreFieldError, Message: "no"},
 				Presence: manifest.Present,
 			},
 			applied:   [3]string{"False", "AppliedManifestSSAIgnoreFieldError", "Failed to process ignoreFields: no"},

@@ -69,7 +69,7 @@ func (a Applied) Is(b Applied) bool {
 // Failure is a request that failed for good.
 type Failure struct {
 	// Cause is the error.
-	Cause *manifest.Failure
+	Cause *manifest.PermanentError
 	// Since is since when the API server refuses the request; zero when it does not.
 	Since time.Time
 }

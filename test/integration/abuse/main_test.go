@@ -12,12 +12,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/spokelet/spokelet/hub"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/persona"
 	"github.com/spokelet/spokelet/test/suite"
-	"github.com/stretchr/testify/require"
 )
 
 //go:embed testdata/addons.yaml

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // TestReadinessNamesAHubThatIsCutOffAndTheLogSaysItOnce cuts the way to the hub of an agent that serves, with works and

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/spokelet/spokelet/test/suite"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // placement makes a Placement in the namespace "default", in which the default set of clusters is bound, and a

@@ -284,7 +284,7 @@ func TestWorksThatShareAnObjectWriteItOnce(t *testing.T) {
 }
 
 // TestTheRecordDoesNotWaitForTheHub makes the hub refuse every status: what was made is listed on the spoke all the
-// same. Weakness: W8
+// same.
 func TestTheRecordDoesNotWaitForTheHub(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -24,9 +24,9 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 }
 
 // managed adds an entry to the managed fields of an object.
-func managed(o *unstructured.Unstructured, manager, operation, subresource, fields string) *unstructured.Unstructured {
+func managed(o *unstructured.Unstructured, manager, operation, fields string) *unstructured.Unstructured {
 	o.SetManagedFields(append(o.GetManagedFields(), metav1.ManagedFieldsEntry{
-		Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), Subresource: subresource,
+		Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation),
 		APIVersion: o.GetAPIVersion(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
 	}))
 	return o
@@ -91,7 +91,7 @@ func TestConfigurationIsInForce(t *testing.T) {
 				c.fields = portsFields
 			}
 			if c.fields != "-" {
-				managed(live, "work-agent", "Apply", "", c.fields)
+				managed(live, "work-agent", "Apply", c.fields)
 			}
 			assert.Equal(t, c.want, configure(t, portsManifest).InForce(live, false))
 		})
@@ -102,7 +102,7 @@ func TestConfigurationIsInForce(t *testing.T) {
 func TestDigestFollowsWhatIsApplied(t *testing.T) {
 	c := configure(t, portsManifest, workv1.IgnoreField{Condition: workv1.IgnoreFieldsConditionOnSpokeChange, JSONPaths: []string{".spec.replicas"}})
 	live := func() *unstructured.Unstructured {
-		return managed(object(t, portsLive), "work-agent", "Apply", "", portsFields)
+		return managed(object(t, portsLive), "work-agent", "Apply", portsFields)
 	}
 	before := c.Digest(live())
 	assert.NotEqual(t, manifest.Digest{}, before)
@@ -115,7 +115,7 @@ func TestDigestFollowsWhatIsApplied(t *testing.T) {
 	assert.Equal(t, before, c.Digest(set("x", "spec", "other")), "a field of others")
 	assert.Equal(t, before, c.Digest(set("x", "metadata", "labels", "theirs")), "a label of others")
 	assert.NotEqual(t, before, c.Digest(set("z", "metadata", "labels", "a")), "a label of ours")
-	taken := managed(object(t, portsLive), "work-agent", "Apply", "", `{"f:metadata":{"f:labels":{"f:a":{}}}}`)
+	taken := managed(object(t, portsLive), "work-agent", "Apply", `{"f:metadata":{"f:labels":{"f:a":{}}}}`)
 	assert.NotEqual(t, before, c.Digest(taken), "what was taken over")
 	assert.Equal(t, manifest.Digest{}, c.Digest(object(t, portsLive)), "nothing applied")
 }
@@ -133,7 +133,7 @@ func TestPlanKeepsWhatOnlyWeHold(t *testing.T) {
 		o := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, resourceVersion: "7"},
 			data: {mine: old, ignored: live, tuned: live}}`)
 		o.SetAnnotations(map[string]string{annotationHash: mark})
-		return managed(o, "work-agent", "Apply", "", mine)
+		return managed(o, "work-agent", "Apply", mine)
 	}
 	for name, tc := range map[string]struct {
 		live    *unstructured.Unstructured
@@ -151,11 +151,11 @@ func TestPlanKeepsWhatOnlyWeHold(t *testing.T) {
 			want: map[string]any{"mine": "new", "ignored": "live", "tuned": "live"},
 		},
 		"what others hold alone is left to them": {
-			live: managed(live(c.hash, `{"f:data":{"f:mine":{}}}`), "hpa", "Update", "", `{"f:data":{"f:ignored":{}}}`),
+			live: managed(live(c.hash, `{"f:data":{"f:mine":{}}}`), "hpa", "Update", `{"f:data":{"f:ignored":{}}}`),
 			want: map[string]any{"mine": "new"},
 		},
 		"what others hold as well is left to them": {
-			live: managed(live(c.hash, fields), "hpa", "Update", "", `{"f:data":{"f:ignored":{},"f:tuned":{}}}`),
+			live: managed(live(c.hash, fields), "hpa", "Update", `{"f:data":{"f:ignored":{},"f:tuned":{}}}`),
 			want: map[string]any{"mine": "new"},
 		},
 		"the mark of another agent counts with other evidence": {
@@ -167,7 +167,7 @@ func TestPlanKeepsWhatOnlyWeHold(t *testing.T) {
 			want: map[string]any{"mine": "new", "ignored": "live", "tuned": "new"},
 		},
 		"an object that was there before is taken as it is": {
-			live: managed(live("", `{"f:metadata":{}}`), "kubectl", "Update", "", fields), trusted: true,
+			live: managed(live("", `{"f:metadata":{}}`), "kubectl", "Update", fields), trusted: true,
 			want: map[string]any{"mine": "new", "tuned": "new"},
 		},
 	} {
@@ -188,7 +188,7 @@ func TestPlanKeepsElementsOfLists(t *testing.T) {
 		}})
 	live := managed(object(t, `{apiVersion: v1, kind: Pod, metadata: {name: p, resourceVersion: "1"}, spec: {containers: [
 		{name: web, image: "web:1", env: [{name: A, value: live}]}, {name: side, image: live, tty: true}]}}`),
-		"work-agent", "Apply", "", `{"f:spec":{"f:containers":{
+		"work-agent", "Apply", `{"f:spec":{"f:containers":{
 			"k:{\"name\":\"web\"}":{".":{},"f:name":{},"f:image":{},"f:env":{
 				"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}}},
 			"k:{\"name\":\"side\"}":{".":{},"f:name":{},"f:image":{}}}}}`)
@@ -197,7 +197,7 @@ func TestPlanKeepsElementsOfLists(t *testing.T) {
 		{name: web, image: "web:2", env: [{name: A, value: live}]}, {name: side, image: live}]}}`)
 	assert.Equal(t, want.Object["spec"], next.Object["spec"])
 
-	managed(live, "other", "Apply", "", `{"f:spec":{"f:containers":{"k:{\"name\":\"side\"}":{".":{},"f:name":{}}}}}`)
+	managed(live, "other", "Apply", `{"f:spec":{"f:containers":{"k:{\"name\":\"side\"}":{".":{},"f:name":{}}}}}`)
 	assert.Equal(t, want.Object["spec"], c.Next(live, true).Object["spec"], "found by the name that both hold")
 }
 
@@ -252,7 +252,7 @@ func TestHandOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)
 			for operation, fields := range c.have {
-				managed(o, "work-agent", operation, "", fields)
+				managed(o, "work-agent", operation, fields)
 			}
 			got, moved := HandOver(o, "work-agent", uid, c.adopt)
 			assert.Equal(t, c.want != nil, moved)

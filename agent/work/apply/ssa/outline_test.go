@@ -41,7 +41,7 @@ func TestWhatMustBeOwnedToBeInForce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := object(t, c.manifest)
 			if c.fields != "" {
-				managed(live, "work-agent", "Apply", "", c.fields)
+				managed(live, "work-agent", "Apply", c.fields)
 			}
 			assert.Equal(t, c.want, configure(t, c.manifest).InForce(live, false))
 		})
@@ -51,8 +51,8 @@ func TestWhatMustBeOwnedToBeInForce(t *testing.T) {
 // Entries of other managers and of other versions of the API stay as they are.
 func TestHandOverLeavesOthersAlone(t *testing.T) {
 	o := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)
-	managed(o, "kubectl", "Update", "", `{"f:data":{"f:x":{}}}`)
-	managed(o, "m", "Apply", "", `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}}}`)
+	managed(o, "kubectl", "Update", `{"f:data":{"f:x":{}}}`)
+	managed(o, "m", "Apply", `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}}}`)
 	entries := o.GetManagedFields()
 	entries = append(entries, metav1.ManagedFieldsEntry{
 		Manager: "m", Operation: "Apply", APIVersion: "v0", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)},
@@ -106,8 +106,8 @@ func FuzzNext(f *testing.F) {
 		if trusted {
 			now.SetAnnotations(map[string]string{annotationHash: c.hash})
 		}
-		managed(now, "work-agent", "Apply", "", encoded(t, map[string]any{"f:data": ours}))
-		managed(now, "other", "Update", "", encoded(t, map[string]any{"f:data": theirs}))
+		managed(now, "work-agent", "Apply", encoded(t, map[string]any{"f:data": ours}))
+		managed(now, "other", "Update", encoded(t, map[string]any{"f:data": theirs}))
 		next, _, err := unstructured.NestedMap(c.Next(now, false).Object, "data")
 		require.NoError(t, err)
 		for n := range 8 {

@@ -1,5 +1,5 @@
-// Mutate changes one operator at a time in the files that decide, and prints one table of how many changes the unit tests
-// notice. With -survivors it lists the others.
+// Mutate changes one operator at a time in the files that decide, and prints one table of how many changes the unit
+// tests notice. With -survivors it lists the others.
 package main
 
 import (

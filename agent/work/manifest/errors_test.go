@@ -28,7 +28,7 @@ func TestWhichErrorsArePermanent(t *testing.T) {
 		"a request that is not understood":   {apierrors.NewBadRequest("strict decoding error"), true},
 		"a verb that the kind does not have": {apierrors.NewMethodNotSupported(maps, "update"), true},
 		"an object that is too large":        {apierrors.NewRequestEntityTooLargeError("no"), true},
-		"an options error":                   {&Failure{Message: "x"}, true},
+		"an options error":                   {&PermanentError{Message: "x"}, true},
 		"one that is wrapped":                {fmt.Errorf("creating: %w", forbidden), true},
 		"a namespace that is missing":        {apierrors.NewNotFound(maps, "a"), false},
 		"a namespace that is going":          {going, false},

@@ -12,9 +12,9 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Failure is a permanent error: the manifest is not applied until it or its object changes, so retrying soon is of no
-// use.
-type Failure struct {
+// PermanentError is an error that lasts: the manifest is not applied until it or its object changes, so retrying soon is
+// of no use.
+type PermanentError struct {
 	// Reason is the reason of the condition Applied of the manifest.
 	Reason string
 	// Message is the cause, without the words that introduce it in the condition.
@@ -22,16 +22,16 @@ type Failure struct {
 }
 
 // Error is the message.
-func (f *Failure) Error() string { return f.Message }
+func (f *PermanentError) Error() string { return f.Message }
 
 // Failed returns the failure with the usual reason.
-func Failed(message string) *Failure {
-	return &Failure{Reason: workv1.AppliedManifestFailed, Message: message}
+func Failed(message string) *PermanentError {
+	return &PermanentError{Reason: workv1.AppliedManifestFailed, Message: message}
 }
 
 // AsFailure returns the permanent failure that an error stands for; nil when the same request may succeed soon.
-func AsFailure(err error) *Failure {
-	var known *Failure
+func AsFailure(err error) *PermanentError {
+	var known *PermanentError
 	var defect *reconcile.PanicError
 	switch {
 	case errors.As(err, &known):
