@@ -43,7 +43,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.StringToStringVar(&c.ClusterAnnotations, "cluster-annotations", c.ClusterAnnotations,
 		"annotations of a new ManagedCluster; only keys starting with agent.open-cluster-management.io are taken")
 	f.StringSliceVar(&c.ExternalServerURLs, "spoke-external-server-urls", c.ExternalServerURLs,
-		"https addresses of the cluster to tell the hub")
+		"https addresses of the cluster, for its ManagedCluster")
 	f.IntVar(&c.Claims.MaxCustom, "max-custom-cluster-claims", c.Claims.MaxCustom,
 		"number of claims that are reported besides the reserved ones")
 	f.StringSliceVar(&c.Claims.ReservedSuffixes, "reserved-cluster-claim-suffixes", c.Claims.ReservedSuffixes,

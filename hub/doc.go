@@ -8,7 +8,7 @@
 //  3. The admission policies of the hub are checked (package policy): without them nothing starts, unless that is asked
 //     for.
 //  4. The version in which add-ons travel is asked for once: v1alpha1 where it is served.
-//  5. The cache is told what to hold, and what not: see cache.go. No Secret is ever cached.
+//  5. cache.go selects the objects that the cache holds. No Secret is ever cached.
 //  6. The reconcilers are registered (reconcilers.go), the webhook (webhook.go), and what keeps the conversion in the
 //     definitions (crds.go). The hub manager itself does not need the webhook, and works without it; but it is not
 //     ready until the API server converts add-ons without a loss (ready.go, docs/adr/0028-conversion.md).

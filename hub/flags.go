@@ -30,7 +30,7 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		f.BoolVar(&printed, "print-policies", printed,
 			"print the admission policies for a hub manager in --namespace under --service-account, and exit")
 		f.StringVar(&account, "service-account", account,
-			"ServiceAccount of the hub manager, for --print-policies; at work the API server tells it")
+			"ServiceAccount of the hub manager, for --print-policies; otherwise the API server returns it")
 	}
 	if err := program.Parse(args, out, bind); err != nil {
 		return Config{}, err

@@ -218,7 +218,7 @@ func (u *uninstaller) stopConversion(ctx context.Context) error {
 		if !changed {
 			continue
 		}
-		if err := u.disown(ctx, definition); err != nil {
+		if err := u.orphan(ctx, definition); err != nil {
 			return fmt.Errorf("changing definition %s: %w", definition.Name, err)
 		}
 		if err := u.say("definition %s serves its stored version only, until another hub manager that converts it applies "+
@@ -229,8 +229,8 @@ func (u *uninstaller) stopConversion(ctx context.Context) error {
 	return nil
 }
 
-// disown writes a definition and then drops its own managed fields, so that the next writer meets no conflict.
-func (u *uninstaller) disown(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+// orphan writes a definition and then drops its own managed fields, so that the next writer meets no conflict.
+func (u *uninstaller) orphan(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	if err := u.client.Update(ctx, definition, client.FieldOwner(uninstallManager)); err != nil {
 		return err
 	}

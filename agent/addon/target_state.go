@@ -57,7 +57,7 @@ func (s *targetState) answered(err error) {
 	}
 }
 
-// Replace implements watch.Handler. A list does not tell when a Lease was renewed.
+// Replace implements watch.Handler. A list does not show when a Lease was renewed.
 func (s *targetState) Replace(_ context.Context, objects []client.Object, _ string) {
 	if len(objects) == 0 {
 		s.set(nil)

@@ -52,7 +52,7 @@ type Reconciler struct {
 	Health *Health
 	// Heartbeat is controlled by this reconciler; SetupWithManager adds it to the manager.
 	Heartbeat *Heartbeat
-	// Clock tells the time.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 
 	// claims and properties are nil when they are disabled.

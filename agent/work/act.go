@@ -64,7 +64,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
 }
 
-// claim tells the store which objects and kinds the work cares for, before any request about them.
+// claim registers the objects and kinds of the work with the store, before any request about them.
 func (r *Reconciler) claim(f *facts) {
 	objects := map[manifest.ID]watch.Key{}
 	for _, entry := range inventory.Tracked(f.applied) {

@@ -16,7 +16,7 @@
 // period (evict.go).
 //
 // Each part is a package, and only this one knows all of them: manifest, spoke, inventory, watch, feedback, executor,
-// apply, prune, status and offline. Their stories are told there.
+// apply, prune, status and offline. Each has a doc.go.
 //
 // A watch wakes a work when one of its objects changes, so a change on the spoke is repaired within a moment, and an
 // agent at rest sends nothing. A restart costs one read per object.

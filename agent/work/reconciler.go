@@ -48,7 +48,7 @@ type Reconciler struct {
 	// Spoke is the managed cluster. Its cache must cover AppliedManifestWorks and should use Transform; its
 	// configuration should not limit the rate of requests much below what the API server takes.
 	Spoke cluster.Cluster
-	// Clock tells the time; nil is the real one.
+	// Clock is the clock; nil means the real one.
 	Clock clock.PassiveClock
 	// EvictionGrace is how long the objects of a work that vanished from the hub stay; 0 means DefaultEvictionGrace,
 	// EvictionDisabled and more means forever.

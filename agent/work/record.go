@@ -90,7 +90,7 @@ func (r *Reconciler) deleteApplied(ctx context.Context, f *facts) error {
 		r.appliedGone(f)
 	case applied != f.applied:
 		r.wroteApplied(f, applied)
-	default: // the answer did not say, so the cache will tell
+	default: // the answer did not say; the cache will show it
 		r.notes.change(f.owner, func(n *note) {
 			n.applied = written{
 				uid: applied.UID, version: applied.ResourceVersion, at: r.Clock.Now(), deleting: true,
@@ -155,7 +155,7 @@ func hasFinalizer(applied *workv1.AppliedManifestWork) bool {
 	return slices.Contains(applied.Finalizers, names.FinalizerAppliedManifestWork)
 }
 
-// claimTracked tells the store that only the tracked objects matter any more.
+// claimTracked registers only the tracked objects with the store.
 func (r *Reconciler) claimTracked(f *facts) {
 	objects := map[manifest.ID]watch.Key{}
 	for _, entry := range inventory.Tracked(f.applied) {

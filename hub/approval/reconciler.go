@@ -32,7 +32,7 @@ type Reconciler struct {
 	Agents addon.Lookup
 	// Trust decides which requests for a first credential of a cluster are approved without a person.
 	Trust csrs.Trust
-	// Clock tells the instant of a pass.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Random is the source of serial numbers: crypto/rand.Reader outside tests.
 	Random io.Reader

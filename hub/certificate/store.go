@@ -37,7 +37,7 @@ type Store struct {
 	Key types.NamespacedName
 	// Names are the DNS names and IP addresses that the certificate serves.
 	Names []string
-	// Clock tells the instant of a pass.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Random is the source of randomness for keys.
 	Random io.Reader

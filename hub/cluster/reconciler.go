@@ -32,7 +32,7 @@ type Reconciler struct {
 	Trust csrs.Trust
 	// Recorder records an Event in the namespace of a cluster whose agent is silent; nil records none.
 	Recorder events.EventRecorder
-	// Clock tells the time.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many clusters are reconciled at the same time.
 	Workers int

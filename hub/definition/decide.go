@@ -142,7 +142,7 @@ func theirs(f Facts, client *apiextensionsv1.WebhookClientConfig) Verdict {
 func remedy(f Facts) string {
 	switch {
 	case f.Ours == nil:
-		return "tell the hub manager by --webhook-service or --webhook-url where the API server reaches its webhook"
+		return "set --webhook-service or --webhook-url of the hub manager, where the API server reaches its webhook"
 	case !f.Write:
 		return fmt.Sprintf("start the hub manager with --install-crds, or have spec.conversion name the webhook at %s",
 			address(f.Ours))

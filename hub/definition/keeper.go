@@ -36,7 +36,7 @@ type Keeper struct {
 	// Recorder records Events, which only the leader does: Elected is closed when this process leads.
 	Recorder events.EventRecorder
 	Elected  <-chan struct{}
-	// Clock tells the instant of a pass.
+	// Clock is the clock of a pass.
 	Clock clock.Clock
 	// Kinds are the definitions; the first is that of ManagedClusterAddOns, which is probed.
 	Kinds []Kind
@@ -200,7 +200,7 @@ func (k *Keeper) check(ctx context.Context) time.Duration {
 		}
 	}
 	if len(problems) == 0 && propagating > 0 {
-		k.conclude([]string{"the API server was told a moment ago who converts add-ons"}, true, depends)
+		k.conclude([]string{"the definitions have had their webhook for a moment only"}, true, depends)
 		return propagating
 	}
 	k.conclude(problems, true, depends)
@@ -331,7 +331,7 @@ func (k *Keeper) put(
 		return 0 // The watch brings what changed meanwhile.
 	case err != nil:
 		s.version = ""
-		ctrl.LoggerFrom(ctx).WithName(Name).Error(err, "the API server is not told where add-ons are converted")
+		ctrl.LoggerFrom(ctx).WithName(Name).Error(err, "the definitions do not name the webhook that converts add-ons")
 		return longRetry
 	}
 	s.put, s.at = s.put+1, now

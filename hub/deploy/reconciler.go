@@ -39,7 +39,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
-	// Clock tells the instant of a pass.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time; zero means 8.
 	Workers int

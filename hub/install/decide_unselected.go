@@ -90,17 +90,17 @@ func (p placementFacts) disagreement() error {
 		return fmt.Errorf("the decisions of placement %s name %d clusters, its status says %d",
 			p.key, len(decided), status.NumberOfSelectedClusters)
 	}
-	var told, there []string
+	var grouped, names []string
 	for _, group := range status.DecisionGroups {
-		told = append(told, group.Decisions...)
+		grouped = append(grouped, group.Decisions...)
 	}
 	for _, decision := range p.decisions {
-		there = append(there, decision.Name)
+		names = append(names, decision.Name)
 	}
-	slices.Sort(told)
-	slices.Sort(there)
-	if len(told) > 0 && !slices.Equal(told, there) {
-		return fmt.Errorf("placement %s has the decisions %v, its status names %v", p.key, there, told)
+	slices.Sort(grouped)
+	slices.Sort(names)
+	if len(grouped) > 0 && !slices.Equal(grouped, names) {
+		return fmt.Errorf("placement %s has the decisions %v, its status names %v", p.key, names, grouped)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type Reconciler struct {
 	AddOns addonapi.Client
 	// Recorder records an Event on a ClusterManagementAddOn about add-ons that are not uninstalled; nil records none.
 	Recorder events.EventRecorder
-	// Clock tells the time.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time.
 	Workers int

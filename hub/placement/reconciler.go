@@ -15,7 +15,7 @@ import (
 type Reconciler struct {
 	// Client reads from the cache of the manager and writes.
 	Client client.Client
-	// Clock tells the time.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many Placements are reconciled at the same time.
 	Workers int

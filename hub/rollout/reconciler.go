@@ -18,7 +18,7 @@ type Reconciler struct {
 	AddOns addonapi.Client
 	// Client reads placements, decisions and works from the cache.
 	Client client.Client
-	// Clock tells the time.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time.
 	Workers int

@@ -78,7 +78,7 @@ func (r *rendering) credentials(p *pod) error {
 		volume, mount := "hub-kubeconfig", kubeconfigMount
 		if registration.Type == addonv1alpha1.RegistrationTypeCustomSigner {
 			if registration.CustomSigner == nil {
-				continue // Registrations tells its author.
+				continue // Registrations reports it to the author.
 			}
 			signer := registration.CustomSigner.SignerName
 			config = addonv1beta1.RegistrationConfig{

@@ -72,15 +72,15 @@ type ProblemsError struct {
 
 // Error implements error.
 func (e *ProblemsError) Error() string {
-	told := make([]string, 0, maxProblems+1)
+	texts := make([]string, 0, maxProblems+1)
 	for i, problem := range e.Problems {
 		if i == maxProblems {
-			told = append(told, "and "+strconv.Itoa(len(e.Problems)-i)+" more")
+			texts = append(texts, "and "+strconv.Itoa(len(e.Problems)-i)+" more")
 			break
 		}
-		told = append(told, problem.String())
+		texts = append(texts, problem.String())
 	}
-	message := fmt.Sprintf("AddOnTemplate %s cannot be rendered: %s", e.Template, strings.Join(told, "; "))
+	message := fmt.Sprintf("AddOnTemplate %s cannot be rendered: %s", e.Template, strings.Join(texts, "; "))
 	if e.Hint != "" {
 		message += ". " + e.Hint
 	}

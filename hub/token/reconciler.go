@@ -22,7 +22,7 @@ type Reconciler struct {
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
-	// Clock tells the instant of a pass.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time; zero means 4.
 	Workers int

@@ -14,7 +14,7 @@ import (
 type Reconciler struct {
 	// Works lists, watches and deletes ManifestWorks without a cache.
 	Works client.WithWatch
-	// Clock tells the instant of a pass.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many works are deleted at the same time.
 	Workers int

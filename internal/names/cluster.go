@@ -22,8 +22,9 @@ func ReservedClusters() []string {
 	}
 }
 
-// CheckCluster says why no cluster of this name can be part of the fleet, in words for its author; nil when it can. The
-// name must do as that of a namespace, and must not make the access of this cluster that of all clusters or of the hub.
+// CheckCluster returns why no cluster of this name can be part of the fleet, in words for its author; nil when it can.
+// The name must do as that of a namespace, and must not make the access of this cluster that of all clusters or of the
+// hub.
 func CheckCluster(name string) error {
 	if slices.Contains(ReservedClusters(), name) {
 		return fmt.Errorf("the name %q is reserved: %s; create the cluster under another name", name, reservedFor(name))
@@ -35,7 +36,7 @@ func CheckCluster(name string) error {
 	return nil
 }
 
-// reservedFor says what a reserved name stands for.
+// reservedFor returns the meaning of a reserved name.
 func reservedFor(name string) string {
 	switch name {
 	case "managed-clusters":
@@ -55,7 +56,7 @@ var rolesOfTheHub = []string{ //nolint:gochecknoglobals // a list of names that 
 	"open-cluster-management:bootstrap", "open-cluster-management:cluster-manager-work-executor-admin:webhook",
 }
 
-// CheckPermission says why no role of this name can be bound for an add-on in this namespace, whoever consented, in
+// CheckPermission returns why no role of this name can be bound for an add-on in this namespace, whoever consented, in
 // words for the author of the add-on; nil when it can. home is the namespace of the hub manager.
 func CheckPermission(namespace, role, home string) error {
 	switch namespace {

@@ -12,8 +12,8 @@ type ConditionOwner struct {
 }
 
 // ConditionWorkloadsReady is the condition with which an agent says on a ManagedClusterAddOn why workloads are not
-// ready whose health the hub tells: the hub sees how many pods are ready, and only the agent sees why not. It is there
-// only while there is something to say. It is Spokelet's own addition.
+// ready whose health the hub decides: the hub sees how many pods are ready, and only the agent sees why not. It is
+// there only while there is something to say. It is Spokelet's own addition.
 const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 
 // ConditionOwners returns the register of conditions, ordered by kind and type. Where the hub and the agent share a

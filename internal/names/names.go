@@ -64,7 +64,7 @@ const (
 	// without a person again.
 	AnnotationAutoAcceptedOn = "open-cluster-management.io/automatically-accepted-on"
 
-	// AnnotationHealthProbe on an AddOnTemplate chooses how the health of its add-on is told: "Lease" means that the
+	// AnnotationHealthProbe on an AddOnTemplate chooses how the health of its add-on is decided: "Lease" means that the
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
 	// own addition, see docs/adr/0006-template-health.md.
 	AnnotationHealthProbe = "addon.spokelet.io/health-probe"

@@ -17,7 +17,7 @@ type PanicError struct {
 	Cause string
 }
 
-// Error tells a person what to do about it.
+// Error includes what a person can do about it.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("the agent failed, which is a defect of it: %s; its log has the details",
 		message.Cut(e.Cause, message.MaxCause))

@@ -29,7 +29,7 @@ type Source struct {
 	// PageSize is the number of objects of one page of a list where the API server cannot stream it; zero is the default
 	// of client-go.
 	PageSize int64
-	// Client sends the requests; a fake one tells the reflector that it cannot stream lists.
+	// Client sends the requests; with a fake one the reflector does not stream lists.
 	Client any
 }
 

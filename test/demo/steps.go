@@ -139,7 +139,7 @@ func (d *demo) waitHealthy(ctx context.Context, note func(string)) error {
 	})
 }
 
-// addonReason says why the add-on of a cluster is not healthy yet; empty when it is.
+// addonReason returns why the add-on of a cluster is not healthy yet; empty when it is.
 func (d *demo) addonReason(ctx context.Context, cluster string) string {
 	var addon addonv1beta1.ManagedClusterAddOn
 	key := client.ObjectKey{Namespace: cluster, Name: addonName}

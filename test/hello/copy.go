@@ -49,7 +49,7 @@ func (c *copier) setup(mgr ctrl.Manager) error {
 	return nil
 }
 
-// healthy says whether the originals can be followed at all.
+// healthy reports whether the originals can be followed at all.
 func (c *copier) healthy(ctx context.Context) error {
 	if !c.hub.GetCache().WaitForCacheSync(ctx) {
 		return errNotSynced

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Options says what is measured and how.
+// Options are the packages to measure and the tool.
 type Options struct {
 	// Tool is the path of the program that changes operators, Dir the module.
 	Tool, Dir string

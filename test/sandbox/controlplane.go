@@ -25,7 +25,7 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// Options says what a control plane is like. All fields may stay empty.
+// Options are the options of a control plane. All fields may stay empty.
 type Options struct {
 	// Name stands in errors and in what Log receives.
 	Name string

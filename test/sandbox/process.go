@@ -20,7 +20,7 @@ const logTail = 2000
 // Process is a program that ends with this process, however this process ends, and that can be killed and started
 // again. Its output goes to a log file that all its lives share. Its fields are set before Start.
 type Process struct {
-	// Name says what it is, in errors.
+	// Name is the name in errors.
 	Name string
 	// Path is the program.
 	Path string

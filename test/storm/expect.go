@@ -106,7 +106,7 @@ func (m *Model) existence(w *world, t *thing) (must, may bool) {
 	return t.presence == left, t.presence != gone
 }
 
-// why says why an object must exist.
+// why returns why an object must exist.
 func (m *Model) why(t *thing) string {
 	if all := m.holders(t); len(all) > 0 {
 		return "it is a manifest of " + all[0].name + " with strategy " + string(t.strategy)

@@ -297,7 +297,7 @@ func (m *Model) leave(w *work, t *thing) []leaving {
 	return []leaving{wait}
 }
 
-// leaving says what must be waited for before an object leaves a work.
+// leaving returns the condition to wait for before an object leaves a work.
 func (m *Model) leaving(t *thing, name string, goes bool) leaving {
 	l := leaving{thing: t, work: name, goes: goes, held: t.held, parent: t.home}
 	for _, p := range m.things {

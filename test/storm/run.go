@@ -37,7 +37,7 @@ const (
 	told = 12
 )
 
-// Options says what a storm is like.
+// Options are the size and the seed of a storm.
 type Options struct {
 	// Seed decides the edits.
 	Seed uint64

@@ -90,7 +90,7 @@ func allKinds() []kind {
 	}
 }
 
-// presence says whether an object that no work writes exists.
+// presence reports whether an object that no work writes exists.
 type presence int
 
 const (
@@ -128,7 +128,7 @@ type thing struct {
 	held bool
 	// exists, for an object that is made by hand, reports whether it was made.
 	exists bool
-	// presence says whether it exists when no work writes it.
+	// presence reports whether it exists when no work writes it.
 	presence presence
 	// keeps is what hands set, and the agent must leave.
 	keeps map[string]keep

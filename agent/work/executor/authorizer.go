@@ -29,7 +29,7 @@ type Options struct {
 	Roles    metadata.Interface
 	// Impersonate returns a client of the spoke that acts as a user, without effect (dry run).
 	Impersonate func(user string) (spoke.Client, error)
-	// Clock tells the time.
+	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Wake is called with the name of each work that must be reconciled because RBAC changed.
 	Wake func(work string)

@@ -12,8 +12,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// PermanentError is an error that lasts: the manifest is not applied until it or its object changes, so retrying soon is
-// of no use.
+// PermanentError is an error that lasts: the manifest is not applied until it or its object changes, so an early retry
+// is of no use.
 type PermanentError struct {
 	// Reason is the reason of the condition Applied of the manifest.
 	Reason string

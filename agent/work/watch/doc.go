@@ -2,7 +2,7 @@
 //
 // A Store has one State per object and owner: the last request of this process that succeeded or failed for good, the
 // object as it was then, what was read from it for the hub, and its deletion. A Watcher keeps one metadata-only watch
-// for each resource and namespace with such objects, and tells the Store of each event. Drift compares the last event
+// for each resource and namespace with such objects, and passes each event to the Store. Drift compares the last event
 // with the last request; an event that only reports our own write, or only a new status that no rule reads, changes
 // nothing, and every other one wakes the owners of the object.
 //

@@ -52,7 +52,7 @@ func choose(wanted map[Key]int, running func(Key) bool, limit int) (chosen, beyo
 	if len(keys) <= limit {
 		return keys, nil
 	}
-	// Many works may wait for a definition, and nothing else tells of one.
+	// Many works may wait for a definition, and no other event is about one.
 	standing := func(key Key) int {
 		switch {
 		case key == Definitions():

@@ -31,7 +31,7 @@ type state struct {
 	Conditions map[string]string
 }
 
-// end reads the state; it says what is not as it should be at the end whatever the path: a certificate that is missing,
+// end reads the state; it returns the differences to the end that every path must reach: a certificate that is missing,
 // due or not the one that the hub issued, a request that waits, a key that waits.
 func (s *soul) end(ctx context.Context) (state, error) {
 	end := state{Secrets: map[string][]string{}, Requests: map[string]int{}, Conditions: map[string]string{}}

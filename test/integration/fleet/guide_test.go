@@ -129,7 +129,7 @@ func newCA(t *testing.T) (ca *x509.Certificate, certPEM, keyPEM []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// rolledOut says why an add-on is not rolled out on a cluster yet.
+// rolledOut returns why an add-on is not rolled out on a cluster yet.
 func rolledOut(ctx context.Context, f *fleet.Fleet, cluster, addon string) error {
 	var found addonv1beta1.ManagedClusterAddOn
 	if err := f.HubClient.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addon}, &found); err != nil {

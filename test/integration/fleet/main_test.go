@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// report says what went wrong after the tests, when no test is left to fail.
+// report logs a failure after the tests, when no test is left to fail.
 func report(err error) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cleaning up: %v\n", err)

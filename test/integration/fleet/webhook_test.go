@@ -53,7 +53,7 @@ func TestOurOwnWorkNeedsNoWebhook(t *testing.T) {
 	}
 }
 
-// completed says why hello is not rolled out on a cluster, by what v1alpha1 says.
+// completed returns why hello is not rolled out on a cluster, by what v1alpha1 says.
 func completed(ctx context.Context, f *fleet.Fleet, cluster *fleet.Cluster) error {
 	var addon addonv1alpha1.ManagedClusterAddOn
 	if err := f.HubClient.Get(ctx, client.ObjectKey{Namespace: cluster.Name, Name: "hello"}, &addon); err != nil {

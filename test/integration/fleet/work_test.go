@@ -20,7 +20,7 @@ func raw(manifest string) workv1.Manifest {
 	return workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}
 }
 
-// workAvailable says why a work is not applied and available at its generation.
+// workAvailable returns why a work is not applied and available at its generation.
 func workAvailable(ctx context.Context, f *fleet.Fleet, key client.ObjectKey) error {
 	var work workv1.ManifestWork
 	if err := f.HubClient.Get(ctx, key, &work); err != nil {

@@ -21,5 +21,5 @@ func startPlane(t *testing.T) {
 	plane = suite.Start(t, sandbox.Options{Name: "moving"})
 }
 
-// notYet is an error that says what is missing.
+// notYet is an error that names what is missing.
 func notYet(format string, args ...any) error { return fmt.Errorf(format, args...) }

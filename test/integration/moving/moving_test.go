@@ -144,7 +144,7 @@ func settled(t *testing.T) {
 	assert.NotContains(t, byHand.Labels, names.LabelInstalledBy, "a person made it")
 }
 
-// converts says whether the definition has add-ons converted at an address.
+// converts reports whether the definition has add-ons converted at an address.
 func converts(t *testing.T, name, url string) error {
 	t.Helper()
 	var definition apiextensionsv1.CustomResourceDefinition

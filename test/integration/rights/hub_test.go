@@ -392,7 +392,7 @@ func (w *world) patch(ctx context.Context, object client.Object, patch string) e
 	return w.HubClient.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// gone says whether an object that was read is gone.
+// gone reports whether an object that was read is gone.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -37,7 +37,7 @@ type world struct {
 
 // step is a part of the scenario.
 type step struct {
-	// does says what happens in it.
+	// does is the action of the scenario.
 	does string
 	run  func(ctx context.Context) error
 }

@@ -33,7 +33,7 @@ const HubName = "hub"
 // stopGrace is how long a program gets to end by itself.
 const stopGrace = 5 * time.Second
 
-// Options says what a fleet consists of.
+// Options are the parts of a fleet.
 type Options struct {
 	// Clusters are the names of the managed clusters.
 	Clusters []string

@@ -14,7 +14,7 @@ const pollInterval = 50 * time.Millisecond
 // ErrNotYet is what a condition of Wait returns, wrapped with the reason, while it does not hold.
 var ErrNotYet = errors.New("not yet")
 
-// NotYet says why a condition does not hold yet.
+// NotYet returns why a condition does not hold yet.
 func NotYet(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrNotYet}, args...)...)
 }
