@@ -218,7 +218,7 @@ func (m *Model) changeStrategy() *Edit {
 	t.strategy, t.keeps = next, map[string]keep{}
 	e := m.update(t, string(next)+" in")
 	if before && !t.writes() {
-		t.presence = left
+		t.presence, t.released = left, true
 		wait := m.leaving(t, m.holders(t)[0].name, false)
 		wait.owned = true
 		e.leaves = []leaving{wait}

@@ -74,7 +74,7 @@ func (m *Model) handDelete() *Edit {
 		return nil
 	}
 	if !m.written(t) {
-		t.presence = gone
+		t.presence = t.deleted(gone)
 	}
 	m.lost(t, gone)
 	return &Edit{Action: deleteObject, thing: t}

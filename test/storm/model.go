@@ -258,7 +258,7 @@ func (m *Model) children(t *thing) []*thing {
 func (m *Model) lost(t *thing, how presence) {
 	for _, c := range m.children(t) {
 		if !m.written(c) && c.presence != gone {
-			c.presence = how
+			c.presence = c.deleted(how)
 		}
 	}
 }
@@ -279,6 +279,7 @@ func (m *Model) leave(w *work, t *thing) []leaving {
 	if t.byHand || (!last && t.writes()) {
 		return nil
 	}
+	t.released = true
 	switch {
 	case !t.writes():
 		// It stays as it is, unless the work that leaves does not know yet that it may only read it.
@@ -366,6 +367,7 @@ func (m *Model) present() map[string]*work {
 func (m *Model) Calm() []*Edit {
 	var all []*Edit
 	for _, t := range m.things {
+		t.released = false
 		if t.held {
 			t.held = false
 			all = append(all, m.number(&Edit{Action: release, thing: t}))

@@ -314,3 +314,27 @@ func TestWhatIsHeldUpStaysListed(t *testing.T) {
 		})
 	}
 }
+
+func TestAnObjectThatWorksReleasedAMomentAgoMayComeBackWhenAHandDeletesIt(t *testing.T) {
+	m, _, _, orphan := small()
+	m.things = []*thing{orphan}
+	draw := func() {
+		t.Helper()
+		for range 1000 {
+			if m.handDelete() != nil {
+				return
+			}
+		}
+		require.Fail(t, "no object was deleted by hand")
+	}
+	orphan.presence, orphan.released = left, true
+	draw()
+	_, may := m.existence(agreeing(m), orphan)
+	assert.True(t, may, "the agent may not have observed that no work writes it")
+
+	m.Calm()
+	orphan.presence = left
+	draw()
+	_, may = m.existence(agreeing(m), orphan)
+	assert.False(t, may, "after a calm the agent knows")
+}

@@ -130,12 +130,23 @@ type thing struct {
 	exists bool
 	// presence reports whether it exists when no work writes it.
 	presence presence
+	// released reports that works stopped writing it after the last calm. The agent may not have observed that yet, and
+	// then creates the object again when a hand deletes it.
+	released bool
 	// keeps is what hands set, and the agent must leave.
 	keeps map[string]keep
 }
 
 // keep is a value that was set by hand while nobody else could own it: it stays as long as the object does.
 type keep struct{ uid, value string }
+
+// deleted is the presence of an object that no work writes after it, or what it is part of, was deleted.
+func (t *thing) deleted(how presence) presence {
+	if t.released {
+		return open
+	}
+	return how
+}
 
 // String names the object for a person.
 func (t *thing) String() string {
