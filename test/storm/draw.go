@@ -268,6 +268,13 @@ func (m *Model) relabelWork() *Edit {
 	return &Edit{Action: putWorks, Work: w.name, Note: "label " + w.label, writes: []writing{w.write()}}
 }
 
+// blocked reports whether a foreign finalizer may keep an object from being deleted: its own, that of the namespace in
+// which it lives, or that of an object which exists only as long as it does. A definition waits for its objects.
+func (m *Model) blocked(t *thing) bool {
+	return t.held || (t.home != nil && t.home.held) ||
+		slices.ContainsFunc(m.children(t), func(c *thing) bool { return c.held })
+}
+
 // create makes a work that does not exist, perhaps one that was deleted a moment ago.
 func (m *Model) create() *Edit {
 	w, ok := pick(m, m.works, func(w *work) bool {
@@ -275,8 +282,8 @@ func (m *Model) create() *Edit {
 			return false
 		}
 		for _, t := range w.ever {
-			if t.held || (t.home != nil && t.home.held) {
-				return false // it may be kept from going
+			if m.blocked(t) {
+				return false
 			}
 		}
 		return true

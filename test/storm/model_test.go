@@ -338,3 +338,13 @@ func TestAnObjectThatWorksReleasedAMomentAgoMayComeBackWhenAHandDeletesIt(t *tes
 	_, may = m.existence(agreeing(m), orphan)
 	assert.False(t, may, "after a calm the agent knows")
 }
+
+func TestAWorkWithADefinitionIsNotMadeAgainWhileOneOfItsObjectsIsHeld(t *testing.T) {
+	crd, one := &thing{id: 1, kind: definition}, &thing{id: 2, kind: widget}
+	m := &Model{things: []*thing{crd, one}}
+	assert.False(t, m.blocked(crd))
+	one.held = true
+	assert.True(t, m.blocked(crd), "the definition waits until its objects are gone")
+	assert.True(t, m.blocked(one))
+	assert.False(t, m.blocked(&thing{id: 3, kind: configMap}))
+}
