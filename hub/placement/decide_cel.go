@@ -17,10 +17,14 @@ const (
 	// variable is the name under which an expression finds the cluster.
 	variable = "managedCluster"
 
-	// maxExpressionCost limits what one expression may cost for one cluster, in units of CEL; maxSelectionCost limits what
-	// all expressions of a Placement may cost for all clusters in one pass. An expression that looks through fifty claims
-	// costs some 500 units.
-	maxExpressionCost, maxSelectionCost = 100_000, 50_000_000
+	// maxClusterCost limits what the expressions of a Placement may cost for one cluster, in units of CEL, and maxFleetCost
+	// what they may cost for all clusters in one pass. To look through fifty claims costs some 500 units; a million units take
+	// a sixth of a second.
+	maxClusterCost, maxFleetCost = 20_000, 10_000_000
+
+	// maxExpressions and maxText limit the expressions of a Placement, the latter in bytes: a compiled expression takes some
+	// fifty kilobytes.
+	maxExpressions, maxText = 32, 16 << 10
 
 	// maxQuoted is how many bytes of an expression a message quotes.
 	maxQuoted = 200
@@ -65,15 +69,15 @@ func compileIn(env *cel.Env, path, text string) (expression, error) {
 		return wrong("gives a value of type %s, not bool", kind)
 	}
 	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
-		cel.CostTracking(&expressions.Costs{}), cel.CostLimit(maxExpressionCost))
+		cel.CostTracking(&expressions.Costs{}), cel.CostLimit(maxClusterCost))
 	if err != nil {
 		return wrong("cannot be prepared: %s", message.Cut(err.Error(), message.MaxCause))
 	}
 	return expression{path: path, text: text, program: program}, nil
 }
 
-// matches reports whether the expression is true for a cluster, and subtracts what that costs from the budget.
-func (e expression) matches(s *subject, budget *uint64) (bool, error) {
+// matches reports whether the expression is true for a cluster, and adds what that costs.
+func (e expression) matches(s *subject) (bool, error) {
 	if s.object == nil {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.cluster)
 		if err != nil {
@@ -82,19 +86,14 @@ func (e expression) matches(s *subject, budget *uint64) (bool, error) {
 		s.object = object
 	}
 	found, details, err := e.program.Eval(map[string]any{variable: s.object})
-	spent := uint64(maxExpressionCost)
 	if details != nil && details.ActualCost() != nil {
-		spent = min(spent, *details.ActualCost())
+		s.cost += *details.ActualCost()
 	}
 	var stopped interpreter.EvalCancelledError
 	switch {
-	case errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded:
-		return false, e.tooExpensive("for one cluster", maxExpressionCost)
-	case spent > *budget:
-		return false, e.tooExpensive("for all clusters together", maxSelectionCost)
-	}
-	*budget -= spent
-	if err != nil {
+	case errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded, s.cost > maxClusterCost:
+		return false, e.tooExpensive()
+	case err != nil:
 		return false, fmt.Errorf("%s: %s", e.path, message.Cut(err.Error(), message.MaxCause))
 	}
 	if _, ok := found.(types.Bool); !ok {
@@ -103,8 +102,14 @@ func (e expression) matches(s *subject, budget *uint64) (bool, error) {
 	return found == types.True, nil
 }
 
-// tooExpensive returns the error of an expression that costs more than a limit.
-func (e expression) tooExpensive(what string, limit int) error {
-	return &costError{fmt.Sprintf("%s: the expression %q costs more than %d units of CEL %s; simplify it, or select by "+
-		"labels and claims first", e.path, message.Cut(e.text, maxQuoted), limit, what)}
+// tooExpensive returns the error of an expression that brings the cost for a cluster above the limit.
+func (e expression) tooExpensive() error {
+	return &costError{fmt.Sprintf("%s: with the expression %q, the expressions cost more than %d units of CEL for one "+
+		"cluster; simplify them, or select by labels and claims first", e.path, message.Cut(e.text, maxQuoted), maxClusterCost)}
+}
+
+// errFleetCost is the error of expressions that cost too much for a fleet.
+func errFleetCost() error {
+	return fmt.Errorf("spec.predicates: the CEL expressions cost more than %d units of CEL for all clusters together; "+
+		"simplify them, or select by labels and claims first", maxFleetCost)
 }

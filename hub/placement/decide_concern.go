@@ -64,16 +64,7 @@ func (in interest) concerns(older, newer *clusterv1.ManagedCluster, c change) bo
 	if !looks {
 		return false
 	}
-	was, is := in.look(older), in.look(newer)
+	was, is := in.judge(older), in.judge(newer)
+	was.cost, is.cost = 0, 0
 	return was != is || (c.taints && is.matches)
-}
-
-// look is judge for one cluster alone, with the error as part of the verdict.
-func (in interest) look(cluster *clusterv1.ManagedCluster) verdict {
-	budget := uint64(maxSelectionCost)
-	v, err := in.judge(cluster, &budget)
-	if err != nil {
-		v.failure = err.Error()
-	}
-	return v
 }

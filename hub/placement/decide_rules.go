@@ -23,6 +23,8 @@ type rules struct {
 	// which may look at everything.
 	labels, claims map[string]bool
 	expressions    bool
+	// known are the outcomes for clusters, where there are expressions.
+	known *outcomes
 }
 
 // selector is one alternative of a Placement: all of its parts must match.
@@ -39,7 +41,7 @@ type group struct {
 
 // parse turns the spec of a Placement into rules.
 func parse(spec clusterv1beta1.PlacementSpec, compile compiler) *rules {
-	r := &rules{}
+	r := &rules{known: &outcomes{}}
 	if err := unsupported(spec); err != nil {
 		return &rules{misconfigured: err}
 	}
@@ -55,6 +57,10 @@ func parse(spec clusterv1beta1.PlacementSpec, compile compiler) *rules {
 }
 
 func (r *rules) parsePredicates(spec clusterv1beta1.PlacementSpec, compile compiler) error {
+	if n, size := expressionsOf(spec); n > maxExpressions || size > maxText {
+		return fmt.Errorf("spec.predicates have %d CEL expressions of %d bytes; a Placement may have %d of %d bytes",
+			n, size, maxExpressions, maxText)
+	}
 	for i, p := range spec.Predicates {
 		path, from := fmt.Sprintf("spec.predicates[%d].requiredClusterSelector", i), p.RequiredClusterSelector
 		s, err := parseSelector(path, &from.LabelSelector, from.ClaimSelector)
@@ -71,6 +77,16 @@ func (r *rules) parsePredicates(spec clusterv1beta1.PlacementSpec, compile compi
 		r.predicates = append(r.predicates, s)
 	}
 	return nil
+}
+
+// expressionsOf returns how many CEL expressions a Placement has, and their length in bytes.
+func expressionsOf(spec clusterv1beta1.PlacementSpec) (n, size int) {
+	for _, p := range spec.Predicates {
+		for _, text := range p.RequiredClusterSelector.CelSelector.CelExpressions {
+			n, size = n+1, size+len(text)
+		}
+	}
+	return n, size
 }
 
 func (r *rules) parseGroups(spec clusterv1beta1.PlacementSpec, _ compiler) error {

@@ -43,11 +43,14 @@ func selectClusters(
 	s := selection{groups: map[string]int{}}
 	var kept, fresh []string
 	unbound := map[string]bool{}
-	budget := uint64(maxSelectionCost)
+	var cost uint64
 	for _, cluster := range clusters {
-		v, err := in.judge(cluster, &budget)
-		if err != nil {
-			return selection{}, fmt.Errorf("%w at ManagedCluster %s", err, cluster.Name)
+		v := in.judge(cluster)
+		if v.expensive != "" {
+			return selection{}, fmt.Errorf("%s; that is so for ManagedCluster %s", v.expensive, cluster.Name)
+		}
+		if cost += v.cost; cost > maxFleetCost {
+			return selection{}, errFleetCost()
 		}
 		if v.inSets {
 			s.inSets++

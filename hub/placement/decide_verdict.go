@@ -39,56 +39,66 @@ type verdict struct {
 	// inSets reports whether the cluster is in a bound set; unbound reports whether it is not, and stays selected
 	// nevertheless (docs/adr/0029-set-bindings.md).
 	inSets, unbound bool
-	// matches reports whether a predicate matches; group is then the index of its decision group, the number of groups
-	// for the rest.
-	matches bool
-	group   int
-	// failure is why an expression has no result for the cluster, which therefore does not match.
-	failure string
+	outcome
 }
 
-// judge returns the verdict about a cluster; nil stands for a cluster that does not exist. It subtracts the cost of
-// expressions from the budget. The error is about an expression that costs too much.
-func (in interest) judge(cluster *clusterv1.ManagedCluster, budget *uint64) (verdict, error) {
+// outcome is what the predicates and decision groups of a Placement say about a cluster.
+type outcome struct {
+	// matches reports whether a predicate matches; group is then the index of the decision group, the number of groups for
+	// the rest.
+	matches bool
+	group   int
+	// failure is why an expression has no result for the cluster, which therefore does not match; expensive is why
+	// expressions cost too much for it.
+	failure, expensive string
+	// cost is what expressions cost, in units of CEL.
+	cost uint64
+}
+
+// judge returns the verdict about a cluster; nil stands for a cluster that does not exist.
+func (in interest) judge(cluster *clusterv1.ManagedCluster) verdict {
 	if cluster == nil || !cluster.DeletionTimestamp.IsZero() || in.misconfigured != nil {
-		return verdict{}, nil
+		return verdict{}
 	}
 	v := verdict{inSets: in.scope.has(cluster)}
-	if v.unbound = !v.inSets && in.scope.earlier[cluster.Name]; !v.inSets && !v.unbound {
-		return v, nil
+	v.unbound = !v.inSets && in.scope.earlier[cluster.Name]
+	if v.inSets || v.unbound {
+		v.outcome = in.rules.known.outcomeOf(cluster, in.rules)
 	}
+	return v
+}
+
+// look compares a cluster with predicates and decision groups.
+func (r *rules) look(cluster *clusterv1.ManagedCluster) outcome {
 	s := subject{cluster: cluster}
-	var failed error
-	v.matches = len(in.rules.predicates) == 0
-	for _, p := range in.rules.predicates {
-		matches, err := p.matches(&s, budget)
+	o := outcome{matches: len(r.predicates) == 0}
+	for _, p := range r.predicates {
+		matches, err := p.matches(&s)
+		o.cost = s.cost
 		if tooExpensive := (*costError)(nil); errors.As(err, &tooExpensive) {
-			return verdict{}, err
+			return outcome{expensive: err.Error(), cost: s.cost}
 		}
-		if v.matches = matches; matches {
+		if o.matches = matches; matches {
 			break
 		}
-		if failed == nil {
-			failed = err
+		if err != nil && o.failure == "" {
+			o.failure = err.Error()
 		}
 	}
-	switch {
-	case v.matches:
-		v.group = in.groupOf(&s)
-	case failed != nil:
-		v.failure = failed.Error()
+	if o.matches {
+		o.group, o.failure = r.groupOf(&s), ""
 	}
-	return v, nil
+	return o
 }
 
 // groupOf returns the index of the first decision group that selects a cluster, or the number of groups.
-func (in interest) groupOf(s *subject) int {
-	for i, g := range in.rules.groups {
+func (r *rules) groupOf(s *subject) int {
+	for i, g := range r.groups {
 		if slices.ContainsFunc(g.selectors, func(one selector) bool { return one.matchesKeys(s) }) {
 			return i
 		}
 	}
-	return len(in.rules.groups)
+	return len(r.groups)
 }
 
 // subject is a cluster that selectors look at, with what is derived from it on demand.
@@ -96,6 +106,8 @@ type subject struct {
 	cluster *clusterv1.ManagedCluster
 	claims  labels.Set
 	object  map[string]any
+	// cost is what expressions have cost so far, in units of CEL.
+	cost uint64
 }
 
 // claimSet returns the claims of the cluster by name.
@@ -115,12 +127,12 @@ func (s selector) matchesKeys(of *subject) bool {
 }
 
 // matches reports whether all parts of the selector match. The error is about an expression without a result.
-func (s selector) matches(of *subject, budget *uint64) (bool, error) {
+func (s selector) matches(of *subject) (bool, error) {
 	if !s.matchesKeys(of) {
 		return false, nil
 	}
 	for _, e := range s.expressions {
-		if matches, err := e.matches(of, budget); !matches || err != nil {
+		if matches, err := e.matches(of); !matches || err != nil {
 			return false, err
 		}
 	}

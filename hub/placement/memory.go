@@ -100,3 +100,40 @@ func (m *memory) those(such func(interest) bool) []types.NamespacedName {
 	}
 	return keys
 }
+
+// maxOutcomes is the number of outcomes that are remembered for a Placement with expressions.
+const maxOutcomes = 10_000
+
+// outcomes remembers what the rules of a Placement say about clusters, because an expression takes a thousand times as long
+// as a selector of labels.
+type outcomes struct {
+	mu        sync.Mutex
+	byCluster map[types.UID]knownOutcome
+}
+
+// knownOutcome is the outcome for one version of a cluster.
+type knownOutcome struct {
+	version string
+	outcome outcome
+}
+
+// outcomeOf returns the outcome of the rules for a cluster.
+func (o *outcomes) outcomeOf(cluster *clusterv1.ManagedCluster, r *rules) outcome {
+	if !r.expressions || cluster.ResourceVersion == "" {
+		return r.look(cluster)
+	}
+	o.mu.Lock()
+	known, ok := o.byCluster[cluster.UID]
+	o.mu.Unlock()
+	if ok && known.version == cluster.ResourceVersion {
+		return known.outcome
+	}
+	found := r.look(cluster)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byCluster == nil || len(o.byCluster) >= maxOutcomes {
+		o.byCluster = map[types.UID]knownOutcome{}
+	}
+	o.byCluster[cluster.UID] = knownOutcome{cluster.ResourceVersion, found}
+	return found
+}

@@ -12,6 +12,6 @@ func Options() []cel.EnvOption {
 		cel.CrossTypeNumericComparisons(true),
 		cel.OptionalTypes(),
 		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(),
-		library.Format(), library.SemverLib(),
+		library.Format(), library.SemverLib(library.SemverVersion(1)),
 	)
 }
