@@ -106,6 +106,7 @@ type planner struct {
 // clusters all change the group keeps them and changes its labels.
 func planLayout(
 	placement *clusterv1beta1.Placement, r *rules, s selection, have []*clusterv1beta1.PlacementDecision,
+	taken []string,
 ) layout {
 	p := &planner{
 		placement: placement, size: r.size, limit: r.size.of(len(s.names)),
@@ -117,6 +118,9 @@ func planLayout(
 	p.buckets = append(p.buckets, &bucket{})
 	for _, at := range s.groups {
 		p.buckets[at].total++
+	}
+	for _, name := range taken {
+		p.used[name] = true
 	}
 	p.adopt(have)
 	p.keep()

@@ -50,6 +50,8 @@ func (r *Reconciler) observeSlices(ctx context.Context, f *facts, placement *clu
 	for _, o := range reconcile.Pointers(list.Items) {
 		if o.Labels[names.LabelPlacement] == placement.Name || metav1.IsControlledBy(o, placement) {
 			f.decisionSlices = append(f.decisionSlices, o)
+		} else {
+			f.taken = append(f.taken, o.Name)
 		}
 	}
 	return nil

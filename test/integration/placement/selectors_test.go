@@ -64,7 +64,7 @@ func TestAPlacementFollowsLabelsClaimsAndExpressions(t *testing.T) {
 	report(n, a, "v1.31.4", "region=eu")
 	n.expect("claims", "[a]")
 	n.expect("cel", "[a]")
-	n.says("cel", satisfied, "AllDecisionsScheduled", 
+	n.says("cel", satisfied, "AllDecisionsScheduled",
 		"1 clusters do not match because an expression fails for them ("+n.full("b")+")")
 	report(n, b, "v1.29.0", "region=us")
 	n.says("cel", satisfied, "AllDecisionsScheduled")
