@@ -10,6 +10,7 @@ import (
 	"github.com/spokelet/spokelet/test/fleets"
 )
 
+// Shows: hub/rollout-every-fleet
 func TestEveryRolloutObeysItsStrategyAndEnds(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	tally := fleets.Run(t.Context(), fleets.Rollout(planner.Make), fleets.Options{Seed: seed, Games: 2000, Workers: 2})
