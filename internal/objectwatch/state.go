@@ -6,8 +6,8 @@ import (
 	"maps"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -134,7 +134,9 @@ func (o observed) cause() error {
 func refused(err error) bool { return apierrors.IsForbidden(err) || kindGone(err) }
 
 // kindGone reports whether the API server does not serve the kind, or does not let anybody list and watch it.
-func kindGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) }
+func kindGone(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
 
 // stateOf returns what is known of an object from its kind and the answers to its requests.
 func stateOf(ref Ref, k kind, o observed, limit int) State {

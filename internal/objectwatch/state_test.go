@@ -117,7 +117,9 @@ func TestStatesThatACallerCannotTellApartAreTheSame(t *testing.T) {
 		}}
 	}
 	found := func(version, value string) State { return State{Phase: Found, Object: object(version, value)} }
-	unknown := func(reason Reason, message string) State { return State{Cause: &Cause{Reason: reason, Message: message}} }
+	unknown := func(reason Reason, message string) State {
+		return State{Cause: &Cause{Reason: reason, Message: message}}
+	}
 	for name, c := range map[string]struct {
 		a, b State
 		want bool
@@ -153,7 +155,8 @@ func TestAKindIsFoundInItsPreferredVersion(t *testing.T) {
 		PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v2"},
 		Versions:         []metav1.GroupVersionForDiscovery{{Version: "v2"}, {Version: "v1"}},
 	}
-	groups := []*metav1.APIGroup{{Name: "other.com", PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v9"}}, group}
+	other := &metav1.APIGroup{Name: "other.com", PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v9"}}
+	groups := []*metav1.APIGroup{other, group}
 	v2 := schema.GroupVersion{Group: "example.com", Version: "v2"}
 	served := func(version string) kind {
 		return kind{

@@ -65,8 +65,8 @@ type entry struct {
 	restart bool
 }
 
-// New returns a Watcher that watches at most limit objects, zero means DefaultLimit. changed is called, from any goroutine,
-// whenever the answer of Get for an object changes; it must not block.
+// New returns a Watcher that watches at most limit objects; zero means DefaultLimit. changed is called whenever the
+// answer of Get for an object changes, from any goroutine; it must not block.
 func New(config *rest.Config, limit int, changed func(Ref)) (*Watcher, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
