@@ -6,11 +6,12 @@
 // watch of an object ends when its last owner drops it. Get returns the object, or that it is missing, or why it is
 // unknown, and a callback reports every change of that answer.
 //
-//   - A reference has a group and a resource but no version. The version is the preferred one of the group, or the next
-//     that serves the resource. A kind that is not served is looked up again after a second, and later every 30 seconds.
-//   - A watch that is interrupted starts again, as package watch does it; meanwhile the last answer remains. One that is
-//     refused makes the object unknown and is tried again after as long as it has been refused, at most five minutes,
-//     and as soon as another watch of the same resource is permitted.
+//   - A reference has a group and a resource but no version. The version is the preferred one of the group, or the
+//     next that serves the resource. A kind that is not served is looked up again after a second, and later every 30
+//     seconds.
+//   - A watch that is interrupted starts again, as package watch does it; meanwhile the last answer remains. One that
+//     is refused makes the object unknown and is tried again after as long as it has been refused, at most five
+//     minutes, and as soon as another watch of the same resource is permitted.
 //   - The number of watches is bounded. Objects beyond the bound are unknown until other objects are dropped.
 //   - Objects are kept without their managed fields, their status and the annotation of kubectl apply.
 //

@@ -64,9 +64,6 @@ type Cause struct {
 	Message string
 }
 
-// Error implements error.
-func (c *Cause) Error() string { return c.Message }
-
 // State is what is known of an object.
 type State struct {
 	Phase Phase
@@ -76,8 +73,8 @@ type State struct {
 	Cause *Cause
 }
 
-// same reports whether two states are equal for a caller. The messages of an API server that does not answer differ from
-// request to request; only the reason counts then.
+// same reports whether two states are equal for a caller. The messages of an API server that does not answer differ
+// from request to request; only the reason counts then.
 func (s State) same(other State) bool {
 	switch {
 	case s.Phase != other.Phase:

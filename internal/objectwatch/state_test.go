@@ -12,11 +12,12 @@ import (
 )
 
 var (
-	widgets   = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-	namedRef  = Ref{Group: "example.com", Resource: "widgets", Namespace: "ns", Name: "a"}
-	forbidden = apierrors.NewForbidden(widgets.GroupResource(), "", errors.New(`User "me" cannot list resource "widgets"`))
-	notFound  = apierrors.NewNotFound(widgets.GroupResource(), "")
-	down      = errors.New("connection refused")
+	widgets      = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	namedRef     = Ref{Group: "example.com", Resource: "widgets", Namespace: "ns", Name: "a"}
+	errForbidden = apierrors.NewForbidden(widgets.GroupResource(), "", errDenied)
+	errDenied    = errors.New("user me cannot list resource widgets")
+	errGone      = apierrors.NewNotFound(widgets.GroupResource(), "")
+	errDown      = errors.New("connection refused")
 )
 
 func TestWhatIsKnownOfAnObject(t *testing.T) {
@@ -33,7 +34,7 @@ func TestWhatIsKnownOfAnObject(t *testing.T) {
 	}{
 		"a kind that was not looked up": {reason: Pending, message: "widgets.example.com ns/a has not been read yet"},
 		"a kind that cannot be looked up": {
-			kind: kind{err: down}, reason: Unavailable,
+			kind: kind{err: errDown}, reason: Unavailable,
 			message: "widgets.example.com ns/a cannot be read, because the discovery of its kind fails: connection refused",
 		},
 		"a kind that is not served": {
@@ -69,27 +70,29 @@ func TestWhatIsKnownOfAnObject(t *testing.T) {
 			kind: served, reason: Pending, message: "widgets.example.com ns/a has not been read yet",
 		},
 		"a list that is forbidden": {
-			kind: served, seen: observed{list: forbidden, watch: down}, reason: Forbidden,
-			message: `widgets.example.com ns/a cannot be read: widgets.example.com is forbidden: User "me" cannot list ` +
-				`resource "widgets"; grant the verbs list and watch on resource "widgets" in API group example.com`,
+			kind: served, seen: observed{list: errForbidden, watch: errDown}, reason: Forbidden,
+			message: `widgets.example.com ns/a cannot be read: widgets.example.com is forbidden: user me cannot list ` +
+				`resource widgets; grant the verbs list and watch on resource "widgets" in API group example.com`,
 		},
 		"a watch that is forbidden after a list": {
-			kind: served, seen: observed{synced: true, object: object, watch: forbidden}, reason: Forbidden,
-			message: `widgets.example.com ns/a cannot be read: widgets.example.com is forbidden: User "me" cannot list ` +
-				`resource "widgets"; grant the verbs list and watch on resource "widgets" in API group example.com`,
+			kind: served, seen: observed{synced: true, object: object, watch: errForbidden}, reason: Forbidden,
+			message: `widgets.example.com ns/a cannot be read: widgets.example.com is forbidden: user me cannot list ` +
+				`resource widgets; grant the verbs list and watch on resource "widgets" in API group example.com`,
 		},
 		"a kind that is gone": {
-			kind: served, seen: observed{synced: true, object: object, list: notFound}, reason: NotServed,
+			kind: served, seen: observed{synced: true, object: object, list: errGone}, reason: NotServed,
 			message: "widgets.example.com ns/a cannot be read, because the API server does not serve its kind any more: " +
 				`widgets.example.com "" not found`,
 		},
 		"an API server that never answered": {
-			kind: served, seen: observed{list: down}, reason: Unavailable,
+			kind: served, seen: observed{list: errDown}, reason: Unavailable,
 			message: "widgets.example.com ns/a cannot be read: connection refused",
 		},
-		"an object":                   {kind: served, seen: observed{synced: true, object: object}, phase: Found},
-		"an object that is absent":    {kind: served, seen: observed{synced: true}, phase: Missing},
-		"an object, and then silence": {kind: served, seen: observed{synced: true, object: object, watch: down}, phase: Found},
+		"an object":                {kind: served, seen: observed{synced: true, object: object}, phase: Found},
+		"an object that is absent": {kind: served, seen: observed{synced: true}, phase: Missing},
+		"an object, then silence": {
+			kind: served, seen: observed{synced: true, object: object, watch: errDown}, phase: Found,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ref := c.ref
@@ -104,7 +107,6 @@ func TestWhatIsKnownOfAnObject(t *testing.T) {
 				return
 			}
 			assert.Equal(t, &Cause{Reason: c.reason, Message: c.message}, got.Cause)
-			assert.EqualError(t, got.Cause, c.message)
 			assert.Nil(t, got.Object)
 		})
 	}
@@ -198,27 +200,27 @@ func TestAKindIsFoundInItsPreferredVersion(t *testing.T) {
 		},
 		"no such group":    {before: served("v1"), want: kind{phase: kindAbsent}},
 		"no such resource": {answer: discovered{groups: groups}, want: kind{phase: kindAbsent}},
-		"nothing is known": {answer: discovered{err: down}, before: served("v1"), want: func() kind {
+		"nothing is known": {answer: discovered{err: errDown}, before: served("v1"), want: func() kind {
 			k := served("v1")
-			k.err = down
+			k.err = errDown
 			return k
 		}()},
 		"the preferred version does not answer": {
 			answer: discovered{
-				groups: groups, failed: map[schema.GroupVersion]error{v2: down},
+				groups: groups, failed: map[schema.GroupVersion]error{v2: errDown},
 				lists: []*metav1.APIResourceList{list("example.com/v1", resource("widgets", "list", "watch"))},
 			},
-			want: kind{err: down},
+			want: kind{err: errDown},
 		},
 		"the only version does not answer and its group is not listed": {
-			answer: discovered{failed: map[schema.GroupVersion]error{v2: down}}, want: kind{err: down},
+			answer: discovered{failed: map[schema.GroupVersion]error{v2: errDown}}, want: kind{err: errDown},
 		},
 		"another group does not answer": {
 			answer: discovered{
-				groups: groups, failed: map[schema.GroupVersion]error{{Group: "other.com", Version: "v9"}: down},
+				groups: groups, failed: map[schema.GroupVersion]error{{Group: "other.com", Version: "v9"}: errDown},
 				lists: []*metav1.APIResourceList{list("example.com/v1", resource("widgets", "list", "watch"))},
 			},
-			before: kind{err: down}, want: served("v1"),
+			before: kind{err: errDown}, want: served("v1"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

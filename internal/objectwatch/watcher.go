@@ -22,14 +22,14 @@ const (
 	// DefaultLimit is how many objects are watched at most. One watch costs this process some 30 KiB and the API server
 	// about the same.
 	DefaultLimit = 2000
-	// concurrent is how many requests are under way at once, so that the API server is not flooded after it restarted.
+	// concurrent is how many requests are under way at once, so that a restarted API server is not flooded.
 	concurrent = 20
 	// retryAfter is how long a watch has been refused at least that is tried again because another one is permitted.
 	retryAfter = 5 * time.Second
 )
 
-// Watcher watches the objects that its owners want, until the context of Start ends. Its methods may be called from many
-// goroutines, also before Start.
+// Watcher watches the objects that its owners want, until the context of Start ends. Its methods may be called from
+// many goroutines, also before Start.
 type Watcher struct {
 	dynamic   dynamic.Interface
 	discovery Discovery

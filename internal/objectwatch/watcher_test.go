@@ -88,7 +88,7 @@ func (h *hub) refusal(action clienttesting.Action) error {
 			return h.refused[action.GetNamespace()]
 		}
 	}
-	return notFound
+	return errGone
 }
 
 func newHub(t *testing.T, limit int) *hub {
@@ -255,7 +255,7 @@ func TestAKindThatAppearsLaterIsNoticed(t *testing.T) {
 	h := newHub(t, 0)
 	a := ref("ns", "a")
 	h.write(t, a, "1")
-	h.set(func(h *hub) { h.failing = down })
+	h.set(func(h *hub) { h.failing = errDown })
 	h.start(t)
 	h.watcher.Want("one", []Ref{a})
 	h.await(t, map[Ref]string{a: "Unavailable"})
@@ -319,7 +319,7 @@ func TestWhatWasReadRemainsWhileTheAPIServerIsSilent(t *testing.T) {
 	h.watcher.Want("one", []Ref{a})
 	h.await(t, map[Ref]string{a: "1"})
 	h.awaitWatches(t, 1)
-	h.set(func(h *hub) { h.refused["ns"] = down })
+	h.set(func(h *hub) { h.refused["ns"] = errDown })
 	h.cut()
 	before := h.count("ns")
 	require.Eventually(t, func() bool { h.clock.Step(time.Second); return h.count("ns") > before+2 }, patience, tick)
@@ -341,7 +341,7 @@ func TestAPermissionThatIsGrantedLaterIsNoticed(t *testing.T) {
 	for _, of := range []Ref{a, b, c} {
 		h.write(t, of, "1")
 	}
-	h.set(func(h *hub) { h.refused["one"], h.refused["two"] = forbidden, forbidden })
+	h.set(func(h *hub) { h.refused["one"], h.refused["two"] = errForbidden, errForbidden })
 	h.start(t)
 	h.watcher.Want("one", []Ref{a, b, c})
 	h.await(t, map[Ref]string{a: "Forbidden", b: "Forbidden", c: "1"})
@@ -354,7 +354,7 @@ func TestAPermissionThatIsGrantedLaterIsNoticed(t *testing.T) {
 	h.await(t, map[Ref]string{ref("four", "d"): "missing", a: "1", b: "1"})
 
 	h.awaitWatches(t, 4)
-	h.set(func(h *hub) { h.refused["two"] = forbidden })
+	h.set(func(h *hub) { h.refused["two"] = errForbidden })
 	h.cut()
 	h.pass(t, map[Ref]string{a: "1", b: "Forbidden", c: "1"})
 	h.set(func(h *hub) { delete(h.refused, "two") })
@@ -364,7 +364,7 @@ func TestAPermissionThatIsGrantedLaterIsNoticed(t *testing.T) {
 func TestWhateverIsWantedIsWatchedInTheEnd(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test repeats its numbers
+			random := rand.New(rand.NewPCG(seed, 1))
 			h := newHub(t, 0)
 			for i := range 5 {
 				h.write(t, ref("ns", strconv.Itoa(i)), "1")
