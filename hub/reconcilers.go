@@ -98,7 +98,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		},
 	}
 	if c.Placement {
-		reconcilers = append(reconcilers, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: 1})
+		reconcilers = append(reconcilers, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers})
 	}
 	if c.WorkTTL {
 		works, err := newWorksClient(mgr)

@@ -48,6 +48,13 @@ const (
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
+	// AnnotationDecisionGroup on a PlacementDecision identifies the decision group that it belongs to as long as that
+	// exists: the name of the group in the Placement, a slash, and the number of the part of that group. Unlike the index of
+	// the group it does not change when an earlier group grows. It is Spokelet's own addition.
+	AnnotationDecisionGroup = "placement.spokelet.io/decision-group"
+	// AnnotationDecisionGroupSize on a PlacementDecision is the clustersPerDecisionGroup that it was made for, so that
+	// groups are merged when a person changes it and at no other time. It is Spokelet's own addition.
+	AnnotationDecisionGroupSize = "placement.spokelet.io/clusters-per-decision-group"
 	// AnnotationSetBindings with value SetBindingsHonoured on a PlacementDecision says that its clusters were selected
 	// from the ManagedClusterSets that are bound to the namespace; on a Placement, a person says by it that only those
 	// count. It is Spokelet's own addition, see docs/adr/0029-set-bindings.md.
