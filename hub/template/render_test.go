@@ -24,7 +24,7 @@ import (
 var testdata embed.FS
 
 // object decodes a YAML document.
-func object(t *testing.T, text string) map[string]any {
+func object(t testing.TB, text string) map[string]any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	require.NoError(t, err)
@@ -464,7 +464,7 @@ func TestEveryProblemIsToldWithItsPlace(t *testing.T) {
 				"manifest 0 (ConfigMap ns/thing), .data.a: variable ONE has no value; " +
 				"manifest 0 (ConfigMap ns/thing), .data.a: variable TWO has no value; " +
 				`manifest 0 (ConfigMap ns/thing), .data["b.c/d"]: variable ONE has no value; ` +
-				`manifest 1 (ConfigMap x{{ ONE }}), .list[0][0]: {{A-B}} is no variable: a name has only letters, digits and _, and does not start with a digit; ` +
+				`manifest 1 (ConfigMap x{{ ONE }}), .list[0][0]: {{A-B}} is no variable: a name has only letters, digits and _, and does not start with a digit; two braces that start no variable are written {{"{{"}}; ` +
 				`manifest 1 (ConfigMap x{{ ONE }}), .metadata.name: variable " ONE " has no value: write {{ONE}}, without blanks; ` +
 				`manifest 1 (ConfigMap x{{ ONE }}), ["{{KEY}}"]: variable KEY has no value. ` +
 				"Define the missing variables in spec.customizedVariables of AddOnDeploymentConfig configs/config, or correct " +
