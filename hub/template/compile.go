@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Compiled is a template that is ready to be rendered for many clusters: it knows the places of its variables, and which
-// of its objects are the same on all clusters. It is never changed, and several goroutines may use it at a time.
+// Compiled is a template that is ready to be rendered for many clusters: it knows the places of its variables, and
+// which of its objects are the same on all clusters. It is never changed, and several goroutines may use it at a time.
 type Compiled struct {
 	template  *Template
 	manifests []manifest
@@ -101,7 +101,7 @@ func (p *place) lookAt(value any, takes reflect.Type) bool {
 	}
 	p.wants = wantedBy(takes)
 	variable := strings.Contains(raw, openBraces)
-	if !variable && (p.wants.kind == wantsAnything || p.wants.kind == wantsPort) {
+	if !variable && (p.wants.kind == wantsAnything || p.wants.kind == wantsIntegerOrText) {
 		return false
 	}
 	parsed := parseText(raw)

@@ -139,7 +139,7 @@ func (d *decoration) decorate(
 		return u, false
 	}
 	if err := d.apply(p); err != nil {
-		report("."+strings.Join(kind.path, "."), err.Error())
+		report("."+kind.path, err.Error())
 	}
 	return decorated, true
 }
@@ -182,8 +182,8 @@ func (d *decoration) finish(workload string, container map[string]any, initial b
 	if image, ok := container["image"].(string); ok && len(d.mirrors) > 0 {
 		from := mirrored(image, d.mirrors)
 		if strings.HasPrefix(from, "/") {
-			return fmt.Errorf("the registries of the cluster or of the configuration have an entry for image %s of container %s "+
-				"that names no mirror", image, name)
+			return fmt.Errorf("the registries of the cluster or of the configuration have an entry for image %s of container "+
+				"%s that names no mirror", image, name)
 		}
 		container["image"] = from
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -23,9 +22,8 @@ const (
 	wantsInteger
 	wantsNumber
 	wantsBoolean
-	// wantsPort is an integer or a string: a port or its name, a number or a percentage. Kubernetes takes no string of
-	// digits there.
-	wantsPort
+	// wantsIntegerOrText is a port or its name, a number or a percentage. Kubernetes takes no text of digits there.
+	wantsIntegerOrText
 )
 
 // wanted is what a field takes.
@@ -64,30 +62,26 @@ func typeOfKind(apiVersion, kind string) reflect.Type {
 	return reflect.TypeOf(object)
 }
 
-var (
-	unmarshaler  = reflect.TypeFor[json.Unmarshaler]()
-	intOrStrings = reflect.TypeFor[intstr.IntOrString]()
-)
-
 // fieldType returns the type of a field of an object, or of the values of a map; nil when it is unknown.
 func fieldType(object reflect.Type, key string) reflect.Type {
 	object = plainType(object)
 	if object == nil {
 		return nil
 	}
-	switch object.Kind() {
-	case reflect.Map:
+	if object.Kind() == reflect.Map {
 		return object.Elem()
-	case reflect.Struct:
-		for field := range object.Fields() {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			switch {
-			case name == key:
-				return field.Type
-			case name == "" && field.Anonymous:
-				if found := fieldType(field.Type, key); found != nil {
-					return found
-				}
+	}
+	if object.Kind() != reflect.Struct {
+		return nil
+	}
+	for field := range object.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == key:
+			return field.Type
+		case name == "" && field.Anonymous:
+			if found := fieldType(field.Type, key); found != nil {
+				return found
 			}
 		}
 	}
@@ -107,7 +101,7 @@ func plainType(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == nil || reflect.PointerTo(t).Implements(unmarshaler) {
+	if t == nil || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
 	}
 	return t
@@ -118,8 +112,8 @@ func wantedBy(t reflect.Type) wanted {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == intOrStrings {
-		return wanted{wantsPort, 32}
+	if t == reflect.TypeFor[intstr.IntOrString]() {
+		return wanted{wantsIntegerOrText, 32}
 	}
 	if t = plainType(t); t == nil {
 		return wanted{}
@@ -131,8 +125,9 @@ func wantedBy(t reflect.Type) wanted {
 		return wanted{kind: wantsNumber}
 	case reflect.Bool:
 		return wanted{kind: wantsBoolean}
+	default:
+		return wanted{}
 	}
-	return wanted{}
 }
 
 // convert returns a text as the value that a field takes, or what the text is not.
@@ -140,23 +135,15 @@ func (w wanted) convert(value string) (any, string) {
 	switch w.kind {
 	case wantsInteger:
 		number, err := strconv.ParseInt(value, 10, w.bits)
-		if err == nil {
-			return number, ""
-		}
-		if errors.Is(err, strconv.ErrRange) {
+		switch {
+		case errors.Is(err, strconv.ErrRange):
 			return value, fmt.Sprintf("is no whole number of %d bits", w.bits)
-		}
-		return value, "is no whole number"
-	case wantsNumber:
-		if number, err := strconv.ParseInt(value, 10, 64); err == nil {
-			return number, ""
-		}
-		// What JSON does not take as a number, such as NaN, cannot be encoded.
-		var number float64
-		if err := json.Unmarshal([]byte(value), &number); err != nil || value == "null" || math.IsInf(number, 0) {
-			return value, "is no number"
+		case err != nil:
+			return value, "is no whole number"
 		}
 		return number, ""
+	case wantsNumber:
+		return number(value)
 	case wantsBoolean:
 		switch value {
 		case "true":
@@ -165,12 +152,26 @@ func (w wanted) convert(value string) (any, string) {
 			return false, ""
 		}
 		return value, "is neither true nor false"
-	case wantsPort:
+	case wantsIntegerOrText:
 		if number, err := strconv.ParseInt(value, 10, w.bits); err == nil {
 			return number, ""
 		}
+		return value, ""
+	default:
+		return value, ""
 	}
-	return value, ""
+}
+
+// number returns a text as a number of JSON, which knows no NaN and no infinity.
+func number(value string) (any, string) {
+	if whole, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return whole, ""
+	}
+	var fraction *float64
+	if err := json.Unmarshal([]byte(value), &fraction); err != nil || fraction == nil {
+		return value, "is no number"
+	}
+	return *fraction, ""
 }
 
 // shortened quotes a value, of which it drops what no message needs.

@@ -52,8 +52,8 @@ type rendering struct {
 }
 
 // Render returns the objects of the agent. The same input gives the same result, which shares nothing with the input.
-// The error is an addon.InvalidError; errors in manifests are a *ProblemsError that lists all of them. For many clusters,
-// Compile the template once.
+// The error is an addon.InvalidError; errors in manifests are a *ProblemsError that lists all of them. For many
+// clusters, Compile the template once.
 func Render(in Input) (addon.Rendering, error) {
 	result, err := Compile(in.Template).Render(in)
 	if err != nil {
@@ -186,8 +186,8 @@ func (r *rendering) known() string {
 	return strings.Join(known, ", ")
 }
 
-// unique reports duplicate objects. Of Namespaces that move to one name, one is left, with the labels and annotations of
-// all.
+// unique reports duplicate objects. Of Namespaces that move to one name, one is left, with the labels and annotations
+// of all.
 func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	type identity struct {
 		schema.GroupKind

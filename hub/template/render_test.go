@@ -24,14 +24,14 @@ import (
 var testdata embed.FS
 
 // object decodes a YAML document.
-func object(t testing.TB, text string) map[string]any {
-	t.Helper()
+func object(tb testing.TB, text string) map[string]any {
+	tb.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	u := &unstructured.Unstructured{}
-	require.NoError(t, json.Unmarshal(raw, &u.Object))
+	require.NoError(tb, json.Unmarshal(raw, &u.Object))
 	normal, err := normalise(u.Object)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return normal
 }
 

@@ -29,8 +29,8 @@ type part struct {
 	as wanted
 }
 
-// parseText cuts a string at its variables. Two braces without the closing pair are plain text. Of several opening pairs
-// before a closing one, the last belongs to it; the others are plain text.
+// parseText cuts a string at its variables. Two braces without the closing pair are plain text. Of several opening
+// pairs before a closing one, the last belongs to it; the others are plain text.
 func parseText(raw string) text {
 	if !strings.Contains(raw, openBraces) {
 		return text{tail: raw}

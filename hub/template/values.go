@@ -76,8 +76,8 @@ func (v *variables) environment() []variable {
 	return append(all, v.constant...)
 }
 
-// Remarks returns what a configuration states in vain, one sentence each: values for variables that only the hub manager
-// defines. They are no errors.
+// Remarks returns what a configuration states in vain, one sentence each: values for variables that only the hub
+// manager defines. They are no errors.
 func Remarks(in Input) []string {
 	if in.Config == nil {
 		return nil
@@ -87,9 +87,9 @@ func Remarks(in Input) []string {
 	for _, custom := range v.custom {
 		for _, fixed := range v.constant {
 			if fixed.name == custom.Name {
-				all = append(all, fmt.Sprintf("AddOnDeploymentConfig %s/%s: the customizedVariables entry %s does not count, because "+
-					"the hub manager defines %s as %q; remove the entry.", in.Config.Namespace, in.Config.Name, fixed.name, fixed.name,
-					fixed.value))
+				all = append(all, fmt.Sprintf("AddOnDeploymentConfig %s/%s: the customizedVariables entry %s does not count, "+
+					"because the hub manager defines %s as %q; remove the entry.",
+					in.Config.Namespace, in.Config.Name, fixed.name, fixed.name, fixed.value))
 			}
 		}
 	}

@@ -16,7 +16,7 @@ type workloadKind struct {
 	// resource is the resource of the kind, as in the ids of containers.
 	resource string
 	// path leads to the specification of the pods.
-	path []string
+	path string
 	// ofOCM reports that OCM decorates the kind too: what it adds replaces what the author wrote.
 	ofOCM bool
 	// fixed reports that the pods cannot be changed once the object exists, so that what an administrator changes later
@@ -24,9 +24,9 @@ type workloadKind struct {
 	fixed bool
 }
 
-var (
-	podTemplate    = []string{"spec", "template", "spec"}
-	jobPodTemplate = []string{"spec", "jobTemplate", "spec", "template", "spec"}
+const (
+	podTemplate    = "spec.template.spec"
+	jobPodTemplate = "spec.jobTemplate.spec.template.spec"
 )
 
 // workloadKindOf returns the kind of an object with pods; false for every other object.
@@ -46,7 +46,7 @@ func workloadKindOf(u *unstructured.Unstructured) (workloadKind, bool) {
 	case group == "batch" && kind == "Job":
 		return workloadKind{resource: "jobs", path: podTemplate, fixed: true}, true
 	case group == "" && kind == "Pod":
-		return workloadKind{resource: "pods", path: podTemplate[:1], fixed: true}, true
+		return workloadKind{resource: "pods", path: "spec", fixed: true}, true
 	}
 	return workloadKind{}, false
 }
@@ -85,10 +85,10 @@ type pod struct {
 // newPod returns an object with a copy of its pod template, which may be changed. The message is about what is wrong at
 // the path.
 func newPod(u *unstructured.Unstructured, kind workloadKind) (*unstructured.Unstructured, *pod, *Problem) {
-	path := "." + strings.Join(kind.path, ".")
+	path := "." + kind.path
 	object := maps.Clone(u.Object)
 	spec := object
-	for _, key := range kind.path {
+	for key := range strings.SplitSeq(kind.path, ".") {
 		below, ok := spec[key].(map[string]any)
 		if !ok {
 			return u, nil, &Problem{Path: path, Message: "it must be an object"}
