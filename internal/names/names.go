@@ -75,6 +75,10 @@ const (
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
 	// own addition, see docs/adr/0006-template-health.md.
 	AnnotationHealthProbe = "addon.spokelet.io/health-probe"
+	// AnnotationDecorate on a workload in an AddOnTemplate chooses whether its pods get the variables, credentials and
+	// settings of the add-on: "true" or "false". Absent means the rule of the kind. It is Spokelet's own addition, see
+	// docs/adr/0046-templates-compiled.md.
+	AnnotationDecorate = "addon.spokelet.io/decorate"
 )
 
 // Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0024-consent.md). They are
