@@ -98,7 +98,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
 		Reason: addonv1beta1.RegistrationAppliedSetPermissionFailed,
 	}
-	for _, err := range []error{f.registrationsErr, f.setupErr} {
+	for _, err := range []error{f.registrationsErr, f.setupErr, f.refused} {
 		if addon.IsNotReady(err) {
 			return condition, false
 		}
@@ -256,7 +256,7 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 // outcomeOf returns the outcome of the pass.
 func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
 	outcome := reconcile.FromError(published)
-	answers := []error{f.registrationsErr, f.setupErr, p.worksErr}
+	answers := []error{f.registrationsErr, f.setupErr, f.refused, p.worksErr}
 	for _, err := range answers {
 		var wait *waitError
 		switch {

@@ -80,6 +80,7 @@ func concerns(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 type view struct {
 	uid              types.UID
 	token, deleting  bool
+	hook             bool
 	status           metav1.ConditionStatus
 	reason, message  string
 	conditionPresent bool
@@ -90,7 +91,7 @@ func viewOf(object client.Object) (view, bool) {
 	if err != nil {
 		return view{}, false
 	}
-	v := view{uid: addOn.UID, token: usesToken(addOn), deleting: addOn.DeletionTimestamp != nil}
+	v := view{uid: addOn.UID, token: usesToken(addOn), deleting: addOn.DeletionTimestamp != nil, hook: hookRuns(addOn)}
 	if c := meta.FindStatusCondition(addOn.Status.Conditions, tokens.ConditionInfrastructure); c != nil {
 		v.conditionPresent, v.status, v.reason, v.message = true, c.Status, c.Reason, c.Message
 	}
