@@ -43,12 +43,8 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	if f.setupErr == nil {
 		status.Namespace = cmp.Or(f.setup.Namespace, f.addOn.Annotations[names.AnnotationInstallNamespace],
 			names.NamespaceAgentAddon)
-		switch f.setup.Health {
-		case addon.HealthLease:
-			status.HealthCheck.Mode = addonv1beta1.HealthCheckModeLease
-		case addon.HealthWorkloads, addon.HealthCustom:
-			status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
-		case addon.HealthUnchanged:
+		if mode, known := healthMode(f.setup.Health); known {
+			status.HealthCheck.Mode = mode
 		}
 	}
 	set := func(condition metav1.Condition) {
@@ -70,9 +66,8 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		}
 	case conditionUnchanged:
 	}
-	if f.setupErr == nil && f.setup.Health == addon.HealthWorkloads && !clusterSilent(f.cluster) &&
-		(len(works) > 0 || f.renderErr == nil) {
-		set(withCause(health(works), status.Conditions))
+	if condition, known := healthOf(f, works); known {
+		set(condition)
 	}
 	return after
 }
