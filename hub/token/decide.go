@@ -10,6 +10,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
@@ -63,8 +64,8 @@ func decide(f facts) plan {
 // hookRuns reports whether an add-on that is being deleted waits for what may need the hub: a pre-delete hook of OCM, or
 // what a finalizer of the author of the add-on stands for. The finalizers of Kubernetes, and that of works on a hosting
 // cluster, wait for nothing of the agent.
-func hookRuns(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-	return addOn.DeletionTimestamp != nil && slices.ContainsFunc(addOn.Finalizers, func(finalizer string) bool {
+func hookRuns(addOn metav1.Object) bool {
+	return addOn.GetDeletionTimestamp() != nil && slices.ContainsFunc(addOn.GetFinalizers(), func(finalizer string) bool {
 		switch finalizer {
 		case metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents,
 			addonv1beta1.AddonHostingManifestFinalizer, addonv1alpha1.AddonDeprecatedHostingManifestFinalizer:
@@ -76,13 +77,7 @@ func hookRuns(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 
 // usesToken reports whether the agent has chosen the driver token for a credential of the hub's API server.
 func usesToken(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-	for i := range addOn.Status.Registrations {
-		r := &addOn.Status.Registrations[i]
-		if r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver == tokens.Driver {
-			return true
-		}
-	}
-	return false
+	return addonapi.HasDriver(addOn, tokens.Driver)
 }
 
 // removals returns the steps that delete the objects of all lists.

@@ -61,3 +61,38 @@ func TestWhoseABindingIs(t *testing.T) {
 		})
 	}
 }
+
+func TestTheDriverIsReadWithoutAConversion(t *testing.T) {
+	kube := func(driver string) addonv1beta1.RegistrationConfig {
+		return addonv1beta1.RegistrationConfig{
+			Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{Driver: driver},
+		}
+	}
+	custom := addonv1beta1.RegistrationConfig{
+		Type: addonv1beta1.CustomSigner, CustomSigner: &addonv1beta1.CustomSignerConfig{SignerName: "s.io/s"},
+	}
+	for sentence, tc := range map[string]struct {
+		registrations []addonv1beta1.RegistrationConfig
+		want          bool
+	}{
+		"none":                      {nil, false},
+		"another driver":            {[]addonv1beta1.RegistrationConfig{kube("csr")}, false},
+		"no driver yet":             {[]addonv1beta1.RegistrationConfig{kube("")}, false},
+		"this one":                  {[]addonv1beta1.RegistrationConfig{custom, kube("token")}, true},
+		"a custom signer":           {[]addonv1beta1.RegistrationConfig{custom}, false},
+		"a kube client that is nil": {[]addonv1beta1.RegistrationConfig{{Type: addonv1beta1.KubeClient}}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a := &addonv1beta1.ManagedClusterAddOn{Status: addonv1beta1.ManagedClusterAddOnStatus{
+				Registrations: tc.registrations, Conditions: []metav1.Condition{{Type: "T"}},
+			}}
+			wire := AddOnToAlpha(a)
+			assert.Equal(t, tc.want, HasDriver(a, "token"))
+			assert.Equal(t, tc.want, HasDriver(wire, "token"))
+			assert.Equal(t, a.Status.Conditions, Conditions(a))
+			assert.Equal(t, a.Status.Conditions, Conditions(wire))
+		})
+	}
+	assert.False(t, HasDriver(&addonv1alpha1.ClusterManagementAddOn{}, ""))
+	assert.Nil(t, Conditions(&addonv1alpha1.ClusterManagementAddOn{}))
+}
