@@ -48,7 +48,9 @@ func (r *run) take(ctx context.Context) error {
 		return fmt.Errorf("reading the bindings of an add-on: %w", err)
 	}
 	r.sample.bindings = slices.DeleteFunc(bindings.Items, func(b rbacv1.RoleBinding) bool {
-		return b.RoleRef.Name != roleName
+		return !slices.ContainsFunc(b.OwnerReferences, func(o metav1.OwnerReference) bool {
+			return o.UID == r.sample.addOn.UID
+		})
 	})
 	if len(r.sample.works) == 0 || len(r.sample.bindings) == 0 {
 		return fmt.Errorf("add-on %s has %d works and %d bindings, and the floor needs both",

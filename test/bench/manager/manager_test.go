@@ -121,7 +121,8 @@ func TestCompareWithTheSmallest(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	before := load{etcd: 1 * time.Second, apiserver: 2 * time.Second, controllers: 3 * time.Second, own: 4 * time.Second}
+	before := load{etcd: time.Second, apiserver: 2 * time.Second, controllers: 3 * time.Second, own: 4 * time.Second}
 	after := load{etcd: 2 * time.Second, apiserver: 4 * time.Second, controllers: 6 * time.Second, own: 8 * time.Second}
-	assert.Equal(t, "API server 2.0s, etcd 1.0s, controllers 3.0s, benchmark and clusters 4.0s", after.since(before).String())
+	assert.Equal(t, "API server 2.0s, etcd 1.0s, controllers 3.0s, benchmark and clusters 4.0s",
+		after.since(before).String())
 }

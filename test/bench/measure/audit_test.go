@@ -73,7 +73,8 @@ func TestAuditReadsWhatIsAdded(t *testing.T) {
 	_, err := audit.Of("hub")
 	require.Error(t, err, "without a log")
 
-	first, second := line("hub", "get", "works", "ResponseComplete", 200, 1), line("hub", "list", "works", "ResponseComplete", 200, 2)
+	first := line("hub", "get", "works", "ResponseComplete", 200, 1)
+	second := line("hub", "list", "works", "ResponseComplete", 200, 2)
 	appendTo(t, path, first+second[:20])
 	before, err := audit.Of("hub")
 	require.NoError(t, err)

@@ -19,9 +19,10 @@ const (
 		`"spec":{"replicas":2,"template":{"spec":{"containers":[{"image":"agent:r2"}]}}}}`
 	daemonSet = `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"n","name":"agent"}}`
 	jobHook   = `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"n","name":"agent"}}`
-	podHook   = `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":"agent"},"spec":{"restartPolicy":"Never"}}`
-	podOther  = `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":"agent"}}`
-	custom    = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"n","name":"agent"}}`
+	podHook   = `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":"agent"},` +
+		`"spec":{"restartPolicy":"Never"}}`
+	podOther = `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":"agent"}}`
+	custom   = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"n","name":"agent"}}`
 )
 
 // work has one manifest and asks for the well-known status of it.
