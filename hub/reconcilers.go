@@ -19,11 +19,11 @@ import (
 	"github.com/spokelet/spokelet/hub/deploy"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/hub/placement"
-	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/hub/token"
 	"github.com/spokelet/spokelet/hub/work"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -40,18 +40,20 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	roller := &rollout.Reconciler{Client: mgr.GetClient(), AddOns: addOns, Clock: now, Workers: c.Workers}
-	agents := addon.Registry{
-		template.Registry{Configs: mgr.GetClient(), AddOns: addOns, Chooser: roller, Home: c.Namespace},
+	configs, err := newConfigurations(mgr, c, addOns)
+	if err != nil {
+		return err
 	}
+	agents := addon.Registry{template.NewRegistry(mgr.GetClient(), addOns, configs.configurer, c.Namespace)}
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
+		Configurer: configs.configurer, Watch: configs.watch,
 		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
 	}
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(
 		addOns.Index(ctx, indexer), approval.Index(ctx, indexer), cluster.Index(ctx, indexer),
-		deployer.Index(ctx, indexer), roller.Index(ctx, indexer),
+		deployer.Index(ctx, indexer), addonconfig.Index(ctx, addOns, indexer),
 	); err != nil {
 		return err
 	}
@@ -62,14 +64,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Secrets: trusted, Home: c.Namespace, AddOns: addOns, Agents: agents,
-			Trust: c.trust(), Clock: now, Random: rand.Reader, Workers: c.Workers,
+			Configurer: configs.configurer, Trust: c.trust(), Clock: now, Random: rand.Reader, Workers: c.Workers,
 			Metrics: metrics.Registry,
 		},
 		&install.Reconciler{
 			Client: mgr.GetClient(), AddOns: addOns, Recorder: mgr.GetEventRecorder(install.Name), Clock: now,
-			Workers: c.Workers,
+			Workers: c.Workers, OwnPlacements: c.Placement,
+			Limit: install.Limit{Percent: c.RemovalLimitPercent, Clusters: c.RemovalLimitClusters},
 		},
-		roller,
+		configs.roller,
 		deployer,
 		&token.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,

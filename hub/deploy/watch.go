@@ -8,8 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,54 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
-)
-
-const (
-	// indexOwn finds the bindings of an add-on for one cluster outside of the cluster's namespace.
-	indexOwn = "spokelet.io/own-binding"
-	// indexShared finds the bindings of an add-on for all clusters.
-	indexShared = "spokelet.io/shared-binding"
 )
 
 // Index adds the field indexes of this package to a cache; it must be called once, before the cache starts. The indexes
 // of addonapi.Client are needed, too.
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer,
-		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexOwn, Keys: ownKeys},
-		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexShared, Keys: sharedKeys},
 		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys},
 	)
-}
-
-// ownKeys files a binding for one cluster, outside of the namespace of that cluster, under its add-on.
-func ownKeys(o client.Object) []string {
-	labels := o.GetLabels()
-	cluster, addOn := labels[names.LabelClusterName], labels[names.LabelAddonName]
-	if _, template := labels[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
-		return nil
-	}
-	return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
-}
-
-// sharedKeys files a binding for all clusters, which has our labels and no cluster, under its add-on.
-func sharedKeys(o client.Object) []string {
-	labels := o.GetLabels()
-	addOn := labels[names.LabelAddonName]
-	if _, template := labels[names.LabelAddonTemplate]; !template || addOn == "" || labels[names.LabelClusterName] != "" {
-		return nil
-	}
-	for _, owner := range o.GetOwnerReferences() {
-		if owner.Kind == "ManagedClusterAddOn" {
-			return nil
-		}
-	}
-	return []string{addOn}
 }
 
 // SetupWithManager adds the controller and its watches to the manager.
@@ -80,13 +44,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(bindingDrift())).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(clusterChange())).
-		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	for _, resource := range confighash.Resources() {
-		if u, known := r.AddOns.Configs.New(resource); known {
-			b = b.Watches(u, handler.EnqueueRequestsFromMapFunc(r.ofConfig(resource)), builder.WithPredicates(edited))
-		}
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofClusterNamespace),
+			builder.WithPredicates(reconcile.CreatedOrDeleted()))
+	if r.Watch != nil {
+		b = r.Watch(b)
 	}
 	return b.Complete(r)
 }
@@ -125,30 +86,27 @@ func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctr
 		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
-// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-ons.
-func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, cma client.Object) []ctrl.Request {
-	return r.addOnsNamed(ctx, cma.GetName())
+// ofClusterNamespace maps a cluster that joins or leaves to the add-ons with a binding for all clusters in its namespace:
+// there must be none in the namespace of a cluster.
+func (r *Reconciler) ofClusterNamespace(ctx context.Context, cluster client.Object) []ctrl.Request {
+	var list rbacv1.RoleBindingList
+	err := r.Client.List(ctx, &list, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the bindings for all clusters in the namespace of a cluster")
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		for _, addOn := range addonapi.SharedBindingKeys(&list.Items[i]) {
+			requests = append(requests, r.addOnsNamed(ctx, addOn)...)
+		}
+	}
+	return requests
 }
 
 // addOnsNamed returns requests for the add-ons of a name on all clusters.
 func (r *Reconciler) addOnsNamed(ctx context.Context, name string) []ctrl.Request {
 	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: name})
-}
-
-// ofConfig maps a configuration to the add-ons that use it.
-func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler.MapFunc {
-	return func(ctx context.Context, config client.Object) []ctrl.Request {
-		referent := addonv1beta1.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()}
-		return r.AddOns.Requests(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool {
-			for _, reference := range a.Status.ConfigReferences {
-				if reference.ConfigGroupResource == resource && reference.DesiredConfig != nil &&
-					reference.DesiredConfig.ConfigReferent == referent {
-					return true
-				}
-			}
-			return false
-		})
-	}
 }
 
 // bindingDrift passes changes of bindings that others may have made. A created binding is ours.

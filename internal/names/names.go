@@ -45,6 +45,19 @@ const (
 	LabelInstalledBy = "addon.spokelet.io/installed-by"
 	// InstalledByPlacement is the value of LabelInstalledBy for add-ons that an install strategy of type Placements made.
 	InstalledByPlacement = "placement"
+	// AnnotationCopied on a ManagedClusterAddOn lists the annotations that the install reconciler copied from the
+	// ManagedCluster, without AnnotationAddonPrefix and separated by commas. It keeps these in step, and no others. It is
+	// Spokelet's own addition.
+	AnnotationCopied = "addon.spokelet.io/copied-annotations"
+	// AnnotationRemovalHeld on a ClusterManagementAddOn explains why the add-on is not removed from clusters that no
+	// placement selects, and how to confirm the removal. It is Spokelet's own addition.
+	AnnotationRemovalHeld = "addon.spokelet.io/removal-held"
+	// AnnotationConfirmRemoval on a ClusterManagementAddOn is how a person confirms the removal in AnnotationRemovalHeld,
+	// with the value that it names. It is Spokelet's own addition.
+	AnnotationConfirmRemoval = "addon.spokelet.io/confirm-removal"
+	// AnnotationRemovalState on a ClusterManagementAddOn is what the install reconciler must know after a restart about
+	// removals, as JSON. It is Spokelet's own addition.
+	AnnotationRemovalState = "addon.spokelet.io/removal-state"
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
@@ -75,11 +88,20 @@ const (
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
 	// own addition, see docs/adr/0006-template-health.md.
 	AnnotationHealthProbe = "addon.spokelet.io/health-probe"
+	// AnnotationDecorate on a workload in an AddOnTemplate chooses whether its pods get the variables, credentials and
+	// settings of the add-on: "true" or "false". Absent means the rule of the kind. It is Spokelet's own addition, see
+	// docs/adr/0046-templates-compiled.md.
+	AnnotationDecorate = "addon.spokelet.io/decorate"
 )
 
 // Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0024-consent.md). They are
 // Spokelet's own addition.
 const (
+	// LabelConfigRevision with value "true" marks a ControllerRevision that keeps the content of a configuration of an
+	// add-on. It is Spokelet's own addition.
+	LabelConfigRevision = "addon.spokelet.io/config-revision"
+	// AnnotationConfigKey on such a ControllerRevision is the configuration and the hash of its content.
+	AnnotationConfigKey = "addon.spokelet.io/config"
 	// LabelHubPermission with value "true" on a ClusterRole says that it may be bound for the agents of add-ons: its rules
 	// are aggregated to ServiceAccountAddons.
 	LabelHubPermission = "addon.spokelet.io/hub-permission"
