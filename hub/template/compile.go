@@ -65,6 +65,9 @@ func Compile(t *Template) *Compiled {
 	return c
 }
 
+// Template returns the template that was compiled.
+func (c *Compiled) Template() *Template { return c.template }
+
 // placesIn returns the places in an object or a list of a type that rendering changes; nil is an unknown type.
 func placesIn(value any, takes reflect.Type) []place {
 	var all []place

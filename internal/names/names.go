@@ -77,6 +77,11 @@ const (
 // Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0024-consent.md). They are
 // Spokelet's own addition.
 const (
+	// LabelConfigRevision with value "true" marks a ControllerRevision that keeps the content of a configuration of an
+	// add-on. It is Spokelet's own addition.
+	LabelConfigRevision = "addon.spokelet.io/config-revision"
+	// AnnotationConfigKey on such a ControllerRevision is the configuration and the hash of its content.
+	AnnotationConfigKey = "addon.spokelet.io/config"
 	// LabelHubPermission with value "true" on a ClusterRole says that it may be bound for the agents of add-ons: its rules
 	// are aggregated to ServiceAccountAddons.
 	LabelHubPermission = "addon.spokelet.io/hub-permission"

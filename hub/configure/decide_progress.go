@@ -1,17 +1,15 @@
-package rollout
+package configure
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -23,11 +21,13 @@ const (
 )
 
 // progress returns the condition Progressing for the configuration in references (docs/reference/hub.md,
-// "Progressing"). The first rule that matches wins.
-func progress(f addOnFacts, references []addonv1beta1.ConfigReference) metav1.Condition {
-	conditions := f.addon.Status.Conditions
-	for _, config := range f.addon.Spec.Configs {
-		if f.unsupported(config.ConfigGroupResource) {
+// "Progressing"), from the other conditions of the add-on and its works. The first rule that matches wins.
+func progress(
+	addOn *addonv1beta1.ManagedClusterAddOn, conditions []metav1.Condition, works worksFacts,
+	references []addonv1beta1.ConfigReference,
+) metav1.Condition {
+	for _, config := range addOn.Spec.Configs {
+		if addonconfig.SupportOf(addOn, config.ConfigGroupResource) == addonconfig.NotSupported {
 			return notProgressing(addonv1beta1.ProgressingReasonConfigurationUnsupported,
 				"spec.configs asks for "+config.Group+"/"+config.Resource+", which this add-on does not support")
 		}
@@ -35,22 +35,21 @@ func progress(f addOnFacts, references []addonv1beta1.ConfigReference) metav1.Co
 	if meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) == nil {
 		return notProgressing(reasonWaitingForManifestApplied, "waiting for the manifests of the add-on to be applied")
 	}
-	hosting := f.addon.Annotations[names.AnnotationHostingCluster]
-	hosted := hosting != "" && !slices.Contains(f.addon.Status.SupportedConfigs, confighash.Template())
-	if hosted && meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) == nil {
+	if addOn.Annotations[names.AnnotationHostingCluster] != "" &&
+		meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) == nil {
 		return notProgressing(reasonWaitingForHostingManifestApplied,
 			"waiting for the manifests of the add-on to be applied on the hosting cluster")
 	}
-	if f.worksErr != nil {
-		return notProgressing(addonv1beta1.ProgressingReasonFailed, f.worksErr.Error())
+	if works.err != nil {
+		return notProgressing(addonv1beta1.ProgressingReasonFailed, works.err.Error())
 	}
-	condition := progressOfWorks(f.works, references)
-	if hosting != "" && !hosted {
-		condition.Message += fmt.Sprintf(" The agent runs on cluster %s itself: annotation %s=%s is ignored, because hosted "+
-			"mode is not supported for add-ons that are made of AddOnTemplates; remove the annotation, from the ManagedCluster "+
-			"if it is there, too.", f.addon.Namespace, names.AnnotationHostingCluster, hosting)
-	}
-	return condition
+	return progressOfWorks(works.works, references)
+}
+
+// worksFacts are the works of an add-on without its pre-delete hooks, or why they are not known.
+type worksFacts struct {
+	works []*workv1.ManifestWork
+	err   error
 }
 
 func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.ConfigReference) metav1.Condition {
@@ -104,11 +103,6 @@ func ready(work *workv1.ManifestWork) bool {
 		}
 	}
 	return true
-}
-
-// isHook reports whether a work contains the pre-delete hook of an add-on, which does not count for its progress.
-func isHook(work *workv1.ManifestWork, addon string) bool {
-	return strings.HasPrefix(work.Name, "addon-"+addon+"-pre-delete")
 }
 
 func inProgress(message string) metav1.Condition {

@@ -1,19 +1,16 @@
-package rollout
+package configure
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	workv1 "open-cluster-management.io/api/work/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -36,59 +33,16 @@ func TestChangedClusters(t *testing.T) {
 	assert.ElementsMatch(t, []string{"a"}, changedClusters(decision("p", "a"), decision("q", "a")))
 }
 
-func TestAddOnOfWork(t *testing.T) {
-	at := func(namespace string, labels map[string]string) []ctrl.Request {
-		return addOnOfWork(t.Context(), &workv1.ManifestWork{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: labels},
-		})
-	}
-	want := []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: "c1", Name: "hello"}}}
-	assert.Equal(t, want, at("c1", map[string]string{names.LabelAddonName: "hello"}))
-	assert.Equal(t, want, at("host", map[string]string{
-		names.LabelAddonName: "hello", names.LabelAddonNamespace: "c1",
-	}))
-	assert.Empty(t, at("c1", nil))
-}
-
-func TestWorkProgressed(t *testing.T) {
-	references := []addonv1beta1.ConfigReference{desires(template("t"), "h")}
-	base := work("w", 3, references)
-	tests := map[string]struct {
-		change func(*workv1.ManifestWork)
-		want   bool
-	}{
-		"another resourceVersion only": {change: func(w *workv1.ManifestWork) { w.ResourceVersion = "2" }},
-		"feedback of a manifest": {change: func(w *workv1.ManifestWork) {
-			w.Status.ResourceStatus.Manifests = []workv1.ManifestCondition{{}}
-		}},
-		"a new generation": {change: func(w *workv1.ManifestWork) { w.Generation = 4 }, want: true},
-		"other hashes":     {change: func(w *workv1.ManifestWork) { w.Annotations = nil }, want: true},
-		"it became another add-on's": {change: func(w *workv1.ManifestWork) {
-			w.Labels = map[string]string{names.LabelAddonName: "x"}
-		}, want: true},
-		"it is not available any more": {change: func(w *workv1.ManifestWork) {
-			w.Status.Conditions[1].Status = metav1.ConditionFalse
-		}, want: true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			changed := base.DeepCopy()
-			test.change(changed)
-			assert.Equal(t, test.want, workProgressed().Update(event.UpdateEvent{ObjectOld: base, ObjectNew: changed}))
-		})
-	}
-}
-
 func TestInstructionsChanged(t *testing.T) {
-	cma := newCMA([]addonv1beta1.AddOnConfig{template("t"), configMap("c")}, placement("p", configMap("c")))
+	cma := fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("t"), fixture.ConfigMap("c")}, fixture.Placement("p", fixture.ConfigMap("c")))
 	cma.Status.DefaultConfigReferences = []addonv1beta1.DefaultConfigReference{
-		{ConfigGroupResource: template("").ConfigGroupResource, DesiredConfig: hashed(template("t"), "h")},
-		{ConfigGroupResource: configMap("").ConfigGroupResource, DesiredConfig: hashed(configMap("c"), "")},
+		{ConfigGroupResource: fixture.Template("").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.Template("t"), "h")},
+		{ConfigGroupResource: fixture.ConfigMap("").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.ConfigMap("c"), "")},
 	}
 	cma.Status.InstallProgressions = []addonv1beta1.InstallProgression{{
-		PlacementRef: placement("p").PlacementRef,
+		PlacementRef: fixture.Placement("p").PlacementRef,
 		ConfigReferences: []addonv1beta1.InstallConfigReference{
-			{ConfigGroupResource: configMap("").ConfigGroupResource, DesiredConfig: hashed(configMap("c"), "")},
+			{ConfigGroupResource: fixture.ConfigMap("").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.ConfigMap("c"), "")},
 		},
 	}}
 	tests := map[string]struct {
@@ -96,7 +50,7 @@ func TestInstructionsChanged(t *testing.T) {
 		want   bool
 	}{
 		"a counter": {change: func(c *addonv1beta1.ClusterManagementAddOn) {
-			c.Status.InstallProgressions[0].Conditions = []metav1.Condition{isTrue("Progressing")}
+			c.Status.InstallProgressions[0].Conditions = []metav1.Condition{fixture.IsTrue("Progressing")}
 		}},
 		"a hash of our own": {change: func(c *addonv1beta1.ClusterManagementAddOn) {
 			c.Status.DefaultConfigReferences[0].DesiredConfig.SpecHash = "new"
@@ -127,22 +81,5 @@ func TestInstructionsChanged(t *testing.T) {
 				assert.Equal(t, test.want, instructionsChanged().Update(update), string(wire))
 			}
 		})
-	}
-}
-
-func TestIndexKeys(t *testing.T) {
-	cma := newCMA([]addonv1beta1.AddOnConfig{template("t")}, placement("p", deployment("d")), placement("q"))
-	keys := cmaConfigKeys(addonapi.ClusterManagementAddOnToAlpha(cma))
-	assert.Equal(t, []string{
-		"addontemplates.addon.open-cluster-management.io//t",
-		"addondeploymentconfigs.addon.open-cluster-management.io/ns/d",
-	}, keys)
-
-	for i, config := range []addonv1beta1.AddOnConfig{template("t"), deployment("d")} {
-		object, known := confighash.New(config.ConfigGroupResource)
-		assert.True(t, known)
-		object.SetName(config.Name)
-		object.SetNamespace(config.Namespace)
-		assert.Equal(t, keys[i], configOf(object), "an event finds who asks for the config")
 	}
 }
