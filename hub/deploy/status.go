@@ -69,7 +69,15 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	if condition, known := healthOf(f, works); known {
 		set(condition)
 	}
+	f.record(after, works)
 	return after
+}
+
+// record writes the configuration of the add-on and the progress of its works.
+func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, works []*workv1.ManifestWork) {
+	if f.configuration.Record != nil {
+		f.configuration.Record(after, addon.Progress{Now: f.now, Works: works})
+	}
 }
 
 // currentWorks returns our works after the pass, ordered by name.

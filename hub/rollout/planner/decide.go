@@ -34,8 +34,14 @@ func decide(p Placement, now time.Time) Result {
 		if result.Stopped == "" {
 			admit(waves, members)
 		}
-		why := reasons(rules)
-		result.hold(members, func(m *member) string { return why[waves[m.wave].kind()] })
+		var why [manyGroups + 1]string
+		result.hold(members, func(m *member) string {
+			kind := waves[m.wave].key.kind
+			if why[kind] == "" {
+				why[kind] = reason(rules, kind)
+			}
+			return why[kind]
+		})
 		result.Remarks = remarks(rules, waves, len(members))
 	}
 	result.count(p, members)

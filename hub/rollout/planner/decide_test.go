@@ -46,6 +46,7 @@ func (d decision) check(t *testing.T) {
 	}
 }
 
+// Shows: hub/rollout-all
 func TestAll(t *testing.T) {
 	const within90s = `{type: All, all: {progressDeadline: 90s}}`
 	tests := map[string]decision{
@@ -83,6 +84,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
+// Shows: hub/rollout-progressive
 func TestProgressive(t *testing.T) {
 	const two = `{type: Progressive, progressive: {maxConcurrency: 2}}`
 	tests := map[string]decision{
@@ -143,6 +145,7 @@ func TestProgressive(t *testing.T) {
 	}
 }
 
+// Shows: hub/rollout-failures
 func TestFailures(t *testing.T) {
 	tests := map[string]decision{
 		"without maxFailures one failure stops the rollout": {
@@ -224,6 +227,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// Shows: hub/rollout-soak
 func TestSoak(t *testing.T) {
 	const soak = `{type: Progressive, progressive: {maxConcurrency: 2, minSuccessTime: 10m, maxFailures: 100%,
 		progressDeadline: 90s}}`
@@ -256,6 +260,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// Shows: hub/rollout-per-group
 func TestProgressivePerGroup(t *testing.T) {
 	const (
 		plain    = `{type: ProgressivePerGroup}`
@@ -347,6 +352,7 @@ func TestProgressivePerGroup(t *testing.T) {
 	}
 }
 
+// Shows: hub/rollout-mandatory
 func TestMandatoryGroups(t *testing.T) {
 	const (
 		canary   = `{type: Progressive, progressive: {maxConcurrency: 1, maxFailures: 2, progressDeadline: 1h, mandatoryDecisionGroups: [{groupName: canary}]}}`

@@ -68,8 +68,6 @@ type wave struct {
 	size, waiting, slots, failures, done int
 }
 
-func (w wave) kind() waveKind { return w.key.kind }
-
 // stopped reports whether more clusters failed than the wave tolerates.
 func (w wave) stopped() bool { return w.failures > w.tolerated }
 
@@ -200,22 +198,21 @@ func stopped(r rules, waves []wave, members []member) string {
 		w.failures, w.size, w.key, message.List(names, maxNames, ", "), tolerance)
 }
 
-// reasons explain why clusters wait, by the kind of their waves.
-func reasons(r rules) [manyGroups + 1]string {
-	const progress = "; status.installProgressions of the ClusterManagementAddOn reports the progress"
-	many := fmt.Sprintf("waits for its turn in the rollout: maxConcurrency is %s, maxFailures is %s",
-		r.concurrency, r.failures)
-	if len(r.mandatory) > 0 {
-		many += ", and mandatory decision groups come first"
+// reason explains why clusters in a wave of the kind wait.
+func reason(r rules, kind waveKind) string {
+	why := "waits for its turn in the rollout: "
+	switch kind {
+	case mandatoryGroup:
+		why += "mandatory decision groups follow one another and tolerate no failure"
+	case oneGroup:
+		why += fmt.Sprintf("decision groups follow one another, and maxFailures is %s in each", r.failures)
+	case manyGroups:
+		why += fmt.Sprintf("maxConcurrency is %s, maxFailures is %s", r.concurrency, r.failures)
+		if len(r.mandatory) > 0 {
+			why += ", and mandatory decision groups come first"
+		}
 	}
-	one := fmt.Sprintf("waits for its turn in the rollout: decision groups follow one another, and maxFailures is %s "+
-		"in each", r.failures)
-	return [...]string{
-		mandatoryGroup: "waits for its turn in the rollout: mandatory decision groups follow one another and tolerate " +
-			"no failure" + progress,
-		oneGroup:   one + progress,
-		manyGroups: many + progress,
-	}
+	return why + "; status.installProgressions of the ClusterManagementAddOn reports the progress"
 }
 
 // remarks name the mandatory groups that are not what their author may think.

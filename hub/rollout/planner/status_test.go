@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Shows: hub/counts
 func TestCounts(t *testing.T) {
 	const progressive = `{type: Progressive, progressive: {maxConcurrency: 2, maxFailures: 100%, minSuccessTime: 10m,
 		progressDeadline: 1h}}`
@@ -79,6 +80,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// Shows: hub/rollout-stopped
 func TestAStoppedRolloutIsExplained(t *testing.T) {
 	r := Make(Fleet{Now: noon, Placements: []Placement{{
 		Strategy: strategy(t, `{type: Progressive, progressive: {maxConcurrency: 50%, maxFailures: 20%, progressDeadline: 1h}}`),
@@ -90,6 +92,7 @@ func TestAStoppedRolloutIsExplained(t *testing.T) {
 		"2 clusters are stuck.", r.Condition("", "2 clusters are stuck").Message)
 }
 
+// Shows: hub/rollout-waiting
 func TestClustersThatWaitAreExplainedAlikeWhateverTheProgress(t *testing.T) {
 	const progress = "; status.installProgressions of the ClusterManagementAddOn reports the progress"
 	tests := map[string]struct{ strategy, clusters, name, why string }{
@@ -152,6 +155,7 @@ func TestWhyThePlacementIsHeld(t *testing.T) {
 	assert.Empty(t, r.Stopped)
 }
 
+// Shows: hub/rollout-placements
 func TestEachPlacementFollowsItsOwnStrategy(t *testing.T) {
 	plan := Make(Fleet{Now: noon, Placements: []Placement{
 		{Strategy: strategy(t, `{type: Progressive, progressive: {maxConcurrency: 1, progressDeadline: 1h}}`), Clusters: clusters(t, "a flying 1m, b pending")},

@@ -14,6 +14,7 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 )
 
+// Shows: hub/rollout-unusable
 func TestAStrategyThatCannotBeUsedAdmitsNothingAndNamesTheField(t *testing.T) {
 	number := ", which cannot be used, so no cluster is changed; allowed is a number of clusters, or a percentage from 0% to 100%"
 	positive := ", which cannot be used, so no cluster is changed; allowed is a number of clusters from 1, or a percentage from 1% to 100%"
