@@ -38,7 +38,8 @@ type facts struct {
 
 	answers
 
-	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
+	// works are the ManifestWorks with the labels of the add-on, of any owner: in the namespace of its cluster, and of
+	// hosted mode in any other.
 	works []*workv1.ManifestWork
 	// bindings are the RoleBindings with the labels of the add-on in the relevant namespaces.
 	bindings []*rbacv1.RoleBinding
@@ -164,14 +165,26 @@ func isWanted(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool 
 	})
 }
 
+// listWorks lists the works of an add-on: those in the namespace of its cluster and, by their label, those on hosting
+// clusters, wherever these are.
 func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([]*workv1.ManifestWork, error) {
-	var list workv1.ManifestWorkList
+	var list, hosted workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{names.LabelAddonName: key.Name})
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
 	}
-	return reconcile.Pointers(list.Items), nil
+	err = r.Client.List(ctx, &hosted, client.UnsafeDisableDeepCopy, client.MatchingFields{indexHosted: key.String()})
+	if err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s on hosting clusters: %w", key, err)
+	}
+	all := reconcile.Pointers(list.Items)
+	for i := range hosted.Items {
+		if hosted.Items[i].Namespace != key.Namespace {
+			all = append(all, &hosted.Items[i])
+		}
+	}
+	return all, nil
 }
 
 // listBindings lists the bindings of the add-on in the cluster's namespace and in all namespaces of its permissions.

@@ -11,17 +11,18 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 // health returns the condition Available from the works of an add-on and their status feedback (docs/reference/hub.md,
 // "Health").
-func health(works []*workv1.ManifestWork) metav1.Condition {
-	if len(works) == 0 {
+func health(own []*workv1.ManifestWork) metav1.Condition {
+	if len(own) == 0 {
 		return available(metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonWorkNotFound,
 			"The add-on has no ManifestWork.")
 	}
-	for _, work := range works {
+	for _, work := range own {
 		condition := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkAvailable)
 		switch {
 		case condition == nil:
@@ -33,9 +34,9 @@ func health(works []*workv1.ManifestWork) metav1.Condition {
 		}
 	}
 	var missing, broken []string
-	for _, work := range works {
+	for _, work := range own {
 		for i := range work.Spec.Workload.Manifests {
-			s, err := readManifest(&work.Spec.Workload.Manifests[i])
+			s, err := works.Read(&work.Spec.Workload.Manifests[i])
 			if err != nil {
 				continue
 			}
@@ -93,16 +94,16 @@ const (
 )
 
 // judge returns the health of a workload from its status feedback. An object that is no workload is fine.
-func judge(s stored, work *workv1.ManifestWork) (verdict, string) {
-	resource, probed := s.probe()
-	if !probed || s.replicas == 0 {
+func judge(s works.Stored, work *workv1.ManifestWork) (verdict, string) {
+	resource, probed := s.Probe()
+	if !probed || s.Replicas == 0 {
 		return workloadFine, ""
 	}
-	values := feedback(s.identity, resource, work)
+	values := feedback(s.Identity, resource, work)
 	if len(values) == 0 {
 		return workloadUnknown, ""
 	}
-	if s.isDeployment() {
+	if s.IsDeployment() {
 		ready, replicas := values["ReadyReplicas"], values["Replicas"]
 		if (ready != nil && *ready >= 1) || (replicas != nil && *replicas == 0) {
 			return workloadFine, ""
@@ -124,10 +125,10 @@ func number(value *int64) string {
 }
 
 // feedback returns the integers that are fed back about an object, by name.
-func feedback(id identity, resource string, work *workv1.ManifestWork) map[string]*int64 {
+func feedback(id works.Identity, resource string, work *workv1.ManifestWork) map[string]*int64 {
 	at := slices.IndexFunc(work.Status.ResourceStatus.Manifests, func(m workv1.ManifestCondition) bool {
-		return m.ResourceMeta.Group == id.group && m.ResourceMeta.Resource == resource &&
-			m.ResourceMeta.Namespace == id.namespace && m.ResourceMeta.Name == id.name
+		return m.ResourceMeta.Group == id.Group && m.ResourceMeta.Resource == resource &&
+			m.ResourceMeta.Namespace == id.Namespace && m.ResourceMeta.Name == id.Name
 	})
 	if at < 0 {
 		return nil

@@ -39,6 +39,7 @@ func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) err
 		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexOwn, Keys: ownKeys},
 		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexShared, Keys: sharedKeys},
 		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys},
+		reconcile.FieldIndex{Object: &workv1.ManifestWork{}, Field: indexHosted, Keys: hostedKeys},
 	)
 }
 
@@ -200,4 +201,17 @@ func hostKeys(o client.Object) []string {
 		return []string{host}
 	}
 	return nil
+}
+
+// indexHosted finds the works of an add-on on hosting clusters.
+const indexHosted = "spokelet.io/hosted-work"
+
+// hostedKeys files a work of hosted mode under its add-on.
+func hostedKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	namespace, name := labels[names.LabelAddonNamespace], labels[names.LabelAddonName]
+	if namespace == "" || name == "" {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: namespace, Name: name}.String()}
 }
