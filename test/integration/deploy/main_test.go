@@ -3,16 +3,22 @@
 package deploy_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
-	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/hub/deploy"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -25,34 +31,48 @@ import (
 // plane is the control plane that the tests share, with rollout and deployment on it.
 var plane *suite.Plane
 
+// program runs the reconcilers. Tests may stop and start it: nothing may be lost by that.
+var program *suite.Program
+
+// deployClock is the clock of the deployment, which only moves when a test moves it.
+var deployClock = clocktesting.NewFakePassiveClock(time.Now())
+
 func TestMain(m *testing.M) {
 	suite.Main(m, func(t suite.T) {
 		plane = suite.Start(t, sandbox.Options{Name: "deploy", Audit: true}, manifests.CRDs(), manifests.Hub())
-		startReconcilers(t)
+		config := plane.AccountConfig(t, names.NamespaceHub, names.ServiceAccountManager)
+		bindings := suite.NewClient(t, suite.AsAddOns(config))
+		program = suite.StartProgram(t, "the hub manager", func(ctx context.Context) error {
+			return runReconcilers(ctx, config, bindings)
+		})
 	})
 }
 
-// startReconcilers runs the rollout and the deployment as the hub manager does.
-func startReconcilers(t suite.T) {
-	config := plane.AccountConfig(t, names.NamespaceHub, names.ServiceAccountManager)
+// runReconcilers runs the rollout and the deployment as the hub manager does.
+func runReconcilers(ctx context.Context, config *rest.Config, bindings client.Client) error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&workv1.ManifestWork{}: {Transform: works.TrimWork},
+		}},
 	})
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
 	cached := addonapi.Client{Client: mgr.GetClient()}
 	roller := &rollout.Reconciler{AddOns: cached, Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 2}
-	indexed := &deploy.Reconciler{AddOns: cached}
-	require.NoError(t, errors.Join(
-		cached.Index(t.Context(), mgr.GetFieldIndexer()), roller.Index(t.Context(), mgr.GetFieldIndexer()),
-		indexed.Index(t.Context(), mgr.GetFieldIndexer()),
-	))
-	require.NoError(t, roller.SetupWithManager(mgr))
 	deployer := &deploy.Reconciler{
-		Client: mgr.GetClient(), Bindings: suite.NewClient(t, suite.AsAddOns(config)), Live: mgr.GetAPIReader(),
-		AddOns: cached, Clock: clock.RealClock{}, Workers: 2,
+		Client: mgr.GetClient(), Bindings: bindings, Live: mgr.GetAPIReader(),
+		AddOns: cached, Clock: deployClock, Workers: 2,
 		Agents: template.Registry{Configs: mgr.GetClient(), AddOns: cached, Chooser: roller},
 	}
-	require.NoError(t, deployer.SetupWithManager(mgr))
-	suite.StartManager(t, "the hub manager", mgr)
+	if err := errors.Join(
+		cached.Index(ctx, mgr.GetFieldIndexer()), roller.Index(ctx, mgr.GetFieldIndexer()),
+		deployer.Index(ctx, mgr.GetFieldIndexer()),
+		roller.SetupWithManager(mgr), deployer.SetupWithManager(mgr),
+	); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
 }
