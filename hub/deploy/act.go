@@ -3,11 +3,14 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -47,9 +50,24 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 			return done
 		}
 		done.addOn = after
+		r.recordUnneeded(ctx, f, *p.finalizers)
 	}
 	done.works = runAll(ctx, r.workWriter(), p.works)
 	return done
+}
+
+// recordUnneeded records an Event on an add-on that lives about finalizers that it does not need any more. One that got
+// its present spelling is none of them.
+func (r *Reconciler) recordUnneeded(ctx context.Context, f facts, after []string) {
+	removed, because := unneeded(f.addOn.Finalizers, after)
+	if len(removed) == 0 {
+		return
+	}
+	log.FromContext(ctx).Info("removed finalizers", "finalizers", removed, "because", because)
+	if r.Recorder != nil {
+		r.Recorder.Eventf(f.addOn, nil, corev1.EventTypeNormal, eventFinalizersRemoved, "Deploy", "Removed %s. %s",
+			strings.Join(removed, ", "), because)
+	}
 }
 
 // workWriter writes ManifestWorks. A work of ours that lost its labels is not in the cache: it is made again in place.

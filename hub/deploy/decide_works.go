@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"slices"
+	"strings"
 
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -97,8 +98,7 @@ func planWorks(f facts) (worksPlan, error) {
 	if err != nil {
 		return worksPlan{}, err
 	}
-	inputs := works.Fingerprint(d.Key(f.rendering.ManifestConfigs), f.rendering.Configs, f.setup.Health, hostName(f))
-	o := works.OptionsOf(f.rendering, f.setup.Health, inputs, d)
+	o := works.OptionsOf(f.rendering, f.setup.Health, fingerprint(f, d.Key(f.rendering.ManifestConfigs)), d)
 	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
 	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
 	if state != hostReady {
@@ -135,6 +135,11 @@ func planWorks(f facts) (worksPlan, error) {
 	return p, nil
 }
 
+// fingerprint identifies all that the works are made of. key stands for what the agent rendered, or renders from.
+func fingerprint(f facts, key string) string {
+	return works.Fingerprint(key, f.rendering.Configs, f.setup.Health, hostName(f))
+}
+
 // inNamespace returns the works of a namespace.
 func inNamespace(all []*workv1.ManifestWork, namespace string) []*workv1.ManifestWork {
 	return slices.DeleteFunc(slices.Clone(all), func(w *workv1.ManifestWork) bool { return w.Namespace != namespace })
@@ -168,6 +173,27 @@ func withGuards(have, want []string) ([]string, bool) {
 		}
 	}
 	return all, !slices.Equal(all, have)
+}
+
+// unneeded returns the finalizers of ours that an add-on lost without another spelling in their place, and why.
+func unneeded(before, after []string) (removed []string, because string) {
+	var reasons []string
+	for _, kind := range []struct{ present, former, because string }{
+		{finalizerHook, finalizerHookOld, "The add-on has no pre-delete hook."},
+		{finalizerHostedHook, finalizerHostedHookOld, "The add-on has no pre-delete hook on a hosting cluster."},
+		{finalizerHostedObjects, finalizerHostedObjectsOld, "Nothing of the add-on is on a hosting cluster."},
+	} {
+		if slices.Contains(after, kind.present) {
+			continue
+		}
+		lost := slices.DeleteFunc([]string{kind.present, kind.former}, func(name string) bool {
+			return !slices.Contains(before, name)
+		})
+		if len(lost) > 0 {
+			removed, reasons = append(removed, lost...), append(reasons, kind.because)
+		}
+	}
+	return removed, strings.Join(reasons, " ")
 }
 
 // planLeftHooks plans the deletion of works of hooks on hosting clusters that an earlier add-on of this name left: the

@@ -58,7 +58,7 @@ func simulate(t *testing.T, f facts) (facts, []workStep) {
 		}
 	}
 	for _, work := range f.works {
-		if !setOf(f, works.Managed, works.Deploy).Has(work) {
+		if !setOf(f, works.Managed, works.Deploy).Has(work) && !setOf(f, works.Hosting, works.Deploy).Has(work) {
 			after = append(after, work)
 		}
 	}
