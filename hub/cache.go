@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"cmp"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,14 +23,16 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
 	"github.com/spokelet/spokelet/lease"
 )
 
-// cacheOptions configures the cache of the manager: which objects of each kind, and which of their fields.
-func cacheOptions() (cache.Options, error) {
+// cacheOptions configures the cache of the manager: which objects of each kind, and which of their fields. home is the
+// namespace of the hub manager.
+func cacheOptions(home string) (cache.Options, error) {
 	ofCluster, err := requires(names.LabelClusterName, selection.Exists)
 	if err != nil {
 		return cache.Options{}, err
@@ -41,10 +45,14 @@ func cacheOptions() (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
+	ofConfig, err := requires(names.LabelConfigRevision, selection.Exists)
+	if err != nil {
+		return cache.Options{}, err
+	}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:                      {Label: ofAddon},
+			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: works.TrimWork},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {
@@ -58,6 +66,7 @@ func cacheOptions() (cache.Options, error) {
 			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: install.TrimAddOn},
 			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: install.TrimAddOn},
 			&corev1.ServiceAccount{}:             {Label: ofToken},
+			&appsv1.ControllerRevision{}:         {Label: ofConfig, Namespaces: map[string]cache.Config{cmp.Or(home, names.NamespaceHub): {}}},
 			&rbacv1.Role{}:                       {Label: ofToken},
 		},
 	}, nil

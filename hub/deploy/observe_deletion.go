@@ -8,6 +8,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -46,8 +47,7 @@ func (r *Reconciler) observeDeletion(
 		return f, err
 	}
 	if found && f.cluster != nil {
-		f.setup, f.setupErr = agent.Setup(ctx, f.cluster, addOn)
-		f.rendering, f.renderErr = agent.Render(ctx, f.cluster, addOn)
+		f.answers = r.askDeleting(ctx, agent, &f.facts)
 		f.setup.Health, f.pendingHealth = steadyHealth(f.facts)
 	}
 	f.hosts = map[string]*clusterv1.ManagedCluster{}
@@ -59,6 +59,16 @@ func (r *Reconciler) observeDeletion(
 		f.hosts[namespace] = host
 	}
 	return f, nil
+}
+
+// askDeleting asks the agent about an add-on that is being deleted, with the content that it has. A configuration that
+// cannot be decided is an answer that is unknown.
+func (r *Reconciler) askDeleting(ctx context.Context, agent addon.Agent, f *facts) answers {
+	var err error
+	if f.configuration, err = r.Configurer.Configure(ctx, f.addOn); err != nil {
+		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+	}
+	return r.ask(ctx, agent, *f)
 }
 
 // clusterOf reads a cluster; nil when there is none.

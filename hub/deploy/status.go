@@ -72,7 +72,15 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		(len(current) > 0 || f.renderErr == nil) {
 		set(withCause(health(current), status.Conditions))
 	}
+	f.record(after, current)
 	return after
+}
+
+// record writes the configuration of the add-on and the progress of its works.
+func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, current []*workv1.ManifestWork) {
+	if f.configuration.Record != nil {
+		f.configuration.Record(after, addon.Progress{Now: f.now, Works: current})
+	}
 }
 
 // concludeApplied sets the condition ManifestApplied of a side.

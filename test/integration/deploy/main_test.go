@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,9 +18,9 @@ import (
 
 	"github.com/spokelet/spokelet/hub/deploy"
 	"github.com/spokelet/spokelet/hub/deploy/works"
-	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
@@ -50,27 +49,28 @@ func TestMain(m *testing.M) {
 
 // runReconcilers runs the rollout and the deployment as the hub manager does.
 func runReconcilers(ctx context.Context, config *rest.Config, bindings client.Client) error {
+	options := suite.CachedConfigurations(names.NamespaceHub)
+	options.ByObject[&workv1.ManifestWork{}] = cache.ByObject{Transform: works.TrimWork}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}: {Transform: works.TrimWork},
-		}},
+		Cache:  options,
 	})
 	if err != nil {
 		return err
 	}
 	cached := addonapi.Client{Client: mgr.GetClient()}
-	roller := &rollout.Reconciler{AddOns: cached, Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 2}
+	configurations := suite.NewConfigurations(mgr, cached, names.NamespaceHub)
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: bindings, Live: mgr.GetAPIReader(),
 		AddOns: cached, Clock: deployClock, Workers: 2,
-		Agents: template.Registry{Configs: mgr.GetClient(), AddOns: cached, Chooser: roller},
+		Configurer: configurations.Configurer, Watch: configurations.Watch,
+		Agents: template.NewRegistry(mgr.GetClient(), cached, configurations.Configurer, names.NamespaceHub),
 	}
+	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(
-		cached.Index(ctx, mgr.GetFieldIndexer()), roller.Index(ctx, mgr.GetFieldIndexer()),
-		deployer.Index(ctx, mgr.GetFieldIndexer()),
-		roller.SetupWithManager(mgr), deployer.SetupWithManager(mgr),
+		cached.Index(ctx, indexer), deployer.Index(ctx, indexer), addonconfig.Index(ctx, cached, indexer),
+		configurations.Rollout.SetupWithManager(mgr), deployer.SetupWithManager(mgr),
 	); err != nil {
 		return err
 	}
