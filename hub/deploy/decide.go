@@ -42,9 +42,10 @@ func decide(f facts) plan {
 		p.registrations = mergeRegistrations(f.cluster.Name, f.addOn, f.registrations)
 		p.pending = pendingPermissions(f, p.registrations)
 	}
-	if f.registrationsErr == nil && f.setupErr == nil && p.pending == "" {
+	if f.registrationsErr == nil && f.setupErr == nil && f.refused == nil && p.pending == "" {
 		p.bindings = planBindings(f, account(f, p.registrations))
 	}
+	p.bindings = append(p.bindings, dropBindings(f.obsolete)...)
 	var w worksPlan
 	if p.worksErr == nil {
 		w, p.worksErr = planWorks(f)

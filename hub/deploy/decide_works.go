@@ -98,7 +98,7 @@ func planWorks(f facts) (worksPlan, error) {
 	if err != nil {
 		return worksPlan{}, err
 	}
-	o := works.OptionsOf(f.rendering, f.setup.Health, fingerprint(f, d.Key(f.rendering.ManifestConfigs)), d)
+	o := works.OptionsOf(f.rendering, f.setup, func(key string) string { return fingerprint(f, key) }, d)
 	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
 	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
 	if state != hostReady {

@@ -44,12 +44,8 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	if f.setupErr == nil {
 		status.Namespace = cmp.Or(f.setup.Namespace, f.addOn.Annotations[names.AnnotationInstallNamespace],
 			names.NamespaceAgentAddon)
-		switch f.setup.Health {
-		case addon.HealthLease:
-			status.HealthCheck.Mode = addonv1beta1.HealthCheckModeLease
-		case addon.HealthWorkloads, addon.HealthCustom:
-			status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
-		case addon.HealthUnchanged:
+		if mode, known := healthMode(f.setup.Health); known {
+			status.HealthCheck.Mode = mode
 		}
 	}
 	set := func(condition metav1.Condition) {
@@ -68,9 +64,8 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	case hostNone, hostMissing, hostDeleting:
 		meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied)
 	}
-	if f.setupErr == nil && f.setup.Health == addon.HealthWorkloads && !clusterSilent(f.cluster) &&
-		(len(current) > 0 || f.renderErr == nil) {
-		set(withCause(health(current), status.Conditions))
+	if condition, known := healthOf(f, healthSide(f, current)); known {
+		set(condition)
 	}
 	f.record(after, current)
 	return after
@@ -126,7 +121,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
 		Reason: addonv1beta1.RegistrationAppliedSetPermissionFailed,
 	}
-	for _, err := range []error{f.registrationsErr, f.setupErr} {
+	for _, err := range []error{f.registrationsErr, f.setupErr, f.refused} {
 		if addon.IsNotReady(err) {
 			return condition, false
 		}
@@ -224,9 +219,7 @@ func manifestApplied(
 		condition.Message = sentence(strings.ReplaceAll(err.Error(), "\n", "; "))
 		return condition, conditionKnown
 	}
-	own := slices.DeleteFunc(slices.Clone(current), func(w *workv1.ManifestWork) bool {
-		return sideOf(f.addOn, w) != side
-	})
+	own := ofSide(f, side, current)
 	refused, pending := refusals(own)
 	switch {
 	case len(refused) > 0:
@@ -239,6 +232,19 @@ func manifestApplied(
 	condition.Status, condition.Reason = metav1.ConditionTrue, addonv1beta1.AddonManifestAppliedReasonManifestsApplied
 	condition.Message = appliedMessage(f, side, len(own))
 	return condition, conditionKnown
+}
+
+// ofSide returns the works of a side.
+func ofSide(f facts, side works.Side, all []*workv1.ManifestWork) []*workv1.ManifestWork {
+	return slices.DeleteFunc(slices.Clone(all), func(w *workv1.ManifestWork) bool { return sideOf(f.addOn, w) != side })
+}
+
+// healthSide returns the works that the health of an add-on depends on: those of the side with its agent.
+func healthSide(f facts, all []*workv1.ManifestWork) []*workv1.ManifestWork {
+	if hostOf(f) == hostNone {
+		return ofSide(f, works.Managed, all)
+	}
+	return ofSide(f, works.Hosting, all)
 }
 
 // failuresOf returns the errors about the works of a side.
@@ -313,7 +319,7 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 // outcomeOf returns the outcome of the pass.
 func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
 	outcome := reconcile.FromError(published)
-	answers := []error{f.registrationsErr, f.setupErr, p.worksErr}
+	answers := []error{f.registrationsErr, f.setupErr, f.refused, p.worksErr}
 	for _, err := range answers {
 		var wait *works.WaitError
 		switch {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,7 +18,7 @@ import (
 // Stored is a manifest of an existing ManifestWork, as far as it is needed.
 type Stored struct {
 	Identity
-	// Replicas is spec.replicas of a Deployment; -1 when it is not set.
+	// Replicas is spec.replicas; -1 when it is not set.
 	Replicas int64
 	// Terms are the terms of a pre-delete hook; nil for every other object.
 	Terms *Terms
@@ -100,7 +101,7 @@ func Read(m *workv1.Manifest) (Stored, error) {
 	var spec struct {
 		Replicas *int64 `json:"replicas"`
 	}
-	if s.IsDeployment() && json.Unmarshal(object.Spec, &spec) == nil && spec.Replicas != nil {
+	if json.Unmarshal(object.Spec, &spec) == nil && spec.Replicas != nil {
 		s.Replicas = *spec.Replicas
 	}
 	s.Sum, err = canonicalSum(raw)
@@ -120,6 +121,11 @@ func canonicalSum(raw []byte) ([sha256.Size]byte, error) {
 		return [sha256.Size]byte{}, fmt.Errorf("encoding a manifest: %w", err)
 	}
 	return sha256.Sum256(canonical), nil
+}
+
+// HealthObject returns the part of a manifest that the health of its object depends on.
+func (s Stored) HealthObject() health.Object {
+	return health.Object{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Replicas: s.Replicas}
 }
 
 // ReadAll reads the manifests of a work; those that cannot be read are left out.

@@ -34,23 +34,6 @@ func (id Identity) String() string {
 	return id.Kind + " " + name
 }
 
-// IsDeployment reports whether the object is a Deployment.
-func (id Identity) IsDeployment() bool { return id.Group == "apps" && id.Kind == "Deployment" }
-
-// IsDaemonSet reports whether the object is a DaemonSet.
-func (id Identity) IsDaemonSet() bool { return id.Group == "apps" && id.Kind == "DaemonSet" }
-
-// Probe returns the resource of a kind whose health is probed; false for every other kind.
-func (id Identity) Probe() (resource string, probed bool) {
-	switch {
-	case id.IsDeployment():
-		return "deployments", true
-	case id.IsDaemonSet():
-		return "daemonsets", true
-	}
-	return "", false
-}
-
 // Manifest is an encoded object for a ManifestWork.
 type Manifest struct {
 	Identity

@@ -8,27 +8,14 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 // ManifestConfigs returns the feedback rules and update strategies of all works: those that the health probe needs, and
 // those of the author, merged by object (docs/reference/hub.md, "Options of the works").
-func ManifestConfigs(rendering addon.Rendering, health addon.HealthProbe) []workv1.ManifestConfigOption {
-	var merged []workv1.ManifestConfigOption
-	if health == addon.HealthWorkloads {
-		for _, object := range rendering.Objects {
-			id := IdentityOf(object)
-			replicas, stated, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
-			if resource, probed := id.Probe(); probed && (!stated || replicas != 0) {
-				merged = append(merged, workv1.ManifestConfigOption{
-					ResourceIdentifier: workv1.ResourceIdentifier{
-						Group: id.Group, Resource: resource, Namespace: id.Namespace, Name: id.Name,
-					},
-					FeedbackRules: []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}},
-				})
-			}
-		}
-	}
+func ManifestConfigs(rendering addon.Rendering, setup addon.Setup) []workv1.ManifestConfigOption {
+	merged := health.Options(setup, rendering)
 	for i := range rendering.ManifestConfigs {
 		option := rendering.ManifestConfigs[i].DeepCopy()
 		at := slices.IndexFunc(merged, func(other workv1.ManifestConfigOption) bool {

@@ -40,8 +40,8 @@ func Fingerprint(key string, configs []addon.ChosenConfig, health addon.HealthPr
 	return hex.EncodeToString(sum.Sum(nil)[:shortHash])
 }
 
-// Key returns the key of a rendering for Fingerprint, from its content: it is known only after the rendering.
-func (d Divided) Key(options []workv1.ManifestConfigOption) string {
+// key returns the key of a rendering for Fingerprint, from its content: it is known only after the rendering.
+func (d Divided) key(options []workv1.ManifestConfigOption) string {
 	sum := sha256.New()
 	for _, of := range []map[Side][]Manifest{d.Deploy, d.Hooks} {
 		for _, side := range []Side{Managed, Hosting} {

@@ -28,12 +28,12 @@ type Options struct {
 	Hooks []Side
 }
 
-// OptionsOf returns the options for a rendering with a health probe.
-func OptionsOf(rendering addon.Rendering, health addon.HealthProbe, inputs string, d Divided) Options {
+// OptionsOf returns the options for a rendering. inputs returns the fingerprint of the inputs for the key of the content.
+func OptionsOf(rendering addon.Rendering, setup addon.Setup, inputs func(key string) string, d Divided) Options {
 	o := Options{
-		Hashes: ConfigHashes(rendering.Configs), Configs: ManifestConfigs(rendering, health),
-		Delete: orphans(rendering.Objects), Inputs: inputs,
+		Hashes: ConfigHashes(rendering.Configs), Configs: ManifestConfigs(rendering, setup), Delete: orphans(rendering.Objects),
 	}
+	o.Inputs = inputs(d.key(o.Configs))
 	for _, side := range []Side{Managed, Hosting} {
 		if len(d.Hooks[side]) > 0 {
 			o.Hooks = append(o.Hooks, side)
