@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -39,7 +40,8 @@ type facts struct {
 	configuration addon.Configuration
 	answers
 
-	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
+	// works are the ManifestWorks with the labels of the add-on, of any owner: in the namespace of its cluster, and of
+	// hosted mode in any other.
 	works []*workv1.ManifestWork
 	bindingFacts
 }
@@ -115,38 +117,38 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f facts) answer
 func (r *Reconciler) listDeployed(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) ([]*workv1.ManifestWork, error) {
-	works, err := r.listWorks(ctx, client.ObjectKeyFromObject(addOn))
+	all, err := r.listWorks(ctx, client.ObjectKeyFromObject(addOn))
 	if err != nil {
 		return nil, err
 	}
-	works = slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
-		_, elsewhere := work.Labels[names.LabelAddonNamespace]
-		return elsewhere
-	})
-	if host := addOn.Annotations[names.AnnotationHostingCluster]; host != "" {
-		hosted, err := r.listWorks(ctx, types.NamespacedName{Namespace: host, Name: addOn.Name})
-		if err != nil {
-			return nil, err
-		}
-		for _, work := range hosted {
-			if work.Labels[names.LabelAddonNamespace] == addOn.Namespace {
-				works = append(works, work)
-			}
-		}
-	}
-	return slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
-		return strings.HasPrefix(work.Name, hookWorkName(addOn.Name))
+	host, hook := addOn.Annotations[names.AnnotationHostingCluster], "addon-"+addOn.Name+"-"+string(works.PreDelete)
+	return slices.DeleteFunc(all, func(work *workv1.ManifestWork) bool {
+		of, hosted := work.Labels[names.LabelAddonNamespace]
+		return (hosted && of != addOn.Namespace) || strings.HasPrefix(work.Name, hook) ||
+			(work.Namespace != addOn.Namespace && work.Namespace != host)
 	}), nil
 }
 
+// listWorks lists the works of an add-on: those in the namespace of its cluster and, by their label, those on hosting
+// clusters, wherever these are.
 func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([]*workv1.ManifestWork, error) {
-	var list workv1.ManifestWorkList
+	var list, hosted workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{names.LabelAddonName: key.Name})
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
 	}
-	return reconcile.Pointers(list.Items), nil
+	err = r.Client.List(ctx, &hosted, client.UnsafeDisableDeepCopy, client.MatchingFields{indexHosted: key.String()})
+	if err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s on hosting clusters: %w", key, err)
+	}
+	all := reconcile.Pointers(list.Items)
+	for i := range hosted.Items {
+		if hosted.Items[i].Namespace != key.Namespace {
+			all = append(all, &hosted.Items[i])
+		}
+	}
+	return all, nil
 }
 
 // observeHost reads the hosting cluster of the add-on; nil when it names none, or one that does not exist.
