@@ -45,11 +45,11 @@ func cacheOptions(home string) (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
-	t := &trims{}
 	ofConfig, err := requires(names.LabelConfigRevision, selection.Exists)
 	if err != nil {
 		return cache.Options{}, err
 	}
+	t := &trims{}
 	return cache.Options{
 		DefaultTransform: t.other,
 		ByObject: map[client.Object]cache.ByObject{

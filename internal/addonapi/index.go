@@ -80,13 +80,10 @@ func PlacementKey(namespace, name string) string {
 }
 
 func placementKeys(o client.Object) []string {
-	cma, err := ClusterManagementAddOn(o)
-	if err != nil || !InstalledByPlacements(cma) {
-		return nil
-	}
-	keys := make([]string, 0, len(cma.Spec.InstallStrategy.Placements))
-	for _, ref := range cma.Spec.InstallStrategy.Placements {
-		keys = append(keys, PlacementKey(ref.Namespace, ref.Name))
+	placements := StrategyOf(o).Placements
+	keys := make([]string, len(placements))
+	for i, placement := range placements {
+		keys[i] = placement.String()
 	}
 	return keys
 }
