@@ -5,10 +5,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/spokelet/spokelet/hub/placement/layout"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/hub/placement/layout"
 )
 
 // rules are the selectors of a Placement, parsed and compiled. They do not change while the spec does not.
