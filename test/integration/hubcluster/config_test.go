@@ -27,7 +27,7 @@ func applySample(t *testing.T, name string) {
 	require.NoError(t, plane.Apply(t.Context(), content))
 }
 
-// Shows: hub/any-kind
+// Shows: hub/any-kind, hub/story-hub-config
 func TestAConfigurationOfAnyKindIsReadWhereTheHubManagerMay(t *testing.T) {
 	t.Parallel()
 	createLabelled(t, "anykind", nil)
