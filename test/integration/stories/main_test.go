@@ -1,7 +1,7 @@
 // Package stories_test runs the stories of users from their YAML files on: somebody applies all documents of a story to
 // a hub as a GitOps tool does, and the hub manager and real agents make of it what the story promises. The hub is a
-// managed cluster, too, and there are two more; cluster east hosts agents of others. Deployments and Jobs are run by the
-// controllers of Kubernetes. There is no kubelet: the pods are played, see kubelet.
+// managed cluster, too, and there are two more; cluster east hosts agents of others. Deployments and Jobs are run by
+// the controllers of Kubernetes. There is no kubelet: the pods are played, see kubelet.
 package stories_test
 
 import (

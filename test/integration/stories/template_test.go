@@ -101,7 +101,9 @@ func (s story) hasCertificate(cluster string, ca *x509.Certificate) {
 	assert.Equal(s, []string{"outdoors"}, certificate.Subject.OrganizationalUnit)
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
-	_, err = certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err = certificate.Verify(x509.VerifyOptions{
+		Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 	require.NoError(s, err)
 }
 
