@@ -124,15 +124,16 @@ func (f facts) placement(
 			p.Awaited++ // It is installed again.
 			continue
 		}
-		stuck.add(m, f.now)
 		target := common
 		if len(m.addOn.Spec.Configs) > 0 || len(common.Waiting) > 0 {
 			target = f.target(m.addOn, index)
 		}
 		targets[cluster] = Fingerprint(target.Rolled())
 		state, since := f.state(m, target, targets[cluster], soak)
+		held := heldBy(target)
+		stuck.add(m, state == planner.Pending && held == "", f.now)
 		p.Clusters = append(p.Clusters, planner.Cluster{
-			Name: cluster, Group: group.index, GroupName: group.name, State: state, Since: since, Held: heldBy(target),
+			Name: cluster, Group: group.index, GroupName: group.name, State: state, Since: since, Held: held,
 		})
 	}
 	return p, stuck
