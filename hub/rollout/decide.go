@@ -26,6 +26,9 @@ type facts struct {
 	// members are the add-ons by cluster; none for an add-on that people install.
 	members map[string]*member
 	states  addonconfig.States
+	// served are those of the selected clusters without an add-on that will get it: they exist, are accepted and are not
+	// being deleted.
+	served map[string]bool
 	// admitted has, for each cluster that was admitted by an earlier plan, the target and when that was.
 	admitted map[string]admission
 }
@@ -121,7 +124,9 @@ func (f facts) placement(
 		}
 		m, found := f.members[cluster]
 		if !found || m.deleting {
-			p.Awaited++ // It is installed again.
+			if f.served[cluster] {
+				p.Awaited++ // It is installed soon, or again.
+			}
 			continue
 		}
 		target := common

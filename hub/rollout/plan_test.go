@@ -248,7 +248,7 @@ func TestConcludePlanCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := facts{
 				now: fixture.Noon(), cma: fixture.NewCMA(nil, test.placements...),
-				placements: test.facts, members: membersOf(test.addons...), states: found,
+				placements: test.facts, members: membersOf(test.addons...), states: found, served: map[string]bool{"c1": true, "c2": true},
 			}
 			before := f.cma.DeepCopy()
 			after, recheck := concluded(f)

@@ -75,7 +75,7 @@ func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts{now: fixture.Noon(), cma: fixture.NewCMA(nil, fixture.Placement("p")),
-				placements: []placementFacts{selects("c1", "c2", "c3")}, members: membersOf(tc.addOns...)}
+				placements: []placementFacts{selects("c1", "c2", "c3")}, members: membersOf(tc.addOns...), served: map[string]bool{"c1": true}}
 			for _, cluster := range []string{"c1", "c2", "c3"} {
 				if f.members[cluster] == nil {
 					f.members[cluster] = newMember(fixture.AddOn(cluster))
