@@ -3,23 +3,31 @@ package placement
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"github.com/spokelet/spokelet/hub/placement/layout"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // facts are the inputs of a decision about one Placement.
 type facts struct {
 	now       time.Time
 	placement *clusterv1beta1.Placement
+	// rules are the parsed selectors of the Placement.
+	rules *rules
 	// clusters are all clusters of the hub; they belong to the cache and must not be changed.
 	clusters []*clusterv1.ManagedCluster
 	// bindings are the ManagedClusterSetBindings in the namespace of the Placement; sets are all ManagedClusterSets by
 	// name.
 	bindings []*clusterv1beta2.ManagedClusterSetBinding
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
-	// decisionSlices are the existing PlacementDecisions.
+	// decisionSlices are the existing PlacementDecisions; they belong to the cache and must not be changed.
 	decisionSlices []*clusterv1beta1.PlacementDecision
+	// taken are the names of the other PlacementDecisions in the namespace.
+	taken []string
 }
 
 // plan is the decision about one Placement.
@@ -28,22 +36,14 @@ type plan struct {
 	misconfigured error
 	scope         scope
 	selection     selection
-	// decisionSlices are all slices in the order in which they are written, including unchanged ones.
-	decisionSlices []decisionSlice
+	layout        layout.Layout
 }
 
-// decide returns the plan for one Placement.
-func decide(f facts) plan {
-	if err := unsupported(f.placement.Spec); err != nil {
-		return plan{misconfigured: err}
-	}
-	predicates, err := compile(f.placement.Spec)
-	if err != nil {
-		return plan{misconfigured: err}
-	}
-	bounds, err := scopeOf(f)
-	if err != nil {
-		return plan{misconfigured: err}
+// decide returns the plan for one Placement. It is given what the Placement is interested in, which follows from the
+// facts without the clusters.
+func decide(f facts, in interest) plan {
+	if in.misconfigured != nil {
+		return plan{misconfigured: in.misconfigured}
 	}
 	current := map[string]bool{}
 	for _, o := range f.decisionSlices {
@@ -51,10 +51,25 @@ func decide(f facts) plan {
 			current[decision.ClusterName] = true
 		}
 	}
-	chosen := selectClusters(f.placement.Spec, predicates, bounds, f.clusters, current, f.now)
-	decisionSlices := planSlices(f.placement, chosen.names, f.decisionSlices)
-	if len(chosen.unbound) == 0 {
-		honour(decisionSlices)
+	chosen, err := selectClusters(f.placement.Spec, in, f.clusters, current, f.now)
+	if err != nil {
+		return plan{misconfigured: err}
 	}
-	return plan{scope: bounds, selection: chosen, decisionSlices: decisionSlices}
+	planned := layout.Plan(layout.Request{
+		Placement: f.placement, Groups: in.rules.groupNames(), Size: in.rules.size, Selected: chosen.groups,
+		Have: f.decisionSlices, Taken: f.taken,
+	})
+	if len(chosen.unbound) == 0 {
+		honour(planned.Slices)
+	}
+	return plan{scope: in.scope, selection: chosen, layout: planned}
+}
+
+// honour marks slices whose clusters are all in bound sets.
+func honour(planned []layout.Slice) {
+	for _, p := range planned {
+		if p.Want != nil {
+			metav1.SetMetaDataAnnotation(&p.Want.ObjectMeta, names.AnnotationSetBindings, names.SetBindingsHonoured)
+		}
+	}
 }

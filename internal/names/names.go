@@ -35,6 +35,23 @@ const (
 	AnnotationDeletionOrphan = "addon.open-cluster-management.io/deletion-orphan"
 	// AnnotationPreDelete on a Job or Pod of an add-on makes it a hook that runs before the add-on goes.
 	AnnotationPreDelete = "addon.open-cluster-management.io/addon-pre-delete"
+	// LabelPreDeleteOld is the former spelling of AnnotationPreDelete.
+	LabelPreDeleteOld = "open-cluster-management.io/addon-pre-delete"
+	// AnnotationHostedLocation on a manifest of an add-on names the cluster that it is for in hosted mode: managed, hosting
+	// or none.
+	AnnotationHostedLocation = "addon.open-cluster-management.io/hosted-manifest-location"
+	// AnnotationHookDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is how long hooks may
+	// take from the deletion of the add-on: a duration such as 30m, or none. It is Spokelet's own addition.
+	AnnotationHookDeadline = "addon.spokelet.io/pre-delete-deadline"
+	// AnnotationHookAfterDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is what happens
+	// when hooks are not complete at their deadline: Wait for a person, or Skip them. It is Spokelet's own addition.
+	AnnotationHookAfterDeadline = "addon.spokelet.io/pre-delete-after-deadline"
+	// AnnotationHookAttempts on a ManagedClusterAddOn records failed attempts of its pre-delete hooks, as JSON. Who removes
+	// it starts the attempts again. It is Spokelet's own addition.
+	AnnotationHookAttempts = "addon.spokelet.io/pre-delete-attempts"
+	// AnnotationRenderedFrom on a ManifestWork of an add-on records hashes of what it was rendered from and of what was
+	// written, as JSON. It is Spokelet's own addition.
+	AnnotationRenderedFrom = "addon.spokelet.io/rendered-from"
 	// AnnotationImageRegistries on a ManagedCluster carries image mirrors as JSON.
 	AnnotationImageRegistries = "open-cluster-management.io/image-registries"
 	// AnnotationAddonPrefix starts the annotations that are copied from a ManagedCluster to its add-ons.
@@ -61,6 +78,13 @@ const (
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
+	// AnnotationDecisionGroup on a PlacementDecision identifies the decision group that it belongs to as long as that
+	// exists: the name of the group in the Placement, a slash, and the number of the part of that group. Unlike the index of
+	// the group it does not change when an earlier group grows. It is Spokelet's own addition.
+	AnnotationDecisionGroup = "placement.spokelet.io/decision-group"
+	// AnnotationDecisionGroupSize on a PlacementDecision is the clustersPerDecisionGroup that it was made for, so that
+	// groups are merged when a person changes it and at no other time. It is Spokelet's own addition.
+	AnnotationDecisionGroupSize = "placement.spokelet.io/clusters-per-decision-group"
 	// AnnotationSetBindings with value SetBindingsHonoured on a PlacementDecision says that its clusters were selected
 	// from the ManagedClusterSets that are bound to the namespace; on a Placement, a person says by it that only those
 	// count. It is Spokelet's own addition, see docs/adr/0029-set-bindings.md.
@@ -81,6 +105,10 @@ const (
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
 	// own addition, see docs/adr/0006-template-health.md.
 	AnnotationHealthProbe = "addon.spokelet.io/health-probe"
+	// AnnotationDecorate on a workload in an AddOnTemplate chooses whether its pods get the variables, credentials and
+	// settings of the add-on: "true" or "false". Absent means the rule of the kind. It is Spokelet's own addition, see
+	// docs/adr/0046-templates-compiled.md.
+	AnnotationDecorate = "addon.spokelet.io/decorate"
 )
 
 // Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0024-consent.md). They are
