@@ -80,8 +80,8 @@ type view struct {
 	now    time.Time
 }
 
-// tree reads the hub and one cluster, with its add-ons, conditions, works and credentials, into a tree. Add-ons are read
-// as v1beta1, so through the conversion webhook, as any other client would.
+// tree reads the hub and one cluster, with its add-ons, conditions, works and credentials, into a tree. Add-ons are
+// read as v1beta1, so through the conversion webhook, as any other client would.
 func (v view) tree(ctx context.Context, title, name string) (*node, error) {
 	root := &node{text: title}
 	var cluster clusterv1.ManagedCluster
