@@ -44,8 +44,10 @@ BENCH_FLEET_FLAGS ?=
 SOAK_FLAGS ?=
 # Further flags for the storm.
 STORM_FLAGS ?=
+# Further flags for the fleets.
+FLEETS_FLAGS ?=
 # Packages whose operators "make mutate" changes, and further flags for it.
-MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
+MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/rollout/planner,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
 MUTATE_FLAGS ?=
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1
@@ -105,6 +107,10 @@ soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLA
 .PHONY: storm
 storm: kube build ## Edit a hub and a cluster at random, then compare everything (STORM_FLAGS='-seed 7 -edits 2000 -v')
 	go run ./test/storm/cmd/storm $(STORM_FLAGS)
+
+.PHONY: fleets
+fleets: ## Play a million generated fleets against the decisions of the hub (FLEETS_FLAGS='-seed 7 -fleets 10000')
+	go run ./test/fleets/cmd/fleets $(FLEETS_FLAGS)
 
 .PHONY: sandbox
 sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)

@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"cmp"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +29,9 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// cacheOptions configures the cache of the manager: which objects of each kind, and which of their fields.
-func cacheOptions() (cache.Options, error) {
+// cacheOptions configures the cache of the manager: which objects of each kind, and which of their fields. home is the
+// namespace of the hub manager.
+func cacheOptions(home string) (cache.Options, error) {
 	ofCluster, err := requires(names.LabelClusterName, selection.Exists)
 	if err != nil {
 		return cache.Options{}, err
@@ -38,6 +41,10 @@ func cacheOptions() (cache.Options, error) {
 		return cache.Options{}, err
 	}
 	ofToken, err := requires(tokens.LabelInfrastructure, selection.Exists)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	ofConfig, err := requires(names.LabelConfigRevision, selection.Exists)
 	if err != nil {
 		return cache.Options{}, err
 	}
@@ -58,6 +65,7 @@ func cacheOptions() (cache.Options, error) {
 			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: install.TrimAddOn},
 			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: install.TrimAddOn},
 			&corev1.ServiceAccount{}:             {Label: ofToken},
+			&appsv1.ControllerRevision{}:         {Label: ofConfig, Namespaces: map[string]cache.Config{cmp.Or(home, names.NamespaceHub): {}}},
 			&rbacv1.Role{}:                       {Label: ofToken},
 		},
 	}, nil

@@ -118,7 +118,7 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 	if err != nil {
 		return nil, err
 	}
-	options, err := cacheOptions()
+	options, err := cacheOptions(c.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -15,27 +15,40 @@ import (
 type Agent interface {
 	// About returns the properties that are the same for all clusters.
 	About() About
-	// Registrations returns the credentials that the hub allows the agent on a cluster. Certificate requests of the agent
-	// are approved only if they ask for exactly these. None means that the agent does not use the hub.
-	Registrations(
-		ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
-	) ([]addonv1beta1.RegistrationConfig, error)
+	// Resolve returns the registrations, the permissions and the other properties of the agent on a cluster.
+	Resolve(ctx context.Context, request Request) (Resolved, error)
+	// Render returns the objects of the agent on a cluster. No objects mean that the agent is removed.
+	Render(ctx context.Context, request Request) (Rendering, error)
 	// SigningCA returns the certificate authority for a custom signer. False means that this add-on does not sign for it
 	// on this cluster.
-	SigningCA(
-		ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, signerName string,
-	) (SigningCA, bool, error)
+	SigningCA(ctx context.Context, request Request, signerName string) (SigningCA, bool, error)
 	// SharedPermissions returns the roles that the agent may be bound to outside of the namespaces of clusters, on any
 	// cluster, whether used or not. Other bindings are deleted, unless the call fails.
 	SharedPermissions(ctx context.Context) ([]Permission, error)
-	// Setup returns the namespace, the permissions and the health probe of the agent on a cluster.
-	Setup(
-		ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
-	) (Setup, error)
-	// Render returns the objects of the agent on a cluster. No objects mean that the agent is removed.
-	Render(
-		ctx context.Context, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
-	) (Rendering, error)
+}
+
+// Request names one cluster and what the add-on runs with there. Its objects must not be changed.
+type Request struct {
+	// Cluster is the managed cluster.
+	Cluster *clusterv1.ManagedCluster
+	// Hosting is the cluster that hosts the agent; nil in default mode.
+	Hosting *clusterv1.ManagedCluster
+	// AddOn is the add-on on the cluster.
+	AddOn *addonv1beta1.ManagedClusterAddOn
+	// Choice is the configuration that the rollout chose.
+	Choice Choice
+}
+
+// Resolved is what the hub prepares for an agent on one cluster besides its objects.
+type Resolved struct {
+	// Registrations are the credentials that the hub allows the agent. Certificate requests of the agent are approved
+	// only if they ask for exactly these. None means that the agent does not use the hub.
+	Registrations []addonv1beta1.RegistrationConfig
+	// Setup is the namespace, the permissions and the health probe of the agent.
+	Setup Setup
+	// Key identifies all that Render uses of the request: requests with the same key have the same objects. Empty means
+	// that Render must be called.
+	Key string
 }
 
 // SigningCA is the certificate authority of a custom signer.
@@ -45,30 +58,6 @@ type SigningCA struct {
 	// SharedWith lists other add-ons or signers that name the same Secret, for messages. If there are any, the Secret must
 	// state whom it serves.
 	SharedWith []string
-}
-
-// Choice is the configuration that the hub chose for an add-on on a cluster, from specs and from its own records, never
-// from a status that the agent may write.
-type Choice struct {
-	// Configs are the configurations, ordered by group and resource, and within a resource in the order of the spec.
-	Configs []ChosenConfig
-	// Blocked is why no new content may be rendered; empty when it may. Configs then still lists the configurations of the
-	// specs, including missing ones.
-	Blocked string
-}
-
-// ChosenConfig is one configuration with the content that was chosen, identified by its hash.
-type ChosenConfig struct {
-	addonv1beta1.ConfigGroupResource
-	addonv1beta1.ConfigSpecHash
-}
-
-// Chooser chooses the configurations of add-ons.
-type Chooser interface {
-	// Choose returns the configurations of an add-on. The error is a NotReadyError when nothing can be chosen yet.
-	Choose(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (Choice, error)
-	// Named returns all configurations that any spec names for the add-on with this name, on any cluster.
-	Named(ctx context.Context, addOn string) ([]addonv1beta1.AddOnConfig, error)
 }
 
 // About are the properties of an add-on that are the same for all clusters.

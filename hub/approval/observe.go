@@ -113,16 +113,31 @@ func (r *Reconciler) observeAddon(
 		return a, client.IgnoreNotFound(err)
 	}
 	a.addon = addOn
-	if a.registrations, err = agent.Registrations(ctx, a.cluster, addOn); err != nil {
+	request, err := r.request(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := agent.Resolve(ctx, request)
+	if err != nil {
 		return nil, fmt.Errorf("computing the registrations of add-on %s/%s: %w", clusterName, addonName, err)
 	}
+	a.registrations = resolved.Registrations
 	if at == stageUnsigned {
-		if a.ca, a.signs, err = agent.SigningCA(ctx, a.cluster, addOn, csr.Spec.SignerName); err != nil {
+		if a.ca, a.signs, err = agent.SigningCA(ctx, request, csr.Spec.SignerName); err != nil {
 			return nil, fmt.Errorf("finding the CA of signer %s of add-on %s/%s: %w",
 				csr.Spec.SignerName, clusterName, addonName, err)
 		}
 	}
 	return a, nil
+}
+
+// request returns the question about an add-on on its cluster, with the configuration that it runs with.
+func (r *Reconciler) request(ctx context.Context, a *addonFacts) (addon.Request, error) {
+	configuration, err := r.Configurer.Configure(ctx, a.addon)
+	if err == nil {
+		err = configuration.Err
+	}
+	return addon.Request{Cluster: a.cluster, AddOn: a.addon, Choice: configuration.Choice}, err
 }
 
 // stageOf returns the stage of a request.

@@ -30,6 +30,8 @@ type Reconciler struct {
 	// Agents finds the agent of an add-on, which defines its registrations and CAs. Requests of an add-on without an agent
 	// are left to others.
 	Agents addon.Lookup
+	// Configurer decides the configurations of add-ons.
+	Configurer addon.Configurer
 	// Trust decides which requests for a first credential of a cluster are approved without a person.
 	Trust csrs.Trust
 	// Clock is the clock of a pass.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,7 +26,7 @@ type facts struct {
 	now time.Time
 	// home is the namespace of the hub manager.
 	home string
-	// relevant is false when there is nothing to deploy; then only deleting may be set.
+	// relevant is false when there is nothing to deploy. Then only deleting may be set, or configuration, addOn and works.
 	relevant bool
 	// deleting is the add-on when it is being deleted.
 	deleting *addonv1beta1.ManagedClusterAddOn
@@ -36,6 +37,8 @@ type facts struct {
 	// host is the cluster that the add-on names as its hosting cluster; nil when it does not exist.
 	host *clusterv1.ManagedCluster
 
+	// configuration is the decision about the configuration of the add-on.
+	configuration addon.Configuration
 	answers
 
 	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
@@ -70,23 +73,25 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	case f.addOn.DeletionTimestamp != nil:
 		return facts{deleting: f.addOn}, nil
 	}
-	agent, found, err := r.Agents.Agent(ctx, key.Name)
-	if err != nil || !found {
+	if f.configuration, err = r.Configurer.Configure(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
-	f.cluster, err = r.clusterOf(ctx, key.Namespace)
-	if err != nil || f.cluster == nil || f.cluster.DeletionTimestamp != nil {
-		return facts{}, err // A cluster that is being deleted gets nothing new.
+	agent, found, err := r.Agents.Agent(ctx, key.Name)
+	if err != nil {
+		return facts{}, err
+	}
+	if f.cluster, err = r.clusterOf(ctx, key.Namespace); err != nil {
+		return facts{}, err
+	}
+	if !found || f.cluster == nil || f.cluster.DeletionTimestamp != nil {
+		f.works, err = r.listDeployed(ctx, f.addOn)
+		return f, err // A cluster that is being deleted gets nothing new.
 	}
 	f.relevant, f.about = true, agent.About()
 	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
-	f.registrations, f.registrationsErr = agent.Registrations(ctx, f.cluster, f.addOn)
-	if f.setup, f.setupErr = agent.Setup(ctx, f.cluster, f.addOn); f.setupErr == nil {
-		f.setupErr = r.checkNamespaces(ctx, key, f.setup.Permissions)
-	}
-	f.rendering, f.renderErr = agent.Render(ctx, f.cluster, f.addOn)
+	f.answers = r.ask(ctx, agent, f)
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
 	}
@@ -103,6 +108,51 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		f.obsolete, err = r.listObsolete(ctx, key, agent, f.setup.Permissions)
 	}
 	return f, err
+}
+
+// ask asks the agent. Nothing is known before a configuration is chosen.
+func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f facts) answers {
+	if err := f.configuration.Err; err != nil {
+		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+	}
+	request := addon.Request{Cluster: f.cluster, Hosting: f.host, AddOn: f.addOn, Choice: f.configuration.Choice}
+	resolved, err := agent.Resolve(ctx, request)
+	if err != nil {
+		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+	}
+	a := answers{registrations: resolved.Registrations, setup: resolved.Setup}
+	a.setupErr = r.checkNamespaces(ctx, client.ObjectKeyFromObject(f.addOn), a.setup.Permissions)
+	a.rendering, a.renderErr = agent.Render(ctx, request)
+	return a
+}
+
+// listDeployed lists the works that deploy an add-on, whoever wrote them: those in the namespace of its cluster and, for
+// a hosted add-on, those in the namespace of the hosting cluster, without its pre-delete hooks.
+func (r *Reconciler) listDeployed(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) ([]*workv1.ManifestWork, error) {
+	works, err := r.listWorks(ctx, client.ObjectKeyFromObject(addOn))
+	if err != nil {
+		return nil, err
+	}
+	works = slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
+		_, elsewhere := work.Labels[names.LabelAddonNamespace]
+		return elsewhere
+	})
+	if host := addOn.Annotations[names.AnnotationHostingCluster]; host != "" {
+		hosted, err := r.listWorks(ctx, types.NamespacedName{Namespace: host, Name: addOn.Name})
+		if err != nil {
+			return nil, err
+		}
+		for _, work := range hosted {
+			if work.Labels[names.LabelAddonNamespace] == addOn.Namespace {
+				works = append(works, work)
+			}
+		}
+	}
+	return slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
+		return strings.HasPrefix(work.Name, hookWorkName(addOn.Name))
+	}), nil
 }
 
 // checkNamespaces refuses permissions in the namespace of another cluster: the agents of all clusters would get them.

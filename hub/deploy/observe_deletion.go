@@ -10,6 +10,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -43,9 +44,23 @@ func (r *Reconciler) observeDeletion(
 		return f, err
 	}
 	if found && f.cluster != nil {
-		f.rendering, f.renderErr = agent.Render(ctx, f.cluster, addOn)
+		f.rendering, f.renderErr = r.renderDeleting(ctx, agent, f.cluster, addOn)
 	}
 	return f, r.observeDeletionWorks(ctx, &f)
+}
+
+// renderDeleting renders an add-on that is being deleted from the content that it has.
+func (r *Reconciler) renderDeleting(
+	ctx context.Context, agent addon.Agent, cluster *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn,
+) (addon.Rendering, error) {
+	configuration, err := r.Configurer.Configure(ctx, addOn)
+	if err == nil {
+		err = configuration.Err
+	}
+	if err != nil {
+		return addon.Rendering{}, err
+	}
+	return agent.Render(ctx, addon.Request{Cluster: cluster, AddOn: addOn, Choice: configuration.Choice})
 }
 
 // clusterOf reads a cluster; nil when there is none.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -35,6 +36,10 @@ type Reconciler struct {
 	AddOns addonapi.Client
 	// Agents finds the agents of add-ons.
 	Agents addon.Lookup
+	// Configurer decides the configurations of add-ons.
+	Configurer addon.Configurer
+	// Watch adds the watches of all that the Configurer looks at.
+	Watch func(*builder.Builder) *builder.Builder
 	// Recorder records Events on add-ons about removed finalizers; nil records none.
 	Recorder events.EventRecorder
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
@@ -51,8 +56,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err == nil && f.deleting != nil {
 		return r.reconcileDeletion(ctx, f.deleting)
 	}
-	if err != nil || !f.relevant {
+	if err != nil || f.addOn == nil {
 		return ctrl.Result{}, err
+	}
+	if !f.relevant {
+		after := f.addOn.DeepCopy()
+		f.record(after, f.works)
+		_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
+		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}
 	p := decide(f)
 	done := r.act(ctx, p)

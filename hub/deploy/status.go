@@ -74,7 +74,15 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		(len(works) > 0 || f.renderErr == nil) {
 		set(withCause(health(works), status.Conditions))
 	}
+	f.record(after, works)
 	return after
+}
+
+// record writes the configuration of the add-on and the progress of its works.
+func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, works []*workv1.ManifestWork) {
+	if f.configuration.Record != nil {
+		f.configuration.Record(after, addon.Progress{Now: f.now, Works: works})
+	}
 }
 
 // currentWorks returns our works after the pass, ordered by name.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -79,14 +77,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
 			builder.WithPredicates(bindingDrift())).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
-			builder.WithPredicates(clusterChange())).
-		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	for _, resource := range confighash.Resources() {
-		if u, known := r.AddOns.Configs.New(resource); known {
-			b = b.Watches(u, handler.EnqueueRequestsFromMapFunc(r.ofConfig(resource)), builder.WithPredicates(edited))
-		}
+			builder.WithPredicates(clusterChange()))
+	if r.Watch != nil {
+		b = r.Watch(b)
 	}
 	return b.Complete(r)
 }
@@ -125,30 +118,9 @@ func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctr
 		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
-// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-ons.
-func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, cma client.Object) []ctrl.Request {
-	return r.addOnsNamed(ctx, cma.GetName())
-}
-
 // addOnsNamed returns requests for the add-ons of a name on all clusters.
 func (r *Reconciler) addOnsNamed(ctx context.Context, name string) []ctrl.Request {
 	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: name})
-}
-
-// ofConfig maps a configuration to the add-ons that use it.
-func (r *Reconciler) ofConfig(resource addonv1beta1.ConfigGroupResource) handler.MapFunc {
-	return func(ctx context.Context, config client.Object) []ctrl.Request {
-		referent := addonv1beta1.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()}
-		return r.AddOns.Requests(ctx, func(a *addonv1beta1.ManagedClusterAddOn) bool {
-			for _, reference := range a.Status.ConfigReferences {
-				if reference.ConfigGroupResource == resource && reference.DesiredConfig != nil &&
-					reference.DesiredConfig.ConfigReferent == referent {
-					return true
-				}
-			}
-			return false
-		})
-	}
 }
 
 // bindingDrift passes changes of bindings that others may have made. A created binding is ours.

@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,17 +58,16 @@ type stuckAddOns struct {
 }
 
 // add takes an add-on into account.
-func (t *stuckAddOns) add(addon *addonv1beta1.ManagedClusterAddOn, now time.Time) {
-	cause, since := stuckCause(addon)
-	if cause == nil {
+func (t *stuckAddOns) add(m *member, now time.Time) {
+	if m.cause == nil {
 		return
 	}
-	if at := since.Add(stuckAfter); now.Before(at) {
+	if at := m.causeSince.Add(stuckAfter); now.Before(at) {
 		t.recheck = reconcile.Earliest(t.recheck, at)
 		return
 	}
-	if t.count++; t.cluster == "" || addon.Namespace < t.cluster {
-		t.cluster, t.cause = addon.Namespace, cause
+	if t.count++; t.cluster == "" || m.addOn.Namespace < t.cluster {
+		t.cluster, t.cause = m.addOn.Namespace, m.cause
 	}
 }
 
@@ -101,8 +99,9 @@ func stuckCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, tim
 // nil for any other.
 func silentCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, time.Time) {
 	c := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
-	on := progressing(addon)
-	if c == nil || c.Reason != reasonClusterSilent || (on != nil && completed(*on)) {
+	on := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	completed := on != nil && on.Reason == addonv1beta1.ProgressingReasonCompleted
+	if c == nil || c.Reason != reasonClusterSilent || completed {
 		return nil, time.Time{}
 	}
 	return c, c.LastTransitionTime.Time
@@ -163,18 +162,4 @@ func (p placementFacts) selectionRemark(ref addonv1beta1.PlacementRef) string {
 // explanation returns the message of a condition without its full stop, or its reason.
 func explanation(c *metav1.Condition) string {
 	return strings.TrimRight(cmp.Or(c.Message, c.Reason), ".")
-}
-
-// selectionDiffers reports whether the conditions of two versions of a Placement differ in what they say about its
-// selection.
-func selectionDiffers(was, is *clusterv1beta1.Placement) bool {
-	return slices.ContainsFunc(
-		[]string{clusterv1beta1.PlacementConditionMisconfigured, clusterv1beta1.PlacementConditionSatisfied},
-		func(kind string) bool {
-			a, b := meta.FindStatusCondition(was.Status.Conditions, kind), meta.FindStatusCondition(is.Status.Conditions, kind)
-			if a == nil || b == nil {
-				return a != b
-			}
-			return a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message
-		})
 }

@@ -1,28 +1,19 @@
-// Package rollout decides the desired configuration of every add-on, and reports the progress of each and of all.
+// Package rollout plans the rollout of each ClusterManagementAddOn over all its clusters, and reports how far it is.
 //
-// Two controllers, both keyed by what they write, each with one status write per pass:
+// One controller, hub.rollout, keyed by ClusterManagementAddOn. A pass observes the fleet (placements, decision groups
+// and what the add-ons report), lets package planner decide, and
 //
-//	hub.rollout.addon   ManagedClusterAddOn       the desired configs with their hashes (status.configReferences), if
-//	                                              they can be determined (Configured), and the progress of their works
-//	                                              (Progressing, lastAppliedConfig)
-//	hub.rollout         ClusterManagementAddOn    the configs of the defaults and of every placement, and per placement
-//	                                              the number of clusters that have them (installProgressions,
-//	                                              Progressing) or are stuck, with the cause of the first
+//   - remembers for each cluster whether it may have its target (Admission); a cluster is asked about when it is
+//     configured, and exactly those whose answer changed are woken;
+//   - writes status.defaultConfigReferences and status.installProgressions, with the counts of each placement, what stops
+//     its rollout, and which clusters are stuck and why;
+//   - deletes stored contents of configurations that nothing refers to any more.
 //
-// The configuration of one add-on depends on few objects: its own spec, its ClusterManagementAddOn, the placement that
-// owns its cluster, and the configs. So it is decided for each add-on alone, and a rollout costs the same per cluster
-// on any fleet; the counters follow a moment later, many changes in one pass.
+// Changes of many add-ons make one pass: requests wait for batchPeriod, and only add-ons that changed since the last pass
+// are converted. What survives a restart is in the cluster: the configuration of every add-on
+// (status.configReferences), when its present phase began (the transition time of Progressing), and the contents.
+// Admissions are computed again; a cluster that was admitted has its new configuration recorded in its status.
 //
-//	spec of the add-on  >  configs of the owning placement  >  defaults         (per resource, the higher replaces all)
-//	                               |
-//	                 missing? keep the present ones, Configured=False names the missing
-//	                 hash known? desiredConfig, Configured=True  -->  hub.deploy renders  -->  works carry the hashes
-//	                               |
-//	       works have the same hashes and are Applied and Available  -->  Completed, lastAppliedConfig := desiredConfig
-//
-// AddOnTemplates and AddOnDeploymentConfigs are read here. The hashes of all other kinds come from the add-on's own
-// manager, which writes them into the same status fields; until then, Configured=False names the manager.
-//
-// The strategy All is implemented. With any other, an add-on keeps its configuration and Configured=False explains
-// that: nothing is rolled out faster than its author wants.
+// An add-on counts as failed when it was not available from the time of its new configuration on, or fell within the
+// time that it must be well; what happens to it later does not stop the rollout to other clusters.
 package rollout

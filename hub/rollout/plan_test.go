@@ -12,96 +12,152 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
+	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Shows: hub/phase
-func TestPhaseOf(t *testing.T) {
-	type references = []addonv1beta1.ConfigReference
-	inProgress := condition("Progressing", metav1.ConditionTrue, "Progressing", noon)
-	broken := condition("Progressing", metav1.ConditionFalse, "Failed", noon)
+func TestStateOfAnAddOn(t *testing.T) {
+	template, config := fixture.Template("t"), fixture.DeploymentConfig("d")
+	ago := func(d time.Duration) time.Time { return fixture.Noon().Add(-d) }
+	progressing := func(reason string, since time.Time) metav1.Condition {
+		return fixture.Condition("Progressing", metav1.ConditionTrue, reason, since)
+	}
+	unavailable := func(since time.Time) metav1.Condition {
+		return fixture.Condition("Available", metav1.ConditionFalse, "ProbeUnavailable", since)
+	}
 	tests := map[string]struct {
-		addon *addonv1beta1.ManagedClusterAddOn
-		want  references
-		phase phase
+		addOn    *addonv1beta1.ManagedClusterAddOn
+		admitted string
+		soak     time.Duration
+		state    planner.State
+		since    time.Time
 	}{
-		"nothing is asked for":         {addon: addOn("c"), phase: succeeded},
-		"a reference is missing":       {addon: addOn("c"), want: references{desires(template("t"), "h")}, phase: toApply},
-		"a reference is not asked for": {addon: addOn("c", has(template("t"), "h")), phase: toApply},
-		"another content is asked for": {
-			addon: addOn("c", has(template("t"), "h")), want: references{desires(template("t"), "new")}, phase: toApply,
+		"a reference is missing": {addOn: fixture.AddOn("c"), state: planner.Pending},
+		"another content is desired": {
+			addOn: fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "old")), state: planner.Pending,
 		},
-		"one in flight does not hide another to apply": {
-			addon: with(addOn("c", desires(deployment("d"), "d"), has(template("t"), "h")), inProgress),
-			want:  references{desires(deployment("d"), "d"), desires(template("t"), "new")}, phase: toApply,
+		"one in flight does not hide another that is pending": {
+			addOn: fixture.With(fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Has(template, "old")),
+				progressing("Progressing", ago(time.Minute))),
+			state: planner.Pending,
 		},
-		"a reference without a desired config is to apply and does not crash": {
-			addon: addOn("c", addonv1beta1.ConfigReference{ConfigGroupResource: template("t").ConfigGroupResource}),
-			want:  references{desires(template("t"), "h")}, phase: toApply,
+		"a reference without a desired config is pending and does not crash": {
+			addOn: fixture.AddOn("c", addonv1beta1.ConfigReference{ConfigGroupResource: template.ConfigGroupResource}),
+			state: planner.Pending,
+		},
+		"one that was admitted keeps its slot before its status shows it": {
+			addOn: fixture.AddOn("c", fixture.Has(template, "old")), admitted: "the target", state: planner.InFlight,
+			since: ago(time.Second),
+		},
+		"one that was admitted to another content is pending": {
+			addOn: fixture.AddOn("c", fixture.Has(template, "old")), admitted: "another", state: planner.Pending,
 		},
 		"in flight": {
-			addon: with(addOn("c", desires(template("t"), "h")), inProgress),
-			want:  references{desires(template("t"), "h")}, phase: inFlight,
+			addOn: fixture.With(fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Desires(template, "t")),
+				progressing("Progressing", ago(time.Minute))),
+			state: planner.InFlight, since: ago(time.Minute),
 		},
-		"in flight before the condition is there": {
-			addon: addOn("c", desires(template("t"), "h")), want: references{desires(template("t"), "h")}, phase: inFlight,
+		"in flight before there is a condition": {
+			addOn: fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Desires(template, "t")), state: planner.InFlight,
 		},
 		"failed": {
-			addon: with(addOn("c", desires(template("t"), "h")), broken),
-			want:  references{desires(template("t"), "h")}, phase: failed,
+			addOn: fixture.With(fixture.AddOn("c", fixture.Desires(config, "d"), fixture.Has(template, "t")),
+				progressing("Failed", ago(time.Minute))),
+			state: planner.Failed, since: ago(time.Minute),
 		},
-		"applied": {
-			addon: addOn("c", has(template("t"), "h")), want: references{desires(template("t"), "h")}, phase: succeeded,
+		"succeeded": {
+			addOn: fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "t")),
+				progressing("Completed", ago(time.Minute))),
+			state: planner.Succeeded, since: ago(time.Minute),
+		},
+		"succeeded once, and its works are not ready now": {
+			addOn: fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "t")),
+				progressing("Progressing", ago(time.Minute))),
+			state: planner.Succeeded,
+		},
+		"not available since before it had the content": {
+			addOn: fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "t")),
+				progressing("Completed", ago(time.Minute)), unavailable(ago(2*time.Minute))),
+			state: planner.Failed, since: ago(time.Minute),
+		},
+		"not available within the time that it must be well": {
+			addOn: fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "t")),
+				progressing("Completed", ago(time.Minute)), unavailable(ago(50*time.Second))),
+			soak: 30 * time.Second, state: planner.Failed, since: ago(time.Minute),
+		},
+		"not available later is no matter of the rollout": {
+			addOn: fixture.With(fixture.AddOn("c", fixture.Has(config, "d"), fixture.Has(template, "t")),
+				progressing("Completed", ago(time.Minute)), unavailable(ago(time.Second))),
+			soak: 30 * time.Second, state: planner.Succeeded, since: ago(time.Minute),
 		},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, test.phase, phaseOf(test.addon, test.want)) })
+		t.Run(name, func(t *testing.T) {
+			f := facts{
+				now: fixture.Noon(), cma: fixture.NewCMA([]addonv1beta1.AddOnConfig{config}, fixture.Placement("p", template)),
+				states:   addonconfig.States{template: {Hash: "t"}, config: {Hash: "d"}},
+				admitted: map[string]admission{"c": {target: test.admitted, granted: true, since: ago(time.Second)}},
+			}
+			m := newMember(test.addOn)
+			state, since := f.state(m, f.target(m.addOn, 0), "the target", test.soak)
+			assert.Equal(t, test.state, state)
+			assert.Equal(t, test.since, since)
+		})
 	}
 }
 
 // Shows: hub/counts
 func TestConcludePlanCounts(t *testing.T) {
-	t1 := template("t")
-	found := configStates{t1: {hash: "h"}, deployment("d"): {hash: "d"}, template("gone"): {missing: true}}
-	done := func(c string) *addonv1beta1.ManagedClusterAddOn { return addOn(c, has(t1, "h")) }
+	t1 := fixture.Template("t")
+	found := addonconfig.States{t1: {Hash: "h"}, fixture.DeploymentConfig("d"): {Hash: "d"}, fixture.Template("gone"): {Missing: true}}
+	done := func(c string) *addonv1beta1.ManagedClusterAddOn { return fixture.AddOn(c, fixture.Has(t1, "h")) }
 	flying := func(c, reason string, since time.Time) *addonv1beta1.ManagedClusterAddOn {
-		return with(addOn(c, desires(t1, "h")), condition("Progressing", metav1.ConditionTrue, reason, since))
+		return fixture.With(fixture.AddOn(c, fixture.Desires(t1, "h")), fixture.Condition("Progressing", metav1.ConditionTrue, reason, since))
 	}
 	deadline := clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All, All: &clusterv1alpha1.RolloutAll{
 		RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "10m"},
 	}}
-	progressive := clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.ProgressivePerGroup}
-	overriding := addOn("c2", has(deployment("d"), "d"), has(t1, "h"))
-	overriding.Spec.Configs = []addonv1beta1.AddOnConfig{deployment("d")}
+	unusable := clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{
+			RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "5|"},
+		},
+	}
+	overriding := fixture.AddOn("c2", fixture.Has(fixture.DeploymentConfig("d"), "d"), fixture.Has(t1, "h"))
+	overriding.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.DeploymentConfig("d")}
 	tests := map[string]struct {
 		placements []addonv1beta1.PlacementStrategy
 		facts      []placementFacts
 		addons     []*addonv1beta1.ManagedClusterAddOn
-		want       []string
-		recheck    time.Time
+		// want are the messages of the placements, says parts of the one of the first.
+		want    []string
+		says    []string
+		recheck time.Time
 	}{
 		"no cluster is selected": {
-			placements: []addonv1beta1.PlacementStrategy{placement("p", t1)},
+			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", t1)},
 			facts:      []placementFacts{selects()},
 			want: []string{"selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout. placement ns/p " +
 				"selects no cluster: no placement controller has decided it; start the hub manager with --placement=true, or one of OCM."},
 		},
 		"add-ons are not created yet": {
-			placements: []addonv1beta1.PlacementStrategy{placement("p", t1)},
+			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", t1)},
 			facts:      []placementFacts{selects("c1", "c2")},
 			want:       []string{"selected clusters 2. configured addons 0/2 progressing..., 0 failed 0 timeout."},
 		},
 		"one of three is done, one in flight, one to apply": {
-			placements: []addonv1beta1.PlacementStrategy{placement("p", t1)},
+			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", t1)},
 			facts:      []placementFacts{selects("c1", "c2", "c3")},
 			addons: []*addonv1beta1.ManagedClusterAddOn{
-				done("c1"), flying("c2", "Progressing", noon), addOn("c3"), done("by-hand"),
+				done("c1"), flying("c2", "Progressing", fixture.Noon()), fixture.AddOn("c3"), done("by-hand"),
 			},
 			want: []string{"selected clusters 3. configured addons 3/3 progressing..., 0 failed 0 timeout."},
 		},
 		"all are done, one with a config of its own": {
-			placements: []addonv1beta1.PlacementStrategy{placement("p", t1)},
+			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", t1)},
 			facts:      []placementFacts{selects("c1", "c2")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{done("c1"), overriding},
 			want: []string{
@@ -109,42 +165,41 @@ func TestConcludePlanCounts(t *testing.T) {
 			},
 		},
 		"the last placement owns a cluster that several select": {
-			placements: []addonv1beta1.PlacementStrategy{placement("p"), placement("q", t1)},
+			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p"), fixture.Placement("q", t1)},
 			facts:      []placementFacts{selects("c1", "c2"), selects("c2", "c3")},
-			addons:     []*addonv1beta1.ManagedClusterAddOn{addOn("c1"), done("c2"), addOn("c3")},
+			addons:     []*addonv1beta1.ManagedClusterAddOn{fixture.AddOn("c1"), done("c2"), fixture.AddOn("c3")},
 			want: []string{
 				"selected clusters 2. configured addons 1/1 completed with no errors, 0 failed 0 timeout.",
 				"selected clusters 2. configured addons 2/2 progressing..., 0 failed 0 timeout.",
 			},
 		},
 		"those beyond the deadline are timed out, the next one is awaited": {
-			placements: []addonv1beta1.PlacementStrategy{byStrategy(deadline, placement("p", t1))},
+			placements: []addonv1beta1.PlacementStrategy{fixture.ByStrategy(deadline, fixture.Placement("p", t1))},
 			facts:      []placementFacts{selects("c1", "c2", "c3", "c4")},
 			addons: []*addonv1beta1.ManagedClusterAddOn{
-				flying("c1", "Progressing", noon.Add(-time.Minute)),
-				flying("c2", "Progressing", noon.Add(-2*time.Minute)),
-				flying("c3", "Progressing", noon.Add(-10*time.Minute)),
-				flying("c4", "Failed", noon.Add(-time.Hour)),
+				flying("c1", "Progressing", fixture.Noon().Add(-time.Minute)),
+				flying("c2", "Progressing", fixture.Noon().Add(-2*time.Minute)),
+				flying("c3", "Progressing", fixture.Noon().Add(-10*time.Minute)),
+				flying("c4", "Failed", fixture.Noon().Add(-time.Hour)),
 			},
 			want:    []string{"selected clusters 4. configured addons 2/4 progressing..., 1 failed 2 timeout."},
-			recheck: noon.Add(8 * time.Minute),
+			recheck: fixture.Noon().Add(8 * time.Minute),
 		},
-		"a strategy that we do not support says so and counts nothing as on its way": {
-			placements: []addonv1beta1.PlacementStrategy{byStrategy(progressive, placement("p", t1))},
+		"a strategy with a field that cannot be used says so and counts nothing as progressing": {
+			placements: []addonv1beta1.PlacementStrategy{fixture.ByStrategy(unusable, fixture.Placement("p", t1))},
 			facts:      []placementFacts{selects("c1", "c2")},
-			addons:     []*addonv1beta1.ManagedClusterAddOn{addOn("c1"), flying("c2", "Progressing", noon)},
-			want: []string{"selected clusters 2. configured addons 1/2 progressing..., 0 failed 0 timeout. " +
-				"rollout strategy ProgressivePerGroup is not supported yet, so add-ons keep the configuration that they have."},
+			addons:     []*addonv1beta1.ManagedClusterAddOn{fixture.AddOn("c1"), flying("c2", "Progressing", fixture.Noon())},
+			says:       []string{"configured addons 1/2 progressing..., 0 failed 0 timeout.", "progressDeadline"},
 		},
 		"a missing config is named and its add-ons are not on their way": {
-			placements: []addonv1beta1.PlacementStrategy{placement("p", template("gone"))},
+			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", fixture.Template("gone"))},
 			facts:      []placementFacts{selects("c1")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{done("c1")},
 			want: []string{"selected clusters 1. configured addons 0/1 progressing..., 0 failed 0 timeout. " +
 				`addontemplates "gone" does not exist.`},
 		},
 		"a missing placement is named and stops no other": {
-			placements: []addonv1beta1.PlacementStrategy{placement("gone", t1), placement("p", t1)},
+			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("gone", t1), fixture.Placement("p", t1)},
 			facts:      []placementFacts{{}, selects("c1")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{done("c1")},
 			want: []string{
@@ -156,21 +211,26 @@ func TestConcludePlanCounts(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			facts := planFacts{
-				now: noon, cma: newCMA(nil, test.placements...),
-				placements: test.facts, addons: test.addons, found: found,
+			f := facts{
+				now: fixture.Noon(), cma: fixture.NewCMA(nil, test.placements...),
+				placements: test.facts, members: membersOf(test.addons...), states: found,
 			}
-			before := facts.cma.DeepCopy()
-			after, recheck := concludePlan(facts)
-			assert.Equal(t, before, facts.cma, "the facts are not changed")
+			before := f.cma.DeepCopy()
+			after, recheck := concluded(f)
+			assert.Equal(t, before, f.cma, "the facts are not changed")
 			assert.Equal(t, test.recheck, recheck)
-			require.Len(t, after.Status.InstallProgressions, len(test.want))
+			require.Len(t, after.Status.InstallProgressions, len(test.placements))
 			for i, progression := range after.Status.InstallProgressions {
 				assert.Equal(t, test.placements[i].PlacementRef, progression.PlacementRef)
 				got := meta.FindStatusCondition(progression.Conditions, "Progressing")
 				require.NotNil(t, got)
-				assert.Equal(t, test.want[i], got.Message)
-				if counted := facts.count(i, facts.owners()); counted.complete() {
+				if test.want != nil {
+					assert.Equal(t, test.want[i], got.Message)
+				}
+				for _, part := range test.says {
+					assert.Contains(t, got.Message, part)
+				}
+				if decide(f).placements[i].Counts.Complete() {
 					assert.Equal(t, metav1.ConditionFalse, got.Status)
 					assert.Equal(t, "Completed", got.Reason)
 				} else {
@@ -178,95 +238,94 @@ func TestConcludePlanCounts(t *testing.T) {
 					assert.Equal(t, "Progressing", got.Reason)
 				}
 			}
-			facts.cma = after
-			again, _ := concludePlan(facts)
+			f.cma = after
+			again, _ := concluded(f)
 			assert.Equal(t, after, again, "a second pass changes nothing")
 		})
 	}
 }
 
 func TestConcludePlanReferences(t *testing.T) {
-	found := configStates{
-		template("t"): {hash: "t"}, deployment("d"): {hash: "d"}, deployment("e"): {hash: "e"},
-		template("gone"): {missing: true}, configMap("c"): {foreign: true},
+	found := addonconfig.States{
+		fixture.Template("t"): {Hash: "t"}, fixture.DeploymentConfig("d"): {Hash: "d"}, fixture.DeploymentConfig("e"): {Hash: "e"},
+		fixture.Template("gone"): {Missing: true}, fixture.ConfigMap("c"): {Unread: "its manager reports it"},
 	}
-	cma := newCMA(
-		[]addonv1beta1.AddOnConfig{template(addonapi.ReservedNoDefault), deployment("d"), configMap("c")},
-		placement("p", template("t"), deployment("e"), deployment("d")),
-		placement("q", template("gone"), configMap("c")),
+	cma := fixture.NewCMA(
+		[]addonv1beta1.AddOnConfig{fixture.Template(addonapi.ReservedNoDefault), fixture.DeploymentConfig("d"), fixture.ConfigMap("c")},
+		fixture.Placement("p", fixture.Template("t"), fixture.DeploymentConfig("e"), fixture.DeploymentConfig("d")),
+		fixture.Placement("q", fixture.Template("gone"), fixture.ConfigMap("c")),
 	)
 	cma.Status.DefaultConfigReferences = []addonv1beta1.DefaultConfigReference{
-		{ConfigGroupResource: configMap("c").ConfigGroupResource, DesiredConfig: hashed(configMap("c"), "reported")},
+		{ConfigGroupResource: fixture.ConfigMap("c").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.ConfigMap("c"), "reported")},
 	}
 	cma.Status.InstallProgressions = []addonv1beta1.InstallProgression{
 		{
-			PlacementRef: placement("q").PlacementRef,
+			PlacementRef: fixture.Placement("q").PlacementRef,
 			ConfigReferences: []addonv1beta1.InstallConfigReference{
 				{
-					ConfigGroupResource: template("").ConfigGroupResource, DesiredConfig: hashed(template("gone"), "good"),
-					LastAppliedConfig: hashed(template("gone"), "applied"), LastKnownGoodConfig: hashed(template("gone"), "known"),
+					ConfigGroupResource: fixture.Template("").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.Template("gone"), "good"),
+					LastAppliedConfig: fixture.Hashed(fixture.Template("gone"), "applied"), LastKnownGoodConfig: fixture.Hashed(fixture.Template("gone"), "known"),
 				},
 			},
-			Conditions: []metav1.Condition{condition("Progressing", metav1.ConditionTrue, "Progressing", noon.Add(-time.Hour))},
+			Conditions: []metav1.Condition{fixture.Condition("Progressing", metav1.ConditionTrue, "Progressing", fixture.Noon().Add(-time.Hour))},
 		},
-		{PlacementRef: placement("removed").PlacementRef},
+		{PlacementRef: fixture.Placement("removed").PlacementRef},
 	}
-	facts := planFacts{
-		now: noon, cma: cma, found: found,
+	f := facts{
+		now: fixture.Noon(), cma: cma, states: found,
 		placements: []placementFacts{selects("c1"), selects("c2")},
-		addons: []*addonv1beta1.ManagedClusterAddOn{
-			addOn("c1", has(configMap("c"), "reported"), has(deployment("e"), "e"), has(deployment("d"), "d"),
-				has(template("t"), "t")),
-		},
+		members: membersOf(fixture.AddOn("c1", fixture.Has(fixture.ConfigMap("c"), "reported"),
+			fixture.Has(fixture.DeploymentConfig("e"), "e"), fixture.Has(fixture.DeploymentConfig("d"), "d"),
+			fixture.Has(fixture.Template("t"), "t"))),
 	}
-	after, _ := concludePlan(facts)
+	after, _ := concluded(f)
 	assert.Equal(t, []addonv1beta1.DefaultConfigReference{
-		{ConfigGroupResource: deployment("").ConfigGroupResource, DesiredConfig: hashed(deployment("d"), "d")},
-		{ConfigGroupResource: configMap("").ConfigGroupResource, DesiredConfig: hashed(configMap("c"), "reported")},
+		{ConfigGroupResource: fixture.DeploymentConfig("").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.DeploymentConfig("d"), "d")},
+		{ConfigGroupResource: fixture.ConfigMap("").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.ConfigMap("c"), "reported")},
 	}, after.Status.DefaultConfigReferences)
 
 	require.Len(t, after.Status.InstallProgressions, 2)
 	applied := func(config addonv1beta1.AddOnConfig, hash string) addonv1beta1.InstallConfigReference {
 		return addonv1beta1.InstallConfigReference{
-			ConfigGroupResource: config.ConfigGroupResource, DesiredConfig: hashed(config, hash),
-			LastAppliedConfig: hashed(config, hash), LastKnownGoodConfig: hashed(config, hash),
+			ConfigGroupResource: config.ConfigGroupResource, DesiredConfig: fixture.Hashed(config, hash),
+			LastAppliedConfig: fixture.Hashed(config, hash), LastKnownGoodConfig: fixture.Hashed(config, hash),
 		}
 	}
 	assert.Equal(t, []addonv1beta1.InstallConfigReference{
-		applied(deployment("e"), "e"), applied(deployment("d"), "d"), applied(template("t"), "t"),
+		applied(fixture.DeploymentConfig("e"), "e"), applied(fixture.DeploymentConfig("d"), "d"), applied(fixture.Template("t"), "t"),
 	}, after.Status.InstallProgressions[0].ConfigReferences, "ordered by resource, applied once all are done")
 
 	second := after.Status.InstallProgressions[1]
 	assert.Equal(t, []addonv1beta1.InstallConfigReference{
-		{ConfigGroupResource: configMap("").ConfigGroupResource, DesiredConfig: hashed(configMap("c"), "")},
+		{ConfigGroupResource: fixture.ConfigMap("").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.ConfigMap("c"), "")},
 		{
-			ConfigGroupResource: template("").ConfigGroupResource, DesiredConfig: hashed(template("gone"), "good"),
-			LastAppliedConfig: hashed(template("gone"), "applied"), LastKnownGoodConfig: hashed(template("gone"), "known"),
+			ConfigGroupResource: fixture.Template("").ConfigGroupResource, DesiredConfig: fixture.Hashed(fixture.Template("gone"), "good"),
+			LastAppliedConfig: fixture.Hashed(fixture.Template("gone"), "applied"), LastKnownGoodConfig: fixture.Hashed(fixture.Template("gone"), "known"),
 		},
 	}, second.ConfigReferences, "a config that was added or that went takes nothing from what is known")
-	assert.Equal(t, noon.Add(-time.Hour), second.Conditions[0].LastTransitionTime.Time)
+	assert.Equal(t, fixture.Noon().Add(-time.Hour), second.Conditions[0].LastTransitionTime.Time)
 }
 
 func TestConcludePlanByLifeCycle(t *testing.T) {
-	old := []addonv1beta1.InstallProgression{{PlacementRef: placement("old").PlacementRef}}
-	defaults := []addonv1beta1.AddOnConfig{template("t")}
+	old := []addonv1beta1.InstallProgression{{PlacementRef: fixture.Placement("old").PlacementRef}}
+	defaults := []addonv1beta1.AddOnConfig{fixture.Template("t")}
 	tests := map[string]struct {
 		cma       *addonv1beta1.ClusterManagementAddOn
 		lifecycle string
 		want      []addonv1beta1.InstallProgression
 	}{
-		"by hand, placements do not count":                       {cma: newCMA(defaults)},
-		"by hand and managed by itself, placements do not count": {cma: newCMA(defaults), lifecycle: "self"},
+		"by hand, placements do not count":                       {cma: fixture.NewCMA(defaults)},
+		"by hand and managed by itself, placements do not count": {cma: fixture.NewCMA(defaults), lifecycle: "self"},
 		"by placements and managed by itself, progressions are not ours": {
-			cma: newCMA(defaults, placement("p")), lifecycle: "self", want: old,
+			cma: fixture.NewCMA(defaults, fixture.Placement("p")), lifecycle: "self", want: old,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.cma.Annotations = map[string]string{names.AnnotationLifecycle: test.lifecycle}
 			test.cma.Status.InstallProgressions = old
-			after, _ := concludePlan(planFacts{
-				now: noon, cma: test.cma, found: configStates{template("t"): {hash: "h"}},
+			after, _ := concluded(facts{
+				now: fixture.Noon(), cma: test.cma, states: addonconfig.States{fixture.Template("t"): {Hash: "h"}},
 			})
 			assert.Equal(t, test.want, after.Status.InstallProgressions)
 			assert.Len(t, after.Status.DefaultConfigReferences, 1)
@@ -274,52 +333,44 @@ func TestConcludePlanByLifeCycle(t *testing.T) {
 	}
 }
 
-func TestProgressDeadline(t *testing.T) {
-	tests := map[string]time.Duration{
-		"": 0, "None": 0, "90s": 90 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "0s": 0,
-		"5|": 0, "5": 0, "m": 0, "-5m": 0, "5mm": 0, "99999999999999999999h": 0, "1.5h": 0,
+func BenchmarkPlan(b *testing.B) {
+	f := facts{
+		now: fixture.Noon(),
+		cma: fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.DeploymentConfig("d")},
+			fixture.Placement("p", fixture.Template("t"))),
+		states: addonconfig.States{fixture.Template("t"): {Hash: "t"}, fixture.DeploymentConfig("d"): {Hash: "d"}},
 	}
-	for text, want := range tests {
-		t.Run(text, func(t *testing.T) {
-			config := clusterv1alpha1.RolloutConfig{ProgressDeadline: text}
-			for _, strategy := range []clusterv1alpha1.RolloutStrategy{
-				{All: &clusterv1alpha1.RolloutAll{RolloutConfig: config}},
-				{Type: clusterv1alpha1.All, All: &clusterv1alpha1.RolloutAll{RolloutConfig: config}},
-				{
-					Type:        clusterv1alpha1.Progressive,
-					Progressive: &clusterv1alpha1.RolloutProgressive{RolloutConfig: config},
-				},
-				{
-					Type:                clusterv1alpha1.ProgressivePerGroup,
-					ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{RolloutConfig: config},
-				},
-			} {
-				assert.Equal(t, want, progressDeadline(strategy), string(strategy.Type))
-			}
-		})
+	clusters := make([]string, 0, 3000)
+	var addOns []*addonv1beta1.ManagedClusterAddOn
+	for i := range 3000 {
+		clusters = append(clusters, fmt.Sprintf("c%d", i))
+		addOns = append(addOns, fixture.AddOn(clusters[i], fixture.Has(fixture.DeploymentConfig("d"), "d"),
+			fixture.Has(fixture.Template("t"), "t")))
 	}
-	assert.Zero(t, progressDeadline(clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive}))
+	f.placements, f.members = []placementFacts{selects(clusters...)}, membersOf(addOns...)
+	for b.Loop() {
+		concluded(f)
+	}
 }
 
-func BenchmarkConcludePlan(b *testing.B) {
-	facts := planFacts{
-		now: noon, cma: newCMA([]addonv1beta1.AddOnConfig{deployment("d")}, placement("p", template("t"))),
-		found: configStates{template("t"): {hash: "t"}, deployment("d"): {hash: "d"}}, placements: []placementFacts{selects()},
+// concluded returns the new status for the facts, and when to look again.
+func concluded(f facts) (*addonv1beta1.ClusterManagementAddOn, time.Time) {
+	p := decide(f)
+	return conclude(f, p), p.wake
+}
+
+func membersOf(addOns ...*addonv1beta1.ManagedClusterAddOn) map[string]*member {
+	members := map[string]*member{}
+	for _, addOn := range addOns {
+		members[addOn.Namespace] = newMember(addOn)
 	}
-	for i := range 3000 {
-		cluster := fmt.Sprintf("c%d", i)
-		facts.placements[0].clusters[cluster] = true
-		facts.addons = append(facts.addons, addOn(cluster, has(deployment("d"), "d"), has(template("t"), "t")))
-	}
-	for b.Loop() {
-		concludePlan(facts)
-	}
+	return members
 }
 
 func selects(clusters ...string) placementFacts {
-	facts := placementFacts{exists: true, clusters: map[string]bool{}}
+	observed := placementFacts{exists: true, clusters: map[string]group{}}
 	for _, cluster := range clusters {
-		facts.clusters[cluster] = true
+		observed.clusters[cluster] = group{}
 	}
-	return facts
+	return observed
 }

@@ -2,60 +2,140 @@ package rollout
 
 import (
 	"context"
+	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reconciler reconciles the configuration and the progress of add-ons. Index must be called before the manager starts.
+// Name is the name of the controller.
+const Name = "hub.rollout"
+
+// minAge is how old a stored content must be before it is deleted: the status that refers to a new one may not be in
+// the cache yet.
+const minAge = 2 * time.Minute
+
+// Reconciler plans the rollout of each ClusterManagementAddOn and reports its progress.
 type Reconciler struct {
-	// AddOns reads and writes add-ons.
+	// AddOns reads add-ons and writes the status of ClusterManagementAddOns.
 	AddOns addonapi.Client
-	// Client reads placements, decisions and works from the cache.
+	// Client reads placements and decisions from the cache.
 	Client client.Client
+	// Store reads configurations, and deletes contents that nothing refers to.
+	Store *addonconfig.Store
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
-	// Workers is how many add-ons are reconciled at the same time.
-	Workers int
+	// Wake receives the add-ons whose admission changed; nil wakes none. A send blocks until it is received.
+	Wake chan<- event.GenericEvent
 
-	// configs reads configs from the cache as unstructured objects.
-	configs client.Reader
-	hashes  hashes
+	mu sync.Mutex
+	// fleets are the add-ons that were observed, by ClusterManagementAddOn.
+	fleets map[string]*fleet
+	// admissions are the decisions by ClusterManagementAddOn and cluster.
+	admissions map[string]map[string]admission
 }
 
-// reconcileAddOn updates the configuration and the progress of one add-on.
-func (r *Reconciler) reconcileAddOn(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+// Reconcile plans one ClusterManagementAddOn.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	facts, err := r.observeAddOn(ctx, req.NamespacedName, now)
-	if facts == nil {
+	f, err := r.observe(ctx, req.Name, now)
+	if err != nil {
 		return reconcile.FromError(err).Settle(now)
 	}
-	after := concludeAddOn(*facts)
-	changed, err := r.AddOns.PatchAddOnStatus(ctx, facts.addon, after)
-	if changed {
-		log.FromContext(ctx).V(1).Info("recorded configuration and progress", "progressing", progressing(after).Message)
+	if f.cma == nil {
+		r.replaceAdmissions(req.Name, nil)
+		return r.collect(ctx, req.Name, f, nil).Settle(now)
 	}
-	outcome := reconcile.FromError(client.IgnoreNotFound(err))
-	return outcome.And(reconcile.Retry(facts.worksErr)).Settle(now)
+	p := decide(f)
+	woken := r.replaceAdmissions(req.Name, p.admissions)
+	after := conclude(f, p)
+	changed, err := r.AddOns.PatchClusterManagementAddOnStatus(ctx, f.cma, after)
+	if changed {
+		log.FromContext(ctx).V(1).Info("recorded the progress of placements")
+	}
+	r.wake(ctx, req.Name, woken)
+	outcome := reconcile.FromError(client.IgnoreNotFound(err)).And(reconcile.DoneUntil(p.wake))
+	return outcome.And(r.collect(ctx, req.Name, f, after)).Settle(now)
 }
 
-// reconcilePlan updates the status of one ClusterManagementAddOn.
-func (r *Reconciler) reconcilePlan(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	now := r.Clock.Now()
-	facts, err := r.observePlan(ctx, req.Name, now)
-	if facts == nil {
-		return reconcile.FromError(err).Settle(now)
+// Admission returns whether an add-on on a cluster may have a target now and, if not, why. Both are unset when the
+// present plan does not know the target yet.
+func (r *Reconciler) Admission(addOn, cluster string, target []addonv1beta1.ConfigReference) (bool, string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	decision := r.admissions[addOn][cluster]
+	if decision.target != Fingerprint(target) {
+		return false, ""
 	}
-	after, recheck := concludePlan(*facts)
-	changed, err := r.AddOns.PatchClusterManagementAddOnStatus(ctx, facts.cma, after)
-	if changed {
-		log.FromContext(ctx).V(1).Info("recorded progress of placements")
+	return decision.granted, decision.reason
+}
+
+// replaceAdmissions stores the decisions of a plan, and returns the clusters whose decision changed.
+func (r *Reconciler) replaceAdmissions(addOn string, next map[string]admission) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var changed []string
+	for cluster, decision := range next {
+		if r.admissions[addOn][cluster] != decision {
+			changed = append(changed, cluster)
+		}
 	}
-	outcome := reconcile.FromError(client.IgnoreNotFound(err))
-	return outcome.And(reconcile.DoneUntil(recheck)).Settle(now)
+	if r.admissions == nil {
+		r.admissions = map[string]map[string]admission{}
+	}
+	if next == nil {
+		delete(r.admissions, addOn)
+	} else {
+		r.admissions[addOn] = next
+	}
+	return changed
+}
+
+// wake starts a pass for the add-on on the given clusters.
+func (r *Reconciler) wake(ctx context.Context, addOn string, clusters []string) {
+	for _, cluster := range clusters {
+		if r.Wake == nil {
+			return
+		}
+		select {
+		case r.Wake <- event.GenericEvent{Object: &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addOn},
+		}}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// collect deletes stored contents that nothing refers to. after is nil when the ClusterManagementAddOn does not exist.
+func (r *Reconciler) collect(
+	ctx context.Context, addOn string, f facts, after *addonv1beta1.ClusterManagementAddOn,
+) reconcile.Outcome {
+	revisions, err := r.Store.Revisions(ctx, addOn)
+	if err != nil {
+		return reconcile.Retry(err)
+	}
+	outcome := reconcile.Done()
+	unnamed := addonconfig.Obsolete(addOn, revisions, referredBy(after))
+	if len(unnamed) == 0 {
+		return outcome
+	}
+	for _, revision := range addonconfig.Obsolete(addOn, unnamed, referredByMembers(f.members)) {
+		if old := revision.CreationTimestamp.Add(minAge); f.now.Before(old) {
+			outcome = outcome.And(reconcile.DoneUntil(old))
+			continue
+		}
+		outcome = outcome.And(reconcile.FromError(r.Store.Forget(ctx, revision)))
+	}
+	return outcome
 }

@@ -2,136 +2,149 @@ package rollout
 
 import (
 	"context"
-	"fmt"
+	"slices"
+	"time"
 
-	"github.com/spokelet/spokelet/internal/addonapi"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Names of the controllers.
-const (
-	controllerPlan  = "hub.rollout"
-	controllerAddOn = "hub.rollout.addon"
-)
+// batchPeriod is how long a ClusterManagementAddOn waits for further changes, so that a rollout over many clusters is
+// planned a few times and not once per change.
+const batchPeriod = 200 * time.Millisecond
 
-// SetupWithManager adds both controllers to the manager of the hub.
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// SetupWithManager adds the controller to the manager of the hub.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.configs = mgr.GetCache()
-	if err := r.setupAddOn(mgr); err != nil {
-		return fmt.Errorf("setting up %s: %w", controllerAddOn, err)
-	}
-	if err := r.setupPlan(mgr); err != nil {
-		return fmt.Errorf("setting up %s: %w", controllerPlan, err)
-	}
-	return nil
-}
-
-func (r *Reconciler) setupAddOn(mgr ctrl.Manager) error {
-	controller := ctrl.NewControllerManagedBy(mgr).Named(controllerAddOn).WithOptions(reconcile.Options(r.Workers)).
-		For(r.AddOns.WatchedAddOn(), builder.WithPredicates(present())).
-		Watches(r.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(r.addOnsOfCMA),
-			builder.WithPredicates(instructionsChanged())).
-		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.addOnsOfPlacement),
-			builder.WithPredicates(reconcile.CreatedOrDeleted())).
-		Watches(&clusterv1beta1.PlacementDecision{}, r.addOnsOfDecision()).
-		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(addOnOfWork),
-			builder.WithPredicates(workProgressed()))
-	for _, config := range r.watchedConfigs() {
-		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.addOnsOfConfig),
+	controller := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(1)).
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), ofManagement()).
+		Watches(r.AddOns.WatchedAddOn(), batched(ofAddOn)).
+		Watches(&clusterv1beta1.PlacementDecision{}, batched(r.ofDecision)).
+		Watches(&clusterv1beta1.Placement{}, batched(r.ofPlacement), builder.WithPredicates(selectionChanged()))
+	for _, config := range r.Store.Watched() {
+		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.ofConfig),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
-	return controller.Complete(ctrlreconcile.Func(r.reconcileAddOn))
+	return controller.Complete(r)
 }
 
-func (r *Reconciler) setupPlan(mgr ctrl.Manager) error {
-	controller := ctrl.NewControllerManagedBy(mgr).Named(controllerPlan).WithOptions(reconcile.Options(1)).
-		Watches(r.AddOns.WatchedClusterManagementAddOn(), planOfCMA()).
-		Watches(r.AddOns.WatchedAddOn(), batched(planOfAddOn)).
-		Watches(&clusterv1beta1.PlacementDecision{}, batched(r.plansOfDecision)).
-		Watches(&clusterv1beta1.Placement{}, batched(r.plansOfPlacement),
-			builder.WithPredicates(selectionChanged()))
-	for _, config := range r.watchedConfigs() {
-		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.plansOfConfig),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	}
-	return controller.Complete(ctrlreconcile.Func(r.reconcilePlan))
-}
-
-// watchedConfigs returns the kinds of config that the hub reads.
-func (r *Reconciler) watchedConfigs() []client.Object {
-	var kinds []client.Object
-	for _, resource := range confighash.Resources() {
-		if kind, known := r.AddOns.Configs.New(resource); known {
-			kinds = append(kinds, kind)
+// batched enqueues the requests of mapped after batchPeriod.
+func batched(mapped handler.MapFunc) handler.EventHandler {
+	add := func(ctx context.Context, q queue, object client.Object) {
+		for _, request := range mapped(ctx, object) {
+			q.AddAfter(request, batchPeriod)
 		}
 	}
-	return kinds
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+	}
 }
 
-// configOf returns the index key of the config of an event.
-func configOf(o client.Object) string {
-	object, ok := o.(*unstructured.Unstructured)
+// ofManagement enqueues a ClusterManagementAddOn at once when its spec changes, and after batchPeriod when only its
+// status does.
+func ofManagement() handler.EventHandler {
+	key := func(o client.Object) ctrl.Request { return request(o.GetName()) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { q.Add(key(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+				e.ObjectOld.GetAnnotations()[names.AnnotationLifecycle] !=
+					e.ObjectNew.GetAnnotations()[names.AnnotationLifecycle] {
+				q.Add(key(e.ObjectNew))
+				return
+			}
+			q.AddAfter(key(e.ObjectNew), batchPeriod)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { q.Add(key(e.Object)) },
+	}
+}
+
+func ofAddOn(_ context.Context, o client.Object) []ctrl.Request {
+	return []ctrl.Request{request(o.GetName())}
+}
+
+func (r *Reconciler) ofDecision(ctx context.Context, o client.Object) []ctrl.Request {
+	decision, ok := o.(*clusterv1beta1.PlacementDecision)
 	if !ok {
-		return ""
+		return nil
 	}
-	referent := addonv1beta1.ConfigReferent{Namespace: object.GetNamespace(), Name: object.GetName()}
-	for _, resource := range confighash.Resources() {
-		if kind, known := confighash.Kind(resource); known && kind.GroupKind() == object.GroupVersionKind().GroupKind() {
-			return confighash.Key(resource, referent)
+	ref := addonapi.PlacementOf(decision)
+	return r.managements(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(ref.Namespace, ref.Name))
+}
+
+func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.managements(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(o.GetNamespace(), o.GetName()))
+}
+
+// ofConfig maps a config to the ClusterManagementAddOns that name it, or whose add-ons do.
+func (r *Reconciler) ofConfig(ctx context.Context, o client.Object) []ctrl.Request {
+	key := addonconfig.ConfigKeyOf(o)
+	requests := r.managements(ctx, addonconfig.IndexConfig, key)
+	for _, addOn := range r.AddOns.Requests(ctx, nil, client.MatchingFields{addonconfig.IndexConfig: key}) {
+		if of := request(addOn.Name); !slices.Contains(requests, of) {
+			requests = append(requests, of)
 		}
 	}
-	return ""
+	return requests
 }
 
-// indexConfig finds add-ons and ClusterManagementAddOns by the configs that their spec names.
-const indexConfig = "rollout.config"
-
-// Index adds the field indexes of this package to a cache; it must be called once, before the cache starts. The indexes
-// of addonapi.Client are needed, too.
-func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
-	return reconcile.AddIndexes(ctx, indexer,
-		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexConfig, Keys: addOnConfigKeys},
-		reconcile.FieldIndex{Object: r.AddOns.WatchedClusterManagementAddOn(), Field: indexConfig, Keys: cmaConfigKeys},
-	)
-}
-
-func addOnConfigKeys(o client.Object) []string {
-	addon, err := addonapi.AddOn(o)
+func (r *Reconciler) managements(ctx context.Context, index, value string) []ctrl.Request {
+	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx, client.MatchingFields{index: value})
 	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the ClusterManagementAddOns that a change concerns", "index", index,
+			"value", value)
 		return nil
 	}
-	return configKeys(addon.Spec.Configs)
+	requests := make([]ctrl.Request, 0, len(cmas))
+	for _, cma := range cmas {
+		requests = append(requests, request(cma.Name))
+	}
+	return requests
 }
 
-func cmaConfigKeys(o client.Object) []string {
-	cma, err := addonapi.ClusterManagementAddOn(o)
-	if err != nil {
-		return nil
-	}
-	keys := configKeys(cma.Spec.DefaultConfigs)
-	for _, placement := range cma.Spec.InstallStrategy.Placements {
-		keys = append(keys, configKeys(placement.Configs)...)
-	}
-	return keys
+func request(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-func configKeys(configs []addonv1beta1.AddOnConfig) []string {
-	keys := make([]string, 0, len(configs))
-	for _, config := range configs {
-		keys = append(keys, confighash.Key(config.ConfigGroupResource, config.ConfigReferent))
-	}
-	return keys
+// selectionChanged passes Placements that are created or deleted, whose spec changes, or whose conditions about the
+// selection do.
+func selectionChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*clusterv1beta1.Placement)
+		if !ok {
+			return false
+		}
+		is, ok := e.ObjectNew.(*clusterv1beta1.Placement)
+		return ok && (was.Generation != is.Generation || selectionDiffers(was, is))
+	}}
+}
+
+// selectionDiffers reports whether the conditions about the selection differ between two versions of a Placement.
+func selectionDiffers(was, is *clusterv1beta1.Placement) bool {
+	return slices.ContainsFunc(
+		[]string{clusterv1beta1.PlacementConditionMisconfigured, clusterv1beta1.PlacementConditionSatisfied},
+		func(kind string) bool {
+			a, b := meta.FindStatusCondition(was.Status.Conditions, kind), meta.FindStatusCondition(is.Status.Conditions, kind)
+			if a == nil || b == nil {
+				return a != b
+			}
+			return a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message
+		})
 }

@@ -1,11 +1,13 @@
 package template
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +15,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -25,57 +28,76 @@ const (
 	maxVolumeName = 63
 )
 
-// pod is the pod template of a workload.
-type pod struct {
-	// workload is the resource and name of the workload, as in container ids.
-	workload   string
-	spec       map[string]any
-	containers []map[string]any
-	inits      []map[string]any
+// decoration is what every agent on a cluster gets besides what its author wrote (docs/reference/hub.md, "Decoration of
+// workloads"). It is the same for all workloads of a template, so they share it.
+type decoration struct {
+	environment []any
+	// credentials are the Secrets of the registrations. Where OCM adds none, a pod must not wait for them.
+	credentials, optional []volume
+	// placement are the fields nodeSelector and tolerations; each may be given without the other.
+	placement map[string]any
+	mirrors   []addonv1beta1.ImageMirror
+	resources []addonv1beta1.ContainerResourceRequirements
+	// authorities are the certificate authorities of the proxy; nil for none.
+	authorities *volume
 }
 
-// decorate adds the settings that every agent gets to a Deployment or DaemonSet (docs/reference/hub.md, "Decoration of
-// workloads").
-func (r *rendering) decorate(u *unstructured.Unstructured, resource string, report func(path, message string)) {
-	spec, found, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "spec")
-	podSpec, isObject := spec.(map[string]any)
-	if err != nil || !found || !isObject {
-		report(".spec.template.spec", "it must be an object")
-		return
+// decorationOf returns the decoration for a cluster. The error is an addon.InvalidError.
+func decorationOf(in Input, registrations []addonv1alpha1.RegistrationSpec, v *variables) (*decoration, error) {
+	d := &decoration{}
+	var err error
+	if d.mirrors, err = mirrorsOf(in); err != nil {
+		return nil, err
 	}
-	p := &pod{workload: resource + ":" + u.GetName(), spec: podSpec}
-	var ok bool
-	if p.containers, ok = objects(podSpec["containers"]); !ok || len(p.containers) == 0 {
-		report(".spec.template.spec.containers", "it must be a list of objects that is not empty")
-		return
+	for _, injected := range v.environment() {
+		d.environment = append(d.environment, envEntry(injected.name, injected.value))
 	}
-	if p.inits, ok = objects(podSpec["initContainers"]); !ok {
-		report(".spec.template.spec.initContainers", "it must be a list of objects")
-		return
+	d.credentials, d.optional = credentialsOf(registrations, in.AddOn, false), credentialsOf(registrations, in.AddOn, true)
+	if in.Config == nil {
+		return d, nil
 	}
-	for _, step := range []func(*pod) error{
-		r.environment, r.credentials, r.placement, r.images, r.proxy, r.resources,
+	d.resources = in.Config.Spec.ResourceRequirements
+	if in.Config.Spec.NodePlacement != nil {
+		if d.placement, err = runtime.DefaultUnstructuredConverter.ToUnstructured(in.Config.Spec.NodePlacement); err != nil {
+			return nil, fmt.Errorf("encoding the node placement: %w", err)
+		}
+	}
+	return d, d.addProxy(in)
+}
+
+// addProxy adds the proxy settings, each in both spellings.
+func (d *decoration) addProxy(in Input) error {
+	proxy := &in.Config.Spec.ProxyConfig
+	proxied := false
+	for _, setting := range []variable{
+		{"HTTP_PROXY", proxy.HTTPProxy}, {"HTTPS_PROXY", proxy.HTTPSProxy}, {"NO_PROXY", proxy.NoProxy},
 	} {
-		if err := step(p); err != nil {
-			report(".spec.template.spec", err.Error())
+		if setting.value != "" {
+			proxied = true
+			d.environment = append(d.environment, envEntry(setting.name, setting.value),
+				envEntry(strings.ToLower(setting.name), setting.value))
 		}
 	}
-}
-
-func (r *rendering) environment(p *pod) error {
-	for _, container := range p.containers {
-		for _, v := range r.variables.injected {
-			addEnv(container, v.name, v.value)
-		}
+	if !utf8.Valid(proxy.CABundle) {
+		return &addon.InvalidError{Message: fmt.Sprintf("AddOnDeploymentConfig %s/%s: spec.proxyConfig.caBundle is no text: "+
+			"it must be certificates in PEM, encoded in Base64 once", in.Config.Namespace, in.Config.Name)}
+	}
+	if proxied && len(proxy.CABundle) > 0 {
+		d.environment = append(d.environment, envEntry("CA_BUNDLE_FILE_PATH", proxyMount+"/"+proxyFile))
+		v := newVolume(proxyVolume, proxyMount, "configMap", map[string]any{"name": proxyName(in.AddOn)})
+		d.authorities = &v
 	}
 	return nil
 }
 
-// credentials mounts the Secrets of the registrations.
-func (r *rendering) credentials(p *pod) error {
-	for _, registration := range r.in.Template.Registration {
+func envEntry(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
+
+// credentialsOf returns the volumes with the Secrets of the registrations.
+func credentialsOf(registrations []addonv1alpha1.RegistrationSpec, addOn string, optional bool) []volume {
+	var all []volume
+	for _, registration := range registrations {
 		config := addonv1beta1.RegistrationConfig{Type: addonv1beta1.KubeClient}
-		volume, mount := "hub-kubeconfig", kubeconfigMount
+		name, path := "hub-kubeconfig", kubeconfigMount
 		if registration.Type == addonv1alpha1.RegistrationTypeCustomSigner {
 			if registration.CustomSigner == nil {
 				continue // Registrations reports it to the author.
@@ -84,124 +106,122 @@ func (r *rendering) credentials(p *pod) error {
 			config = addonv1beta1.RegistrationConfig{
 				Type: addonv1beta1.CustomSigner, CustomSigner: &addonv1beta1.CustomSignerConfig{SignerName: signer},
 			}
-			volume = volumeName("cert-" + strings.NewReplacer("/", "-", ".", "-").Replace(signer))
-			mount = "/managed/" + strings.ReplaceAll(signer, "/", "-")
+			name = volumeName("cert-" + strings.NewReplacer("/", "-", ".", "-").Replace(signer))
+			path = "/managed/" + strings.ReplaceAll(signer, "/", "-")
 		}
-		p.mount(volume, mount, map[string]any{
-			"secret": map[string]any{"secretName": csr.AddonSecretName(r.in.AddOn, config)},
-		})
+		source := map[string]any{"secretName": csr.AddonSecretName(addOn, config)}
+		if optional {
+			source["optional"] = true
+		}
+		all = append(all, newVolume(name, path, "secret", source))
 	}
-	return nil
+	return all
 }
 
-// placement sets node selector and tolerations; each may be set without the other.
-func (r *rendering) placement(p *pod) error {
-	if r.in.Config == nil || r.in.Config.Spec.NodePlacement == nil {
-		return nil
+// decorate returns a workload with the decoration, and whether it has any; every other object stays as it is.
+func (d *decoration) decorate(
+	u *unstructured.Unstructured, report func(path, message string),
+) (*unstructured.Unstructured, bool) {
+	kind, workload := workloadKindOf(u)
+	if !workload {
+		return u, false
 	}
-	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r.in.Config.Spec.NodePlacement)
-	if err != nil {
-		return fmt.Errorf("encoding the node placement: %w", err)
+	wanted, problem := kind.decorates(u)
+	if problem != "" {
+		report(`.metadata.annotations["`+names.AnnotationDecorate+`"]`, problem)
+	}
+	if !wanted {
+		return u, false
+	}
+	decorated, p, wrong := newPod(u, kind)
+	if wrong != nil {
+		report(wrong.Path, wrong.Message)
+		return u, false
+	}
+	if err := d.apply(p); err != nil {
+		report("."+kind.path, err.Error())
+	}
+	return decorated, true
+}
+
+// apply decorates a pod.
+func (d *decoration) apply(p *pod) error {
+	for _, container := range p.containers {
+		setEnvironment(container, d.environment, p.keeps)
+	}
+	for _, container := range p.inits {
+		setEnvironment(container, d.environment, true)
+	}
+	credentials := d.credentials
+	if p.keeps {
+		credentials = d.optional
+	}
+	for _, v := range credentials {
+		p.mount(v)
 	}
 	for _, field := range []string{"nodeSelector", "tolerations"} {
-		if value, given := wanted[field]; given {
+		if value, given := d.placement[field]; given && (!p.keeps || p.spec[field] == nil) {
 			p.spec[field] = value
 		}
 	}
-	return nil
-}
-
-// images replaces images by their mirrors, in init containers as well: a cluster that needs mirrors reaches no other
-// registry.
-func (r *rendering) images(p *pod) error {
-	for _, container := range slices.Concat(p.containers, p.inits) {
-		if image, ok := container["image"].(string); ok {
-			container["image"] = mirrored(image, r.mirrors)
-		}
+	if d.authorities != nil {
+		p.mount(*d.authorities)
 	}
-	return nil
-}
-
-func (r *rendering) proxy(p *pod) error {
-	if r.in.Config == nil {
-		return nil
-	}
-	proxy := r.in.Config.Spec.ProxyConfig
-	proxied := false
-	for _, setting := range []variable{
-		{"HTTP_PROXY", proxy.HTTPProxy}, {"HTTPS_PROXY", proxy.HTTPSProxy}, {"NO_PROXY", proxy.NoProxy},
-	} {
-		if setting.value == "" {
-			continue
-		}
-		proxied = true
-		for _, container := range p.containers {
-			addEnv(container, setting.name, setting.value)
-			addEnv(container, strings.ToLower(setting.name), setting.value)
-		}
-	}
-	if !proxied || len(proxy.CABundle) == 0 {
-		return nil
-	}
-	for _, container := range p.containers {
-		addEnv(container, "CA_BUNDLE_FILE_PATH", proxyMount+"/"+proxyFile)
-	}
-	p.mount(proxyVolume, proxyMount, map[string]any{"configMap": map[string]any{"name": r.proxyName()}})
-	return nil
-}
-
-func (r *rendering) resources(p *pod) error {
-	if r.in.Config == nil {
-		return nil
-	}
-	for _, container := range p.containers {
-		name, _ := container["name"].(string)
-		wanted, found, err := resourcesOf(p.workload+":"+name, r.in.Config.Spec.ResourceRequirements)
-		if err != nil {
+	for i, container := range slices.Concat(p.containers, p.inits) {
+		if err := d.finish(p.workload, container, i >= len(p.containers)); err != nil {
 			return err
 		}
-		if found {
-			container["resources"] = wanted
-		}
 	}
 	return nil
 }
 
-func (r *rendering) proxyName() string { return r.in.AddOn + "-proxy-ca" }
+// finish sets the image and the resources of a container. Init containers get mirrors as well: a cluster that needs
+// mirrors reaches no other registry.
+func (d *decoration) finish(workload string, container map[string]any, initial bool) error {
+	name, _ := container["name"].(string)
+	if image, ok := container["image"].(string); ok && len(d.mirrors) > 0 {
+		from := mirrored(image, d.mirrors)
+		if strings.HasPrefix(from, "/") {
+			return fmt.Errorf("the registries of the cluster or of the configuration have an entry for image %s of container "+
+				"%s that names no mirror", image, name)
+		}
+		container["image"] = from
+	}
+	wanted, found, err := resourcesOf(workload, name, initial, d.resources)
+	if err == nil && found {
+		container["resources"] = wanted
+	}
+	return err
+}
 
-// proxyConfigMap returns the ConfigMap with the certificate authorities of the proxy; nil for none.
-func (r *rendering) proxyConfigMap() *unstructured.Unstructured {
+func proxyName(addOn string) string { return addOn + "-proxy-ca" }
+
+// authorities returns the ConfigMaps with the certificate authorities of the proxy: one where OCM has it, and one in
+// each other namespace with pods that mount it, because a pod reads no ConfigMap of another namespace. An author's own
+// ConfigMap of that name stays alone.
+func (r *rendering) authorities(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	if r.in.Config == nil || len(r.in.Config.Spec.ProxyConfig.CABundle) == 0 {
 		return nil
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": r.proxyName(), "namespace": names.NamespaceAgentAddon},
-		"data":     map[string]any{proxyFile: string(r.in.Config.Spec.ProxyConfig.CABundle)},
-	}}
-	r.moveNamespace(u)
-	return u
-}
-
-// mount adds a volume and its mounts to all containers, unless the template contains them already.
-func (p *pod) mount(name, path string, source map[string]any) {
-	volumes, _ := p.spec["volumes"].([]any)
-	if !has(volumes, "name", name) {
-		volume := runtime.DeepCopyJSON(source)
-		volume["name"] = name
-		p.spec["volumes"] = append(volumes, volume)
+	namespaces := []string{cmp.Or(r.in.installNamespace(), names.NamespaceAgentAddon)}
+	if r.decoration.authorities != nil {
+		namespaces = append(namespaces, r.decorated...)
 	}
-	for _, container := range p.containers {
-		mounts, _ := container["volumeMounts"].([]any)
-		if !has(mounts, "mountPath", path) {
-			container["volumeMounts"] = append(mounts, map[string]any{"name": name, "mountPath": path})
+	var all []*unstructured.Unstructured
+	for i, namespace := range namespaces {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": proxyName(r.in.AddOn), "namespace": namespace},
+			"data":     map[string]any{proxyFile: string(r.in.Config.Spec.ProxyConfig.CABundle)},
+		}}
+		own := slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool {
+			return other.GetKind() == "ConfigMap" && other.GetName() == u.GetName() && other.GetNamespace() == namespace
+		})
+		if namespace != "" && !own && !slices.Contains(namespaces[:i], namespace) {
+			all = append(all, u)
 		}
 	}
-}
-
-func addEnv(container map[string]any, name, value string) {
-	env, _ := container["env"].([]any)
-	container["env"] = append(env, map[string]any{"name": name, "value": value})
+	return all
 }
 
 // volumeName shortens a name that is too long for a volume, and keeps it unique.
@@ -212,32 +232,4 @@ func volumeName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	suffix := "-" + hex.EncodeToString(sum[:4])
 	return name[:maxVolumeName-len(suffix)] + suffix
-}
-
-// has reports whether a list contains an object whose field has the value.
-func has(list []any, field, value string) bool {
-	return slices.ContainsFunc(list, func(item any) bool {
-		object, ok := item.(map[string]any)
-		return ok && object[field] == value
-	})
-}
-
-// objects returns the items of a list of objects; false for any other value. An absent list is empty.
-func objects(value any) ([]map[string]any, bool) {
-	if value == nil {
-		return nil, true
-	}
-	list, ok := value.([]any)
-	if !ok {
-		return nil, false
-	}
-	all := make([]map[string]any, 0, len(list))
-	for _, item := range list {
-		object, ok := item.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		all = append(all, object)
-	}
-	return all, true
 }

@@ -33,19 +33,19 @@ func mirrorsOf(in Input) ([]addonv1beta1.ImageMirror, error) {
 	return annotation.Registries, nil
 }
 
-// mirrored returns the mirror of an image: the last mirror wins whose source is a prefix of the image. A mirror without
-// a source applies to the last part of every image.
+// mirrored returns the mirror of an image: the last mirror wins whose source begins the image. A source is compared as
+// text, so that quay.io/a is the source of quay.io/ab/c as well; one that ends with a slash is a whole path. A mirror
+// without a source applies to the last part of every image.
 func mirrored(image string, mirrors []addonv1beta1.ImageMirror) string {
-	result := image
-	for _, m := range mirrors {
-		source, mirror := strings.TrimSuffix(m.Source, "/"), strings.TrimSuffix(m.Mirror, "/")
+	for i := len(mirrors) - 1; i >= 0; i-- {
+		source, mirror := strings.TrimSuffix(mirrors[i].Source, "/"), strings.TrimSuffix(mirrors[i].Mirror, "/")
 		if source == "" {
-			result = mirror + "/" + image[strings.LastIndex(image, "/")+1:]
-			continue
+			return mirror + "/" + image[strings.LastIndex(image, "/")+1:]
 		}
-		if rest, found := strings.CutPrefix(image, source); found {
-			result = mirror + rest
+		rest, found := strings.CutPrefix(image, source)
+		if found && (source == mirrors[i].Source || strings.HasPrefix(rest, "/")) {
+			return mirror + rest
 		}
 	}
-	return result
+	return image
 }

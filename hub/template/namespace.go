@@ -1,41 +1,115 @@
 package template
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// moveNamespace moves an object to the install namespace of the configuration, if it has one (docs/reference/hub.md,
-// "Decoration of workloads"). Objects in namespaces of Kubernetes stay there, because they work nowhere else.
-func (r *rendering) moveNamespace(u *unstructured.Unstructured) {
-	to := r.in.installNamespace()
-	if to == "" {
-		return
-	}
-	if namespace := u.GetNamespace(); namespace != "" && !ofKubernetes(namespace) {
-		u.SetNamespace(to)
-	}
-	if isNamespace(u) && !ofKubernetes(u.GetName()) {
-		u.SetName(to)
-	}
-	if isBinding(u) {
-		moveSubjects(u, to)
-	}
+// home is what a template has in namespaces, before anything moves.
+type home struct {
+	// namespaces are those with objects of the template.
+	namespaces []string
+	// accounts are the names of its ServiceAccounts.
+	accounts []string
 }
 
-// moveSubjects moves the ServiceAccounts of a binding; users and groups have no namespace.
-func moveSubjects(u *unstructured.Unstructured, to string) {
-	subjects, _ := u.Object["subjects"].([]any)
-	for _, item := range subjects {
+// homeOf looks at the objects of a template with their variables replaced.
+func homeOf(objects []*unstructured.Unstructured) home {
+	var h home
+	for _, u := range objects {
+		namespace, name := identityOf(u.Object)
+		if isNamespace(u) {
+			namespace = name
+		}
+		if namespace != "" && !ofKubernetes(namespace) && !slices.Contains(h.namespaces, namespace) {
+			h.namespaces = append(h.namespaces, namespace)
+		}
+		if u.GetKind() == "ServiceAccount" {
+			h.accounts = append(h.accounts, name)
+		}
+	}
+	return h
+}
+
+// has reports whether a ServiceAccount that a binding names belongs to the agent, and so moves with it. One in a
+// namespace of Kubernetes does not, and neither does one of somebody else: in a namespace where the template has
+// nothing, with a name that the template does not use.
+func (h home) has(namespace, name string) bool {
+	switch {
+	case ofKubernetes(namespace):
+		return false
+	case namespace == "", len(h.namespaces) == 0, name == "default":
+		return true
+	}
+	return slices.Contains(h.namespaces, namespace) || slices.Contains(h.accounts, name)
+}
+
+// moved returns an object as it is in the install namespace of the configuration (docs/reference/hub.md, "Install
+// namespace"); the object itself stays as it is. Objects in namespaces of Kubernetes stay there, because they work
+// nowhere else.
+func (h home) moved(u *unstructured.Unstructured, to string) *unstructured.Unstructured {
+	namespace, name := identityOf(u.Object)
+	var field string
+	switch {
+	case namespace != "" && namespace != to && !ofKubernetes(namespace):
+		field = "namespace"
+	case isNamespace(u) && name != to && !ofKubernetes(name):
+		field = "name"
+	}
+	subjects := h.movedSubjects(u, to)
+	if field == "" && subjects == nil {
+		return u
+	}
+	object := maps.Clone(u.Object)
+	if field != "" {
+		metadata, _ := object["metadata"].(map[string]any)
+		metadata = maps.Clone(metadata)
+		metadata[field] = to
+		object["metadata"] = metadata
+	}
+	if subjects != nil {
+		object["subjects"] = subjects
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+// movedSubjects returns the subjects of a binding after the move; nil when none moves. Users and groups have no
+// namespace.
+func (h home) movedSubjects(u *unstructured.Unstructured, to string) []any {
+	from, _ := u.Object["subjects"].([]any)
+	if len(from) == 0 || !isBinding(u) {
+		return nil
+	}
+	var subjects []any
+	for i, item := range from {
 		subject, ok := item.(map[string]any)
 		if !ok || subject["kind"] != "ServiceAccount" {
 			continue
 		}
-		if from, _ := subject["namespace"].(string); !ofKubernetes(from) {
-			subject["namespace"] = to
+		namespace, _ := subject["namespace"].(string)
+		name, _ := subject["name"].(string)
+		if namespace == to || !h.has(namespace, name) {
+			continue
 		}
+		if subjects == nil {
+			subjects = slices.Clone(from)
+		}
+		subject = maps.Clone(subject)
+		subject["namespace"] = to
+		subjects[i] = subject
 	}
+	return subjects
+}
+
+// identityOf returns the namespace and the name of an object.
+func identityOf(object map[string]any) (namespace, name string) {
+	metadata, _ := object["metadata"].(map[string]any)
+	namespace, _ = metadata["namespace"].(string)
+	name, _ = metadata["name"].(string)
+	return namespace, name
 }
 
 func isNamespace(u *unstructured.Unstructured) bool {

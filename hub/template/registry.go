@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/lru"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,36 +16,73 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// maxTemplates is the number of templates that are kept decoded. Every cluster needs the same few.
+const maxTemplates = 256
+
 // Registry finds the agents of add-ons that are made of templates: those whose ClusterManagementAddOn lists
-// AddOnTemplates among its configurations.
+// AddOnTemplates among its configurations. NewRegistry makes one.
 type Registry struct {
-	// Configs reads AddOnTemplates and AddOnDeploymentConfigs as unstructured objects, from a cache.
+	// Configs lists AddOnTemplates as unstructured objects, from a cache.
 	Configs client.Reader
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
-	// Chooser chooses the templates and configurations of add-ons.
-	Chooser addon.Chooser
+	// Configurer chooses the templates and configurations of add-ons.
+	Configurer addon.Configurer
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
+
+	// decoded are templates by name and hash.
+	decoded *lru.Cache
 }
 
-var _ addon.Lookup = Registry{}
+var _ addon.Lookup = &Registry{}
 
-// Agent implements addon.Lookup.
-func (r Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, error) {
+// NewRegistry returns a registry.
+func NewRegistry(configs client.Reader, addOns addonapi.Client, configurer addon.Configurer, home string) *Registry {
+	return &Registry{
+		Configs: configs, AddOns: addOns, Configurer: configurer, Home: home, decoded: lru.New(maxTemplates),
+	}
+}
+
+func (r *Registry) home() string { return cmp.Or(r.Home, names.NamespaceHub) }
+
+// Agent implements addon.Lookup. An add-on whose ClusterManagementAddOn was deleted still has its agent as long as a
+// template of it is stored: pre-delete hooks may have to run.
+func (r *Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, error) {
 	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, false, nil
+		stored, err := r.Configurer.Named(ctx, name)
+		if err != nil || !slices.ContainsFunc(stored, isTemplate) {
+			return nil, false, err
+		}
 	case err != nil:
 		return nil, false, err
 	case !UsesTemplates(cma):
 		return nil, false, nil
 	}
-	return &agent{
-		configs: r.Configs, versions: r.AddOns.Configs, chooser: r.Chooser, cma: cma,
-		home: cmp.Or(r.Home, names.NamespaceHub),
-	}, true, nil
+	return &agent{registry: r, name: name}, true, nil
+}
+
+func isTemplate(config addon.ChosenConfig) bool {
+	return config.ConfigGroupResource == confighash.Template()
+}
+
+// read decodes a template, once for each content. The template must not be changed.
+func (r *Registry) read(config addon.ChosenConfig) (*Template, error) {
+	key := confighash.Key(config.ConfigGroupResource, config.ConfigReferent) + "@" + config.SpecHash + "@" +
+		config.Object.GetAnnotations()[names.AnnotationHealthProbe]
+	if known, found := r.decoded.Get(key); found {
+		if t, isTemplate := known.(*Template); isTemplate {
+			return t, nil
+		}
+	}
+	t, err := ReadTemplate(config.Object)
+	if err != nil {
+		return nil, err
+	}
+	r.decoded.Add(key, t)
+	return t, nil
 }
 
 // UsesTemplates reports whether an add-on is made of templates, with or without a default one.

@@ -3,24 +3,23 @@ package template
 import (
 	"cmp"
 	"fmt"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// maxProblems is the number of problems that an error lists.
-const maxProblems = 20
-
 // Input is the complete input of a rendering.
 type Input struct {
-	// Template is the template to render.
+	// Template is the template to render. A Compiled has its own, and does not look at this one.
 	Template *Template
 	// Config is the configuration of the add-on on this cluster; nil for none.
 	Config *addonv1beta1.AddOnDeploymentConfig
@@ -39,115 +38,130 @@ func (in Input) installNamespace() string {
 	return in.Config.Spec.AgentInstallNamespace
 }
 
-// Problem is an error in a template.
-type Problem struct {
-	// Manifest is the index of the manifest in the template, from 0.
-	Manifest int
-	// Object is kind, namespace and name of the manifest as in the template.
-	Object string
-	// Path is the place in the manifest as a JSON path; empty means the manifest as a whole.
-	Path string
-	// Message describes the error.
-	Message string
-}
-
-// String returns the problem in one line.
-func (p Problem) String() string {
-	where := fmt.Sprintf("manifest %d (%s)", p.Manifest, p.Object)
-	if p.Path != "" {
-		where += ", " + p.Path
-	}
-	return where + ": " + p.Message
-}
-
-// ProblemsError lists all errors in a template. It is an addon.InvalidError.
-type ProblemsError struct {
-	// Template is the name of the AddOnTemplate.
-	Template string
-	// Hint is the remedy; it may be empty.
-	Hint string
-	// Problems are ordered by manifest and path.
-	Problems []Problem
-}
-
-// Error implements error.
-func (e *ProblemsError) Error() string {
-	texts := make([]string, 0, maxProblems+1)
-	for i, problem := range e.Problems {
-		if i == maxProblems {
-			texts = append(texts, "and "+strconv.Itoa(len(e.Problems)-i)+" more")
-			break
-		}
-		texts = append(texts, problem.String())
-	}
-	message := fmt.Sprintf("AddOnTemplate %s cannot be rendered: %s", e.Template, strings.Join(texts, "; "))
-	if e.Hint != "" {
-		message += ". " + e.Hint
-	}
-	return message
-}
-
-// Unwrap makes the error an addon.InvalidError.
-func (e *ProblemsError) Unwrap() error { return &addon.InvalidError{Message: e.Error()} }
-
 // rendering is the state of a rendering.
 type rendering struct {
-	in        Input
-	variables variables
-	mirrors   []addonv1beta1.ImageMirror
+	*Compiled
+
+	in         Input
+	variables  variables
+	decoration *decoration
+	// decorated are the namespaces of decorated workloads.
+	decorated []string
 	problems  []Problem
 	missing   bool
 }
 
 // Render returns the objects of the agent. The same input gives the same result, which shares nothing with the input.
-// The error is an addon.InvalidError; errors in manifests are a *ProblemsError that lists all of them.
+// The error is an addon.InvalidError; errors in manifests are a *ProblemsError that lists all of them. For many
+// clusters, Compile the template once.
 func Render(in Input) (addon.Rendering, error) {
-	if _, err := in.Template.health(); err != nil {
-		return addon.Rendering{}, err
-	}
-	mirrors, err := mirrorsOf(in)
+	result, err := Compile(in.Template).Render(in)
 	if err != nil {
 		return addon.Rendering{}, err
 	}
-	r := &rendering{in: in, variables: variablesOf(in), mirrors: mirrors}
-	objects := make([]*unstructured.Unstructured, 0, len(in.Template.Manifests)+1)
-	for i, manifest := range in.Template.Manifests {
-		objects = append(objects, r.manifest(i, manifest))
+	for i, u := range result.Objects {
+		object, _ := deepCopy(u.Object).(map[string]any)
+		result.Objects[i] = &unstructured.Unstructured{Object: object}
 	}
-	if ca := r.proxyConfigMap(); ca != nil {
-		objects = append(objects, ca)
+	var options []workv1.ManifestConfigOption
+	for i := range result.ManifestConfigs {
+		options = append(options, *result.ManifestConfigs[i].DeepCopy())
 	}
-	objects = r.unique(objects)
-	if len(r.problems) > 0 {
-		return addon.Rendering{}, &ProblemsError{Template: in.Template.Name, Problems: r.problems, Hint: r.hint()}
-	}
-	result := addon.Rendering{Objects: objects}
-	for i := range in.Template.ManifestConfigs {
-		result.ManifestConfigs = append(result.ManifestConfigs, *in.Template.ManifestConfigs[i].DeepCopy())
-	}
+	result.ManifestConfigs = options
 	return result, nil
 }
 
-// manifest renders one manifest of the template.
-func (r *rendering) manifest(index int, manifest map[string]any) *unstructured.Unstructured {
-	describe := describeObject(&unstructured.Unstructured{Object: manifest})
-	report := func(path, message string) {
-		r.problems = append(r.problems, Problem{index, describe, path, message})
+// Render is like the function Render, but what does not differ between clusters is shared with the template and with
+// other renderings: nobody may change the result.
+func (c *Compiled) Render(in Input) (addon.Rendering, error) {
+	if _, err := c.template.health(); err != nil {
+		return addon.Rendering{}, err
 	}
-	before := len(r.problems)
-	s := &substitution{values: r.variables.values, report: report}
-	u := &unstructured.Unstructured{Object: s.object(manifest)}
+	r := &rendering{Compiled: c, in: in, variables: variablesOf(in, c.template)}
+	var err error
+	if r.decoration, err = decorationOf(in, c.template.Registration, &r.variables); err != nil {
+		return addon.Rendering{}, err
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(c.manifests)+1)
+	for i := range c.manifests {
+		objects = append(objects, r.substitute(i))
+	}
+	var h home
+	if in.installNamespace() != "" {
+		h = homeOf(objects)
+	}
+	for i, u := range objects {
+		// What else is wrong with a manifest may be wrong because of its variables.
+		if !r.isBroken(i) {
+			objects[i] = r.finish(i, u, h)
+		}
+	}
+	options := r.options(objects)
+	objects = r.unique(append(objects, r.authorities(objects)...))
+	if len(r.problems) > 0 {
+		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Manifest - b.Manifest })
+		return addon.Rendering{}, &ProblemsError{Template: c.template.Name, Problems: r.problems, Hint: r.hint()}
+	}
+	return addon.Rendering{Objects: objects, ManifestConfigs: options}, nil
+}
+
+// report returns a function that records the problems of a manifest.
+func (r *rendering) report(index int) func(path, message string) {
+	return func(path, message string) {
+		r.problems = append(r.problems, Problem{index, r.manifests[index].description, path, message})
+	}
+}
+
+func (r *rendering) isBroken(index int) bool {
+	return slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Manifest == index })
+}
+
+// substitute returns a manifest with its variables replaced.
+func (r *rendering) substitute(index int) *unstructured.Unstructured {
+	m := &r.manifests[index]
+	if len(m.below) == 0 {
+		return &unstructured.Unstructured{Object: m.object}
+	}
+	s := &substitution{values: r.variables.value, report: r.report(index)}
+	u := &unstructured.Unstructured{Object: s.object(m.object, m.below)}
 	r.missing = r.missing || s.missing
-	if len(r.problems) > before {
-		return u // What else is wrong may be wrong for that reason.
-	}
-	checkIdentity(u, report)
-	typedReplicas(u, report)
-	if resource, workload := workloadResource(u); workload {
-		r.decorate(u, resource, report)
-	}
-	r.moveNamespace(u)
 	return u
+}
+
+// finish returns a manifest with its decoration, in its namespace.
+func (r *rendering) finish(index int, u *unstructured.Unstructured, h home) *unstructured.Unstructured {
+	report := r.report(index)
+	checkIdentity(u, report)
+	u, decorated := r.decoration.decorate(u, report)
+	if to := r.in.installNamespace(); to != "" {
+		u = h.moved(u, to)
+	}
+	if decorated {
+		namespace, _ := identityOf(u.Object)
+		r.decorated = append(r.decorated, namespace)
+	}
+	return u
+}
+
+// options returns the feedback rules and update strategies, which follow their objects to other namespaces and names.
+func (r *rendering) options(objects []*unstructured.Unstructured) []workv1.ManifestConfigOption {
+	options := r.template.ManifestConfigs
+	for i, index := range r.optionManifests {
+		if index < 0 {
+			continue
+		}
+		namespace, name := identityOf(objects[index].Object)
+		about := options[i].ResourceIdentifier
+		if about.Namespace == namespace && about.Name == name {
+			continue
+		}
+		about.Namespace, about.Name = namespace, name
+		if &options[0] == &r.template.ManifestConfigs[0] {
+			options = slices.Clone(options)
+		}
+		options[i].ResourceIdentifier = about
+	}
+	return options
 }
 
 // hint returns how to define missing variables.
@@ -164,28 +178,34 @@ func (r *rendering) hint() string {
 }
 
 func (r *rendering) known() string {
-	known := make([]string, 0, len(r.variables.injected))
-	for _, v := range r.variables.injected {
+	injected := r.variables.environment()
+	known := make([]string, 0, len(injected))
+	for _, v := range injected {
 		known = append(known, v.name)
 	}
 	return strings.Join(known, ", ")
 }
 
-// unique reports duplicate objects. Duplicate Namespaces are dropped: moving can give several of them the same name.
+// unique reports duplicate objects. Of Namespaces that move to one name, one is left, with the labels and annotations
+// of all.
 func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	type identity struct {
 		schema.GroupKind
 		namespace, name string
 	}
-	first := map[identity]int{}
+	first := make(map[identity]int, len(objects))
 	kept := make([]*unstructured.Unstructured, 0, len(objects))
 	for i, u := range objects {
-		id := identity{u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName()}
+		id := identity{GroupKind: u.GroupVersionKind().GroupKind()}
+		id.namespace, id.name = identityOf(u.Object)
 		earlier, taken := first[id]
 		switch {
 		case !taken:
 			first[id] = i
 		case isNamespace(u) && r.in.installNamespace() != "":
+			at := slices.Index(kept, objects[earlier])
+			objects[earlier] = mergedNamespace(objects[earlier], u)
+			kept[at] = objects[earlier]
 			continue
 		case id.name != "":
 			r.problems = append(r.problems, Problem{i, describeObject(u), "", fmt.Sprintf(
@@ -194,6 +214,26 @@ func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured
 		kept = append(kept, u)
 	}
 	return kept
+}
+
+// mergedNamespace returns a Namespace with the labels and annotations that another one has besides.
+func mergedNamespace(namespace, other *unstructured.Unstructured) *unstructured.Unstructured {
+	object := maps.Clone(namespace.Object)
+	metadata, _ := object["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	object["metadata"] = metadata
+	from, _ := other.Object["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		further, _ := from[field].(map[string]any)
+		if len(further) == 0 {
+			continue
+		}
+		all := maps.Clone(further)
+		own, _ := metadata[field].(map[string]any)
+		maps.Copy(all, own)
+		metadata[field] = all
+	}
+	return &unstructured.Unstructured{Object: object}
 }
 
 // checkIdentity reports missing fields without which an object cannot be created.
@@ -207,39 +247,6 @@ func checkIdentity(u *unstructured.Unstructured, report func(path, message strin
 	}
 }
 
-// typedReplicas converts spec.replicas of a workload from a string to a number, so that it can be a variable.
-func typedReplicas(u *unstructured.Unstructured, report func(path, message string)) {
-	if u.GroupVersionKind().Group != "apps" {
-		return
-	}
-	spec, _ := u.Object["spec"].(map[string]any)
-	text, isText := spec["replicas"].(string)
-	if !isText {
-		return
-	}
-	number, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
-		report(".spec.replicas", fmt.Sprintf("%q is no whole number", text))
-		return
-	}
-	spec["replicas"] = number
-}
-
-// workloadResource returns the resource of a Deployment or DaemonSet; false for every other kind.
-func workloadResource(u *unstructured.Unstructured) (string, bool) {
-	kind := u.GroupVersionKind()
-	if kind.Group != "apps" {
-		return "", false
-	}
-	switch kind.Kind {
-	case "Deployment":
-		return "deployments", true
-	case "DaemonSet":
-		return "daemonsets", true
-	}
-	return "", false
-}
-
 // Namespace returns the namespace of the agent on the managed cluster (docs/reference/hub.md, "Install namespace"):
 // that of the configuration, else that of the first Deployment, else that of the first DaemonSet, else the default. The
 // error is an addon.InvalidError.
@@ -247,31 +254,46 @@ func Namespace(in Input) (string, error) {
 	if namespace := in.installNamespace(); namespace != "" {
 		return namespace, nil
 	}
-	values := variablesOf(in)
 	for _, wanted := range []string{"deployments", "daemonsets"} {
-		for i, manifest := range in.Template.Manifests {
-			u := &unstructured.Unstructured{Object: manifest}
-			if resource, _ := workloadResource(u); resource != wanted {
-				continue
+		for i, object := range in.Template.Manifests {
+			u := &unstructured.Unstructured{Object: object}
+			if kind, _ := workloadKindOf(u); kind.resource == wanted {
+				return namespaceOf(in, i, u)
 			}
-			namespace, missing := expand(u.GetNamespace(), values.values)
-			if len(missing) > 0 {
-				r := &rendering{in: in, variables: values, missing: true}
-				return "", &ProblemsError{Template: in.Template.Name, Hint: r.hint(), Problems: []Problem{
-					{i, describeObject(u), ".metadata.namespace", missingMessage(missing[0])},
-				}}
-			}
-			return cmp.Or(namespace, names.NamespaceAgentAddon), nil
 		}
 	}
 	return names.NamespaceAgentAddon, nil
 }
 
-// describeObject returns kind, namespace and name of an object.
-func describeObject(u *unstructured.Unstructured) string {
-	name := u.GetName()
-	if namespace := u.GetNamespace(); namespace != "" {
-		name = namespace + "/" + name
+// namespaceOf returns the namespace of a manifest with its variables replaced.
+func namespaceOf(in Input, index int, u *unstructured.Unstructured) (string, error) {
+	r := &rendering{in: in, variables: variablesOf(in, in.Template)}
+	raw := parseText(u.GetNamespace())
+	namespace, complete := raw.expand(r.variables.value, func(p part) {
+		r.missing = true
+		r.problems = append(r.problems, Problem{index, describeObject(u), ".metadata.namespace", missingMessage(p.source)})
+	})
+	if !complete {
+		return "", &ProblemsError{Template: in.Template.Name, Hint: r.hint(), Problems: r.problems}
 	}
-	return strings.TrimSpace(cmp.Or(u.GetKind(), "no kind") + " " + name)
+	return cmp.Or(namespace, names.NamespaceAgentAddon), nil
+}
+
+// deepCopy returns a copy of decoded JSON.
+func deepCopy(value any) any {
+	switch typed := value.(type) {
+	case map[string]any:
+		to := make(map[string]any, len(typed))
+		for key, item := range typed {
+			to[key] = deepCopy(item)
+		}
+		return to
+	case []any:
+		to := make([]any, len(typed))
+		for i, item := range typed {
+			to[i] = deepCopy(item)
+		}
+		return to
+	}
+	return value
 }

@@ -24,14 +24,14 @@ import (
 var testdata embed.FS
 
 // object decodes a YAML document.
-func object(t *testing.T, text string) map[string]any {
-	t.Helper()
+func object(tb testing.TB, text string) map[string]any {
+	tb.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	u := &unstructured.Unstructured{}
-	require.NoError(t, json.Unmarshal(raw, &u.Object))
+	require.NoError(tb, json.Unmarshal(raw, &u.Object))
 	normal, err := normalise(u.Object)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return normal
 }
 
@@ -464,7 +464,7 @@ func TestEveryProblemIsToldWithItsPlace(t *testing.T) {
 				"manifest 0 (ConfigMap ns/thing), .data.a: variable ONE has no value; " +
 				"manifest 0 (ConfigMap ns/thing), .data.a: variable TWO has no value; " +
 				`manifest 0 (ConfigMap ns/thing), .data["b.c/d"]: variable ONE has no value; ` +
-				`manifest 1 (ConfigMap x{{ ONE }}), .list[0][0]: {{A-B}} is no variable: a name has only letters, digits and _, and does not start with a digit; ` +
+				`manifest 1 (ConfigMap x{{ ONE }}), .list[0][0]: {{A-B}} is no variable: a name has only letters, digits and _, and does not start with a digit; two braces that start no variable are written {{"{{"}}; ` +
 				`manifest 1 (ConfigMap x{{ ONE }}), .metadata.name: variable " ONE " has no value: write {{ONE}}, without blanks; ` +
 				`manifest 1 (ConfigMap x{{ ONE }}), ["{{KEY}}"]: variable KEY has no value. ` +
 				"Define the missing variables in spec.customizedVariables of AddOnDeploymentConfig configs/config, or correct " +

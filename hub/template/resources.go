@@ -2,7 +2,6 @@ package template
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,15 +11,20 @@ import (
 
 // resourcesOf returns the resources of a container from the last rule that matches it (docs/reference/hub.md,
 // "Decoration of workloads"); false when no rule does. An id consists of resource, object and container, separated by
-// colons.
-func resourcesOf(id string, rules []addonv1beta1.ContainerResourceRequirements) (map[string]any, bool, error) {
+// colons. An init container gets resources only from a rule that ends in its name, since other rules are about the
+// containers that keep running.
+func resourcesOf(
+	workload, container string, initial bool, rules []addonv1beta1.ContainerResourceRequirements,
+) (map[string]any, bool, error) {
+	id := workload + ":" + container
 	for i := len(rules) - 1; i >= 0; i-- {
-		if !matchesContainer(rules[i].ContainerID, id) {
+		rule := &rules[i]
+		if !matchesContainer(rule.ContainerID, id) || (initial && !strings.HasSuffix(rule.ContainerID, ":"+container)) {
 			continue
 		}
-		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rules[i].Resources)
+		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rule.Resources)
 		if err != nil {
-			return nil, false, fmt.Errorf("encoding the resources of %s: %w", rules[i].ContainerID, err)
+			return nil, false, fmt.Errorf("encoding the resources of %s: %w", rule.ContainerID, err)
 		}
 		return resources, true, nil
 	}
@@ -29,7 +33,25 @@ func resourcesOf(id string, rules []addonv1beta1.ContainerResourceRequirements) 
 
 // matchesContainer reports whether an id matches a pattern, in which * stands for one or more characters.
 func matchesContainer(pattern, id string) bool {
-	quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".+")
-	expression, err := regexp.Compile("^" + quoted + "$")
-	return err == nil && expression.MatchString(id)
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == id
+	}
+	rest, found := strings.CutPrefix(id, parts[0])
+	if !found {
+		return false
+	}
+	last := parts[len(parts)-1]
+	for _, part := range parts[1 : len(parts)-1] {
+		// The star before the part takes at least one character.
+		if rest == "" {
+			return false
+		}
+		at := strings.Index(rest[1:], part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[1+at+len(part):]
+	}
+	return len(rest) > len(last) && strings.HasSuffix(rest, last)
 }

@@ -2,118 +2,124 @@ package template
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 )
 
 const (
 	openBraces  = "{{"
 	closeBraces = "}}"
+	// quotedBraces is how a template writes two opening braces that start no variable: {{"{{"}}. The quotes cannot be
+	// part of a name, so no variable is meant; Helm and Go templates write it the same way.
+	quotedBraces = openBraces + `"`
 )
 
-// substitution replaces the variables in one manifest and collects the problems.
-type substitution struct {
-	values map[string]string
-	report func(path, message string)
-
-	// steps is the path to the current place in the manifest.
-	steps []string
-	// missing reports that a variable has no value.
-	missing bool
+// text is a string of a template, cut at its variables.
+type text struct {
+	parts []part
+	// tail is the plain text after the last variable.
+	tail string
 }
 
-// object returns a deep copy of an object with its variables replaced.
-func (s *substitution) object(from map[string]any) map[string]any {
-	to := make(map[string]any, len(from))
-	for _, key := range slices.Sorted(maps.Keys(from)) {
-		s.steps = append(s.steps, keyStep(key))
-		name := s.text(key)
-		if _, taken := to[name]; taken {
-			s.report(s.path(), fmt.Sprintf("its key becomes %q, which stands there already", name))
-		}
-		to[name] = s.value(from[key])
-		s.steps = s.steps[:len(s.steps)-1]
-	}
-	return to
+// part is plain text and the variable after it.
+type part struct {
+	plain string
+	// name is the name of the variable; source is all that stands between the braces.
+	name, source string
+	// as is the type that the template states for the value.
+	as wanted
 }
 
-func (s *substitution) value(from any) any {
-	switch typed := from.(type) {
-	case string:
-		return s.text(typed)
-	case map[string]any:
-		return s.object(typed)
-	case []any:
-		to := make([]any, len(typed))
-		for i, item := range typed {
-			s.steps = append(s.steps, "["+strconv.Itoa(i)+"]")
-			to[i] = s.value(item)
-			s.steps = s.steps[:len(s.steps)-1]
-		}
-		return to
+// parseText cuts a string at its variables. Two braces without the closing pair are plain text. Of several opening
+// pairs before a closing one, the last belongs to it; the others are plain text.
+func parseText(raw string) text {
+	if !strings.Contains(raw, openBraces) {
+		return text{tail: raw}
 	}
-	return from
-}
-
-func (s *substitution) text(from string) string {
-	to, missing := expand(from, s.values)
-	for _, name := range missing {
-		s.missing = true
-		s.report(s.path(), missingMessage(name))
-	}
-	return to
-}
-
-func (s *substitution) path() string { return strings.Join(s.steps, "") }
-
-// expand replaces each {{NAME}} by the value of NAME, and returns the names without a value; those stay. Values are not
-// expanded. Unclosed braces are plain text.
-func expand(text string, values map[string]string) (string, []string) {
-	if !strings.Contains(text, openBraces) {
-		return text, nil
-	}
-	var out strings.Builder
-	var missing []string
+	var t text
+	plain, rest := "", raw
 	for {
-		start := strings.Index(text, openBraces)
-		if start < 0 {
+		first := strings.Index(rest, openBraces)
+		if first < 0 {
 			break
 		}
-		length := strings.Index(text[start+len(openBraces):], closeBraces)
+		length := strings.Index(rest[first+len(openBraces):], closeBraces)
 		if length < 0 {
 			break
 		}
-		end := start + len(openBraces) + length
-		// Of several opening pairs, the last belongs to the closing pair; the others are plain text.
-		start = strings.LastIndex(text[:end], openBraces)
-		name := text[start+len(openBraces) : end]
-		end += len(closeBraces)
-		value, found := values[name]
-		if !found {
-			missing = append(missing, name)
-			value = text[start:end]
+		end := first + len(openBraces) + length
+		start := strings.LastIndex(rest[:end], openBraces)
+		source := rest[start+len(openBraces) : end]
+		if before, quoted := strings.CutSuffix(rest[:start], quotedBraces); quoted && source == `"` {
+			plain += before + openBraces
+		} else {
+			t.parts = append(t.parts, newPart(plain+rest[:start], source))
+			plain = ""
 		}
-		out.WriteString(text[:start])
-		out.WriteString(value)
-		text = text[end:]
+		rest = rest[end+len(closeBraces):]
 	}
-	out.WriteString(text)
-	return out.String(), missing
+	t.tail = plain + rest
+	return t
+}
+
+func newPart(plain, source string) part {
+	p := part{plain: plain, name: source, source: source}
+	if name, stated, found := strings.Cut(source, "|"); found {
+		if as := statedType(stated); as.kind != wantsAnything {
+			p.name, p.as = name, as
+		}
+	}
+	return p
+}
+
+// isWhole reports whether a text consists of one variable.
+func (t *text) isWhole() bool { return len(t.parts) == 1 && t.parts[0].plain == "" && t.tail == "" }
+
+// expand returns the text with the values of its variables, which are not expanded again. A variable without a value
+// stays, and is reported with false.
+func (t *text) expand(value func(name string) (string, bool), report func(part)) (string, bool) {
+	if len(t.parts) == 0 {
+		return t.tail, true
+	}
+	if t.isWhole() {
+		if got, found := value(t.parts[0].name); found {
+			return got, true
+		}
+	}
+	complete := true
+	var out strings.Builder
+	for _, p := range t.parts {
+		out.WriteString(p.plain)
+		got, found := value(p.name)
+		if !found {
+			report(p)
+			complete = false
+			got = openBraces + p.source + closeBraces
+		}
+		out.WriteString(got)
+	}
+	out.WriteString(t.tail)
+	return out.String(), complete
 }
 
 // missingMessage returns the message about a variable without a value, and what may be wrong with its name.
 func missingMessage(name string) string {
 	message := fmt.Sprintf("variable %s has no value", name)
+	trimmed := strings.TrimSpace(name)
 	switch {
 	case isVariableName(name):
 		return message
-	case isVariableName(strings.TrimSpace(name)):
-		return fmt.Sprintf("variable %q has no value: write {{%s}}, without blanks", name, strings.TrimSpace(name))
+	case isVariableName(trimmed):
+		return fmt.Sprintf("variable %q has no value: write {{%s}}, without blanks", name, trimmed)
 	}
-	return fmt.Sprintf("{{%s}} is no variable: a name has only letters, digits and _, and does not start with a digit",
-		name)
+	if variable, stated, found := strings.Cut(name, "|"); found && isVariableName(strings.TrimSpace(variable)) {
+		if trimmed := strings.TrimSpace(stated); statedType(trimmed).kind != wantsAnything {
+			return fmt.Sprintf("variable %q has no value: write {{%s|%s}}, without blanks", name,
+				strings.TrimSpace(variable), trimmed)
+		}
+		return fmt.Sprintf("{{%s}}: the type %q is unknown; it must be %s", name, stated, statedTypes)
+	}
+	return fmt.Sprintf("{{%s}} is no variable: a name has only letters, digits and _, and does not start with a digit; "+
+		`two braces that start no variable are written {{"{{"}}`, name)
 }
 
 // isVariableName reports whether the API allows a name for a customized variable.
@@ -125,12 +131,4 @@ func isVariableName(name string) bool {
 		}
 	}
 	return name != ""
-}
-
-// keyStep returns a key as a step of a JSON path.
-func keyStep(key string) string {
-	if isVariableName(strings.ReplaceAll(key, "-", "_")) {
-		return "." + key
-	}
-	return "[" + strconv.Quote(key) + "]"
 }

@@ -1,5 +1,11 @@
 package template
 
+import (
+	"fmt"
+
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+)
+
 const (
 	// variableKubeconfig is the path of the agent's kubeconfig for the hub.
 	variableKubeconfig = "HUB_KUBECONFIG"
@@ -19,32 +25,73 @@ type variable struct{ name, value string }
 
 // variables are the values that a template may use (docs/reference/hub.md, "Values of a template").
 type variables struct {
-	values map[string]string
-	// injected are the variables that containers get in their environment, in order.
-	injected []variable
+	// constant cannot be overridden; custom is what the configuration defines, standard counts where nothing else does.
+	constant, standard []variable
+	custom             []addonv1beta1.CustomizedVariable
 }
 
-// variablesOf returns the variables; later ones override earlier ones.
-func variablesOf(in Input) variables {
-	v := variables{values: map[string]string{}}
-	var fromDefaults, builtIn []string
-	if len(in.Template.Registration) > 0 {
-		v.values[variableKubeconfig] = kubeconfigPath
-		fromDefaults = append(fromDefaults, variableKubeconfig)
+// variablesOf returns the variables for a template with these registrations.
+func variablesOf(in Input, t *Template) variables {
+	v := variables{constant: []variable{{variableCluster, in.Cluster.Name}}}
+	if len(t.Registration) > 0 {
+		v.standard = []variable{{variableKubeconfig, kubeconfigPath}}
 	}
 	if in.Config != nil {
-		for _, custom := range in.Config.Spec.CustomizedVariables {
-			v.values[custom.Name] = custom.Value
-		}
+		v.custom = in.Config.Spec.CustomizedVariables
 	}
-	v.values[variableCluster] = in.Cluster.Name
-	builtIn = append(builtIn, variableCluster)
 	if namespace := in.installNamespace(); namespace != "" {
-		v.values[variableNamespace] = namespace
-		builtIn = append(builtIn, variableNamespace)
-	}
-	for _, name := range append(fromDefaults, builtIn...) {
-		v.injected = append(v.injected, variable{name, v.values[name]})
+		v.constant = append(v.constant, variable{variableNamespace, namespace})
 	}
 	return v
+}
+
+// value returns the value of a variable; false for none.
+func (v *variables) value(name string) (string, bool) {
+	for _, fixed := range v.constant {
+		if fixed.name == name {
+			return fixed.value, true
+		}
+	}
+	for i := len(v.custom) - 1; i >= 0; i-- {
+		if v.custom[i].Name == name {
+			return v.custom[i].Value, true
+		}
+	}
+	for _, fallback := range v.standard {
+		if fallback.name == name {
+			return fallback.value, true
+		}
+	}
+	return "", false
+}
+
+// environment returns the variables that containers get in their environment, in order: those that the hub manager
+// defines, with the values that count.
+func (v *variables) environment() []variable {
+	all := make([]variable, 0, len(v.standard)+len(v.constant))
+	for _, fallback := range v.standard {
+		value, _ := v.value(fallback.name)
+		all = append(all, variable{fallback.name, value})
+	}
+	return append(all, v.constant...)
+}
+
+// Remarks returns what a configuration states in vain, one sentence each: values for variables that only the hub
+// manager defines. They are no errors.
+func Remarks(in Input) []string {
+	if in.Config == nil {
+		return nil
+	}
+	v := variablesOf(in, in.Template)
+	var all []string
+	for _, custom := range v.custom {
+		for _, fixed := range v.constant {
+			if fixed.name == custom.Name {
+				all = append(all, fmt.Sprintf("AddOnDeploymentConfig %s/%s: the customizedVariables entry %s does not count, "+
+					"because the hub manager defines %s as %q; remove the entry.",
+					in.Config.Namespace, in.Config.Name, fixed.name, fixed.name, fixed.value))
+			}
+		}
+	}
+	return all
 }

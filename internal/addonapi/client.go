@@ -114,6 +114,30 @@ func (c Client) ListAddOns(
 	return addons, nil
 }
 
+// ListWatched lists ManagedClusterAddOns as they are watched, without converting them. They belong to the cache and must
+// not be changed; AddOn converts one.
+func (c Client) ListWatched(ctx context.Context, opts ...client.ListOption) ([]client.Object, error) {
+	var objects []client.Object
+	if c.Wire == WireBeta {
+		var list addonv1beta1.ManagedClusterAddOnList
+		if err := c.Client.List(ctx, &list, uncopied(opts)...); err != nil {
+			return nil, fmt.Errorf("listing add-ons: %w", err)
+		}
+		for i := range list.Items {
+			objects = append(objects, &list.Items[i])
+		}
+		return objects, nil
+	}
+	var list addonv1alpha1.ManagedClusterAddOnList
+	if err := c.Client.List(ctx, &list, uncopied(opts)...); err != nil {
+		return nil, fmt.Errorf("listing add-ons: %w", err)
+	}
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	return objects, nil
+}
+
 // GetClusterManagementAddOn reads one ClusterManagementAddOn; apierrors.IsNotFound works on its error.
 func (c Client) GetClusterManagementAddOn(
 	ctx context.Context, name string,

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -75,16 +76,24 @@ func SelectedClusters(o client.Object) []string {
 func (c Client) Requests(
 	ctx context.Context, wanted func(*addonv1beta1.ManagedClusterAddOn) bool, opts ...client.ListOption,
 ) []ctrl.Request {
-	addons, err := c.ListAddOns(ctx, opts...)
+	objects, err := c.ListWatched(ctx, opts...)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons that a change concerns")
 		return nil
 	}
-	var requests []ctrl.Request
-	for _, addon := range addons {
-		if wanted == nil || wanted(addon) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addon)})
+	requests := make([]ctrl.Request, 0, len(objects))
+	for _, object := range objects {
+		if wanted != nil {
+			if addon, err := AddOn(object); err != nil || !wanted(addon) {
+				continue
+			}
 		}
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 	}
 	return requests
+}
+
+// PlacementOf returns the placement of a PlacementDecision.
+func PlacementOf(decision *clusterv1beta1.PlacementDecision) addonv1beta1.PlacementRef {
+	return addonv1beta1.PlacementRef{Namespace: decision.Namespace, Name: decision.Labels[names.LabelPlacement]}
 }

@@ -48,6 +48,13 @@ const (
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
+	// AnnotationDecisionGroup on a PlacementDecision identifies the decision group that it belongs to as long as that
+	// exists: the name of the group in the Placement, a slash, and the number of the part of that group. Unlike the index of
+	// the group it does not change when an earlier group grows. It is Spokelet's own addition.
+	AnnotationDecisionGroup = "placement.spokelet.io/decision-group"
+	// AnnotationDecisionGroupSize on a PlacementDecision is the clustersPerDecisionGroup that it was made for, so that
+	// groups are merged when a person changes it and at no other time. It is Spokelet's own addition.
+	AnnotationDecisionGroupSize = "placement.spokelet.io/clusters-per-decision-group"
 	// AnnotationSetBindings with value SetBindingsHonoured on a PlacementDecision says that its clusters were selected
 	// from the ManagedClusterSets that are bound to the namespace; on a Placement, a person says by it that only those
 	// count. It is Spokelet's own addition, see docs/adr/0029-set-bindings.md.
@@ -68,11 +75,20 @@ const (
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's
 	// own addition, see docs/adr/0006-template-health.md.
 	AnnotationHealthProbe = "addon.spokelet.io/health-probe"
+	// AnnotationDecorate on a workload in an AddOnTemplate chooses whether its pods get the variables, credentials and
+	// settings of the add-on: "true" or "false". Absent means the rule of the kind. It is Spokelet's own addition, see
+	// docs/adr/0046-templates-compiled.md.
+	AnnotationDecorate = "addon.spokelet.io/decorate"
 )
 
 // Consent of an administrator of the hub to what the author of an add-on asks for (docs/adr/0024-consent.md). They are
 // Spokelet's own addition.
 const (
+	// LabelConfigRevision with value "true" marks a ControllerRevision that keeps the content of a configuration of an
+	// add-on. It is Spokelet's own addition.
+	LabelConfigRevision = "addon.spokelet.io/config-revision"
+	// AnnotationConfigKey on such a ControllerRevision is the configuration and the hash of its content.
+	AnnotationConfigKey = "addon.spokelet.io/config"
 	// LabelHubPermission with value "true" on a ClusterRole says that it may be bound for the agents of add-ons: its rules
 	// are aggregated to ServiceAccountAddons.
 	LabelHubPermission = "addon.spokelet.io/hub-permission"

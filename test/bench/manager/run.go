@@ -111,7 +111,10 @@ func (r *run) all(ctx context.Context) error {
 	if r.hub, err = client.NewWithWatch(r.fleet.Hub.Admin(), client.Options{Scheme: fleet.Scheme()}); err != nil {
 		return fmt.Errorf("building the client of the hub: %w", err)
 	}
-	steps := []step{{"joining", r.join}, {"installing", r.install}, {"upgrading", r.upgrade}, {"idle", r.idle}}
+	steps := []step{{"joining", r.join}, {"installing", r.install}, {"upgrading", r.upgrade}}
+	if r.Idle > 0 {
+		steps = append(steps, step{"idle", r.idle})
+	}
 	if r.Changes > 0 {
 		steps = append(steps, step{"changing", r.change})
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +68,7 @@ func startApproval(t suite.T) {
 	reconciler := &approval.Reconciler{
 		Client: mgr.GetClient(), Secrets: suite.NewClient(t, suite.AsAddOns(config)),
 		AddOns: addonapi.Client{Client: mgr.GetClient()},
-		Agents: agents, Trust: csr.Trust{Users: []string{bootstrapUser}},
+		Agents: agents, Configurer: unconfigured{}, Trust: csr.Trust{Users: []string{bootstrapUser}},
 		Clock: clock.RealClock{}, Random: rand.Reader, Workers: 2,
 	}
 	require.NoError(t, reconciler.SetupWithManager(mgr))
@@ -81,31 +80,26 @@ type agent struct{}
 
 func (agent) About() addon.About { return addon.About{Name: addonName} }
 
-func (agent) Registrations(
-	_ context.Context, cluster *clusterv1.ManagedCluster, _ *addonv1beta1.ManagedClusterAddOn,
-) ([]addonv1beta1.RegistrationConfig, error) {
-	return registrations(cluster.Name), nil
+func (agent) Resolve(_ context.Context, request addon.Request) (addon.Resolved, error) {
+	return addon.Resolved{Registrations: registrations(request.Cluster.Name)}, nil
 }
 
-func (agent) SigningCA(
-	_ context.Context, _ *clusterv1.ManagedCluster, addOn *addonv1beta1.ManagedClusterAddOn, signer string,
-) (addon.SigningCA, bool, error) {
-	secret := types.NamespacedName{Namespace: caNamespace, Name: addOn.Annotations["ca"]}
+func (agent) SigningCA(_ context.Context, request addon.Request, signer string) (addon.SigningCA, bool, error) {
+	secret := types.NamespacedName{Namespace: caNamespace, Name: request.AddOn.Annotations["ca"]}
 	return addon.SigningCA{Secret: secret}, signer == signerName, nil
 }
 
 func (agent) SharedPermissions(context.Context) ([]addon.Permission, error) { return nil, nil }
 
-func (agent) Setup(
-	context.Context, *clusterv1.ManagedCluster, *addonv1beta1.ManagedClusterAddOn,
-) (addon.Setup, error) {
-	return addon.Setup{}, nil
+func (agent) Render(context.Context, addon.Request) (addon.Rendering, error) {
+	return addon.Rendering{}, nil
 }
 
-func (agent) Render(
-	context.Context, *clusterv1.ManagedCluster, *addonv1beta1.ManagedClusterAddOn,
-) (addon.Rendering, error) {
-	return addon.Rendering{}, nil
+// unconfigured is a hub without configurations.
+type unconfigured struct{ addon.Configurer }
+
+func (unconfigured) Configure(context.Context, *addonv1beta1.ManagedClusterAddOn) (addon.Configuration, error) {
+	return addon.Configuration{}, nil
 }
 
 // byToken is an add-on that registers with a token.
@@ -113,12 +107,10 @@ type byToken struct{ agent }
 
 func (byToken) About() addon.About { return addon.About{Name: tokenAddon} }
 
-func (byToken) Registrations(
-	context.Context, *clusterv1.ManagedCluster, *addonv1beta1.ManagedClusterAddOn,
-) ([]addonv1beta1.RegistrationConfig, error) {
-	return []addonv1beta1.RegistrationConfig{{
+func (byToken) Resolve(context.Context, addon.Request) (addon.Resolved, error) {
+	return addon.Resolved{Registrations: []addonv1beta1.RegistrationConfig{{
 		Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{Driver: "token"},
-	}}, nil
+	}}}, nil
 }
 
 // registrations are the kubeClient and the customSigner registration of the add-on on a cluster.

@@ -13,9 +13,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/hub/deploy"
-	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
@@ -38,21 +38,23 @@ func startReconcilers(t suite.T) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Cache:  suite.CachedConfigurations(names.NamespaceHub),
 	})
 	require.NoError(t, err)
 	cached := addonapi.Client{Client: mgr.GetClient()}
-	roller := &rollout.Reconciler{AddOns: cached, Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 2}
-	indexed := &deploy.Reconciler{AddOns: cached}
-	require.NoError(t, errors.Join(
-		cached.Index(t.Context(), mgr.GetFieldIndexer()), roller.Index(t.Context(), mgr.GetFieldIndexer()),
-		indexed.Index(t.Context(), mgr.GetFieldIndexer()),
-	))
-	require.NoError(t, roller.SetupWithManager(mgr))
+	configurations := suite.NewConfigurations(mgr, cached, names.NamespaceHub)
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: suite.NewClient(t, suite.AsAddOns(config)), Live: mgr.GetAPIReader(),
 		AddOns: cached, Clock: clock.RealClock{}, Workers: 2,
-		Agents: template.Registry{Configs: mgr.GetClient(), AddOns: cached, Chooser: roller},
+		Configurer: configurations.Configurer, Watch: configurations.Watch,
+		Agents: template.NewRegistry(mgr.GetClient(), cached, configurations.Configurer, names.NamespaceHub),
 	}
+	indexer := mgr.GetFieldIndexer()
+	require.NoError(t, errors.Join(
+		cached.Index(t.Context(), indexer), deployer.Index(t.Context(), indexer),
+		addonconfig.Index(t.Context(), cached, indexer),
+	))
+	require.NoError(t, configurations.Rollout.SetupWithManager(mgr))
 	require.NoError(t, deployer.SetupWithManager(mgr))
 	suite.StartManager(t, "the hub manager", mgr)
 }

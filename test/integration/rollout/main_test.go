@@ -5,17 +5,23 @@ package rollout_test
 
 import (
 	_ "embed"
+	"errors"
 	"net/http"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/spokelet/spokelet/hub/rollout"
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/suite"
@@ -42,17 +48,31 @@ func startRollout(t suite.T) {
 	config, err := plane.User("rollout")
 	require.NoError(t, err)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{sent, next} })
+	suite.StartManager(t, "the rollout", newManager(t, config))
+}
+
+// newManager returns a manager that configures add-ons and rolls them out, and finds no agent to deploy.
+func newManager(t suite.T, config *rest.Config) ctrl.Manager {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Cache:  suite.CachedConfigurations(names.NamespaceHub),
 	})
 	require.NoError(t, err)
-	r := &rollout.Reconciler{
-		AddOns: addonapi.Client{Client: mgr.GetClient()}, Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: 4,
+	addOns := addonapi.Client{Client: mgr.GetClient()}
+	configurations := suite.NewConfigurations(mgr, addOns, names.NamespaceHub)
+	deployer := &deploy.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Agents: addon.Registry{},
+		Configurer: configurations.Configurer, Watch: configurations.Watch, Clock: clock.RealClock{}, Workers: 4,
 	}
-	require.NoError(t, r.AddOns.Index(t.Context(), mgr.GetFieldIndexer()))
-	require.NoError(t, r.Index(t.Context(), mgr.GetFieldIndexer()))
-	require.NoError(t, r.SetupWithManager(mgr))
-	suite.StartManager(t, "the rollout", mgr)
+	indexer := mgr.GetFieldIndexer()
+	require.NoError(t, errors.Join(
+		addOns.Index(t.Context(), indexer), deployer.Index(t.Context(), indexer),
+		addonconfig.Index(t.Context(), addOns, indexer),
+	))
+	require.NoError(t, deployer.SetupWithManager(mgr))
+	require.NoError(t, configurations.Rollout.SetupWithManager(mgr))
+	return mgr
 }
 
 // requests counts what the hub sends.

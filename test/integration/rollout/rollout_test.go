@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -136,7 +135,7 @@ func TestMissingConfig(t *testing.T) {
 	w.installs(cluster)
 	missing := metav1.Condition{
 		Type: "Configured", Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured",
-		Message: `addontemplates "` + w.addon + `-t" does not exist (asked for by placement ` + w.namespace + "/p",
+		Message: `addontemplates "` + w.addon + `-t" does not exist (named by placement ` + w.namespace + "/p",
 	}
 	w.eventuallySays(cluster, missing)
 	w.eventuallyCounts(0, "selected clusters 1. configured addons 0/1 progressing..., 0 failed 0 timeout. "+
@@ -160,41 +159,6 @@ func TestMissingConfig(t *testing.T) {
 	})
 	w.create(w.template("t", "one"))
 	w.eventuallyDesires(cluster, w.usesTemplate("t"))
-}
-
-// Shows: hub/unsupported-strategy
-func TestUnsupportedStrategyKeepsWhatThereIs(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	clusters := w.clusters(2)
-	w.create(w.template("t1", "one"), w.template("t2", "two"), w.management(nil, w.strategy("p", w.usesTemplate("t1"))))
-	w.selects("p", clusters...)
-	w.installs(clusters[0])
-	w.eventuallyDesires(clusters[0], w.usesTemplate("t1"))
-
-	w.updateManagement(func(c *addonv1alpha1.ClusterManagementAddOn) {
-		c.Spec.InstallStrategy.Placements[0].Configs = []addonv1alpha1.AddOnConfig{w.usesTemplate("t2")}
-		c.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{
-			Type: clusterv1alpha1.Progressive,
-		}
-	})
-	w.installs(clusters[1])
-	held := metav1.Condition{
-		Type: "Configured", Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured",
-		Message: "rollout strategy Progressive is not supported yet",
-	}
-	w.eventuallySays(clusters[0], held)
-	w.eventuallySays(clusters[1], held)
-	assert.Equal(t, w.hash(w.usesTemplate("t1")), w.addOn(clusters[0]).Status.ConfigReferences[0].DesiredConfig.SpecHash)
-	assert.Empty(t, w.addOn(clusters[1]).Status.ConfigReferences)
-	w.eventuallyCounts(0, "selected clusters 2. configured addons 0/2 progressing..., 0 failed 0 timeout. "+
-		"rollout strategy Progressive is not supported yet, so add-ons keep the configuration that they have.")
-
-	w.updateManagement(func(c *addonv1alpha1.ClusterManagementAddOn) {
-		c.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
-	})
-	w.eventuallyDesires(clusters[0], w.usesTemplate("t2"))
-	w.eventuallyDesires(clusters[1], w.usesTemplate("t2"))
 }
 
 // Shows: hub/lost-placement-keeps
@@ -246,7 +210,7 @@ func TestConfigOfAKindThatTheAddOnsManagerReads(t *testing.T) {
 	w.installs(cluster)
 	w.eventuallySays(cluster, metav1.Condition{
 		Type: "Configured", Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured",
-		Message: `the spec hash of configmaps "` + w.namespace + `/c" is not known yet`,
+		Message: `the spec hash of configmaps "` + w.namespace + `/c" (named by defaults of ClusterManagementAddOn ` + w.addon + `) is not known yet`,
 	})
 	suite.Eventually(t, suite.True("the status of the ClusterManagementAddOn must be written", func() bool {
 		management, err := plane.AddOns.GetClusterManagementAddOn(t.Context(), w.addon)

@@ -1,0 +1,70 @@
+package addon
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// Choice is the configuration that an add-on on a cluster runs with. It follows from specs, from the rollout and from
+// contents that the hub manager stored; of a status that the agent may write, only which of the stored contents the
+// cluster had before.
+type Choice struct {
+	// Configs are the configurations, ordered by group and resource, and within a resource in the order of the spec.
+	Configs []ChosenConfig
+	// Desired lists the configurations that the specs name, of any content, including those that are not chosen yet.
+	Desired []addonv1beta1.AddOnConfig
+	// Held is why Configs are not yet those of the specs; empty when they are.
+	Held string
+}
+
+// ChosenConfig is one configuration with the content that was chosen, identified by its hash.
+type ChosenConfig struct {
+	addonv1beta1.ConfigGroupResource
+	addonv1beta1.ConfigSpecHash
+	// Object is the content; nil for a kind that the hub manager does not read. It must not be changed.
+	Object *unstructured.Unstructured
+}
+
+// First returns the first chosen configuration of a kind; nil when there is none.
+func (c Choice) First(resource addonv1beta1.ConfigGroupResource) *ChosenConfig {
+	for i := range c.Configs {
+		if c.Configs[i].ConfigGroupResource == resource {
+			return &c.Configs[i]
+		}
+	}
+	return nil
+}
+
+// Configuration is the decision about the configuration of one add-on in one pass.
+type Configuration struct {
+	// Choice is what the add-on runs with; it is unknown while Err is set.
+	Choice Choice
+	// Err is a NotReadyError when nothing can be chosen yet.
+	Err error
+	// Record writes the configuration and its progress into the status of a copy of the add-on. It calls nothing and
+	// reads no clock. A nil Record leaves the status alone, because others manage the add-on.
+	Record func(after *addonv1beta1.ManagedClusterAddOn, p Progress)
+}
+
+// Progress is what a pass knows about the works of an add-on at its end.
+type Progress struct {
+	// Now is the time of the pass.
+	Now time.Time
+	// Works are the ManifestWorks that deploy the add-on, on all its clusters, without pre-delete hooks.
+	Works []*workv1.ManifestWork
+	// Err is why they are not known.
+	Err error
+}
+
+// Configurer determines the configurations of add-ons.
+type Configurer interface {
+	// Configure decides the configuration of an add-on. The error is one of reading; nothing is known then.
+	Configure(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (Configuration, error)
+	// Named returns all configurations that any spec names for the add-on with this name, on any cluster, and those that
+	// clusters still run with. Contents that are not known are an error.
+	Named(ctx context.Context, addOn string) ([]ChosenConfig, error)
+}

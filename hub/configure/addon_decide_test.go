@@ -1,0 +1,476 @@
+package configure
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+func TestConfigure(t *testing.T) {
+	held := Admission{Reason: "three at a time"}
+	configured := fixture.IsTrue("Configured")
+	defaults := func(configs ...addonv1beta1.AddOnConfig) *addonv1beta1.ClusterManagementAddOn {
+		return fixture.NewCMA(configs)
+	}
+	registered := func(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+		return fixture.With(addon, fixture.IsTrue("RegistrationApplied"))
+	}
+	deleting := func(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+		addon.DeletionTimestamp = new(metav1.NewTime(fixture.Noon()))
+		return addon
+	}
+	type references = []addonv1beta1.ConfigReference
+	tests := map[string]struct {
+		facts  facts
+		want   references
+		status metav1.ConditionStatus // "" when the condition is left alone
+		says   []string
+		// unplanned tests keep their admission.
+		unplanned bool
+	}{
+		"no configs are a configuration too": {
+			facts:  facts{addOn: fixture.AddOn("c1"), cma: defaults(), placement: -1},
+			status: metav1.ConditionTrue, says: []string{"no configuration is asked for"},
+		},
+		"a config gets its hash and generation": {
+			facts: facts{
+				addOn: fixture.AddOn("c1"), cma: defaults(fixture.Template("t")), placement: -1,
+				states: addonconfig.States{fixture.Template("t"): {Hash: "h", Generation: 4}},
+			},
+			want:   references{fixture.Observed(fixture.Desires(fixture.Template("t"), "h"), 4)},
+			status: metav1.ConditionTrue, says: []string{"1 of 1"},
+		},
+		"what was applied is kept for a config that stays, not for another one": {
+			facts: facts{
+				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old"), fixture.Has(fixture.DeploymentConfig("gone"), "x")),
+				cma:   defaults(fixture.Template("t"), fixture.DeploymentConfig("new")), placement: -1,
+				states: addonconfig.States{fixture.Template("t"): {Hash: "h"}, fixture.DeploymentConfig("new"): {Hash: "n"}},
+			},
+			want: references{fixture.Desires(fixture.DeploymentConfig("new"), "n"), {
+				ConfigGroupResource: fixture.Template("t").ConfigGroupResource,
+				DesiredConfig:       fixture.Hashed(fixture.Template("t"), "h"), LastAppliedConfig: fixture.Hashed(fixture.Template("t"), "old"),
+			}},
+			status: metav1.ConditionTrue,
+		},
+		"a new order within a resource takes effect": {
+			facts: facts{
+				addOn:  fixture.AddOn("c1", fixture.Has(fixture.DeploymentConfig("a"), "a"), fixture.Has(fixture.DeploymentConfig("b"), "b")),
+				cma:    fixture.NewCMA(nil, fixture.Placement("p", fixture.DeploymentConfig("b"), fixture.DeploymentConfig("a"))),
+				states: addonconfig.States{fixture.DeploymentConfig("a"): {Hash: "a"}, fixture.DeploymentConfig("b"): {Hash: "b"}},
+			},
+			want:   references{fixture.Has(fixture.DeploymentConfig("b"), "b"), fixture.Has(fixture.DeploymentConfig("a"), "a")},
+			status: metav1.ConditionTrue,
+		},
+		"a missing config changes nothing and is named with its author": {
+			facts: facts{
+				addOn:  fixture.AddOn("c1", fixture.Has(fixture.Template("old"), "h")),
+				cma:    fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("new"), fixture.DeploymentConfig("d"))),
+				states: addonconfig.States{fixture.Template("new"): {Missing: true}, fixture.DeploymentConfig("d"): {Hash: "d"}},
+			},
+			want:   references{fixture.Has(fixture.Template("old"), "h")},
+			status: metav1.ConditionFalse,
+			says:   []string{`addontemplates "new" does not exist`, "placement ns/p of ClusterManagementAddOn hello"},
+		},
+		"a config that went after it was applied keeps its hash": {
+			facts: facts{
+				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "h")), cma: defaults(fixture.Template("t")), placement: -1,
+				states: addonconfig.States{fixture.Template("t"): {Missing: true}},
+			},
+			want:   references{fixture.Has(fixture.Template("t"), "h")},
+			status: metav1.ConditionFalse,
+			says:   []string{`addontemplates "t" does not exist`, "defaults of ClusterManagementAddOn hello"},
+		},
+		"a kind that we do not read waits for the add-on's manager, with its reference in place": {
+			facts: facts{
+				addOn: fixture.AddOn("c1"), cma: defaults(fixture.ConfigMap("c")), placement: -1,
+				states: addonconfig.States{fixture.ConfigMap("c"): {Unread: "its manager reports it"}},
+			},
+			want:   references{fixture.Desires(fixture.ConfigMap("c"), "")},
+			status: metav1.ConditionFalse, says: []string{`spec hash of configmaps "ns/c"`, "is not known yet"},
+		},
+		"a hash that the add-on's manager reported counts, and so does its generation": {
+			facts: func() facts {
+				addon := fixture.AddOn("c1", fixture.Observed(fixture.Desires(fixture.ConfigMap("c"), "reported"), 5))
+				addon.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.ConfigMap("c")}
+				return facts{
+					addOn: addon, cma: defaults(), placement: -1, states: addonconfig.States{fixture.ConfigMap("c"): {Unread: "its manager reports it"}},
+				}
+			}(),
+			want:   references{fixture.Observed(fixture.Desires(fixture.ConfigMap("c"), "reported"), 5)},
+			status: metav1.ConditionTrue,
+		},
+		"a kind that the add-on does not support holds nothing up": {
+			facts: facts{
+				addOn: registered(fixture.AddOn("c1")), cma: defaults(fixture.ConfigMap("c"), fixture.Template("t")), placement: -1,
+				states: addonconfig.States{fixture.ConfigMap("c"): {Unread: "its manager reports it"}, fixture.Template("t"): {Hash: "h"}},
+			},
+			want:   references{fixture.Desires(fixture.ConfigMap("c"), ""), fixture.Desires(fixture.Template("t"), "h")},
+			status: metav1.ConditionTrue, says: []string{"1 of 2", "does not support", "configmaps"},
+		},
+		"an add-on that the rollout holds keeps the configuration and says what it waits for": {
+			facts: facts{
+				addOn: fixture.With(fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), configured),
+				cma:   fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"))), admission: held,
+				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}},
+			},
+			want:   references{fixture.Has(fixture.Template("t"), "old")},
+			status: metav1.ConditionFalse, says: []string{"three at a time"},
+		},
+		"a new add-on that the rollout holds is not configured": {
+			facts: facts{
+				addOn: fixture.AddOn("c1"), admission: held,
+				cma:    fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"))),
+				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}},
+			},
+			status: metav1.ConditionFalse, says: []string{"three at a time"},
+		},
+		"an add-on that the rollout has not planned yet says nothing": {
+			facts: facts{
+				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), admission: Admission{},
+				cma:    fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"))),
+				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}},
+			},
+			want: references{fixture.Has(fixture.Template("t"), "old")}, unplanned: true,
+		},
+		"an add-on that has its target needs no admission": {
+			facts: facts{
+				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "h")), admission: held,
+				cma:    fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"))),
+				states: addonconfig.States{fixture.Template("t"): {Hash: "h"}},
+			},
+			want:   references{fixture.Has(fixture.Template("t"), "h")},
+			status: metav1.ConditionTrue,
+		},
+		"a config of the add-on itself needs no admission": {
+			facts: facts{
+				addOn: func() *addonv1beta1.ManagedClusterAddOn {
+					addOn := fixture.AddOn("c1", fixture.Has(fixture.DeploymentConfig("d"), "old"),
+						fixture.Has(fixture.Template("t"), "h"))
+					addOn.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.DeploymentConfig("mine")}
+					return addOn
+				}(),
+				cma:       fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"), fixture.DeploymentConfig("d"))),
+				admission: held,
+				states: addonconfig.States{
+					fixture.Template("t"): {Hash: "h"}, fixture.DeploymentConfig("mine"): {Hash: "m"},
+				},
+			},
+			want:   references{fixture.Desires(fixture.DeploymentConfig("mine"), "m"), fixture.Has(fixture.Template("t"), "h")},
+			status: metav1.ConditionTrue,
+		},
+		"a content that cannot be stored does not become desired": {
+			facts: facts{
+				addOn: fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), admission: Admission{Granted: true},
+				cma:    fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"))),
+				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, storeErr: errors.New("forbidden"),
+			},
+			want:   references{fixture.Has(fixture.Template("t"), "old")},
+			status: metav1.ConditionFalse, says: []string{"cannot be stored", "forbidden"},
+		},
+		"an add-on whose placement is lost stays as it is": {
+			facts: facts{
+				addOn:     fixture.With(fixture.AddOn("c1", fixture.Has(fixture.Template("p"), "h")), configured),
+				cma:       fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("d")}, fixture.Placement("p", fixture.Template("p"))),
+				placement: -1, missingPlacements: []string{"placement ns/p"},
+				states: addonconfig.States{fixture.Template("d"): {Hash: "d"}},
+			},
+			want:   references{fixture.Has(fixture.Template("p"), "h")},
+			status: metav1.ConditionTrue, says: []string{"placement ns/p", "does not exist", "kept as it is"},
+		},
+		"a new add-on whose placement is lost is not configured": {
+			facts: facts{
+				addOn:     fixture.AddOn("c1"),
+				cma:       fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("d")}, fixture.Placement("p")),
+				placement: -1, missingPlacements: []string{"placement ns/p"},
+				states: addonconfig.States{fixture.Template("d"): {Hash: "d"}},
+			},
+			status: metav1.ConditionFalse, says: []string{"placement ns/p"},
+		},
+		"a deleting add-on gets a new content of its configs": {
+			facts: facts{
+				addOn: deleting(fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old"))),
+				cma:   defaults(fixture.Template("t")), placement: -1,
+				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}},
+			},
+			want: references{{
+				ConfigGroupResource: fixture.Template("t").ConfigGroupResource,
+				DesiredConfig:       fixture.Hashed(fixture.Template("t"), "new"), LastAppliedConfig: fixture.Hashed(fixture.Template("t"), "old"),
+			}},
+			status: metav1.ConditionTrue,
+		},
+		"a deleting add-on does not lose its configuration to the placement that let it go": {
+			facts: facts{
+				addOn: deleting(fixture.With(fixture.AddOn("c1", fixture.Has(fixture.Template("p"), "h")), configured)),
+				cma:   fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("p"))), placement: -1,
+			},
+			want: references{fixture.Has(fixture.Template("p"), "h")},
+		},
+		"an add-on that is installed by placements and selected by none stays as it is": {
+			facts: facts{
+				addOn: func() *addonv1beta1.ManagedClusterAddOn {
+					addon := fixture.With(fixture.AddOn("c1", fixture.Has(fixture.Template("p"), "h")), configured)
+					addon.Labels = map[string]string{names.LabelInstalledBy: names.InstalledByPlacement}
+					return addon
+				}(),
+				cma:       fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("d")}, fixture.Placement("p", fixture.Template("p"))),
+				placement: -1,
+				states:    addonconfig.States{fixture.Template("d"): {Hash: "d"}},
+			},
+			want:   references{fixture.Has(fixture.Template("p"), "h")},
+			status: metav1.ConditionTrue, says: []string{"no placement", "about to be uninstalled"},
+		},
+		"an add-on that was created by hand and is selected by no placement gets the defaults": {
+			facts: facts{
+				addOn:     fixture.AddOn("c1"),
+				cma:       fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("d")}, fixture.Placement("p", fixture.Template("p"))),
+				placement: -1,
+				states:    addonconfig.States{fixture.Template("d"): {Hash: "d"}},
+			},
+			want:   references{fixture.Desires(fixture.Template("d"), "d")},
+			status: metav1.ConditionTrue,
+		},
+		"an add-on whose strategy became manual gets the defaults": {
+			facts: facts{
+				addOn: func() *addonv1beta1.ManagedClusterAddOn {
+					addon := fixture.AddOn("c1", fixture.Has(fixture.Template("p"), "h"))
+					addon.Labels = map[string]string{names.LabelInstalledBy: names.InstalledByPlacement}
+					return addon
+				}(),
+				cma: fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("d")}), placement: -1,
+				states: addonconfig.States{fixture.Template("d"): {Hash: "d"}},
+			},
+			want:   references{fixture.Desires(fixture.Template("d"), "d")},
+			status: metav1.ConditionTrue,
+		},
+		"a deleting add-on does not lose its configuration to a config that went first": {
+			facts: facts{
+				addOn: deleting(fixture.With(fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "h")), configured)),
+				cma:   defaults(fixture.Template("t")), placement: -1,
+				states: addonconfig.States{fixture.Template("t"): {Missing: true}},
+			},
+			want: references{fixture.Has(fixture.Template("t"), "h")},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := test.facts.addOn.DeepCopy()
+			if test.facts.admission == (Admission{}) && !test.unplanned {
+				test.facts.admission.Granted = true
+			}
+			got := decide(test.facts)
+			assert.Equal(t, test.unplanned, got.undecided)
+			assert.Equal(t, test.want, got.references)
+			if test.status == "" {
+				assert.Nil(t, got.configured)
+			} else {
+				require.NotNil(t, got.configured)
+				assert.Equal(t, "Configured", got.configured.Type)
+				assert.Equal(t, test.status, got.configured.Status)
+				reason := map[metav1.ConditionStatus]string{
+					metav1.ConditionTrue: "ConfigurationsConfigured", metav1.ConditionFalse: "ConfigurationsNotConfigured",
+				}
+				assert.Equal(t, reason[test.status], got.configured.Reason)
+				for _, part := range test.says {
+					assert.Contains(t, got.configured.Message, part)
+				}
+			}
+			assert.Equal(t, before, test.facts.addOn, "the facts are not changed")
+		})
+	}
+}
+
+// Shows: hub/progress
+func TestProgress(t *testing.T) {
+	type inputs struct {
+		addOn    *addonv1beta1.ManagedClusterAddOn
+		works    []*workv1.ManifestWork
+		worksErr error
+	}
+	applied := fixture.IsTrue("ManifestApplied")
+	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "h")}
+	other := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "other")}
+	unhashed := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "")}
+	hosted := func(addon *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+		addon.Annotations = map[string]string{names.AnnotationHostingCluster: "host"}
+		return addon
+	}
+	asking := func(config addonv1beta1.AddOnConfig, supports ...addonv1beta1.ConfigGroupResource) inputs {
+		addon := fixture.With(fixture.AddOn("c1"), applied)
+		addon.Spec.Configs = []addonv1beta1.AddOnConfig{config}
+		addon.Status.SupportedConfigs = supports
+		return inputs{addOn: addon}
+	}
+	works := func(works ...*workv1.ManifestWork) inputs {
+		return inputs{addOn: fixture.With(fixture.AddOn("c1"), applied), works: works}
+	}
+	unreadable := fixture.Work("w", 3, references)
+	unreadable.Annotations[names.AnnotationConfigSpecHash] = "{"
+	unavailable := fixture.Work("w", 3, references)
+	unavailable.Status.Conditions[1].Status = metav1.ConditionFalse
+	unapplied := fixture.Work("w", 3, references)
+	unapplied.Status.Conditions = unapplied.Status.Conditions[1:]
+
+	tests := map[string]struct {
+		facts      inputs
+		references []addonv1beta1.ConfigReference
+		status     metav1.ConditionStatus
+		reason     string
+		message    string
+	}{
+		"a config of a kind that the add-on does not support": {
+			facts:  asking(fixture.ConfigMap("c"), fixture.Template("").ConfigGroupResource),
+			status: metav1.ConditionFalse, reason: "ConfigurationUnsupported",
+			message: "spec.configs asks for /configmaps, which this add-on does not support",
+		},
+		"before the add-on said what it supports, nothing is unsupported": {
+			facts: asking(fixture.ConfigMap("c")), references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... no addon works",
+		},
+		"nothing was deployed yet": {
+			facts:  inputs{addOn: fixture.AddOn("c1")},
+			status: metav1.ConditionFalse, reason: "WaitingForManifestApplied",
+			message: "waiting for the manifests of the add-on to be applied",
+		},
+		"nothing was deployed on the hosting cluster yet": {
+			facts:  inputs{addOn: hosted(fixture.With(fixture.AddOn("c1"), applied))},
+			status: metav1.ConditionFalse, reason: "WaitingForHostingManifestApplied",
+			message: "waiting for the manifests of the add-on to be applied on the hosting cluster",
+		},
+		"the works cannot be read": {
+			facts:  inputs{addOn: fixture.With(fixture.AddOn("c1"), applied), worksErr: errors.New("boom")},
+			status: metav1.ConditionFalse, reason: "Failed", message: "boom",
+		},
+		"no works": {
+			facts: works(), references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... no addon works",
+		},
+		"one work of another content": {
+			facts: works(fixture.Work("a", 3, references), fixture.Work("b", 3, other)), references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... mca and work configs mismatch",
+		},
+		"a work without the annotation does not match configs": {
+			facts: works(fixture.Work("a", 3, nil)), references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... mca and work configs mismatch",
+		},
+		"an annotation that cannot be read matches nothing": {
+			facts: works(unreadable), references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... mca and work configs mismatch",
+		},
+		"an empty hash matches nothing, not even itself": {
+			facts: works(fixture.Work("a", 3, unhashed)), references: unhashed,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... mca and work configs mismatch",
+		},
+		"a work whose last generation was not looked at": {
+			facts: works(fixture.Work("a", 2, references)), references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... work is not ready",
+		},
+		"a work that is not available": {
+			facts: works(unavailable), references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... work is not ready",
+		},
+		"a work that is not applied": {
+			facts: works(unapplied), references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... work is not ready",
+		},
+		"all is in place": {
+			facts: works(fixture.Work("a", 3, references), fixture.Work("b", 3, references)), references: references,
+			status: metav1.ConditionFalse, reason: "Completed", message: "completed with no errors.",
+		},
+		"all is in place without any config": {
+			facts:  works(fixture.Work("a", 3, nil)),
+			status: metav1.ConditionFalse, reason: "Completed", message: "completed with no errors.",
+		},
+		"all is in place on the hosting cluster": {
+			facts: inputs{
+				addOn: hosted(fixture.With(fixture.AddOn("c1"), applied, fixture.IsTrue("HostingManifestApplied"))),
+				works: []*workv1.ManifestWork{fixture.Work("a", 3, references)},
+			},
+			references: references,
+			status:     metav1.ConditionFalse, reason: "Completed", message: "completed with no errors.",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, metav1.Condition{
+				Type: "Progressing", Status: test.status, Reason: test.reason, Message: test.message,
+			}, progress(test.facts.addOn, test.facts.addOn.Status.Conditions,
+				worksFacts{test.facts.works, test.facts.worksErr}, test.references))
+		})
+	}
+}
+
+func TestRecord(t *testing.T) {
+	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "new")}
+	f := facts{
+		addOn: fixture.With(fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), fixture.IsTrue("ManifestApplied"),
+			fixture.IsTrue("Available")),
+		cma: fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("t")}), placement: -1,
+		states:    addonconfig.States{fixture.Template("t"): {Hash: "new", Generation: 2}},
+		admission: Admission{Granted: true},
+	}
+	works := []*workv1.ManifestWork{
+		fixture.Work("w", 3, []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "old")}),
+	}
+	now := fixture.Noon()
+	pass := func() *addonv1beta1.ManagedClusterAddOn {
+		before, after := f.addOn.DeepCopy(), f.addOn.DeepCopy()
+		record(f, decide(f), after, worksFacts{works: works}, now)
+		assert.Equal(t, before, f.addOn, "the facts are not changed")
+		return after
+	}
+	progressing := func(addOn *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
+		return meta.FindStatusCondition(addOn.Status.Conditions, "Progressing")
+	}
+
+	inFlight := pass()
+	assert.Equal(t, fixture.Hashed(fixture.Template("t"), "old"), inFlight.Status.ConfigReferences[0].LastAppliedConfig)
+	assert.Equal(t, metav1.ConditionTrue, progressing(inFlight).Status)
+	assert.True(t, meta.IsStatusConditionTrue(inFlight.Status.Conditions, "Available"), "others' conditions stay")
+
+	now = now.Add(time.Minute)
+	f.addOn, works = inFlight, []*workv1.ManifestWork{fixture.Work("w", 3, references)}
+	done := pass()
+	assert.Equal(t, fixture.Observed(fixture.Has(fixture.Template("t"), "new"), 2), done.Status.ConfigReferences[0])
+	assert.Equal(t, metav1.ConditionFalse, progressing(done).Status)
+	assert.Equal(t, now, progressing(done).LastTransitionTime.Time)
+
+	f.addOn = done
+	assert.Equal(t, done, pass(), "a second pass changes nothing")
+
+	works = []*workv1.ManifestWork{fixture.Work("w", 2, references)}
+	fallen := pass()
+	assert.Equal(t, metav1.ConditionTrue, progressing(fallen).Status)
+	assert.Equal(t, fixture.Hashed(fixture.Template("t"), "new"), fallen.Status.ConfigReferences[0].LastAppliedConfig,
+		"what was applied stays applied")
+
+	f.addOn, f.states = fallen, addonconfig.States{fixture.Template("t"): {Missing: true}}
+	works = []*workv1.ManifestWork{fixture.Work("w", 3, references)}
+	blocked := pass()
+	assert.True(t, meta.IsStatusConditionFalse(blocked.Status.Conditions, "Configured"))
+	assert.Equal(t, "Completed", progressing(blocked).Reason, "the works do have what is recorded")
+}
+
+func TestProgressBeginsAnewWithAnotherContent(t *testing.T) {
+	f := facts{
+		addOn: fixture.With(fixture.AddOn("c1", fixture.Desires(fixture.Template("t"), "first")),
+			fixture.IsTrue("ManifestApplied"),
+			fixture.Condition("Progressing", metav1.ConditionTrue, "Progressing", fixture.Noon().Add(-time.Hour))),
+		cma: fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("t")}), placement: -1,
+		states: addonconfig.States{fixture.Template("t"): {Hash: "second"}}, admission: Admission{Granted: true},
+	}
+	after := f.addOn.DeepCopy()
+	record(f, decide(f), after, worksFacts{}, fixture.Noon())
+	since := meta.FindStatusCondition(after.Status.Conditions, "Progressing").LastTransitionTime.Time
+	assert.Equal(t, fixture.Noon(), since, "a deadline counts from the content that is in flight")
+}

@@ -1,0 +1,113 @@
+package configure
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
+)
+
+// Configurer decides the configuration of each add-on. Index must be called before the manager starts.
+type Configurer struct {
+	// AddOns reads add-ons.
+	AddOns addonapi.Client
+	// Client reads placements and decisions from the cache.
+	Client client.Client
+	// Store reads configurations and keeps their contents.
+	Store *addonconfig.Store
+	// Admission admits add-ons to a new configuration; nil admits all at once.
+	Admission func(addOn, cluster string, target []addonv1beta1.ConfigReference) Admission
+}
+
+var _ addon.Configurer = (*Configurer)(nil)
+
+// Configure implements addon.Configurer. The configuration of an add-on without a ClusterManagementAddOn is the one that
+// it has: its pre-delete hook may still have to run.
+func (c *Configurer) Configure(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (addon.Configuration, error) {
+	f, err := c.observe(ctx, addOn)
+	if err != nil {
+		return addon.Configuration{}, err
+	}
+	if f.cma == nil {
+		return c.orphaned(ctx, addOn)
+	}
+	decided := decide(f)
+	if decided.held == "" && f.storeErr == nil {
+		if f.storeErr = c.store(ctx, f); f.storeErr != nil {
+			decided = decide(f)
+		}
+	}
+	desired := f.target().Desired
+	var result addon.Configuration
+	result.Choice, result.Err = c.choice(ctx, addOn.Name, decided.references, desired, decided.held)
+	for _, desired := range desired {
+		result.Choice.Desired = append(result.Choice.Desired, desired.AddOnConfig)
+	}
+	if result.Err != nil && !addon.IsNotReady(result.Err) {
+		return addon.Configuration{}, result.Err
+	}
+	if addonapi.Managed(f.cma) && !decided.undecided {
+		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
+			record(f, decided, after, worksFacts{works: p.Works, err: p.Err}, p.Now)
+		}
+	}
+	return result, nil
+}
+
+// orphaned returns the configuration of an add-on without a ClusterManagementAddOn.
+func (c *Configurer) orphaned(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (addon.Configuration, error) {
+	var result addon.Configuration
+	result.Choice, result.Err = c.choice(ctx, addOn.Name, addOn.Status.ConfigReferences, nil,
+		"there is no ClusterManagementAddOn "+addOn.Name+", which defines what the add-on runs with")
+	if result.Err != nil && !addon.IsNotReady(result.Err) {
+		return addon.Configuration{}, result.Err
+	}
+	return result, nil
+}
+
+// store stores the contents of the target that a rollout controls, before any status names them.
+func (c *Configurer) store(ctx context.Context, f facts) error {
+	for _, config := range chosen(f.target().Rolled()) {
+		if err := c.Store.Keep(ctx, f.addOn.Name, config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namedBySpecs returns the configurations that the specs of the ClusterManagementAddOn and of all add-ons name.
+func (c *Configurer) namedBySpecs(ctx context.Context, name string) ([]addonv1beta1.AddOnConfig, error) {
+	cma, err := c.AddOns.GetClusterManagementAddOn(ctx, name)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil // Its add-ons run with stored contents only.
+	}
+	var named []addonv1beta1.AddOnConfig
+	for _, config := range cma.Spec.DefaultConfigs {
+		if addonapi.HasDefault(config) {
+			named = append(named, config)
+		}
+	}
+	for _, placement := range cma.Spec.InstallStrategy.Placements {
+		named = append(named, placement.Configs...)
+	}
+	addOns, err := c.AddOns.ListAddOns(ctx, client.MatchingFields{addonapi.IndexName: name})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addOns {
+		named = append(named, a.Spec.Configs...)
+	}
+	return named, nil
+}

@@ -1,0 +1,182 @@
+package configure
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Reasons of the condition Configured.
+const (
+	reasonConfigured    = "ConfigurationsConfigured"
+	reasonNotConfigured = "ConfigurationsNotConfigured"
+)
+
+// maxListed is how many configurations or placements a message lists.
+const maxListed = 5
+
+// facts are the inputs of the decision about one add-on.
+type facts struct {
+	addOn *addonv1beta1.ManagedClusterAddOn
+	// cma is nil when it does not exist.
+	cma *addonv1beta1.ClusterManagementAddOn
+	// placement is the index of the placement that owns the add-on; -1 for none.
+	placement int
+	// missingPlacements names the listed placements that do not exist; set only when no placement owns the add-on, because
+	// a missing one may.
+	missingPlacements []string
+	states            addonconfig.States
+	// admission is the decision of the rollout about the target.
+	admission Admission
+	// storeErr is why the content of the target could not be stored.
+	storeErr error
+}
+
+// Admission is the decision of a rollout whether an add-on may have its target now.
+type Admission struct {
+	// Granted reports whether it may.
+	Granted bool
+	// Reason is why it may not; empty when that has not been decided yet.
+	Reason string
+}
+
+// configuration is the decision about the configuration of one add-on.
+type configuration struct {
+	// references is the next status.configReferences.
+	references []addonv1beta1.ConfigReference
+	// configured is the condition Configured; nil leaves it unchanged.
+	configured *metav1.Condition
+	// held is why the add-on keeps the configuration that it has; empty when it gets the target.
+	held string
+	// undecided reports that the rollout has not decided yet, so that nothing is to be reported.
+	undecided bool
+}
+
+// target returns the configuration that the specs ask for. For an unselected add-on, it is that of its placements if all
+// name the same configurations, and otherwise unknown.
+func (f facts) target() addonconfig.Target {
+	return addonconfig.NewTarget(addonconfig.Inputs{
+		AddOn: f.addOn, CMA: f.cma, Placement: f.placement, States: f.states,
+	})
+}
+
+// decide decides the configuration of the add-on. If it cannot be determined, or the rollout does not admit the add-on,
+// it keeps the configuration that it has, and the condition explains why.
+func decide(f facts) configuration {
+	target := f.target()
+	current := f.addOn.Status.ConfigReferences
+	if f.leaves(target) {
+		return configuration{references: current, held: "the add-on is being deleted with the configuration that it has"}
+	}
+	if held := f.held(target); held != "" {
+		return configuration{references: current, configured: f.heldCondition(held), held: held}
+	}
+	if len(target.Waiting) > 0 {
+		waiting := message.List(target.Waiting, maxListed, "; ")
+		return configuration{references: target.References, configured: notConfigured(waiting), held: waiting}
+	}
+	if !target.Admitted(f.addOn) && !f.admission.Granted {
+		if f.admission.Reason == "" {
+			return configuration{references: current, held: "the rollout is being planned", undecided: true}
+		}
+		return configuration{
+			references: current, configured: notConfigured(f.admission.Reason), held: f.admission.Reason,
+		}
+	}
+	return configuration{references: target.References, configured: &metav1.Condition{
+		Type:    addonv1beta1.ManagedClusterAddOnConditionConfigured,
+		Status:  metav1.ConditionTrue,
+		Reason:  reasonConfigured,
+		Message: successMessage(target),
+	}}
+}
+
+// leaves reports whether the add-on is being deleted and its target is not complete, or names other configurations: a
+// pre-delete hook must not be lost because a configuration was deleted first, or because the placement no longer selects
+// the cluster.
+func (f facts) leaves(target addonconfig.Target) bool {
+	return !f.addOn.DeletionTimestamp.IsZero() && (len(target.Missing) > 0 || len(target.Waiting) > 0 ||
+		!addonconfig.SameConfigs(f.addOn.Status.ConfigReferences, target.References))
+}
+
+// held returns why the add-on must keep its configuration, whatever the rollout decides; "" when it need not.
+func (f facts) held(target addonconfig.Target) string {
+	switch {
+	case f.unselected() && len(f.missingPlacements) > 0:
+		return fmt.Sprintf("the configuration is kept as it is: ClusterManagementAddOn %s lists %s, which does not exist, "+
+			"so it is unknown which configuration this cluster is to have", f.cma.Name,
+			message.List(f.missingPlacements, maxListed, "; "))
+	case f.unselected():
+		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.cma.Name +
+			" selects the cluster any more, so the add-on is about to be uninstalled"
+	case len(target.Missing) > 0:
+		return message.List(target.Missing, maxListed, "; ")
+	case f.storeErr != nil:
+		return "the content of the configuration cannot be stored, which a rollout needs to go back: " + f.storeErr.Error()
+	}
+	return ""
+}
+
+// unselected reports whether the add-on was installed by placements and none of them is known to select its cluster
+// now. Until it is uninstalled or selected again, the defaults do not apply. They do apply to an add-on that a person
+// created and no placement selects.
+func (f facts) unselected() bool {
+	if f.placement >= 0 || len(addonconfig.PlacementsOf(f.cma)) == 0 {
+		return false
+	}
+	return len(f.missingPlacements) > 0 || f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
+}
+
+// heldCondition returns the condition of an add-on that keeps its configuration. An unselected add-on that was
+// configured stays configured: its configuration is not wrong.
+func (f facts) heldCondition(held string) *metav1.Condition {
+	condition := notConfigured(held)
+	was := meta.IsStatusConditionTrue(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
+	if f.unselected() && was {
+		condition.Status, condition.Reason = metav1.ConditionTrue, reasonConfigured
+	}
+	return condition
+}
+
+// successMessage returns the message for a configuration that is determined.
+func successMessage(target addonconfig.Target) string {
+	if len(target.Desired) == 0 {
+		return "no configuration is asked for"
+	}
+	text := fmt.Sprintf("%d of %d configurations are determined", len(target.Desired)-len(target.Unsupported),
+		len(target.Desired))
+	if len(target.Unsupported) > 0 {
+		text += ", the others are of a kind that the add-on does not support: " +
+			message.List(target.Unsupported, maxListed, "; ")
+	}
+	return text
+}
+
+func notConfigured(text string) *metav1.Condition {
+	return &metav1.Condition{
+		Type:    addonv1beta1.ManagedClusterAddOnConditionConfigured,
+		Status:  metav1.ConditionFalse,
+		Reason:  reasonNotConfigured,
+		Message: strings.TrimSpace(text),
+	}
+}
+
+// chosen returns the contents that references name.
+func chosen(references []addonv1beta1.ConfigReference) []addonconfig.Chosen {
+	all := make([]addonconfig.Chosen, 0, len(references))
+	for _, reference := range references {
+		if reference.DesiredConfig != nil {
+			all = append(all, addonconfig.Chosen{
+				ConfigGroupResource: reference.ConfigGroupResource, ConfigSpecHash: *reference.DesiredConfig,
+			})
+		}
+	}
+	return all
+}

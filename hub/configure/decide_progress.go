@@ -1,0 +1,124 @@
+package configure
+
+import (
+	"encoding/json"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Reasons of the condition Progressing that the API module does not name.
+const (
+	reasonWaitingForManifestApplied        = "WaitingForManifestApplied"
+	reasonWaitingForHostingManifestApplied = "WaitingForHostingManifestApplied"
+)
+
+// progress returns the condition Progressing for the configuration in references (docs/reference/hub.md,
+// "Progressing"), from the other conditions of the add-on and its works. The first rule that matches wins.
+func progress(
+	addOn *addonv1beta1.ManagedClusterAddOn, conditions []metav1.Condition, works worksFacts,
+	references []addonv1beta1.ConfigReference,
+) metav1.Condition {
+	for _, config := range addOn.Spec.Configs {
+		if addonconfig.SupportOf(addOn, config.ConfigGroupResource) == addonconfig.NotSupported {
+			return notProgressing(addonv1beta1.ProgressingReasonConfigurationUnsupported,
+				"spec.configs asks for "+config.Group+"/"+config.Resource+", which this add-on does not support")
+		}
+	}
+	if meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) == nil {
+		return notProgressing(reasonWaitingForManifestApplied, "waiting for the manifests of the add-on to be applied")
+	}
+	if addOn.Annotations[names.AnnotationHostingCluster] != "" &&
+		meta.FindStatusCondition(conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) == nil {
+		return notProgressing(reasonWaitingForHostingManifestApplied,
+			"waiting for the manifests of the add-on to be applied on the hosting cluster")
+	}
+	if works.err != nil {
+		return notProgressing(addonv1beta1.ProgressingReasonFailed, works.err.Error())
+	}
+	return progressOfWorks(works.works, references)
+}
+
+// worksFacts are the works of an add-on without its pre-delete hooks, or why they are not known.
+type worksFacts struct {
+	works []*workv1.ManifestWork
+	err   error
+}
+
+func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.ConfigReference) metav1.Condition {
+	if len(works) == 0 {
+		return inProgress("progressing... no addon works")
+	}
+	for _, work := range works {
+		if !matches(work, references) {
+			return inProgress("progressing... mca and work configs mismatch")
+		}
+	}
+	for _, work := range works {
+		if !ready(work) {
+			return inProgress("progressing... work is not ready")
+		}
+	}
+	return notProgressing(addonv1beta1.ProgressingReasonCompleted, "completed with no errors.")
+}
+
+// completed reports whether a condition says that the desired configuration is in place.
+func completed(condition metav1.Condition) bool {
+	return condition.Reason == addonv1beta1.ProgressingReasonCompleted
+}
+
+// matches reports whether a work was rendered from exactly the desired configuration.
+func matches(work *workv1.ManifestWork, references []addonv1beta1.ConfigReference) bool {
+	annotation, found := work.Annotations[names.AnnotationConfigSpecHash]
+	if !found {
+		return len(references) == 0
+	}
+	var have map[string]string
+	if json.Unmarshal([]byte(annotation), &have) != nil {
+		return false
+	}
+	want := confighash.Map(references)
+	for _, hash := range want {
+		if hash == "" {
+			return false
+		}
+	}
+	return maps.Equal(want, have)
+}
+
+// ready reports whether the present generation of a work is applied and available.
+func ready(work *workv1.ManifestWork) bool {
+	for _, kind := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
+		condition := meta.FindStatusCondition(work.Status.Conditions, kind)
+		if condition == nil || condition.Status != metav1.ConditionTrue ||
+			condition.ObservedGeneration != work.Generation {
+			return false
+		}
+	}
+	return true
+}
+
+func inProgress(message string) metav1.Condition {
+	return metav1.Condition{
+		Type:    addonv1beta1.ManagedClusterAddOnConditionProgressing,
+		Status:  metav1.ConditionTrue,
+		Reason:  addonv1beta1.ProgressingReasonProgressing,
+		Message: message,
+	}
+}
+
+func notProgressing(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type:    addonv1beta1.ManagedClusterAddOnConditionProgressing,
+		Status:  metav1.ConditionFalse,
+		Reason:  reason,
+		Message: message,
+	}
+}

@@ -1,0 +1,56 @@
+package configure
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// record writes the decision into the status of a copy of the add-on: the configuration, the progress of its works and,
+// once they are done, the applied configuration. The applied configuration stays recorded when works fail later.
+func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAddOn, works worksFacts, now time.Time) {
+	status := &after.Status
+	status.ConfigReferences = copied(decided.references)
+	if decided.configured != nil {
+		reconcile.SetCondition(&status.Conditions, *decided.configured, now)
+	}
+	condition := progress(f.addOn, status.Conditions, works, decided.references)
+	setProgress(f, decided, &status.Conditions, condition, now)
+	if completed(condition) {
+		for i := range status.ConfigReferences {
+			reference := &status.ConfigReferences[i]
+			reference.LastAppliedConfig = reference.DesiredConfig.DeepCopy()
+		}
+	}
+}
+
+// setProgress sets the condition Progressing. Its transition time is when the present phase of the present content
+// began, because rollouts measure deadlines and the time of success from it: it also moves when only the reason changes,
+// and when another content becomes desired.
+func setProgress(
+	f facts, decided configuration, conditions *[]metav1.Condition, want metav1.Condition, now time.Time,
+) {
+	was := meta.FindStatusCondition(f.addOn.Status.Conditions, want.Type)
+	anew := was == nil || was.Reason != want.Reason ||
+		!addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)
+	reconcile.SetCondition(conditions, want, now)
+	if anew {
+		meta.FindStatusCondition(*conditions, want.Type).LastTransitionTime = metav1.NewTime(now)
+	}
+}
+
+func copied(references []addonv1beta1.ConfigReference) []addonv1beta1.ConfigReference {
+	if references == nil {
+		return nil
+	}
+	all := make([]addonv1beta1.ConfigReference, 0, len(references))
+	for i := range references {
+		all = append(all, *references[i].DeepCopy())
+	}
+	return all
+}

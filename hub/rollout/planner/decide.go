@@ -1,0 +1,156 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Make decides the rollout of an add-on. It takes O(n log n) for n clusters, and O(n) when they are sorted by name.
+func Make(f Fleet) Plan {
+	plan := Plan{Placements: make([]Result, len(f.Placements))}
+	for n, placement := range f.Placements {
+		plan.Placements[n] = decide(placement, f.Now)
+		plan.Wake = reconcile.Earliest(plan.Wake, plan.Placements[n].Wake)
+	}
+	return plan
+}
+
+// decide decides for one placement.
+func decide(p Placement, now time.Time) Result {
+	rules, problem := rulesOf(p)
+	members, wake := judge(p.Clusters, rules, now)
+	waves := wavesOf(rules, members)
+	result := Result{Problem: problem, Wake: wake}
+	switch {
+	case problem != "":
+		result.hold(members, func(*member) string { return problem })
+	case p.Held != "":
+		result.hold(members, func(*member) string { return p.Held })
+	default:
+		result.Stopped = stopped(rules, waves, members)
+		if result.Stopped == "" {
+			admit(waves, members)
+		}
+		var why [manyGroups + 1]string
+		result.hold(members, func(m *member) string {
+			kind := waves[m.wave].key.kind
+			if why[kind] == "" {
+				why[kind] = reason(rules, kind)
+			}
+			return why[kind]
+		})
+		result.Remarks = remarks(rules, waves, len(members))
+	}
+	result.count(p, members)
+	return result
+}
+
+// hold sorts the clusters into those that may have the target and those that keep what they have. The cause of a
+// cluster of its own outweighs why the others wait.
+func (r *Result) hold(members []member, why func(*member) string) {
+	var keeping int
+	for n := range members {
+		if m := &members[n]; m.phase == held || m.phase == waiting && !m.admitted {
+			keeping++
+		}
+	}
+	if keeping > 0 {
+		r.Hold = make([]Wait, 0, keeping)
+	}
+	r.Admit = make([]string, 0, len(members)-keeping)
+	for n := range members {
+		m := &members[n]
+		switch {
+		case m.phase == held:
+			r.Hold = append(r.Hold, Wait{Name: m.Name, Why: m.Held})
+		case m.phase == waiting && !m.admitted:
+			r.Hold = append(r.Hold, Wait{Name: m.Name, Why: why(m)})
+		default:
+			r.Admit = append(r.Admit, m.Name)
+			if m.admitted {
+				r.New = append(r.New, m.Name)
+			}
+		}
+		if m.phase == timedOut {
+			r.TimedOut = append(r.TimedOut, m.Name)
+		}
+	}
+}
+
+// phase is what a state means under the rules of a strategy; doc.go has the table.
+type phase uint8
+
+const (
+	waiting phase = iota
+	held
+	flying
+	failing
+	failed
+	timedOut
+	soaking
+	done
+)
+
+// failure reports whether a cluster of this phase counts against what its wave tolerates.
+func (p phase) failure() bool { return p == failing || p == failed || p == timedOut }
+
+// keepsSlot reports whether a cluster of this phase counts against what may move at a time.
+func (p phase) keepsSlot() bool { return p == flying || p == failing || p == soaking }
+
+// member is a cluster and what was found out about it.
+type member struct {
+	*Cluster
+	// wave is the index of its wave.
+	wave  int
+	phase phase
+	// admitted is set when a waiting cluster is admitted now.
+	admitted bool
+}
+
+// judge returns the clusters with their phases, sorted by name, and the next instant at which a phase ends by itself.
+func judge(clusters []Cluster, r rules, now time.Time) (members []member, wake time.Time) {
+	members = make([]member, len(clusters))
+	for n := range clusters {
+		phase, until := r.phase(&clusters[n], now)
+		members[n] = member{Cluster: &clusters[n], phase: phase}
+		wake = reconcile.Earliest(wake, until)
+	}
+	byName := func(a, b member) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(members, byName) {
+		slices.SortFunc(members, byName)
+	}
+	return members, wake
+}
+
+// phase returns the phase of a cluster, and when it ends by itself; zero for never.
+func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
+	switch c.State {
+	case Succeeded:
+		if end := c.Since.Add(r.soak); r.soak > 0 && !c.Since.IsZero() && now.Before(end) {
+			return soaking, end
+		}
+		return done, time.Time{}
+	case InFlight, Failed:
+		var end time.Time
+		if r.expires && !c.Since.IsZero() {
+			end = c.Since.Add(r.deadline)
+		}
+		switch {
+		case !end.IsZero() && !now.Before(end):
+			return timedOut, time.Time{}
+		case c.State == InFlight:
+			return flying, end
+		case end.IsZero():
+			return failed, time.Time{}
+		}
+		return failing, end
+	case Pending:
+	}
+	if c.Held != "" {
+		return held, time.Time{}
+	}
+	return waiting, time.Time{}
+}

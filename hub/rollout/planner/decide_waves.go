@@ -1,0 +1,239 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
+	"github.com/spokelet/spokelet/internal/message"
+)
+
+// maxNames is how many clusters a sentence names.
+const maxNames = 3
+
+// waveKey identifies a wave, and its order among the others.
+type waveKey struct {
+	kind waveKind
+	// index and name are those of the decision group; zero for a wave of several groups.
+	index int
+	name  string
+}
+
+// waveKind is what a wave consists of. A lower one comes first.
+type waveKind uint8
+
+const (
+	// mandatoryGroup is a wave of one mandatory decision group.
+	mandatoryGroup waveKind = iota
+	// oneGroup is a wave of one other decision group.
+	oneGroup
+	// manyGroups is a wave of all clusters that are in no mandatory group.
+	manyGroups
+)
+
+func (k waveKey) compare(other waveKey) int {
+	return cmp.Or(cmp.Compare(k.kind, other.kind), cmp.Compare(k.index, other.index), cmp.Compare(k.name, other.name))
+}
+
+func (k waveKey) String() string {
+	group := fmt.Sprintf("decision group %d", k.index)
+	if k.index == lastGroup {
+		group = "the clusters without a decision group"
+	}
+	if k.name != "" {
+		group += " (" + k.name + ")"
+	}
+	switch k.kind {
+	case mandatoryGroup:
+		return "mandatory " + group
+	case oneGroup:
+		return group
+	case manyGroups:
+	}
+	return "the placement"
+}
+
+// lastGroup is the index of clusters whose decisions have none.
+const lastGroup = math.MaxInt
+
+// wave is a set of clusters that move before the clusters of the next wave, with the numbers of their phases.
+type wave struct {
+	key waveKey
+	// limit is how many clusters may move at a time, tolerated how many may fail.
+	limit, tolerated                     int
+	size, waiting, slots, failures, done int
+}
+
+// stopped reports whether more clusters failed than the wave tolerates.
+func (w wave) stopped() bool { return w.failures > w.tolerated }
+
+// finished reports whether the next wave may begin.
+func (w wave) finished() bool {
+	return w.waiting == 0 && w.slots == 0 && (w.key.kind != mandatoryGroup || w.done > 0)
+}
+
+// wavesOf returns the waves of the clusters in their order, and writes into each cluster which is its own.
+func wavesOf(r rules, members []member) []wave {
+	var waves []wave
+	at := map[waveKey]int{}
+	for n := range members {
+		key := r.wave(members[n].Cluster)
+		index, known := at[key]
+		if !known {
+			index = len(waves)
+			at[key] = index
+			waves = append(waves, wave{key: key})
+		}
+		members[n].wave = index
+		waves[index].add(members[n].phase)
+	}
+	slices.SortFunc(waves, func(a, b wave) int { return a.key.compare(b.key) })
+	moved := make([]int, len(waves))
+	for to := range waves {
+		w := &waves[to]
+		moved[at[w.key]] = to
+		w.limit, w.tolerated = w.size, r.failures.of(w.size)
+		switch w.key.kind {
+		case mandatoryGroup:
+			w.tolerated = 0
+		case manyGroups:
+			w.limit = r.concurrency.of(w.size)
+		case oneGroup:
+		}
+	}
+	for n := range members {
+		members[n].wave = moved[members[n].wave]
+	}
+	return waves
+}
+
+// wave returns the wave of a cluster.
+func (r rules) wave(c *Cluster) waveKey {
+	index := c.Group
+	if index < 0 {
+		index = lastGroup
+	}
+	for _, entry := range r.mandatory {
+		if selects(entry, index, c.GroupName) {
+			return waveKey{kind: mandatoryGroup, index: index, name: c.GroupName}
+		}
+	}
+	if r.kind == clusterv1alpha1.ProgressivePerGroup {
+		return waveKey{kind: oneGroup, index: index, name: c.GroupName}
+	}
+	return waveKey{kind: manyGroups}
+}
+
+// selects reports whether an entry of the mandatory groups means the group. Its name wins over its index, and counts
+// for every index that has it. Without a name an index of 0 is one: an entry means something.
+func selects(entry clusterv1alpha1.MandatoryDecisionGroup, index int, name string) bool {
+	if entry.GroupName != "" {
+		return entry.GroupName == name
+	}
+	return int(entry.GroupIndex) == index
+}
+
+// add counts a cluster.
+func (w *wave) add(p phase) {
+	w.size++
+	if p == waiting {
+		w.waiting++
+	}
+	if p == done {
+		w.done++
+	}
+	if p.failure() {
+		w.failures++
+	}
+	if p.keepsSlot() {
+		w.slots++
+	}
+}
+
+// admit marks the waiting clusters of the first wave that is not finished, by name, as many as it has free slots.
+func admit(waves []wave, members []member) {
+	first := slices.IndexFunc(waves, func(w wave) bool { return !w.finished() })
+	if first < 0 {
+		return
+	}
+	free := waves[first].limit - waves[first].slots
+	for n := range members {
+		if free <= 0 {
+			return
+		}
+		if m := &members[n]; m.wave == first && m.phase == waiting {
+			m.admitted = true
+			free--
+		}
+	}
+}
+
+// stopped explains which failures keep waiting clusters from being admitted; empty when none do. Failures of any wave
+// stop all: they are failures of the same target.
+func stopped(r rules, waves []wave, members []member) string {
+	if !slices.ContainsFunc(members, func(m member) bool { return m.phase == waiting }) {
+		return ""
+	}
+	at := slices.IndexFunc(waves, wave.stopped)
+	if at < 0 {
+		return ""
+	}
+	var names []string
+	for n := range members {
+		if m := &members[n]; m.wave == at && m.phase.failure() {
+			names = append(names, m.Name)
+		}
+	}
+	w := waves[at]
+	tolerance := fmt.Sprintf("maxFailures %s tolerates %d", r.failures, w.tolerated)
+	if w.key.kind == mandatoryGroup {
+		tolerance = "a mandatory group tolerates none"
+	}
+	return fmt.Sprintf("the rollout stopped: %d of %d clusters of %s failed or timed out (%s), and %s; "+
+		"it goes on when they are well, or with another configuration",
+		w.failures, w.size, w.key, message.List(names, maxNames, ", "), tolerance)
+}
+
+// reason explains why clusters in a wave of the kind wait.
+func reason(r rules, kind waveKind) string {
+	why := "waits for its turn in the rollout: "
+	switch kind {
+	case mandatoryGroup:
+		why += "mandatory decision groups follow one another and tolerate no failure"
+	case oneGroup:
+		why += fmt.Sprintf("decision groups follow one another, and maxFailures is %s in each", r.failures)
+	case manyGroups:
+		why += fmt.Sprintf("maxConcurrency is %s, maxFailures is %s", r.concurrency, r.failures)
+		if len(r.mandatory) > 0 {
+			why += ", and mandatory decision groups come first"
+		}
+	}
+	return why + "; status.installProgressions of the ClusterManagementAddOn reports the progress"
+}
+
+// remarks name the mandatory groups that are not what their author may think.
+func remarks(r rules, waves []wave, clusters int) []string {
+	if clusters == 0 {
+		return nil
+	}
+	var found []string
+	for _, entry := range r.mandatory {
+		if !slices.ContainsFunc(waves, func(w wave) bool {
+			return w.key.kind == mandatoryGroup && selects(entry, w.key.index, w.key.name)
+		}) {
+			found = append(found, fmt.Sprintf("mandatory decision group %s has no cluster with the add-on",
+				cmp.Or(entry.GroupName, strconv.Itoa(int(entry.GroupIndex)))))
+		}
+	}
+	others := slices.ContainsFunc(waves, func(w wave) bool { return w.waiting > 0 })
+	for _, w := range waves {
+		if others && w.key.kind == mandatoryGroup && w.waiting+w.slots+w.failures+w.done == 0 {
+			found = append(found, fmt.Sprintf("no cluster of %s may be changed, so the others wait", w.key))
+		}
+	}
+	return found
+}

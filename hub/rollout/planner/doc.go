@@ -1,0 +1,37 @@
+// Package planner decides the rollout of one ClusterManagementAddOn over all its clusters: which of them may have the
+// configuration that is wanted now (the target), which wait and why, how far each placement is, and when to look again.
+// It is a pure function of values: the reconciler observes a Fleet, calls Make, and acts on the Plan.
+//
+// A strategy becomes a list of waves:
+//
+//	All                   one wave of all clusters, without limits
+//	Progressive           each mandatory decision group, by index; then one wave of the rest, of which at most
+//	                      maxConcurrency move at a time
+//	ProgressivePerGroup   each mandatory decision group, by index; then each other decision group, by index
+//
+// Only the first wave that is not finished admits clusters, and none does while more clusters of any wave have failed
+// or timed out than the wave tolerates: none in a mandatory group, maxFailures in another.
+//
+//	phase       counts as a failure | keeps its slot | its wave waits for it
+//	waiting     no  | no  | yes     pending, and may move
+//	held        no  | no  | no      pending, and may not move
+//	in flight   no  | yes | yes
+//	failing     yes | yes | yes     failed, and the progressDeadline is still ahead
+//	failed      yes | no  | no      failed, and there is no deadline to wait for
+//	timed out   yes | no  | no      in flight or failed for longer than the progressDeadline
+//	soaking     no  | yes | yes     succeeded for less than minSuccessTime
+//	done        no  | no  | no
+//
+// So a wave is finished when every cluster of it is done, failed within what is tolerated, or held. A mandatory group
+// of which nothing is done, because all its clusters are held, is not finished: it has proved nothing yet.
+//
+// Order and limits:
+//
+//   - Clusters are admitted by name, whatever the order of the input. Those that have the target already, in flight or
+//     soaking, take their slots first and keep them: a newcomer with an earlier name displaces nobody.
+//   - A percentage is of the clusters of the wave, rounded up: at least one cluster moves.
+//   - Clusters without an add-on, and those that another placement owns, do not exist here. Indexes of groups may have
+//     gaps; a cluster without a group is in a last group of its own kind.
+//   - Nothing is remembered from one plan to the next. A cluster that was admitted and whose state does not show that
+//     yet has to be given as InFlight, or its slot may be given to another one as well.
+package planner

@@ -1,0 +1,123 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+)
+
+// Fleet is one add-on on all clusters of its placements.
+type Fleet struct {
+	// Now is the instant of the decision.
+	Now time.Time
+	// Placements are those of the install strategy, in its order. Of several that select a cluster the last owns it.
+	Placements []Placement
+}
+
+// Placement is a placement of the install strategy with the clusters that it owns.
+type Placement struct {
+	// Strategy is the rolloutStrategy; its zero value is All.
+	Strategy clusterv1alpha1.RolloutStrategy
+	// GroupSize is clustersPerDecisionGroup of the Placement, the default of maxConcurrency; zero for none.
+	GroupSize intstr.IntOrString
+	// Selected is the number of clusters that the placement selects, whoever owns them.
+	Selected int
+	// Awaited is the number of clusters that the placement owns and that will get their add-on, but have none yet.
+	Awaited int
+	// Clusters are those that the placement owns and that have the add-on, in any order, each once.
+	Clusters []Cluster
+	// Held explains why no cluster may be admitted at all, such as a configuration that does not exist; empty when they
+	// may.
+	Held string
+}
+
+// Cluster is the add-on on one cluster.
+type Cluster struct {
+	// Name is the name of the cluster.
+	Name string
+	// Group is the index of its decision group in the placement that owns it, and GroupName the name of that group. A
+	// negative index means that the decision has none.
+	Group     int
+	GroupName string
+	// State is the state of the cluster with regard to the target.
+	State State
+	// Since is since when the cluster is on its way to the target (InFlight, Failed), or since when it succeeded; zero
+	// when unknown: such a cluster never times out, and it soaked long ago. It begins anew with every target.
+	Since time.Time
+	// Held explains why this cluster may not move, such as a configuration of its own that does not exist; empty when it
+	// may. It counts while the cluster is Pending.
+	Held string
+}
+
+// State is the state of an add-on on a cluster with regard to the target of its rollout.
+type State int
+
+const (
+	// Pending is a cluster whose configuration differs from the target, and that was not admitted to it.
+	Pending State = iota
+	// InFlight is a cluster that was admitted to the target and has neither reached it nor failed.
+	InFlight
+	// Failed is a cluster that has the target and reports that it does not work.
+	Failed
+	// Succeeded is a cluster that has reached the target.
+	Succeeded
+)
+
+// Plan is the decision for a Fleet.
+type Plan struct {
+	// Placements are the decisions for the placements, in their order.
+	Placements []Result
+	// Wake is the next instant at which the decision changes by itself; zero for never.
+	Wake time.Time
+}
+
+// Result is the decision for one placement. All names are sorted.
+type Result struct {
+	// Admit are the clusters that may have the target: those that have it, and New.
+	Admit []string
+	// New are the clusters that are admitted now.
+	New []string
+	// Hold are the clusters that keep what they have, each with the cause.
+	Hold []Wait
+	// TimedOut are the clusters that are on their way to the target for longer than the progressDeadline.
+	TimedOut []string
+	// Counts are the numbers that the status of the placement reports.
+	Counts Counts
+	// Problem explains which field of the strategy cannot be used, and what is allowed there; empty when all can. While
+	// there is one, nothing is admitted.
+	Problem string
+	// Stopped explains which failures keep the waiting clusters from being admitted; empty when none do.
+	Stopped string
+	// Remarks are further sentences for the author of the strategy.
+	Remarks []string
+	// Wake is the next instant at which the result changes by itself: the end of a soak or a deadline; zero for never.
+	Wake time.Time
+}
+
+// Wait is a cluster that keeps the configuration that it has.
+type Wait struct {
+	// Name is the name of the cluster.
+	Name string
+	// Why explains it for the condition of the add-on. It changes with the strategy and not with the progress of other
+	// clusters, so that a fleet that waits is not written again and again.
+	Why string
+}
+
+// Admits reports whether the named cluster may have the target.
+func (r Result) Admits(name string) bool {
+	_, found := slices.BinarySearch(r.Admit, name)
+	return found
+}
+
+// Why returns what the named cluster waits for; empty when it does not wait.
+func (r Result) Why(name string) string {
+	byName := func(w Wait, name string) int { return strings.Compare(w.Name, name) }
+	n, found := slices.BinarySearchFunc(r.Hold, name, byName)
+	if !found {
+		return ""
+	}
+	return r.Hold[n].Why
+}

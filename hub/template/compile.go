@@ -1,0 +1,229 @@
+package template
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Compiled is a template that is ready to be rendered for many clusters: it knows the places of its variables, and
+// which of its objects are the same on all clusters. It is never changed, and several goroutines may use it at a time.
+type Compiled struct {
+	template  *Template
+	manifests []manifest
+	// optionManifests is the index of the manifest that each of the template's manifest configs is about; -1 for none.
+	optionManifests []int
+}
+
+// manifest is an object of a template.
+type manifest struct {
+	object map[string]any
+	// description is its kind, namespace and name as in the template.
+	description string
+	// below are the places that rendering changes.
+	below []place
+}
+
+// place is a place in a manifest where something is replaced, or above such a place.
+type place struct {
+	// key is the key in an object; index is the position in a list, if the key is empty.
+	key   string
+	index int
+	// name is the key where that has variables.
+	name *text
+	// value is the string that stands at the place, where it has variables or is to become a number or a boolean.
+	value *text
+	wants wanted
+	// below are the places below this one, ordered by key.
+	below []place
+}
+
+// Compile prepares a template for rendering. The template must not be changed afterwards.
+func Compile(t *Template) *Compiled {
+	c := &Compiled{template: t, manifests: make([]manifest, 0, len(t.Manifests))}
+	for _, object := range t.Manifests {
+		u := &unstructured.Unstructured{Object: object}
+		c.manifests = append(c.manifests, manifest{
+			object: object, description: describeObject(u), below: placesIn(object, typeOfKind(u.GetAPIVersion(), u.GetKind())),
+		})
+	}
+	for i := range t.ManifestConfigs {
+		about := t.ManifestConfigs[i].ResourceIdentifier
+		c.optionManifests = append(c.optionManifests, slices.IndexFunc(t.Manifests, func(object map[string]any) bool {
+			u := &unstructured.Unstructured{Object: object}
+			plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+			return plural.Group == about.Group && plural.Resource == about.Resource &&
+				u.GetNamespace() == about.Namespace && u.GetName() == about.Name
+		}))
+	}
+	return c
+}
+
+// placesIn returns the places in an object or a list of a type that rendering changes; nil is an unknown type.
+func placesIn(value any, takes reflect.Type) []place {
+	var all []place
+	switch typed := value.(type) {
+	case map[string]any:
+		for key, item := range typed {
+			p := place{key: key}
+			if strings.Contains(key, openBraces) {
+				name := parseText(key)
+				p.name = &name
+			}
+			if p.lookAt(item, fieldType(takes, key)) || p.name != nil {
+				all = append(all, p)
+			}
+		}
+		slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.key, b.key) })
+	case []any:
+		for i, item := range typed {
+			p := place{index: i}
+			if p.lookAt(item, itemType(takes)) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// lookAt completes a place, and reports whether rendering changes something there.
+func (p *place) lookAt(value any, takes reflect.Type) bool {
+	raw, isText := value.(string)
+	if !isText {
+		p.below = placesIn(value, takes)
+		return len(p.below) > 0
+	}
+	p.wants = wantedBy(takes)
+	variable := strings.Contains(raw, openBraces)
+	if !variable && (p.wants.kind == wantsAnything || p.wants.kind == wantsIntegerOrText) {
+		return false
+	}
+	parsed := parseText(raw)
+	p.value = &parsed
+	if parsed.isWhole() && parsed.parts[0].as.kind != wantsAnything {
+		p.wants = parsed.parts[0].as
+	}
+	return true
+}
+
+// step returns a place as a step of a JSON path.
+func (p *place) step() string {
+	switch {
+	case p.name == nil && p.key == "":
+		return "[" + strconv.Itoa(p.index) + "]"
+	case isVariableName(strings.ReplaceAll(p.key, "-", "_")):
+		return "." + p.key
+	}
+	return "[" + strconv.Quote(p.key) + "]"
+}
+
+// substitution replaces the variables in one manifest and collects the problems.
+type substitution struct {
+	values func(name string) (string, bool)
+	report func(path, message string)
+	// steps lead to the current place in the manifest.
+	steps []*place
+	// missing reports that a variable has no value.
+	missing bool
+}
+
+// object returns an object with its variables replaced. It shares with the original what does not change.
+func (s *substitution) object(from map[string]any, below []place) map[string]any {
+	to := maps.Clone(from)
+	for i := range below {
+		if below[i].name != nil {
+			delete(to, below[i].key)
+		}
+	}
+	for i := range below {
+		p := &below[i]
+		s.steps = append(s.steps, p)
+		key := p.key
+		if p.name != nil {
+			key, _ = s.expand(p.name, true)
+			if _, taken := to[key]; taken {
+				s.report(s.path(), fmt.Sprintf("its key becomes %q, which stands there already", key))
+			}
+		}
+		to[key] = s.value(from[p.key], p)
+		s.steps = s.steps[:len(s.steps)-1]
+	}
+	return to
+}
+
+func (s *substitution) list(from []any, below []place) []any {
+	to := slices.Clone(from)
+	for i := range below {
+		p := &below[i]
+		s.steps = append(s.steps, p)
+		to[p.index] = s.value(from[p.index], p)
+		s.steps = s.steps[:len(s.steps)-1]
+	}
+	return to
+}
+
+// value returns what stands at a place afterwards.
+func (s *substitution) value(from any, p *place) any {
+	if p.value != nil {
+		return s.scalar(p)
+	}
+	switch typed := from.(type) {
+	case map[string]any:
+		if len(p.below) > 0 {
+			return s.object(typed, p.below)
+		}
+	case []any:
+		if len(p.below) > 0 {
+			return s.list(typed, p.below)
+		}
+	}
+	return from
+}
+
+// scalar returns the string at a place with its variables replaced, as what the field takes.
+func (s *substitution) scalar(p *place) any {
+	whole := p.value.isWhole()
+	value, complete := s.expand(p.value, !whole)
+	if !complete {
+		return value
+	}
+	converted, problem := p.wants.convert(value)
+	switch {
+	case problem == "":
+	case whole:
+		s.report(s.path(), fmt.Sprintf("%s, the value of variable %s, %s", shortened(value), p.value.parts[0].name, problem))
+	default:
+		s.report(s.path(), shortened(value)+" "+problem)
+	}
+	return converted
+}
+
+// expand replaces the variables in a text; plain forbids to state types.
+func (s *substitution) expand(t *text, plain bool) (string, bool) {
+	if plain {
+		for _, p := range t.parts {
+			if p.as.kind != wantsAnything {
+				s.report(s.path(), fmt.Sprintf("{{%s}} must be the whole value: a type is for a value alone; write {{%s}}",
+					p.source, p.name))
+			}
+		}
+	}
+	return t.expand(s.values, func(p part) {
+		s.missing = true
+		s.report(s.path(), missingMessage(p.source))
+	})
+}
+
+func (s *substitution) path() string {
+	var path strings.Builder
+	for _, p := range s.steps {
+		path.WriteString(p.step())
+	}
+	return path.String()
+}

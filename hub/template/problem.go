@@ -1,0 +1,75 @@
+package template
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/spokelet/spokelet/hub/addon"
+)
+
+// maxProblems is the number of problems that an error lists.
+const maxProblems = 20
+
+// Problem is an error in a template.
+type Problem struct {
+	// Manifest is the index of the manifest in the template, from 0.
+	Manifest int
+	// Object is kind, namespace and name of the manifest as in the template.
+	Object string
+	// Path is the place in the manifest as a JSON path; empty means the manifest as a whole.
+	Path string
+	// Message describes the error.
+	Message string
+}
+
+// String returns the problem in one line.
+func (p Problem) String() string {
+	where := fmt.Sprintf("manifest %d (%s)", p.Manifest, p.Object)
+	if p.Path != "" {
+		where += ", " + p.Path
+	}
+	return where + ": " + p.Message
+}
+
+// ProblemsError lists all errors in a template. It is an addon.InvalidError.
+type ProblemsError struct {
+	// Template is the name of the AddOnTemplate.
+	Template string
+	// Hint is the remedy; it may be empty.
+	Hint string
+	// Problems are ordered by manifest and path.
+	Problems []Problem
+}
+
+// Error implements error.
+func (e *ProblemsError) Error() string {
+	texts := make([]string, 0, maxProblems+1)
+	for i, problem := range e.Problems {
+		if i == maxProblems {
+			texts = append(texts, "and "+strconv.Itoa(len(e.Problems)-i)+" more")
+			break
+		}
+		texts = append(texts, problem.String())
+	}
+	message := fmt.Sprintf("AddOnTemplate %s cannot be rendered: %s", e.Template, strings.Join(texts, "; "))
+	if e.Hint != "" {
+		message += ". " + e.Hint
+	}
+	return message
+}
+
+// Unwrap makes the error an addon.InvalidError.
+func (e *ProblemsError) Unwrap() error { return &addon.InvalidError{Message: e.Error()} }
+
+// describeObject returns kind, namespace and name of an object.
+func describeObject(u *unstructured.Unstructured) string {
+	name := u.GetName()
+	if namespace := u.GetNamespace(); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return strings.TrimSpace(cmp.Or(u.GetKind(), "no kind") + " " + name)
+}

@@ -1,0 +1,76 @@
+package template_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/template"
+)
+
+// Shows: hub/variables
+func TestVariables(t *testing.T) {
+	tests := map[string]struct {
+		config    func(*addonv1beta1.AddOnDeploymentConfigSpec)
+		registers bool
+		text      string
+		want      string
+		remark    string
+	}{
+		"the name of the cluster":             {nil, false, "{{CLUSTER_NAME}}", "cluster1", ""},
+		"the kubeconfig of a registered one":  {nil, true, "{{HUB_KUBECONFIG}}", "/managed/hub-kubeconfig/kubeconfig", ""},
+		"another kubeconfig":                  {define("HUB_KUBECONFIG", "/own"), true, "{{HUB_KUBECONFIG}}", "/own", ""},
+		"a kubeconfig without a registration": {define("HUB_KUBECONFIG", "/own"), false, "{{HUB_KUBECONFIG}}", "/own", ""},
+		"another name of the cluster": {
+			define("CLUSTER_NAME", "other"), false, "{{CLUSTER_NAME}}", "cluster1",
+			"AddOnDeploymentConfig configs/config: the customizedVariables entry CLUSTER_NAME does not count, because the hub " +
+				`manager defines CLUSTER_NAME as "cluster1"; remove the entry.`,
+		},
+		"another install namespace": {
+			func(s *addonv1beta1.AddOnDeploymentConfigSpec) {
+				define("INSTALL_NAMESPACE", "other")(s)
+				s.AgentInstallNamespace = "to"
+			}, false, "{{INSTALL_NAMESPACE}}", "to",
+			"AddOnDeploymentConfig configs/config: the customizedVariables entry INSTALL_NAMESPACE does not count, because the hub " +
+				`manager defines INSTALL_NAMESPACE as "to"; remove the entry.`,
+		},
+		"an install namespace where none is set": {define("INSTALL_NAMESPACE", "own"), false, "{{INSTALL_NAMESPACE}}", "own", ""},
+		"a variable twice":                       {define("A", "1", "A", "2"), false, "{{A}}", "2", ""},
+		"settings are no variables": {func(s *addonv1beta1.AddOnDeploymentConfigSpec) {
+			s.ProxyConfig.HTTPProxy = "http://p"
+		}, false, "{{HTTP_PROXY}}", "", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(t, test.config, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {text: "`+test.text+`"}}`)
+			if test.registers {
+				in.Template.Registration = []addonv1alpha1.RegistrationSpec{kubeClient()}
+			}
+			result, err := template.Render(in)
+			if test.want == "" {
+				require.ErrorContains(t, err, "has no value")
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, test.want, at(t, result.Objects[0], "data", "text"))
+			remarks := template.Remarks(in)
+			if test.remark == "" {
+				assert.Empty(t, remarks)
+				return
+			}
+			assert.Equal(t, []string{test.remark}, remarks)
+		})
+	}
+}
+
+func TestABundleThatIsNoText(t *testing.T) {
+	in := inputOf(t, func(s *addonv1beta1.AddOnDeploymentConfigSpec) { s.ProxyConfig.CABundle = []byte{0xff, 0xfe} }, deploymentText)
+	_, err := template.Render(in)
+	require.EqualError(t, err, "AddOnDeploymentConfig configs/config: spec.proxyConfig.caBundle is no text: it must be "+
+		"certificates in PEM, encoded in Base64 once")
+	assert.True(t, addon.IsInvalid(err))
+}

@@ -1,0 +1,106 @@
+package addonconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Chosen is one configuration with one content, which its hash identifies.
+type Chosen struct {
+	addonv1beta1.ConfigGroupResource
+	addonv1beta1.ConfigSpecHash
+}
+
+// Config returns the configuration without its content.
+func (c Chosen) Config() addonv1beta1.AddOnConfig {
+	return addonv1beta1.AddOnConfig{ConfigGroupResource: c.ConfigGroupResource, ConfigReferent: c.ConfigReferent}
+}
+
+// key identifies a configuration with its content.
+func (c Chosen) key() string {
+	return confighash.Key(c.ConfigGroupResource, c.ConfigReferent) + "@" + c.SpecHash
+}
+
+// revisionName returns the name of the ControllerRevision that keeps a content for an add-on.
+func revisionName(addOn string, c Chosen) string {
+	sum := sha256.Sum256([]byte(c.key()))
+	return addOn + "-" + hex.EncodeToString(sum[:8])
+}
+
+// newRevision returns the ControllerRevision that keeps a content. number orders the revisions of an add-on for people.
+func newRevision(
+	home, addOn string, c Chosen, object *unstructured.Unstructured, number int64,
+) (*appsv1.ControllerRevision, error) {
+	content := &unstructured.Unstructured{Object: make(map[string]any, len(object.Object))}
+	for key, value := range object.Object {
+		if key != "metadata" && key != "status" {
+			content.Object[key] = value
+		}
+	}
+	content.SetName(object.GetName())
+	content.SetNamespace(object.GetNamespace())
+	annotations := object.GetAnnotations()
+	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	content.SetAnnotations(annotations)
+	raw, err := json.Marshal(content.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", Describe(c.Config()), err)
+	}
+	identity, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the identity of %s: %w", Describe(c.Config()), err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: home, Name: revisionName(addOn, c),
+			Labels:      map[string]string{names.LabelAddonName: addOn, names.LabelConfigRevision: "true"},
+			Annotations: map[string]string{names.AnnotationConfigKey: string(identity)},
+		},
+		Data: runtime.RawExtension{Raw: raw}, Revision: number,
+	}, nil
+}
+
+// readRevision returns the content of a ControllerRevision.
+func readRevision(revision *appsv1.ControllerRevision) (*unstructured.Unstructured, error) {
+	content := &unstructured.Unstructured{}
+	if err := content.UnmarshalJSON(revision.Data.Raw); err != nil {
+		return nil, fmt.Errorf("decoding ControllerRevision %s/%s: %w", revision.Namespace, revision.Name, err)
+	}
+	return content, nil
+}
+
+// identityOf returns which content a ControllerRevision keeps.
+func identityOf(revision *appsv1.ControllerRevision) (Chosen, error) {
+	var c Chosen
+	if err := json.Unmarshal([]byte(revision.Annotations[names.AnnotationConfigKey]), &c); err != nil {
+		return Chosen{}, fmt.Errorf("reading annotation %s of ControllerRevision %s/%s: %w",
+			names.AnnotationConfigKey, revision.Namespace, revision.Name, err)
+	}
+	return c, nil
+}
+
+// Obsolete returns the revisions of an add-on that nothing refers to.
+func Obsolete(addOn string, revisions []*appsv1.ControllerRevision, referred []Chosen) []*appsv1.ControllerRevision {
+	needed := make(map[string]bool, len(referred))
+	for _, c := range referred {
+		needed[revisionName(addOn, c)] = true
+	}
+	var obsolete []*appsv1.ControllerRevision
+	for _, revision := range revisions {
+		if !needed[revision.Name] {
+			obsolete = append(obsolete, revision)
+		}
+	}
+	return obsolete
+}

@@ -1,0 +1,268 @@
+package addonconfig
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// unreadKind explains the state of a config of a kind that the hub manager does not read.
+const unreadKind = "the manager of the add-on has to report it, because the hub manager reads AddOnTemplates and " +
+	"AddOnDeploymentConfigs only"
+
+// Store reads configurations and keeps their content. It may be used from several goroutines.
+type Store struct {
+	// Client reads configurations and ControllerRevisions, usually from a cache, and writes ControllerRevisions.
+	Client client.Client
+	// Versions are the versions in which the hub serves configurations.
+	Versions confighash.Versions
+	// Home is the namespace of the ControllerRevisions.
+	Home string
+
+	mu sync.Mutex
+	// hashes are the hashes of the latest content of configurations.
+	hashes map[addonv1beta1.AddOnConfig]hashEntry
+	// contents are decoded ControllerRevisions by name; they must not be changed.
+	contents map[string]contentEntry
+	// created are the names of ControllerRevisions that exist, whether or not the cache has them.
+	created map[string]bool
+}
+
+// hashEntry is a hash with the object that it was computed from.
+type hashEntry struct {
+	uid             types.UID
+	resourceVersion string
+	hash            string
+}
+
+// contentEntry is a content with the ControllerRevision that it was decoded from.
+type contentEntry struct {
+	uid    types.UID
+	object *unstructured.Unstructured
+}
+
+// States reads the states of configurations.
+func (s *Store) States(ctx context.Context, configs ...addonv1beta1.AddOnConfig) (States, error) {
+	states := make(States, len(configs))
+	for _, config := range configs {
+		if _, known := states[config]; known {
+			continue
+		}
+		state, _, err := s.find(ctx, config)
+		if err != nil {
+			return nil, err
+		}
+		states[config] = state
+	}
+	return states, nil
+}
+
+// find reads a configuration. The object belongs to the cache; it is nil unless it was read.
+func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (State, *unstructured.Unstructured, error) {
+	object, known := s.Versions.New(config.ConfigGroupResource)
+	if !known {
+		return State{Unread: unreadKind}, nil, nil
+	}
+	key := types.NamespacedName{Namespace: config.Namespace, Name: config.Name}
+	err := s.Client.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return State{Missing: true}, nil, nil
+	case err != nil:
+		return State{}, nil, fmt.Errorf("reading %s: %w", Describe(config), err)
+	}
+	hash, err := s.hash(config, object)
+	if err != nil {
+		return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
+	}
+	return State{Hash: hash, Generation: object.GetGeneration()}, object, nil
+}
+
+// hash returns the hash of an object, which every cluster needs and which is computed once.
+func (s *Store) hash(config addonv1beta1.AddOnConfig, object *unstructured.Unstructured) (string, error) {
+	entry := hashEntry{uid: object.GetUID(), resourceVersion: object.GetResourceVersion()}
+	s.mu.Lock()
+	known := s.hashes[config]
+	s.mu.Unlock()
+	if known.uid == entry.uid && known.resourceVersion == entry.resourceVersion && known.hash != "" {
+		return known.hash, nil
+	}
+	hash, err := confighash.SpecHash(object)
+	if err != nil {
+		return "", err
+	}
+	entry.hash = hash
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hashes == nil {
+		s.hashes = map[addonv1beta1.AddOnConfig]hashEntry{}
+	}
+	s.hashes[config] = entry
+	return hash, nil
+}
+
+// Kept returns a content that is stored for an add-on; nil when it is not. The object must not be changed.
+func (s *Store) Kept(ctx context.Context, addOn string, c Chosen) (*unstructured.Unstructured, error) {
+	return s.kept(ctx, revisionName(addOn, c))
+}
+
+// Content returns a content of an add-on: the stored one, or else the present one if it has the same hash. It returns
+// nil when there is neither. The object must not be changed.
+func (s *Store) Content(ctx context.Context, addOn string, c Chosen) (*unstructured.Unstructured, error) {
+	if kept, err := s.Kept(ctx, addOn, c); kept != nil || err != nil {
+		return kept, err
+	}
+	state, object, err := s.find(ctx, c.Config())
+	if err != nil || object == nil || state.Hash != c.SpecHash {
+		return nil, err
+	}
+	return object, nil
+}
+
+// kept returns the content of a ControllerRevision; nil when there is none.
+func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	key := types.NamespacedName{Namespace: s.Home, Name: name}
+	revision, err := reconcile.Get(ctx, s.Client, key, &appsv1.ControllerRevision{}, client.UnsafeDisableDeepCopy)
+	if revision == nil || err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	entry, known := s.contents[name]
+	s.mu.Unlock()
+	if known && entry.uid == revision.UID {
+		return entry.object, nil
+	}
+	object, err := readRevision(revision)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.contents == nil {
+		s.contents = map[string]contentEntry{}
+	}
+	s.contents[name] = contentEntry{uid: revision.UID, object: object}
+	return object, nil
+}
+
+// Keep stores the present content of a configuration for an add-on, unless it is stored already. It must be called
+// before the hash is recorded as desired anywhere. A configuration that the hub manager does not read has no content.
+func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
+	name := revisionName(addOn, c)
+	if s.exists(name) {
+		return nil
+	}
+	kept, err := s.kept(ctx, name)
+	if err != nil || kept != nil {
+		return err
+	}
+	state, object, err := s.find(ctx, c.Config())
+	if err != nil || object == nil || state.Hash != c.SpecHash {
+		return err // It changed meanwhile, and the change starts another pass.
+	}
+	others, err := s.Revisions(ctx, addOn)
+	if err != nil {
+		return err
+	}
+	number := int64(1)
+	for _, other := range others {
+		number = max(number, other.Revision+1)
+	}
+	revision, err := newRevision(s.Home, addOn, c, object, number)
+	if err != nil {
+		return err
+	}
+	if err := s.Client.Create(ctx, revision); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("storing the content of %s in namespace %s: %w", Describe(c.Config()), s.Home, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.created == nil {
+		s.created = map[string]bool{}
+	}
+	s.created[name] = true
+	return nil
+}
+
+func (s *Store) exists(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.created[name]
+}
+
+// Revisions lists the ControllerRevisions of an add-on. They belong to the cache.
+func (s *Store) Revisions(ctx context.Context, addOn string) ([]*appsv1.ControllerRevision, error) {
+	var list appsv1.ControllerRevisionList
+	err := s.Client.List(ctx, &list, client.InNamespace(s.Home), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{names.LabelAddonName: addOn, names.LabelConfigRevision: "true"})
+	if err != nil {
+		return nil, fmt.Errorf("listing the stored configurations of add-on %s: %w", addOn, err)
+	}
+	return reconcile.Pointers(list.Items), nil
+}
+
+// Forget deletes a ControllerRevision.
+func (s *Store) Forget(ctx context.Context, revision *appsv1.ControllerRevision) error {
+	s.mu.Lock()
+	delete(s.created, revision.Name)
+	delete(s.contents, revision.Name)
+	s.mu.Unlock()
+	uid := revision.UID
+	if err := s.Client.Delete(ctx, revision, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the stored configuration %s/%s: %w", revision.Namespace, revision.Name, err)
+	}
+	return nil
+}
+
+// Content is a configuration with its content.
+type Content struct {
+	Chosen
+	// Object is the content; nil for a kind that the hub manager does not read. It must not be changed.
+	Object *unstructured.Unstructured
+}
+
+// Contents returns the stored contents of an add-on.
+func (s *Store) Contents(ctx context.Context, addOn string) ([]Content, error) {
+	revisions, err := s.Revisions(ctx, addOn)
+	if err != nil {
+		return nil, err
+	}
+	contents := make([]Content, 0, len(revisions))
+	for _, revision := range revisions {
+		object, err := s.kept(ctx, revision.Name)
+		if err != nil {
+			return nil, err
+		}
+		c, err := identityOf(revision)
+		if err != nil {
+			return nil, err
+		}
+		if object != nil {
+			contents = append(contents, Content{Chosen: c, Object: object})
+		}
+	}
+	return contents, nil
+}
+
+// Present returns the present content of a configuration; nil when it does not exist.
+func (s *Store) Present(ctx context.Context, config addonv1beta1.AddOnConfig) (*Content, error) {
+	state, object, err := s.find(ctx, config)
+	if err != nil || state.Missing {
+		return nil, err
+	}
+	c := Chosen{ConfigGroupResource: config.ConfigGroupResource, ConfigSpecHash: addonv1beta1.ConfigSpecHash{
+		ConfigReferent: config.ConfigReferent, SpecHash: state.Hash,
+	}}
+	return &Content{Chosen: c, Object: object}, nil
+}

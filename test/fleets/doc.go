@@ -1,0 +1,12 @@
+// Package fleets plays generated fleets against the decisions of the hub manager, and checks after every step what must
+// hold for every fleet (its properties).
+//
+// A Property is a game: it draws a world from a random source, lets the decision and the world take turns, and reports
+// what was violated. Every game has its own source, made from the seed of the run and its number, so that one game can
+// be played again alone. The judge of a game knows what was drawn and computes by itself what must hold: it shares no
+// code with the decision.
+//
+//	Rollout     hub/rollout/planner: limits, failures, order of groups, soak and deadlines, wake-ups, and the end
+//
+// The tests of the packages play a few thousand games; "make fleets" plays a million.
+package fleets
