@@ -142,7 +142,7 @@ func (r *run) all(ctx context.Context) error {
 func (r *run) join(ctx context.Context) error {
 	var args []string
 	var err error
-	if r.probe, args, err = newProbe(r.Profiles, r.title); err != nil {
+	if r.probe, args, err = newProbe(r.Profiles, r.title, r.fleet.Hub.Admin(), r.Log); err != nil {
 		return err
 	}
 	if err := r.fleet.InstallHub(ctx, nil, args...); err != nil {
