@@ -8,6 +8,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -98,7 +99,7 @@ func planWorks(f facts) (worksPlan, error) {
 	if err != nil {
 		return worksPlan{}, err
 	}
-	o := works.OptionsOf(f.rendering, f.setup, func(key string) string { return fingerprint(f, key) }, d)
+	o := works.OptionsOf(f.rendering, health.Options(f.setup, f.rendering), func(key string) string { return fingerprint(f, key) }, d)
 	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
 	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
 	if state != hostReady {
