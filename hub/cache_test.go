@@ -271,9 +271,8 @@ func TestAPatchOfATrimmedObjectDropsNothing(t *testing.T) {
 		o.SetResourceVersion("")
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, addOn).WithStatusSubresource(cluster, addOn).Build()
-	read := func(into client.Object) client.Object {
+	read := func(into client.Object) {
 		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: into.GetNamespace(), Name: into.GetName()}, into))
-		return into
 	}
 	var shared trims
 	before := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
@@ -318,7 +317,7 @@ func TestAPatchOfATrimmedObjectDropsNothing(t *testing.T) {
 }
 
 // heapOf returns the bytes of heap that each of count decoded objects takes.
-func heapOf(t testing.TB, count int, kind trimmed, trim func(any) (any, error)) float64 {
+func heapOf(t *testing.T, count int, kind trimmed, trim func(any) (any, error)) float64 {
 	t.Helper()
 	encoded := make([][]byte, count)
 	for n := range encoded {

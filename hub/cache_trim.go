@@ -45,8 +45,10 @@ func (t *trims) addOn(in any) (any, error) {
 		}
 		for i := range status.Registrations {
 			r := &status.Registrations[i]
-			t.shared.Strings(&r.SignerName, &r.Subject.User)
-			t.strings(r.Subject.Groups)
+			t.shared.Strings(&r.SignerName) //nolint:staticcheck // it is what the version on the wire has
+			subject := &r.Subject           //nolint:staticcheck // likewise
+			t.shared.Strings(&subject.User)
+			t.strings(subject.Groups)
 		}
 	case *addonv1beta1.ManagedClusterAddOn:
 		t.meta(addOn)
@@ -101,8 +103,8 @@ func (t *trims) cluster(in any) (any, error) {
 	return cluster, nil
 }
 
-// binding trims RoleBindings. Of one that is not ours, neither by its labels nor by its name, only the name is kept: what
-// others grant is none of our business, and there may be several in every namespace of a hub.
+// binding trims RoleBindings. Of one that is not ours, neither by its labels nor by its name, only the name is kept:
+// what others grant is none of our business, and there may be several in every namespace of a hub.
 func (t *trims) binding(in any) (any, error) {
 	b, isBinding := in.(*rbacv1.RoleBinding)
 	if !isBinding {

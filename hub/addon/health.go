@@ -12,8 +12,8 @@ type WorkProbe struct {
 	// when its works are available.
 	Fields []ProbeField
 	// Check returns why the agent is not healthy; nil when it is. It gets one result for each object that a field selects
-	// and about which the cluster fed back a value, and is called only if there is a result or there are no fields. It must
-	// be a pure function of its request and of the results. A nil Check means that any result is enough.
+	// and about which the cluster fed back a value, and is called only if there is a result or there are no fields. It
+	// must be a pure function of its request. A nil Check means that any result is enough.
 	Check func(request ProbeRequest) error
 }
 

@@ -47,7 +47,10 @@ func decide(f facts) plan {
 	}
 	p.bindings = append(p.bindings, dropBindings(f.obsolete)...)
 	var w worksPlan
-	if p.worksErr == nil {
+	switch {
+	case f.current != nil:
+		w = *f.current
+	case p.worksErr == nil:
 		w, p.worksErr = planWorks(f)
 	}
 	if p.worksErr != nil {

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -99,7 +100,8 @@ func planWorks(f facts) (worksPlan, error) {
 	if err != nil {
 		return worksPlan{}, err
 	}
-	o := works.OptionsOf(f.rendering, health.Options(f.setup, f.rendering), func(key string) string { return fingerprint(f, key) }, d)
+	inputs := func(content string) string { return fingerprint(f, cmp.Or(f.key, content)) }
+	o := works.OptionsOf(f.rendering, health.Options(f.setup, f.rendering), inputs, d)
 	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
 	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
 	if state != hostReady {
@@ -134,6 +136,24 @@ func planWorks(f facts) (worksPlan, error) {
 	}
 	p.steps, p.kept = append(p.steps, steps...), append(p.kept, kept...)
 	return p, nil
+}
+
+// currentWorks returns the plan that changes nothing, if the works are what was rendered from the present inputs; nil
+// otherwise. In hosted mode, whose objects may be moving between clusters, it is always nil.
+func currentWorks(f facts) *worksPlan {
+	if f.key == "" || hostOf(f) != hostNone || len(setOf(f, works.Hosting, works.Deploy).Select(f.works)) > 0 {
+		return nil
+	}
+	managed := setOf(f, works.Managed, works.Deploy)
+	hooks, current := works.Current(managed, f.works, fingerprint(f, f.key), works.ConfigHashes(f.rendering.Configs))
+	if !current {
+		return nil
+	}
+	p := &worksPlan{kept: managed.Select(f.works)}
+	if slices.Contains(hooks, works.Managed) {
+		p.guards = append(p.guards, finalizerHook)
+	}
+	return p
 }
 
 // fingerprint identifies all that the works are made of. key stands for what the agent rendered, or renders from.

@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/version"
 )
 
 // facts are the inputs of a pass. The objects belong to the cache and must not be changed.
@@ -57,6 +58,10 @@ type answers struct {
 	pendingHealth addon.HealthProbe
 	rendering     addon.Rendering
 	renderErr     error
+	// key identifies what the objects are rendered from; empty when they must be rendered.
+	key string
+	// current is the plan that changes no work; nil when the objects were rendered.
+	current *worksPlan
 }
 
 // observe reads the facts about one add-on on one cluster.
@@ -88,28 +93,41 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
-	f.answers = r.ask(ctx, agent, f)
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
 	}
-	f.setup.Health, f.pendingHealth = steadyHealth(f)
+	r.ask(ctx, agent, &f, false)
 	f.bindingFacts, err = r.observeBindings(ctx, key, agent, f.answers)
 	return f, err
 }
 
-// ask asks the agent. Nothing is known before a configuration is chosen.
-func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f facts) answers {
+// ask asks the agent. Nothing is known before a configuration is chosen. Objects are not rendered when the works are
+// what was rendered from the same inputs, unless always is set.
+func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, always bool) {
 	if err := f.configuration.Err; err != nil {
-		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
+		return
 	}
 	request := addon.Request{Cluster: f.cluster, Hosting: f.host, AddOn: f.addOn, Choice: f.configuration.Choice}
 	resolved, err := agent.Resolve(ctx, request)
 	if err != nil {
-		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
+		return
 	}
-	a := answers{registrations: resolved.Registrations, setup: resolved.Setup}
-	a.rendering, a.renderErr = agent.Render(ctx, request)
-	return a
+	f.answers = answers{registrations: resolved.Registrations, setup: resolved.Setup}
+	if resolved.Key != "" {
+		f.key = resolved.Key + "@" + version.String()
+	}
+	f.rendering.Configs = request.Choice.Configs
+	f.setup.Health, f.pendingHealth = steadyHealth(*f)
+	if !always {
+		f.current = currentWorks(*f)
+	}
+	if f.current == nil {
+		f.rendering, f.renderErr = agent.Render(ctx, request)
+		f.setup.Health = resolved.Setup.Health
+		f.setup.Health, f.pendingHealth = steadyHealth(*f)
+	}
 }
 
 // listDeployed lists the works that deploy an add-on, whoever wrote them: those in the namespace of its cluster and, for

@@ -49,7 +49,7 @@ func (r *Reconciler) observeBindings(
 	}
 	b.bindings = bindings
 	if a.setupErr != nil {
-		return b, nil
+		return b, nil //nolint:nilerr // the answer of the agent is a fact, which the caller has
 	}
 	permissions := distinct(a.setup.Permissions)
 	b.refused = r.checkPermissions(ctx, key, permissions)

@@ -47,8 +47,7 @@ func (r *Reconciler) observeDeletion(
 		return f, err
 	}
 	if found && f.cluster != nil {
-		f.answers = r.askDeleting(ctx, agent, &f.facts)
-		f.setup.Health, f.pendingHealth = steadyHealth(f.facts)
+		r.askDeleting(ctx, agent, &f.facts)
 	}
 	f.hosts = map[string]*clusterv1.ManagedCluster{}
 	for _, namespace := range hookNamespaces(f.facts) {
@@ -63,12 +62,13 @@ func (r *Reconciler) observeDeletion(
 
 // askDeleting asks the agent about an add-on that is being deleted, with the content that it has. A configuration that
 // cannot be decided is an answer that is unknown.
-func (r *Reconciler) askDeleting(ctx context.Context, agent addon.Agent, f *facts) answers {
+func (r *Reconciler) askDeleting(ctx context.Context, agent addon.Agent, f *facts) {
 	var err error
 	if f.configuration, err = r.Configurer.Configure(ctx, f.addOn); err != nil {
-		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
+		return
 	}
-	return r.ask(ctx, agent, *f)
+	r.ask(ctx, agent, f, true)
 }
 
 // clusterOf reads a cluster; nil when there is none.

@@ -56,7 +56,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	if condition, known := registrationApplied(f, p, done); known {
 		set(condition)
 	}
-	current := currentWorks(f, p, done)
+	current := worksAfter(f, p, done)
 	concludeApplied(f, works.Managed, p, done, current, &status.Conditions, set)
 	switch hostOf(f) {
 	case hostReady, hostRefused:
@@ -95,8 +95,8 @@ func concludeApplied(
 	}
 }
 
-// currentWorks returns our deploy works of both sides after the pass, ordered by name.
-func currentWorks(f facts, p plan, done results) []*workv1.ManifestWork {
+// worksAfter returns our deploy works of both sides after the pass, ordered by name.
+func worksAfter(f facts, p plan, done results) []*workv1.ManifestWork {
 	current := slices.Clone(p.kept)
 	for i, s := range p.works {
 		switch {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -23,7 +24,7 @@ const Name = "hub.rollout"
 
 // minAge is how old a stored content must be before it is deleted: the status that refers to a new one may not be in
 // the cache yet.
-const minAge = 2 * time.Minute
+const minAge = 10 * time.Second
 
 // Reconciler plans the rollout of each ClusterManagementAddOn and reports its progress.
 type Reconciler struct {
@@ -37,6 +38,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Wake receives the add-ons whose admission changed; nil wakes none. A send blocks until it is received.
 	Wake chan<- event.GenericEvent
+	// Changed sends the configurations of other kinds that changed; nil sends none.
+	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 
 	mu sync.Mutex
 	// fleets are the add-ons that were observed, by ClusterManagementAddOn.

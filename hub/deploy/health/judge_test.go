@@ -117,7 +117,7 @@ func TestJudge(t *testing.T) {
 		},
 		"a check that passes":   {custom(readyIsOne, d), []health.Work{work(one, good)}, "True", "ProbeAvailable", ""},
 		"any result, no check":  {custom(nil, d), []health.Work{work(one, good)}, "True", "ProbeAvailable", ""},
-		"a check without field": {custom(func(addon.ProbeRequest) error { return errors.New("never.") }), []health.Work{work(one)}, "False", "ProbeUnavailable", "Not available: never."},
+		"a check without field": {custom(func(addon.ProbeRequest) error { return errors.New("never") }), []health.Work{work(one)}, "False", "ProbeUnavailable", "Not available: never."},
 		"a check that fails": {
 			custom(readyIsOne, d), []health.Work{work(one, fed{resource: "deployments", name: "d", values: values{"Ready": 0}})},
 			"False", "ProbeUnavailable", "Not available: ns/d of a on c1 is not ready.",

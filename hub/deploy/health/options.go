@@ -12,8 +12,8 @@ import (
 )
 
 // Options returns the feedback rules that a probe needs, by object, with those of the author for the same objects. An
-// object that its author switched off, with zero replicas, needs none. A field with wildcards becomes one option for each
-// object that it selects, because of several options with feedback rules for an object, a cluster uses the first.
+// object that its author switched off, with zero replicas, needs none. A field with wildcards becomes one option for
+// each object that it selects, because of several options with feedback rules for an object, a cluster uses the first.
 func Options(setup addon.Setup, rendering addon.Rendering) []workv1.ManifestConfigOption {
 	options := workloadOptions(setup.Health, rendering.Objects)
 	if setup.Health == addon.HealthWork {
@@ -38,7 +38,9 @@ func workloadOptions(probe addon.HealthProbe, objects []*unstructured.Unstructur
 	var options []workv1.ManifestConfigOption
 	for _, object := range objects {
 		kind := object.GroupVersionKind()
-		o := Object{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), Replicas: -1}
+		o := Object{
+			Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), Replicas: -1,
+		}
 		if replicas, stated, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); stated {
 			o.Replicas = replicas
 		}
