@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -48,8 +49,9 @@ func cacheOptions(home string) (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
+	t := &trims{}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: t.other,
 		ByObject: map[client.Object]cache.ByObject{
 			&workv1.ManifestWork{}:                      {Label: ofAddon},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
@@ -62,8 +64,10 @@ func cacheOptions(home string) (cache.Options, error) {
 			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
 			&clusterv1beta1.PlacementDecision{}: {Transform: install.TrimDecision},
 			// Only one of the two is watched: the stored version.
-			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: install.TrimAddOn},
-			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: install.TrimAddOn},
+			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: t.addOn},
+			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: t.addOn},
+			&clusterv1.ManagedCluster{}:          {Transform: t.cluster},
+			&rbacv1.RoleBinding{}:                {Transform: t.binding},
 			&corev1.ServiceAccount{}:             {Label: ofToken},
 			&appsv1.ControllerRevision{}:         {Label: ofConfig, Namespaces: map[string]cache.Config{cmp.Or(home, names.NamespaceHub): {}}},
 			&rbacv1.Role{}:                       {Label: ofToken},
@@ -90,12 +94,9 @@ func trimForeignWork(in any) (any, error) {
 	if err != nil {
 		return in, nil //nolint:nilerr // a transformation must pass on what it does not know
 	}
-	o.SetManagedFields(nil)
+	dropNoise(o)
 	o.SetLabels(nil)
 	o.SetOwnerReferences(nil)
-	annotations := o.GetAnnotations()
-	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	o.SetAnnotations(annotations)
 	return in, nil
 }
 

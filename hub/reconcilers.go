@@ -89,7 +89,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		},
 		&install.Reconciler{
 			Client: mgr.GetClient(), AddOns: addOns, Recorder: mgr.GetEventRecorder(install.Name), Clock: now,
-			Workers: c.Workers,
+			Workers: c.Workers, OwnPlacements: c.Placement,
+			Limit: install.Limit{Percent: c.RemovalLimitPercent, Clusters: c.RemovalLimitClusters},
 		},
 		roller,
 		deployer,
@@ -98,7 +99,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		},
 	}
 	if c.Placement {
-		reconcilers = append(reconcilers, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: 1})
+		reconcilers = append(reconcilers, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers})
 	}
 	if c.WorkTTL {
 		works, err := newWorksClient(mgr)

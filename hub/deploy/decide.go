@@ -39,9 +39,10 @@ func decide(f facts) plan {
 		p.registrations = mergeRegistrations(f.cluster.Name, f.addOn, f.registrations)
 		p.pending = pendingPermissions(f, p.registrations)
 	}
-	if f.registrationsErr == nil && f.setupErr == nil && p.pending == "" {
+	if f.registrationsErr == nil && f.setupErr == nil && f.refused == nil && p.pending == "" {
 		p.bindings = planBindings(f, account(f, p.registrations))
 	}
+	p.bindings = append(p.bindings, dropBindings(f.obsolete)...)
 	if p.worksErr == nil {
 		p.works, p.kept, p.worksErr = planWorks(f)
 	}

@@ -11,6 +11,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -63,25 +64,15 @@ func unprobed(works []*workv1.ManifestWork) bool {
 			if err != nil {
 				continue
 			}
-			resource, probed := s.probe()
-			if !probed || s.replicas == 0 {
+			o := s.healthObject()
+			if !health.Judges(addon.HealthWorkloads, o) {
 				continue
 			}
-			if asksForStatus(work, workv1.ResourceIdentifier{
-				Group: s.group, Resource: resource, Namespace: s.namespace, Name: s.name,
-			}) {
+			if health.Asks(addon.HealthWorkloads, o, work) {
 				return false
 			}
 			found = true
 		}
 	}
 	return found
-}
-
-// asksForStatus reports whether a work feeds back the well-known status of an object.
-func asksForStatus(work *workv1.ManifestWork, id workv1.ResourceIdentifier) bool {
-	return slices.ContainsFunc(work.Spec.ManifestConfigs, func(option workv1.ManifestConfigOption) bool {
-		return option.ResourceIdentifier == id && slices.ContainsFunc(option.FeedbackRules,
-			func(rule workv1.FeedbackRule) bool { return rule.Type == workv1.WellKnownStatusType })
-	})
 }

@@ -26,7 +26,7 @@ type common struct {
 func commonSpec(f facts) common {
 	return common{
 		hashes:  configHashes(f.rendering.Configs),
-		configs: manifestConfigs(f.rendering, f.setup.Health),
+		configs: manifestConfigs(f.rendering, f.setup),
 		delete:  deleteOption(f.rendering.Objects),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -92,7 +93,7 @@ func isHook(object *unstructured.Unstructured) bool {
 // stored is a manifest of an existing ManifestWork, as far as it is needed.
 type stored struct {
 	identity
-	// replicas is spec.replicas of a Deployment; -1 when it is not set.
+	// replicas is spec.replicas; -1 when it is not set.
 	replicas int64
 }
 
@@ -125,12 +126,15 @@ func readManifest(m *workv1.Manifest) (stored, error) {
 	var spec struct {
 		Replicas *int64 `json:"replicas"`
 	}
-	if s.isDeployment() && json.Unmarshal(object.Spec, &spec) == nil && spec.Replicas != nil {
+	if json.Unmarshal(object.Spec, &spec) == nil && spec.Replicas != nil {
 		s.replicas = *spec.Replicas
 	}
 	return s, nil
 }
 
-func (id identity) isDeployment() bool { return id.group == "apps" && id.kind == "Deployment" }
-
-func (id identity) isDaemonSet() bool { return id.group == "apps" && id.kind == "DaemonSet" }
+// healthObject returns the part of a manifest that the health of its object depends on.
+func (s stored) healthObject() health.Object {
+	return health.Object{
+		Group: s.group, Kind: s.kind, Namespace: s.namespace, Name: s.name, Replicas: s.replicas,
+	}
+}

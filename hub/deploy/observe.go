@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
@@ -43,10 +41,7 @@ type facts struct {
 
 	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
 	works []*workv1.ManifestWork
-	// bindings are the RoleBindings with the labels of the add-on in the relevant namespaces.
-	bindings []*rbacv1.RoleBinding
-	// obsolete are the RoleBindings for all clusters that no spec of the add-on asks for any more.
-	obsolete []*rbacv1.RoleBinding
+	bindingFacts
 }
 
 // answers are the answers of the agent; each is unknown while its error is set.
@@ -96,17 +91,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		return facts{}, err
 	}
 	f.setup.Health, f.pendingHealth = steadyHealth(f)
-	if f.bindings, err = r.listBindings(ctx, key, f.setup.Permissions); err != nil {
-		return facts{}, err
-	}
-	if slices.ContainsFunc(f.addOn.Status.Registrations, byToken) {
-		if f.bindings, err = r.addOwnBindings(ctx, key, f.bindings); err != nil {
-			return facts{}, err
-		}
-	}
-	if f.setupErr == nil {
-		f.obsolete, err = r.listObsolete(ctx, key, agent, f.setup.Permissions)
-	}
+	f.bindingFacts, err = r.observeBindings(ctx, key, agent, f.answers)
 	return f, err
 }
 
@@ -121,7 +106,6 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f facts) answer
 		return answers{registrationsErr: err, setupErr: err, renderErr: err}
 	}
 	a := answers{registrations: resolved.Registrations, setup: resolved.Setup}
-	a.setupErr = r.checkNamespaces(ctx, client.ObjectKeyFromObject(f.addOn), a.setup.Permissions)
 	a.rendering, a.renderErr = agent.Render(ctx, request)
 	return a
 }
@@ -155,65 +139,6 @@ func (r *Reconciler) listDeployed(
 	}), nil
 }
 
-// checkNamespaces refuses permissions in the namespace of another cluster: the agents of all clusters would get them.
-func (r *Reconciler) checkNamespaces(
-	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
-) error {
-	for _, permission := range permissions {
-		if permission.Namespace == key.Namespace {
-			continue
-		}
-		other, err := r.clusterOf(ctx, permission.Namespace)
-		switch {
-		case err != nil:
-			return err
-		case other != nil:
-			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the namespace "+
-				"of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
-				permission.RoleRef.Kind, permission.RoleRef.Name, permission.Namespace)}
-		}
-	}
-	return nil
-}
-
-// listObsolete lists the RoleBindings for all clusters that neither the permissions of this cluster nor any spec of the
-// add-on asks for. The specs are read only if there is such a binding. If they cannot be read, only bindings that no
-// add-on may have are obsolete.
-func (r *Reconciler) listObsolete(
-	ctx context.Context, key types.NamespacedName, agent addon.Agent, permissions []addon.Permission,
-) ([]*rbacv1.RoleBinding, error) {
-	var list rbacv1.RoleBindingList
-	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexShared: key.Name})
-	if err != nil {
-		return nil, fmt.Errorf("listing the RoleBindings of add-on %s for all clusters: %w", key.Name, err)
-	}
-	var unwanted []*rbacv1.RoleBinding
-	for i := range list.Items {
-		if !isWanted(permissions, &list.Items[i]) {
-			unwanted = append(unwanted, &list.Items[i])
-		}
-	}
-	if len(unwanted) == 0 {
-		return nil, nil
-	}
-	shared, err := agent.SharedPermissions(ctx)
-	if err != nil {
-		log.FromContext(ctx).Info("bindings for all clusters stay, as it is not known what the add-on asks for",
-			"addon", key.Name, "cause", err.Error())
-	}
-	return slices.DeleteFunc(unwanted, func(binding *rbacv1.RoleBinding) bool {
-		allowed := names.CheckPermission(binding.Namespace, binding.RoleRef.Name, r.Home) == nil
-		return isWanted(shared, binding) || (err != nil && allowed)
-	}), nil
-}
-
-// isWanted reports whether permissions ask for a binding.
-func isWanted(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool {
-	return slices.ContainsFunc(permissions, func(p addon.Permission) bool {
-		return p.Namespace == binding.Namespace && p.RoleRef == binding.RoleRef
-	})
-}
-
 func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([]*workv1.ManifestWork, error) {
 	var list workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
@@ -222,48 +147,6 @@ func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([
 		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
 	}
 	return reconcile.Pointers(list.Items), nil
-}
-
-// listBindings lists the bindings of the add-on in the cluster's namespace and in all namespaces of its permissions.
-func (r *Reconciler) listBindings(
-	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
-) ([]*rbacv1.RoleBinding, error) {
-	namespaces := map[string]bool{key.Namespace: true}
-	for _, permission := range permissions {
-		namespaces[permission.Namespace] = true
-	}
-	var bindings []*rbacv1.RoleBinding
-	for namespace := range namespaces {
-		var list rbacv1.RoleBindingList
-		err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
-			client.MatchingLabels{names.LabelAddonName: key.Name})
-		if err != nil {
-			return nil, fmt.Errorf("listing the RoleBindings of add-on %s in namespace %s: %w", key, namespace, err)
-		}
-		bindings = append(bindings, reconcile.Pointers(list.Items)...)
-	}
-	return bindings, nil
-}
-
-// addOwnBindings adds the bindings for this one cluster from all other namespaces.
-func (r *Reconciler) addOwnBindings(
-	ctx context.Context, key types.NamespacedName, bindings []*rbacv1.RoleBinding,
-) ([]*rbacv1.RoleBinding, error) {
-	known := map[types.UID]bool{}
-	for _, binding := range bindings {
-		known[binding.UID] = true
-	}
-	var list rbacv1.RoleBindingList
-	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexOwn: key.String()})
-	if err != nil {
-		return nil, fmt.Errorf("listing the RoleBindings of the ServiceAccount of add-on %s: %w", key, err)
-	}
-	for i := range list.Items {
-		if !known[list.Items[i].UID] {
-			bindings = append(bindings, &list.Items[i])
-		}
-	}
-	return bindings, nil
 }
 
 // observeHost reads the hosting cluster of the add-on; nil when it names none, or one that does not exist.

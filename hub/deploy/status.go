@@ -43,12 +43,8 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	if f.setupErr == nil {
 		status.Namespace = cmp.Or(f.setup.Namespace, f.addOn.Annotations[names.AnnotationInstallNamespace],
 			names.NamespaceAgentAddon)
-		switch f.setup.Health {
-		case addon.HealthLease:
-			status.HealthCheck.Mode = addonv1beta1.HealthCheckModeLease
-		case addon.HealthWorkloads, addon.HealthCustom:
-			status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
-		case addon.HealthUnchanged:
+		if mode, known := healthMode(f.setup.Health); known {
+			status.HealthCheck.Mode = mode
 		}
 	}
 	set := func(condition metav1.Condition) {
@@ -70,9 +66,8 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 		}
 	case conditionUnchanged:
 	}
-	if f.setupErr == nil && f.setup.Health == addon.HealthWorkloads && !clusterSilent(f.cluster) &&
-		(len(works) > 0 || f.renderErr == nil) {
-		set(withCause(health(works), status.Conditions))
+	if condition, known := healthOf(f, works); known {
+		set(condition)
 	}
 	f.record(after, works)
 	return after
@@ -106,7 +101,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
 		Reason: addonv1beta1.RegistrationAppliedSetPermissionFailed,
 	}
-	for _, err := range []error{f.registrationsErr, f.setupErr} {
+	for _, err := range []error{f.registrationsErr, f.setupErr, f.refused} {
 		if addon.IsNotReady(err) {
 			return condition, false
 		}
@@ -264,7 +259,7 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 // outcomeOf returns the outcome of the pass.
 func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
 	outcome := reconcile.FromError(published)
-	answers := []error{f.registrationsErr, f.setupErr, p.worksErr}
+	answers := []error{f.registrationsErr, f.setupErr, f.refused, p.worksErr}
 	for _, err := range answers {
 		var wait *waitError
 		switch {

@@ -270,7 +270,8 @@ func TestHealth(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := health(test.works)
+			got, known := healthOf(factsOf(), test.works)
+			require.True(t, known)
 			assert.Equal(t, test.status, got.Status)
 			assert.Equal(t, test.reason, got.Reason)
 			assert.Contains(t, got.Message, test.says)

@@ -457,8 +457,13 @@ func TestManifestConfigs(t *testing.T) {
 			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
 		},
 		{ResourceIdentifier: id("daemonsets", "s"), FeedbackRules: wellKnown},
-		{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: wellKnown},
-	}, manifestConfigs(rendering, addon.HealthWorkloads))
-	assert.Equal(t, rendering.ManifestConfigs, manifestConfigs(rendering, addon.HealthLease),
+		{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: []workv1.FeedbackRule{
+			{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
+				{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
+			}},
+			{Type: workv1.WellKnownStatusType},
+		}},
+	}, manifestConfigs(rendering, addon.Setup{Health: addon.HealthWorkloads}))
+	assert.Equal(t, rendering.ManifestConfigs, manifestConfigs(rendering, addon.Setup{Health: addon.HealthLease}),
 		"with a lease nothing is asked of workloads")
 }

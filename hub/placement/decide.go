@@ -12,13 +12,15 @@ import (
 type facts struct {
 	now       time.Time
 	placement *clusterv1beta1.Placement
+	// rules are the parsed selectors of the Placement.
+	rules *rules
 	// clusters are all clusters of the hub; they belong to the cache and must not be changed.
 	clusters []*clusterv1.ManagedCluster
 	// bindings are the ManagedClusterSetBindings in the namespace of the Placement; sets are all ManagedClusterSets by
 	// name.
 	bindings []*clusterv1beta2.ManagedClusterSetBinding
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
-	// decisionSlices are the existing PlacementDecisions.
+	// decisionSlices are the existing PlacementDecisions; they belong to the cache and must not be changed.
 	decisionSlices []*clusterv1beta1.PlacementDecision
 }
 
@@ -28,22 +30,14 @@ type plan struct {
 	misconfigured error
 	scope         scope
 	selection     selection
-	// decisionSlices are all slices in the order in which they are written, including unchanged ones.
-	decisionSlices []decisionSlice
+	layout        layout
 }
 
-// decide returns the plan for one Placement.
-func decide(f facts) plan {
-	if err := unsupported(f.placement.Spec); err != nil {
-		return plan{misconfigured: err}
-	}
-	predicates, err := compile(f.placement.Spec)
-	if err != nil {
-		return plan{misconfigured: err}
-	}
-	bounds, err := scopeOf(f)
-	if err != nil {
-		return plan{misconfigured: err}
+// decide returns the plan for one Placement. It is given what the Placement is interested in, which follows from the
+// facts without the clusters.
+func decide(f facts, in interest) plan {
+	if in.misconfigured != nil {
+		return plan{misconfigured: in.misconfigured}
 	}
 	current := map[string]bool{}
 	for _, o := range f.decisionSlices {
@@ -51,10 +45,13 @@ func decide(f facts) plan {
 			current[decision.ClusterName] = true
 		}
 	}
-	chosen := selectClusters(f.placement.Spec, predicates, bounds, f.clusters, current, f.now)
-	decisionSlices := planSlices(f.placement, chosen.names, f.decisionSlices)
-	if len(chosen.unbound) == 0 {
-		honour(decisionSlices)
+	chosen, err := selectClusters(f.placement.Spec, in, f.clusters, current, f.now)
+	if err != nil {
+		return plan{misconfigured: err}
 	}
-	return plan{scope: bounds, selection: chosen, decisionSlices: decisionSlices}
+	planned := planLayout(f.placement, in.rules, chosen, f.decisionSlices)
+	if len(chosen.unbound) == 0 {
+		honour(planned.slices)
+	}
+	return plan{scope: in.scope, selection: chosen, layout: planned}
 }

@@ -1,12 +1,11 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
@@ -17,6 +16,8 @@ import (
 type selection struct {
 	// names are the selected clusters in the order of their names.
 	names []string
+	// groups are the indexes of the decision groups of the selected clusters, by name.
+	groups map[string]int
 	// unbound are those of them that are in no bound set.
 	unbound []string
 	// inSets is the number of clusters in bound sets.
@@ -24,55 +25,40 @@ type selection struct {
 	// matching is the number of clusters that match the predicates; eligible is the number of these whose taints are
 	// tolerated.
 	matching, eligible int
+	// failures are the clusters for which an expression has no result, in the order of their names.
+	failures []failure
 	// wake is when the next toleration ends; zero when none does.
 	wake time.Time
 }
 
-// predicate is one alternative of a Placement: both selectors must match.
-type predicate struct{ labels, claims labels.Selector }
+// failure is a cluster for which an expression has no result, with the cause.
+type failure struct{ cluster, cause string }
 
-// compile turns the predicates of a Placement into selectors. The error names the field that is wrong.
-func compile(spec clusterv1beta1.PlacementSpec) ([]predicate, error) {
-	all := make([]predicate, 0, len(spec.Predicates))
-	for i, p := range spec.Predicates {
-		byLabel, err := metav1.LabelSelectorAsSelector(&p.RequiredClusterSelector.LabelSelector)
-		if err != nil {
-			return nil, fmt.Errorf("spec.predicates[%d].requiredClusterSelector.labelSelector: %w", i, err)
-		}
-		byClaim, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{
-			MatchExpressions: p.RequiredClusterSelector.ClaimSelector.MatchExpressions,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("spec.predicates[%d].requiredClusterSelector.claimSelector: %w", i, err)
-		}
-		all = append(all, predicate{labels: byLabel, claims: byClaim})
-	}
-	for i, t := range spec.Tolerations {
-		if err := checkToleration(t); err != nil {
-			return nil, fmt.Errorf("spec.tolerations[%d]: %w", i, err)
-		}
-	}
-	return all, nil
-}
-
-// selectClusters selects the clusters of a Placement; current are those that are selected already.
+// selectClusters selects the clusters of a Placement; current are those that are selected already. The error is about an
+// expression that costs too much.
 func selectClusters(
-	spec clusterv1beta1.PlacementSpec, predicates []predicate, bounds scope, clusters []*clusterv1.ManagedCluster,
+	spec clusterv1beta1.PlacementSpec, in interest, clusters []*clusterv1.ManagedCluster,
 	current map[string]bool, now time.Time,
-) selection {
-	var s selection
+) (selection, error) {
+	s := selection{groups: map[string]int{}}
 	var kept, fresh []string
 	unbound := map[string]bool{}
+	var cost uint64
 	for _, cluster := range clusters {
-		if !cluster.DeletionTimestamp.IsZero() {
-			continue
+		v := in.judge(cluster)
+		if v.expensive != "" {
+			return selection{}, fmt.Errorf("%s; that is so for ManagedCluster %s", v.expensive, cluster.Name)
 		}
-		if bounds.has(cluster) {
+		if cost += v.cost; cost > maxFleetCost {
+			return selection{}, errFleetCost()
+		}
+		if v.inSets {
 			s.inSets++
-		} else if unbound[cluster.Name] = bounds.earlier[cluster.Name]; !unbound[cluster.Name] {
-			continue
 		}
-		if !matches(cluster, predicates) {
+		if v.failure != "" {
+			s.failures = append(s.failures, failure{cluster.Name, v.failure})
+		}
+		if !v.matches {
 			continue
 		}
 		s.matching++
@@ -82,6 +68,7 @@ func selectClusters(
 		}
 		s.eligible++
 		s.wake = reconcile.Earliest(s.wake, until)
+		s.groups[cluster.Name], unbound[cluster.Name] = v.group, v.unbound
 		if current[cluster.Name] {
 			kept = append(kept, cluster.Name)
 		} else {
@@ -90,29 +77,25 @@ func selectClusters(
 	}
 	slices.Sort(kept)
 	slices.Sort(fresh)
-	s.names = slices.Concat(kept, fresh)
-	if n := spec.NumberOfClusters; n != nil {
-		s.names = s.names[:min(len(s.names), max(int(*n), 0))]
-	}
-	slices.Sort(s.names)
+	slices.SortFunc(s.failures, func(a, b failure) int { return cmp.Compare(a.cluster, b.cluster) })
+	s.take(slices.Concat(kept, fresh), spec.NumberOfClusters)
 	for _, name := range s.names {
 		if unbound[name] {
 			s.unbound = append(s.unbound, name)
 		}
 	}
-	return s
+	return s, nil
 }
 
-// matches reports whether a cluster matches one of the predicates; without predicates it does.
-func matches(cluster *clusterv1.ManagedCluster, predicates []predicate) bool {
-	if len(predicates) == 0 {
-		return true
+// take selects the first clusters of a list, as many as there may be; nil is all.
+func (s *selection) take(eligible []string, number *int32) {
+	n := len(eligible)
+	if number != nil {
+		n = min(n, max(int(*number), 0))
 	}
-	claims := make(labels.Set, len(cluster.Status.ClusterClaims))
-	for _, claim := range cluster.Status.ClusterClaims {
-		claims[claim.Name] = claim.Value
+	for _, name := range eligible[n:] {
+		delete(s.groups, name)
 	}
-	return slices.ContainsFunc(predicates, func(p predicate) bool {
-		return p.labels.Matches(labels.Set(cluster.Labels)) && p.claims.Matches(claims)
-	})
+	s.names = eligible[:n]
+	slices.Sort(s.names)
 }

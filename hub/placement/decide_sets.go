@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +31,8 @@ type scope struct {
 	// sets are the names of the bound sets, ordered; members are the selectors of their clusters.
 	sets    []string
 	members []labels.Selector
+	// labels are the keys of the labels that the selectors look at.
+	labels map[string]bool
 	// reason and message explain why no set is bound; empty when one is.
 	reason, message string
 	// earlier are clusters that were selected before bindings counted and are in no bound set. They stay selected.
@@ -38,7 +41,7 @@ type scope struct {
 
 // scopeOf returns the scope of a Placement. The error names a set with an invalid selector.
 func scopeOf(f facts) (scope, error) {
-	var s scope
+	s := scope{labels: map[string]bool{}}
 	bound, odd := boundSets(f)
 	asked := f.placement.Spec.ClusterSets
 	for _, name := range bound {
@@ -50,6 +53,7 @@ func scopeOf(f facts) (scope, error) {
 			return scope{}, err
 		}
 		s.sets, s.members = append(s.sets, name), append(s.members, selector)
+		maps.Copy(s.labels, keysOf(selector))
 	}
 	if len(s.sets) == 0 {
 		s.reason, s.message = noSet(f.placement, bound, odd)

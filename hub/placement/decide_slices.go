@@ -22,12 +22,17 @@ const sliceSize = 100
 type decisionSlice struct {
 	// number is the n in its name, from 1; 0 for a slice that is to be deleted.
 	number int
+	// group and part identify the decision group of the slice; index is the index of the group.
+	group       string
+	part, index int
 	// have is the existing object; nil for a slice to be created.
 	have *clusterv1beta1.PlacementDecision
 	// want is the desired object; nil for a slice to be deleted.
 	want *clusterv1beta1.PlacementDecision
-	// gains reports whether the slice gains clusters.
-	gains bool
+	// list are the desired decisions.
+	list []clusterv1beta1.ClusterDecision
+	// gains reports whether the slice gains clusters; loses reports whether it loses one that stays selected.
+	gains, loses bool
 }
 
 // changed reports whether a slice must be written.
@@ -35,100 +40,105 @@ func (p decisionSlice) changed() bool {
 	return p.have == nil || p.want == nil || !equality.Semantic.DeepEqual(p.have, p.want)
 }
 
-// planSlices distributes the selected clusters: each stays in its slice, new ones fill free places, and new slices are
-// added at the end. Empty slices are deleted, except one. Slices that gain clusters come first, so that no reader
-// misses a cluster that stays.
-func planSlices(
-	placement *clusterv1beta1.Placement, selected []string, have []*clusterv1beta1.PlacementDecision,
-) []decisionSlice {
-	decisionSlices := numbered(placement, have)
-	missing := make(map[string]bool, len(selected))
-	for _, name := range selected {
-		missing[name] = true
+// decisions returns the observed decisions.
+func (p decisionSlice) decisions() []clusterv1beta1.ClusterDecision {
+	if p.have == nil {
+		return nil
 	}
-	kept := make([][]clusterv1beta1.ClusterDecision, len(decisionSlices))
-	for i, p := range decisionSlices {
-		for _, decision := range p.have.Status.Decisions {
-			if missing[decision.ClusterName] && len(kept[i]) < sliceSize && p.number > 0 {
-				delete(missing, decision.ClusterName)
-				kept[i] = append(kept[i], decision)
+	return p.have.Status.Decisions
+}
+
+// newSlice adds a slice with the lowest number that is free.
+func (p *planner) newSlice() *decisionSlice {
+	for p.used[sliceName(p.placement, p.next)] {
+		p.next++
+	}
+	number := p.next
+	p.next++
+	added := &decisionSlice{number: number, gains: true}
+	p.slices = append(p.slices, added)
+	return added
+}
+
+// finish numbers the decision groups, renders the slices, and drops empty ones; without any cluster one slice stays.
+func (p *planner) finish() layout {
+	var l layout
+	for _, b := range p.buckets {
+		for _, in := range b.parts {
+			if in.count > 0 {
+				p.finishPart(&l, b.name, in)
 			}
 		}
 	}
-	var rest []string
-	for _, name := range selected {
-		if missing[name] {
-			rest = append(rest, name)
+	if len(l.groups) == 0 {
+		spare := slices.IndexFunc(p.slices, func(slice *decisionSlice) bool { return slice.number > 0 })
+		if spare < 0 {
+			p.newSlice()
+			spare = len(p.slices) - 1
 		}
+		p.finishPart(&l, "", &part{slices: p.slices[spare : spare+1]})
 	}
-	for i := range decisionSlices {
-		if decisionSlices[i].number == 0 {
-			continue
-		}
-		n := min(len(rest), sliceSize-len(kept[i]))
-		decisionSlices[i].gains = n > 0
-		decisionSlices[i].want = render(placement, decisionSlices[i], append(kept[i], decisions(rest[:n])...))
-		rest = rest[n:]
+	for _, slice := range p.slices {
+		l.slices = append(l.slices, *slice)
 	}
-	return finish(placement, decisionSlices, rest)
+	slices.SortStableFunc(l.slices, writeOrder)
+	return l
 }
 
-// finish adds the slices that are still needed, drops empty ones, and sorts all in the order of writing.
-func finish(placement *clusterv1beta1.Placement, decisionSlices []decisionSlice, rest []string) []decisionSlice {
-	full := 0
-	for i := range decisionSlices {
-		if decisionSlices[i].want != nil && len(decisionSlices[i].want.Status.Decisions) > 0 {
-			full++
-		}
+// finishPart renders the slices of a part, which becomes the next decision group.
+func (p *planner) finishPart(l *layout, group string, in *part) {
+	status := clusterv1beta1.DecisionGroupStatus{
+		DecisionGroupIndex: int32(len(l.groups)), //nolint:gosec // there are fewer groups than an int32 can count
+		DecisionGroupName:  group,
+		ClustersCount:      int32(in.count), //nolint:gosec // a hub has fewer clusters than an int32 can count
 	}
-	spare := full == 0 && len(rest) == 0
-	for i := range decisionSlices {
-		if decisionSlices[i].want == nil || len(decisionSlices[i].want.Status.Decisions) > 0 {
+	slices.SortFunc(in.slices, func(a, b *decisionSlice) int { return cmp.Compare(a.number, b.number) })
+	for _, slice := range in.slices {
+		if len(slice.list) == 0 && in.count > 0 {
 			continue
 		}
-		if spare {
-			spare = false
-			continue
-		}
-		decisionSlices[i].want = nil
+		slice.group, slice.part, slice.index = group, in.number, len(l.groups)
+		slice.want = p.render(slice)
+		status.Decisions = append(status.Decisions, slice.want.Name)
 	}
-	next := 1
-	for len(rest) > 0 || spare {
-		for taken(placement, decisionSlices, next) {
-			next++
-		}
-		n := min(len(rest), sliceSize)
-		added := decisionSlice{number: next, gains: true}
-		added.want = render(placement, added, decisions(rest[:n]))
-		decisionSlices = append(decisionSlices, added)
-		rest, spare = rest[n:], false
-	}
-	slices.SortStableFunc(decisionSlices, func(a, b decisionSlice) int { return cmp.Compare(order(a), order(b)) })
-	return decisionSlices
+	l.groups = append(l.groups, status)
 }
 
-// taken reports whether a slice with this number exists, of any writer.
-func taken(placement *clusterv1beta1.Placement, decisionSlices []decisionSlice, number int) bool {
-	return slices.ContainsFunc(decisionSlices, func(p decisionSlice) bool {
-		return p.number == number || (p.have != nil && p.have.Name == sliceName(placement, number))
-	})
+// writeOrder sorts slices in the order of writing. Those that gain clusters come first, so that no reader misses a
+// cluster that stays. The others follow so that the indexes have no gap while slices are written one by one, where groups
+// are only added or removed: indexes that grow from the lowest, then those that shrink and deletions from the highest.
+func writeOrder(a, b decisionSlice) int {
+	const gains, grows, shrinks = 0, 1, 2
+	key := func(p decisionSlice) (class, position int) {
+		switch {
+		case p.gains:
+			return gains, p.index
+		case p.want != nil && p.index >= observedIndex(p.have):
+			return grows, p.index
+		}
+		return shrinks, -observedIndex(p.have)
+	}
+	ofA, atA := key(a)
+	ofB, atB := key(b)
+	return cmp.Or(cmp.Compare(ofA, ofB), cmp.Compare(atA, atB), cmp.Compare(a.number, b.number))
 }
 
-// order sorts slices that gain clusters first and deletions last.
-func order(p decisionSlice) int {
-	switch {
-	case p.gains:
+// observedIndex returns the index in the label of a slice; 0 without a valid one.
+func observedIndex(o *clusterv1beta1.PlacementDecision) int {
+	if o == nil {
 		return 0
-	case p.want != nil:
-		return 1
 	}
-	return 2
+	index, err := strconv.Atoi(o.Labels[names.LabelDecisionGroupIndex])
+	if err != nil {
+		return 0
+	}
+	return index
 }
 
-// numbered sorts the existing slices by number. Those with a foreign name, and those of an earlier Placement of the
-// same name, get number 0 and are deleted.
-func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []decisionSlice {
-	decisionSlices := make([]decisionSlice, 0, len(have))
+// numbered returns the existing slices sorted by number. Those with a foreign name, and those of an earlier Placement of
+// the same name, get number 0 and are deleted.
+func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []*decisionSlice {
+	all := make([]*decisionSlice, 0, len(have))
 	for _, o := range have {
 		number, err := strconv.Atoi(strings.TrimPrefix(o.Name, placement.Name+"-decision-"))
 		owner := metav1.GetControllerOf(o)
@@ -136,40 +146,42 @@ func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.Placem
 			(owner != nil && owner.UID != placement.UID) {
 			number = 0
 		}
-		decisionSlices = append(decisionSlices, decisionSlice{number: number, have: o})
+		slice := &decisionSlice{number: number, have: o}
+		slice.group, slice.part = identity(o)
+		all = append(all, slice)
 	}
-	slices.SortFunc(decisionSlices, func(a, b decisionSlice) int {
+	slices.SortFunc(all, func(a, b *decisionSlice) int {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.have.Name, b.have.Name))
 	})
-	return decisionSlices
+	return all
 }
 
-// render returns the desired slice with these decisions (docs/reference/hub.md, "Placement decisions").
-func render(
-	placement *clusterv1beta1.Placement, p decisionSlice, list []clusterv1beta1.ClusterDecision,
-) *clusterv1beta1.PlacementDecision {
+// render returns the desired object of a slice (docs/reference/hub.md, "Placement decisions").
+func (p *planner) render(slice *decisionSlice) *clusterv1beta1.PlacementDecision {
 	want := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-		Name: sliceName(placement, p.number), Namespace: placement.Namespace,
+		Name: sliceName(p.placement, slice.number), Namespace: p.placement.Namespace,
 	}}
-	if p.have != nil {
-		want = p.have.DeepCopy()
+	if slice.have != nil {
+		want = slice.have.DeepCopy()
 	}
 	if want.Labels == nil {
 		want.Labels = map[string]string{}
 	}
-	want.Labels[names.LabelPlacement] = placement.Name
-	want.Labels[names.LabelDecisionGroupIndex] = "0"
-	want.Labels[names.LabelDecisionGroupName] = ""
-	metav1.SetMetaDataAnnotation(&want.ObjectMeta, names.AnnotationStickyPages, "true")
+	want.Labels[names.LabelPlacement] = p.placement.Name
+	want.Labels[names.LabelDecisionGroupIndex] = strconv.Itoa(slice.index)
+	want.Labels[names.LabelDecisionGroupName] = slice.group
+	annotate := func(key, value string) { metav1.SetMetaDataAnnotation(&want.ObjectMeta, key, value) }
+	annotate(names.AnnotationStickyPages, "true")
+	annotate(names.AnnotationDecisionGroup, slice.group+"/"+strconv.Itoa(slice.part))
+	annotate(names.AnnotationDecisionGroupSize, p.size.String())
 	if metav1.GetControllerOf(want) == nil {
-		want.OwnerReferences = append(want.OwnerReferences, *metav1.NewControllerRef(placement,
-			placementKind()))
+		want.OwnerReferences = append(want.OwnerReferences, *metav1.NewControllerRef(p.placement, placementKind()))
 	}
-	slices.SortFunc(list, func(a, b clusterv1beta1.ClusterDecision) int {
+	slices.SortFunc(slice.list, func(a, b clusterv1beta1.ClusterDecision) int {
 		return cmp.Compare(a.ClusterName, b.ClusterName)
 	})
 	// The API requires a list, even an empty one.
-	want.Status.Decisions = append([]clusterv1beta1.ClusterDecision{}, list...)
+	want.Status.Decisions = append([]clusterv1beta1.ClusterDecision{}, slice.list...)
 	return want
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
+// maxTolerationSeconds is the longest that a toleration can last, in seconds: a hundred years, which a Duration can hold.
+const maxTolerationSeconds = 100 * 366 * 24 * 60 * 60
+
 // checkToleration returns what is wrong with a toleration.
 func checkToleration(t clusterv1beta1.Toleration) error {
 	switch t.Operator {
@@ -62,10 +65,16 @@ func tolerated(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, n
 		if !covers(t, taint) {
 			continue
 		}
-		if t.TolerationSeconds == nil {
+		// The API gives the seconds no meaning for NoSelectIfNew.
+		if t.TolerationSeconds == nil || taint.Effect == clusterv1.TaintEffectNoSelectIfNew {
 			return true, time.Time{}
 		}
-		until := taint.TimeAdded.Add(time.Duration(*t.TolerationSeconds) * time.Second)
+		added := taint.TimeAdded.Time
+		if added.IsZero() {
+			// The hub manager is about to write the time.
+			added = now
+		}
+		until := added.Add(time.Duration(min(*t.TolerationSeconds, maxTolerationSeconds)) * time.Second)
 		if now.Before(until) && until.After(last) {
 			last = until
 		}

@@ -3,14 +3,12 @@ package placement
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 )
 
 // unsupported returns an error that names the first field that this controller does not support; nil when it supports
 // all that are used.
 func unsupported(spec clusterv1beta1.PlacementSpec) error {
-	strategy := spec.DecisionStrategy.GroupStrategy
 	for _, f := range []struct {
 		path string
 		used bool
@@ -18,17 +16,10 @@ func unsupported(spec clusterv1beta1.PlacementSpec) error {
 		{"spec.prioritizerPolicy.configurations", len(spec.PrioritizerPolicy.Configurations) > 0},
 		{"spec.prioritizerPolicy.mode", !oneOf(spec.PrioritizerPolicy.Mode, clusterv1beta1.PrioritizerPolicyModeAdditive)},
 		{"spec.spreadPolicy.spreadConstraints", len(spec.SpreadPolicy.SpreadConstraints) > 0},
-		{"spec.decisionStrategy.groupStrategy.decisionGroups", len(strategy.DecisionGroups) > 0},
-		{"spec.decisionStrategy.groupStrategy.clustersPerDecisionGroup", !oneGroup(strategy.ClustersPerDecisionGroup)},
 		{"spec.sortBy", !oneOf(spec.SortBy, clusterv1beta1.PlacementSortByClusterName)},
 	} {
 		if f.used {
 			return refuse(f.path)
-		}
-	}
-	for i, predicate := range spec.Predicates {
-		if len(predicate.RequiredClusterSelector.CelSelector.CelExpressions) > 0 {
-			return refuse(fmt.Sprintf("spec.predicates[%d].requiredClusterSelector.celSelector", i))
 		}
 	}
 	return nil
@@ -41,8 +32,3 @@ func refuse(path string) error {
 
 // oneOf reports whether a field is unset or has the only supported value.
 func oneOf[T ~string](have, supported T) bool { return have == "" || have == supported }
-
-// oneGroup reports whether all clusters are in one decision group.
-func oneGroup(n intstr.IntOrString) bool {
-	return n == intstr.IntOrString{} || n == intstr.FromString("") || n == intstr.FromString("100%")
-}

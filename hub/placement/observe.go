@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -14,8 +15,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observe reads the facts about one Placement. The placement is nil when it is gone, being deleted, or scheduled by
-// others.
+// observe reads the facts about one Placement, the cluster sets and the clusters aside. The placement is nil when it is
+// gone, being deleted, or scheduled by others.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now()}
 	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{})
@@ -26,38 +27,66 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if foreign || !placement.DeletionTimestamp.IsZero() {
 		return f, nil
 	}
-	var decisionSlices clusterv1beta1.PlacementDecisionList
-	if err := r.Client.List(ctx, &decisionSlices, client.InNamespace(key.Namespace),
-		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
-		return f, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
-	}
-	f.decisionSlices = reconcile.Pointers(decisionSlices.Items)
-	var clusters clusterv1.ManagedClusterList
-	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return f, fmt.Errorf("listing clusters: %w", err)
-	}
-	f.clusters = reconcile.Pointers(clusters.Items)
-	if err := r.observeSets(ctx, &f, key.Namespace); err != nil {
+	if err := r.observeSlices(ctx, &f, placement); err != nil {
 		return f, err
 	}
-	f.placement = placement
+	var bindings clusterv1beta2.ManagedClusterSetBindingList
+	if err := r.Client.List(ctx, &bindings, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return f, fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", key.Namespace, err)
+	}
+	f.bindings = reconcile.Pointers(bindings.Items)
+	f.placement, f.rules = placement, r.memory.rulesOf(placement, key)
 	return f, nil
 }
 
-// observeSets reads the cluster sets and their bindings to a namespace.
-func (r *Reconciler) observeSets(ctx context.Context, f *facts, namespace string) error {
-	var bindings clusterv1beta2.ManagedClusterSetBindingList
-	if err := r.Client.List(ctx, &bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the ManagedClusterSetBindings of namespace %s: %w", namespace, err)
+// observeSlices reads the decisions of a Placement: those with its label, and those that it owns, because a person may
+// have removed the label.
+func (r *Reconciler) observeSlices(ctx context.Context, f *facts, placement *clusterv1beta1.Placement) error {
+	var list clusterv1beta1.PlacementDecisionList
+	err := r.Client.List(ctx, &list, client.InNamespace(placement.Namespace), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the decisions of Placement %s: %w", client.ObjectKeyFromObject(placement), err)
 	}
-	f.bindings = reconcile.Pointers(bindings.Items)
-	var sets clusterv1beta2.ManagedClusterSetList
-	if err := r.Client.List(ctx, &sets, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing ManagedClusterSets: %w", err)
-	}
-	f.sets = make(map[string]*clusterv1beta2.ManagedClusterSet, len(sets.Items))
-	for i := range sets.Items {
-		f.sets[sets.Items[i].Name] = &sets.Items[i]
+	for _, o := range reconcile.Pointers(list.Items) {
+		if o.Labels[names.LabelPlacement] == placement.Name || metav1.IsControlledBy(o, placement) {
+			f.decisionSlices = append(f.decisionSlices, o)
+		}
 	}
 	return nil
+}
+
+// observeFleet reads the cluster sets and the clusters, and returns what the Placement is interested in. It remembers that
+// first, so that no change is missed: what changes earlier is read here, and what changes later is compared with what is
+// remembered.
+func (r *Reconciler) observeFleet(ctx context.Context, key types.NamespacedName, f *facts) (in interest, err error) {
+	r.memory.remember(f.placement, key, interestOf(*f))
+	if f.sets, err = r.observeSets(ctx); err != nil {
+		return in, err
+	}
+	in = interestOf(*f)
+	r.memory.remember(f.placement, key, in)
+	f.clusters, err = r.observeClusters(ctx)
+	return in, err
+}
+
+// observeClusters reads all clusters.
+func (r *Reconciler) observeClusters(ctx context.Context) ([]*clusterv1.ManagedCluster, error) {
+	var clusters clusterv1.ManagedClusterList
+	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	return reconcile.Pointers(clusters.Items), nil
+}
+
+// observeSets reads all cluster sets by name.
+func (r *Reconciler) observeSets(ctx context.Context) (map[string]*clusterv1beta2.ManagedClusterSet, error) {
+	var list clusterv1beta2.ManagedClusterSetList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterSets: %w", err)
+	}
+	sets := make(map[string]*clusterv1beta2.ManagedClusterSet, len(list.Items))
+	for _, set := range reconcile.Pointers(list.Items) {
+		sets[set.Name] = set
+	}
+	return sets, nil
 }

@@ -30,6 +30,17 @@ func written(decisionSlices []decisionSlice) []*clusterv1beta1.PlacementDecision
 	return all
 }
 
+// planSlices distributes clusters that are all in one decision group.
+func planSlices(
+	placement *clusterv1beta1.Placement, selected []string, have []*clusterv1beta1.PlacementDecision,
+) []decisionSlice {
+	s := selection{names: selected, groups: map[string]int{}}
+	for _, name := range selected {
+		s.groups[name] = 0
+	}
+	return planLayout(placement, &rules{size: groupSize{percent: 100}}, s, have).slices
+}
+
 func union(decisionSlices []*clusterv1beta1.PlacementDecision) []string {
 	all := []string{}
 	for _, decisionSlice := range decisionSlices {

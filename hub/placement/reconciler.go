@@ -19,6 +19,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Workers is how many Placements are reconciled at the same time.
 	Workers int
+
+	memory memory
 }
 
 // Reconcile updates the decisions of one Placement.
@@ -28,10 +30,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	if f.placement == nil {
+		r.memory.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	p := decide(f)
-	failed := r.act(ctx, p.decisionSlices)
+	in, err := r.observeFleet(ctx, req.NamespacedName, &f)
+	if err != nil {
+		return reconcile.Retry(err).Settle(f.now)
+	}
+	p := decide(f, in)
+	failed := r.act(ctx, p.layout.slices)
 	before, after := f.placement, f.placement.DeepCopy()
 	conclude(f, p, failed, &after.Status)
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)

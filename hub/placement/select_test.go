@@ -35,6 +35,12 @@ func everywhere() scope {
 	return scope{sets: []string{setGlobal}, members: []labels.Selector{labels.Everything()}}
 }
 
+// decided is the plan that follows from facts.
+func decided(f facts) plan {
+	f.rules = parse(f.placement.Spec, new(memory).compile)
+	return decide(f, interestOf(f))
+}
+
 func by(key string, op metav1.LabelSelectorOperator, values ...string) []metav1.LabelSelectorRequirement {
 	return []metav1.LabelSelectorRequirement{{Key: key, Operator: op, Values: values}}
 }
@@ -83,13 +89,15 @@ func TestWhichClustersAPlacementSelects(t *testing.T) {
 			for _, selector := range tc.predicates {
 				spec.Predicates = append(spec.Predicates, clusterv1beta1.ClusterPredicate{RequiredClusterSelector: selector})
 			}
-			predicates, err := compile(spec)
-			require.NoError(t, err)
+			in := interest{rules: parse(spec, new(memory).compile), scope: everywhere()}
+			require.NoError(t, in.rules.misconfigured)
 			current := map[string]bool{}
 			for _, name := range tc.current {
 				current[name] = true
 			}
-			assert.ElementsMatch(t, tc.want, selectClusters(spec, predicates, everywhere(), fleet(), current, noon()).names)
+			got, err := selectClusters(spec, in, fleet(), current, noon())
+			require.NoError(t, err)
+			assert.ElementsMatch(t, tc.want, got.names)
 		})
 	}
 }
@@ -141,21 +149,10 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 		spec clusterv1beta1.PlacementSpec
 		want string
 	}{
-		"celSelector": {clusterv1beta1.PlacementSpec{Predicates: []clusterv1beta1.ClusterPredicate{{
-			RequiredClusterSelector: clusterv1beta1.ClusterSelector{
-				CelSelector: clusterv1beta1.ClusterCelSelector{CelExpressions: []string{"true"}},
-			},
-		}}}, "spec.predicates[0].requiredClusterSelector.celSelector"},
 		"prioritizers": {clusterv1beta1.PlacementSpec{PrioritizerPolicy: clusterv1beta1.PrioritizerPolicy{
 			Configurations: []clusterv1beta1.PrioritizerConfig{{}},
 		}}, "spec.prioritizerPolicy.configurations"},
 		"mode": {clusterv1beta1.PlacementSpec{PrioritizerPolicy: clusterv1beta1.PrioritizerPolicy{Mode: "Exact"}}, "spec.prioritizerPolicy.mode"},
-		"groups": {clusterv1beta1.PlacementSpec{DecisionStrategy: clusterv1beta1.DecisionStrategy{
-			GroupStrategy: clusterv1beta1.GroupStrategy{DecisionGroups: []clusterv1beta1.DecisionGroup{{}}},
-		}}, "spec.decisionStrategy.groupStrategy.decisionGroups"},
-		"clusters per group": {clusterv1beta1.PlacementSpec{DecisionStrategy: clusterv1beta1.DecisionStrategy{
-			GroupStrategy: clusterv1beta1.GroupStrategy{ClustersPerDecisionGroup: intstr.FromInt32(3)},
-		}}, "clustersPerDecisionGroup"},
 		"spread": {clusterv1beta1.PlacementSpec{SpreadPolicy: clusterv1beta1.SpreadPolicy{
 			SpreadConstraints: []clusterv1beta1.SpreadConstraintsTerm{{}},
 		}}, "spec.spreadPolicy"},
@@ -169,13 +166,13 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			p := decide(facts{now: noon(), placement: &clusterv1beta1.Placement{Spec: tc.spec}})
+			p := decided(facts{now: noon(), placement: &clusterv1beta1.Placement{Spec: tc.spec}})
 			if tc.want == "" {
 				require.NoError(t, p.misconfigured)
 				return
 			}
 			require.ErrorContains(t, p.misconfigured, tc.want)
-			assert.Empty(t, p.decisionSlices, "the decisions are left alone")
+			assert.Empty(t, p.layout.slices, "the decisions are left alone")
 		})
 	}
 }
@@ -199,8 +196,7 @@ func TestABadFieldIsNamed(t *testing.T) {
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := compile(tc.spec)
-			require.ErrorContains(t, err, tc.want)
+			require.ErrorContains(t, parse(tc.spec, new(memory).compile).misconfigured, tc.want)
 		})
 	}
 }

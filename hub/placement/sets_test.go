@@ -53,7 +53,8 @@ func setFacts() facts {
 
 // earlierPage is a page that selects clusters, as versions wrote it that asked for no bindings.
 func earlierPage(clusters ...string) *clusterv1beta1.PlacementDecision {
-	return render(placement(), decisionSlice{number: 1}, decisions(clusters))
+	p := planner{placement: placement(), size: groupSize{percent: 100}}
+	return p.render(&decisionSlice{number: 1, list: decisions(clusters)})
 }
 
 func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
@@ -158,7 +159,7 @@ func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			f := setFacts()
 			tc.change(&f)
-			p := decide(f)
+			p := decided(f)
 			require.NoError(t, p.misconfigured)
 			assert.ElementsMatch(t, tc.want, p.selection.names)
 			var status clusterv1beta1.PlacementStatus
@@ -175,9 +176,9 @@ func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
 func TestASetThatCannotBeUnderstoodLeavesTheDecisions(t *testing.T) {
 	f := setFacts()
 	f.bindings = bound("odd")
-	p := decide(f)
+	p := decided(f)
 	require.ErrorContains(t, p.misconfigured, `ManagedClusterSet odd: spec.clusterSelector.selectorType "Magic"`)
-	assert.Empty(t, p.decisionSlices)
+	assert.Empty(t, p.layout.slices)
 }
 
 func TestPagesAreMarkedOnceAllTheirClustersAreBound(t *testing.T) {
@@ -185,7 +186,7 @@ func TestPagesAreMarkedOnceAllTheirClustersAreBound(t *testing.T) {
 		f := setFacts()
 		change(&f)
 		var all []string
-		for _, p := range decide(f).decisionSlices {
+		for _, p := range decided(f).layout.slices {
 			all = append(all, p.want.Annotations[names.AnnotationSetBindings])
 		}
 		return all

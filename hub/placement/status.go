@@ -3,12 +3,12 @@ package placement
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -47,11 +47,8 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 		return
 	}
 	set(satisfied(f.placement.Spec, p))
-	count := int32(len(p.selection.names)) //nolint:gosec // a hub has fewer clusters than an int32 can count
-	status.NumberOfSelectedClusters = count
-	status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{
-		Decisions: sliceNames(p.decisionSlices), ClustersCount: count,
-	}}
+	status.NumberOfSelectedClusters = int32(len(p.selection.names)) //nolint:gosec // a hub has fewer than an int32 can count
+	status.DecisionGroups = p.layout.groups
 }
 
 // satisfied returns the condition that reports whether the Placement has all clusters that it asks for, and why others
@@ -59,11 +56,7 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 func satisfied(spec clusterv1beta1.PlacementSpec, p plan) metav1.Condition {
 	s := p.selection
 	c := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse}
-	tainted := ""
-	if n := s.matching - s.eligible; n > 0 {
-		tainted = fmt.Sprintf("; %d of the %d clusters that match are kept out by taints that are not tolerated",
-			n, s.matching)
-	}
+	left := leftOut(s)
 	switch {
 	case len(s.unbound) > 0:
 		c.Reason, c.Message = cmp.Or(p.scope.reason, reasonNoBindings), unboundKept(s.unbound)
@@ -73,42 +66,39 @@ func satisfied(spec clusterv1beta1.PlacementSpec, p plan) metav1.Condition {
 		c.Reason = reasonEmptySets
 		c.Message = fmt.Sprintf("No ManagedCluster is in ManagedClusterSet %s", strings.Join(p.scope.sets, ", "))
 	case s.eligible == 0:
-		c.Reason, c.Message = reasonNoneMatched, "No ManagedCluster matches the placement"+tainted
+		c.Reason, c.Message = reasonNoneMatched, "No ManagedCluster matches the placement"+left
 	case spec.NumberOfClusters != nil && len(s.names) < int(*spec.NumberOfClusters):
 		c.Reason = reasonNotAllScheduled
 		c.Message = fmt.Sprintf("%d of %d clusters are selected, no more are eligible%s",
-			len(s.names), *spec.NumberOfClusters, tainted)
+			len(s.names), *spec.NumberOfClusters, left)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonAllScheduled, messageDecisionsAreOut+tainted
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonAllScheduled, messageDecisionsAreOut+left
 	}
 	return c
 }
 
+// leftOut explains why clusters are left out that a person may expect.
+func leftOut(s selection) string {
+	var text string
+	if n := s.matching - s.eligible; n > 0 {
+		text = fmt.Sprintf("; %d of the %d clusters that match are kept out by taints that are not tolerated", n, s.matching)
+	}
+	if n := len(s.failures); n > 0 {
+		clusters := make([]string, n)
+		for i, f := range s.failures {
+			clusters[i] = f.cluster
+		}
+		text += fmt.Sprintf("; %d clusters do not match because an expression fails for them (%s), the first by %s",
+			n, message.List(clusters, maxNames, ", "), s.failures[0].cause)
+	}
+	return text
+}
+
 // unboundKept names the clusters that stay selected without a binding, with a remedy.
 func unboundKept(clusters []string) string {
-	shown := strings.Join(clusters[:min(len(clusters), maxNames)], ", ")
-	if more := len(clusters) - maxNames; more > 0 {
-		shown = fmt.Sprintf("%s and %d more", shown, more)
-	}
 	return fmt.Sprintf("No ManagedClusterSetBinding in this namespace allows clusters that stay selected, because an "+
 		"earlier version selected them without asking: %s. Bind a ManagedClusterSet that has them, for all clusters by a "+
 		"ManagedClusterSetBinding with the name global and spec.clusterSet: global; or let them go by annotating the "+
 		"placement with %s=%s. Until then only bound sets add clusters",
-		shown, names.AnnotationSetBindings, names.SetBindingsHonoured)
-}
-
-// sliceNames returns the names of the slices that stay, ordered by number.
-func sliceNames(decisionSlices []decisionSlice) []string {
-	var staying []decisionSlice
-	for _, p := range decisionSlices {
-		if p.want != nil {
-			staying = append(staying, p)
-		}
-	}
-	slices.SortFunc(staying, func(a, b decisionSlice) int { return cmp.Compare(a.number, b.number) })
-	list := make([]string, len(staying))
-	for i, p := range staying {
-		list[i] = p.want.Name
-	}
-	return list
+		message.List(clusters, maxNames, ", "), names.AnnotationSetBindings, names.SetBindingsHonoured)
 }

@@ -2,9 +2,10 @@ package placement
 
 import (
 	"context"
-	"slices"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -15,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlpredicate "sigs.k8s.io/controller-runtime/pkg/predicate"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -24,58 +24,88 @@ import (
 // Name is the name of the controller.
 const Name = "hub.placement"
 
+// batchPeriod is how long a Placement waits for further changes of clusters and decisions, so that a fleet that joins is
+// decided a few times and not once per cluster.
+const batchPeriod = 200 * time.Millisecond
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
 // SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	asked := ctrlpredicate.Or[client.Object](
+	instructed := ctrlpredicate.Or[client.Object](
 		ctrlpredicate.GenerationChangedPredicate{}, ctrlpredicate.AnnotationChangedPredicate{})
+	changed := builder.WithPredicates(ctrlpredicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
-		For(&clusterv1beta1.Placement{}, builder.WithPredicates(asked)).
-		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(ofPlacement)).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.all),
-			builder.WithPredicates(selectable())).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.all),
-			builder.WithPredicates(ctrlpredicate.GenerationChangedPredicate{})).
-		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
-			builder.WithPredicates(ctrlpredicate.GenerationChangedPredicate{})).
+		For(&clusterv1beta1.Placement{}, builder.WithPredicates(instructed)).
+		Watches(&clusterv1beta1.PlacementDecision{}, batched(ofDecision)).
+		Watches(&clusterv1.ManagedCluster{}, batched(r.ofCluster)).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, batched(r.ofSet), changed).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, batched(r.ofBinding), changed).
 		Complete(r)
 }
 
-// ofPlacement maps a PlacementDecision to its Placement.
-func ofPlacement(_ context.Context, o client.Object) []ctrlreconcile.Request {
-	name := o.GetLabels()[names.LabelPlacement]
-	if name == "" {
+// mapping maps the change of an object to Placements; older is nil for a new object and newer for a deleted one.
+type mapping func(ctx context.Context, older, newer client.Object) []types.NamespacedName
+
+// batched enqueues the Placements of a change after batchPeriod.
+func batched(mapped mapping) handler.EventHandler {
+	add := func(ctx context.Context, q queue, older, newer client.Object) {
+		for _, key := range mapped(ctx, older, newer) {
+			q.AddAfter(ctrl.Request{NamespacedName: key}, batchPeriod)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, nil, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, nil) },
+	}
+}
+
+// ofDecision maps a PlacementDecision to its Placement, and to the one that its label named before.
+func ofDecision(_ context.Context, older, newer client.Object) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, o := range []client.Object{older, newer} {
+		if o == nil {
+			continue
+		}
+		if name := o.GetLabels()[names.LabelPlacement]; name != "" {
+			keys = append(keys, types.NamespacedName{Namespace: o.GetNamespace(), Name: name})
+		}
+	}
+	return keys
+}
+
+// ofCluster maps a cluster to the Placements whose decisions its change may alter.
+func (r *Reconciler) ofCluster(_ context.Context, older, newer client.Object) []types.NamespacedName {
+	was, _ := older.(*clusterv1.ManagedCluster)
+	is, _ := newer.(*clusterv1.ManagedCluster)
+	if was != nil && is != nil && was.ResourceVersion == is.ResourceVersion {
 		return nil
 	}
-	return reconcile.Request(o.GetNamespace(), name)
+	return r.memory.concernedBy(was, is)
 }
 
-// all maps a cluster, or a cluster set, to every Placement: each may select it.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
-	return r.placements(ctx)
+// ofSet maps a cluster set to the Placements in namespaces that it is bound to.
+func (r *Reconciler) ofSet(_ context.Context, older, newer client.Object) []types.NamespacedName {
+	if newer == nil {
+		newer = older
+	}
+	return r.memory.boundTo(newer.GetName())
 }
 
-// inNamespace maps a binding to the Placements of its namespace.
-func (r *Reconciler) inNamespace(ctx context.Context, o client.Object) []ctrlreconcile.Request {
-	return r.placements(ctx, client.InNamespace(o.GetNamespace()))
-}
-
-func (r *Reconciler) placements(ctx context.Context, opts ...client.ListOption) []ctrlreconcile.Request {
+// ofBinding maps a binding to the Placements of its namespace.
+func (r *Reconciler) ofBinding(ctx context.Context, older, newer client.Object) []types.NamespacedName {
+	if newer == nil {
+		newer = older
+	}
 	var list clusterv1beta1.PlacementList
-	if err := r.Client.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
-		log.FromContext(ctx).Error(err, "listing placements")
+	if err := r.Client.List(ctx, &list, client.InNamespace(newer.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "listing the placements of a namespace", "namespace", newer.GetNamespace())
 		return nil
 	}
-	return reconcile.Requests(reconcile.Pointers(list.Items))
-}
-
-// selectable passes changes of clusters that may affect their selection.
-func selectable() ctrlpredicate.Predicate {
-	return ctrlpredicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		older, ok1 := e.ObjectOld.(*clusterv1.ManagedCluster)
-		newer, ok2 := e.ObjectNew.(*clusterv1.ManagedCluster)
-		return ok1 && ok2 && (older.DeletionTimestamp.IsZero() != newer.DeletionTimestamp.IsZero() ||
-			!equality.Semantic.DeepEqual(older.Labels, newer.Labels) ||
-			!equality.Semantic.DeepEqual(older.Spec.Taints, newer.Spec.Taints) ||
-			!slices.Equal(older.Status.ClusterClaims, newer.Status.ClusterClaims))
-	}}
+	keys := make([]types.NamespacedName, len(list.Items))
+	for i := range list.Items {
+		keys[i] = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return keys
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +16,14 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// inSpec and inStatus are the parts of an object that may contain unknown fields.
+const inSpec, inStatus = "spec", "status"
+
 // carried is a field of one version that this converter does not know. An annotation keeps it until the object is
 // converted back to that version.
 type carried struct {
 	// Path is the path of the field. An element of a list is # and a hash of its known fields, because the other version
-	// may move it.
+	// may move it; ~ and a number follow if earlier elements have the same hash.
 	Path []string `json:"path"`
 	// Value is the value of the field.
 	Value json.RawMessage `json:"value"`
@@ -29,87 +32,56 @@ type carried struct {
 // carriedFields is the content of the annotation, by the version of the fields.
 type carriedFields map[string][]carried
 
-// steps matches the path of a field as the decoder writes it: spec.configs[0].later.
-var steps = regexp.MustCompile(`^(?:[^.\[\]]+(?:\[\d+\])*)(?:\.[^.\[\]]+(?:\[\d+\])*)*$`)
-
-// pathOf returns the steps of a path.
-func pathOf(path string) ([]string, bool) {
-	if !steps.MatchString(path) {
-		return nil, false
+// mayCarry reports whether the annotation may hold a field with a path. Whoever may write an annotation may write the
+// spec, but not the status.
+func mayCarry(path []string) bool {
+	if len(path) == 0 {
+		return false
 	}
-	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }), true
+	switch path[0] {
+	case inStatus, inMetadata, inAPIVersion, inKind:
+		return false
+	case inSpec:
+		return len(path) > 1
+	}
+	return true
 }
 
-// inSpec and inStatus are the parts of an object that may contain unknown fields.
-const inSpec, inStatus = "spec", "status"
-
-// pack returns the unknown fields of an object. known is the same object without them. A field in a list of the status
-// is an error.
-func pack(raw, known map[string]any, fields []string) ([]carried, error) {
-	var all []carried
-	for _, field := range fields {
-		path, ok := pathOf(field)
-		if !ok || len(path) < 2 || (path[0] != inSpec && path[0] != inStatus) {
-			return nil, fmt.Errorf("%q cannot be carried", field)
-		}
-		if path[0] == inStatus && strings.Contains(field, "[") {
-			return nil, fmt.Errorf("%q is in a list of the status", field)
-		}
-		one := carried{}
-		var at, knownAt any = raw, known
-		for _, step := range path {
-			next, ok := child(at, step)
-			if !ok {
-				return nil, fmt.Errorf("%q is not found", field)
+// pack returns a field for the annotation. known is its object without the fields that this converter does not know.
+func pack(known map[string]any, f field) (carried, error) {
+	one := carried{}
+	var at any = known
+	for _, step := range f.path {
+		switch step := step.(type) {
+		case string:
+			object, _ := at.(map[string]any)
+			one.Path, at = append(one.Path, step), object[step]
+		case int:
+			list, _ := at.([]any)
+			if step >= len(list) {
+				return carried{}, fmt.Errorf("element %d of %v is not found", step, f.path)
 			}
-			knownNext, _ := child(knownAt, step)
-			if _, isList := at.([]any); isList {
-				step = "#" + hash(knownNext)
-			}
-			one.Path, at, knownAt = append(one.Path, step), next, knownNext
+			one.Path, at = append(one.Path, identify(list)[step]), list[step]
 		}
-		value, err := json.Marshal(at)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %s: %w", field, err)
-		}
-		one.Value = value
-		all = append(all, one)
 	}
-	return all, nil
-}
-
-// child returns the field of an object or the element of a list.
-func child(of any, step string) (any, bool) {
-	switch typed := of.(type) {
-	case map[string]any:
-		value, ok := typed[step]
-		return value, ok
-	case []any:
-		i, err := strconv.Atoi(step)
-		if err != nil || i >= len(typed) {
-			return nil, false
-		}
-		return typed[i], true
+	value, err := json.Marshal(f.value)
+	if err != nil {
+		return carried{}, fmt.Errorf("encoding %v: %w", f.path, err)
 	}
-	return nil, false
+	one.Value = value
+	return one, nil
 }
 
 // unpack restores fields in an object, and returns those whose place is gone.
 func unpack(object map[string]any, fields []carried) []carried {
 	before := (&unstructured.Unstructured{Object: object}).DeepCopy().Object
-	return slices.DeleteFunc(slices.Clone(fields), func(one carried) bool { return putBack(object, before, one) })
+	return slices.DeleteFunc(slices.Clone(fields), func(one carried) bool {
+		return mayCarry(one.Path) && place(object, before, one)
+	})
 }
 
-// putBack restores one field of the spec, and reports whether its place exists. before is the object without any
-// restored field, from which the hashes were computed.
-func putBack(object, before map[string]any, one carried) bool {
-	if len(one.Path) < 2 || one.Path[0] != inSpec {
-		return false
-	}
-	return place(object, before, one)
-}
-
-// place sets one field, and reports whether its place exists.
+// place sets one field unless the object has a value there, and reports whether its place exists. before is the object
+// without any restored field, from which the hashes were computed.
 func place(object, before map[string]any, one carried) bool {
 	var value any
 	var at, was any = object, before
@@ -120,7 +92,7 @@ func place(object, before map[string]any, one carried) bool {
 		switch typed := at.(type) {
 		case map[string]any:
 			if i == len(one.Path)-1 {
-				if _, there := typed[step]; !there {
+				if isEmpty(typed[step]) {
 					typed[step] = value
 				}
 				return true
@@ -129,10 +101,11 @@ func place(object, before map[string]any, one carried) bool {
 				typed[step] = map[string]any{}
 			}
 			at = typed[step]
-			was, _ = child(was, step)
+			wasObject, _ := was.(map[string]any)
+			was = wasObject[step]
 		case []any:
 			elements, _ := was.([]any)
-			found := slices.IndexFunc(elements, func(element any) bool { return step == "#"+hash(element) })
+			found := slices.Index(identify(elements), step)
 			if found < 0 || found >= len(typed) {
 				return false
 			}
@@ -144,6 +117,39 @@ func place(object, before map[string]any, one carried) bool {
 	return false
 }
 
+// isEmpty reports whether a value is what the conversion makes of a field that it does not know.
+func isEmpty(value any) bool {
+	switch typed := value.(type) {
+	case map[string]any:
+		for _, element := range typed {
+			if !isEmpty(element) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(typed) == 0
+	case nil:
+		return true
+	}
+	return reflect.ValueOf(value).IsZero()
+}
+
+// identify returns the steps of the elements of a list: by their known fields, and by their order among equal ones.
+func identify(list []any) []string {
+	steps, seen := make([]string, 0, len(list)), map[string]int{}
+	for _, element := range list {
+		step := "#" + hash(element)
+		if n := seen[step]; n > 0 {
+			steps = append(steps, step+"~"+strconv.Itoa(n))
+		} else {
+			steps = append(steps, step)
+		}
+		seen[step]++
+	}
+	return steps
+}
+
 // hash identifies an element of a list by its known fields.
 func hash(element any) string {
 	raw, err := json.Marshal(element)
@@ -152,6 +158,51 @@ func hash(element any) string {
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:8])
+}
+
+// keep sets a field of the status or the metadata in the other version of an object, whose schema decides what becomes
+// of it. A field in an element that the other version does not have goes with the element.
+func keep(object map[string]any, path []any, value any) {
+	var at any = object
+	for i, step := range path {
+		switch step := step.(type) {
+		case string:
+			typed, ok := at.(map[string]any)
+			switch {
+			case !ok:
+				return
+			case i == len(path)-1:
+				typed[step] = merge(typed[step], value)
+				return
+			}
+			if _, there := typed[step]; !there {
+				if _, isName := path[i+1].(string); !isName {
+					return
+				}
+				typed[step] = map[string]any{}
+			}
+			at = typed[step]
+		case int:
+			list, ok := at.([]any)
+			if !ok || step < 0 || step >= len(list) {
+				return
+			}
+			at = list[step]
+		}
+	}
+}
+
+// merge returns a value with the fields of another one. Of two values that are not both objects it returns the latter.
+func merge(into, from any) any {
+	object, ok := into.(map[string]any)
+	fields, are := from.(map[string]any)
+	if !ok || !are {
+		return from
+	}
+	for name, value := range fields {
+		object[name] = merge(object[name], value)
+	}
+	return object
 }
 
 // takeCarried removes the carried fields from the annotations of an object and returns them. An invalid annotation

@@ -87,3 +87,154 @@ func TestAnAnnotationReachesNothingButTheSpec(t *testing.T) {
 		"annotations":{"addon.spokelet.io/carried-fields":"no JSON"}},"spec":{},"status":{}}`
 	assert.Contains(t, converted(t, alpha, known), "no JSON", "what cannot be read stays")
 }
+
+func TestOfNewerFieldsNothingIsLost(t *testing.T) {
+	addOn := func(version, spec, status string) string {
+		return `{"apiVersion":"` + version + `","kind":"ManagedClusterAddOn","metadata":{"name":"a","namespace":"c"},` +
+			`"spec":` + spec + `,"status":` + status + `}`
+	}
+	management := func(version, spec, status string) string {
+		return `{"apiVersion":"` + version + `","kind":"ClusterManagementAddOn","metadata":{"name":"a"},"spec":` +
+			spec + `,"status":` + status + `}`
+	}
+	const kube = `"signerName":"kubernetes.io/kube-apiserver-client"`
+	for sentence, c := range map[string]struct {
+		object, to string
+		// other are parts of the object in the other version, without the carried fields.
+		other []string
+	}{
+		"a value of another type in the spec": {
+			object: addOn(alpha, `{"installNamespace":3}`, `{"addOnMeta":{},"healthCheck":{}}`), to: beta,
+			other: []string{`"spec":{}`},
+		},
+		"a list with an element of another type": {
+			object: addOn(alpha, `{"configs":[{"resource":"r","name":"n","later":1},"text"]}`, `{}`), to: beta,
+			other: []string{`"spec":{}`},
+		},
+		"fields whose names look like paths": {
+			object: addOn(alpha, `{"a.b":1,"c[0]":{"d":2},"#e":3}`, `{}`), to: beta, other: []string{`"spec":{}`},
+		},
+		"different fields of equal elements": {
+			object: addOn(alpha, `{"configs":[{"resource":"r","name":"n"},{"resource":"r","name":"n","later":1},
+				{"resource":"r","name":"n","later":2}]}`, `{}`), to: beta,
+			other: []string{`"configs":[{"group":"","name":"n","resource":"r"},{"group":"","name":"n","resource":"r"},` +
+				`{"group":"","name":"n","resource":"r"}]`},
+		},
+		"a part that is neither spec nor status": {
+			object: strings.Replace(addOn(alpha, `{}`, `{}`), `"spec"`, `"scale":{"later":1},"spec"`, 1), to: beta,
+		},
+		"lists of the status": {
+			object: addOn(alpha, `{}`, `{"configReferences":[{"resource":"r","name":"n","later":1,"desiredConfig":{"name":"n"}}],
+				"conditions":[{"type":"t","later":2}]}`), to: beta,
+			other: []string{`"later":1,"resource":"r"`, `"later":2`},
+		},
+		"a value of another type in the status": {
+			object: addOn(alpha, `{}`, `{"namespace":{"later":1},"addOnMeta":7}`), to: beta,
+			other: []string{`"namespace":{"later":1}`, `"addOnMeta":7`},
+		},
+		"a subject, which is a level deeper in the other version": {
+			object: addOn(alpha, `{}`, `{"registrations":[{`+kube+`,"subject":{"user":"u","later":1},"latest":2},
+				{"signerName":"a.com/b","subject":{"user":"u","later":3}}]}`), to: beta,
+			other: []string{
+				`"kubeClient":{"subject":{"later":1,"user":"u"}},"latest":2,"type":"kubeClient"`,
+				`"customSigner":{"signerName":"a.com/b","subject":{"later":3,"user":"u"}}`,
+			},
+		},
+		"a subject, which is a level higher in the other version, behind elements that do not exist there": {
+			object: addOn(beta, `{}`, `{"registrations":[{"type":"kubeClient","kubeClient":{"driver":"csr",
+				"subject":{"user":"u","later":1},"latest":2}}]}`), to: alpha,
+			other: []string{`"kubeClient":{"latest":2},"signerName":"kubernetes.io/kube-apiserver-client",` +
+				`"subject":{"later":1,"user":"u"}`},
+		},
+		"the list whose name differs in case": {
+			object: management(alpha, `{"installStrategy":{}}`, `{"defaultconfigReferences":[{"resource":"r","later":1}]}`),
+			to:     beta, other: []string{`"defaultConfigReferences":[{`, `"later":1,"resource":"r"`},
+		},
+		"the list whose name differs in case, in the other direction": {
+			object: management(beta, `{"addOnMeta":{},"installStrategy":{}}`,
+				`{"defaultConfigReferences":[{"resource":"r","later":1}]}`),
+			to: alpha, other: []string{`"defaultconfigReferences":[{`, `"later":1,"resource":"r"`},
+		},
+		"a rollout strategy of another type": {
+			object: management(alpha, `{"installStrategy":{"type":"Placements","placements":[{"namespace":"ns","name":"p",
+				"rolloutStrategy":"Sometime"}]}}`, `{}`), to: beta,
+			other: []string{`"placements":[{"name":"p","namespace":"ns","rolloutStrategy":{}}]`},
+		},
+		"a default, which is written in another way": {
+			object: management(alpha, `{"installStrategy":{},"supportedConfigs":[{"resource":"r","later":1},
+				{"resource":"s","defaultConfig":{"name":"n","later":2}}]}`, `{}`), to: beta,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			there := converted(t, c.to, c.object)
+			for _, part := range c.other {
+				assert.Contains(t, withoutCarried(t, there), part)
+			}
+			from := map[string]string{alpha: beta, beta: alpha}[c.to]
+			back := converted(t, from, there)
+			assert.JSONEq(t, emptied(t, c.object), emptied(t, back))
+		})
+	}
+}
+
+// withoutCarried returns an object without its annotations.
+func withoutCarried(t *testing.T, object string) string {
+	t.Helper()
+	fields := fieldsOf(t, object)
+	metadata, _ := fields["metadata"].(map[string]any)
+	delete(metadata, "annotations")
+	raw, err := json.Marshal(fields)
+	require.NoError(t, err)
+	return string(raw)
+}
+
+func fieldsOf(t *testing.T, object string) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal([]byte(object), &fields))
+	return fields
+}
+
+// emptied returns an object without its fields that are empty, which the conversion may add.
+func emptied(t *testing.T, object string) string {
+	t.Helper()
+	var empty func(value any) bool
+	empty = func(value any) bool {
+		switch typed := value.(type) {
+		case map[string]any:
+			for name, element := range typed {
+				if empty(element) {
+					delete(typed, name)
+				}
+			}
+			return len(typed) == 0
+		case []any:
+			for _, element := range typed {
+				empty(element)
+			}
+			return len(typed) == 0
+		}
+		return value == nil || value == "" || value == 0.0
+	}
+	fields := fieldsOf(t, object)
+	empty(fields)
+	raw, err := json.Marshal(fields)
+	require.NoError(t, err)
+	return string(raw)
+}
+
+func TestWhatTheOtherVersionCannotExpressTakesItsFieldsWithIt(t *testing.T) {
+	object := `{"apiVersion":"` + beta + `","kind":"ManagedClusterAddOn","metadata":{"name":"a","namespace":"c"},"spec":{},
+		"status":{"registrations":[{"type":"customSigner","later":1},{"type":"customSigner",
+			"customSigner":{"signerName":"a.com/b","subject":{"user":"u"}},"later":2}],
+		"configReferences":[{"resource":"r","later":3},
+			{"resource":"s","desiredConfig":{"name":"n","specHash":""},"later":4}]}}`
+	status, _ := fieldsOf(t, converted(t, alpha, object))["status"].(map[string]any)
+	assert.Equal(t, []any{map[string]any{
+		"signerName": "a.com/b", "subject": map[string]any{"user": "u"}, "later": 2.0,
+	}}, status["registrations"])
+	references, _ := status["configReferences"].([]any)
+	require.Len(t, references, 1)
+	reference, _ := references[0].(map[string]any)
+	assert.InDelta(t, 4, reference["later"], 0)
+}

@@ -83,7 +83,7 @@ func convertObject(raw []byte, desired string) ([]byte, error) {
 	case step{"ClusterManagementAddOn", beta, alpha}:
 		return rewrite(raw, addonapi.ClusterManagementAddOnToAlpha)
 	case step{"AddOnTemplate", alpha, beta}, step{"AddOnTemplate", beta, alpha}:
-		return rename(raw, desired)
+		return relabel(raw, desired)
 	case step{"ManagedClusterAddOn", alpha, alpha}, step{"ManagedClusterAddOn", beta, beta},
 		step{"ClusterManagementAddOn", alpha, alpha}, step{"ClusterManagementAddOn", beta, beta},
 		step{"AddOnTemplate", alpha, alpha}, step{"AddOnTemplate", beta, beta}:
@@ -93,8 +93,8 @@ func convertObject(raw []byte, desired string) ([]byte, error) {
 		"ClusterManagementAddOn and AddOnTemplate in %s and %s", head.APIVersion, head.Kind, desired, alpha, beta)
 }
 
-// rename sets the apiVersion of an object whose fields are the same in both versions.
-func rename(raw []byte, desired string) ([]byte, error) {
+// relabel sets the apiVersion of an object whose fields are the same in both versions.
+func relabel(raw []byte, desired string) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf("decoding it: %w", err)
@@ -111,25 +111,24 @@ func rename(raw []byte, desired string) ([]byte, error) {
 	return out, nil
 }
 
-// rewrite decodes, converts and encodes an object. Unknown fields of the spec are carried in an annotation; unknown
-// fields of the status keep their place; others are refused, because they would be lost. Field names are
-// case-sensitive, as in the API server, because fields of the two versions differ only in case.
+// rewrite decodes, converts and encodes an object. A field that its type does not have, or has with another type, loses
+// nothing: one of the status or the metadata keeps its place, any other is carried in an annotation until the object is
+// converted back. Names of fields are case-sensitive, as in the API server, because some differ only in case between
+// the two versions.
 func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 	in := new(A)
+	var rest []field
 	unknown, err := kjson.UnmarshalStrict(raw, in)
-	if err != nil {
-		return nil, fmt.Errorf("decoding it: %w", err)
-	}
-	packed, err := unknownFields(raw, in, unknown)
-	if err != nil {
-		return nil, fmt.Errorf("it has fields that this converter would lose (is the hub manager older than the installed "+
-			"definitions?): %w", err)
+	if err != nil || len(unknown) > 0 {
+		if in, rest, err = separate[A](raw); err != nil {
+			return nil, err
+		}
 	}
 	fields, err := known(convert(in))
 	if err != nil {
 		return nil, err
 	}
-	if err := exchange(fields, packed); err != nil {
+	if err := exchange(fields, in, rest); err != nil {
 		return nil, err
 	}
 	out, err := json.Marshal(fields)
@@ -149,52 +148,40 @@ func known(object any) (map[string]any, error) {
 	return fields, nil
 }
 
-// unknownFields packs the fields that a decoder reported as unknown. The error names those that cannot be packed.
-func unknownFields(raw []byte, in any, complaints []error) (map[string][]carried, error) {
-	if len(complaints) == 0 {
-		return nil, nil // nothing to carry is ordinary
-	}
-	paths := make([]string, 0, len(complaints))
-	for _, complaint := range complaints {
-		var field kjson.FieldError
-		if !errors.As(complaint, &field) {
-			return nil, complaint
-		}
-		paths = append(paths, field.FieldPath())
-	}
-	var object map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
-		return nil, fmt.Errorf("decoding it: %w", err)
-	}
-	fields, err := known(in)
-	if err != nil {
-		return nil, err
-	}
-	packed, err := pack(object, fields, paths)
-	if err != nil {
-		return nil, errors.Join(complaints...)
-	}
-	version, _ := object["apiVersion"].(string)
-	return carriedFields{version: packed}, nil
-}
-
-// exchange restores the carried fields of the object's version, and stores those that the other version brought.
-func exchange(object map[string]any, brought carriedFields) error {
+// exchange restores the carried fields of the converted object's version, and adds the fields that in, the object
+// before the conversion, does not have.
+func exchange(object map[string]any, in any, rest []field) error {
 	p := takeCarried(object)
-	for version, fields := range brought {
-		for _, field := range fields {
-			// Whoever may write an annotation may write the spec, but not the status, so no status is restored from an
-			// annotation. The field keeps its place; an API server whose other version lacks it drops it.
-			if field.Path[0] == inStatus {
-				place(object, object, field)
-				continue
-			}
-			p[version] = append(p[version], field)
-		}
+	if err := pass(object, in, rest, p); err != nil {
+		return err
 	}
-	version, _ := object["apiVersion"].(string)
+	version, _ := object[inAPIVersion].(string)
 	p[version] = unpack(object, p[version])
 	return putCarried(object, p)
+}
+
+// pass adds fields to the converted object or to the carried ones.
+func pass(object map[string]any, in any, rest []field, p carriedFields) error {
+	if len(rest) == 0 {
+		return nil // nothing to carry is ordinary
+	}
+	before, err := known(in)
+	if err != nil {
+		return err
+	}
+	version, _ := before[inAPIVersion].(string)
+	for _, f := range rest {
+		if part, _ := f.path[0].(string); part == inStatus || part == inMetadata {
+			keep(object, moved(object, in, f.path), f.value)
+			continue
+		}
+		one, err := pack(before, f)
+		if err != nil {
+			return err
+		}
+		p[version] = append(p[version], one)
+	}
+	return nil
 }
 
 // dropNulls removes the nulls of pointers without a value, which the schema does not allow.

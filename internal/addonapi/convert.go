@@ -252,3 +252,24 @@ func eachThat[A, B any](items []A, convert func(A) (B, bool)) []B {
 	}
 	return out
 }
+
+// AlphaPositions returns the index that each registration and each config reference of an add-on has in v1alpha1; -1
+// for one that v1alpha1 cannot express.
+func AlphaPositions(in *addonv1beta1.ManagedClusterAddOn) (registrations, references []int) {
+	return positions(in.Status.Registrations, registrationToAlpha),
+		positions(in.Status.ConfigReferences, configReferenceToAlpha)
+}
+
+// positions returns the index of each item among those that can be converted; -1 for one that cannot.
+func positions[A, B any](items []A, convert func(A) (B, bool)) []int {
+	all, next := make([]int, 0, len(items)), 0
+	for _, item := range items {
+		if _, ok := convert(item); !ok {
+			all = append(all, -1)
+			continue
+		}
+		all = append(all, next)
+		next++
+	}
+	return all
+}

@@ -45,9 +45,29 @@ const (
 	LabelInstalledBy = "addon.spokelet.io/installed-by"
 	// InstalledByPlacement is the value of LabelInstalledBy for add-ons that an install strategy of type Placements made.
 	InstalledByPlacement = "placement"
+	// AnnotationCopied on a ManagedClusterAddOn lists the annotations that the install reconciler copied from the
+	// ManagedCluster, without AnnotationAddonPrefix and separated by commas. It keeps these in step, and no others. It is
+	// Spokelet's own addition.
+	AnnotationCopied = "addon.spokelet.io/copied-annotations"
+	// AnnotationRemovalHeld on a ClusterManagementAddOn explains why the add-on is not removed from clusters that no
+	// placement selects, and how to confirm the removal. It is Spokelet's own addition.
+	AnnotationRemovalHeld = "addon.spokelet.io/removal-held"
+	// AnnotationConfirmRemoval on a ClusterManagementAddOn is how a person confirms the removal in AnnotationRemovalHeld,
+	// with the value that it names. It is Spokelet's own addition.
+	AnnotationConfirmRemoval = "addon.spokelet.io/confirm-removal"
+	// AnnotationRemovalState on a ClusterManagementAddOn is what the install reconciler must know after a restart about
+	// removals, as JSON. It is Spokelet's own addition.
+	AnnotationRemovalState = "addon.spokelet.io/removal-state"
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
+	// AnnotationDecisionGroup on a PlacementDecision identifies the decision group that it belongs to as long as that
+	// exists: the name of the group in the Placement, a slash, and the number of the part of that group. Unlike the index of
+	// the group it does not change when an earlier group grows. It is Spokelet's own addition.
+	AnnotationDecisionGroup = "placement.spokelet.io/decision-group"
+	// AnnotationDecisionGroupSize on a PlacementDecision is the clustersPerDecisionGroup that it was made for, so that
+	// groups are merged when a person changes it and at no other time. It is Spokelet's own addition.
+	AnnotationDecisionGroupSize = "placement.spokelet.io/clusters-per-decision-group"
 	// AnnotationSetBindings with value SetBindingsHonoured on a PlacementDecision says that its clusters were selected
 	// from the ManagedClusterSets that are bound to the namespace; on a Placement, a person says by it that only those
 	// count. It is Spokelet's own addition, see docs/adr/0029-set-bindings.md.

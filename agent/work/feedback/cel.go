@@ -11,8 +11,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
-	"k8s.io/apiserver/pkg/cel/library"
 
+	"github.com/spokelet/spokelet/internal/expressions"
 	"github.com/spokelet/spokelet/internal/message"
 )
 
@@ -151,7 +151,7 @@ func compile(env *cel.Env, key celKey) celProgram {
 	}
 	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
-		cel.CostTracking(&costs{}), cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery))
+		cel.CostTracking(&expressions.Costs{}), cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
 		return celProgram{err: internalError{fmt.Errorf("preparing the expression: %w", err)}}
 	}
@@ -160,13 +160,8 @@ func compile(env *cel.Env, key celKey) celProgram {
 
 // newEnv returns the environment of all expressions (docs/reference/work.md, "Condition rules").
 func newEnv() (*cel.Env, error) {
-	return cel.NewEnv(append(stringFunctions(),
+	return cel.NewEnv(append(expressions.Options(),
 		cel.Variable("object", cel.DynType),
-		cel.DefaultUTCTimeZone(true),
-		cel.CrossTypeNumericComparisons(true),
-		cel.OptionalTypes(),
-		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(),
-		library.Format(), library.SemverLib(),
 		cel.Function("hasConditions", cel.Overload("status_has_conditions",
 			[]*cel.Type{cel.DynType}, cel.BoolType, cel.UnaryBinding(hasConditions))),
 	)...)

@@ -1,6 +1,8 @@
-package feedback
+package expressions
 
 import (
+	"math"
+
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -16,14 +18,14 @@ const (
 	maxDepth = 64
 )
 
-// costs estimates the cost of a call as Kubernetes does. A list that is too long costs more than any limit.
-type costs struct{ library.CostEstimator }
+// Costs estimates the cost of a call as Kubernetes does. A list that is too long costs more than any limit.
+type Costs struct{ library.CostEstimator }
 
 // CallCost implements interpreter.ActualCostEstimator.
-func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+func (c *Costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	if list, ok := result.(traits.Lister); ok {
 		if size, ok := list.Size().(types.Int); !ok || size > maxItems {
-			tooMuch := uint64(maxExpressionCost + 1)
+			tooMuch := uint64(math.MaxUint64 / 2)
 			return &tooMuch
 		}
 	}

@@ -1,4 +1,4 @@
-package feedback
+package expressions
 
 import (
 	"slices"

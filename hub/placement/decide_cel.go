@@ -1,0 +1,115 @@
+package placement
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/spokelet/spokelet/internal/expressions"
+	"github.com/spokelet/spokelet/internal/message"
+)
+
+const (
+	// variable is the name under which an expression finds the cluster.
+	variable = "managedCluster"
+
+	// maxClusterCost limits what the expressions of a Placement may cost for one cluster, in units of CEL, and maxFleetCost
+	// what they may cost for all clusters in one pass. To look through fifty claims costs some 500 units; a million units take
+	// a sixth of a second.
+	maxClusterCost, maxFleetCost = 20_000, 10_000_000
+
+	// maxExpressions and maxText limit the expressions of a Placement, the latter in bytes: a compiled expression takes some
+	// fifty kilobytes.
+	maxExpressions, maxText = 32, 16 << 10
+
+	// maxQuoted is how many bytes of an expression a message quotes.
+	maxQuoted = 200
+)
+
+// expression is a compiled CEL expression of a celSelector.
+type expression struct {
+	// path is the field of the Placement that has the text.
+	path, text string
+	program    cel.Program
+}
+
+// compiler compiles the expression that a field of a Placement has.
+type compiler func(path, text string) (expression, error)
+
+// costError is the error of an expression that costs too much.
+type costError struct{ cause string }
+
+// Error implements error.
+func (e *costError) Error() string { return e.cause }
+
+// newEnvironment returns the environment of expressions (docs/reference/hub.md, "Placements").
+func newEnvironment() (*cel.Env, error) {
+	return cel.NewEnv(append(expressions.Options(),
+		cel.Variable(variable, cel.MapType(cel.StringType, cel.DynType)))...)
+}
+
+// compileIn compiles an expression. The error names the field, the position in the expression and the cause.
+func compileIn(env *cel.Env, path, text string) (expression, error) {
+	wrong := func(format string, args ...any) (expression, error) {
+		return expression{}, fmt.Errorf("%s: the expression %q %s", path, message.Cut(text, maxQuoted),
+			fmt.Sprintf(format, args...))
+	}
+	ast, issues := env.Compile(text)
+	if found := issues.Errors(); len(found) > 0 {
+		// CEL counts columns from 0.
+		line, column := found[0].Location.Line(), found[0].Location.Column()+1
+		return wrong("does not compile: line %d, column %d: %s", line, column,
+			message.Cut(found[0].Message, message.MaxCause))
+	}
+	if kind := ast.OutputType(); !kind.IsExactType(cel.BoolType) && !kind.IsExactType(cel.DynType) {
+		return wrong("gives a value of type %s, not bool", kind)
+	}
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
+		cel.CostTracking(&expressions.Costs{}), cel.CostLimit(maxClusterCost))
+	if err != nil {
+		return wrong("cannot be prepared: %s", message.Cut(err.Error(), message.MaxCause))
+	}
+	return expression{path: path, text: text, program: program}, nil
+}
+
+// matches reports whether the expression is true for a cluster, and adds what that costs.
+func (e expression) matches(s *subject) (bool, error) {
+	if s.object == nil {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.cluster)
+		if err != nil {
+			return false, fmt.Errorf("%s: reading the cluster: %w", e.path, err)
+		}
+		s.object = object
+	}
+	found, details, err := e.program.Eval(map[string]any{variable: s.object})
+	if details != nil && details.ActualCost() != nil {
+		s.cost += *details.ActualCost()
+	}
+	var stopped interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded, s.cost > maxClusterCost:
+		return false, e.tooExpensive()
+	case err != nil:
+		return false, fmt.Errorf("%s: %s", e.path, message.Cut(err.Error(), message.MaxCause))
+	}
+	if _, ok := found.(types.Bool); !ok {
+		return false, fmt.Errorf("%s: it gives a value of type %s, not bool", e.path, found.Type().TypeName())
+	}
+	return found == types.True, nil
+}
+
+// tooExpensive returns the error of an expression that brings the cost for a cluster above the limit.
+func (e expression) tooExpensive() error {
+	return &costError{fmt.Sprintf("%s: with the expression %q, the expressions cost more than %d units of CEL for one "+
+		"cluster; simplify them, or select by labels and claims first", e.path, message.Cut(e.text, maxQuoted), maxClusterCost)}
+}
+
+// errFleetCost is the error of expressions that cost too much for a fleet.
+func errFleetCost() error {
+	return fmt.Errorf("spec.predicates: the CEL expressions cost more than %d units of CEL for all clusters together; "+
+		"simplify them, or select by labels and claims first", maxFleetCost)
+}

@@ -1,0 +1,70 @@
+package placement
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// change is how two states of a cluster differ, as far as Placements can see.
+type change struct {
+	// whole reports whether the cluster came, went, or began to go.
+	whole bool
+	// taints reports whether the taints differ.
+	taints bool
+	// labels and claims are the keys of those that differ.
+	labels, claims []string
+}
+
+// changeOf compares two states of a cluster; nil stands for a cluster that does not exist.
+func changeOf(older, newer *clusterv1.ManagedCluster) change {
+	if older == nil || newer == nil || older.DeletionTimestamp.IsZero() != newer.DeletionTimestamp.IsZero() {
+		return change{whole: true}
+	}
+	c := change{
+		taints: !equality.Semantic.DeepEqual(older.Spec.Taints, newer.Spec.Taints),
+		labels: changedKeys(older.Labels, newer.Labels),
+	}
+	if !slices.Equal(older.Status.ClusterClaims, newer.Status.ClusterClaims) {
+		was, is := subject{cluster: older}, subject{cluster: newer}
+		c.claims = changedKeys(was.claimSet(), is.claimSet())
+	}
+	return c
+}
+
+// changedKeys returns the keys under which two maps differ.
+func changedKeys(older, newer map[string]string) []string {
+	if maps.Equal(older, newer) {
+		return nil
+	}
+	var keys []string
+	for key, value := range older {
+		if other, ok := newer[key]; !ok || other != value {
+			keys = append(keys, key)
+		}
+	}
+	for key := range newer {
+		if _, ok := older[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// concerns reports whether a change of a cluster may alter the decisions of a Placement.
+func (in interest) concerns(older, newer *clusterv1.ManagedCluster, c change) bool {
+	if in.misconfigured != nil {
+		return false
+	}
+	looks := c.whole || c.taints || in.rules.expressions ||
+		slices.ContainsFunc(c.labels, func(key string) bool { return in.scope.labels[key] || in.rules.labels[key] }) ||
+		slices.ContainsFunc(c.claims, func(key string) bool { return in.rules.claims[key] })
+	if !looks {
+		return false
+	}
+	was, is := in.judge(older), in.judge(newer)
+	was.cost, is.cost = 0, 0
+	return was != is || (c.taints && is.matches)
+}

@@ -1,0 +1,165 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+)
+
+// rules are the selectors of a Placement, parsed and compiled. They do not change while the spec does not.
+type rules struct {
+	// misconfigured is what is wrong with the spec; then the rest is empty.
+	misconfigured error
+	predicates    []selector
+	// groups are the decision groups by name, in their order; clusters that none of them selects are in the rest.
+	groups []group
+	// size is the limit of clusters in a decision group.
+	size groupSize
+	// labels and claims are the keys that the selectors look at; expressions reports whether there is a CEL expression,
+	// which may look at everything.
+	labels, claims map[string]bool
+	expressions    bool
+	// known are the outcomes for clusters, where there are expressions.
+	known *outcomes
+}
+
+// selector is one alternative of a Placement: all of its parts must match.
+type selector struct {
+	labels, claims labels.Selector
+	expressions    []expression
+}
+
+// group is a decision group with a name. Several selectors are several groups with one name in the spec.
+type group struct {
+	name      string
+	selectors []selector
+}
+
+// parse turns the spec of a Placement into rules.
+func parse(spec clusterv1beta1.PlacementSpec, compile compiler) *rules {
+	r := &rules{known: &outcomes{}}
+	if err := unsupported(spec); err != nil {
+		return &rules{misconfigured: err}
+	}
+	for _, part := range []func(clusterv1beta1.PlacementSpec, compiler) error{
+		r.parsePredicates, r.parseGroups, checkTolerations,
+	} {
+		if err := part(spec, compile); err != nil {
+			return &rules{misconfigured: err}
+		}
+	}
+	r.collectKeys()
+	return r
+}
+
+func (r *rules) parsePredicates(spec clusterv1beta1.PlacementSpec, compile compiler) error {
+	if n, size := expressionsOf(spec); n > maxExpressions || size > maxText {
+		return fmt.Errorf("spec.predicates have %d CEL expressions of %d bytes; a Placement may have %d of %d bytes",
+			n, size, maxExpressions, maxText)
+	}
+	for i, p := range spec.Predicates {
+		path, from := fmt.Sprintf("spec.predicates[%d].requiredClusterSelector", i), p.RequiredClusterSelector
+		s, err := parseSelector(path, &from.LabelSelector, from.ClaimSelector)
+		if err != nil {
+			return err
+		}
+		for j, text := range from.CelSelector.CelExpressions {
+			e, err := compile(fmt.Sprintf("%s.celSelector.celExpressions[%d]", path, j), text)
+			if err != nil {
+				return err
+			}
+			s.expressions, r.expressions = append(s.expressions, e), true
+		}
+		r.predicates = append(r.predicates, s)
+	}
+	return nil
+}
+
+// expressionsOf returns how many CEL expressions a Placement has, and their length in bytes.
+func expressionsOf(spec clusterv1beta1.PlacementSpec) (n, size int) {
+	for _, p := range spec.Predicates {
+		for _, text := range p.RequiredClusterSelector.CelSelector.CelExpressions {
+			n, size = n+1, size+len(text)
+		}
+	}
+	return n, size
+}
+
+func (r *rules) parseGroups(spec clusterv1beta1.PlacementSpec, _ compiler) error {
+	const path = "spec.decisionStrategy.groupStrategy"
+	strategy := spec.DecisionStrategy.GroupStrategy
+	for i, from := range strategy.DecisionGroups {
+		at := fmt.Sprintf("%s.decisionGroups[%d]", path, i)
+		if from.GroupName == "" {
+			return fmt.Errorf("%s.groupName is empty", at)
+		}
+		s, err := parseSelector(at+".groupClusterSelector", &from.ClusterSelector.LabelSelector,
+			from.ClusterSelector.ClaimSelector)
+		if err != nil {
+			return err
+		}
+		same := slices.IndexFunc(r.groups, func(g group) bool { return g.name == from.GroupName })
+		if same < 0 {
+			same, r.groups = len(r.groups), append(r.groups, group{name: from.GroupName})
+		}
+		r.groups[same].selectors = append(r.groups[same].selectors, s)
+	}
+	size, err := parseSize(strategy.ClustersPerDecisionGroup)
+	if err != nil {
+		return fmt.Errorf("%s.clustersPerDecisionGroup %w", path, err)
+	}
+	r.size = size
+	return nil
+}
+
+// parseSelector parses the selectors of labels and claims under a path of the spec.
+func parseSelector(
+	path string, byLabel *metav1.LabelSelector, byClaim clusterv1beta1.ClusterClaimSelector,
+) (selector, error) {
+	s := selector{}
+	var err error
+	if s.labels, err = metav1.LabelSelectorAsSelector(byLabel); err != nil {
+		return selector{}, fmt.Errorf("%s.labelSelector: %w", path, err)
+	}
+	claims := &metav1.LabelSelector{MatchExpressions: byClaim.MatchExpressions}
+	if s.claims, err = metav1.LabelSelectorAsSelector(claims); err != nil {
+		return selector{}, fmt.Errorf("%s.claimSelector: %w", path, err)
+	}
+	return s, nil
+}
+
+func checkTolerations(spec clusterv1beta1.PlacementSpec, _ compiler) error {
+	for i, t := range spec.Tolerations {
+		if err := checkToleration(t); err != nil {
+			return fmt.Errorf("spec.tolerations[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// collectKeys collects the keys of labels and claims that the selectors look at.
+func (r *rules) collectKeys() {
+	r.labels, r.claims = map[string]bool{}, map[string]bool{}
+	all := slices.Clone(r.predicates)
+	for _, g := range r.groups {
+		all = append(all, g.selectors...)
+	}
+	for _, s := range all {
+		maps.Copy(r.labels, keysOf(s.labels))
+		maps.Copy(r.claims, keysOf(s.claims))
+	}
+}
+
+// keysOf returns the keys that a selector looks at.
+func keysOf(s labels.Selector) map[string]bool {
+	keys := map[string]bool{}
+	requirements, _ := s.Requirements()
+	for _, requirement := range requirements {
+		keys[requirement.Key()] = true
+	}
+	return keys
+}

@@ -1,0 +1,140 @@
+package placement
+
+import (
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// interest is what a Placement looks at in clusters: a change of a cluster that alters no verdict of it cannot alter a
+// decision of the Placement, taints aside.
+type interest struct {
+	// misconfigured is what is wrong with the Placement or a set; then no cluster counts.
+	misconfigured error
+	rules         *rules
+	scope         scope
+	// bindings are the names of the sets that bindings in the namespace refer to, whether the sets exist or not.
+	bindings []string
+}
+
+// interestOf returns the interest of a Placement.
+func interestOf(f facts) interest {
+	in := interest{misconfigured: f.rules.misconfigured, rules: f.rules}
+	for _, binding := range f.bindings {
+		in.bindings = append(in.bindings, binding.Spec.ClusterSet)
+	}
+	if in.misconfigured == nil {
+		in.scope, in.misconfigured = scopeOf(f)
+	}
+	return in
+}
+
+// refersTo reports whether a binding in the namespace refers to a set.
+func (in interest) refersTo(set string) bool { return slices.Contains(in.bindings, set) }
+
+// verdict is what the selectors of a Placement say about a cluster. Verdicts can be compared.
+type verdict struct {
+	// inSets reports whether the cluster is in a bound set; unbound reports whether it is not, and stays selected
+	// nevertheless (docs/adr/0029-set-bindings.md).
+	inSets, unbound bool
+	outcome
+}
+
+// outcome is what the predicates and decision groups of a Placement say about a cluster.
+type outcome struct {
+	// matches reports whether a predicate matches; group is then the index of the decision group, the number of groups for
+	// the rest.
+	matches bool
+	group   int
+	// failure is why an expression has no result for the cluster, which therefore does not match; expensive is why
+	// expressions cost too much for it.
+	failure, expensive string
+	// cost is what expressions cost, in units of CEL.
+	cost uint64
+}
+
+// judge returns the verdict about a cluster; nil stands for a cluster that does not exist.
+func (in interest) judge(cluster *clusterv1.ManagedCluster) verdict {
+	if cluster == nil || !cluster.DeletionTimestamp.IsZero() || in.misconfigured != nil {
+		return verdict{}
+	}
+	v := verdict{inSets: in.scope.has(cluster)}
+	v.unbound = !v.inSets && in.scope.earlier[cluster.Name]
+	if v.inSets || v.unbound {
+		v.outcome = in.rules.known.outcomeOf(cluster, in.rules)
+	}
+	return v
+}
+
+// look compares a cluster with predicates and decision groups.
+func (r *rules) look(cluster *clusterv1.ManagedCluster) outcome {
+	s := subject{cluster: cluster}
+	o := outcome{matches: len(r.predicates) == 0}
+	for _, p := range r.predicates {
+		matches, err := p.matches(&s)
+		o.cost = s.cost
+		if tooExpensive := (*costError)(nil); errors.As(err, &tooExpensive) {
+			return outcome{expensive: err.Error(), cost: s.cost}
+		}
+		if o.matches = matches; matches {
+			break
+		}
+		if err != nil && o.failure == "" {
+			o.failure = err.Error()
+		}
+	}
+	if o.matches {
+		o.group, o.failure = r.groupOf(&s), ""
+	}
+	return o
+}
+
+// groupOf returns the index of the first decision group that selects a cluster, or the number of groups.
+func (r *rules) groupOf(s *subject) int {
+	for i, g := range r.groups {
+		if slices.ContainsFunc(g.selectors, func(one selector) bool { return one.matchesKeys(s) }) {
+			return i
+		}
+	}
+	return len(r.groups)
+}
+
+// subject is a cluster that selectors look at, with what is derived from it on demand.
+type subject struct {
+	cluster *clusterv1.ManagedCluster
+	claims  labels.Set
+	object  map[string]any
+	// cost is what expressions have cost so far, in units of CEL.
+	cost uint64
+}
+
+// claimSet returns the claims of the cluster by name.
+func (s *subject) claimSet() labels.Set {
+	if s.claims == nil {
+		s.claims = make(labels.Set, len(s.cluster.Status.ClusterClaims))
+		for _, claim := range s.cluster.Status.ClusterClaims {
+			s.claims[claim.Name] = claim.Value
+		}
+	}
+	return s.claims
+}
+
+// matchesKeys reports whether the selectors of labels and claims match.
+func (s selector) matchesKeys(of *subject) bool {
+	return s.labels.Matches(labels.Set(of.cluster.Labels)) && (s.claims.Empty() || s.claims.Matches(of.claimSet()))
+}
+
+// matches reports whether all parts of the selector match. The error is about an expression without a result.
+func (s selector) matches(of *subject) (bool, error) {
+	if !s.matchesKeys(of) {
+		return false, nil
+	}
+	for _, e := range s.expressions {
+		if matches, err := e.matches(of); !matches || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

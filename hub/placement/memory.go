@@ -1,0 +1,139 @@
+package placement
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+)
+
+// memory is what the reconciler remembers about Placements to save work: their parsed selectors, and what they are
+// interested in. All of it follows from objects in the cluster.
+type memory struct {
+	mu          sync.RWMutex
+	environment *cel.Env
+	placements  map[types.NamespacedName]remembered
+}
+
+// remembered is what is known about one Placement.
+type remembered struct {
+	uid        types.UID
+	generation int64
+	interest   interest
+}
+
+// rulesOf returns the rules of a Placement, parsed once for each generation.
+func (m *memory) rulesOf(placement *clusterv1beta1.Placement, key types.NamespacedName) *rules {
+	m.mu.RLock()
+	known, ok := m.placements[key]
+	m.mu.RUnlock()
+	if ok && known.uid == placement.UID && known.generation == placement.Generation {
+		return known.interest.rules
+	}
+	return parse(placement.Spec, m.compile)
+}
+
+// compile compiles an expression. The first one makes the environment.
+func (m *memory) compile(path, text string) (expression, error) {
+	environment, err := m.environmentOf()
+	if err != nil {
+		return expression{}, err
+	}
+	return compileIn(environment, path, text)
+}
+
+func (m *memory) environmentOf() (*cel.Env, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.environment == nil {
+		environment, err := newEnvironment()
+		if err != nil {
+			return nil, fmt.Errorf("building the CEL environment: %w", err)
+		}
+		m.environment = environment
+	}
+	return m.environment, nil
+}
+
+// remember stores the interest of a Placement. A pass calls it before it reads the clusters: a cluster that changes
+// earlier is read by the pass, one that changes later is compared with this interest.
+func (m *memory) remember(placement *clusterv1beta1.Placement, key types.NamespacedName, in interest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.placements == nil {
+		m.placements = map[types.NamespacedName]remembered{}
+	}
+	m.placements[key] = remembered{uid: placement.UID, generation: placement.Generation, interest: in}
+}
+
+// forget drops what is known about a Placement that is gone or left to others.
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.placements, key)
+}
+
+// concernedBy returns the Placements whose decisions the change of a cluster may alter; nil stands for a cluster that does
+// not exist.
+func (m *memory) concernedBy(older, newer *clusterv1.ManagedCluster) []types.NamespacedName {
+	c := changeOf(older, newer)
+	return m.those(func(in interest) bool { return in.concerns(older, newer, c) })
+}
+
+// boundTo returns the Placements in namespaces that have a binding to a set.
+func (m *memory) boundTo(set string) []types.NamespacedName {
+	return m.those(func(in interest) bool { return in.refersTo(set) })
+}
+
+// those returns the Placements with such an interest.
+func (m *memory) those(such func(interest) bool) []types.NamespacedName {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var keys []types.NamespacedName
+	for key, known := range m.placements {
+		if such(known.interest) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// maxOutcomes is the number of outcomes that are remembered for a Placement with expressions.
+const maxOutcomes = 10_000
+
+// outcomes remembers what the rules of a Placement say about clusters, because an expression takes a thousand times as long
+// as a selector of labels.
+type outcomes struct {
+	mu        sync.Mutex
+	byCluster map[types.UID]knownOutcome
+}
+
+// knownOutcome is the outcome for one version of a cluster.
+type knownOutcome struct {
+	version string
+	outcome outcome
+}
+
+// outcomeOf returns the outcome of the rules for a cluster.
+func (o *outcomes) outcomeOf(cluster *clusterv1.ManagedCluster, r *rules) outcome {
+	if !r.expressions || cluster.ResourceVersion == "" {
+		return r.look(cluster)
+	}
+	o.mu.Lock()
+	known, ok := o.byCluster[cluster.UID]
+	o.mu.Unlock()
+	if ok && known.version == cluster.ResourceVersion {
+		return known.outcome
+	}
+	found := r.look(cluster)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byCluster == nil || len(o.byCluster) >= maxOutcomes {
+		o.byCluster = map[types.UID]knownOutcome{}
+	}
+	o.byCluster[cluster.UID] = knownOutcome{cluster.ResourceVersion, found}
+	return found
+}

@@ -1,0 +1,90 @@
+package expressions
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// texts is a list of CEL.
+func texts(items ...string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, items) }
+
+func TestTheSizeOfValues(t *testing.T) {
+	const scalar = 32
+	nested := func(depth int) ref.Val {
+		value := types.DefaultTypeAdapter.NativeToValue("x")
+		for range depth {
+			value = types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{value})
+		}
+		return value
+	}
+	value := types.DefaultTypeAdapter.NativeToValue
+	for name, c := range map[string]struct {
+		value ref.Val
+		want  int
+	}{
+		"a string":              {types.String("abc"), 3},
+		"a string in bytes":     {types.String("é"), 2},
+		"bytes":                 {types.Bytes("abcd"), 4},
+		"a number":              {types.Int(7), scalar},
+		"null":                  {types.NullValue, scalar},
+		"an empty list":         {texts(), scalar},
+		"a list":                {texts("a", "bc"), scalar + 3},
+		"a map":                 {value(map[string]any{"key": "value", "k": int64(1)}), scalar + 3 + 5 + 1 + scalar},
+		"as deep as the limit":  {nested(maxDepth), maxDepth*scalar + 1},
+		"deeper than the limit": {nested(maxDepth + 1), (maxDepth+1)*scalar + maxText + 1},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, celSize(c.value, 0)) })
+	}
+	half := strings.Repeat("x", maxText/2)
+	assert.Equal(t, scalar+2*len(half), celSize(texts(half, half, half, half, half), 0), "it stops above the limit")
+}
+
+func TestResultsOfFunctionsAreLimited(t *testing.T) {
+	long := func(less int) types.String { return types.String(strings.Repeat("x", maxText-less)) }
+	for name, c := range map[string]struct {
+		result  ref.Val
+		tooLong bool
+	}{
+		"replace up to the limit":            {celReplace([]ref.Val{long(2) + "y", types.String("y"), types.String("zz")}), false},
+		"replace beyond the limit":           {celReplace([]ref.Val{long(2) + "y", types.String("y"), types.String("zzz")}), true},
+		"replace of some up to the limit":    {celReplace([]ref.Val{long(4) + "yyy", types.String("y"), types.String("zz"), types.Int(1)}), false},
+		"replace of some beyond the limit":   {celReplace([]ref.Val{long(4) + "yyy", types.String("y"), types.String("zz"), types.Int(2)}), true},
+		"replace of none":                    {celReplace([]ref.Val{long(0), types.String("x"), types.String("zz"), types.Int(0)}), false},
+		"replace of all by a negative count": {celReplace([]ref.Val{long(1) + "y", types.String("y"), types.String("zz"), types.Int(-1)}), true},
+		"join up to the limit":               {celJoin([]ref.Val{texts(string(long(1)), "a")}), false},
+		"join beyond the limit":              {celJoin([]ref.Val{texts(string(long(0)), "a")}), true},
+		"join with a separator":              {celJoin([]ref.Val{texts(string(long(0))), types.String("-")}), true},
+		"format up to the limit":             {celFormat([]ref.Val{types.String("%s"), texts(string(long(0)))}), false},
+		"format beyond the limit":            {celFormat([]ref.Val{types.String("%s"), texts(string(long(0)) + "x")}), true},
+		"format of several":                  {celFormat([]ref.Val{types.String("%s%s"), texts(string(long(1)), "xx")}), true},
+		"format of several that fit":         {celFormat([]ref.Val{types.String("%s%s"), texts(string(long(1)), "x")}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.tooLong {
+				err, failed := c.result.(*types.Err)
+				require.True(t, failed, "%v", c.result)
+				assert.Equal(t, "the text would be longer than 1048576 bytes", err.Error())
+				return
+			}
+			text, ok := c.result.Value().(string)
+			require.True(t, ok, "%v", c.result)
+			assert.LessOrEqual(t, len(text), maxText)
+		})
+	}
+}
+
+func TestAListThatIsTooLongCostsMoreThanAnyLimit(t *testing.T) {
+	estimate := func(items int) uint64 {
+		cost := (&Costs{}).CallCost("split", "string_split_string", []ref.Val{types.String("a"), types.String(",")},
+			types.NewStringList(types.DefaultTypeAdapter, make([]string, items)))
+		require.NotNil(t, cost)
+		return *cost
+	}
+	assert.LessOrEqual(t, estimate(maxItems), uint64(1_000_000))
+	assert.Greater(t, estimate(maxItems+1), uint64(1<<60))
+}
