@@ -36,8 +36,10 @@ RUN ?= .
 COUNT ?= 20
 # Further flags, such as -burners 8.
 DEFLAKE_FLAGS ?=
-# Further flags for the benchmark.
+# Further flags for the benchmarks: of the agent, of the hub manager, and of the hub manager with large fleets.
 BENCH_FLAGS ?=
+BENCH_HUB_FLAGS ?=
+BENCH_FLEET_FLAGS ?=
 # Further flags for the soak.
 SOAK_FLAGS ?=
 # Further flags for the storm.
@@ -52,7 +54,7 @@ CLUSTERS ?= hub,cluster1
 
 .PHONY: help
 help: ## Print this list
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 13
 
 .PHONY: build
 build: ## Build the agent and the hub manager into bin/
@@ -84,8 +86,19 @@ demo: kube build ## Show a hub, two clusters and an add-on on this machine
 	@$(BIN)/demo
 
 .PHONY: bench
-bench: kube build ## Measure the agent against the budgets of the design (BENCH_FLAGS='-works 200 -v')
+bench: bench-agent bench-hub ## Measure the agent, then the hub manager, against the budgets of the design
+
+.PHONY: bench-agent
+bench-agent: kube build ## Measure the agent (BENCH_FLAGS='-works 200 -v')
 	go run ./test/bench/cmd/bench $(BENCH_FLAGS)
+
+.PHONY: bench-hub
+bench-hub: kube build ## Measure the hub manager with 500 simulated clusters (BENCH_HUB_FLAGS='-size 50x1 -v')
+	go run ./test/bench/cmd/hub $(BENCH_HUB_FLAGS)
+
+.PHONY: bench-fleet
+bench-fleet: kube build ## Measure it with up to 3,000 clusters x 20 add-ons; hours (BENCH_FLEET_FLAGS='-sizes 100x1,500x1')
+	go run ./test/bench/cmd/fleet $(BENCH_FLEET_FLAGS)
 
 .PHONY: soak
 soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLAGS='-duration 10m -seed 7 -v')

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/test/bench/measure"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
@@ -34,21 +35,10 @@ func DefaultOptions() Options {
 	return Options{Works: 200, Objects: 10, Changes: 100, Idle: time.Minute}
 }
 
-// Figure is one measurement.
-type Figure struct {
-	// Name says what was measured, Value how much, Budget how much it may be; no budget is empty.
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Budget string `json:"budget,omitempty"`
-	// Held reports whether the budget holds; true without one.
-	Held bool `json:"held"`
-}
-
 const (
 	clusterName = "bench"
 	// patience bounds each step.
 	patience = 5 * time.Minute
-	mebibyte = 1 << 20
 )
 
 // run is a benchmark that runs.
@@ -58,14 +48,16 @@ type run struct {
 	cluster *fleet.Cluster
 	// spoke and hub are administrators without a limit.
 	spoke, hub client.WithWatch
-	figures    []Figure
+	table      measure.Table
+	// audit counts the requests to the cluster.
+	audit *measure.Audit
 	// applied and removed are how long the agent took for all works, template what it left of one.
 	applied, removed time.Duration
 	template         template
 }
 
 // Run measures; the figures come in the order of the life of the works.
-func Run(ctx context.Context, o Options) ([]Figure, error) {
+func Run(ctx context.Context, o Options) ([]measure.Figure, error) {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
@@ -75,9 +67,10 @@ func Run(ctx context.Context, o Options) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Options: o, fleet: f, cluster: f.Cluster(clusterName)}
+	r := &run{Options: o, fleet: f, cluster: f.Cluster(clusterName), table: measure.Table{Log: o.Log}}
+	r.audit = measure.NewAudit(r.cluster.ControlPlane.AuditLog())
 	err = r.all(ctx)
-	return r.figures, errors.Join(err, f.Close())
+	return r.table.Figures, errors.Join(err, f.Close())
 }
 
 func (r *run) all(ctx context.Context) error {
@@ -124,26 +117,15 @@ func (r *run) join(ctx context.Context) error {
 	return r.fleet.WaitAvailable(ctx, r.cluster, nil)
 }
 
-// note adds a figure; held is whether the budget holds.
-func (r *run) note(name, value, budget string, held bool) {
-	r.figures = append(r.figures, Figure{Name: name, Value: value, Budget: budget, Held: held})
-	fmt.Fprintf(r.Log, "  %s: %s (budget %s)\n", name, value, budget)
-}
-
-// noteTime adds a figure that is a time.
-func (r *run) noteTime(name string, value, budget time.Duration) {
-	r.note(name, value.Round(time.Millisecond).String(), budget.String(), value <= budget)
-}
-
 // noteRatio adds a time beside what the same took without an agent; a budget of zero is none.
 func (r *run) noteRatio(name string, value, bare time.Duration, budget float64) {
 	ratio := float64(value) / float64(bare)
 	measured := fmt.Sprintf("%s, %.2fx of %s bare", value.Round(time.Millisecond), ratio, bare.Round(time.Millisecond))
 	if budget == 0 {
-		r.note(name, measured, "", true)
+		r.table.Note(name, measured, "", true)
 		return
 	}
-	r.note(name, measured, fmt.Sprintf("%.1fx", budget), ratio <= budget)
+	r.table.Note(name, measured, fmt.Sprintf("%.1fx", budget), ratio <= budget)
 }
 
 // wait waits for a pause.

@@ -13,6 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/test/bench/measure"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
@@ -48,6 +49,10 @@ func (r *run) apply(ctx context.Context) error {
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
+	before, err := r.requests()
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	created := make(chan error, 1)
 	go func() {
@@ -75,12 +80,12 @@ func (r *run) apply(ctx context.Context) error {
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
-	n, err := r.requests(began)
+	n, err := r.requestsSince(before)
 	if err != nil {
 		return err
 	}
 	per := float64(n) / float64(r.Works*r.Objects)
-	r.note("requests to the cluster per object applied", fmt.Sprintf("%.2f", per), "1.2", per <= 1.205)
+	r.table.Note("requests to the cluster per object applied", fmt.Sprintf("%.2f", per), "1.2", per <= 1.205)
 	return r.noteMemory(fmt.Sprintf("memory right after %d objects were applied", r.Works*r.Objects), 48)
 }
 
@@ -218,6 +223,10 @@ func valueOf(e watch.Event) string {
 
 // idle leaves the agent alone and counts what it does nevertheless.
 func (r *run) idle(ctx context.Context) error {
+	sent, err := r.requests()
+	if err != nil {
+		return err
+	}
 	before, err := r.cpu()
 	if err != nil {
 		return err
@@ -230,19 +239,19 @@ func (r *run) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := r.requests(began)
+	n, err := r.requestsSince(sent)
 	if err != nil {
 		return err
 	}
-	r.note(fmt.Sprintf("requests over %s at rest, leases and watches aside", r.Idle), fmt.Sprint(n), "0", n == 0)
+	r.table.Note(fmt.Sprintf("requests over %s at rest, leases and watches aside", r.Idle), fmt.Sprint(n), "0", n == 0)
 	milli := 1000 * float64(after-before) / float64(time.Since(began))
-	r.note("processor at rest", fmt.Sprintf("%.1fm", milli), "2m", milli <= 2)
+	r.table.Note("processor at rest", fmt.Sprintf("%.1fm", milli), "2m", milli <= 2)
 	return r.noteMemory(fmt.Sprintf("memory %s after the last request, %d objects", r.Idle, r.Works*r.Objects), 44)
 }
 
 // strangers puts ten thousand objects that are nobody's beside those of the works.
 func (r *run) strangers(ctx context.Context) error {
-	before, err := footprint(r.cluster.Agent.PID())
+	before, err := measure.Resident(r.cluster.Agent.PID())
 	if err != nil {
 		return err
 	}
@@ -263,12 +272,12 @@ func (r *run) strangers(ctx context.Context) error {
 	if err := wait(ctx, settled); err != nil {
 		return err
 	}
-	after, err := footprint(r.cluster.Agent.PID())
+	after, err := measure.Resident(r.cluster.Agent.PID())
 	if err != nil {
 		return err
 	}
-	more := (after.Resident() - before.Resident()) / mebibyte
-	r.note("memory for 10,000 Secrets and ConfigMaps that are nobody's", fmt.Sprintf("%+.1f MiB", more), "+10 MiB",
+	more := (after.Resident() - before.Resident()) / measure.Mebibyte
+	r.table.Note("memory for 10,000 Secrets and ConfigMaps that are nobody's", fmt.Sprintf("%+.1f MiB", more), "+10 MiB",
 		more <= 10)
 	return nil
 }
@@ -303,6 +312,6 @@ func (r *run) remove(ctx context.Context) error {
 		return fmt.Errorf("looking for what is left: %w", err)
 	}
 	left.Items = slices.DeleteFunc(left.Items, func(c corev1.ConfigMap) bool { return c.Name == "kube-root-ca.crt" })
-	r.note("objects left after that", fmt.Sprint(len(left.Items)), "0", len(left.Items) == 0)
+	r.table.Note("objects left after that", fmt.Sprint(len(left.Items)), "0", len(left.Items) == 0)
 	return r.noteMemory("memory at the end", 48)
 }

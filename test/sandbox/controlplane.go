@@ -39,6 +39,10 @@ type Options struct {
 	Log io.Writer
 	// Audit lets the API server write an audit log, one JSON line per finished request, see AuditLog.
 	Audit bool
+	// AuditPolicy is the policy of the audit log as YAML; empty logs one line per finished request, without bodies.
+	AuditPolicy string
+	// APIServerArgs are further arguments of the API server.
+	APIServerArgs []string
 	// Admission names admission plugins of the API server to turn on besides those that are on by default.
 	Admission []string
 	// SigningDuration is the lifetime of the certificates that the controllers sign; zero leaves it to them, a year.

@@ -88,12 +88,12 @@ func (c *ControlPlane) apiserverArgs(port, etcd int) []string {
 	}
 	if c.opts.Audit {
 		args = append(args, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.AuditLog(),
-			"--audit-log-mode=blocking")
+			"--audit-log-mode=blocking", "--audit-log-maxsize="+strconv.Itoa(auditMegabytes))
 	}
 	if len(c.opts.Admission) > 0 {
 		args = append(args, "--enable-admission-plugins="+strings.Join(c.opts.Admission, ","))
 	}
-	return args
+	return append(args, c.opts.APIServerArgs...)
 }
 
 func (c *ControlPlane) controllerArgs() []string {
@@ -118,6 +118,9 @@ func (c *ControlPlane) controllerArgs() []string {
 	return args
 }
 
+// auditMegabytes is the size at which the API server begins another audit log: never.
+const auditMegabytes = 1 << 20
+
 // auditPolicy logs one line per finished request, without bodies.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -136,9 +139,13 @@ func (c *ControlPlane) writeFiles() error {
 	if err != nil {
 		return err
 	}
+	policy := c.opts.AuditPolicy
+	if policy == "" {
+		policy = auditPolicy
+	}
 	return errors.Join(
 		os.WriteFile(c.path("controller-manager.kubeconfig"), kubeconfig, 0o600),
-		os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o600),
+		os.WriteFile(c.path("audit-policy.yaml"), []byte(policy), 0o600),
 	)
 }
 

@@ -45,6 +45,9 @@ type Options struct {
 	Assets string
 	// Audit writes an audit log on each control plane, as in sandbox.Options.
 	Audit bool
+	// AuditPolicy and APIServerArgs are those of the hub, as in sandbox.Options.
+	AuditPolicy   string
+	APIServerArgs []string
 	// Admission names admission plugins to turn on, as in sandbox.Options.
 	Admission []string
 	// SigningDuration is the lifetime of the certificates that the hub signs, as in sandbox.Options.
@@ -142,6 +145,7 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 			}
 			if i == 0 {
 				options.SigningDuration = f.opts.SigningDuration
+				options.AuditPolicy, options.APIServerArgs = f.opts.AuditPolicy, f.opts.APIServerArgs
 			}
 			plane, err := sandbox.Start(ctx, options)
 			planes[i] = plane

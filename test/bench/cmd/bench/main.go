@@ -3,17 +3,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/spokelet/spokelet/test/bench"
+	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
 func main() {
@@ -40,30 +38,5 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	figures, err := bench.Run(ctx, options)
-	return errors.Join(err, write(os.Stdout, figures), save(*file, figures))
-}
-
-// write prints the table. A budget that is missed is marked, and no error: the machine may be to blame.
-func write(out io.Writer, figures []bench.Figure) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "figure\tmeasured\tbudget\t")
-	for _, f := range figures {
-		mark := ""
-		if !f.Held {
-			mark = "missed"
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.Name, f.Value, f.Budget, mark)
-	}
-	return table.Flush()
-}
-
-func save(file string, figures []bench.Figure) error {
-	if file == "" {
-		return nil
-	}
-	raw, err := json.MarshalIndent(figures, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(raw, '\n'), 0o644)
+	return errors.Join(err, measure.Write(os.Stdout, figures), measure.Save(*file, figures))
 }

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"bufio"
@@ -27,20 +27,20 @@ func (f Footprint) Resident() float64 { return f.Anonymous + f.File() }
 
 // String tells the parts in MiB.
 func (f Footprint) String() string {
-	return fmt.Sprintf("%.1f MiB (anonymous %.1f, text %.1f, tables %.1f, data %.1f)", f.Resident()/mebibyte,
-		f.Anonymous/mebibyte, f.Text/mebibyte, f.Tables/mebibyte, f.Data/mebibyte)
+	return fmt.Sprintf("%.1f MiB (anonymous %.1f, text %.1f, tables %.1f, data %.1f)", f.Resident()/Mebibyte,
+		f.Anonymous/Mebibyte, f.Text/Mebibyte, f.Tables/Mebibyte, f.Data/Mebibyte)
 }
 
-// footprint reads what a process has resident now.
-func footprint(pid int) (Footprint, error) {
+// Resident reads what a process has resident now.
+func Resident(pid int) (Footprint, error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
 	if err != nil {
-		return Footprint{}, fmt.Errorf("reading the memory of the agent: %w", err)
+		return Footprint{}, fmt.Errorf("reading the memory of a process: %w", err)
 	}
 	defer func() { _ = file.Close() }()
 	found, err := parseFootprint(file)
 	if err != nil {
-		return Footprint{}, fmt.Errorf("reading the memory of the agent: %w", err)
+		return Footprint{}, fmt.Errorf("reading the memory of a process: %w", err)
 	}
 	return found, nil
 }

@@ -1,0 +1,53 @@
+// Fleet measures the hub manager with fleets of several sizes and prints one table; see manager.Grow. It ends with an
+// error only if it could not measure.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spokelet/spokelet/test/bench/manager"
+	"github.com/spokelet/spokelet/test/bench/measure"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	options := manager.DefaultOptions()
+	options.Lean, options.Restart, options.Rounds = true, true, 0
+	sizes := flag.String("sizes", "100x1,500x1,1000x1,3000x1,100x20,3000x20",
+		"clusters and add-ons on each, one fleet after the other; a change is compared with that of the first")
+	flag.DurationVar(&options.Idle, "idle", options.Idle, "how long the hub manager is left alone")
+	flag.IntVar(&options.Changes, "changes", options.Changes, "changes of one add-on on one cluster")
+	flag.IntVar(&options.Wave, "wave", options.Wave, "clusters in a wave of a progressive upgrade; 0 leaves it out")
+	flag.DurationVar(&options.Heartbeat, "heartbeat", options.Heartbeat,
+		"how often each simulated cluster renews its lease; 0 means never")
+	file := flag.String("json", "bin/bench-fleet.json", "file for the figures; empty for none")
+	flag.StringVar(&options.Binaries, "binaries", "", "directory with spokelet-hub; empty is bin")
+	flag.StringVar(&options.Profiles, "profiles", "", "directory for profiles of the hub manager; empty for none")
+	quiet := flag.Bool("q", false, "log no steps")
+	flag.Parse()
+	var log io.Writer = os.Stderr
+	if *quiet {
+		log = io.Discard
+	}
+	all, err := manager.ParseSizes(*sizes)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	figures, err := manager.Grow(ctx, options, all, log)
+	return errors.Join(err, measure.Write(os.Stdout, figures), measure.Save(*file, figures))
+}

@@ -1,0 +1,129 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/test/bench/measure"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
+)
+
+// flat is how many times the cost of a change at the smallest size a change at a larger size may cost.
+const flat = 1.5
+
+// change gives one add-on on one cluster a template of its own, on one cluster after the other, and measures until each
+// is Completed.
+func (r *run) change(ctx context.Context) error {
+	const name = "one change on one cluster to Completed"
+	revision, err := r.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	// The clusters are far apart, so that they are not neighbours in lists.
+	changes := min(r.Changes, r.Size.Clusters)
+	stride := r.Size.Clusters / changes
+	var took []time.Duration
+	c, err := r.cost(ctx, "change", func(ctx context.Context) (time.Duration, error) {
+		began := time.Now()
+		for n := range changes {
+			one, err := r.changeOne(ctx, clusterName(n*stride), addOnName(n%r.Size.AddOns), revision)
+			if err != nil {
+				return 0, err
+			}
+			took = append(took, one)
+		}
+		return time.Since(began), nil
+	})
+	if err != nil {
+		return err
+	}
+	r.Time(r.title+name+", p50", measure.Percentile(took, 0.50), 0)
+	r.Time(r.title+name+", p90", measure.Percentile(took, 0.90), 0)
+	each := c.processor / time.Duration(changes)
+	r.Note(r.title+name+", processor", each.Round(100*time.Microsecond).String(), "", true)
+	r.Number(r.title+name+", requests", float64(c.requests.Count)/float64(changes), 1, "", 0)
+	c.took, c.processor = measure.Percentile(took, 0.50), each
+	r.perChange = c
+	if err := r.release(ctx, changes, stride); err != nil {
+		return err
+	}
+	return r.quiet(ctx)
+}
+
+// changeOne moves one add-on on one cluster to the template of a revision, and returns how long that took.
+func (r *run) changeOne(ctx context.Context, cluster, addOn string, revision int) (time.Duration, error) {
+	key := client.ObjectKey{Namespace: cluster, Name: addOn}
+	var found addonv1alpha1.ManagedClusterAddOn
+	if err := r.hub.Get(ctx, key, &found); err != nil {
+		return 0, fmt.Errorf("reading add-on %s: %w", key, err)
+	}
+	events, err := r.hub.Watch(ctx, &addonv1alpha1.ManagedClusterAddOnList{}, client.InNamespace(cluster),
+		client.MatchingFields{"metadata.name": addOn},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: found.ResourceVersion}})
+	if err != nil {
+		return 0, fmt.Errorf("watching add-on %s: %w", key, err)
+	}
+	defer events.Stop()
+	before := found.DeepCopy()
+	found.Spec.Configs = []addonv1alpha1.AddOnConfig{config(addOn, revision)}
+	began := time.Now()
+	if err := r.hub.Patch(ctx, &found, client.MergeFrom(before)); err != nil {
+		return 0, fmt.Errorf("changing add-on %s: %w", key, err)
+	}
+	err = awaitEvent(ctx, events, func(e watch.Event) bool {
+		now, ok := e.Object.(*addonv1alpha1.ManagedClusterAddOn)
+		return ok && completed(now, templateName(addOn, revision))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("changing add-on %s: %w", key, err)
+	}
+	return time.Since(began), nil
+}
+
+// release takes the templates of their own away from the changed add-ons, so that the next step begins with one
+// template for all.
+func (r *run) release(ctx context.Context, changes, stride int) error {
+	err := spread(ctx, changes, func(ctx context.Context, n int) error {
+		return r.hub.Patch(ctx, &addonv1alpha1.ManagedClusterAddOn{
+			ObjectMeta: metav1.ObjectMeta{Namespace: clusterName(n * stride), Name: addOnName(n % r.Size.AddOns)},
+		}, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"configs":null}}`)))
+	})
+	if err != nil {
+		return fmt.Errorf("taking back the changes: %w", err)
+	}
+	_, err = r.awaitCompleted(ctx, r.revision)
+	return err
+}
+
+// compare relates the cost of a change to that at the smallest size.
+func (r *run) compare(smallest cost, size Size) {
+	if smallest.took == 0 || smallest.processor == 0 || r.perChange.took == 0 {
+		return
+	}
+	name := r.title + "one change beside one at " + size.String()
+	r.Number(name+", time", float64(r.perChange.took)/float64(smallest.took), 2, "x", flat)
+	r.Number(name+", processor", float64(r.perChange.processor)/float64(smallest.processor), 2, "x", flat)
+}
+
+// awaitEvent waits for an event of a watch.
+func awaitEvent(ctx context.Context, events watch.Interface, done func(watch.Event) bool) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case event, open := <-events.ResultChan():
+			if !open {
+				return fleet.NotYet("the watch ended")
+			}
+			if done(event) {
+				return nil
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spokelet/spokelet/test/bench/measure"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
+)
+
+// budget is what a step may cost; zero is no budget.
+type budget struct {
+	took      time.Duration
+	requests  float64
+	processor time.Duration
+	// memory is the peak of the hub manager in MiB.
+	memory float64
+}
+
+// cost is what a step cost the hub manager.
+type cost struct {
+	took, processor time.Duration
+	requests        measure.Requests
+	// memory is the peak of its resident memory in bytes.
+	memory float64
+	// others is what the other processes used.
+	others load
+}
+
+// at returns the state of the counters.
+func (r *run) at() (cost, error) {
+	requests, err := r.audit.Of(managerUser())
+	if err != nil {
+		return cost{}, err
+	}
+	processor, err := measure.Processor(r.pid())
+	if err != nil {
+		return cost{}, err
+	}
+	memory, err := measure.Peak(r.pid())
+	return cost{processor: processor, requests: requests, memory: memory}, err
+}
+
+// pid is the process of the hub manager.
+func (r *run) pid() int { return r.fleet.HubManager().PID() }
+
+// cost measures what a step costs the hub manager until it is quiet. The step returns how long it took.
+func (r *run) cost(ctx context.Context, name string, do func(context.Context) (time.Duration, error)) (cost, error) {
+	r.spokes.Stats()
+	if err := measure.ResetPeak(r.pid()); err != nil {
+		return cost{}, err
+	}
+	before, err := r.at()
+	if err != nil {
+		return cost{}, err
+	}
+	others, err := r.load()
+	if err != nil {
+		return cost{}, err
+	}
+	if err := r.probe.begin(ctx); err != nil {
+		return cost{}, err
+	}
+	took, err := do(ctx)
+	if err != nil {
+		return cost{}, err
+	}
+	if err := r.quiet(ctx); err != nil {
+		return cost{}, err
+	}
+	if err := r.probe.end(ctx, name); err != nil {
+		return cost{}, err
+	}
+	after, err := r.at()
+	if err != nil {
+		return cost{}, err
+	}
+	used, err := r.load()
+	if err != nil {
+		return cost{}, err
+	}
+	fmt.Fprintf(r.Log, "  the hub manager sent: %s\n", after.requests.Since(before.requests))
+	return cost{
+		took: took, processor: after.processor - before.processor,
+		requests: after.requests.Since(before.requests), memory: after.memory, others: used.since(others),
+	}, nil
+}
+
+// measured measures a step and adds its figures: time, requests per add-on, processor time, memory, and how busy the
+// clusters were.
+func (r *run) measured(
+	ctx context.Context, name string, budget budget, do func(context.Context) (time.Duration, error),
+) (cost, error) {
+	c, err := r.cost(ctx, name, do)
+	if err != nil {
+		return cost{}, err
+	}
+	r.Time(r.title+name, c.took, budget.took)
+	r.Number(r.title+name+", requests per add-on",
+		float64(c.requests.Count)/float64(r.Size.all()), 1, "", budget.requests)
+	r.Number(r.title+name+", lost races", float64(c.requests.Conflicts), 0, "", 0)
+	r.Time(r.title+name+", processor", c.processor, budget.processor)
+	r.Number(r.title+name+", memory at most", c.memory/measure.Mebibyte, 0, " MiB", budget.memory)
+	r.Note(r.title+name+", processor of others", c.others.String(), "", true)
+	r.Note(r.title+name+", simulated clusters", r.spokes.Stats().String(), "", true)
+	return c, nil
+}
+
+// budgeted returns a budget where the design has one for the size of this run.
+func (r *run) budgeted(b budget) budget {
+	if r.Size == budgeted() {
+		return b
+	}
+	// Requests per add-on do not depend on the size.
+	return budget{requests: b.requests}
+}
+
+// quiet waits until the hub manager has sent nothing for a while and needs hardly any processor time. A list of many
+// objects is one request that shows in the audit log only when it is done.
+func (r *run) quiet(ctx context.Context) error {
+	_, err := r.quietSince(ctx)
+	return err
+}
+
+// quietSince does that and returns when the quiet began.
+func (r *run) quietSince(ctx context.Context) (time.Time, error) {
+	const hardly = settled / 20
+	last, since := cost{requests: measure.Requests{Count: -1}}, time.Now()
+	err := fleet.Wait(ctx, "the hub manager to be at rest", nil, func(context.Context) error {
+		if err := r.fleet.HubManager().Exited(); err != nil {
+			return err
+		}
+		now, err := r.at()
+		if err != nil {
+			return err
+		}
+		if now.requests.Count != last.requests.Count || now.processor-last.processor > hardly {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < settled {
+			return fleet.NotYet("%d requests, %s of processor time", now.requests.Count, now.processor)
+		}
+		return nil
+	})
+	return since, err
+}
+
+// noteMemory adds the resident memory of the hub manager, pages of its program included; a budget of zero is none.
+func (r *run) noteMemory(name string, budget float64) error {
+	found, err := measure.Resident(r.pid())
+	if err != nil {
+		return err
+	}
+	name = r.title + name
+	if budget == 0 {
+		r.Note(name, found.String(), "", true)
+		return nil
+	}
+	r.Note(name, found.String(), fmt.Sprintf("%.0f MiB", budget), found.Resident() <= budget*measure.Mebibyte)
+	return nil
+}
+
+// load is the processor time of the other processes on the machine that take part.
+type load struct {
+	etcd, apiserver, controllers, own time.Duration
+}
+
+// load returns the processor time that the others have used so far.
+func (r *run) load() (load, error) {
+	pids := append(r.fleet.Hub.PIDs(), os.Getpid())
+	times := make([]time.Duration, len(pids))
+	for i, pid := range pids {
+		var err error
+		if times[i], err = measure.Processor(pid); err != nil {
+			return load{}, err
+		}
+	}
+	return load{etcd: times[0], apiserver: times[1], controllers: times[2], own: times[3]}, nil
+}
+
+// since returns what was used after an earlier state.
+func (l load) since(before load) load {
+	return load{
+		etcd: l.etcd - before.etcd, apiserver: l.apiserver - before.apiserver,
+		controllers: l.controllers - before.controllers, own: l.own - before.own,
+	}
+}
+
+// String lists the times in seconds.
+func (l load) String() string {
+	return fmt.Sprintf("API server %.1fs, etcd %.1fs, controllers %.1fs, benchmark and clusters %.1fs",
+		l.apiserver.Seconds(), l.etcd.Seconds(), l.controllers.Seconds(), l.own.Seconds())
+}

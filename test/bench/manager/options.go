@@ -1,0 +1,88 @@
+package manager
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Options are the parts of a benchmark.
+type Options struct {
+	// Size is the size of the fleet.
+	Size Size
+	// Idle is how long the hub manager is left alone.
+	Idle time.Duration
+	// Changes is how many add-ons are changed one after the other; zero leaves that out.
+	Changes int
+	// Rounds is how often one add-on is installed on one real cluster; zero leaves that out.
+	Rounds int
+	// Wave is the number of clusters in a wave of the progressive upgrade; zero leaves that out.
+	Wave int
+	// Restart measures the start of the hub manager with all add-ons in place.
+	Restart bool
+	// Lean runs the API server of the hub without what a large fleet on a small machine cannot afford, see lean.
+	Lean bool
+	// Heartbeat is how often each cluster renews its lease; zero means never.
+	Heartbeat time.Duration
+	// Binaries is the directory with our programs, as in fleet.Options.
+	Binaries string
+	// Profiles is a directory for profiles of the hub manager, of its processor time in each step and of its memory at the
+	// end of each; empty asks for none. The other figures of such a run are not to be used.
+	Profiles string
+}
+
+// DefaultOptions are those of the budgets of the design.
+func DefaultOptions() Options {
+	return Options{Size: budgeted(), Idle: time.Minute, Changes: 50, Rounds: 30}
+}
+
+// budgeted is the size for which the design has budgets of time.
+func budgeted() Size { return Size{Clusters: 500, AddOns: 1} }
+
+// largest is the size that is the goal.
+func largest() Size { return Size{Clusters: 3000, AddOns: 20} }
+
+// Size is the size of a fleet.
+type Size struct {
+	// Clusters is the number of clusters, and AddOns the number of add-ons on each of them.
+	Clusters, AddOns int
+}
+
+// String returns the size as ParseSize reads it.
+func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Clusters, s.AddOns) }
+
+// all is the number of ManagedClusterAddOns.
+func (s Size) all() int { return s.Clusters * s.AddOns }
+
+// ParseSize reads a size such as 500x1.
+func ParseSize(text string) (Size, error) {
+	clusters, addOns, found := strings.Cut(text, "x")
+	var s Size
+	var err error
+	if s.Clusters, err = strconv.Atoi(clusters); found && err == nil {
+		s.AddOns, err = strconv.Atoi(addOns)
+	}
+	if err != nil || s.Clusters < 1 || s.AddOns < 1 {
+		return Size{}, fmt.Errorf("%q is no size: clusters and add-ons on each, such as 500x1", text)
+	}
+	return s, nil
+}
+
+// ParseSizes reads sizes with commas between them.
+func ParseSizes(text string) ([]Size, error) {
+	var sizes []Size
+	for one := range strings.SplitSeq(text, ",") {
+		size, err := ParseSize(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes, nil
+}
+
+// patience is how long a step may take.
+func (s Size) patience() time.Duration {
+	return 5*time.Minute + time.Duration(s.all())*100*time.Millisecond
+}

@@ -1,0 +1,205 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/bench/measure"
+	"github.com/spokelet/spokelet/test/bench/spokes"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
+)
+
+// settled is how long the hub manager must be quiet before it counts as at rest.
+const settled = 3 * time.Second
+
+// run is a benchmark that runs.
+type run struct {
+	Options
+	// Table has the figures.
+	*measure.Table
+	// title precedes the name of each figure.
+	title  string
+	fleet  *fleet.Fleet
+	hub    client.WithWatch
+	spokes *spokes.Spokes
+	audit  *measure.Audit
+	probe  *probe
+	// revision is that of the templates in force, and made the last one of which there are templates.
+	revision, made int
+	sample         sample
+	// installed is how long the installation took, and perChange what one change cost.
+	installed time.Duration
+	perChange cost
+}
+
+// managerUser is the user of the hub manager.
+func managerUser() string {
+	return "system:serviceaccount:" + names.NamespaceHub + ":" + names.ServiceAccountManager
+}
+
+const (
+	// collectorUser is the user of the garbage collector, and controllersUser the one whose watches it uses.
+	collectorUser   = "system:serviceaccount:kube-system:generic-garbage-collector"
+	controllersUser = "system:kube-controller-manager"
+)
+
+// Run measures a hub of one size, and one add-on on one real cluster.
+func Run(ctx context.Context, o Options, log io.Writer) ([]measure.Figure, error) {
+	table := &measure.Table{Log: log}
+	_, err := runHub(ctx, o, table, "")
+	if err == nil && o.Rounds > 0 {
+		err = first(ctx, o, table)
+	}
+	return table.Figures, err
+}
+
+// Grow measures hubs of several sizes, one after the other, and compares the cost of a change with that of the first.
+func Grow(ctx context.Context, o Options, sizes []Size, log io.Writer) ([]measure.Figure, error) {
+	table := &measure.Table{Log: log}
+	var smallest cost
+	for i, size := range sizes {
+		o.Size = size
+		r, err := runHub(ctx, o, table, size.String()+": ")
+		if err != nil {
+			return table.Figures, fmt.Errorf("%s: %w", size, err)
+		}
+		if i == 0 {
+			smallest = r.perChange
+			continue
+		}
+		r.compare(smallest, sizes[0])
+	}
+	return table.Figures, nil
+}
+
+// runHub measures a hub of one size.
+func runHub(ctx context.Context, o Options, table *measure.Table, title string) (*run, error) {
+	if err := o.build(ctx); err != nil {
+		return nil, err
+	}
+	options := fleet.Options{Binaries: o.Binaries, Audit: true, AuditPolicy: auditPolicy(), Log: table.Log}
+	if o.Lean {
+		options.APIServerArgs = lean()
+	}
+	f, err := fleet.New(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Options: o, Table: table, title: title, fleet: f, audit: measure.NewAudit(f.Hub.AuditLog())}
+	err = r.all(ctx)
+	if r.spokes != nil {
+		r.spokes.Stop()
+	}
+	return r, errors.Join(err, f.Close())
+}
+
+// step is a part of a benchmark.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+func (r *run) all(ctx context.Context) error {
+	var err error
+	if r.hub, err = client.NewWithWatch(r.fleet.Hub.Admin(), client.Options{Scheme: fleet.Scheme()}); err != nil {
+		return fmt.Errorf("building the client of the hub: %w", err)
+	}
+	steps := []step{{"joining", r.join}, {"installing", r.install}, {"upgrading", r.upgrade}, {"idle", r.idle}}
+	if r.Changes > 0 {
+		steps = append(steps, step{"changing", r.change})
+	}
+	if r.Wave > 0 {
+		steps = append(steps, step{"upgrading in waves", r.waves})
+	}
+	if r.Restart {
+		steps = append(steps, step{"starting again", r.restart})
+	}
+	steps = append(steps, step{"uninstalling", r.uninstall}, step{"the floor", r.floor})
+	for _, s := range steps {
+		fmt.Fprintf(r.Log, "%s %s%s\n", time.Now().UTC().Format(time.TimeOnly), r.title, s.name)
+		patience := r.Size.patience()
+		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
+		err := s.do(ctx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// join brings the hub and its clusters up.
+func (r *run) join(ctx context.Context) error {
+	var args []string
+	var err error
+	if r.probe, args, err = newProbe(r.Profiles, r.title); err != nil {
+		return err
+	}
+	if err := r.fleet.InstallHub(ctx, nil, args...); err != nil {
+		return err
+	}
+	identity, err := r.fleet.Hub.User(spokes.User, spokes.Group)
+	if err != nil {
+		return err
+	}
+	// The clusters outlive the step.
+	r.spokes, err = spokes.Start(context.WithoutCancel(ctx), spokes.Options{
+		Config: identity, Heartbeat: r.Heartbeat, Log: r.Log,
+	})
+	if err != nil {
+		return err
+	}
+	for _, object := range groundwork() {
+		if err := r.hub.Create(ctx, object); err != nil {
+			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	clusters := make([]string, r.Size.Clusters)
+	for i := range clusters {
+		clusters[i] = clusterName(i)
+	}
+	began := time.Now()
+	if err := r.spokes.Join(ctx, clusters, map[string]string{labelBench: "true"}); err != nil {
+		return err
+	}
+	r.Time(r.title+"clusters created until all are available", time.Since(began), 0)
+	if err := r.quiet(ctx); err != nil {
+		return err
+	}
+	return r.noteMemory("memory with all clusters and no add-on", 0)
+}
+
+// prepare creates the templates of all add-ons at a new revision, and returns it.
+func (r *run) prepare(ctx context.Context) (int, error) {
+	r.made++
+	for i := range r.Size.AddOns {
+		t, err := template(addOnName(i), r.made)
+		if err != nil {
+			return 0, err
+		}
+		if err := r.hub.Create(ctx, t); err != nil {
+			return 0, fmt.Errorf("creating template %s: %w", t.Name, err)
+		}
+	}
+	return r.made, r.quiet(ctx)
+}
+
+// writers is how many writers send the requests of the floor and other requests of ours at once.
+const writers = 10
+
+// spread calls do for 0 to n-1 from several goroutines.
+func spread(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}

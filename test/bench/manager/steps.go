@@ -1,0 +1,267 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/test/bench/measure"
+	"github.com/spokelet/spokelet/test/bench/spokes"
+	"github.com/spokelet/spokelet/test/sandbox/fleet"
+)
+
+// install has the placement install all add-ons on all clusters.
+func (r *run) install(ctx context.Context) error {
+	var err error
+	if r.revision, err = r.prepare(ctx); err != nil {
+		return err
+	}
+	limits := r.budgeted(budget{took: 8 * time.Second, requests: 7, processor: 4 * time.Second, memory: 64})
+	c, err := r.measured(ctx, "install", limits, func(ctx context.Context) (time.Duration, error) {
+		began := time.Now()
+		for i := range r.Size.AddOns {
+			if err := r.hub.Create(ctx, management(addOnName(i), r.revision)); err != nil {
+				return 0, fmt.Errorf("creating add-on %s: %w", addOnName(i), err)
+			}
+		}
+		ended, err := r.awaitCompleted(ctx, r.revision)
+		return ended.Sub(began), err
+	})
+	if err != nil {
+		return err
+	}
+	r.installed = c.took
+	return r.take(ctx)
+}
+
+// upgrade moves all add-ons to new templates at once.
+func (r *run) upgrade(ctx context.Context) error {
+	var err error
+	if r.revision, err = r.prepare(ctx); err != nil {
+		return err
+	}
+	limits := r.budgeted(budget{took: 5 * time.Second, requests: 3, processor: 2 * time.Second})
+	_, err = r.measured(ctx, "upgrade", limits, func(ctx context.Context) (time.Duration, error) {
+		return r.move(ctx, clusterv1alpha1.RolloutStrategy{})
+	})
+	return err
+}
+
+// move gives all add-ons the templates of the revision, with a rollout strategy, and returns how long that took.
+func (r *run) move(ctx context.Context, strategy clusterv1alpha1.RolloutStrategy) (time.Duration, error) {
+	began := time.Now()
+	for i := range r.Size.AddOns {
+		err := r.edit(ctx, addOnName(i), func(cma *addonv1alpha1.ClusterManagementAddOn) {
+			placement := &cma.Spec.InstallStrategy.Placements[0]
+			placement.Configs = []addonv1alpha1.AddOnConfig{config(cma.Name, r.revision)}
+			placement.RolloutStrategy = strategy
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	ended, err := r.awaitCompleted(ctx, r.revision)
+	return ended.Sub(began), err
+}
+
+// edit changes a ClusterManagementAddOn.
+func (r *run) edit(ctx context.Context, name string, change func(*addonv1alpha1.ClusterManagementAddOn)) error {
+	var cma addonv1alpha1.ClusterManagementAddOn
+	if err := r.hub.Get(ctx, client.ObjectKey{Name: name}, &cma); err != nil {
+		return fmt.Errorf("reading add-on %s: %w", name, err)
+	}
+	before := cma.DeepCopy()
+	change(&cma)
+	if err := r.hub.Patch(ctx, &cma, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("changing add-on %s: %w", name, err)
+	}
+	return nil
+}
+
+// waveDelay is how long a cluster needs for an upgrade in waves; without it there would be no waves.
+const waveDelay = 200 * time.Millisecond
+
+// waves moves all add-ons to new templates, a few clusters at a time, and compares what the clusters saw.
+func (r *run) waves(ctx context.Context) error {
+	var err error
+	if r.revision, err = r.prepare(ctx); err != nil {
+		return err
+	}
+	r.spokes.Delay(waveDelay)
+	defer r.spokes.Delay(0)
+	r.spokes.Stats()
+	strategy := clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.Progressive,
+		Progressive: &clusterv1alpha1.RolloutProgressive{
+			MaxConcurrency: intstr.FromInt(r.Wave),
+		},
+	}
+	name := fmt.Sprintf("upgrade in waves of %d, %s each", r.Wave, waveDelay)
+	var seen spokes.Stats
+	c, err := r.cost(ctx, "waves", func(ctx context.Context) (time.Duration, error) {
+		took, err := r.move(ctx, strategy)
+		seen = r.spokes.Stats()
+		return took, err
+	})
+	if err != nil {
+		return err
+	}
+	r.Time(r.title+name, c.took, 0)
+	r.Number(r.title+name+", requests per add-on", float64(c.requests.Count)/float64(r.Size.all()), 1, "", 0)
+	r.Time(r.title+name+", processor", c.processor, 0)
+	// With several add-ons, each has waves of its own.
+	r.Number(r.title+name+", clusters in flight at once", float64(seen.MaxReporting), 0, "", float64(r.Wave*r.Size.AddOns))
+	return nil
+}
+
+// idle leaves the hub manager alone and counts what it does nevertheless. The garbage collector learns of the kinds of
+// the hub some time after their definitions, and until then looks up every object by itself; the idle time begins after
+// that.
+func (r *run) idle(ctx context.Context) error {
+	if err := r.collectorKnows(ctx); err != nil {
+		return err
+	}
+	if err := r.quiet(ctx); err != nil {
+		return err
+	}
+	before, err := r.at()
+	if err != nil {
+		return err
+	}
+	others, err := r.audit.Of(collectorUser)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	timer := time.NewTimer(r.Idle)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+	}
+	after, err := r.at()
+	if err != nil {
+		return err
+	}
+	sent := after.requests.Since(before.requests)
+	r.Note(fmt.Sprintf("%srequests over %s at rest, leases and watches aside", r.title, r.Idle),
+		fmt.Sprint(sent.Count), "0", sent.Count == 0)
+	if sent.Count > 0 {
+		fmt.Fprintf(r.Log, "  the hub manager sent: %s\n", sent)
+	}
+	collector, err := r.audit.Of(collectorUser)
+	if err != nil {
+		return err
+	}
+	r.Number(r.title+"requests of the garbage collector meanwhile", float64(collector.Since(others).Count), 0, "", 0)
+	milli := 1000 * float64(after.processor-before.processor) / float64(time.Since(began))
+	r.Number(r.title+"processor at rest", milli, 1, "m", 0)
+	limit := 0.0
+	switch r.Size {
+	case budgeted():
+		limit = 64
+	case largest():
+		limit = 500
+	}
+	return r.noteMemory(fmt.Sprintf("memory %s after the last request", r.Idle), limit)
+}
+
+// collectorMost is how long the garbage collector may need to learn of new kinds, of which it hears every 30 seconds.
+const collectorMost = 3 * time.Minute
+
+// collectorKnows waits until the garbage collector watches the kinds that the hub manager writes.
+func (r *run) collectorKnows(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, collectorMost, fmt.Errorf("gave up after %s", collectorMost))
+	defer cancel()
+	return fleet.Wait(ctx, "the garbage collector to know the kinds of the hub", nil, func(context.Context) error {
+		requests, err := r.audit.Of(controllersUser)
+		if err != nil {
+			return err
+		}
+		for _, resource := range []string{"managedclusteraddons", "manifestworks", "placementdecisions"} {
+			if requests.Watches[resource] == 0 {
+				return fleet.NotYet("it does not watch %s", resource)
+			}
+		}
+		return nil
+	})
+}
+
+// uninstall removes the placement from all add-ons, and waits until nothing of them is left.
+func (r *run) uninstall(ctx context.Context) error {
+	limits := r.budgeted(budget{took: 5 * time.Second})
+	_, err := r.measured(ctx, "uninstall", limits, func(ctx context.Context) (time.Duration, error) {
+		began := time.Now()
+		for i := range r.Size.AddOns {
+			err := r.edit(ctx, addOnName(i), func(cma *addonv1alpha1.ClusterManagementAddOn) {
+				cma.Spec.InstallStrategy.Placements = nil
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+		if err := r.awaitGone(ctx, &addonv1alpha1.ManagedClusterAddOnList{}); err != nil {
+			return 0, err
+		}
+		if err := r.awaitGone(ctx, &workv1.ManifestWorkList{}); err != nil {
+			return 0, err
+		}
+		return time.Since(began), nil
+	})
+	return err
+}
+
+// restart starts the hub manager again with all add-ons in place, and measures until it is quiet.
+func (r *run) restart(ctx context.Context) error {
+	manager := r.fleet.HubManager()
+	manager.Stop(stopGrace)
+	before, err := r.audit.Of(managerUser())
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := manager.Start(); err != nil {
+		return err
+	}
+	if err := fleet.Wait(ctx, "the hub manager to begin", nil, func(context.Context) error {
+		if err := manager.Exited(); err != nil {
+			return err
+		}
+		now, err := r.audit.Of(managerUser())
+		if err == nil && len(now.Since(before).Watches) == 0 {
+			return fleet.NotYet("it watches nothing")
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	quiet, err := r.quietSince(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := r.at()
+	if err != nil {
+		return err
+	}
+	var limit time.Duration
+	if r.Size == largest() {
+		limit = time.Minute
+	}
+	r.Time(r.title+"start of the hub manager until it is quiet", quiet.Sub(began), limit)
+	sent := after.requests.Since(before)
+	fmt.Fprintf(r.Log, "  the hub manager sent: %s\n", sent)
+	r.Number(r.title+"start, requests", float64(sent.Count), 0, "", 0)
+	r.Time(r.title+"start, processor", after.processor, 0)
+	r.Number(r.title+"start, memory at most", after.memory/measure.Mebibyte, 0, " MiB", 0)
+	return nil
+}
+
+// stopGrace is how long the hub manager gets to end by itself.
+const stopGrace = 5 * time.Second
