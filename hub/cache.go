@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,6 +24,7 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
@@ -48,10 +50,11 @@ func cacheOptions(home string) (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
+	t := &trims{}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: t.other,
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:                      {Label: ofAddon},
+			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: works.TrimWork},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {
@@ -62,8 +65,10 @@ func cacheOptions(home string) (cache.Options, error) {
 			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
 			&clusterv1beta1.PlacementDecision{}: {Transform: install.TrimDecision},
 			// Only one of the two is watched: the stored version.
-			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: install.TrimAddOn},
-			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: install.TrimAddOn},
+			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: t.addOn},
+			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: t.addOn},
+			&clusterv1.ManagedCluster{}:          {Transform: t.cluster},
+			&rbacv1.RoleBinding{}:                {Transform: t.binding},
 			&corev1.ServiceAccount{}:             {Label: ofToken},
 			&appsv1.ControllerRevision{}:         {Label: ofConfig, Namespaces: map[string]cache.Config{cmp.Or(home, names.NamespaceHub): {}}},
 			&rbacv1.Role{}:                       {Label: ofToken},
@@ -90,12 +95,9 @@ func trimForeignWork(in any) (any, error) {
 	if err != nil {
 		return in, nil //nolint:nilerr // a transformation must pass on what it does not know
 	}
-	o.SetManagedFields(nil)
+	dropNoise(o)
 	o.SetLabels(nil)
 	o.SetOwnerReferences(nil)
-	annotations := o.GetAnnotations()
-	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	o.SetAnnotations(annotations)
 	return in, nil
 }
 

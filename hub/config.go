@@ -38,6 +38,11 @@ type Config struct {
 	InstallCRDs bool
 	// Placement makes the hub manager schedule Placements; off where another placement controller runs.
 	Placement bool
+	// RemovalLimitPercent and RemovalLimitClusters are the share of the clusters of an add-on, in percent, and the number
+	// of clusters that may lose it at once without an edit that explains it; a removal from more is held until a person
+	// confirms it. A share of 0 holds nothing.
+	RemovalLimitPercent  int
+	RemovalLimitClusters int
 	// WorkTTL makes the hub manager delete complete ManifestWorks when their ttlSecondsAfterFinished is over.
 	WorkTTL bool
 	// AutoApprovedCSRUsers are the users whose requests for a first credential of a cluster are approved without a person;
@@ -96,8 +101,11 @@ type Config struct {
 // DefaultConfig returns the defaults, with the namespace of the pod if there is one.
 func DefaultConfig() Config {
 	return Config{
-		Namespace:       command.Namespace(names.NamespaceHub),
-		Placement:       true,
+		Namespace: command.Namespace(names.NamespaceHub),
+		Placement: true,
+
+		RemovalLimitPercent: 25, RemovalLimitClusters: 10,
+
 		WorkTTL:         true,
 		WebhookPort:     defaultWebhookPort,
 		WebhookSecret:   names.SecretWebhook,
@@ -125,6 +133,12 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.InstallCRDs, "install-crds", c.InstallCRDs, "apply the CustomResourceDefinitions at the start")
 	f.BoolVar(&c.Placement, "placement", c.Placement,
 		"decide Placements; turn it off where another placement controller runs")
+	f.IntVar(&c.RemovalLimitPercent, "removal-limit-percent", c.RemovalLimitPercent,
+		"share of the clusters of an add-on that may lose it within 15 minutes without an edit of a Placement, a "+
+			"ClusterManagementAddOn or a ManagedClusterSet that explains it; a removal from more is held until somebody confirms "+
+			"it; 0 holds nothing")
+	f.IntVar(&c.RemovalLimitClusters, "removal-limit-clusters", c.RemovalLimitClusters,
+		"number of clusters up to which --removal-limit-percent holds nothing")
 	f.BoolVar(&c.WorkTTL, "work-ttl", c.WorkTTL,
 		"delete ManifestWorks that are complete when their ttlSecondsAfterFinished is over")
 	f.StringSliceVar(&c.AutoApprovedCSRUsers, "auto-approved-csr-users", c.AutoApprovedCSRUsers,
@@ -211,6 +225,12 @@ func (c *Config) Validate() error {
 	}
 	if c.Burst < 0 {
 		complain("kube-api-burst", "must not be below 0")
+	}
+	if c.RemovalLimitPercent < 0 || c.RemovalLimitPercent > 100 {
+		complain("removal-limit-percent", "%d is not between 0 and 100", c.RemovalLimitPercent)
+	}
+	if c.RemovalLimitClusters < 0 {
+		complain("removal-limit-clusters", "must not be below 0")
 	}
 	if c.ManifestLimit < 1 {
 		complain("manifest-limit", "must not be below 1")

@@ -97,7 +97,7 @@ func TestKlusterletDeploymentIsHardened(t *testing.T) {
 }
 
 func TestKustomizationsNameEveryFile(t *testing.T) {
-	for folder, fsys := range map[string]fs.FS{"klusterlet": klusterlet, "samples/hello": samples} {
+	for folder, fsys := range map[string]fs.FS{"klusterlet": klusterlet, "samples/hello": samples, "samples/hub-config": samples} {
 		raw, err := fs.ReadFile(fsys, path.Join(folder, kustomizationFile))
 		require.NoError(t, err)
 		var kustomization struct{ Resources []string }

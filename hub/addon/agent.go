@@ -77,6 +77,8 @@ type Setup struct {
 	Permissions []Permission
 	// Health is the health probe of the agent.
 	Health HealthProbe
+	// WorkProbe has the details of HealthWork; nil means that the agent is healthy when its works are available.
+	WorkProbe *WorkProbe
 }
 
 // Permission binds a role on the hub to the agent of an add-on.
@@ -99,9 +101,14 @@ const (
 	HealthUnchanged HealthProbe = ""
 	// HealthLease means that the agent renews a lease (package lease).
 	HealthLease HealthProbe = "Lease"
-	// HealthWorkloads means that the hub checks the Deployments and DaemonSets among the objects of the agent.
+	// HealthWork means that the hub judges the works of the agent and what a WorkProbe asks for.
+	HealthWork HealthProbe = "Work"
+	// HealthDeployments means that the hub judges the Deployments among the objects of the agent.
+	HealthDeployments HealthProbe = "DeploymentAvailability"
+	// HealthWorkloads means that the hub judges the Deployments, DaemonSets and StatefulSets among the objects of the
+	// agent.
 	HealthWorkloads HealthProbe = "WorkloadAvailability"
-	// HealthCustom means that the add-on sets its Available condition itself.
+	// HealthCustom means that the add-on sets its Available condition itself; OCM calls it None.
 	HealthCustom HealthProbe = "Custom"
 )
 

@@ -367,3 +367,40 @@ func TestSelector(t *testing.T) {
 	assert.False(t, Selector().Matches(labels.Set{names.LabelAddonName: "hello"}))
 	assert.Equal(t, names.LabelClusterName, Selector().String())
 }
+
+// Shows: registration/signing-judged
+func TestTheAuthorFindsOnTheAddOnWhatIsNotSigned(t *testing.T) {
+	unsigned := addonsFacts(withCondition(addonRequest(t, custom(), csrs.ClusterUser("c1", "a")), certificatesv1.CertificateApproved))
+	problem := &note{true, reasonCAInvalid, "the CA expired"}
+	require.Equal(t, stageUnsigned, unsigned.stage)
+	event := addOnEvent(unsigned, problem)
+	require.NotNil(t, event)
+	assert.Equal(t, "c1", event.Namespace)
+	assert.Equal(t, "ManagedClusterAddOn", event.InvolvedObject.Kind)
+	assert.Equal(t, "hello", event.InvolvedObject.Name)
+	assert.Equal(t, reasonCAInvalid, event.Reason)
+	assert.Equal(t, "the CA expired", event.Message)
+
+	another := unsigned
+	another.csr = unsigned.csr.DeepCopy()
+	another.csr.Name, another.csr.UID = "another", "another"
+	assert.Equal(t, event.Name, addOnEvent(another, problem).Name, "one for all its requests")
+	assert.NotEqual(t, event.Name, addOnEvent(unsigned, &note{true, reasonCAMissing, "x"}).Name)
+
+	open := addonsFacts(addonRequest(t, custom(), csrs.ClusterUser("c1", "a")))
+	assert.Nil(t, addOnEvent(open, problem), "a request that is not approved may be anybody's")
+	unsigned.addon = nil
+	assert.Nil(t, addOnEvent(unsigned, problem))
+}
+
+// Shows: registration/template-registrations
+func TestAnAgentRenewsItsCredentialWhileItsHookRuns(t *testing.T) {
+	for sentence, r := range map[string]addonv1beta1.RegistrationConfig{"of the hub": kube(), "of a custom signer": custom()} {
+		t.Run(sentence, func(t *testing.T) {
+			f := addonsFacts(addonRequest(t, r, csrs.ClusterUser("c1", "a")))
+			f.addon.addon.DeletionTimestamp = &metav1.Time{Time: now}
+			f.addon.addon.Finalizers = []string{addonv1beta1.AddonPreDeleteHookFinalizer}
+			assert.Equal(t, stepApprove, decide(f).step)
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -39,6 +40,12 @@ func (r *Reconciler) recordEvent(ctx context.Context, f facts, n *note) reconcil
 		log.FromContext(ctx).Info("left a certificate request alone", "rule", n.reason, "request", f.csr.Name,
 			"requester", f.csr.Spec.Username, "message", n.message)
 	}
+	if about := addOnEvent(f, n); about != nil {
+		if err := r.Client.Create(ctx, about); err != nil && !apierrors.IsAlreadyExists(err) {
+			return reconcile.Retry(fmt.Errorf("writing an event about add-on %s/%s: %w",
+				about.Namespace, about.InvolvedObject.Name, err))
+		}
+	}
 	r.reported.add(noteHash(f.csr, n))
 	return reconcile.Done()
 }
@@ -55,21 +62,39 @@ func (r *Reconciler) count(csr *certificatesv1.CertificateSigningRequest, n *not
 
 // eventOf builds the Event for a note. Its name depends only on request and note, so that it exists once.
 func eventOf(f facts, n *note) *corev1.Event {
+	return newEvent(f, n, metav1.NamespaceDefault, eventName(f.csr, n), corev1.ObjectReference{
+		APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest",
+		Name: f.csr.Name, UID: f.csr.UID,
+	})
+}
+
+// addOnEvent builds the Event on the add-on for a note about a request that is approved and not signed; nil for any other
+// note. The author of the add-on has to repair that, and does not look at requests. It is one Event for all requests of
+// the add-on on a cluster.
+func addOnEvent(f facts, n *note) *corev1.Event {
+	if f.stage != stageUnsigned || f.addon == nil || f.addon.addon == nil {
+		return nil
+	}
+	about := f.addon.addon
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%s", about.UID, n.reason, n.message)
+	name := fmt.Sprintf("%s.%x", about.Name[:min(len(about.Name), maxNameInEvent)], h.Sum64())
+	return newEvent(f, n, about.Namespace, name, corev1.ObjectReference{
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn",
+		Namespace: about.Namespace, Name: about.Name, UID: about.UID,
+	})
+}
+
+func newEvent(f facts, n *note, namespace, name string, about corev1.ObjectReference) *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if n.warning {
 		kind = corev1.EventTypeWarning
 	}
 	at := metav1.NewTime(f.now)
 	return &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: metav1.NamespaceDefault,
-			Name:      eventName(f.csr, n),
-		},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest",
-			Name: f.csr.Name, UID: f.csr.UID,
-		},
-		Type: kind, Reason: n.reason, Message: n.message,
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name},
+		InvolvedObject: about,
+		Type:           kind, Reason: n.reason, Message: n.message,
 		Source:              corev1.EventSource{Component: controllerName},
 		ReportingController: controllerName,
 		FirstTimestamp:      at, LastTimestamp: at, Count: 1,

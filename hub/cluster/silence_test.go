@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,9 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -152,6 +160,147 @@ func TestLabelsMirrorTheHealthOfAddOns(t *testing.T) {
 
 	cluster.Status.Conditions = nil
 	assert.False(t, mirrorAddons(cluster, nil), "a cluster whose health nobody knows is left alone")
+}
+
+// Shows: registration/feature-labels
+func TestWhenLabelsAreWritten(t *testing.T) {
+	addon := func(name string, status metav1.ConditionStatus) *addonv1beta1.ManagedClusterAddOn {
+		a := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "c1"}}
+		a.Status.Conditions = []metav1.Condition{condition("Available", status, "x", noon())}
+		return a
+	}
+	labels := func(p plan) map[string]string {
+		var all map[string]string
+		if p.cluster == nil {
+			return all
+		}
+		for key, value := range p.cluster.Labels {
+			if strings.HasPrefix(key, featurePrefix) {
+				if all == nil {
+					all = map[string]string{}
+				}
+				all[strings.TrimPrefix(key, featurePrefix)] = value
+			}
+		}
+		return all
+	}
+	for sentence, tc := range map[string]struct {
+		change func(*facts)
+		want   map[string]string
+	}{
+		"there is no cluster":                  {func(f *facts) { f.cluster = nil }, nil},
+		"the health of the cluster is unknown": {func(f *facts) { f.cluster.Status.Conditions = nil }, nil},
+		"the cluster is being deleted":         {func(f *facts) { f.cluster.DeletionTimestamp = deletedAt() }, nil},
+		"all changes are one write":            {func(*facts) {}, map[string]string{"a": "available", "b": "unhealthy"}},
+		"nothing changed": {func(f *facts) {
+			f.cluster.Labels[featurePrefix+"a"], f.cluster.Labels[featurePrefix+"b"] = "available", "unhealthy"
+		}, nil},
+		"one changed, and another one is gone": {func(f *facts) {
+			f.cluster.Labels[featurePrefix+"a"], f.cluster.Labels[featurePrefix+"b"] = "unreachable", "unhealthy"
+			f.cluster.Labels[featurePrefix+"gone"] = "available"
+		}, map[string]string{"a": "available", "b": "unhealthy"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := settledFacts()
+			if f.cluster.Labels == nil {
+				f.cluster.Labels = map[string]string{}
+			}
+			f.addons = []*addonv1beta1.ManagedClusterAddOn{addon("a", metav1.ConditionTrue), addon("b", metav1.ConditionFalse)}
+			tc.change(&f)
+			p := decide(f)
+			assert.Equal(t, tc.want, labels(p))
+		})
+	}
+}
+
+// Shows: registration/cluster-silent
+func TestWhoseAddOnsAreMarked(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		change func(*facts)
+		want   int
+	}{
+		"the cluster is Unknown":           {func(*facts) {}, 1},
+		"the cluster is available":         {func(f *facts) { f.cluster.Status.Conditions[0].Status = metav1.ConditionTrue }, 0},
+		"the cluster was denied":           {func(f *facts) { f.cluster.Spec.HubAcceptsClient = false }, 1},
+		"the cluster was never accepted":   {func(f *facts) { f.cluster.Spec.HubAcceptsClient, f.cluster.Annotations = false, nil }, 0},
+		"the cluster is gone":              {func(f *facts) { f.cluster = nil }, 0},
+		"the cluster has no add-ons":       {func(f *facts) { f.addons = nil }, 0},
+		"its add-ons are marked already":   {func(f *facts) { mark(f.addons[0]) }, 0},
+		"one is marked, and another isn't": {func(f *facts) { mark(f.addons[0]); f.addons = append(f.addons, unmarked("b")) }, 1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := settledFacts()
+			c := condition(clusterv1.ManagedClusterConditionAvailable, metav1.ConditionUnknown, reasonSilent, noon().Add(-time.Hour))
+			c.Message = messageSilent
+			accepted := condition(clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "x", noon())
+			f.cluster.Status.Conditions = []metav1.Condition{c, accepted}
+			f.addons = []*addonv1beta1.ManagedClusterAddOn{unmarked("a")}
+			tc.change(&f)
+			if f.cluster != nil && !f.cluster.Spec.HubAcceptsClient && f.cluster.Annotations == nil {
+				f.cluster.Status.Conditions = f.cluster.Status.Conditions[:1]
+			}
+			assert.Len(t, decide(f).unknownAddOns, tc.want)
+		})
+	}
+}
+
+func unmarked(name string) *addonv1beta1.ManagedClusterAddOn {
+	return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "c1"}}
+}
+
+func mark(a *addonv1beta1.ManagedClusterAddOn) {
+	c := condition("Available", metav1.ConditionUnknown, reasonSilent, noon())
+	c.Message = messageSilent
+	a.Status.Conditions = []metav1.Condition{c}
+}
+
+// waiting is a queue of which only what is added is known.
+type waiting struct {
+	queue
+	now, soon []ctrlreconcile.Request
+}
+
+func (w *waiting) Add(r ctrlreconcile.Request)                       { w.now = append(w.now, r) }
+func (w *waiting) AddAfter(r ctrlreconcile.Request, _ time.Duration) { w.soon = append(w.soon, r) }
+
+func TestAddOnsWakeTheirClusterOnceForAMoment(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, clusterv1.Install(scheme))
+	there := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "there"}}
+	going := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "going", DeletionTimestamp: deletedAt(), Finalizers: []string{"example.com/f"},
+	}}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(there, going).Build()}
+	of := func(namespace string) client.Object {
+		return &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
+	}
+	for namespace, soon := range map[string]bool{"there": true, "going": false, "gone": false} {
+		q := &waiting{}
+		h := r.ofAddOn()
+		h.Create(t.Context(), event.CreateEvent{Object: of(namespace)}, q)
+		h.Update(t.Context(), event.UpdateEvent{ObjectOld: of(namespace), ObjectNew: of(namespace)}, q)
+		h.Delete(t.Context(), event.DeleteEvent{Object: of(namespace)}, q)
+		want := []ctrlreconcile.Request{
+			{NamespacedName: types.NamespacedName{Name: namespace}}, {NamespacedName: types.NamespacedName{Name: namespace}},
+			{NamespacedName: types.NamespacedName{Name: namespace}},
+		}
+		if soon {
+			assert.Equal(t, want, q.soon, "a cluster whose labels may wait")
+			assert.Empty(t, q.now)
+			continue
+		}
+		assert.Equal(t, want, q.now, "a cluster that waits for its add-ons to go")
+		assert.Empty(t, q.soon)
+	}
+}
+
+func TestHealthIsReadWithoutAConversion(t *testing.T) {
+	a := unmarked("a")
+	assert.Empty(t, health(a))
+	mark(a)
+	assert.Equal(t, metav1.ConditionUnknown, health(a))
+	assert.Equal(t, metav1.ConditionUnknown, health(addonapi.AddOnToAlpha(a)))
+	assert.Empty(t, health(&clusterv1.ManagedCluster{}))
 }
 
 func TestARenewalWakesNobody(t *testing.T) {

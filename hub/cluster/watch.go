@@ -33,12 +33,15 @@ import (
 // Name is the name of the controller.
 const Name = "hub.cluster"
 
+// labelDelay is how long the labels of a cluster may lag behind the health of its add-ons. A change of labels wakes every
+// Placement, and the agents of one cluster start at about the same time, so the changes of a moment are one write.
+const labelDelay = time.Second
+
 type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
 // SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	byLabel := handler.EnqueueRequestsFromMapFunc(labelled)
-	byNamespace := handler.EnqueueRequestsFromMapFunc(inNamespace)
 	whenWorksMatter := handler.EnqueueRequestsFromMapFunc(r.worksMatter)
 	foreign := &metav1.PartialObjectMetadata{}
 	foreign.SetGroupVersionKind(workKind("ManifestWork"))
@@ -54,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&rbacv1.RoleBinding{}, byLabel).
 		Watches(&coordinationv1.Lease{}, r.ofLease()).
 		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel, builder.WithPredicates(r.trustedRequests())).
-		Watches(r.AddOns.WatchedAddOn(), byNamespace, builder.WithPredicates(addonChanges())).
+		Watches(r.AddOns.WatchedAddOn(), r.ofAddOn(), builder.WithPredicates(addonChanges())).
 		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, reconcile.CreatedOrDeleted())).
 		Complete(r)
@@ -63,11 +66,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // itself maps a namespace to the cluster of the same name.
 func itself(_ context.Context, o client.Object) []ctrlreconcile.Request {
 	return reconcile.Request("", o.GetName())
-}
-
-// inNamespace maps an object to the cluster of its namespace.
-func inNamespace(_ context.Context, o client.Object) []ctrlreconcile.Request {
-	return reconcile.Request("", o.GetNamespace())
 }
 
 // shared maps every cluster to the request for the shared roles.
@@ -91,6 +89,25 @@ func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlrec
 		return nil
 	}
 	return reconcile.Request("", o.GetNamespace())
+}
+
+// ofAddOn enqueues the cluster of an add-on: soon if only labels depend on the add-on, at once if the cluster waits for
+// its add-ons to go.
+func (r *Reconciler) ofAddOn() handler.EventHandler {
+	add := func(ctx context.Context, o client.Object, q queue) {
+		key := types.NamespacedName{Name: o.GetNamespace()}
+		cluster, err := reconcile.Get(ctx, r.Client, key, &clusterv1.ManagedCluster{}, client.UnsafeDisableDeepCopy)
+		if err == nil && cluster != nil && cluster.DeletionTimestamp.IsZero() {
+			q.AddAfter(ctrlreconcile.Request{NamespacedName: key}, labelDelay)
+			return
+		}
+		q.Add(ctrlreconcile.Request{NamespacedName: key})
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
+	}
 }
 
 // ofLease enqueues the cluster of a Lease, unless the Lease was only renewed: the pass at the former expiry reads the
@@ -152,12 +169,10 @@ func addonChanges() predicate.Predicate {
 	}})
 }
 
+// health returns the status of the condition Available of an add-on. It is called for every change of every add-on, so
+// it converts none.
 func health(o client.Object) metav1.ConditionStatus {
-	addon, err := addonapi.AddOn(o)
-	if err != nil {
-		return ""
-	}
-	c := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	c := meta.FindStatusCondition(addonapi.Conditions(o), addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	if c == nil {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -112,4 +113,100 @@ func TestABindingElsewhereIsOfOneClusterByItsLabels(t *testing.T) {
 		assert.False(t, ofCluster(binding("shared", less), f), "without %s", label)
 	}
 	assert.False(t, ofCluster(binding("c1", own), f), "in the cluster's namespace the owner decides")
+}
+
+func TestPermissionsThatYieldOneBindingAreMerged(t *testing.T) {
+	user := func(name string) rbacv1.Subject { return rbacv1.Subject{Kind: rbacv1.UserKind, Name: name} }
+	stored := func(name string) rbacv1.Subject {
+		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
+	}
+	one := addon.Permission{
+		Namespace: "c1", RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, Subjects: []rbacv1.Subject{user("u")},
+	}
+	two := addon.Permission{
+		Namespace: "c1", RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "r"},
+		Subjects: []rbacv1.Subject{stored("v"), stored("u"), {Kind: "ServiceAccount", Namespace: "n", Name: "s"}},
+	}
+	f := factsOf()
+	f.setup.Permissions = []addon.Permission{one, two}
+	steps := planBindings(f, nil)
+	require.Len(t, steps, 1)
+	assert.Equal(t, rbacv1.GroupName, steps[0].After.RoleRef.APIGroup)
+	assert.Equal(t, []rbacv1.Subject{stored("u"), stored("v"), {Kind: "ServiceAccount", Namespace: "n", Name: "s"}},
+		steps[0].After.Subjects, "what the API server would default is no difference for ever")
+	f.bindings = []*rbacv1.RoleBinding{steps[0].After}
+	assert.Empty(t, planBindings(f, nil))
+	assert.Equal(t, []rbacv1.Subject{user("u")}, one.Subjects, "what the agent returned is not changed")
+}
+
+func TestARoleKeepsTheNameThatItHas(t *testing.T) {
+	const base = "open-cluster-management:a:role:agent"
+	role := func(namespace, name string) addon.Permission { return permission(namespace, "Role", name) }
+	for sentence, tc := range map[string]struct {
+		before, after []addon.Permission
+		want          []string
+	}{
+		"in another order": {
+			[]addon.Permission{role("c1", "one"), role("c1", "two")}, []addon.Permission{role("c1", "two"), role("c1", "one")}, nil,
+		},
+		"in another order in a shared namespace": {
+			[]addon.Permission{role("s", "one"), role("s", "two")}, []addon.Permission{role("s", "two"), role("s", "one")}, nil,
+		},
+		"when another one comes before it": {
+			[]addon.Permission{role("c1", "one")}, []addon.Permission{role("c1", "new"), role("c1", "one")},
+			[]string{"create c1/" + base + ":25dd7317"},
+		},
+		"when that with the plain name goes": {
+			[]addon.Permission{role("c1", "one"), role("c1", "two")}, []addon.Permission{role("c1", "two")},
+			[]string{"delete c1/" + base},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := factsOf()
+			f.setup.Permissions = tc.before
+			for _, s := range planBindings(f, nil) {
+				f.bindings = append(f.bindings, s.After)
+			}
+			f.setup.Permissions = tc.after
+			var got []string
+			for _, s := range planBindings(f, nil) {
+				got = append(got, string(s.Verb)+" "+s.Object().Namespace+"/"+s.Object().Name)
+			}
+			assert.Equal(t, tc.want, got)
+		})
+	}
+}
+
+// TestABindingForAllClustersBecomesThatOfOne: its namespace is that of a cluster that joined later.
+func TestABindingForAllClustersBecomesThatOfOne(t *testing.T) {
+	f := factsOf()
+	f.addOn.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterManagementAddOn", Name: "a", UID: "cma"}}
+	everywhere := permission("c1", "Role", "r")
+	everywhere.Subjects[0].Name = "agents of all clusters"
+	there := desiredBinding(f, bindingKey(f, grant{Permission: everywhere}, nil, nil, nil), grant{Permission: everywhere})
+	there.OwnerReferences = f.addOn.OwnerReferences
+	f.bindings = []*rbacv1.RoleBinding{there}
+	f.setup.Permissions = []addon.Permission{permission("c1", "Role", "r")}
+	steps := planBindings(f, nil)
+	require.Len(t, steps, 1)
+	assert.Equal(t, reconcile.Patch, steps[0].Verb)
+	assert.Equal(t, f.setup.Permissions[0].Subjects, steps[0].After.Subjects)
+	require.Len(t, steps[0].After.OwnerReferences, 1, "it goes with the add-on on this cluster")
+	assert.Equal(t, "ManagedClusterAddOn", steps[0].After.OwnerReferences[0].Kind)
+}
+
+func TestWhatIsRefusedKeepsWhatIsThereAndDropsWhatNoAddOnMayHave(t *testing.T) {
+	f, _ := tokenFacts()
+	f.refused = &addon.InvalidError{Message: "namespace c2 is that of a cluster"}
+	f.obsolete = []*rbacv1.RoleBinding{{ObjectMeta: metav1.ObjectMeta{Namespace: "c2", Name: "b"}}}
+	p := decide(f)
+	require.Len(t, p.bindings, 1)
+	assert.Equal(t, reconcile.Delete, p.bindings[0].Verb)
+	after := conclude(f, p, results{bindings: []error{nil}})
+	condition := meta.FindStatusCondition(after.Status.Conditions, addonv1beta1.ManagedClusterAddOnRegistrationApplied)
+	require.NotNil(t, condition)
+	assert.Equal(t, addonv1beta1.RegistrationAppliedSetPermissionFailed, condition.Reason)
+	assert.Equal(t, "namespace c2 is that of a cluster.", condition.Message)
+	assert.NotEmpty(t, after.Status.Namespace, "the namespace does not depend on the permissions")
+	assert.Equal(t, reconcile.ClassStalled, outcomeOf(f, p, results{bindings: []error{nil}}, nil).Class())
 }

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
@@ -27,8 +28,9 @@ func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 	}
 	var steps []bindingStep
 	wanted := map[types.NamespacedName]bool{}
-	for _, permission := range grants(f.cluster.Name, distinct(f.setup.Permissions), account) {
-		key := bindingKey(f, permission, existing, wanted)
+	all := grants(f.cluster.Name, distinct(f.setup.Permissions), account)
+	for _, permission := range all {
+		key := bindingKey(f, permission, all, existing, wanted)
 		wanted[key] = true
 		desired := desiredBinding(f, key, permission)
 		if s, needed := stepOfBinding(existing[key], desired); needed {
@@ -42,7 +44,13 @@ func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 			steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
 		}
 	}
-	for _, binding := range f.obsolete {
+	return steps
+}
+
+// dropBindings deletes the RoleBindings for all clusters that must go.
+func dropBindings(obsolete []*rbacv1.RoleBinding) []bindingStep {
+	steps := make([]bindingStep, 0, len(obsolete))
+	for _, binding := range obsolete {
 		steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
 	}
 	return steps
@@ -84,40 +92,76 @@ func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
 		binding.Labels[names.LabelClusterName] == f.cluster.Name
 }
 
-// distinct drops duplicate permissions.
+// distinct merges permissions that yield the same binding, and sets what the API server would default. The result is
+// as the API server stores it, so that it is no difference.
 func distinct(permissions []addon.Permission) []addon.Permission {
 	var kept []addon.Permission
 	for _, permission := range permissions {
-		if !slices.ContainsFunc(kept, func(other addon.Permission) bool {
+		permission.RoleRef.APIGroup = cmp.Or(permission.RoleRef.APIGroup, rbacv1.GroupName)
+		at := slices.IndexFunc(kept, func(other addon.Permission) bool {
 			return other.Namespace == permission.Namespace && other.RoleRef == permission.RoleRef
-		}) {
-			kept = append(kept, permission)
+		})
+		if at < 0 {
+			at = len(kept)
+			kept = append(kept, addon.Permission{Namespace: permission.Namespace, RoleRef: permission.RoleRef})
+		}
+		for _, subject := range permission.Subjects {
+			if subject.Kind == rbacv1.GroupKind || subject.Kind == rbacv1.UserKind {
+				subject.APIGroup = cmp.Or(subject.APIGroup, rbacv1.GroupName)
+			}
+			if !slices.Contains(kept[at].Subjects, subject) {
+				kept[at].Subjects = append(kept[at].Subjects, subject)
+			}
 		}
 	}
 	return kept
 }
 
+// isWanted reports whether permissions ask for a binding.
+func isWanted(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool {
+	return slices.ContainsFunc(permissions, func(p addon.Permission) bool {
+		return p.Namespace == binding.Namespace && p.RoleRef == binding.RoleRef
+	})
+}
+
 // bindingKey names a binding. The name contains only the kind of the role, as OCM says (docs/reference/hub.md, "Hub
-// permissions"), unless another role has that name already: of an earlier permission or, in a namespace that all
-// clusters share, of another cluster. Then a hash of the role is appended.
+// permissions"), unless another role has that name: of another permission or, in a namespace that all clusters share,
+// of another cluster. Then a hash of the role is appended. A role keeps the name that it has.
 func bindingKey(
-	f facts, permission grant, existing map[types.NamespacedName]*rbacv1.RoleBinding,
+	f facts, permission grant, all []grant, existing map[types.NamespacedName]*rbacv1.RoleBinding,
 	taken map[types.NamespacedName]bool,
 ) types.NamespacedName {
-	key := types.NamespacedName{
+	plain := types.NamespacedName{
 		Namespace: permission.Namespace,
 		Name:      "open-cluster-management:" + f.addOn.Name + ":" + strings.ToLower(permission.RoleRef.Kind) + ":agent",
 	}
 	if permission.own {
-		key.Name += ":cluster:" + f.cluster.Name
+		plain.Name += ":cluster:" + f.cluster.Name
 	}
-	there := existing[key]
-	shared := permission.Namespace != f.cluster.Name && !permission.own
-	if taken[key] || (shared && there != nil && there.RoleRef != permission.RoleRef) {
-		sum := sha256.Sum256([]byte(permission.RoleRef.Kind + "/" + permission.RoleRef.Name))
-		key.Name += ":" + hex.EncodeToString(sum[:4])
+	sum := sha256.Sum256([]byte(permission.RoleRef.Kind + "/" + permission.RoleRef.Name))
+	hashed := types.NamespacedName{Namespace: plain.Namespace, Name: plain.Name + ":" + hex.EncodeToString(sum[:4])}
+	for _, key := range []types.NamespacedName{plain, hashed} {
+		if there := existing[key]; there != nil && there.RoleRef == permission.RoleRef && !taken[key] {
+			return key
+		}
 	}
-	return key
+	there := existing[plain]
+	switch {
+	case taken[plain]:
+		return hashed
+	case there == nil:
+		return plain
+	case permission.Namespace != f.cluster.Name && !permission.own, isGranted(all, permission, there.RoleRef):
+		return hashed
+	}
+	return plain
+}
+
+// isGranted reports whether another role has to be bound where a permission is.
+func isGranted(all []grant, permission grant, role rbacv1.RoleRef) bool {
+	return slices.ContainsFunc(all, func(other grant) bool {
+		return other.Namespace == permission.Namespace && other.own == permission.own && other.RoleRef == role
+	})
 }
 
 func desiredBinding(f facts, key types.NamespacedName, permission grant) *rbacv1.RoleBinding {
@@ -156,12 +200,21 @@ func stepOfBinding(there, desired *rbacv1.RoleBinding) (bindingStep, bool) {
 	}
 	after := there.DeepCopy()
 	after.Labels = withEntries(after.Labels, desired.Labels)
-	after.OwnerReferences = withOwners(after.OwnerReferences, desired.OwnerReferences)
+	after.OwnerReferences = withOwners(bindingOwners(after, desired), desired.OwnerReferences)
 	after.Subjects = desired.Subjects
 	if equality.Semantic.DeepEqual(there, after) {
 		return bindingStep{}, false
 	}
 	return bindingStep{Verb: reconcile.Patch, Before: there, After: after}, true
+}
+
+// bindingOwners returns the owners of an existing binding that stay. One that was for all clusters and becomes that of
+// one add-on must not outlive that add-on.
+func bindingOwners(there, desired *rbacv1.RoleBinding) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(there.OwnerReferences), func(owner metav1.OwnerReference) bool {
+		return owner.Kind == "ClusterManagementAddOn" && slices.ContainsFunc(desired.OwnerReferences,
+			func(own metav1.OwnerReference) bool { return own.Kind == "ManagedClusterAddOn" })
+	})
 }
 
 // ownerReference returns the reference to an add-on for an object that it owns.

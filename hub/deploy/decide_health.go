@@ -11,6 +11,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/health"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -36,7 +38,7 @@ func steadyHealth(f facts) (use, pending addon.HealthProbe) {
 
 // rollsOut reports whether this pass brings different content of a template to the cluster.
 func rollsOut(f facts, own []*workv1.ManifestWork) bool {
-	want := templateHashes(configHashes(f.rendering.Configs))
+	want := templateHashes(works.ConfigHashes(f.rendering.Configs))
 	return slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
 		return !maps.Equal(want, templateHashes(work.Annotations[names.AnnotationConfigSpecHash]))
 	})
@@ -55,33 +57,23 @@ func templateHashes(annotation string) map[string]string {
 
 // unprobed reports whether works were rolled out without feedback rules for their workloads. The mode in the status
 // alone does not show it, because Lease is also the API default.
-func unprobed(works []*workv1.ManifestWork) bool {
+func unprobed(own []*workv1.ManifestWork) bool {
 	found := false
-	for _, work := range works {
+	for _, work := range own {
 		for i := range work.Spec.Workload.Manifests {
-			s, err := readManifest(&work.Spec.Workload.Manifests[i])
+			s, err := works.Read(&work.Spec.Workload.Manifests[i])
 			if err != nil {
 				continue
 			}
-			resource, probed := s.probe()
-			if !probed || s.replicas == 0 {
+			o := s.HealthObject()
+			if !health.Judges(addon.HealthWorkloads, o) {
 				continue
 			}
-			if asksForStatus(work, workv1.ResourceIdentifier{
-				Group: s.group, Resource: resource, Namespace: s.namespace, Name: s.name,
-			}) {
+			if health.Asks(addon.HealthWorkloads, o, work) {
 				return false
 			}
 			found = true
 		}
 	}
 	return found
-}
-
-// asksForStatus reports whether a work feeds back the well-known status of an object.
-func asksForStatus(work *workv1.ManifestWork, id workv1.ResourceIdentifier) bool {
-	return slices.ContainsFunc(work.Spec.ManifestConfigs, func(option workv1.ManifestConfigOption) bool {
-		return option.ResourceIdentifier == id && slices.ContainsFunc(option.FeedbackRules,
-			func(rule workv1.FeedbackRule) bool { return rule.Type == workv1.WellKnownStatusType })
-	})
 }

@@ -8,17 +8,17 @@ import (
 	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/version"
 )
 
 // facts are the inputs of a pass. The objects belong to the cache and must not be changed.
@@ -41,12 +41,10 @@ type facts struct {
 	configuration addon.Configuration
 	answers
 
-	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
+	// works are the ManifestWorks with the labels of the add-on, of any owner: in the namespace of its cluster, and of
+	// hosted mode in any other.
 	works []*workv1.ManifestWork
-	// bindings are the RoleBindings with the labels of the add-on in the relevant namespaces.
-	bindings []*rbacv1.RoleBinding
-	// obsolete are the RoleBindings for all clusters that no spec of the add-on asks for any more.
-	obsolete []*rbacv1.RoleBinding
+	bindingFacts
 }
 
 // answers are the answers of the agent; each is unknown while its error is set.
@@ -60,6 +58,10 @@ type answers struct {
 	pendingHealth addon.HealthProbe
 	rendering     addon.Rendering
 	renderErr     error
+	// key identifies what the objects are rendered from; empty when they must be rendered.
+	key string
+	// current is the plan that changes no work; nil when the objects were rendered.
+	current *worksPlan
 }
 
 // observe reads the facts about one add-on on one cluster.
@@ -91,39 +93,41 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
-	f.answers = r.ask(ctx, agent, f)
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
 	}
-	f.setup.Health, f.pendingHealth = steadyHealth(f)
-	if f.bindings, err = r.listBindings(ctx, key, f.setup.Permissions); err != nil {
-		return facts{}, err
-	}
-	if slices.ContainsFunc(f.addOn.Status.Registrations, byToken) {
-		if f.bindings, err = r.addOwnBindings(ctx, key, f.bindings); err != nil {
-			return facts{}, err
-		}
-	}
-	if f.setupErr == nil {
-		f.obsolete, err = r.listObsolete(ctx, key, agent, f.setup.Permissions)
-	}
+	r.ask(ctx, agent, &f, false)
+	f.bindingFacts, err = r.observeBindings(ctx, key, agent, f.answers)
 	return f, err
 }
 
-// ask asks the agent. Nothing is known before a configuration is chosen.
-func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f facts) answers {
+// ask asks the agent. Nothing is known before a configuration is chosen. Objects are not rendered when the works are
+// what was rendered from the same inputs, unless always is set.
+func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, always bool) {
 	if err := f.configuration.Err; err != nil {
-		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
+		return
 	}
 	request := addon.Request{Cluster: f.cluster, Hosting: f.host, AddOn: f.addOn, Choice: f.configuration.Choice}
 	resolved, err := agent.Resolve(ctx, request)
 	if err != nil {
-		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
+		return
 	}
-	a := answers{registrations: resolved.Registrations, setup: resolved.Setup}
-	a.setupErr = r.checkNamespaces(ctx, client.ObjectKeyFromObject(f.addOn), a.setup.Permissions)
-	a.rendering, a.renderErr = agent.Render(ctx, request)
-	return a
+	f.answers = answers{registrations: resolved.Registrations, setup: resolved.Setup}
+	if resolved.Key != "" {
+		f.key = resolved.Key + "@" + version.String()
+	}
+	f.rendering.Configs = request.Choice.Configs
+	f.setup.Health, f.pendingHealth = steadyHealth(*f)
+	if !always {
+		f.current = currentWorks(*f)
+	}
+	if f.current == nil {
+		f.rendering, f.renderErr = agent.Render(ctx, request)
+		f.setup.Health = resolved.Setup.Health
+		f.setup.Health, f.pendingHealth = steadyHealth(*f)
+	}
 }
 
 // listDeployed lists the works that deploy an add-on, whoever wrote them: those in the namespace of its cluster and, for
@@ -131,139 +135,38 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f facts) answer
 func (r *Reconciler) listDeployed(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) ([]*workv1.ManifestWork, error) {
-	works, err := r.listWorks(ctx, client.ObjectKeyFromObject(addOn))
+	all, err := r.listWorks(ctx, client.ObjectKeyFromObject(addOn))
 	if err != nil {
 		return nil, err
 	}
-	works = slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
-		_, elsewhere := work.Labels[names.LabelAddonNamespace]
-		return elsewhere
-	})
-	if host := addOn.Annotations[names.AnnotationHostingCluster]; host != "" {
-		hosted, err := r.listWorks(ctx, types.NamespacedName{Namespace: host, Name: addOn.Name})
-		if err != nil {
-			return nil, err
-		}
-		for _, work := range hosted {
-			if work.Labels[names.LabelAddonNamespace] == addOn.Namespace {
-				works = append(works, work)
-			}
-		}
-	}
-	return slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
-		return strings.HasPrefix(work.Name, hookWorkName(addOn.Name))
+	host, hook := addOn.Annotations[names.AnnotationHostingCluster], "addon-"+addOn.Name+"-"+string(works.PreDelete)
+	return slices.DeleteFunc(all, func(work *workv1.ManifestWork) bool {
+		of, hosted := work.Labels[names.LabelAddonNamespace]
+		return (hosted && of != addOn.Namespace) || strings.HasPrefix(work.Name, hook) ||
+			(work.Namespace != addOn.Namespace && work.Namespace != host)
 	}), nil
 }
 
-// checkNamespaces refuses permissions in the namespace of another cluster: the agents of all clusters would get them.
-func (r *Reconciler) checkNamespaces(
-	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
-) error {
-	for _, permission := range permissions {
-		if permission.Namespace == key.Namespace {
-			continue
-		}
-		other, err := r.clusterOf(ctx, permission.Namespace)
-		switch {
-		case err != nil:
-			return err
-		case other != nil:
-			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the namespace "+
-				"of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
-				permission.RoleRef.Kind, permission.RoleRef.Name, permission.Namespace)}
-		}
-	}
-	return nil
-}
-
-// listObsolete lists the RoleBindings for all clusters that neither the permissions of this cluster nor any spec of the
-// add-on asks for. The specs are read only if there is such a binding. If they cannot be read, only bindings that no
-// add-on may have are obsolete.
-func (r *Reconciler) listObsolete(
-	ctx context.Context, key types.NamespacedName, agent addon.Agent, permissions []addon.Permission,
-) ([]*rbacv1.RoleBinding, error) {
-	var list rbacv1.RoleBindingList
-	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexShared: key.Name})
-	if err != nil {
-		return nil, fmt.Errorf("listing the RoleBindings of add-on %s for all clusters: %w", key.Name, err)
-	}
-	var unwanted []*rbacv1.RoleBinding
-	for i := range list.Items {
-		if !isWanted(permissions, &list.Items[i]) {
-			unwanted = append(unwanted, &list.Items[i])
-		}
-	}
-	if len(unwanted) == 0 {
-		return nil, nil
-	}
-	shared, err := agent.SharedPermissions(ctx)
-	if err != nil {
-		log.FromContext(ctx).Info("bindings for all clusters stay, as it is not known what the add-on asks for",
-			"addon", key.Name, "cause", err.Error())
-	}
-	return slices.DeleteFunc(unwanted, func(binding *rbacv1.RoleBinding) bool {
-		allowed := names.CheckPermission(binding.Namespace, binding.RoleRef.Name, r.Home) == nil
-		return isWanted(shared, binding) || (err != nil && allowed)
-	}), nil
-}
-
-// isWanted reports whether permissions ask for a binding.
-func isWanted(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool {
-	return slices.ContainsFunc(permissions, func(p addon.Permission) bool {
-		return p.Namespace == binding.Namespace && p.RoleRef == binding.RoleRef
-	})
-}
-
+// listWorks lists the works of an add-on: those in the namespace of its cluster and, by their label, those on hosting
+// clusters, wherever these are.
 func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([]*workv1.ManifestWork, error) {
-	var list workv1.ManifestWorkList
+	var list, hosted workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{names.LabelAddonName: key.Name})
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
 	}
-	return reconcile.Pointers(list.Items), nil
-}
-
-// listBindings lists the bindings of the add-on in the cluster's namespace and in all namespaces of its permissions.
-func (r *Reconciler) listBindings(
-	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
-) ([]*rbacv1.RoleBinding, error) {
-	namespaces := map[string]bool{key.Namespace: true}
-	for _, permission := range permissions {
-		namespaces[permission.Namespace] = true
-	}
-	var bindings []*rbacv1.RoleBinding
-	for namespace := range namespaces {
-		var list rbacv1.RoleBindingList
-		err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
-			client.MatchingLabels{names.LabelAddonName: key.Name})
-		if err != nil {
-			return nil, fmt.Errorf("listing the RoleBindings of add-on %s in namespace %s: %w", key, namespace, err)
-		}
-		bindings = append(bindings, reconcile.Pointers(list.Items)...)
-	}
-	return bindings, nil
-}
-
-// addOwnBindings adds the bindings for this one cluster from all other namespaces.
-func (r *Reconciler) addOwnBindings(
-	ctx context.Context, key types.NamespacedName, bindings []*rbacv1.RoleBinding,
-) ([]*rbacv1.RoleBinding, error) {
-	known := map[types.UID]bool{}
-	for _, binding := range bindings {
-		known[binding.UID] = true
-	}
-	var list rbacv1.RoleBindingList
-	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{indexOwn: key.String()})
+	err = r.Client.List(ctx, &hosted, client.UnsafeDisableDeepCopy, client.MatchingFields{indexHosted: key.String()})
 	if err != nil {
-		return nil, fmt.Errorf("listing the RoleBindings of the ServiceAccount of add-on %s: %w", key, err)
+		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s on hosting clusters: %w", key, err)
 	}
-	for i := range list.Items {
-		if !known[list.Items[i].UID] {
-			bindings = append(bindings, &list.Items[i])
+	all := reconcile.Pointers(list.Items)
+	for i := range hosted.Items {
+		if hosted.Items[i].Namespace != key.Namespace {
+			all = append(all, &hosted.Items[i])
 		}
 	}
-	return bindings, nil
+	return all, nil
 }
 
 // observeHost reads the hosting cluster of the add-on; nil when it names none, or one that does not exist.

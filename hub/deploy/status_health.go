@@ -1,69 +1,54 @@
 package deploy
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/health"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// health returns the condition Available from the works of an add-on and their status feedback (docs/reference/hub.md,
-// "Health").
-func health(works []*workv1.ManifestWork) metav1.Condition {
-	if len(works) == 0 {
-		return available(metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonWorkNotFound,
-			"The add-on has no ManifestWork.")
+// healthOf returns the condition Available of the add-on from its works on one side; false when it stays as it is. The
+// works are those of the hosting cluster in hosted mode, and otherwise those of the managed cluster. While the hub has
+// lost the managed cluster, hub/cluster writes the condition.
+func healthOf(f facts, own []*workv1.ManifestWork) (metav1.Condition, bool) {
+	if f.setupErr != nil || !health.ByWorks(f.setup.Health) || clusterSilent(f.cluster) ||
+		(len(own) == 0 && f.renderErr != nil) {
+		return metav1.Condition{}, false
 	}
-	for _, work := range works {
-		condition := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkAvailable)
-		switch {
-		case condition == nil:
-			return available(metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonWorkNotApply,
-				fmt.Sprintf("ManifestWork %s is not applied yet.", work.Name))
-		case condition.Status == metav1.ConditionFalse:
-			return available(metav1.ConditionFalse, addonv1beta1.AddonAvailableReasonWorkNotApply,
-				fmt.Sprintf("ManifestWork %s: %s", work.Name, condition.Message))
-		}
-	}
-	var missing, broken []string
-	for _, work := range works {
-		for i := range work.Spec.Workload.Manifests {
-			s, err := readManifest(&work.Spec.Workload.Manifests[i])
-			if err != nil {
-				continue
-			}
-			switch verdict, why := judge(s, work); verdict {
-			case workloadUnknown:
-				missing = append(missing, s.String())
-			case workloadBroken:
-				broken = append(broken, s.String()+" "+why)
-			case workloadFine:
-			}
-		}
-	}
-	switch {
-	case len(broken) > 0:
-		return available(metav1.ConditionFalse, addonv1beta1.AddonAvailableReasonProbeUnavailable,
-			"Not available: "+strings.Join(broken, "; ")+".")
-	case len(missing) > 0:
-		return available(metav1.ConditionUnknown, addonv1beta1.AddonAvailableReasonNoProbeResult,
-			"The cluster has not reported yet how these do: "+strings.Join(missing, ", ")+".")
-	}
-	return available(metav1.ConditionTrue, addonv1beta1.AddonAvailableReasonProbeAvailable,
-		"All Deployments and DaemonSets of the add-on are available.")
+	judged := health.Judge(health.Subject{Setup: f.setup, Cluster: f.cluster, AddOn: f.addOn}, healthWorks(own))
+	return withCause(judged, f.addOn.Status.Conditions), true
 }
 
-func available(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{
-		Type: addonv1beta1.ManagedClusterAddOnConditionAvailable, Status: status, Reason: reason, Message: message,
+// healthWorks reads the objects of works. A manifest that cannot be read is left out.
+func healthWorks(own []*workv1.ManifestWork) []health.Work {
+	all := make([]health.Work, 0, len(own))
+	for _, work := range own {
+		w := health.Work{ManifestWork: work}
+		for i := range work.Spec.Workload.Manifests {
+			if s, err := works.Read(&work.Spec.Workload.Manifests[i]); err == nil {
+				w.Objects = append(w.Objects, s.HealthObject())
+			}
+		}
+		all = append(all, w)
 	}
+	return all
+}
+
+// healthMode returns the mode of the health check in the status of an add-on; false when it stays as it is.
+func healthMode(probe addon.HealthProbe) (addonv1beta1.HealthCheckMode, bool) {
+	switch {
+	case probe == addon.HealthLease:
+		return addonv1beta1.HealthCheckModeLease, true
+	case probe == addon.HealthCustom, health.ByWorks(probe):
+		return addonv1beta1.HealthCheckModeCustomized, true
+	}
+	return "", false
 }
 
 // withCause adds the cause that the agent saw on the cluster to the health of an add-on whose workloads are not ready.
@@ -81,62 +66,4 @@ func withCause(health metav1.Condition, conditions []metav1.Condition) metav1.Co
 func clusterSilent(cluster *clusterv1.ManagedCluster) bool {
 	condition := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	return condition != nil && condition.Status == metav1.ConditionUnknown
-}
-
-// verdict is the health of a workload.
-type verdict int
-
-const (
-	workloadFine verdict = iota
-	workloadUnknown
-	workloadBroken
-)
-
-// judge returns the health of a workload from its status feedback. An object that is no workload is fine.
-func judge(s stored, work *workv1.ManifestWork) (verdict, string) {
-	resource, probed := s.probe()
-	if !probed || s.replicas == 0 {
-		return workloadFine, ""
-	}
-	values := feedback(s.identity, resource, work)
-	if len(values) == 0 {
-		return workloadUnknown, ""
-	}
-	if s.isDeployment() {
-		ready, replicas := values["ReadyReplicas"], values["Replicas"]
-		if (ready != nil && *ready >= 1) || (replicas != nil && *replicas == 0) {
-			return workloadFine, ""
-		}
-		return workloadBroken, fmt.Sprintf("has %s ready of %s pods", number(ready), number(replicas))
-	}
-	ready, wanted := values["NumberReady"], values["DesiredNumberScheduled"]
-	if ready != nil && wanted != nil && *ready == *wanted {
-		return workloadFine, ""
-	}
-	return workloadBroken, fmt.Sprintf("has %s ready of %s pods", number(ready), number(wanted))
-}
-
-func number(value *int64) string {
-	if value == nil {
-		return "unknown"
-	}
-	return fmt.Sprintf("%d", *value)
-}
-
-// feedback returns the integers that are fed back about an object, by name.
-func feedback(id identity, resource string, work *workv1.ManifestWork) map[string]*int64 {
-	at := slices.IndexFunc(work.Status.ResourceStatus.Manifests, func(m workv1.ManifestCondition) bool {
-		return m.ResourceMeta.Group == id.group && m.ResourceMeta.Resource == resource &&
-			m.ResourceMeta.Namespace == id.namespace && m.ResourceMeta.Name == id.name
-	})
-	if at < 0 {
-		return nil
-	}
-	values := map[string]*int64{}
-	for _, value := range work.Status.ResourceStatus.Manifests[at].StatusFeedbacks.Values {
-		if value.Value.Type == workv1.Integer && value.Value.Integer != nil {
-			values[value.Name] = value.Value.Integer
-		}
-	}
-	return values
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -23,46 +24,13 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-const (
-	// indexOwn finds the bindings of an add-on for one cluster outside of the cluster's namespace.
-	indexOwn = "spokelet.io/own-binding"
-	// indexShared finds the bindings of an add-on for all clusters.
-	indexShared = "spokelet.io/shared-binding"
-)
-
 // Index adds the field indexes of this package to a cache; it must be called once, before the cache starts. The indexes
 // of addonapi.Client are needed, too.
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer,
-		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexOwn, Keys: ownKeys},
-		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: indexShared, Keys: sharedKeys},
 		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys},
+		reconcile.FieldIndex{Object: &workv1.ManifestWork{}, Field: indexHosted, Keys: hostedKeys},
 	)
-}
-
-// ownKeys files a binding for one cluster, outside of the namespace of that cluster, under its add-on.
-func ownKeys(o client.Object) []string {
-	labels := o.GetLabels()
-	cluster, addOn := labels[names.LabelClusterName], labels[names.LabelAddonName]
-	if _, template := labels[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
-		return nil
-	}
-	return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
-}
-
-// sharedKeys files a binding for all clusters, which has our labels and no cluster, under its add-on.
-func sharedKeys(o client.Object) []string {
-	labels := o.GetLabels()
-	addOn := labels[names.LabelAddonName]
-	if _, template := labels[names.LabelAddonTemplate]; !template || addOn == "" || labels[names.LabelClusterName] != "" {
-		return nil
-	}
-	for _, owner := range o.GetOwnerReferences() {
-		if owner.Kind == "ManagedClusterAddOn" {
-			return nil
-		}
-	}
-	return []string{addOn}
 }
 
 // SetupWithManager adds the controller and its watches to the manager.
@@ -77,7 +45,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
 			builder.WithPredicates(bindingDrift())).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
-			builder.WithPredicates(clusterChange()))
+			builder.WithPredicates(clusterChange())).
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofClusterNamespace),
+			builder.WithPredicates(reconcile.CreatedOrDeleted()))
 	if r.Watch != nil {
 		b = r.Watch(b)
 	}
@@ -116,6 +86,24 @@ func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctr
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
 	return append(r.AddOns.Requests(ctx, nil, client.InNamespace(cluster.GetName())),
 		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
+}
+
+// ofClusterNamespace maps a cluster that joins or leaves to the add-ons with a binding for all clusters in its namespace:
+// there must be none in the namespace of a cluster.
+func (r *Reconciler) ofClusterNamespace(ctx context.Context, cluster client.Object) []ctrl.Request {
+	var list rbacv1.RoleBindingList
+	err := r.Client.List(ctx, &list, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the bindings for all clusters in the namespace of a cluster")
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		for _, addOn := range addonapi.SharedBindingKeys(&list.Items[i]) {
+			requests = append(requests, r.addOnsNamed(ctx, addOn)...)
+		}
+	}
+	return requests
 }
 
 // addOnsNamed returns requests for the add-ons of a name on all clusters.
@@ -172,4 +160,17 @@ func hostKeys(o client.Object) []string {
 		return []string{host}
 	}
 	return nil
+}
+
+// indexHosted finds the works of an add-on on hosting clusters.
+const indexHosted = "spokelet.io/hosted-work"
+
+// hostedKeys files a work of hosted mode under its add-on.
+func hostedKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	namespace, name := labels[names.LabelAddonNamespace], labels[names.LabelAddonName]
+	if namespace == "" || name == "" {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: namespace, Name: name}.String()}
 }

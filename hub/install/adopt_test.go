@@ -44,18 +44,19 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			f := with(ready(), mine)
-			setOwner(f.addon, f.cma)
-			f.addon.ManagedFields = test.entries
+			f := with(ready(true), mine)
+			addon := f.addon.(*addonv1beta1.ManagedClusterAddOn)
+			setOwner(addon, f.cma)
+			addon.ManagedFields = test.entries
 			if test.change != nil {
-				test.change(f.addon)
+				test.change(addon)
 			}
 			for range 2 { // A cache may do so.
-				_, err := TrimAddOn(f.addon)
+				_, err := TrimAddOn(addon)
 				require.NoError(t, err)
 			}
-			assert.Equal(t, test.want, installedBy(f))
-			assert.LessOrEqual(t, len(f.addon.ManagedFields), 1, "the cache keeps no more than it needs")
+			assert.Equal(t, test.want, installedBy(addon))
+			assert.LessOrEqual(t, len(addon.ManagedFields), 1, "the cache keeps no more than it needs")
 		})
 	}
 }
@@ -64,23 +65,25 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 func byOCM(f *facts) {
 	mine(f)
 	setOwner(f.addon, f.cma)
-	f.addon.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "addon"}}
+	f.addon.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "addon"}})
 }
 
 func TestAnAddOnThatAnotherManagerInstalledIsTakenOver(t *testing.T) {
-	p := decide(with(ready(decided("p", "c1")), byOCM))
+	p := decide(with(ready(true), byOCM))
 	require.NotNil(t, p.update)
-	assert.Equal(t, names.InstalledByPlacement, p.update.Labels[names.LabelInstalledBy])
+	assert.Equal(t, names.InstalledByPlacement, p.update.GetLabels()[names.LabelInstalledBy])
 
-	p = decide(with(ready(decided("p")), byOCM))
-	assert.Nil(t, p.update, "no placement says that it is there for one")
-	assert.False(t, p.remove)
-	require.ErrorContains(t, p.blocked, "installed by addon before this hub manager")
+	f := with(ready(false), byOCM)
+	assert.Nil(t, decide(f).update, "no placement says that it is there for one")
+	r := decideRemovals(removalOf(f, decided("p").known()))
+	assert.Empty(t, r.remove)
+	require.Len(t, r.kept, 1)
+	assert.Contains(t, r.kept[0], "installed by addon before this hub manager")
 
-	p = decide(with(ready(decided("p", "c1")), mine, func(f *facts) { setOwner(f.addon, f.cma) }))
+	p = decide(with(ready(true), mine, func(f *facts) { setOwner(f.addon, f.cma) }))
 	assert.Nil(t, p.update, "a person made it")
 	applied := func(f *facts) {
-		f.addon.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+		f.addon.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
 	}
-	assert.Nil(t, decide(with(ready(decided("p", "c1")), byOCM, applied)).update, "a person applied it")
+	assert.Nil(t, decide(with(ready(true), byOCM, applied)).update, "a person applied it")
 }

@@ -1,100 +1,124 @@
 package install
 
 import (
-	"errors"
 	"fmt"
-	"strings"
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // ownerKind is the kind of the owner of add-ons.
 const ownerKind = "ClusterManagementAddOn"
 
-// facts are the inputs of the decision about one add-on on one cluster.
+// facts are the inputs of the decision about one add-on on one cluster. Objects belong to the cache and must not be
+// changed.
 type facts struct {
 	now     time.Time
 	cluster string
-	// cma is nil when it does not exist.
-	cma *addonv1beta1.ClusterManagementAddOn
-	// addon is nil when it does not exist.
-	addon *addonv1beta1.ManagedClusterAddOn
+	// cma is the ClusterManagementAddOn in the version of the wire; nil when it does not exist.
+	cma client.Object
+	// addon is the ManagedClusterAddOn in the version of the wire; nil when it does not exist.
+	addon client.Object
 	// managed is the cluster; nil when it does not exist.
 	managed *clusterv1.ManagedCluster
 	// namespace is that of the cluster; nil when it does not exist.
 	namespace *metav1.PartialObjectMetadata
-	// placements are those of the install strategy, in its order.
-	placements []placementFacts
+	// selected reports whether a placement of the install strategy selects the cluster.
+	selected bool
 }
 
-// plan is the decision about one add-on on one cluster; at most one of create, update and remove is set.
+// plan is the decision about one add-on on one cluster; at most one of create and update is set.
 type plan struct {
 	create *addonv1beta1.ManagedClusterAddOn
-	update *addonv1beta1.ManagedClusterAddOn
-	remove bool
+	update client.Object
 	// notReady is why a selected add-on is not created yet; an event starts the next pass.
 	notReady error
-	// blocked is why an unselected add-on is not uninstalled.
-	blocked error
-	// wake is when to check a blocked add-on again; zero when an event starts the next pass.
-	wake time.Time
+	// unselected reports whether no placement selects the cluster of an add-on that placements install.
+	unselected bool
 }
 
 // decide returns the plan for one add-on on one cluster.
 func decide(f facts) plan {
 	cma := f.cma
 	switch {
-	case cma == nil || !cma.DeletionTimestamp.IsZero() || !addonapi.Managed(cma):
+	case cma == nil || !cma.GetDeletionTimestamp().IsZero() || !addonapi.Managed(cma):
 		return plan{}
-	case f.addon != nil && !f.addon.DeletionTimestamp.IsZero():
+	case f.addon != nil && !f.addon.GetDeletionTimestamp().IsZero():
 		return plan{}
-	case !addonapi.InstalledByPlacements(cma):
+	case !addonapi.StrategyOf(cma).ByPlacements:
 		return ensureOwner(f)
+	case f.selected:
+		return install(f)
 	}
-	for _, p := range f.placements {
-		if p.selects(f.cluster) {
-			return install(f)
-		}
-	}
-	return uninstall(f)
+	p := ensureOwner(f)
+	p.unselected = f.addon != nil
+	return p
 }
 
-// install creates the add-on unless it exists or its cluster is not ready. An add-on that another manager installed for
-// a placement gets our label, so that its placements can uninstall it.
+// install creates the add-on unless it exists or its cluster is not ready, and keeps the annotations of the cluster in
+// step. An add-on that another manager installed for a placement gets our label, so that its placements can uninstall
+// it.
 func install(f facts) plan {
-	if f.addon != nil {
-		p := ensureOwner(f)
-		if installedBy(f) == "" {
-			return p
-		}
-		if p.update == nil {
-			p.update = f.addon.DeepCopy()
-		}
-		metav1.SetMetaDataLabel(&p.update.ObjectMeta, names.LabelInstalledBy, names.InstalledByPlacement)
-		return p
+	if f.addon == nil {
+		return create(f)
 	}
+	want := metav1.ObjectMeta{
+		Labels: f.addon.GetLabels(), Annotations: f.addon.GetAnnotations(), OwnerReferences: f.addon.GetOwnerReferences(),
+	}
+	changed := setOwner(&want, f.cma)
+	if installedBy(f.addon) != "" {
+		want.Labels = maps.Clone(want.Labels)
+		metav1.SetMetaDataLabel(&want, names.LabelInstalledBy, names.InstalledByPlacement)
+		changed = true
+	}
+	if f.managed != nil && isOurs(&want) {
+		if annotations, differ := copied(want.Annotations, f.managed.Annotations); differ {
+			want.Annotations, changed = annotations, true
+		}
+	}
+	return updated(f, want, changed)
+}
+
+// updated returns the plan that gives an add-on labels, annotations and owner references. Only then is it copied.
+func updated(f facts, want metav1.ObjectMeta, changed bool) plan {
+	if !changed {
+		return plan{}
+	}
+	after := copyOf(f.addon)
+	after.SetLabels(want.Labels)
+	after.SetAnnotations(want.Annotations)
+	after.SetOwnerReferences(want.OwnerReferences)
+	return plan{update: after}
+}
+
+// create creates the add-on if its cluster is ready.
+func create(f facts) plan {
 	if err := unready(f); err != nil {
 		return plan{notReady: err}
 	}
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
-		Name: f.cma.Name, Namespace: f.cluster,
+		Name: f.cma.GetName(), Namespace: f.cluster,
 		Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 	}}
-	for key, value := range f.managed.Annotations {
-		if strings.HasPrefix(key, names.AnnotationAddonPrefix) {
-			metav1.SetMetaDataAnnotation(&addon.ObjectMeta, key, value)
-		}
+	if annotations, differ := copied(nil, f.managed.Annotations); differ {
+		addon.Annotations = annotations
 	}
 	setOwner(addon, f.cma)
 	return plan{create: addon}
+}
+
+// isOurs reports whether placements installed an add-on.
+func isOurs(addon metav1.Object) bool {
+	return addon.GetLabels()[names.LabelInstalledBy] == names.InstalledByPlacement
 }
 
 // unready returns why no add-on can be created on the cluster now.
@@ -112,56 +136,37 @@ func unready(f facts) error {
 	return nil
 }
 
-// uninstall deletes the add-on if this reconciler created it and it is certain that no Placement selects the cluster.
-func uninstall(f facts) plan {
-	if f.addon == nil {
-		return plan{}
-	}
-	p := ensureOwner(f)
-	if f.addon.Labels[names.LabelInstalledBy] != names.InstalledByPlacement {
-		if manager := installedBy(f); manager != "" {
-			p.blocked = fmt.Errorf("they were installed by %s before this hub manager looked after them, and no placement has "+
-				"selected the cluster since; delete them, or label them %s=%s", manager, names.LabelInstalledBy,
-				names.InstalledByPlacement)
-		}
-		return p
-	}
-	for _, placement := range f.placements {
-		wake, err := placement.uncertain(f.now)
-		p.wake = reconcile.Earliest(p.wake, wake)
-		p.blocked = errors.Join(p.blocked, err)
-	}
-	if p.blocked != nil {
-		return p
-	}
-	return plan{remove: true}
-}
-
 // ensureOwner sets the owner reference without which an add-on is not deployed.
 func ensureOwner(f facts) plan {
 	if f.addon == nil {
 		return plan{}
 	}
-	after := f.addon.DeepCopy()
-	if !setOwner(after, f.cma) {
-		return plan{}
+	want := metav1.ObjectMeta{
+		Labels: f.addon.GetLabels(), Annotations: f.addon.GetAnnotations(), OwnerReferences: f.addon.GetOwnerReferences(),
 	}
-	return plan{update: after}
+	return updated(f, want, setOwner(&want, f.cma))
+}
+
+// copyOf returns a copy of an object that may be changed.
+func copyOf[T client.Object](o T) T {
+	after, _ := runtime.Object(o).DeepCopyObject().(T) //nolint:errcheck // a copy has the type of the original
+	return after
 }
 
 // setOwner makes the ClusterManagementAddOn an owner of the add-on, and its controller unless it has another one. It
 // reports whether that changed anything.
-func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) bool {
+func setOwner(addon, cma metav1.Object) bool {
 	yes := true
 	want := metav1.OwnerReference{
-		APIVersion: addonv1beta1.GroupVersion.String(), Kind: ownerKind, Name: cma.Name, UID: cma.UID,
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: ownerKind, Name: cma.GetName(), UID: cma.GetUID(),
 		Controller: &yes, BlockOwnerDeletion: &yes,
 	}
-	refs := make([]metav1.OwnerReference, 0, len(addon.OwnerReferences)+1)
+	have := addon.GetOwnerReferences()
+	refs := make([]metav1.OwnerReference, 0, len(have)+1)
 	same := false
-	for _, ref := range addon.OwnerReferences {
+	for _, ref := range have {
 		switch {
-		case isOwnerReference(ref, cma.Name):
+		case isOwnerReference(ref, cma.GetName()):
 			same = same || equalRefs(ref, want)
 			continue
 		case ref.Controller != nil && *ref.Controller:
@@ -169,11 +174,10 @@ func setOwner(addon *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.Cluster
 		}
 		refs = append(refs, ref)
 	}
-	if same && len(refs)+1 == len(addon.OwnerReferences) {
+	if same && len(refs)+1 == len(have) {
 		return false
 	}
-	refs = append(refs, want)
-	addon.OwnerReferences = refs
+	addon.SetOwnerReferences(append(refs, want))
 	return true
 }
 

@@ -76,12 +76,13 @@ func creator(o metav1.Object, entries []metav1.ManagedFieldsEntry) string {
 
 // installedBy returns the manager that installed an add-on without our label, as found by TrimAddOn; empty when a
 // person may have created it.
-func installedBy(f facts) string {
-	if _, known := f.addon.Labels[names.LabelInstalledBy]; known || len(f.addon.ManagedFields) != 1 {
+func installedBy(addon metav1.Object) string {
+	fields := addon.GetManagedFields()
+	if _, known := addon.GetLabels()[names.LabelInstalledBy]; known || len(fields) != 1 {
 		return ""
 	}
-	if _, applied := f.addon.Annotations["kubectl.kubernetes.io/last-applied-configuration"]; applied {
+	if _, applied := addon.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; applied {
 		return ""
 	}
-	return f.addon.ManagedFields[0].Manager
+	return fields[0].Manager
 }

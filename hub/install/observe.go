@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,48 +18,65 @@ import (
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
 	f := facts{now: r.Clock.Now(), cluster: key.Namespace}
 	var err error
-	f.cma, err = r.AddOns.GetClusterManagementAddOn(ctx, key.Name)
-	if apierrors.IsNotFound(err) {
-		return f, nil
+	if f.cma, err = r.AddOns.PeekClusterManagementAddOn(ctx, key.Name); err != nil || f.cma == nil {
+		return f, err
 	}
+	if f.addon, err = r.AddOns.PeekAddOn(ctx, key); err != nil {
+		return f, err
+	}
+	if f.managed, err = r.cluster(ctx, key.Namespace); err != nil {
+		return f, err
+	}
+	f.namespace, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: key.Namespace}, reconcile.Namespace(),
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return f, err
 	}
-	if f.addon, err = r.AddOns.GetAddOn(ctx, key); client.IgnoreNotFound(err) != nil {
-		return f, err
-	}
-	cluster := types.NamespacedName{Name: key.Namespace}
-	if f.managed, err = reconcile.Get(ctx, r.Client, cluster, &clusterv1.ManagedCluster{}); err != nil {
-		return f, err
-	}
-	if f.namespace, err = reconcile.Get(ctx, r.Client, cluster, reconcile.Namespace()); err != nil {
-		return f, err
-	}
-	f.placements, err = r.placements(ctx, f.cma)
+	f.selected, err = r.selected(ctx, key.Namespace, addonapi.StrategyOf(f.cma))
 	return f, err
 }
 
-// placements reads the Placements of an install strategy with their PlacementDecisions.
-func (r *Reconciler) placements(
-	ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn,
-) ([]placementFacts, error) {
-	if !addonapi.InstalledByPlacements(cma) {
-		return nil, nil
+// cluster reads a ManagedCluster, which must not be changed; nil when it does not exist.
+func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1.ManagedCluster, error) {
+	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
+		client.UnsafeDisableDeepCopy)
+}
+
+// selected reports whether a placement of an install strategy selects a cluster.
+func (r *Reconciler) selected(ctx context.Context, cluster string, strategy addonapi.Strategy) (bool, error) {
+	if len(strategy.Placements) == 0 {
+		return false, nil
 	}
-	all := make([]placementFacts, 0, len(cma.Spec.InstallStrategy.Placements))
-	for _, ref := range cma.Spec.InstallStrategy.Placements {
-		p := placementFacts{key: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
-		var err error
-		if p.placement, err = reconcile.Get(ctx, r.Client, p.key, &clusterv1beta1.Placement{}); err != nil {
-			return nil, err
-		}
-		var decisions clusterv1beta1.PlacementDecisionList
-		if err := r.Client.List(ctx, &decisions, client.InNamespace(ref.Namespace), client.UnsafeDisableDeepCopy,
-			client.MatchingLabels{names.LabelPlacement: ref.Name}); err != nil {
-			return nil, fmt.Errorf("listing the decisions of Placement %s: %w", p.key, err)
-		}
-		p.decisions = reconcile.Pointers(decisions.Items)
-		all = append(all, p)
+	selecting, err := r.placementsOf(ctx, cluster)
+	if err != nil {
+		return false, err
 	}
-	return all, nil
+	for _, key := range strategy.Placements {
+		if selecting[key] {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// placementsOf returns the placements that select a cluster.
+func (r *Reconciler) placementsOf(ctx context.Context, cluster string) (map[types.NamespacedName]bool, error) {
+	var pages clusterv1beta1.PlacementDecisionList
+	if err := r.Client.List(ctx, &pages, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{addonapi.IndexCluster: cluster}); err != nil {
+		return nil, fmt.Errorf("finding the placements that select cluster %s: %w", cluster, err)
+	}
+	keys := make(map[types.NamespacedName]bool, len(pages.Items))
+	for i := range pages.Items {
+		if key, ok := placementOf(&pages.Items[i]); ok {
+			keys[key] = true
+		}
+	}
+	return keys, nil
+}
+
+// placementOf returns the placement that a PlacementDecision belongs to.
+func placementOf(page client.Object) (types.NamespacedName, bool) {
+	name := page.GetLabels()[names.LabelPlacement]
+	return types.NamespacedName{Namespace: page.GetNamespace(), Name: name}, name != ""
 }

@@ -12,31 +12,57 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reconciler installs add-ons where Placements select clusters.
+// Reconciler installs add-ons where Placements select clusters, and removes them where none does any more.
 type Reconciler struct {
 	// Client reads from the cache of the manager.
 	Client client.Client
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
-	// Recorder records an Event on a ClusterManagementAddOn about add-ons that are not uninstalled; nil records none.
+	// Recorder records an Event on a ClusterManagementAddOn about add-ons that are not removed; nil records none.
 	Recorder events.EventRecorder
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time.
 	Workers int
+	// OwnPlacements reports whether this hub manager schedules Placements.
+	OwnPlacements bool
+	// Limit is how many clusters may lose an add-on at once without an edit that explains it; the zero Limit holds nothing.
+	Limit Limit
+
+	memory memory
 }
 
-// Reconcile installs or uninstalls one add-on on one cluster; the request is the key of its ManagedClusterAddOn.
+// Reconcile installs one add-on on one cluster when the request is the key of its ManagedClusterAddOn. A request without
+// a namespace is the name of an add-on, which is removed from clusters that no placement selects.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Namespace == "" {
+		return r.reconcileFleet(ctx, req.Name)
+	}
 	f, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f)
-	outcome := reconcile.FromError(r.act(ctx, f, p))
-	r.recordEvents(ctx, f, p)
-	if p.notReady != nil || p.blocked != nil {
-		outcome = outcome.And(reconcile.Waiting(p.wake))
+	if p.unselected {
+		r.memory.note(req.Name, req.Namespace, false, f.now)
 	}
-	return outcome.Settle(f.now)
+	return r.act(ctx, f, p).Settle(f.now)
+}
+
+// reconcileFleet removes one add-on from clusters that no placement selects.
+func (r *Reconciler) reconcileFleet(ctx context.Context, name string) (ctrl.Result, error) {
+	f, err := r.observeFleet(ctx, name)
+	if err != nil {
+		return reconcile.Retry(err).Settle(f.now)
+	}
+	switch {
+	case f.cma == nil || !f.cma.GetDeletionTimestamp().IsZero() || !addonapi.Managed(f.cma):
+		r.memory.forgetAddOn(name)
+		return ctrl.Result{}, nil
+	case !addonapi.StrategyOf(f.cma).ByPlacements:
+		r.memory.forgetAddOn(name)
+		return reconcile.FromError(r.annotate(ctx, f.cma, abandon(f.cma.GetAnnotations()))).Settle(f.now)
+	}
+	p := decideRemovals(f)
+	return r.actFleet(ctx, f, p).Settle(f.now)
 }

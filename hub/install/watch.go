@@ -2,6 +2,8 @@ package install
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -9,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,180 +33,308 @@ type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 
 // SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	byCluster := handler.EnqueueRequestsFromMapFunc(r.ofCluster)
 	lifetime := builder.WithPredicates(predicate.Or[client.Object](
 		reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))
-	asked := builder.WithPredicates(predicate.Or[client.Object](
-		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
-		Watches(r.AddOns.WatchedClusterManagementAddOn(),
-			handler.EnqueueRequestsFromMapFunc(r.ofClusterManagementAddOn), asked).
-		Watches(r.AddOns.WatchedAddOn(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(ownership())).
+		Watches(r.AddOns.WatchedClusterManagementAddOn(), r.ofClusterManagementAddOn()).
+		Watches(r.AddOns.WatchedAddOn(), r.ofAddOn()).
 		Watches(&clusterv1beta1.PlacementDecision{}, r.ofDecision()).
-		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement)).
-		Watches(&clusterv1.ManagedCluster{}, byCluster, lifetime).
-		WatchesMetadata(&corev1.Namespace{}, byCluster, lifetime).
+		Watches(&clusterv1beta1.Placement{}, r.ofPlacement()).
+		Watches(&clusterv1.ManagedCluster{}, r.ofCluster()).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.onCluster), lifetime).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.all), edited).
+		Watches(&clusterv1beta2.ManagedClusterSetBinding{}, handler.EnqueueRequestsFromMapFunc(r.all), edited).
 		Complete(r)
 }
 
-// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-ons on all clusters that have or need them.
-func (r *Reconciler) ofClusterManagementAddOn(ctx context.Context, o client.Object) []ctrlreconcile.Request {
-	cma, err := addonapi.ClusterManagementAddOn(o)
-	if err != nil {
-		return nil
+// changes are the handlers of one kind for which creation, update and deletion are one function; old is nil for a
+// creation, and new for a deletion.
+func changes(change func(ctx context.Context, older, newer client.Object, q queue)) handler.Funcs {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { change(ctx, nil, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { change(ctx, e.Object, nil, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { change(ctx, e.ObjectOld, e.ObjectNew, q) },
 	}
-	requests := r.existing(ctx, cma.Name)
-	placements, err := r.placements(ctx, cma)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", cma.Name)
-	}
-	for _, p := range placements {
-		for _, decision := range p.decisions {
-			requests = append(requests, keys([]string{cma.Name}, addonapi.SelectedClusters(decision))...)
-		}
-	}
-	return requests
 }
 
-// existing returns requests for all add-ons of a name.
-func (r *Reconciler) existing(ctx context.Context, addon string) []ctrlreconcile.Request {
-	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: addon})
-}
-
-// ofDecision maps a change of a PlacementDecision to the clusters that it adds or drops, and to the add-ons that may be
-// uninstalled now.
-func (r *Reconciler) ofDecision() handler.Funcs {
-	enqueue := func(ctx context.Context, q queue, decision client.Object, clusters []string) {
-		name := decision.GetLabels()[names.LabelPlacement]
-		if name == "" {
+// ofClusterManagementAddOn maps a ClusterManagementAddOn to its add-ons on all clusters that have or need them, when it
+// changes where these are.
+func (r *Reconciler) ofClusterManagementAddOn() handler.Funcs {
+	return changes(func(ctx context.Context, older, newer client.Object, q queue) {
+		switch {
+		case newer == nil:
+			q.Add(ofFleet(older.GetName()))
+			return
+		case older != nil && sameScope(older, newer):
+			if !maps.Equal(older.GetAnnotations(), newer.GetAnnotations()) {
+				q.Add(ofFleet(newer.GetName()))
+			}
 			return
 		}
-		addons := r.addonsOf(ctx, types.NamespacedName{Namespace: decision.GetNamespace(), Name: name})
-		for _, req := range append(keys(addons, clusters), r.unselected(ctx, addons)...) {
-			q.Add(req)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			enqueue(ctx, q, e.Object, addonapi.SelectedClusters(e.Object))
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			enqueue(ctx, q, e.Object, addonapi.SelectedClusters(e.Object))
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			older, newer := addonapi.SelectedClusters(e.ObjectOld), addonapi.SelectedClusters(e.ObjectNew)
-			if !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
-				enqueue(ctx, q, e.ObjectOld, older)
-				enqueue(ctx, q, e.ObjectNew, newer)
-				return
+		name := newer.GetName()
+		r.memory.restart(name)
+		q.Add(ofFleet(name))
+		r.existing(ctx, name, q)
+		for _, placement := range addonapi.StrategyOf(newer).Placements {
+			var pages clusterv1beta1.PlacementDecisionList
+			if err := r.Client.List(ctx, &pages, client.InNamespace(placement.Namespace), client.UnsafeDisableDeepCopy,
+				client.MatchingLabels{names.LabelPlacement: placement.Name}); err != nil {
+				log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", name)
 			}
-			enqueue(ctx, q, e.ObjectNew, difference(older, newer))
-		},
+			for i := range pages.Items {
+				add(q, []string{name}, addonapi.SelectedClusters(&pages.Items[i]))
+			}
+		}
+	})
+}
+
+// sameScope reports whether two copies of a ClusterManagementAddOn are managed alike and list the same placements.
+func sameScope(older, newer client.Object) bool {
+	return older.GetUID() == newer.GetUID() && addonapi.Managed(older) == addonapi.Managed(newer) &&
+		older.GetDeletionTimestamp().IsZero() == newer.GetDeletionTimestamp().IsZero() &&
+		equality.Semantic.DeepEqual(addonapi.StrategyOf(older), addonapi.StrategyOf(newer))
+}
+
+// existing adds requests for all add-ons of a name.
+func (r *Reconciler) existing(ctx context.Context, name string, q queue) {
+	err := r.AddOns.EachAddOn(ctx, func(addon client.Object) {
+		q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(addon)})
+	}, client.MatchingFields{addonapi.IndexName: name})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", name)
 	}
 }
 
-// ofPlacement maps a Placement to the add-ons that may be uninstalled once its decisions are certain.
-func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrlreconcile.Request {
-	return r.unselected(ctx, r.addonsOf(ctx, client.ObjectKeyFromObject(o)))
+// ofAddOn maps an add-on to itself, and to the removal of add-ons of its name.
+func (r *Reconciler) ofAddOn() handler.Funcs {
+	return changes(func(_ context.Context, older, newer client.Object, q queue) {
+		switch {
+		case newer == nil:
+			r.memory.forget(older.GetName(), older.GetNamespace())
+			q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(older)})
+			q.Add(ofFleet(older.GetName()))
+		case older == nil || !sameOwnership(older, newer):
+			r.memory.note(newer.GetName(), newer.GetNamespace(), false, r.Clock.Now())
+			q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(newer)})
+			q.Add(ofFleet(newer.GetName()))
+		}
+	})
+}
+
+// sameOwnership reports whether two copies of an add-on have the same labels, owners and copied annotations, and are
+// both being deleted or not.
+func sameOwnership(older, newer client.Object) bool {
+	return older.GetDeletionTimestamp().IsZero() == newer.GetDeletionTimestamp().IsZero() &&
+		maps.Equal(older.GetLabels(), newer.GetLabels()) &&
+		equality.Semantic.DeepEqual(older.GetOwnerReferences(), newer.GetOwnerReferences()) &&
+		maps.Equal(copiedOf(older.GetAnnotations()), copiedOf(newer.GetAnnotations()))
+}
+
+// ofDecision maps a change of a PlacementDecision to the clusters that it adds, and to the removal of add-ons from those
+// that it drops.
+func (r *Reconciler) ofDecision() handler.Funcs {
+	return changes(func(ctx context.Context, older, newer client.Object, q queue) {
+		was, is := ofPage(older), ofPage(newer)
+		if was.placement == is.placement {
+			added, dropped := difference(is.clusters, was.clusters), difference(was.clusters, is.clusters)
+			r.decided(ctx, is.placement, added, dropped, newer, q)
+			return
+		}
+		r.decided(ctx, was.placement, nil, was.clusters, newer, q)
+		r.decided(ctx, is.placement, is.clusters, nil, newer, q)
+	})
+}
+
+// page is what a PlacementDecision contributes to a placement.
+type page struct {
+	placement types.NamespacedName
+	clusters  []string
+}
+
+func ofPage(o client.Object) page {
+	if o == nil {
+		return page{}
+	}
+	key, ok := placementOf(o)
+	if !ok {
+		return page{}
+	}
+	return page{key, addonapi.SelectedClusters(o)}
+}
+
+// decided adds the requests that follow from clusters that a PlacementDecision added to a placement or dropped. The
+// PlacementDecision is nil when it is gone.
+func (r *Reconciler) decided(
+	ctx context.Context, placement types.NamespacedName, added, dropped []string, decision client.Object, q queue,
+) {
+	if placement.Name == "" {
+		return
+	}
+	addons := r.addonsOf(ctx, placement)
+	if len(addons) == 0 {
+		return
+	}
+	add(q, addons, added)
+	now := r.Clock.Now()
+	written := now // A PlacementDecision that is gone has no time of its last write.
+	if decision != nil {
+		written = lastWritten(decision)
+	}
+	for _, cluster := range dropped {
+		managed, err := r.cluster(ctx, cluster)
+		available := err == nil && droppedWhileAvailable(managed, written)
+		for _, addon := range addons {
+			r.memory.note(addon, cluster, available, now)
+		}
+	}
+	r.wake(addons, q)
+}
+
+// ofPlacement maps a Placement to the removal of its add-ons, when its status or what people decide about it changes.
+func (r *Reconciler) ofPlacement() handler.Funcs {
+	return changes(func(ctx context.Context, older, newer client.Object, q queue) {
+		placement, edited := newer, true
+		if newer == nil {
+			placement = older
+			r.memory.forgetPlacement(client.ObjectKeyFromObject(older))
+		} else if older != nil {
+			edited = older.GetGeneration() != newer.GetGeneration() ||
+				!maps.Equal(older.GetAnnotations(), newer.GetAnnotations())
+		}
+		addons := r.addonsOf(ctx, client.ObjectKeyFromObject(placement))
+		if !edited {
+			r.wake(addons, q)
+			return
+		}
+		for _, addon := range addons {
+			q.Add(ofFleet(addon))
+		}
+	})
+}
+
+// wake adds the removal of those add-ons of which a cluster may be unselected.
+func (r *Reconciler) wake(addons []string, q queue) {
+	for _, addon := range addons {
+		if r.memory.pending(addon) {
+			q.Add(ofFleet(addon))
+		}
+	}
+}
+
+// all maps a change of a set of clusters, or of a binding, to the removal of all add-ons: it explains removals.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrlreconcile.Request {
+	var requests []ctrlreconcile.Request
+	err := r.AddOns.EachClusterManagementAddOn(ctx, func(cma client.Object) {
+		if addonapi.StrategyOf(cma).ByPlacements {
+			requests = append(requests, ofFleet(cma.GetName()))
+		}
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the add-ons that placements install")
+	}
+	return requests
 }
 
 // addonsOf returns the names of the add-ons that a Placement installs.
 func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedName) []string {
-	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx,
-		client.MatchingFields{addonapi.IndexPlacement: placement.String()})
+	var addons []string
+	err := r.AddOns.EachClusterManagementAddOn(ctx, func(cma client.Object) {
+		addons = append(addons, cma.GetName())
+	}, client.MatchingFields{addonapi.IndexPlacement: placement.String()})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons of a placement", "placement", placement)
-	}
-	addons := make([]string, len(cmas))
-	for i, cma := range cmas {
-		addons[i] = cma.Name
 	}
 	return addons
 }
 
-// unselected returns requests for the add-ons of these names on clusters that no Placement selects.
-func (r *Reconciler) unselected(ctx context.Context, addons []string) []ctrlreconcile.Request {
-	var requests []ctrlreconcile.Request
-	for _, addon := range addons {
-		cma, err := r.AddOns.GetClusterManagementAddOn(ctx, addon)
-		if err != nil {
-			continue
+// ofCluster maps a cluster to its add-ons.
+func (r *Reconciler) ofCluster() handler.Funcs {
+	return changes(func(ctx context.Context, older, newer client.Object, q queue) {
+		cluster := newer
+		if newer == nil {
+			cluster = older
 		}
-		placements, err := r.placements(ctx, cma)
-		if err != nil {
-			continue
+		lives := older != nil && newer != nil &&
+			older.GetDeletionTimestamp().IsZero() == newer.GetDeletionTimestamp().IsZero()
+		if !lives {
+			for _, req := range r.onCluster(ctx, cluster) {
+				q.Add(req)
+			}
+		} else if !maps.Equal(copiedOf(older.GetAnnotations()), copiedOf(newer.GetAnnotations())) {
+			r.there(ctx, cluster.GetName(), q)
 		}
-		selected := map[string]bool{}
-		for _, p := range placements {
-			for _, decision := range p.decisions {
-				for _, cluster := range addonapi.SelectedClusters(decision) {
-					selected[cluster] = true
-				}
+		if !lives || !sameHealth(older, newer) {
+			for _, addon := range r.memory.waiting(cluster.GetName()) {
+				q.Add(ofFleet(addon))
 			}
 		}
-		for _, req := range r.existing(ctx, addon) {
-			if !selected[req.Namespace] {
-				requests = append(requests, req)
-			}
-		}
-	}
-	return requests
+	})
 }
 
-// ofCluster maps a cluster, or its namespace, to the add-ons that Placements install on it.
-func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
-	var decisions clusterv1beta1.PlacementDecisionList
-	if err := r.Client.List(ctx, &decisions, client.UnsafeDisableDeepCopy,
-		client.MatchingFields{addonapi.IndexCluster: o.GetName()}); err != nil {
+// there adds requests for the add-ons that a cluster has.
+func (r *Reconciler) there(ctx context.Context, cluster string, q queue) {
+	err := r.AddOns.EachAddOn(ctx, func(addon client.Object) {
+		q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(addon)})
+	}, client.InNamespace(cluster))
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the add-ons of a cluster", "cluster", cluster)
+	}
+}
+
+// sameHealth reports whether two copies of a cluster are alike in what decides whether it is reachable.
+func sameHealth(older, newer client.Object) bool {
+	was, ok1 := older.(*clusterv1.ManagedCluster)
+	is, ok2 := newer.(*clusterv1.ManagedCluster)
+	return ok1 && ok2 && available(was) == available(is) && (healthTaint(was) == nil) == (healthTaint(is) == nil)
+}
+
+// onCluster maps a cluster, or its namespace, to the add-ons that Placements install on it.
+func (r *Reconciler) onCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+	selecting, err := r.placementsOf(ctx, o.GetName())
+	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the placements that select a cluster", "cluster", o.GetName())
 		return nil
 	}
 	var requests []ctrlreconcile.Request
-	for i := range decisions.Items {
-		placement := types.NamespacedName{
-			Namespace: decisions.Items[i].Namespace, Name: decisions.Items[i].Labels[names.LabelPlacement],
-		}
-		requests = append(requests, keys(r.addonsOf(ctx, placement), []string{o.GetName()})...)
-	}
-	return requests
-}
-
-// keys returns a request for each add-on on each cluster.
-func keys(addons, clusters []string) []ctrlreconcile.Request {
-	requests := make([]ctrlreconcile.Request, 0, len(addons)*len(clusters))
-	for _, addon := range addons {
-		for _, cluster := range clusters {
+	for placement := range selecting {
+		for _, addon := range r.addonsOf(ctx, placement) {
 			requests = append(requests, ctrlreconcile.Request{
-				NamespacedName: types.NamespacedName{Namespace: cluster, Name: addon},
+				NamespacedName: types.NamespacedName{Namespace: o.GetName(), Name: addon},
 			})
 		}
 	}
 	return requests
 }
 
-// difference returns the names that are in only one of the lists.
-func difference(a, b []string) []string {
-	count := map[string]int{}
-	for _, name := range a {
-		count[name] |= 1
+// ofFleet is the request for the removal of an add-on.
+func ofFleet(addon string) ctrlreconcile.Request {
+	return ctrlreconcile.Request{NamespacedName: types.NamespacedName{Name: addon}}
+}
+
+// add adds a request for each add-on on each cluster.
+func add(q queue, addons, clusters []string) {
+	for _, addon := range addons {
+		for _, cluster := range clusters {
+			q.Add(ctrlreconcile.Request{NamespacedName: types.NamespacedName{Namespace: cluster, Name: addon}})
+		}
 	}
+}
+
+// difference returns the names in a that are not in b.
+func difference(a, b []string) []string {
+	if slices.Equal(a, b) {
+		return nil
+	}
+	known := make(map[string]struct{}, len(b))
 	for _, name := range b {
-		count[name] |= 2
+		known[name] = struct{}{}
 	}
 	var only []string
-	for name, in := range count {
-		if in != 3 {
+	for _, name := range a {
+		if _, found := known[name]; !found {
 			only = append(only, name)
 		}
 	}
 	return only
-}
-
-// ownership passes add-ons that are created or deleted, or whose labels or owner references change.
-func ownership() predicate.Predicate {
-	return predicate.Or[client.Object](reconcile.DeletionStarted(), predicate.LabelChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
-		},
-	})
 }

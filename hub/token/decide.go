@@ -2,11 +2,15 @@ package token
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
@@ -45,9 +49,9 @@ func decide(f facts) plan {
 		return plan{intent: intentRefuse, steps: removals(f.have), why: fmt.Sprintf("the hub does not accept cluster %s, "+
 			"so its add-ons have no identity on the hub; set spec.hubAcceptsClient of ManagedCluster %s to true to accept it",
 			f.key.Namespace, f.key.Namespace)}
-	case f.addOn.DeletionTimestamp != nil:
+	case hookRuns(f.addOn):
 		return plan{}
-	case !usesToken(f.addOn):
+	case f.addOn.DeletionTimestamp != nil, !usesToken(f.addOn):
 		return plan{intent: intentRemove, steps: removals(f.have, f.granted)}
 	}
 	p := plan{intent: intentKeep}
@@ -57,15 +61,23 @@ func decide(f facts) plan {
 	return p
 }
 
+// hookRuns reports whether an add-on that is being deleted waits for what may need the hub: a pre-delete hook of OCM, or
+// what a finalizer of the author of the add-on stands for. The finalizers of Kubernetes, and that of works on a hosting
+// cluster, wait for nothing of the agent.
+func hookRuns(addOn metav1.Object) bool {
+	return addOn.GetDeletionTimestamp() != nil && slices.ContainsFunc(addOn.GetFinalizers(), func(finalizer string) bool {
+		switch finalizer {
+		case metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents,
+			addonv1beta1.AddonHostingManifestFinalizer, addonv1alpha1.AddonDeprecatedHostingManifestFinalizer:
+			return false
+		}
+		return true
+	})
+}
+
 // usesToken reports whether the agent has chosen the driver token for a credential of the hub's API server.
 func usesToken(addOn *addonv1beta1.ManagedClusterAddOn) bool {
-	for i := range addOn.Status.Registrations {
-		r := &addOn.Status.Registrations[i]
-		if r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver == tokens.Driver {
-			return true
-		}
-	}
-	return false
+	return addonapi.HasDriver(addOn, tokens.Driver)
 }
 
 // removals returns the steps that delete the objects of all lists.

@@ -68,6 +68,9 @@ func TestDecide(t *testing.T) {
 	nothing := []client.Object{nil, nil, nil}
 	leaving := addOn(kube(tokens.Driver))
 	leaving.DeletionTimestamp = &metav1.Time{Time: now}
+	leaving.Finalizers = []string{"addon.open-cluster-management.io/addon-pre-delete"}
+	left := leaving.DeepCopy()
+	left.Finalizers = []string{"foregroundDeletion", "addon.open-cluster-management.io/hosting-manifests-cleanup"}
 	granted := []client.Object{&rbacv1.RoleBinding{}}
 	for sentence, tc := range map[string]struct {
 		facts  facts
@@ -99,6 +102,10 @@ func TestDecide(t *testing.T) {
 		},
 		"nothing is made for an add-on that leaves": {
 			facts{addOn: leaving, accepted: true, have: nothing}, intentNone, nil,
+		},
+		"when its hook is over, nothing stays": {
+			facts{addOn: left, accepted: true, have: built(addOn()), granted: granted},
+			intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"of an add-on that is gone nothing stays": {
 			facts{accepted: true, have: built(addOn()), granted: granted}, intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete, reconcile.Delete},
@@ -283,4 +290,33 @@ func TestSettle(t *testing.T) {
 	assert.Equal(t, reconcile.ClassWaiting, taken.Class())
 	assert.Equal(t, now.Add(takenRetry), taken.Wake(), "objects of others are not watched")
 	assert.Equal(t, reconcile.ClassRetry, outcomeOf(f, result{err: errors.New("boom")}).Class())
+}
+
+// Shows: registration/infrastructure-goes-with-add-on
+func TestTheInfrastructureStaysWhileAHookRuns(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		finalizers []string
+		want       bool
+	}{
+		"a hook on the cluster":                {[]string{"addon.open-cluster-management.io/addon-pre-delete"}, true},
+		"a hook on the hosting cluster":        {[]string{"addon.open-cluster-management.io/hosting-addon-pre-delete"}, true},
+		"a hook of an older manager":           {[]string{"cluster.open-cluster-management.io/addon-pre-delete"}, true},
+		"a hosted hook of an older manager":    {[]string{"cluster.open-cluster-management.io/hosting-addon-pre-delete"}, true},
+		"a finalizer of the author":            {[]string{"example.com/backup"}, true},
+		"works on the hosting cluster only":    {[]string{"addon.open-cluster-management.io/hosting-manifests-cleanup"}, false},
+		"deletion in the foreground only":      {[]string{"foregroundDeletion"}, false},
+		"a hook beside works on another":       {[]string{"addon.open-cluster-management.io/hosting-manifests-cleanup", "addon.open-cluster-management.io/addon-pre-delete"}, true},
+		"no finalizer":                         {nil, false},
+		"works of an older manager, elsewhere": {[]string{"cluster.open-cluster-management.io/hosting-manifests-cleanup"}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a := addOn(kube(tokens.Driver))
+			a.Finalizers = tc.finalizers
+			assert.False(t, hookRuns(a), "an add-on that is not being deleted has no hook that runs")
+			a.DeletionTimestamp = &metav1.Time{Time: now}
+			assert.Equal(t, tc.want, hookRuns(a))
+			p := decide(facts{now: now, key: key, addOn: a, accepted: true, have: built(addOn())})
+			assert.Equal(t, tc.want, len(p.steps) == 0)
+		})
+	}
 }

@@ -6,7 +6,8 @@
 //
 //	add-on gone                              ──> everything is deleted; tokens end with their ServiceAccount
 //	cluster not accepted, or gone            ──> everything is deleted, and the condition explains why
-//	add-on being deleted                     ──> everything stays: pre-delete hooks need the hub
+//	add-on being deleted, and a hook runs    ──> everything stays: the hook may need the hub
+//	add-on being deleted otherwise           ──> everything is deleted, and the condition is removed
 //	another driver                           ──> everything is deleted, and the condition is removed
 //	driver token                             ──> all three exist in their desired form
 //

@@ -11,6 +11,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -53,7 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		}
 		f.have = append(f.have, there)
 	}
-	if f.addOn == nil || !usesToken(f.addOn) {
+	if f.addOn == nil || f.addOn.DeletionTimestamp != nil || !usesToken(f.addOn) {
 		f.granted, err = r.listGranted(ctx, key)
 	}
 	return f, err
@@ -63,16 +64,17 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 // owner reference cannot cross namespaces.
 func (r *Reconciler) listGranted(ctx context.Context, key types.NamespacedName) ([]client.Object, error) {
 	var list rbacv1.RoleBindingList
-	err := r.Client.List(ctx, &list, client.MatchingLabels{
-		names.LabelClusterName: key.Namespace, names.LabelAddonName: key.Name, names.LabelAddonTemplate: "",
-	})
+	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{addonapi.IndexBinding: key.String()})
 	if err != nil {
 		return nil, fmt.Errorf("listing the RoleBindings of the ServiceAccount of add-on %s: %w", key, err)
 	}
 	var granted []client.Object
 	for i := range list.Items {
-		if list.Items[i].Namespace != key.Namespace {
-			granted = append(granted, &list.Items[i])
+		binding := &list.Items[i]
+		_, template := binding.Labels[names.LabelAddonTemplate]
+		if template && binding.Labels[names.LabelClusterName] != "" && binding.Namespace != key.Namespace {
+			granted = append(granted, binding)
 		}
 	}
 	return granted, nil

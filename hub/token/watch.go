@@ -80,18 +80,20 @@ func concerns(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 type view struct {
 	uid              types.UID
 	token, deleting  bool
+	hook             bool
 	status           metav1.ConditionStatus
 	reason, message  string
 	conditionPresent bool
 }
 
+// viewOf returns that part, and whether the infrastructure of the add-on is any of our business. It is called for every
+// change of every add-on, so it converts none.
 func viewOf(object client.Object) (view, bool) {
-	addOn, err := addonapi.AddOn(object)
-	if err != nil {
-		return view{}, false
+	v := view{
+		uid: object.GetUID(), token: addonapi.HasDriver(object, tokens.Driver),
+		deleting: object.GetDeletionTimestamp() != nil, hook: hookRuns(object),
 	}
-	v := view{uid: addOn.UID, token: usesToken(addOn), deleting: addOn.DeletionTimestamp != nil}
-	if c := meta.FindStatusCondition(addOn.Status.Conditions, tokens.ConditionInfrastructure); c != nil {
+	if c := meta.FindStatusCondition(addonapi.Conditions(object), tokens.ConditionInfrastructure); c != nil {
 		v.conditionPresent, v.status, v.reason, v.message = true, c.Status, c.Reason, c.Message
 	}
 	return v, v.token || v.conditionPresent

@@ -52,6 +52,13 @@ func TestWhichAddOnsConcernUs(t *testing.T) {
 	assert.False(t, addOnChanges().Create(event.CreateEvent{Object: &addonv1alpha1.AddOnTemplate{}}))
 }
 
+// held is an add-on that waits for its hook.
+func held() *addonv1beta1.ManagedClusterAddOn {
+	a := addOn(kube(tokens.Driver))
+	a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"example.com/hook"}
+	return a
+}
+
 func TestWhichChangesOfAddOnsMatter(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		before *addonv1beta1.ManagedClusterAddOn
@@ -69,6 +76,9 @@ func TestWhichChangesOfAddOnsMatter(t *testing.T) {
 		}, true},
 		"it begins to leave": {addOn(kube(tokens.Driver)), func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}, true},
+		"its hook is over": {held(), func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Finalizers = nil
 		}, true},
 		"it is another one of the same name": {addOn(kube(tokens.Driver)), func(a *addonv1beta1.ManagedClusterAddOn) {
 			a.UID = "next"

@@ -7,10 +7,10 @@
 //
 //	API server --ConversionReview--> Handler --> Convert (pure) --> addonapi
 //
-// A review is answered whole or refused whole, and a refusal names every object that could not be converted and why. A
-// field that we do not know, of a newer definition, loses nothing and fails nothing: one of the spec waits in an
-// annotation until the object is converted back, and one of the status keeps its place. One in a list of the status,
-// which the conversion sorts anew, is refused.
+// A review is answered whole or refused whole. A field that we do not know, of a newer definition, or one whose value
+// has another type than we know, loses nothing and fails nothing: one of the spec waits in an annotation until the
+// object is converted back, and one of the status keeps its place. Refused is only what no API server sends, and the
+// refusal names every such object and the cause.
 //
 // And it checks the manifests of ManifestWorks when their spec is written (docs/reference/work.md, "Admission of
 // works"): that there are some, that each can be decoded and has a kind and a name, that none stands twice, and that

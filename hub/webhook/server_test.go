@@ -1,18 +1,24 @@
 package webhook_test
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/spokelet/spokelet/hub/webhook"
 )
@@ -82,4 +88,39 @@ func TestHandler(t *testing.T) {
 func TestServerRunsInEveryReplica(t *testing.T) {
 	server := webhook.NewServer(webhook.Options{}, logr.Discard())
 	assert.False(t, server.NeedLeaderElection())
+}
+
+func TestTheServerTakesNoVersionOfTLSBelowTheLeast(t *testing.T) {
+	encoded, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	require.NoError(t, err)
+	pair, err := tls.X509KeyPair(encoded, key)
+	require.NoError(t, err)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address, ok := listener.Addr().(*net.TCPAddr)
+	require.True(t, ok)
+	require.NoError(t, listener.Close())
+	server := webhook.NewServer(webhook.Options{
+		Host: "127.0.0.1", Port: address.Port, MinVersion: tls.VersionTLS13,
+		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil },
+	}, logr.Discard())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(encoded))
+	dial := func(most uint16) error {
+		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, MaxVersion: most}}
+		conn, err := dialer.DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}
+	require.Eventually(t, func() bool { return dial(tls.VersionTLS13) == nil }, 10*time.Second, 5*time.Millisecond)
+	require.ErrorContains(t, dial(tls.VersionTLS12), "protocol version")
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -191,9 +193,15 @@ func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 	return nil
 }
 
-// PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMain.
+// PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMain. after gets the new
+// resourceVersion and generation, so that its status can be written next.
 func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
-	return reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
+	wire := c.wireAddOn(after)
+	changed, err := reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), wire)
+	if changed {
+		after.ResourceVersion, after.Generation = wire.GetResourceVersion(), wire.GetGeneration()
+	}
+	return changed, err
 }
 
 // PatchAddOnStatus writes the difference between the statuses of two copies, like reconcile.PatchStatus.
@@ -218,6 +226,34 @@ func AddOn(wire client.Object) (*addonv1beta1.ManagedClusterAddOn, error) {
 		return typed.DeepCopy(), nil
 	}
 	return nil, fmt.Errorf("%T is no ManagedClusterAddOn", wire)
+}
+
+// Conditions returns the conditions of a watched ManagedClusterAddOn without a copy; nil for any other object.
+func Conditions(wire client.Object) []metav1.Condition {
+	switch typed := wire.(type) {
+	case *addonv1alpha1.ManagedClusterAddOn:
+		return typed.Status.Conditions
+	case *addonv1beta1.ManagedClusterAddOn:
+		return typed.Status.Conditions
+	}
+	return nil
+}
+
+// HasDriver reports whether the agent of a watched ManagedClusterAddOn chose a driver for a credential of the hub's API
+// server.
+func HasDriver(wire client.Object, driver string) bool {
+	switch typed := wire.(type) {
+	case *addonv1alpha1.ManagedClusterAddOn:
+		return typed.Status.KubeClientDriver == driver && slices.ContainsFunc(typed.Status.Registrations,
+			func(r addonv1alpha1.RegistrationConfig) bool {
+				return r.SignerName == certificatesv1.KubeAPIServerClientSignerName
+			})
+	case *addonv1beta1.ManagedClusterAddOn:
+		return slices.ContainsFunc(typed.Status.Registrations, func(r addonv1beta1.RegistrationConfig) bool {
+			return r.Type == addonv1beta1.KubeClient && r.KubeClient != nil && r.KubeClient.Driver == driver
+		})
+	}
+	return false
 }
 
 // ClusterManagementAddOn converts a watched object to v1beta1; the result shares no memory with it.

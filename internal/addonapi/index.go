@@ -3,6 +3,7 @@ package addonapi
 import (
 	"context"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -22,6 +23,10 @@ const (
 	IndexPlacement = "addon.placement"
 	// IndexCluster finds PlacementDecisions by the clusters that they select.
 	IndexCluster = "addon.cluster"
+	// IndexBinding finds the RoleBindings of one add-on on one cluster, in any namespace, by "<cluster>/<add-on>".
+	IndexBinding = "addon.binding"
+	// IndexSharedBinding finds the RoleBindings of an add-on for all clusters by its name.
+	IndexSharedBinding = "addon.shared-binding"
 )
 
 // Index adds the shared field indexes to a cache; it must be called once, before the cache starts.
@@ -33,7 +38,40 @@ func (c Client) Index(ctx context.Context, indexer client.FieldIndexer) error {
 		},
 		reconcile.FieldIndex{Object: c.WatchedClusterManagementAddOn(), Field: IndexPlacement, Keys: placementKeys},
 		reconcile.FieldIndex{Object: &clusterv1beta1.PlacementDecision{}, Field: IndexCluster, Keys: SelectedClusters},
+		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: IndexBinding, Keys: BindingKeys},
+		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: IndexSharedBinding, Keys: SharedBindingKeys},
 	)
+}
+
+// BindingKeys returns the add-on on a cluster that a RoleBinding belongs to: that of the cluster in its label, otherwise
+// that of the cluster whose namespace it is in. It returns nil for a RoleBinding of no add-on.
+func BindingKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	addOn := labels[names.LabelAddonName]
+	if addOn == "" {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: addOn}
+	if cluster := labels[names.LabelClusterName]; cluster != "" {
+		key.Namespace = cluster
+	}
+	return []string{key.String()}
+}
+
+// SharedBindingKeys returns the add-on of a RoleBinding for all clusters, which names no cluster and belongs to no
+// ManagedClusterAddOn; nil for any other RoleBinding.
+func SharedBindingKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	addOn := labels[names.LabelAddonName]
+	if addOn == "" || labels[names.LabelClusterName] != "" {
+		return nil
+	}
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Kind == "ManagedClusterAddOn" {
+			return nil
+		}
+	}
+	return []string{addOn}
 }
 
 // PlacementKey returns the value under which IndexPlacement files a placement.
@@ -42,13 +80,10 @@ func PlacementKey(namespace, name string) string {
 }
 
 func placementKeys(o client.Object) []string {
-	cma, err := ClusterManagementAddOn(o)
-	if err != nil || !InstalledByPlacements(cma) {
-		return nil
-	}
-	keys := make([]string, 0, len(cma.Spec.InstallStrategy.Placements))
-	for _, ref := range cma.Spec.InstallStrategy.Placements {
-		keys = append(keys, PlacementKey(ref.Namespace, ref.Name))
+	placements := StrategyOf(o).Placements
+	keys := make([]string, len(placements))
+	for i, placement := range placements {
+		keys[i] = placement.String()
 	}
 	return keys
 }

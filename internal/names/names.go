@@ -35,6 +35,23 @@ const (
 	AnnotationDeletionOrphan = "addon.open-cluster-management.io/deletion-orphan"
 	// AnnotationPreDelete on a Job or Pod of an add-on makes it a hook that runs before the add-on goes.
 	AnnotationPreDelete = "addon.open-cluster-management.io/addon-pre-delete"
+	// LabelPreDeleteOld is the former spelling of AnnotationPreDelete.
+	LabelPreDeleteOld = "open-cluster-management.io/addon-pre-delete"
+	// AnnotationHostedLocation on a manifest of an add-on names the cluster that it is for in hosted mode: managed, hosting
+	// or none.
+	AnnotationHostedLocation = "addon.open-cluster-management.io/hosted-manifest-location"
+	// AnnotationHookDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is how long hooks may
+	// take from the deletion of the add-on: a duration such as 30m, or none. It is Spokelet's own addition.
+	AnnotationHookDeadline = "addon.spokelet.io/pre-delete-deadline"
+	// AnnotationHookAfterDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is what happens
+	// when hooks are not complete at their deadline: Wait for a person, or Skip them. It is Spokelet's own addition.
+	AnnotationHookAfterDeadline = "addon.spokelet.io/pre-delete-after-deadline"
+	// AnnotationHookAttempts on a ManagedClusterAddOn records failed attempts of its pre-delete hooks, as JSON. Who removes
+	// it starts the attempts again. It is Spokelet's own addition.
+	AnnotationHookAttempts = "addon.spokelet.io/pre-delete-attempts"
+	// AnnotationRenderedFrom on a ManifestWork of an add-on records hashes of what it was rendered from and of what was
+	// written, as JSON. It is Spokelet's own addition.
+	AnnotationRenderedFrom = "addon.spokelet.io/rendered-from"
 	// AnnotationImageRegistries on a ManagedCluster carries image mirrors as JSON.
 	AnnotationImageRegistries = "open-cluster-management.io/image-registries"
 	// AnnotationAddonPrefix starts the annotations that are copied from a ManagedCluster to its add-ons.
@@ -45,6 +62,19 @@ const (
 	LabelInstalledBy = "addon.spokelet.io/installed-by"
 	// InstalledByPlacement is the value of LabelInstalledBy for add-ons that an install strategy of type Placements made.
 	InstalledByPlacement = "placement"
+	// AnnotationCopied on a ManagedClusterAddOn lists the annotations that the install reconciler copied from the
+	// ManagedCluster, without AnnotationAddonPrefix and separated by commas. It keeps these in step, and no others. It is
+	// Spokelet's own addition.
+	AnnotationCopied = "addon.spokelet.io/copied-annotations"
+	// AnnotationRemovalHeld on a ClusterManagementAddOn explains why the add-on is not removed from clusters that no
+	// placement selects, and how to confirm the removal. It is Spokelet's own addition.
+	AnnotationRemovalHeld = "addon.spokelet.io/removal-held"
+	// AnnotationConfirmRemoval on a ClusterManagementAddOn is how a person confirms the removal in AnnotationRemovalHeld,
+	// with the value that it names. It is Spokelet's own addition.
+	AnnotationConfirmRemoval = "addon.spokelet.io/confirm-removal"
+	// AnnotationRemovalState on a ClusterManagementAddOn is what the install reconciler must know after a restart about
+	// removals, as JSON. It is Spokelet's own addition.
+	AnnotationRemovalState = "addon.spokelet.io/removal-state"
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"

@@ -223,6 +223,26 @@ func TestACAThatCannotSignIsTold(t *testing.T) {
 	request := ask(t, agentOf(t, "badly"), forAddon(t, "badly", 1))
 	event := awaitEvent(t, request, "SigningCAInvalid")
 	assert.Contains(t, event.Message, `CA Secret signing/bad: tls.crt: the certificate of "ca bad" is not that of a CA`)
+
+	// The author of the add-on finds it on the add-on, once for all its requests.
+	ask(t, agentOf(t, "badly"), forAddon(t, "badly", 1))
+	suite.Eventually(t, func() error {
+		var events corev1.EventList
+		if err := plane.Client.List(t.Context(), &events, client.InNamespace("badly")); err != nil {
+			return err
+		}
+		found := 0
+		for i := range events.Items {
+			if e := &events.Items[i]; e.InvolvedObject.Kind == "ManagedClusterAddOn" && e.Message == event.Message {
+				found++
+				assert.Equal(t, "SigningCAInvalid", e.Reason)
+			}
+		}
+		if found != 1 {
+			return fmt.Errorf("%d Events on the add-on", found)
+		}
+		return nil
+	})
 }
 
 func TestAPersonsApprovalDoesNotChangeWhatIsSigned(t *testing.T) {

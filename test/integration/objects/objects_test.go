@@ -16,6 +16,7 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
+// Shows: hub/watched-one-by-one
 func TestAnObjectIsFollowedWhileItIsWanted(t *testing.T) {
 	w, namespace := watch(t), plane.Namespace(t, "wanted")
 	w.permit(t, "", "configmaps", "a", "b")
@@ -44,6 +45,7 @@ func TestAnObjectIsFollowedWhileItIsWanted(t *testing.T) {
 	w.awaitWatches(t)
 }
 
+// Shows: hub/kind-later
 func TestAPermissionMayComeLater(t *testing.T) {
 	w, namespace := watch(t), plane.Namespace(t, "permitted")
 	a, b := configMap(namespace, "a"), configMap(namespace, "b")
@@ -70,6 +72,7 @@ func TestAPermissionMayComeLater(t *testing.T) {
 	w.awaitWatches(t, "a", "b")
 }
 
+// Shows: hub/kind-later
 func TestADefinitionMayComeLaterAndGo(t *testing.T) {
 	w, group := watch(t), suite.UniqueName("later")+".example.com"
 	w.permit(t, group, "widgets")

@@ -1,4 +1,4 @@
-package deploy
+package works
 
 import (
 	"slices"
@@ -8,27 +8,14 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// manifestConfigs returns the feedback rules and update strategies of all works: those that the health probe needs, and
+// ManifestConfigs returns the feedback rules and update strategies of all works: those that the health probe needs, and
 // those of the author, merged by object (docs/reference/hub.md, "Options of the works").
-func manifestConfigs(rendering addon.Rendering, health addon.HealthProbe) []workv1.ManifestConfigOption {
-	var merged []workv1.ManifestConfigOption
-	if health == addon.HealthWorkloads {
-		for _, object := range rendering.Objects {
-			id := identity{object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName()}
-			replicas, stated, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
-			if resource, probed := id.probe(); probed && (!stated || replicas != 0) {
-				merged = append(merged, workv1.ManifestConfigOption{
-					ResourceIdentifier: workv1.ResourceIdentifier{
-						Group: id.group, Resource: resource, Namespace: id.namespace, Name: id.name,
-					},
-					FeedbackRules: []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}},
-				})
-			}
-		}
-	}
+func ManifestConfigs(rendering addon.Rendering, setup addon.Setup) []workv1.ManifestConfigOption {
+	merged := health.Options(setup, rendering)
 	for i := range rendering.ManifestConfigs {
 		option := rendering.ManifestConfigs[i].DeepCopy()
 		at := slices.IndexFunc(merged, func(other workv1.ManifestConfigOption) bool {
@@ -72,20 +59,10 @@ func mergeOption(into, option *workv1.ManifestConfigOption) {
 	}
 }
 
-// probe returns the resource of a kind whose health is probed; false for every other kind.
-func (id identity) probe() (string, bool) {
-	switch {
-	case id.isDeployment():
-		return "deployments", true
-	case id.isDaemonSet():
-		return "daemonsets", true
-	}
-	return "", false
-}
-
-// deleteOption orphans the objects that are marked to outlive the add-on; nil when there are none
-// (docs/reference/hub.md, "Objects that outlive the add-on").
-func deleteOption(objects []*unstructured.Unstructured) *workv1.DeleteOption {
+// orphans returns the delete option that orphans the objects that are marked to outlive the add-on; nil when there are
+// none (docs/reference/hub.md, "Objects that outlive the add-on"). The objects of all sides are in it, so that an object
+// that moves to the other side stays where it was.
+func orphans(objects []*unstructured.Unstructured) *workv1.DeleteOption {
 	defined := definedPlurals(objects)
 	var rules []workv1.OrphaningRule
 	for _, object := range objects {

@@ -1,0 +1,173 @@
+package hub
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/hub/install"
+	"github.com/spokelet/spokelet/internal/intern"
+	"github.com/spokelet/spokelet/internal/names"
+	tokens "github.com/spokelet/spokelet/internal/token"
+)
+
+// rolePrefix is the prefix of the names of all our RoleBindings but those of tokens.
+const rolePrefix = "open-cluster-management:"
+
+// trims are the transformations of the cache: they drop what no reconciler reads, and let objects share equal strings.
+// What is dropped is absent from both sides of every comparison, so a patch never removes it from the API server.
+type trims struct{ shared intern.Table }
+
+// addOn trims ManagedClusterAddOns. The display name, the description and the related objects are for people.
+func (t *trims) addOn(in any) (any, error) {
+	out, err := install.TrimAddOn(in)
+	if err != nil {
+		return out, err
+	}
+	switch addOn := out.(type) {
+	case *addonv1alpha1.ManagedClusterAddOn:
+		t.meta(addOn)
+		status := &addOn.Status
+		status.RelatedObjects, status.AddOnMeta = nil, addonv1alpha1.AddOnMeta{}
+		t.shared.Conditions(status.Conditions)
+		t.shared.Strings(&status.Namespace, &status.KubeClientDriver)
+		for i := range status.SupportedConfigs {
+			t.shared.Strings(&status.SupportedConfigs[i].Group, &status.SupportedConfigs[i].Resource)
+		}
+		for i := range status.ConfigReferences {
+			t.alphaReference(&status.ConfigReferences[i])
+		}
+		for i := range status.Registrations {
+			r := &status.Registrations[i]
+			t.shared.Strings(&r.SignerName) //nolint:staticcheck // it is what the version on the wire has
+			subject := &r.Subject           //nolint:staticcheck // likewise
+			t.shared.Strings(&subject.User)
+			t.strings(subject.Groups)
+		}
+	case *addonv1beta1.ManagedClusterAddOn:
+		t.meta(addOn)
+		status := &addOn.Status
+		status.RelatedObjects, status.AddOnMeta = nil, addonv1beta1.AddOnMeta{}
+		t.shared.Conditions(status.Conditions)
+		t.shared.Strings(&status.Namespace)
+		for i := range status.ConfigReferences {
+			t.betaReference(&status.ConfigReferences[i])
+		}
+	}
+	return out, nil
+}
+
+func (t *trims) alphaReference(r *addonv1alpha1.ConfigReference) {
+	t.shared.Strings(&r.Group, &r.Resource, &r.Namespace, &r.Name)
+	for _, hash := range []*addonv1alpha1.ConfigSpecHash{r.DesiredConfig, r.LastAppliedConfig} {
+		if hash != nil {
+			t.shared.Strings(&hash.Namespace, &hash.Name, &hash.SpecHash)
+		}
+	}
+}
+
+func (t *trims) betaReference(r *addonv1beta1.ConfigReference) {
+	t.shared.Strings(&r.Group, &r.Resource)
+	for _, hash := range []*addonv1beta1.ConfigSpecHash{r.DesiredConfig, r.LastAppliedConfig} {
+		if hash != nil {
+			t.shared.Strings(&hash.Namespace, &hash.Name, &hash.SpecHash)
+		}
+	}
+}
+
+// cluster trims ManagedClusters: their CA bundles and the namespaces that their agents manage. All else may be named by
+// an expression of a Placement.
+func (t *trims) cluster(in any) (any, error) {
+	cluster, isCluster := in.(*clusterv1.ManagedCluster)
+	if !isCluster {
+		return in, nil
+	}
+	cluster.ManagedFields = nil
+	t.meta(cluster)
+	for i := range cluster.Spec.ManagedClusterClientConfigs {
+		cluster.Spec.ManagedClusterClientConfigs[i].CABundle = nil
+	}
+	status := &cluster.Status
+	status.ManagedNamespaces = nil
+	t.shared.Conditions(status.Conditions)
+	t.shared.Strings(&status.Version.Kubernetes)
+	for i := range status.ClusterClaims {
+		t.shared.Strings(&status.ClusterClaims[i].Name, &status.ClusterClaims[i].Value)
+	}
+	return cluster, nil
+}
+
+// binding trims RoleBindings. Of one that is not ours, neither by its labels nor by its name, only the name is kept:
+// what others grant is none of our business, and there may be several in every namespace of a hub.
+func (t *trims) binding(in any) (any, error) {
+	b, isBinding := in.(*rbacv1.RoleBinding)
+	if !isBinding {
+		return in, nil
+	}
+	if !isOurBinding(b) {
+		*b = rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
+			Namespace: t.shared.String(b.Namespace), Name: t.shared.String(b.Name), UID: b.UID,
+			ResourceVersion: b.ResourceVersion,
+		}}
+		return b, nil
+	}
+	b.ManagedFields = nil
+	t.meta(b)
+	t.shared.Strings(&b.RoleRef.APIGroup, &b.RoleRef.Kind, &b.RoleRef.Name)
+	for i := range b.Subjects {
+		s := &b.Subjects[i]
+		t.shared.Strings(&s.APIGroup, &s.Kind, &s.Name, &s.Namespace)
+	}
+	return b, nil
+}
+
+// isOurBinding reports whether a reconciler may look at a RoleBinding.
+func isOurBinding(b *rbacv1.RoleBinding) bool {
+	for _, label := range []string{names.LabelAddonName, names.LabelClusterName, tokens.LabelInfrastructure} {
+		if _, labelled := b.Labels[label]; labelled {
+			return true
+		}
+	}
+	return strings.HasPrefix(b.Name, rolePrefix)
+}
+
+// other trims objects of all other kinds.
+func (t *trims) other(in any) (any, error) {
+	if o, err := meta.Accessor(in); err == nil {
+		dropNoise(o)
+	}
+	return in, nil
+}
+
+// meta trims the metadata of an object, except for its managed fields, and shares its strings.
+func (t *trims) meta(o metav1.Object) {
+	dropApplied(o)
+	t.shared.Meta(o)
+}
+
+func (t *trims) strings(all []string) {
+	for i := range all {
+		t.shared.Strings(&all[i])
+	}
+}
+
+func dropNoise(o metav1.Object) {
+	o.SetManagedFields(nil)
+	dropApplied(o)
+}
+
+// dropApplied drops the copy of an object that kubectl apply keeps in an annotation.
+func dropApplied(o metav1.Object) {
+	annotations := o.GetAnnotations()
+	if _, applied := annotations[corev1.LastAppliedConfigAnnotation]; !applied {
+		return
+	}
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	o.SetAnnotations(annotations)
+}

@@ -1,0 +1,124 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+)
+
+// Object is an object of a ManifestWork, as far as its health depends on it.
+type Object struct {
+	// Group and Kind are those of the object.
+	Group, Kind string
+	// Namespace is empty for a cluster-scoped object.
+	Namespace, Name string
+	// Replicas is spec.replicas in the manifest; -1 when it is not stated.
+	Replicas int64
+}
+
+// String returns kind, namespace and name.
+func (o Object) String() string { return fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name) }
+
+func (o Object) id(w workload) workv1.ResourceIdentifier {
+	return workv1.ResourceIdentifier{Group: o.Group, Resource: w.resource, Namespace: o.Namespace, Name: o.Name}
+}
+
+// workload is how the health of a kind is judged: by the number of ready pods and that of desired ones.
+type workload struct {
+	resource string
+	// ready and desired are the names of the two values.
+	ready, desired string
+	// all means that every desired pod must be ready; otherwise one is enough.
+	all bool
+	// paths are where the values are in the object; empty when they are well-known to every agent.
+	paths []workv1.JsonPath
+}
+
+// rules returns the feedback rules for the two values.
+func (w workload) rules() []workv1.FeedbackRule {
+	if len(w.paths) == 0 {
+		return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+	}
+	return []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: slices.Clone(w.paths)}}
+}
+
+// workloadOf returns how a probe judges an object; false when it does not, or when its author switched the object off.
+func workloadOf(probe addon.HealthProbe, o Object) (workload, bool) {
+	if o.Group != "apps" || o.Replicas == 0 {
+		return workload{}, false
+	}
+	all := probe == addon.HealthWorkloads
+	switch o.Kind {
+	case "Deployment":
+		return workload{resource: "deployments", ready: "ReadyReplicas", desired: "Replicas"},
+			all || probe == addon.HealthDeployments
+	case "DaemonSet":
+		return workload{
+			resource: "daemonsets", ready: "NumberReady", desired: "DesiredNumberScheduled", all: true,
+		}, all
+	case "StatefulSet":
+		// No status of it is well-known to agents of OCM.
+		return workload{resource: "statefulsets", ready: "ReadyReplicas", desired: "Replicas", paths: []workv1.JsonPath{
+			{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
+		}}, all
+	}
+	return workload{}, false
+}
+
+// verdict is the health of a workload.
+type verdict int
+
+const (
+	fine verdict = iota
+	unknown
+	broken
+)
+
+// judge returns the health of a workload from the values that are fed back, and why it is broken.
+func (w workload) judge(values map[string]int64) (verdict, string) {
+	ready, readyKnown := values[w.ready]
+	desired, desiredKnown := values[w.desired]
+	switch {
+	case len(values) == 0:
+		return unknown, ""
+	case desiredKnown && desired == 0,
+		w.all && readyKnown && desiredKnown && ready == desired,
+		!w.all && readyKnown && ready >= 1:
+		return fine, ""
+	}
+	return broken, fmt.Sprintf("has %s ready of %s pods", number(ready, readyKnown), number(desired, desiredKnown))
+}
+
+func number(value int64, known bool) string {
+	if !known {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d", value)
+}
+
+// integers returns the integers that are fed back about an object, by name.
+func integers(id workv1.ResourceIdentifier, work *workv1.ManifestWork) map[string]int64 {
+	for i := range work.Status.ResourceStatus.Manifests {
+		m := &work.Status.ResourceStatus.Manifests[i]
+		if idOf(m.ResourceMeta) != id {
+			continue
+		}
+		result := addon.ProbeResult{Values: m.StatusFeedbacks.Values}
+		values := make(map[string]int64, len(result.Values))
+		for _, value := range result.Values {
+			if number, known := result.Integer(value.Name); known {
+				values[value.Name] = number
+			}
+		}
+		return values
+	}
+	return nil
+}
+
+// idOf identifies an object that a cluster reports on.
+func idOf(m workv1.ManifestResourceMeta) workv1.ResourceIdentifier {
+	return workv1.ResourceIdentifier{Group: m.Group, Resource: m.Resource, Namespace: m.Namespace, Name: m.Name}
+}

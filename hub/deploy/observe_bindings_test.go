@@ -1,0 +1,195 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// permitting is an agent of which only the roles outside of the namespaces of clusters are known.
+type permitting struct {
+	addon.Agent
+	shared []addon.Permission
+	err    error
+}
+
+func (p permitting) SharedPermissions(context.Context) ([]addon.Permission, error) {
+	return p.shared, p.err
+}
+
+// bindingReader returns a reconciler that reads the given objects through indexes only; read counts the RoleBindings
+// that lists returned.
+func bindingReader(t *testing.T, read *int, objects ...client.Object) *Reconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, errors.Join(rbacv1.AddToScheme(scheme), clusterv1.Install(scheme)))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
+		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
+		WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				var o client.ListOptions
+				o.ApplyOptions(opts)
+				assert.NotNil(t, o.FieldSelector, "a list without an index reads every object of the kind")
+				err := c.List(ctx, list, opts...)
+				if found, isBindings := list.(*rbacv1.RoleBindingList); isBindings {
+					*read += len(found.Items)
+				}
+				return err
+			},
+		}).Build()
+	return &Reconciler{Client: c, Home: "hub"}
+}
+
+// roleBinding is a binding of an add-on as this package makes it: of one cluster in its namespace, of one cluster
+// elsewhere, or of all.
+func roleBinding(namespace, cluster, addOn string) *rbacv1.RoleBinding {
+	b := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "open-cluster-management:" + addOn + ":role:agent",
+			Labels: map[string]string{names.LabelAddonName: addOn, names.LabelAddonTemplate: ""},
+		},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"},
+	}
+	switch cluster {
+	case "":
+		b.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterManagementAddOn", Name: addOn, UID: "cma"}}
+	case namespace:
+		b.OwnerReferences = []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: addOn, UID: "mca"}}
+	default:
+		b.Name += ":cluster:" + cluster
+		b.Labels[names.LabelClusterName] = cluster
+	}
+	return b
+}
+
+func keysOf(bindings []*rbacv1.RoleBinding) []string {
+	all := make([]string, 0, len(bindings))
+	for _, b := range bindings {
+		all = append(all, client.ObjectKeyFromObject(b).String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestAPassReadsWhatBelongsToItsAddOnOnItsCluster(t *testing.T) {
+	var objects []client.Object
+	for c := range 40 {
+		for a := range 5 {
+			cluster, name := fmt.Sprintf("c%d", c), fmt.Sprintf("a%d", a)
+			objects = append(objects, roleBinding(cluster, cluster, name), roleBinding("shared", cluster, name))
+		}
+	}
+	for a := range 5 {
+		objects = append(objects, roleBinding("shared", "", fmt.Sprintf("a%d", a)))
+	}
+	var read int
+	r := bindingReader(t, &read, objects...)
+	setup := addon.Setup{Permissions: []addon.Permission{permission("c7", "Role", "r"), permission("shared", "Role", "r")}}
+	b, err := r.observeBindings(t.Context(), types.NamespacedName{Namespace: "c7", Name: "a3"}, permitting{},
+		answers{setup: setup})
+	require.NoError(t, err)
+	require.NoError(t, b.refused)
+	assert.Empty(t, b.obsolete)
+	const base = "open-cluster-management:a3:role:agent"
+	assert.Equal(t, []string{"c7/" + base, "shared/" + base, "shared/" + base + ":cluster:c7"}, keysOf(b.bindings))
+	assert.Equal(t, 3, read, "and nothing else of 405")
+}
+
+// Shows: hub/namespace-of-a-cluster
+func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
+	cluster := func(name string) *clusterv1.ManagedCluster {
+		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	broken := errors.New("template missing")
+	everywhere := roleBinding("c1", "", "a")
+	for sentence, tc := range map[string]struct {
+		on          string
+		permissions []addon.Permission
+		agent       permitting
+		objects     []client.Object
+		refused     string
+		bindings    []string
+		obsolete    []string
+	}{
+		"its own agent gets what it asks for there": {
+			on: "c1", permissions: []addon.Permission{permission("c1", "Role", "r")}, objects: []client.Object{cluster("c1")},
+		},
+		"an agent of another cluster is refused": {
+			on: "c2", permissions: []addon.Permission{permission("c1", "Role", "r")}, objects: []client.Object{cluster("c1")},
+			refused: "the add-on asks for Role r in namespace c1, which is the namespace of a managed cluster: agents of other " +
+				"clusters get nothing there; use type CurrentCluster",
+		},
+		"what agents of all clusters got before the cluster joined goes": {
+			on: "c2", permissions: []addon.Permission{permission("c1", "Role", "r")},
+			objects: []client.Object{cluster("c1"), everywhere}, refused: "managed cluster",
+			bindings: []string{"c1/open-cluster-management:a:role:agent"},
+			obsolete: []string{"c1/open-cluster-management:a:role:agent"},
+		},
+		"even if it is not known what the add-on asks for": {
+			on: "c2", agent: permitting{err: broken}, objects: []client.Object{cluster("c1"), everywhere},
+			bindings: []string{"c1/open-cluster-management:a:role:agent"},
+			obsolete: []string{"c1/open-cluster-management:a:role:agent"},
+		},
+		"the agent of that cluster takes it over": {
+			on: "c1", permissions: []addon.Permission{permission("c1", "Role", "r")},
+			objects: []client.Object{cluster("c1"), everywhere}, bindings: []string{"c1/open-cluster-management:a:role:agent"},
+		},
+		"unless it does not ask for it": {
+			on: "c1", objects: []client.Object{cluster("c1"), everywhere},
+			bindings: []string{"c1/open-cluster-management:a:role:agent"},
+			obsolete: []string{"c1/open-cluster-management:a:role:agent"},
+		},
+		"elsewhere a binding that another spec asks for stays": {
+			on: "c2", agent: permitting{shared: []addon.Permission{permission("c1", "Role", "r")}},
+			objects: []client.Object{everywhere}, bindings: []string{"c1/open-cluster-management:a:role:agent"},
+		},
+		"elsewhere a binding that no spec asks for goes": {
+			on: "c2", objects: []client.Object{everywhere}, bindings: []string{"c1/open-cluster-management:a:role:agent"},
+			obsolete: []string{"c1/open-cluster-management:a:role:agent"},
+		},
+		"elsewhere it stays while the specs are not known": {
+			on: "c2", agent: permitting{err: broken}, objects: []client.Object{everywhere},
+			bindings: []string{"c1/open-cluster-management:a:role:agent"},
+		},
+		"the namespace of the hub manager is nobody's": {
+			on: "c2", permissions: []addon.Permission{permission("hub", "Role", "r")}, refused: "belongs to the hub manager",
+		},
+		"a permission needs a namespace": {
+			on: "c2", permissions: []addon.Permission{permission("", "Role", "r")}, refused: "without a namespace",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var read int
+			r := bindingReader(t, &read, tc.objects...)
+			b, err := r.observeBindings(t.Context(), types.NamespacedName{Namespace: tc.on, Name: "a"}, tc.agent,
+				answers{setup: addon.Setup{Permissions: tc.permissions}})
+			require.NoError(t, err)
+			if tc.refused != "" {
+				require.ErrorContains(t, b.refused, tc.refused)
+				assert.True(t, addon.IsInvalid(b.refused))
+			} else {
+				require.NoError(t, b.refused)
+			}
+			assert.ElementsMatch(t, tc.bindings, keysOf(b.bindings))
+			assert.ElementsMatch(t, tc.obsolete, keysOf(b.obsolete))
+		})
+	}
+}

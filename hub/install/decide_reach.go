@@ -1,0 +1,141 @@
+package install
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+)
+
+// backPeriod is how long a cluster must be available again before decisions count that were made while it was not.
+const backPeriod = time.Minute
+
+// absence is what this process saw of a cluster since it is unselected.
+type absence struct {
+	// noted is when the cluster was first seen unselected.
+	noted time.Time
+	// dropped reports whether the decisions dropped the cluster while it was available.
+	dropped bool
+	// away reports whether the cluster was seen unavailable, and back is when it was first seen available after that.
+	away bool
+	back time.Time
+}
+
+// update returns the absence with what the cluster looks like now.
+func (a absence) update(cluster *clusterv1.ManagedCluster, now time.Time) absence {
+	switch {
+	case !available(cluster):
+		a.away, a.dropped, a.back = true, false, time.Time{}
+	case a.away && a.back.IsZero():
+		a.back = now
+	}
+	return a
+}
+
+// reachable returns why an unselected cluster may be unselected only because it is unavailable, and the instant to check
+// again, zero when an event starts the next pass.
+//
+// A cluster that is not available gets a taint, for which Placements drop it unless they tolerate it. It is not known
+// whether they would select it otherwise, so its add-ons stay. When it is available again, decisions that are older do
+// not count against it: the placement controller may be late, or down. edited reports whether a person edited the
+// placements, which counts as well.
+func reachable(
+	c *clusterv1.ManagedCluster, a absence, placements []*Decisions, edited bool, now time.Time,
+) (time.Time, error) {
+	if c == nil || !c.DeletionTimestamp.IsZero() {
+		return time.Time{}, nil
+	}
+	if taint := healthTaint(c); taint != nil && !available(c) {
+		for _, d := range placements {
+			if d.placement != nil && !tolerates(d.placement.Spec.Tolerations, *taint, now) {
+				return time.Time{}, fmt.Errorf("their clusters are not available, and placement %s does not tolerate taint %s; "+
+					"add-ons on a cluster that does not come back go with its ManagedCluster", d.key, taint.Key)
+			}
+		}
+		return time.Time{}, nil
+	}
+	if !available(c) || a.dropped {
+		return time.Time{}, nil
+	}
+	var written time.Time
+	own := len(placements) > 0
+	for _, d := range placements {
+		own = own && d.steady
+		if d.written.After(written) {
+			written = d.written
+		}
+	}
+	since := availableSince(c)
+	old := written.Before(since) && len(placements) > 0 && !edited
+	if a.back.After(since) {
+		since = a.back
+	}
+	if old && own && a.noted.After(since) {
+		since = a.noted
+	}
+	if until := since.Add(backPeriod); now.Before(until) && (old || a.away) {
+		return until, fmt.Errorf("cluster %s was unavailable a moment ago", c.Name)
+	}
+	if old && !own {
+		return time.Time{}, fmt.Errorf("no placement was decided since their clusters are available again; if the add-ons "+
+			"should go, delete their ManagedClusterAddOns or edit a placement, such as %s", placements[0].key)
+	}
+	return time.Time{}, nil
+}
+
+// healthTaint returns the taint of a cluster that is not available; nil when it has none.
+func healthTaint(c *clusterv1.ManagedCluster) *clusterv1.Taint {
+	for i := range c.Spec.Taints {
+		t := &c.Spec.Taints[i]
+		if t.Effect == clusterv1.TaintEffectNoSelect &&
+			(t.Key == clusterv1.ManagedClusterTaintUnreachable || t.Key == clusterv1.ManagedClusterTaintUnavailable) {
+			return t
+		}
+	}
+	return nil
+}
+
+// available reports whether a cluster is available, as far as it is known; a cluster that does not exist is.
+func available(c *clusterv1.ManagedCluster) bool {
+	if c == nil {
+		return true
+	}
+	condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	return condition != nil && condition.Status == metav1.ConditionTrue
+}
+
+// availableSince returns since when a cluster is available, by whoever reported it.
+func availableSince(c *clusterv1.ManagedCluster) time.Time {
+	condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if condition == nil {
+		return time.Time{}
+	}
+	return condition.LastTransitionTime.Time
+}
+
+// tolerates reports whether a toleration covers a taint now.
+func tolerates(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, now time.Time) bool {
+	for _, t := range tolerations {
+		switch {
+		case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
+			continue
+		case t.Operator != clusterv1beta1.TolerationOpExists && t.Value != taint.Value:
+			continue
+		case t.TolerationSeconds == nil:
+			return true
+		}
+		if now.Before(taint.TimeAdded.Add(time.Duration(*t.TolerationSeconds) * time.Second)) {
+			return true
+		}
+	}
+	return false
+}
+
+// droppedWhileAvailable reports whether a decision that was written at an instant is about a cluster that was available
+// then and still is.
+func droppedWhileAvailable(c *clusterv1.ManagedCluster, written time.Time) bool {
+	return c != nil && available(c) && healthTaint(c) == nil && !written.Before(availableSince(c))
+}

@@ -1,0 +1,286 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// removalPeriod is what "at once" means for the limit of removals, and how long an edit explains the removals after it.
+const removalPeriod = 15 * time.Minute
+
+// Limit is how many clusters may lose an add-on within fifteen minutes without an edit that explains it. A removal is
+// held when it passes both numbers.
+type Limit struct {
+	// Percent is the share of the clusters that have the add-on; 0 holds nothing.
+	Percent int
+	// Clusters is a number of clusters.
+	Clusters int
+}
+
+// exceeded reports whether the removal of an add-on from some of all clusters must be held.
+func (l Limit) exceeded(removed, all int) bool {
+	return l.Percent > 0 && removed > l.Clusters && removed*100 > l.Percent*all
+}
+
+// candidate is an add-on on a cluster that may be unselected.
+type candidate struct {
+	cluster string
+	// addon is in the version of the wire; nil when it does not exist.
+	addon client.Object
+	// managed is the cluster; nil when it does not exist.
+	managed *clusterv1.ManagedCluster
+	absence absence
+}
+
+// counts reports whether the removal from a cluster counts for the limit. A cluster that is being deleted explains it.
+func (c candidate) counts() bool { return c.managed != nil && c.managed.DeletionTimestamp.IsZero() }
+
+// fleetFacts are the inputs of the decision about the removal of one add-on from clusters.
+type fleetFacts struct {
+	now time.Time
+	// cma is in the version of the wire; nil when it does not exist.
+	cma client.Object
+	// placements are the decisions of the listed placements.
+	placements []*Decisions
+	// candidates are in the order of their clusters.
+	candidates []candidate
+	// size is on how many clusters placements installed the add-on; 0 when the limit cannot be reached.
+	size int
+	// recent is from how many clusters it was removed lately without an edit that explains it, by minute.
+	recent map[string]int
+	// intent identifies what people decide about placements, and intentSince is since when it is known.
+	intent      string
+	intentSince time.Time
+	state       removalState
+	limit       Limit
+}
+
+// removals is the decision about the removal of one add-on from clusters.
+type removals struct {
+	// remove are the add-ons to delete; unexplained reports whether they count for the limit.
+	remove      []candidate
+	unexplained bool
+	// done are the clusters that need no further look.
+	done []string
+	// kept are the reasons why add-ons stay until something changes, without duplicates.
+	kept []string
+	// held are the clusters whose add-ons wait for a confirmation.
+	held []string
+	// confirmed reports whether a person just confirmed the removal.
+	confirmed bool
+	// annotations are the annotations of the ClusterManagementAddOn with our own ones.
+	annotations map[string]string
+	// wake is when to decide again; zero when an event starts the next pass.
+	wake time.Time
+}
+
+// edited reports whether people changed what they decide about placements, and all that follows from it is not done.
+func (f fleetFacts) edited() bool { return f.state.Intent != "" && f.state.Intent != f.intent }
+
+// explained reports whether an edit explains removals. It does not release what is held unless decisions changed after
+// it: whoever repairs a Placement does not confirm what it did before.
+func (f fleetFacts) explained() bool {
+	if !f.edited() {
+		return false
+	}
+	return !f.isHeld() || slices.ContainsFunc(f.placements, func(d *Decisions) bool {
+		return d.decided.After(f.intentSince)
+	})
+}
+
+// unfit reports whether the decisions of a placement mean nothing now.
+func (f fleetFacts) unfit() bool {
+	return slices.ContainsFunc(f.placements, func(d *Decisions) bool { return d.unfit != nil })
+}
+
+func (f fleetFacts) isHeld() bool { return f.cma.GetAnnotations()[names.AnnotationRemovalHeld] != "" }
+
+// decideRemovals returns from which clusters an add-on is removed now.
+func decideRemovals(f fleetFacts) removals {
+	r := removals{}
+	var sure []candidate
+	for _, c := range f.candidates {
+		wake, done, err := f.judge(c)
+		switch {
+		case done:
+			r.done = append(r.done, c.cluster)
+		case err == nil:
+			sure = append(sure, c)
+		case wake.IsZero():
+			r.kept = append(r.kept, err.Error())
+		default:
+			r.wake = reconcile.Earliest(r.wake, wake)
+		}
+	}
+	slices.Sort(r.kept)
+	r.kept = slices.Compact(r.kept)
+	left := len(f.candidates) > len(r.done)
+	waits := !r.wake.IsZero() || len(sure) > 0 || (left && f.unfit())
+	f.guard(&r, sure)
+	state := f.state
+	state.Recent = nil
+	if sum(f.recent) > f.limit.Clusters {
+		state.Recent = f.recent
+	}
+	if r.confirmed {
+		state.Confirmed = digest(f.cma.GetUID(), clustersOf(sure))
+	}
+	if !left {
+		state.Confirmed = ""
+	}
+	f.settle(&r, &state, waits)
+	r.annotations = f.annotate(r, state, waits)
+	return r
+}
+
+// judge returns why the add-on on a cluster stays, and the instant to check again, zero when an event starts the next
+// pass; or that there is nothing to remove.
+func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
+	if f.selects(c.cluster) || c.addon == nil || !c.addon.GetDeletionTimestamp().IsZero() {
+		return time.Time{}, true, nil
+	}
+	if !isOurs(c.addon) {
+		manager := installedBy(c.addon)
+		if manager == "" {
+			return time.Time{}, true, nil
+		}
+		return time.Time{}, false, fmt.Errorf("they were installed by %s before this hub manager looked after them, and no "+
+			"placement has selected the cluster since; delete them, or label them %s=%s", manager, names.LabelInstalledBy,
+			names.InstalledByPlacement)
+	}
+	for _, d := range f.placements {
+		at, err := d.Unselected(c.cluster, f.now)
+		if err != nil && at.IsZero() {
+			return time.Time{}, false, err
+		}
+		wake, why = reconcile.Earliest(wake, at), errors.Join(why, err)
+	}
+	if why != nil {
+		return wake, false, why
+	}
+	wake, why = reachable(c.managed, c.absence, f.placements, f.edited(), f.now)
+	return wake, false, why
+}
+
+// guard decides which of the add-ons that are surely unselected are removed, and which are held.
+func (f fleetFacts) guard(r *removals, sure []candidate) {
+	counted := slices.DeleteFunc(slices.Clone(sure), func(c candidate) bool { return !c.counts() })
+	r.remove = sure
+	if f.limit.Percent == 0 || len(counted) == 0 || f.explained() {
+		return
+	}
+	r.unexplained = true
+	if !f.isHeld() && !f.limit.exceeded(sum(f.recent)+len(counted), f.size+sum(f.recent)) {
+		return
+	}
+	all := clustersOf(counted)
+	r.unexplained = false
+	if f.cma.GetAnnotations()[names.AnnotationConfirmRemoval] == nameOf(f.cma.GetUID(), all) {
+		r.confirmed = true
+		return
+	}
+	r.remove = nil
+	confirmed := digested(f.state.Confirmed)
+	for _, c := range sure {
+		if !c.counts() || confirmed.Has(digestOf(f.cma.GetUID(), c.cluster)) {
+			r.remove = append(r.remove, c)
+		} else {
+			r.held = append(r.held, c.cluster)
+		}
+	}
+}
+
+// settle takes over an edit when all that follows from it is done.
+func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
+	if f.limit.Percent == 0 {
+		*state = removalState{}
+		return
+	}
+	if state.Intent == "" {
+		state.Intent = f.intent
+		return
+	}
+	if !f.edited() {
+		return
+	}
+	until := f.intentSince.Add(removalPeriod)
+	switch {
+	case f.now.Before(until):
+		r.wake = reconcile.Earliest(r.wake, until)
+	case !waits && !f.unfit():
+		state.Intent = f.intent
+	}
+}
+
+// annotate returns the annotations of the ClusterManagementAddOn. While it is uncertain what is unselected, what is held
+// stays so.
+func (f fleetFacts) annotate(r removals, state removalState, waits bool) map[string]string {
+	want := map[string]string{}
+	for key, value := range f.cma.GetAnnotations() {
+		want[key] = value
+	}
+	put(want, names.AnnotationRemovalState, state.encode())
+	switch {
+	case len(r.held) > 0:
+		want[names.AnnotationRemovalHeld] = f.heldText(r.held)
+	case r.confirmed, !waits, len(r.remove) > 0:
+		delete(want, names.AnnotationRemovalHeld)
+		delete(want, names.AnnotationConfirmRemoval)
+	}
+	return want
+}
+
+// heldText explains why a removal is held, and how to confirm it.
+func (f fleetFacts) heldText(held []string) string {
+	const most = 5
+	shown := strings.Join(held[:min(len(held), most)], ", ")
+	if more := len(held) - most; more > 0 {
+		shown = fmt.Sprintf("%s and %d more", shown, more)
+	}
+	text := fmt.Sprintf("no placement selects %d of %d clusters any more, and no edit of a Placement, of the listed "+
+		"placements or of a ManagedClusterSet explains it: %s. The add-on stays there. To remove it from exactly these "+
+		"clusters, set annotation %s=%s on this ClusterManagementAddOn",
+		len(held), f.size, shown, names.AnnotationConfirmRemoval, nameOf(f.cma.GetUID(), held))
+	if given := f.cma.GetAnnotations()[names.AnnotationConfirmRemoval]; given != "" {
+		text += fmt.Sprintf("; %s was for other clusters", given)
+	}
+	return text
+}
+
+// abandon returns the annotations of a ClusterManagementAddOn whose add-ons no placements install.
+func abandon(annotations map[string]string) map[string]string {
+	want := map[string]string{}
+	for key, value := range annotations {
+		switch key {
+		case names.AnnotationRemovalHeld, names.AnnotationConfirmRemoval, names.AnnotationRemovalState:
+		default:
+			want[key] = value
+		}
+	}
+	return want
+}
+
+func put(annotations map[string]string, key, value string) {
+	if value == "" {
+		delete(annotations, key)
+		return
+	}
+	annotations[key] = value
+}
+
+func clustersOf(candidates []candidate) []string {
+	clusters := make([]string, len(candidates))
+	for i, c := range candidates {
+		clusters[i] = c.cluster
+	}
+	return clusters
+}
