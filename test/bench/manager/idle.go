@@ -82,8 +82,8 @@ func (r *run) collectorKnows(ctx context.Context) error {
 	})
 }
 
-// collectorQuiet waits until the garbage collector has sent nothing for a while: after an uninstallation it deletes what
-// belonged to the add-ons.
+// collectorQuiet waits until the garbage collector has sent nothing for a while: after an uninstallation it deletes
+// what belonged to the add-ons.
 func (r *run) collectorQuiet(ctx context.Context) error {
 	last, since := -1, time.Now()
 	return fleet.Wait(ctx, "the garbage collector to be at rest", nil, func(context.Context) error {
