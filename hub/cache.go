@@ -24,6 +24,7 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
@@ -53,7 +54,7 @@ func cacheOptions(home string) (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: t.other,
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:                      {Label: ofAddon},
+			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: works.TrimWork},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,24 +8,17 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
-	"github.com/spokelet/spokelet/hub/configure"
 	"github.com/spokelet/spokelet/hub/deploy"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/hub/placement"
-	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/hub/token"
 	"github.com/spokelet/spokelet/hub/work"
@@ -40,10 +32,6 @@ type reconciler interface {
 	SetupWithManager(mgr ctrl.Manager) error
 }
 
-// maxAdmitted is how many add-ons that were admitted to a new configuration may wait for their pass before the planner
-// waits.
-const maxAdmitted = 1024
-
 // setup adds all reconcilers to the manager, and the field indexes to its cache.
 func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, foreignWorks cache.Cache) error {
 	now := clock.RealClock{}
@@ -52,22 +40,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	store := &addonconfig.Store{Client: mgr.GetClient(), Versions: addOns.Configs, Home: cmp.Or(c.Namespace, names.NamespaceHub)}
-	admitted := make(chan event.GenericEvent, maxAdmitted)
-	roller := &rollout.Reconciler{
-		Client: mgr.GetClient(), AddOns: addOns, Store: store, Clock: now, Wake: admitted,
+	configs, err := newConfigurations(mgr, c, addOns)
+	if err != nil {
+		return err
 	}
-	configurer := &configure.Configurer{
-		AddOns: addOns, Client: mgr.GetClient(), Store: store,
-		Admission: func(addOn, cluster string, target []addonv1beta1.ConfigReference) configure.Admission {
-			granted, reason := roller.Admission(addOn, cluster, target)
-			return configure.Admission{Granted: granted, Reason: reason}
-		},
-	}
-	agents := addon.Registry{template.NewRegistry(mgr.GetClient(), addOns, configurer, c.Namespace)}
+	agents := addon.Registry{template.NewRegistry(mgr.GetClient(), addOns, configs.configurer, c.Namespace)}
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
-		Configurer: configurer, Watch: watchConfiguration(configurer, admitted),
+		Configurer: configs.configurer, Watch: configs.watch,
 		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
 	}
 	indexer := mgr.GetFieldIndexer()
@@ -84,7 +64,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Secrets: trusted, Home: c.Namespace, AddOns: addOns, Agents: agents,
-			Configurer: configurer, Trust: c.trust(), Clock: now, Random: rand.Reader, Workers: c.Workers,
+			Configurer: configs.configurer, Trust: c.trust(), Clock: now, Random: rand.Reader, Workers: c.Workers,
 			Metrics: metrics.Registry,
 		},
 		&install.Reconciler{
@@ -92,7 +72,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 			Workers: c.Workers, OwnPlacements: c.Placement,
 			Limit: install.Limit{Percent: c.RemovalLimitPercent, Clusters: c.RemovalLimitClusters},
 		},
-		roller,
+		configs.roller,
 		deployer,
 		&token.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,
@@ -114,16 +94,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		}
 	}
 	return nil
-}
-
-// watchConfiguration returns the watches of all that decides the configuration of add-ons, and of their admission to a
-// rollout.
-func watchConfiguration(
-	configurer *configure.Configurer, admitted <-chan event.GenericEvent,
-) func(*builder.Builder) *builder.Builder {
-	return func(b *builder.Builder) *builder.Builder {
-		return configurer.Watch(b).WatchesRawSource(source.Channel(admitted, &handler.EnqueueRequestForObject{}))
-	}
 }
 
 // newAddOns returns a client of add-ons in the versions that the hub serves.

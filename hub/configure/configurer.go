@@ -6,10 +6,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/objectwatch"
 )
 
 // Configurer decides the configuration of each add-on. Index must be called before the manager starts.
@@ -22,6 +24,8 @@ type Configurer struct {
 	Store *addonconfig.Store
 	// Admission admits add-ons to a new configuration; nil admits all at once.
 	Admission func(addOn, cluster string, target []addonv1beta1.ConfigReference) Admission
+	// Changed sends the configurations of other kinds that changed; nil sends none.
+	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 }
 
 var _ addon.Configurer = (*Configurer)(nil)

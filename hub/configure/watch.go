@@ -1,11 +1,17 @@
 package configure
 
 import (
+	"context"
+
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -19,6 +25,12 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	for _, kind := range c.Store.Watched() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(c.addOnsOfConfig), builder.WithPredicates(edited))
+	}
+	if c.Changed != nil {
+		b = b.WatchesRawSource(source.TypedChannel(c.Changed,
+			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, ref objectwatch.Ref) []ctrl.Request {
+				return c.addOnsNaming(ctx, addonconfig.KeyOf(ref))
+			})))
 	}
 	return b
 }

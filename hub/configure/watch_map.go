@@ -35,7 +35,10 @@ func (c *Configurer) addOnsOfPlacement(ctx context.Context, o client.Object) []c
 // addOnsOfConfig maps a config to the add-ons that name it, and to all add-ons of a ClusterManagementAddOn that names
 // it.
 func (c *Configurer) addOnsOfConfig(ctx context.Context, o client.Object) []ctrl.Request {
-	key := addonconfig.ConfigKeyOf(o)
+	return c.addOnsNaming(ctx, addonconfig.ConfigKeyOf(o))
+}
+
+func (c *Configurer) addOnsNaming(ctx context.Context, key string) []ctrl.Request {
 	requests := c.addOnsBy(ctx, addonconfig.IndexConfig, key)
 	for _, name := range c.cmasOf(ctx, addonconfig.IndexConfig, key) {
 		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, name)...)

@@ -3,11 +3,16 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -15,6 +20,8 @@ import (
 type results struct {
 	bindings []error
 	works    []error
+	// addOn is the add-on with its new finalizers; nil when they did not change.
+	addOn *addonv1beta1.ManagedClusterAddOn
 }
 
 // nameTakenError says that an object of somebody else has the name of one of ours.
@@ -23,23 +30,56 @@ type nameTakenError struct{ message string }
 // Error implements error.
 func (e *nameTakenError) Error() string { return e.message }
 
-// act runs the steps of a plan. One failure stops nothing else.
-func (r *Reconciler) act(ctx context.Context, p plan) results {
+// act runs the steps of a plan. One failure stops nothing else, but no work is written before the add-on has the
+// finalizers that guard it.
+func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 	bindings := reconcile.Writer[*rbacv1.RoleBinding]{
 		Client: r.Bindings, Live: r.Live,
 		Adopt: func(want, found *rbacv1.RoleBinding) ([]reconcile.Step[*rbacv1.RoleBinding], error) {
 			return nil, checkOwner(want, found)
 		},
 	}
-	return results{bindings: runAll(ctx, bindings, p.bindings), works: runAll(ctx, r.workWriter(), p.works)}
+	done := results{bindings: runAll(ctx, bindings, p.bindings)}
+	if p.finalizers != nil {
+		after := f.addOn.DeepCopy()
+		after.Finalizers = *p.finalizers
+		if _, err := r.AddOns.PatchAddOn(ctx, f.addOn, after); err != nil {
+			for range p.works {
+				done.works = append(done.works, err)
+			}
+			return done
+		}
+		done.addOn = after
+		r.recordUnneeded(ctx, f, *p.finalizers)
+	}
+	done.works = runAll(ctx, r.workWriter(), p.works)
+	return done
 }
 
-// workWriter writes ManifestWorks.
+// recordUnneeded records an Event on an add-on that lives about finalizers that it does not need any more. One that got
+// its present spelling is none of them.
+func (r *Reconciler) recordUnneeded(ctx context.Context, f facts, after []string) {
+	removed, because := unneeded(f.addOn.Finalizers, after)
+	if len(removed) == 0 {
+		return
+	}
+	log.FromContext(ctx).Info("removed finalizers", "finalizers", removed, "because", because)
+	if r.Recorder != nil {
+		r.Recorder.Eventf(f.addOn, nil, corev1.EventTypeNormal, eventFinalizersRemoved, "Deploy", "Removed %s. %s",
+			strings.Join(removed, ", "), because)
+	}
+}
+
+// workWriter writes ManifestWorks. A work of ours that lost its labels is not in the cache: it is made again in place.
 func (r *Reconciler) workWriter() reconcile.Writer[*workv1.ManifestWork] {
 	return reconcile.Writer[*workv1.ManifestWork]{
 		Client: r.Client, Live: r.Live,
-		Adopt: func(want, found *workv1.ManifestWork) ([]reconcile.Step[*workv1.ManifestWork], error) {
-			return nil, checkOwner(want, found)
+		Adopt: func(want, found *workv1.ManifestWork) ([]workStep, error) {
+			if len(want.OwnerReferences) == 0 || sameOwner(want, found) || !hasOwners(want, found) ||
+				found.DeletionTimestamp != nil {
+				return nil, checkOwner(want, found)
+			}
+			return []workStep{{Verb: reconcile.Patch, Before: found, After: works.Adopted(want, found)}}, nil
 		},
 	}
 }
@@ -71,6 +111,11 @@ func sameOwner(want, have client.Object) bool {
 			return false
 		}
 	}
+	return hasOwners(want, have)
+}
+
+// hasOwners reports whether an object has the owners of the desired one.
+func hasOwners(want, have client.Object) bool {
 	owners := map[string]bool{}
 	for _, owner := range have.GetOwnerReferences() {
 		owners[string(owner.UID)] = true

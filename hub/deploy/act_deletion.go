@@ -6,29 +6,25 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// actOnDeletion writes the works first. Then it removes finalizers, or sets the conditions that explain what the add-on
-// waits for.
+// actOnDeletion writes the works first. Then it removes finalizers, or records failed hooks and sets the conditions that
+// explain what the add-on waits for.
 func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p deletionPlan) reconcile.Outcome {
 	outcome := reconcile.Done()
 	if !p.wake.IsZero() {
 		outcome = reconcile.Waiting(p.wake)
 	}
-	var steps []workStep
-	if p.create != nil {
-		steps = append(steps, workStep{Verb: reconcile.Create, After: p.create})
-	}
-	for _, work := range p.remove {
-		steps = append(steps, workStep{Verb: reconcile.Delete, Before: work})
-	}
-	if err := errors.Join(runAll(ctx, r.workWriter(), steps)...); err != nil {
+	if err := errors.Join(runAll(ctx, r.workWriter(), p.works)...); err != nil {
 		outcome = outcome.And(reconcile.FromError(err))
-		if len(p.remove) > 0 {
+		if len(p.drop) > 0 {
 			return outcome
 		}
 	}
@@ -39,13 +35,39 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 		}
 		return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 	}
-	after := f.addOn.DeepCopy()
+	before, err := r.recordFailures(ctx, f, p)
+	if err != nil {
+		return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
+	}
+	after := before.DeepCopy()
 	for _, condition := range p.conditions {
 		condition.Message = truncate(condition.Message)
 		reconcile.SetCondition(&after.Status.Conditions, condition, f.now)
 	}
-	_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
+	_, err = r.AddOns.PatchAddOnStatus(ctx, before, after)
 	return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
+}
+
+// recordFailures records failed attempts of hooks on the add-on, so that a restart counts none twice, and returns the
+// add-on as it is then.
+func (r *Reconciler) recordFailures(
+	ctx context.Context, f deletionFacts, p deletionPlan,
+) (*addonv1beta1.ManagedClusterAddOn, error) {
+	if p.attempts == "" {
+		return f.addOn, nil
+	}
+	after := f.addOn.DeepCopy()
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, names.AnnotationHookAttempts, p.attempts)
+	if _, err := r.AddOns.PatchAddOn(ctx, f.addOn, after); err != nil {
+		return nil, err
+	}
+	for _, failure := range p.failures {
+		log.FromContext(ctx).Info("a pre-delete hook failed", "failure", failure)
+		if r.Recorder != nil {
+			r.Recorder.Eventf(f.addOn, nil, corev1.EventTypeWarning, eventHookFailed, "Delete", "%s", failure)
+		}
+	}
+	return after, nil
 }
 
 // recordFinalizersRemoved records an Event on the add-on about the removed finalizers and the reason.

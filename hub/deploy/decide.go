@@ -7,6 +7,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
 )
@@ -14,7 +15,7 @@ import (
 // bindingStep and workStep are planned writes.
 type (
 	bindingStep = reconcile.Step[*rbacv1.RoleBinding]
-	workStep    = reconcile.Step[*workv1.ManifestWork]
+	workStep    = works.Step
 )
 
 // plan is the decision of a pass.
@@ -30,6 +31,8 @@ type plan struct {
 	worksErr error
 	// kept are our works that stay unchanged.
 	kept []*workv1.ManifestWork
+	// finalizers are those that the add-on must have before its works are written; nil when it has exactly them.
+	finalizers *[]string
 }
 
 // decide returns the plan for the facts.
@@ -43,11 +46,20 @@ func decide(f facts) plan {
 		p.bindings = planBindings(f, account(f, p.registrations))
 	}
 	p.bindings = append(p.bindings, dropBindings(f.obsolete)...)
-	if p.worksErr == nil {
-		p.works, p.kept, p.worksErr = planWorks(f)
+	var w worksPlan
+	switch {
+	case f.current != nil:
+		w = *f.current
+	case p.worksErr == nil:
+		w, p.worksErr = planWorks(f)
 	}
 	if p.worksErr != nil {
-		p.works, p.kept = nil, ownWorks(f)
+		p.kept = ownWorks(f)
+		return p
+	}
+	p.works, p.kept = append(w.steps, planLeftHooks(f)...), w.kept
+	if finalizers, changed := withGuards(f.addOn.Finalizers, w.guards); changed {
+		p.finalizers = &finalizers
 	}
 	return p
 }

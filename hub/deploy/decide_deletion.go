@@ -1,101 +1,261 @@
 package deploy
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 const (
 	// conditionDeleting explains what an add-on that is being deleted waits for. It is Spokelet's own addition.
 	conditionDeleting = "addon.spokelet.io/Deleting"
 
-	reasonWaitingForHook      = "WaitingForHook"
-	reasonForeignFinalizers   = "ForeignFinalizers"
-	reasonHookNotCompleted    = "HookManifestIsNotCompleted"
-	eventFinalizersRemoved    = "FinalizersRemoved"
-	eventHookSkipped          = "PreDeleteHookSkipped"
-	foreignTimeout            = 10 * time.Second
-	finalizerHook             = addonv1beta1.AddonPreDeleteHookFinalizer
-	finalizerHookOld          = addonv1alpha1.AddonDeprecatedPreDeleteHookFinalizer
-	finalizerHostedHook       = addonv1beta1.AddonHostingPreDeleteHookFinalizer
-	finalizerHostedHookOld    = addonv1alpha1.AddonDeprecatedHostingPreDeleteHookFinalizer
-	finalizerHostedObjects    = addonv1beta1.AddonHostingManifestFinalizer
-	finalizerHostedObjectsOld = addonv1alpha1.AddonDeprecatedHostingManifestFinalizer
+	reasonWaitingForHook    = "WaitingForHook"
+	reasonHookFailed        = "HookFailed"
+	reasonHookDeadline      = "HookDeadlineExceeded"
+	reasonForeignFinalizers = "ForeignFinalizers"
+	reasonHookNotCompleted  = "HookManifestIsNotCompleted"
+	reasonHookCompleted     = "HookManifestIsCompleted"
+	eventFinalizersRemoved  = "FinalizersRemoved"
+	eventHookSkipped        = "PreDeleteHookSkipped"
+	eventHookFailed         = "PreDeleteHookFailed"
+	foreignTimeout          = 10 * time.Second
 )
 
 // deletionFacts are the inputs of the decision about an add-on with finalizers that is being deleted. The objects
 // belong to the cache and must not be changed.
 type deletionFacts struct {
-	now   time.Time
-	addOn *addonv1beta1.ManagedClusterAddOn
-	// ours reports whether the add-on is made of templates. Then this hub manager does the work that the finalizers guard.
-	// Every other add-on has a manager of its author.
+	// facts are those of an add-on that lives. cluster is nil when there is none.
+	facts
+	// ours reports whether this hub manager manages the add-on. Then it does the work that the finalizers guard. Every
+	// other add-on has a manager of its author.
 	ours bool
 	// managed is false without a ClusterManagementAddOn; then nothing can be rendered.
 	managed bool
-	// cluster is nil when there is none.
-	cluster *clusterv1.ManagedCluster
 	// namespaceDeleting reports that nothing can be created in the namespace of the cluster any more.
 	namespaceDeleting bool
-	rendering         addon.Rendering
-	renderErr         error
-	// hook is the ManifestWork of the pre-delete hook, nil when there is none.
-	hook *workv1.ManifestWork
-	// hostedHooks and hosted are the ManifestWorks of the add-on in the namespaces of hosting clusters.
-	hostedHooks, hosted []*workv1.ManifestWork
-	// hosts are those namespaces of hosting clusters whose cluster exists.
-	hosts map[string]bool
+	// hosts are the clusters that exist, by name, of the namespaces in which works of hooks are on hosting clusters.
+	hosts map[string]*clusterv1.ManagedCluster
+}
+
+// setFor returns the set of works for the hooks of a side.
+func (f deletionFacts) setFor(h hookFacts) works.Set {
+	set := setOf(f.facts, h.side, works.PreDelete)
+	set.Namespace = h.name
+	return set
 }
 
 // deletionPlan is the decision about such an add-on.
 type deletionPlan struct {
-	// create is the ManifestWork that runs the pre-delete hook; nil for none.
-	create *workv1.ManifestWork
-	// remove are ManifestWorks in namespaces of hosting clusters that are deleted.
-	remove []*workv1.ManifestWork
+	// works are written first.
+	works []workStep
 	// drop are the finalizers that are removed after the works; because has a sentence of explanation for each reason.
 	drop    []string
 	because []string
 	// skipped reports that a hook was required and cannot run.
 	skipped bool
+	// attempts is the new record of failed attempts of hooks; empty when it does not change. failures describes what failed.
+	attempts string
+	failures []string
 	// conditions explain what the deletion waits for.
 	conditions []metav1.Condition
 	wake       time.Time
 }
 
-// decideDeletion decides about the finalizers of an add-on. The work that a finalizer guards is done first; a finalizer
-// stays as long as the facts are unknown.
+// decideDeletion decides about the finalizers of an add-on. The work that a finalizer guards is done first: the hooks,
+// on both sides at the same time, then the works on hosting clusters. A finalizer stays as long as the facts are
+// unknown.
 func decideDeletion(f deletionFacts) deletionPlan {
 	var p deletionPlan
 	foreign := slices.Clone(f.addOn.Finalizers)
 	if f.ours {
 		foreign = slices.DeleteFunc(foreign, isOCMFinalizer)
-		decideHook(f, &p)
-		decideHosted(f, &p)
+		if len(foreign) < len(f.addOn.Finalizers) {
+			decideGuards(f, &p)
+		} else if meta.IsStatusConditionFalse(f.addOn.Status.Conditions,
+			addonv1beta1.ManagedClusterAddOnHookManifestCompleted) {
+			p.conditions = append(p.conditions, hookCompleted(true, "Nothing is left to run before the add-on is deleted."))
+		}
 	}
 	if len(foreign) == 0 {
 		return p
 	}
 	if until := f.addOn.DeletionTimestamp.Add(foreignTimeout); f.now.Before(until) {
-		p.wake = until // Who put them there may be at it.
+		p.wake = reconcile.Earliest(p.wake, until) // Who put them there may be at it.
 		return p
 	}
-	p.conditions = append(p.conditions, foreignFinalizers(f, foreign))
+	if !slices.ContainsFunc(p.conditions, func(c metav1.Condition) bool { return c.Type == conditionDeleting }) {
+		p.conditions = append(p.conditions, foreignFinalizers(f, foreign))
+	}
 	return p
 }
 
-// isOCMFinalizer reports whether an add-on manager of OCM puts this finalizer on add-ons.
+// decideGuards decides about the finalizers of ours: when the hooks of both sides are done, works on hosting clusters are
+// deleted, and then the finalizers are removed. Until then the deploy works are kept as they should be, because a hook
+// may need what they deploy.
+func decideGuards(f deletionFacts, p *deletionPlan) {
+	var waiting []hookPlan
+	var texts []string
+	record := recordOf(f.addOn.Annotations)
+	if len(finalizersOf(f.addOn, finalizerHook, finalizerHookOld, finalizerHostedHook, finalizerHostedHookOld)) > 0 {
+		for _, h := range []hookFacts{managedHooks(f), hostedHooks(f)} {
+			hook := decideHooks(f, h)
+			p.works = append(p.works, hook.steps...)
+			p.skipped = p.skipped || hook.skipped
+			p.wake = reconcile.Earliest(p.wake, hook.wake)
+			if hook.message != "" {
+				texts = append(texts, hook.message)
+			}
+			if hook.failed != nil {
+				record[h.side] = *hook.failed
+				p.failures = append(p.failures, hook.message)
+				p.attempts = encodeRecord(record)
+			}
+			if !hook.done {
+				waiting = append(waiting, hook)
+			}
+		}
+	}
+	if len(waiting) > 0 {
+		p.skipped = false
+		p.conditions = waitingForHooks(f, waiting, strings.Join(texts, " "))
+		p.works = append(p.works, keptWorks(f)...)
+		return
+	}
+	for _, purpose := range []works.Purpose{works.PreDelete, works.Deploy} {
+		for _, work := range setOf(f.facts, works.Hosting, purpose).Select(f.works) {
+			if work.DeletionTimestamp == nil {
+				p.works = append(p.works, workStep{Verb: reconcile.Delete, Before: work})
+			}
+		}
+	}
+	p.drop = slices.DeleteFunc(slices.Clone(f.addOn.Finalizers), func(name string) bool { return !isOCMFinalizer(name) })
+	p.because = append(texts, "Nothing of the add-on stays on a hosting cluster.")
+}
+
+func encodeRecord(record map[works.Side]attempts) string {
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return "" // Strings, numbers and times of this era can always be encoded.
+	}
+	return string(raw)
+}
+
+// managedHooks returns the facts about the hooks on the managed cluster.
+func managedHooks(f deletionFacts) hookFacts {
+	h := hookFacts{
+		side: works.Managed, cluster: f.cluster, name: f.addOn.Namespace, noNamespace: f.namespaceDeleting,
+	}
+	for _, work := range setOf(f.facts, works.Managed, works.PreDelete).Select(f.works) {
+		h.work = work
+	}
+	return withHooks(f, h)
+}
+
+// hostedHooks returns the facts about the hooks on the hosting cluster. A work that is on another hosting cluster, because
+// the add-on moved or an earlier manager left it there, is the one that counts as long as that cluster exists.
+func hostedHooks(f deletionFacts) hookFacts {
+	h := hookFacts{side: works.Hosting, name: hostName(f.facts)}
+	if state := hostOf(f.facts); state == hostReady || state == hostRefused {
+		h.cluster = f.host
+	}
+	gone := ""
+	for _, work := range setOf(f.facts, works.Hosting, works.PreDelete).Select(f.works) {
+		switch host := f.hosts[work.Namespace]; {
+		case host == nil || host.DeletionTimestamp != nil:
+			gone = work.Namespace
+		case h.work == nil || work.Namespace == hostName(f.facts):
+			h.work, h.cluster, h.name = work, host, work.Namespace
+		}
+	}
+	h = withHooks(f, h)
+	switch {
+	case h.work != nil || h.cluster != nil:
+	case gone != "":
+		h.name = gone
+	case hostOf(f.facts) == hostNone || (h.unknown == "" && len(h.hooks) == 0):
+		// Nothing can have to run there.
+		h.none, h.hooks, h.unknown = true, nil, ""
+	}
+	return h
+}
+
+// withHooks adds the hooks of a side, or why they are unknown.
+func withHooks(f deletionFacts, h hookFacts) hookFacts {
+	switch {
+	case !f.managed:
+		h.unknown = fmt.Sprintf("there is no ClusterManagementAddOn %s any more, which says what the add-on consists of; "+
+			"create it again", f.addOn.Name)
+		return h
+	case f.renderErr != nil:
+		h.unknown = f.renderErr.Error()
+		return h
+	}
+	d, err := works.Divide(f.rendering.Objects, hostOf(f.facts) != hostNone)
+	if err != nil {
+		h.unknown = err.Error()
+		return h
+	}
+	h.hooks = d.Hooks[h.side]
+	return h
+}
+
+// keptWorks plans the deploy works of an add-on whose hooks run. Where anything about them is unknown, they stay.
+func keptWorks(f deletionFacts) []workStep {
+	if !f.managed || f.renderErr != nil || f.setupErr != nil || f.cluster == nil || f.namespaceDeleting ||
+		f.cluster.DeletionTimestamp != nil {
+		return nil
+	}
+	w, err := planWorks(f.facts)
+	if err != nil {
+		return nil
+	}
+	// What is on hosting clusters goes after the hooks.
+	return slices.DeleteFunc(w.steps, func(s workStep) bool {
+		return s.Verb == reconcile.Delete && sideOf(f.addOn, s.Before) == works.Hosting
+	})
+}
+
+// waitingForHooks returns the conditions of an add-on that waits for hooks. The most urgent reason counts.
+func waitingForHooks(f deletionFacts, waiting []hookPlan, text string) []metav1.Condition {
+	reason := reasonWaitingForHook
+	for _, urgent := range []string{reasonHookFailed, reasonHookDeadline} {
+		if slices.ContainsFunc(waiting, func(h hookPlan) bool { return h.reason == urgent }) {
+			reason = urgent
+		}
+	}
+	return []metav1.Condition{hookCompleted(false, text), {
+		Type: conditionDeleting, Status: metav1.ConditionFalse, Reason: reason,
+		Message: fmt.Sprintf("%s To delete the add-on without the hook: kubectl annotate managedclusteraddon %s -n %s "+
+			"--overwrite %s=0s %s=%s", text, f.addOn.Name, f.addOn.Namespace, names.AnnotationHookDeadline,
+			names.AnnotationHookAfterDeadline, afterSkip),
+	}}
+}
+
+// hookCompleted returns the condition about hooks that OCM's tools read.
+func hookCompleted(completed bool, message string) metav1.Condition {
+	condition := metav1.Condition{
+		Type: addonv1beta1.ManagedClusterAddOnHookManifestCompleted, Status: metav1.ConditionFalse,
+		Reason: reasonHookNotCompleted, Message: message,
+	}
+	if completed {
+		condition.Status, condition.Reason = metav1.ConditionTrue, reasonHookCompleted
+	}
+	return condition
+}
+
+// isOCMFinalizer reports whether an add-on manager of OCM puts this finalizer on add-ons. Ours puts the same there.
 func isOCMFinalizer(finalizer string) bool {
 	return slices.Contains([]string{
 		finalizerHook, finalizerHookOld, finalizerHostedHook, finalizerHostedHookOld, finalizerHostedObjects,
@@ -129,98 +289,6 @@ func unblock(addOn *addonv1beta1.ManagedClusterAddOn) string {
 		addOn.Name, addOn.Namespace)
 }
 
-// decideHook handles the finalizer of the pre-delete hook: the hook must complete on the cluster.
-func decideHook(f deletionFacts, p *deletionPlan) {
-	finalizers := finalizersOf(f.addOn, finalizerHook, finalizerHookOld)
-	if len(finalizers) == 0 {
-		return
-	}
-	dropFinalizers := func(because string) {
-		p.drop, p.because = append(p.drop, finalizers...), append(p.because, because)
-	}
-	wait := func(message string) {
-		p.conditions = append(p.conditions, hookPending(message),
-			metav1.Condition{
-				Type: conditionDeleting, Status: metav1.ConditionFalse, Reason: reasonWaitingForHook,
-				Message: fmt.Sprintf("%s To delete the add-on without the hook: %s", message, unblock(f.addOn)),
-			})
-	}
-	switch {
-	case f.cluster == nil:
-		p.skipped = true
-		dropFinalizers("There is no ManagedCluster any more on which a pre-delete hook could run.")
-	case f.hook != nil && hookCompleted(f.hook):
-		dropFinalizers("The pre-delete hook is complete.")
-	case f.hook != nil && (f.hook.DeletionTimestamp == nil || !f.namespaceDeleting):
-		wait(hookProgress(f))
-	case f.namespaceDeleting:
-		p.skipped = true
-		dropFinalizers("The namespace of the cluster is being deleted, so a pre-delete hook cannot run any more.")
-	case !f.managed:
-		wait(fmt.Sprintf("It is unknown whether a pre-delete hook has to run: there is no ClusterManagementAddOn %s any "+
-			"more, which says what the add-on consists of; create it again, and delete it with --cascade=foreground.",
-			f.addOn.Name))
-	case f.renderErr != nil:
-		wait(fmt.Sprintf("It is unknown whether a pre-delete hook has to run: %s", sentence(f.renderErr.Error())))
-	default:
-		hooks, err := hookManifests(f.rendering.Objects)
-		switch {
-		case err != nil:
-			wait(sentence(err.Error()))
-		case len(hooks) == 0:
-			dropFinalizers("The add-on has no pre-delete hook.")
-		default:
-			p.create = newHookWork(f, hooks)
-			wait(fmt.Sprintf("The pre-delete hook runs on the cluster (ManifestWork %s).", p.create.Name))
-		}
-	}
-}
-
-// hookPending returns the condition that OCM's tools read.
-func hookPending(message string) metav1.Condition {
-	return metav1.Condition{
-		Type: addonv1beta1.ManagedClusterAddOnHookManifestCompleted, Status: metav1.ConditionFalse,
-		Reason: reasonHookNotCompleted, Message: message,
-	}
-}
-
-// hookProgress describes the progress of the hook.
-func hookProgress(f deletionFacts) string {
-	text := fmt.Sprintf("The pre-delete hook runs on the cluster and is not complete (ManifestWork %s).", f.hook.Name)
-	if clusterSilent(f.cluster) {
-		text += " The cluster does not report to the hub at present."
-	}
-	return text
-}
-
-// decideHosted handles the finalizers of hosted mode: a hook on the hosting cluster must complete, then the works there
-// are deleted. A template runs nothing on a hosting cluster, so these are works of an earlier manager of the add-on.
-func decideHosted(f deletionFacts, p *deletionPlan) {
-	hook := finalizersOf(f.addOn, finalizerHostedHook, finalizerHostedHookOld)
-	objects := finalizersOf(f.addOn, finalizerHostedObjects, finalizerHostedObjectsOld)
-	if len(hook) == 0 && len(objects) == 0 {
-		return
-	}
-	for _, work := range f.hostedHooks {
-		if len(hook) > 0 && f.hosts[work.Namespace] && work.DeletionTimestamp == nil && !hookCompleted(work) {
-			message := fmt.Sprintf("The pre-delete hook on the hosting cluster is not complete (ManifestWork %s/%s).",
-				work.Namespace, work.Name)
-			p.conditions = append(p.conditions, metav1.Condition{
-				Type: conditionDeleting, Status: metav1.ConditionFalse, Reason: reasonWaitingForHook,
-				Message: fmt.Sprintf("%s To delete the add-on without the hook: %s", message, unblock(f.addOn)),
-			})
-			return
-		}
-	}
-	for _, work := range slices.Concat(f.hostedHooks, f.hosted) {
-		if work.DeletionTimestamp == nil {
-			p.remove = append(p.remove, work)
-		}
-	}
-	p.drop = append(p.drop, slices.Concat(hook, objects)...)
-	p.because = append(p.because, "Nothing of the add-on stays on a hosting cluster.")
-}
-
 // withoutFinalizers returns the add-on without the finalizers that are removed.
 func (p deletionPlan) withoutFinalizers(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
 	after := addOn.DeepCopy()
@@ -234,12 +302,11 @@ func ofTemplates(addOn *addonv1beta1.ManagedClusterAddOn, template addonv1beta1.
 	return slices.Contains(addOn.Status.SupportedConfigs, template)
 }
 
-// hostedKind reports whether a ManifestWork in the namespace of a hosting cluster is the hook of an add-on, or has
-// objects of it.
-func hostedKind(addOn *addonv1beta1.ManagedClusterAddOn, work *workv1.ManifestWork) (hook, objects bool) {
-	if work.Labels[names.LabelAddonNamespace] != addOn.Namespace || work.Namespace == addOn.Namespace {
-		return false, false
+// hookNamespaces returns the namespaces of hosting clusters in which works of hooks are.
+func hookNamespaces(f facts) []string {
+	var all []string
+	for _, work := range setOf(f, works.Hosting, works.PreDelete).Select(f.works) {
+		all = append(all, work.Namespace)
 	}
-	return work.Name == hookWorkName(addOn.Name)+"-hosting-"+addOn.Namespace,
-		strings.HasPrefix(work.Name, workPrefix(addOn.Name)+"hosting-"+addOn.Namespace+"-")
+	return all
 }

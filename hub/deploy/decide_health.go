@@ -12,6 +12,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/health"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -37,7 +38,7 @@ func steadyHealth(f facts) (use, pending addon.HealthProbe) {
 
 // rollsOut reports whether this pass brings different content of a template to the cluster.
 func rollsOut(f facts, own []*workv1.ManifestWork) bool {
-	want := templateHashes(configHashes(f.rendering.Configs))
+	want := templateHashes(works.ConfigHashes(f.rendering.Configs))
 	return slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
 		return !maps.Equal(want, templateHashes(work.Annotations[names.AnnotationConfigSpecHash]))
 	})
@@ -56,15 +57,15 @@ func templateHashes(annotation string) map[string]string {
 
 // unprobed reports whether works were rolled out without feedback rules for their workloads. The mode in the status
 // alone does not show it, because Lease is also the API default.
-func unprobed(works []*workv1.ManifestWork) bool {
+func unprobed(own []*workv1.ManifestWork) bool {
 	found := false
-	for _, work := range works {
+	for _, work := range own {
 		for i := range work.Spec.Workload.Manifests {
-			s, err := readManifest(&work.Spec.Workload.Manifests[i])
+			s, err := works.Read(&work.Spec.Workload.Manifests[i])
 			if err != nil {
 				continue
 			}
-			o := s.healthObject()
+			o := s.HealthObject()
 			if !health.Judges(addon.HealthWorkloads, o) {
 				continue
 			}

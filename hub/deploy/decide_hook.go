@@ -1,106 +1,266 @@
 package deploy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// hookWorkName names the ManifestWork of the pre-delete hook of an add-on (docs/reference/hub.md, "Works of an
-// add-on").
-func hookWorkName(addOn string) string { return "addon-" + addOn + "-pre-delete" }
+const (
+	// maxAttempts is how often a pre-delete hook is tried before the add-on waits for a person.
+	maxAttempts = 5
+	// firstPause and lastPause bound the pause after a failed attempt, which doubles.
+	firstPause, lastPause = 30 * time.Second, 5 * time.Minute
+	// defaultDeadline is how long hooks may take from the deletion of the add-on.
+	defaultDeadline = time.Hour
 
-// hookManifests returns the pre-delete hooks among the objects of an add-on.
-func hookManifests(objects []*unstructured.Unstructured) ([]manifest, error) {
-	var hooks []manifest
-	for i, object := range objects {
-		if !isHook(object) {
-			continue
-		}
-		id := identity{object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName()}
-		raw, err := json.Marshal(withoutNulls(object.Object))
-		if err != nil {
-			return nil, fmt.Errorf("encoding the pre-delete hook %s: %w", id, err)
-		}
-		hooks = append(hooks, manifest{identity: id, raw: raw, order: i})
-	}
-	return hooks, nil
+	// deadlineNone and afterSkip are values of the annotations of hooks; afterWait is the default.
+	deadlineNone         = "none"
+	afterWait, afterSkip = "Wait", "Skip"
+)
+
+// hookFacts are the facts about the pre-delete hooks of one side.
+type hookFacts struct {
+	side works.Side
+	// cluster is the cluster on which they run; nil when it does not exist or, as a hosting cluster, is being deleted.
+	cluster *clusterv1.ManagedCluster
+	// name is the name of that cluster.
+	name string
+	// none reports that nothing has to run on this side.
+	none bool
+	// noNamespace reports that nothing can be created in the namespace of the cluster any more.
+	noNamespace bool
+	// work is the work of the hooks; nil when there is none.
+	work *workv1.ManifestWork
+	// hooks are the hooks that the rendering has.
+	hooks []works.Manifest
+	// unknown is why the hooks are unknown; empty when they are known.
+	unknown string
 }
 
-// newHookWork returns the work that runs the pre-delete hook, with feedback rules for its completion.
-func newHookWork(f deletionFacts, hooks []manifest) *workv1.ManifestWork {
-	work := &workv1.ManifestWork{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: f.addOn.Namespace, Name: hookWorkName(f.addOn.Name),
-			Labels:          map[string]string{names.LabelAddonName: f.addOn.Name},
-			OwnerReferences: []metav1.OwnerReference{ownerReference(f.addOn, true)},
-		},
-		Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: workload(hooks)}},
-	}
-	for _, hook := range hooks {
-		work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, workv1.ManifestConfigOption{
-			ResourceIdentifier: workv1.ResourceIdentifier{
-				Group: hook.group, Resource: hookResource(hook.identity), Namespace: hook.namespace, Name: hook.name,
-			},
-			FeedbackRules: []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}},
-		})
-	}
-	return work
+// attempts records the failed attempts of the hooks of one side.
+type attempts struct {
+	// Count is how many attempts failed.
+	Count int `json:"count"`
+	// Work is the UID of the work of the last of them.
+	Work string `json:"work"`
+	// Failed is when it was seen to fail.
+	Failed time.Time `json:"failed"`
 }
 
-func hookResource(id identity) string {
-	if id.kind == "Pod" {
-		return "pods"
+// recordOf returns the record of failed attempts of an add-on, by side. One that cannot be read is none.
+func recordOf(annotations map[string]string) map[works.Side]attempts {
+	record := map[works.Side]attempts{}
+	if json.Unmarshal([]byte(annotations[names.AnnotationHookAttempts]), &record) != nil {
+		return map[works.Side]attempts{}
 	}
-	return "jobs"
+	return record
 }
 
-// hookCompleted reports whether every hook in a work has completed (docs/reference/hub.md, "Pre-delete hooks"): the
-// work is available, and the agent of the cluster reports each Job complete and each Pod succeeded.
-func hookCompleted(work *workv1.ManifestWork) bool {
-	if !meta.IsStatusConditionTrue(work.Status.Conditions, workv1.WorkAvailable) {
-		return false
-	}
-	hooks := 0
-	for i := range work.Spec.Workload.Manifests {
-		s, err := readManifest(&work.Spec.Workload.Manifests[i])
-		if err != nil {
-			return false
-		}
-		if s.kind != "Job" && s.kind != "Pod" {
-			continue
-		}
-		hooks++
-		if !hookDone(s.identity, work) {
-			return false
-		}
-	}
-	return hooks > 0
+// hookPlan is the decision about the hooks of one side.
+type hookPlan struct {
+	// done reports that nothing more has to run; skipped that hooks should have and cannot.
+	done, skipped bool
+	// reason is the reason of the condition while the hooks are not done.
+	reason string
+	// message describes the state.
+	message string
+	steps   []workStep
+	// failed is the new record of failed attempts; nil when it does not change.
+	failed *attempts
+	wake   time.Time
 }
 
-// hookDone reports whether the agent of the cluster reports one hook as completed.
-func hookDone(id identity, work *workv1.ManifestWork) bool {
-	for _, m := range work.Status.ResourceStatus.Manifests {
-		about := m.ResourceMeta
-		if about.Group != id.group || about.Kind != id.kind || about.Namespace != id.namespace || about.Name != id.name {
-			continue
-		}
-		for _, value := range m.StatusFeedbacks.Values {
-			if value.Value.String == nil {
-				continue
-			}
-			switch {
-			case value.Name == "JobComplete" && *value.Value.String == "True",
-				value.Name == "PodPhase" && *value.Value.String == "Succeeded":
-				return true
-			}
+// decideHooks decides about the hooks of one side.
+func decideHooks(f deletionFacts, h hookFacts) hookPlan {
+	var state works.HookState
+	if h.work != nil {
+		state = works.ReadHook(h.work)
+	}
+	limit := limitOf(f, h, state)
+	var p hookPlan
+	switch {
+	case h.none:
+		return hookPlan{done: true}
+	case h.cluster == nil:
+		return skippedHook(fmt.Sprintf("There is no %s any more on which a pre-delete hook could run.", h.describe()))
+	case h.work != nil && h.work.DeletionTimestamp == nil && state.Complete:
+		return hookPlan{done: true, message: fmt.Sprintf("The pre-delete hook is complete on %s.", h.describe())}
+	case h.work == nil && h.unknown == "" && len(h.hooks) == 0:
+		return hookPlan{done: true, message: fmt.Sprintf("The add-on has no pre-delete hook for %s.", h.describe())}
+	case h.noNamespace && (h.work == nil || h.work.DeletionTimestamp != nil):
+		return skippedHook(fmt.Sprintf("The namespace of %s is being deleted, so a pre-delete hook cannot run any more.",
+			h.describe()))
+	case limit.passed(f.now) && limit.after == afterSkip:
+		return skippedHook(fmt.Sprintf("The pre-delete hook on %s was not complete %s after the deletion, and annotation %s "+
+			"is %s.", h.describe(), limit.length, names.AnnotationHookAfterDeadline, afterSkip))
+	case h.work != nil && h.work.DeletionTimestamp != nil:
+		p = waitingHook(fmt.Sprintf("The work of the pre-delete hook on %s is being deleted, and made again then "+
+			"(ManifestWork %s/%s).", h.describe(), h.work.Namespace, h.work.Name))
+	case h.work != nil && state.Failure != "":
+		p = failedHook(f, h, state, limit)
+	case h.work != nil:
+		p = waitingHook(runningHook(h))
+	case h.unknown != "":
+		p = waitingHook("It is unknown whether a pre-delete hook has to run on " + h.describe() + ": " + sentence(h.unknown))
+	default:
+		work := works.HookWork(f.setFor(h), h.hooks)
+		p = waitingHook(fmt.Sprintf("The pre-delete hook runs on %s (ManifestWork %s/%s).", h.describe(), work.Namespace,
+			work.Name))
+		p.steps = []workStep{{Verb: reconcile.Create, After: work}}
+	}
+	return limit.apply(f, p)
+}
+
+func skippedHook(message string) hookPlan {
+	return hookPlan{done: true, skipped: true, message: message}
+}
+
+func waitingHook(message string) hookPlan {
+	return hookPlan{reason: reasonWaitingForHook, message: message}
+}
+
+// failedHook decides about hooks of which one failed: the failure is recorded first; after a pause the work is deleted,
+// so that it is made again.
+func failedHook(f deletionFacts, h hookFacts, state works.HookState, limit hookLimit) hookPlan {
+	record := recordOf(f.addOn.Annotations)[h.side]
+	p := hookPlan{reason: reasonHookFailed}
+	if record.Work != string(h.work.UID) {
+		record = attempts{Count: record.Count + 1, Work: string(h.work.UID), Failed: f.now.UTC().Truncate(time.Second)}
+		p.failed = &record
+	}
+	p.message = fmt.Sprintf("The pre-delete hook on %s failed, attempt %d of %d (ManifestWork %s/%s): %s", h.describe(),
+		record.Count, maxAttempts, h.work.Namespace, h.work.Name, sentence(state.Failure))
+	again := record.Failed.Add(pauseAfter(record.Count))
+	switch {
+	case record.Count >= maxAttempts:
+		p.message += fmt.Sprintf(" It is not tried again. Correct the cause and start the attempts again: kubectl annotate "+
+			"managedclusteraddon %s -n %s %s-", f.addOn.Name, f.addOn.Namespace, names.AnnotationHookAttempts)
+	case limit.passed(f.now):
+	case p.failed == nil && !f.now.Before(again):
+		p.message += " It is tried again."
+		p.steps = []workStep{{Verb: reconcile.Delete, Before: h.work}}
+	default:
+		p.message += fmt.Sprintf(" The next attempt is at %s.", again.UTC().Format(time.RFC3339))
+		p.wake = again
+	}
+	return p
+}
+
+// pauseAfter returns the pause after a number of failed attempts.
+func pauseAfter(count int) time.Duration {
+	pause := firstPause
+	for range count - 1 {
+		pause = min(2*pause, lastPause)
+	}
+	return pause
+}
+
+// hookLimit is the deadline of hooks.
+type hookLimit struct {
+	// at is the deadline; zero for none.
+	at     time.Time
+	length time.Duration
+	after  string
+	// problem describes an annotation that cannot be understood; empty for none.
+	problem string
+}
+
+// passed reports whether the deadline has passed.
+func (l hookLimit) passed(now time.Time) bool { return !l.at.IsZero() && !now.Before(l.at) }
+
+// apply adds the deadline to the plan of hooks that are not done.
+func (l hookLimit) apply(f deletionFacts, p hookPlan) hookPlan {
+	p.message += l.problem
+	switch {
+	case l.at.IsZero():
+	case !l.passed(f.now):
+		p.wake = reconcile.Earliest(p.wake, l.at)
+	default:
+		p.reason = reasonHookDeadline
+		p.message += fmt.Sprintf(" The deadline of %s after the deletion has passed, and the add-on waits for a person. To "+
+			"give the hook more time: kubectl annotate managedclusteraddon %s -n %s --overwrite %s=%s", l.length, f.addOn.Name,
+			f.addOn.Namespace, names.AnnotationHookDeadline, deadlineNone)
+	}
+	return p
+}
+
+// limitOf returns the deadline of the hooks of a side: what the add-on says counts, then what the hooks say, the longest
+// of them.
+func limitOf(f deletionFacts, h hookFacts, state works.HookState) hookLimit {
+	terms := state.Terms
+	for _, hook := range h.hooks {
+		if hook.Terms != nil && h.work == nil {
+			terms = append(terms, *hook.Terms)
 		}
 	}
-	return false
+	limit := hookLimit{length: defaultDeadline, after: afterWait}
+	var unlimited, stated bool
+	skips := 0
+	for _, t := range terms {
+		if t.After == afterSkip {
+			skips++
+		}
+		switch length, err := time.ParseDuration(t.Deadline); {
+		case t.Deadline == deadlineNone:
+			unlimited = true
+		case t.Deadline == "":
+		case err != nil:
+			limit.problem = fmt.Sprintf(" Annotation %s=%s of the hook is no duration and does not count.",
+				names.AnnotationHookDeadline, t.Deadline)
+		case !stated || length > limit.length:
+			limit.length, stated = length, true
+		}
+	}
+	if skips > 0 && skips == len(terms) {
+		limit.after = afterSkip
+	}
+	limit.after = cmp.Or(f.addOn.Annotations[names.AnnotationHookAfterDeadline], limit.after)
+	if own := f.addOn.Annotations[names.AnnotationHookDeadline]; own != "" {
+		length, err := time.ParseDuration(own)
+		unlimited = own == deadlineNone || (unlimited && err != nil)
+		switch {
+		case err == nil:
+			limit.length = length
+		case !unlimited:
+			limit.problem = fmt.Sprintf(" Annotation %s=%s of the add-on is no duration and does not count.",
+				names.AnnotationHookDeadline, own)
+		}
+	}
+	if !unlimited {
+		limit.at = f.addOn.DeletionTimestamp.Add(limit.length)
+	}
+	return limit
+}
+
+// describe names the cluster of the hooks.
+func (h hookFacts) describe() string {
+	if h.side == works.Hosting {
+		return strings.TrimSpace("hosting cluster " + h.name)
+	}
+	return "cluster " + h.name
+}
+
+// runningHook describes hooks that run.
+func runningHook(h hookFacts) string {
+	text := fmt.Sprintf("The pre-delete hook runs on %s and is not complete (ManifestWork %s/%s).", h.describe(),
+		h.work.Namespace, h.work.Name)
+	if meta.IsStatusConditionFalse(h.work.Status.Conditions, workv1.WorkApplied) {
+		refused, _ := refusals([]*workv1.ManifestWork{h.work})
+		text += " " + strings.Join(refused, " ")
+	}
+	if clusterSilent(h.cluster) {
+		text += " The cluster does not report to the hub at present."
+	}
+	return text
 }

@@ -2,232 +2,227 @@ package deploy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// maxWorkBytes is the limit for the manifests of one of our ManifestWorks (docs/reference/hub.md, "Splitting into
-// works"): four fifths of the limit of the API.
-const maxWorkBytes = 500 * 1024 * 4 / 5
+// Finalizers of add-ons, in their present and their former spelling.
+const (
+	finalizerHook             = addonv1beta1.AddonPreDeleteHookFinalizer
+	finalizerHookOld          = addonv1alpha1.AddonDeprecatedPreDeleteHookFinalizer
+	finalizerHostedHook       = addonv1beta1.AddonHostingPreDeleteHookFinalizer
+	finalizerHostedHookOld    = addonv1alpha1.AddonDeprecatedHostingPreDeleteHookFinalizer
+	finalizerHostedObjects    = addonv1beta1.AddonHostingManifestFinalizer
+	finalizerHostedObjectsOld = addonv1alpha1.AddonDeprecatedHostingManifestFinalizer
+)
 
-// waitError names objects that must be gone before anything can be deployed. A condition shows it, and an event ends
-// it.
-type waitError struct{ message string }
+// hostState is what is known about the hosting cluster of an add-on.
+type hostState int
 
-// Error implements error.
-func (e *waitError) Error() string { return e.message }
+const (
+	// hostNone is default mode: the add-on names no hosting cluster.
+	hostNone hostState = iota
+	// hostMissing means that there is no such cluster.
+	hostMissing
+	// hostDeleting means that the cluster is being deleted.
+	hostDeleting
+	// hostRefused means that the hub does not accept the cluster: nothing is written there, and nothing deleted.
+	hostRefused
+	hostReady
+)
 
-// slot is one ManifestWork with the manifests assigned to it.
-type slot struct {
-	index int
-	// there is the existing work; nil for a new one.
-	there     *workv1.ManifestWork
-	manifests []manifest
-	bytes     int
+// hostOf returns the state of the hosting cluster.
+func hostOf(f facts) hostState {
+	switch {
+	case hostName(f) == "":
+		return hostNone
+	case f.host == nil:
+		return hostMissing
+	case !f.host.DeletionTimestamp.IsZero():
+		return hostDeleting
+	case !f.host.Spec.HubAcceptsClient:
+		return hostRefused
+	}
+	return hostReady
 }
 
-func (s *slot) add(m manifest) {
-	s.manifests = append(s.manifests, m)
-	s.bytes += len(m.raw)
+// hostName returns the name of the hosting cluster; empty in default mode.
+func hostName(f facts) string { return f.addOn.Annotations[names.AnnotationHostingCluster] }
+
+// setOf returns a set of works of the add-on. The namespace of the hosting cluster is empty in default mode.
+func setOf(f facts, side works.Side, purpose works.Purpose) works.Set {
+	set := works.Set{AddOn: f.addOn, Side: side, Purpose: purpose, Namespace: f.addOn.Namespace}
+	if side == works.Hosting {
+		set.Namespace = hostName(f)
+	}
+	return set
 }
 
-// planWorks plans the ManifestWorks for the objects of the agent. It also returns our works that stay unchanged. On an
-// error none may be touched.
-func planWorks(f facts) ([]workStep, []*workv1.ManifestWork, error) {
-	manifests, err := encode(f.rendering.Objects)
-	if err != nil {
-		return nil, nil, err
-	}
-	slots, used, deleting, err := observedSlots(f)
-	if err != nil {
-		return nil, nil, err
-	}
-	rest := keepAssignments(manifests, slots, deleting)
-	slots = assign(rest, slots, used)
-
-	var steps []workStep
-	kept := slices.Clone(deleting)
-	common := commonSpec(f)
-	for _, s := range slots {
-		switch {
-		case len(s.manifests) == 0 && s.there != nil:
-			steps = append(steps, workStep{Verb: reconcile.Delete, Before: s.there})
-		case s.there == nil:
-			steps = append(steps, workStep{Verb: reconcile.Create, After: newWork(f, common, s)})
-		default:
-			after, changed := changedWork(f, common, s)
-			if !changed {
-				kept = append(kept, s.there)
-				continue
-			}
-			steps = append(steps, workStep{Verb: reconcile.Patch, Before: s.there, After: after})
+// sideOf returns the side of one of our works.
+func sideOf(addOn *addonv1beta1.ManagedClusterAddOn, work *workv1.ManifestWork) works.Side {
+	for _, purpose := range []works.Purpose{works.Deploy, works.PreDelete} {
+		set := works.Set{AddOn: addOn, Side: works.Hosting, Purpose: purpose}
+		if _, hosting := set.Index(work.Name); hosting {
+			return works.Hosting
 		}
 	}
-	return steps, kept, nil
+	return works.Managed
 }
 
-// observedSlots returns a slot for each of our works, the numbers in use by any work, and those of our works that are
-// being deleted. The error means that works of an earlier add-on of this name must be gone first.
-func observedSlots(f facts) (slots []*slot, used map[int]bool, deleting []*workv1.ManifestWork, err error) {
-	used = map[int]bool{}
-	var earlier []string
-	for _, work := range f.works {
-		index, numbered := workIndex(f.addOn.Name, work.Name)
-		if !numbered {
-			continue
-		}
-		used[index] = true
-		switch {
-		case !ours(work, f.addOn):
-			if ofAnEarlierAddOn(work, f.addOn) {
-				earlier = append(earlier, work.Name)
-			}
-		case work.DeletionTimestamp != nil:
-			deleting = append(deleting, work)
-		default:
-			slots = append(slots, &slot{index: index, there: work})
-		}
-	}
-	if len(earlier) > 0 {
-		slices.Sort(earlier)
-		return nil, nil, nil, &waitError{fmt.Sprintf("waiting until the ManifestWorks of an earlier add-on %s are gone: %s",
-			f.addOn.Name, strings.Join(earlier, ", "))}
-	}
-	slices.SortFunc(slots, func(a, b *slot) int { return cmp.Compare(a.index, b.index) })
-	return slots, used, deleting, nil
-}
-
-// ownWorks returns the works that are ours.
+// ownWorks returns the deploy works that are ours, on both sides.
 func ownWorks(f facts) []*workv1.ManifestWork {
-	var all []*workv1.ManifestWork
-	for _, work := range f.works {
-		if _, numbered := workIndex(f.addOn.Name, work.Name); numbered && ours(work, f.addOn) {
-			all = append(all, work)
+	return slices.Concat(setOf(f, works.Managed, works.Deploy).Select(f.works),
+		setOf(f, works.Hosting, works.Deploy).Select(f.works))
+}
+
+// worksPlan is the plan of all deploy works.
+type worksPlan struct {
+	steps []workStep
+	// kept are our works that stay unchanged.
+	kept []*workv1.ManifestWork
+	// guards are the finalizers that the add-on needs.
+	guards []string
+}
+
+// planWorks plans the ManifestWorks for the objects of the agent on both sides. On an error none may be touched.
+func planWorks(f facts) (worksPlan, error) {
+	state := hostOf(f)
+	d, err := works.Divide(f.rendering.Objects, state != hostNone)
+	if err != nil {
+		return worksPlan{}, err
+	}
+	o := works.OptionsOf(f.rendering, f.setup, func(content string) string { return fingerprint(f, cmp.Or(f.key, content)) }, d)
+	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
+	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
+	if state != hostReady {
+		hosting.Namespace, hosted = "", nil
+	}
+	there := hosting.Select(f.works)
+	var keptHere, keptThere []works.Manifest
+	if here := inNamespace(there, managed.Namespace); hosting.Namespace == managed.Namespace || len(here) > 0 {
+		// Both sides are the same cluster, or were. An object that changes sides stays in its old work until the new one is
+		// applied.
+		left := managed.Select(f.works)
+		switch hosting.Namespace {
+		case managed.Namespace:
+			keptHere, keptThere = works.Hold(hosted, left, here), works.Hold(wanted, here, left)
+		case "":
+			hosting.Namespace, keptThere = managed.Namespace, works.Hold(wanted, here, left)
 		}
+	}
+	hosted = slices.Concat(hosted, keptThere)
+	p := worksPlan{guards: guards(d, state, len(there) > 0 || len(hosted) > 0)}
+	wanted = slices.Concat(wanted, keptHere)
+	if p.steps, p.kept, err = works.Plan(managed, wanted, o.Holding(keptHere), f.works); err != nil {
+		return worksPlan{}, err
+	}
+	if state == hostRefused {
+		p.kept = append(p.kept, there...)
+		return p, nil
+	}
+	steps, kept, err := works.Plan(hosting, hosted, o.Holding(keptThere), f.works)
+	if err != nil {
+		return worksPlan{}, err
+	}
+	p.steps, p.kept = append(p.steps, steps...), append(p.kept, kept...)
+	return p, nil
+}
+
+// currentWorks returns the plan that changes nothing, if the works are what was rendered from the present inputs; nil
+// otherwise. In hosted mode, whose objects may be moving between clusters, it is always nil.
+func currentWorks(f facts) *worksPlan {
+	if f.key == "" || hostOf(f) != hostNone || len(setOf(f, works.Hosting, works.Deploy).Select(f.works)) > 0 {
+		return nil
+	}
+	managed := setOf(f, works.Managed, works.Deploy)
+	hooks, current := works.Current(managed, f.works, fingerprint(f, f.key), works.ConfigHashes(f.rendering.Configs))
+	if !current {
+		return nil
+	}
+	p := &worksPlan{kept: managed.Select(f.works)}
+	if slices.Contains(hooks, works.Managed) {
+		p.guards = append(p.guards, finalizerHook)
+	}
+	return p
+}
+
+// fingerprint identifies all that the works are made of. key stands for what the agent rendered, or renders from.
+func fingerprint(f facts, key string) string {
+	return works.Fingerprint(key, f.rendering.Configs, f.setup.Health, hostName(f))
+}
+
+// inNamespace returns the works of a namespace.
+func inNamespace(all []*workv1.ManifestWork, namespace string) []*workv1.ManifestWork {
+	return slices.DeleteFunc(slices.Clone(all), func(w *workv1.ManifestWork) bool { return w.Namespace != namespace })
+}
+
+// guards returns the finalizers that an add-on needs: for the hooks of each side, and for works on a hosting cluster,
+// which no owner reference deletes.
+func guards(d works.Divided, state hostState, objects bool) []string {
+	var all []string
+	if len(d.Hooks[works.Managed]) > 0 {
+		all = append(all, finalizerHook)
+	}
+	if len(d.Hooks[works.Hosting]) > 0 && (state == hostReady || state == hostRefused) {
+		all = append(all, finalizerHostedHook)
+	}
+	if objects {
+		all = append(all, finalizerHostedObjects)
 	}
 	return all
 }
 
-// keepAssignments leaves each manifest in its work as long as that work fits the limit, and returns the manifests
-// without a work. Manifests in a work that is being deleted wait until it is gone.
-func keepAssignments(manifests []manifest, slots []*slot, deleting []*workv1.ManifestWork) []manifest {
-	unplaced := make(map[identity]manifest, len(manifests))
-	for _, m := range manifests {
-		unplaced[m.identity] = m
-	}
-	for _, s := range slots {
-		for _, id := range identities(s.there) {
-			if m, wanted := unplaced[id]; wanted {
-				s.add(m)
-				delete(unplaced, id)
-			}
-		}
-	}
-	for _, work := range deleting {
-		for _, id := range identities(work) {
-			delete(unplaced, id)
-		}
-	}
-	rest := make([]manifest, 0, len(unplaced))
-	for _, m := range manifests {
-		if _, found := unplaced[m.identity]; found {
-			rest = append(rest, m)
-		}
-	}
-	for _, s := range slots {
-		slices.SortFunc(s.manifests, byOrder)
-		for s.bytes > maxWorkBytes {
-			last := s.manifests[len(s.manifests)-1]
-			s.manifests, s.bytes = s.manifests[:len(s.manifests)-1], s.bytes-len(last.raw)
-			rest = append(rest, last)
-		}
-	}
-	return rest
-}
-
-// assign assigns each manifest to a work, the largest first: to the emptiest existing work with enough room, or else to
-// a new one.
-func assign(rest []manifest, slots []*slot, used map[int]bool) []*slot {
-	slices.SortStableFunc(rest, func(a, b manifest) int {
-		return cmp.Or(cmp.Compare(len(b.raw), len(a.raw)), byOrder(a, b))
+// withGuards returns the finalizers of an add-on with exactly these guards in their present spelling; those of others
+// stay. False means that nothing changes.
+func withGuards(have, want []string) ([]string, bool) {
+	all := slices.DeleteFunc(slices.Clone(have), func(finalizer string) bool {
+		return isOCMFinalizer(finalizer) && !slices.Contains(want, finalizer)
 	})
-	existing := slices.Clone(slots)
-	var last *slot
-	for _, m := range rest {
-		var roomiest *slot
-		for _, s := range existing {
-			if s.bytes+len(m.raw) <= maxWorkBytes && (roomiest == nil || s.bytes < roomiest.bytes) {
-				roomiest = s
-			}
+	for _, finalizer := range want {
+		if !slices.Contains(all, finalizer) {
+			all = append(all, finalizer)
 		}
-		switch {
-		case roomiest != nil:
-			roomiest.add(m)
+	}
+	return all, !slices.Equal(all, have)
+}
+
+// unneeded returns the finalizers of ours that an add-on lost without another spelling in their place, and why.
+func unneeded(before, after []string) (removed []string, because string) {
+	var reasons []string
+	for _, kind := range []struct{ present, former, because string }{
+		{finalizerHook, finalizerHookOld, "The add-on has no pre-delete hook."},
+		{finalizerHostedHook, finalizerHostedHookOld, "The add-on has no pre-delete hook on a hosting cluster."},
+		{finalizerHostedObjects, finalizerHostedObjectsOld, "Nothing of the add-on is on a hosting cluster."},
+	} {
+		if slices.Contains(after, kind.present) {
 			continue
-		case last == nil || last.bytes+len(m.raw) > maxWorkBytes:
-			last = &slot{index: firstFree(used)}
-			used[last.index] = true
-			slots = append(slots, last)
 		}
-		last.add(m)
-	}
-	for _, s := range slots {
-		slices.SortFunc(s.manifests, byOrder)
-	}
-	return slots
-}
-
-func byOrder(a, b manifest) int { return cmp.Compare(a.order, b.order) }
-
-func firstFree(used map[int]bool) int {
-	for i := 0; ; i++ {
-		if !used[i] {
-			return i
+		lost := slices.DeleteFunc([]string{kind.present, kind.former}, func(name string) bool {
+			return !slices.Contains(before, name)
+		})
+		if len(lost) > 0 {
+			removed, reasons = append(removed, lost...), append(reasons, kind.because)
 		}
 	}
+	return removed, strings.Join(reasons, " ")
 }
 
-// identities lists the objects in a work. An unreadable manifest is replaced together with the rest of the work.
-func identities(work *workv1.ManifestWork) []identity {
-	all := make([]identity, 0, len(work.Spec.Workload.Manifests))
-	for i := range work.Spec.Workload.Manifests {
-		if s, err := readManifest(&work.Spec.Workload.Manifests[i]); err == nil {
-			all = append(all, s.identity)
+// planLeftHooks plans the deletion of works of hooks on hosting clusters that an earlier add-on of this name left: the
+// next hook would look complete.
+func planLeftHooks(f facts) []workStep {
+	var steps []workStep
+	for _, work := range setOf(f, works.Hosting, works.PreDelete).Select(f.works) {
+		if work.DeletionTimestamp == nil {
+			steps = append(steps, workStep{Verb: reconcile.Delete, Before: work})
 		}
 	}
-	return all
-}
-
-// workName names a work of an add-on (docs/reference/hub.md, "Works of an add-on").
-func workName(addOn string, index int) string {
-	return workPrefix(addOn) + strconv.Itoa(index)
-}
-
-func workPrefix(addOn string) string { return "addon-" + addOn + "-deploy-" }
-
-// workIndex is the inverse of workName; false for any other name.
-func workIndex(addOn, name string) (int, bool) {
-	digits, found := strings.CutPrefix(name, workPrefix(addOn))
-	if !found {
-		return 0, false
-	}
-	index, err := strconv.Atoi(digits)
-	return index, err == nil && index >= 0 && strconv.Itoa(index) == digits
-}
-
-// ofAnEarlierAddOn reports whether a work belonged to an add-on of this name that was deleted since.
-func ofAnEarlierAddOn(work *workv1.ManifestWork, addOn *addonv1beta1.ManagedClusterAddOn) bool {
-	for _, owner := range work.OwnerReferences {
-		if owner.Kind == "ManagedClusterAddOn" && owner.Name == addOn.Name && owner.UID != addOn.UID {
-			return true
-		}
-	}
-	return false
+	return steps
 }

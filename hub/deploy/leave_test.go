@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 func hookJob() *unstructured.Unstructured {
@@ -31,18 +34,16 @@ func leavingFacts(finalizers ...string) deletionFacts {
 	at := metav1.NewTime(time.Unix(940, 0))
 	f := factsOf(configMap("a", 1))
 	f.addOn.DeletionTimestamp, f.addOn.Finalizers = &at, finalizers
-	return deletionFacts{
-		now: f.now, addOn: f.addOn, ours: true, managed: true, cluster: f.cluster, rendering: f.rendering,
-		hosts: map[string]bool{},
-	}
+	return deletionFacts{facts: f, ours: true, managed: true, hosts: map[string]*clusterv1.ManagedCluster{}}
 }
 
 // hookWork is the work of the hook as its agent reports it; phase "" means that it reports nothing.
 func hookWork(t *testing.T, complete string) *workv1.ManifestWork {
 	t.Helper()
-	hooks, err := hookManifests([]*unstructured.Unstructured{hookJob()})
+	d, err := works.Divide([]*unstructured.Unstructured{hookJob()}, false)
 	require.NoError(t, err)
-	work := newHookWork(leavingFacts(), hooks)
+	work := works.HookWork(setOf(leavingFacts().facts, works.Managed, works.PreDelete), d.Hooks[works.Managed])
+	work.UID = "hook-uid"
 	if complete == "" {
 		return work
 	}
@@ -83,15 +84,15 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 		"a hook is run first": {
 			finalizers: []string{finalizerHook},
 			change:     func(f *deletionFacts) { f.rendering.Objects = append(f.rendering.Objects, hookJob()) },
-			creates:    true, says: "ManifestWork addon-a-pre-delete", reason: reasonWaitingForHook,
+			creates:    true, says: "ManifestWork c1/addon-a-pre-delete", reason: reasonWaitingForHook,
 		},
 		"a hook that runs is waited for": {
-			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.hook = hookWork(t, "False") },
-			says: "is not complete (ManifestWork addon-a-pre-delete)", reason: reasonWaitingForHook,
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.works = append(f.works, hookWork(t, "False")) },
+			says: "is not complete (ManifestWork c1/addon-a-pre-delete)", reason: reasonWaitingForHook,
 		},
 		"so is one of which nothing is known, and that the cluster is silent is said": {
 			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) {
-				f.hook = hookWork(t, "")
+				f.works = append(f.works, hookWork(t, ""))
 				f.cluster = f.cluster.DeepCopy()
 				meta.SetStatusCondition(&f.cluster.Status.Conditions, metav1.Condition{
 					Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionUnknown, Reason: "Silent",
@@ -100,7 +101,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 			says: "does not report", reason: reasonWaitingForHook,
 		},
 		"a hook that is complete is done with": {
-			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.hook = hookWork(t, "True") },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.works = append(f.works, hookWork(t, "True")) },
 			dropped: []string{finalizerHook},
 		},
 		"without a cluster no hook can run": {
@@ -108,12 +109,19 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 			dropped: []string{finalizerHook}, skipped: true,
 		},
 		"nor in a namespace that is being deleted": {
-			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.namespaceDeleting = true },
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) {
+				f.namespaceDeleting, f.rendering.Objects = true, append(f.rendering.Objects, hookJob())
+			},
 			dropped: []string{finalizerHook}, skipped: true,
+		},
+		"without a hook nothing is skipped there": {
+			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.namespaceDeleting = true },
+			dropped: []string{finalizerHook},
 		},
 		"what cannot be rendered may have a hook": {
 			finalizers: []string{finalizerHook}, change: func(f *deletionFacts) { f.renderErr = errors.New("no template") },
-			says:   "no template. To delete the add-on without the hook: kubectl patch managedclusteraddon a -n c1",
+			says: "no template. To delete the add-on without the hook: kubectl annotate managedclusteraddon a -n c1 --overwrite " +
+				"addon.spokelet.io/pre-delete-deadline=0s addon.spokelet.io/pre-delete-after-deadline=Skip",
 			reason: reasonWaitingForHook,
 		},
 		"so may an add-on whose ClusterManagementAddOn is gone": {
@@ -123,24 +131,26 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 		"what a hosting cluster has of the add-on is removed": {
 			finalizers: []string{finalizerHostedObjects, finalizerHostedHook},
 			change: func(f *deletionFacts) {
-				f.hosted = []*workv1.ManifestWork{hosting("addon-a-deploy-hosting-c1-0"), hosting("addon-a-deploy-hosting-c1-1")}
+				f.works = []*workv1.ManifestWork{hosting("addon-a-deploy-hosting-c1-0"), hosting("addon-a-deploy-hosting-c1-1")}
 			},
 			dropped: []string{finalizerHostedHook, finalizerHostedObjects}, removes: 2,
 		},
 		"after the hook there": {
 			finalizers: []string{finalizerHostedObjects, finalizerHostedHook},
 			change: func(f *deletionFacts) {
-				f.hostedHooks, f.hosts["host"] = []*workv1.ManifestWork{hosting("addon-a-pre-delete-hosting-c1")}, true
-				f.hosted = []*workv1.ManifestWork{hosting("addon-a-deploy-hosting-c1-0")}
+				f.hosts["host"] = &clusterv1.ManagedCluster{}
+				f.works = []*workv1.ManifestWork{
+					hosting("addon-a-pre-delete-hosting-c1"), hosting("addon-a-deploy-hosting-c1-0"),
+				}
 			},
 			says: "ManifestWork host/addon-a-pre-delete-hosting-c1", reason: reasonWaitingForHook,
 		},
 		"which cannot run where the hosting cluster is gone": {
 			finalizers: []string{finalizerHostedObjects, finalizerHostedHookOld},
 			change: func(f *deletionFacts) {
-				f.hostedHooks = []*workv1.ManifestWork{hosting("addon-a-pre-delete-hosting-c1")}
+				f.works = []*workv1.ManifestWork{hosting("addon-a-pre-delete-hosting-c1")}
 			},
-			dropped: []string{finalizerHostedHookOld, finalizerHostedObjects}, removes: 1,
+			dropped: []string{finalizerHostedHookOld, finalizerHostedObjects}, removes: 1, skipped: true,
 		},
 		"the finalizers of another manager's add-on are his": {
 			finalizers: []string{finalizerHook, finalizerHostedObjects}, change: func(f *deletionFacts) { f.ours = false },
@@ -167,8 +177,8 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 			p := decideDeletion(f)
 			assert.ElementsMatch(t, test.dropped, p.drop)
 			assert.Equal(t, len(p.drop) > 0, len(p.because) > 0)
-			assert.Equal(t, test.creates, p.create != nil)
-			assert.Len(t, p.remove, test.removes)
+			assert.Equal(t, test.creates, created(p) != nil)
+			assert.Len(t, removed(p), test.removes)
 			assert.Equal(t, test.skipped, p.skipped)
 			if test.waits > 0 {
 				assert.Equal(t, f.now.Add(test.waits), p.wake)
@@ -190,16 +200,46 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 func TestTheWorkOfAHookRunsTheHookAndNothingElse(t *testing.T) {
 	f := leavingFacts(finalizerHook)
 	f.rendering.Objects = append(f.rendering.Objects, hookJob())
-	work := decideDeletion(f).create
+	work := created(decideDeletion(f))
 	require.NotNil(t, work)
 	assert.Equal(t, "c1/addon-a-pre-delete", work.Namespace+"/"+work.Name)
 	assert.Equal(t, map[string]string{names.LabelAddonName: "a"}, work.Labels)
-	assert.Equal(t, []metav1.OwnerReference{ownerReference(f.addOn, true)}, work.OwnerReferences)
-	assert.Equal(t, []identity{{"batch", "Job", "ns", "clean"}}, identities(work))
+	owner := ownerReference(f.addOn, true)
+	owner.BlockOwnerDeletion = nil
+	assert.Equal(t, []metav1.OwnerReference{owner}, work.OwnerReferences,
+		"a deletion in the foreground must not delete the hook with the add-on")
+	require.Len(t, works.ReadAll(work), 1)
+	assert.Equal(t, works.Identity{Group: "batch", Kind: "Job", Namespace: "ns", Name: "clean"}, works.ReadAll(work)[0].Identity)
 	assert.Equal(t, []workv1.ManifestConfigOption{{
 		ResourceIdentifier: workv1.ResourceIdentifier{Group: "batch", Resource: "jobs", Namespace: "ns", Name: "clean"},
-		FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}},
+		FeedbackRules: []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}, {
+			Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
+				{Name: "HookFailed", Path: `.status.conditions[?(@.type=="Failed")].status`},
+				{Name: "HookMessage", Path: `.status.conditions[?(@.type=="Failed")].message`},
+			},
+		}},
 	}}, work.Spec.ManifestConfigs)
+}
+
+// created is the work of a hook that a plan creates; nil for none.
+func created(p deletionPlan) *workv1.ManifestWork {
+	for _, s := range p.works {
+		if s.Verb == reconcile.Create && strings.Contains(s.After.Name, "-pre-delete") {
+			return s.After
+		}
+	}
+	return nil
+}
+
+// removed are the works that a plan deletes.
+func removed(p deletionPlan) []string {
+	var all []string
+	for _, s := range p.works {
+		if s.Verb == reconcile.Delete {
+			all = append(all, s.Before.Namespace+"/"+s.Before.Name)
+		}
+	}
+	return all
 }
 
 func TestWorksOnHostingClustersAreKnownByLabelAndName(t *testing.T) {
@@ -215,9 +255,11 @@ func TestWorksOnHostingClustersAreKnownByLabelAndName(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			hook, objects := hostedKind(f.addOn, hosting(test.name))
-			assert.Equal(t, test.hook, hook)
-			assert.Equal(t, test.objects, objects)
+			assert.Equal(t, test.hook, setOf(f.facts, works.Hosting, works.PreDelete).Has(hosting(test.name)))
+			assert.Equal(t, test.objects, setOf(f.facts, works.Hosting, works.Deploy).Has(hosting(test.name)))
+			unlabelled := hosting(test.name)
+			unlabelled.Labels = nil
+			assert.False(t, setOf(f.facts, works.Hosting, works.Deploy).Has(unlabelled))
 		})
 	}
 }

@@ -15,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/version"
 )
 
 // facts are the inputs of a pass. The objects belong to the cache and must not be changed.
@@ -39,7 +41,8 @@ type facts struct {
 	configuration addon.Configuration
 	answers
 
-	// works are the ManifestWorks in the cluster's namespace with the label of the add-on, of any owner.
+	// works are the ManifestWorks with the labels of the add-on, of any owner: in the namespace of its cluster, and of
+	// hosted mode in any other.
 	works []*workv1.ManifestWork
 	bindingFacts
 }
@@ -55,6 +58,10 @@ type answers struct {
 	pendingHealth addon.HealthProbe
 	rendering     addon.Rendering
 	renderErr     error
+	// key identifies what the objects are rendered from; empty when they must be rendered.
+	key string
+	// current is the plan that changes no work; nil when the objects were rendered.
+	current *worksPlan
 }
 
 // observe reads the facts about one add-on on one cluster.
@@ -86,28 +93,41 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
-	f.answers = r.ask(ctx, agent, f)
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
 	}
-	f.setup.Health, f.pendingHealth = steadyHealth(f)
+	r.ask(ctx, agent, &f, false)
 	f.bindingFacts, err = r.observeBindings(ctx, key, agent, f.answers)
 	return f, err
 }
 
-// ask asks the agent. Nothing is known before a configuration is chosen.
-func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f facts) answers {
+// ask asks the agent. Nothing is known before a configuration is chosen. Objects are not rendered when the works are
+// what was rendered from the same inputs, unless always is set.
+func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, always bool) {
 	if err := f.configuration.Err; err != nil {
-		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
+		return
 	}
 	request := addon.Request{Cluster: f.cluster, Hosting: f.host, AddOn: f.addOn, Choice: f.configuration.Choice}
 	resolved, err := agent.Resolve(ctx, request)
 	if err != nil {
-		return answers{registrationsErr: err, setupErr: err, renderErr: err}
+		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
+		return
 	}
-	a := answers{registrations: resolved.Registrations, setup: resolved.Setup}
-	a.rendering, a.renderErr = agent.Render(ctx, request)
-	return a
+	f.answers = answers{registrations: resolved.Registrations, setup: resolved.Setup}
+	if resolved.Key != "" {
+		f.key = resolved.Key + "@" + version.String()
+	}
+	f.rendering.Configs = request.Choice.Configs
+	f.setup.Health, f.pendingHealth = steadyHealth(*f)
+	if !always {
+		f.current = currentWorks(*f)
+	}
+	if f.current == nil {
+		f.rendering, f.renderErr = agent.Render(ctx, request)
+		f.setup.Health = resolved.Setup.Health
+		f.setup.Health, f.pendingHealth = steadyHealth(*f)
+	}
 }
 
 // listDeployed lists the works that deploy an add-on, whoever wrote them: those in the namespace of its cluster and, for
@@ -115,38 +135,38 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f facts) answer
 func (r *Reconciler) listDeployed(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) ([]*workv1.ManifestWork, error) {
-	works, err := r.listWorks(ctx, client.ObjectKeyFromObject(addOn))
+	all, err := r.listWorks(ctx, client.ObjectKeyFromObject(addOn))
 	if err != nil {
 		return nil, err
 	}
-	works = slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
-		_, elsewhere := work.Labels[names.LabelAddonNamespace]
-		return elsewhere
-	})
-	if host := addOn.Annotations[names.AnnotationHostingCluster]; host != "" {
-		hosted, err := r.listWorks(ctx, types.NamespacedName{Namespace: host, Name: addOn.Name})
-		if err != nil {
-			return nil, err
-		}
-		for _, work := range hosted {
-			if work.Labels[names.LabelAddonNamespace] == addOn.Namespace {
-				works = append(works, work)
-			}
-		}
-	}
-	return slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool {
-		return strings.HasPrefix(work.Name, hookWorkName(addOn.Name))
+	host, hook := addOn.Annotations[names.AnnotationHostingCluster], "addon-"+addOn.Name+"-"+string(works.PreDelete)
+	return slices.DeleteFunc(all, func(work *workv1.ManifestWork) bool {
+		of, hosted := work.Labels[names.LabelAddonNamespace]
+		return (hosted && of != addOn.Namespace) || strings.HasPrefix(work.Name, hook) ||
+			(work.Namespace != addOn.Namespace && work.Namespace != host)
 	}), nil
 }
 
+// listWorks lists the works of an add-on: those in the namespace of its cluster and, by their label, those on hosting
+// clusters, wherever these are.
 func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([]*workv1.ManifestWork, error) {
-	var list workv1.ManifestWorkList
+	var list, hosted workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{names.LabelAddonName: key.Name})
 	if err != nil {
 		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s: %w", key, err)
 	}
-	return reconcile.Pointers(list.Items), nil
+	err = r.Client.List(ctx, &hosted, client.UnsafeDisableDeepCopy, client.MatchingFields{indexHosted: key.String()})
+	if err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks of add-on %s on hosting clusters: %w", key, err)
+	}
+	all := reconcile.Pointers(list.Items)
+	for i := range hosted.Items {
+		if hosted.Items[i].Namespace != key.Namespace {
+			all = append(all, &hosted.Items[i])
+		}
+	}
+	return all, nil
 }
 
 // observeHost reads the hosting cluster of the add-on; nil when it names none, or one that does not exist.

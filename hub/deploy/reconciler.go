@@ -66,7 +66,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}
 	p := decide(f)
-	done := r.act(ctx, p)
+	done := r.act(ctx, f, p)
+	if done.addOn != nil {
+		f.addOn = done.addOn
+	}
 	after := conclude(f, p, done)
 	_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
 	return outcomeOf(f, p, done, err).Settle(f.now)

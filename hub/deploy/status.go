@@ -15,6 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -55,45 +56,64 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	if condition, known := registrationApplied(f, p, done); known {
 		set(condition)
 	}
-	works := currentWorks(p, done)
-	switch condition, state := manifestApplied(f, p, done, works); state {
-	case conditionKnown:
-		set(condition)
-	case conditionPending:
-		// A failure of works that are gone says nothing about the present ones.
-		if meta.IsStatusConditionFalse(status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied) {
-			meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied)
-		}
-	case conditionUnchanged:
+	current := worksAfter(f, p, done)
+	concludeApplied(f, works.Managed, p, done, current, &status.Conditions, set)
+	switch hostOf(f) {
+	case hostReady, hostRefused:
+		concludeApplied(f, works.Hosting, p, done, current, &status.Conditions, set)
+	case hostNone, hostMissing, hostDeleting:
+		meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied)
 	}
-	if condition, known := healthOf(f, works); known {
+	if condition, known := healthOf(f, healthSide(f, current)); known {
 		set(condition)
 	}
-	f.record(after, works)
+	f.record(after, current)
 	return after
 }
 
 // record writes the configuration of the add-on and the progress of its works.
-func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, works []*workv1.ManifestWork) {
+func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, current []*workv1.ManifestWork) {
 	if f.configuration.Record != nil {
-		f.configuration.Record(after, addon.Progress{Now: f.now, Works: works})
+		f.configuration.Record(after, addon.Progress{Now: f.now, Works: current})
 	}
 }
 
-// currentWorks returns our works after the pass, ordered by name.
-func currentWorks(p plan, done results) []*workv1.ManifestWork {
-	works := slices.Clone(p.kept)
+// concludeApplied sets the condition ManifestApplied of a side.
+func concludeApplied(
+	f facts, side works.Side, p plan, done results, current []*workv1.ManifestWork, conditions *[]metav1.Condition,
+	set func(metav1.Condition),
+) {
+	switch condition, state := manifestApplied(f, side, p, done, current); state {
+	case conditionKnown:
+		set(condition)
+	case conditionPending:
+		// A failure of works that are gone says nothing about the present ones.
+		if meta.IsStatusConditionFalse(*conditions, condition.Type) {
+			meta.RemoveStatusCondition(conditions, condition.Type)
+		}
+	case conditionUnchanged:
+	}
+}
+
+// worksAfter returns our deploy works of both sides after the pass, ordered by name.
+func worksAfter(f facts, p plan, done results) []*workv1.ManifestWork {
+	current := slices.Clone(p.kept)
 	for i, s := range p.works {
 		switch {
 		case done.works[i] == nil && s.Verb != reconcile.Delete:
-			works = append(works, s.After)
-		case done.works[i] != nil && s.Verb != reconcile.Create:
-			works = append(works, s.Before)
+			current = append(current, s.After)
+		case done.works[i] != nil && s.Verb != reconcile.Create && s.Before.Name != hostingHookName(f):
+			current = append(current, s.Before)
 		}
 	}
-	slices.SortFunc(works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
-	return works
+	slices.SortFunc(current, func(a, b *workv1.ManifestWork) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+	})
+	return current
 }
+
+// hostingHookName returns the name of the work of a hook on a hosting cluster.
+func hostingHookName(f facts) string { return setOf(f, works.Hosting, works.PreDelete).Name(0) }
 
 // registrationApplied returns the condition RegistrationApplied; false leaves it unchanged.
 func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool) {
@@ -177,29 +197,30 @@ const (
 	conditionUnchanged
 )
 
-// manifestApplied returns the condition ManifestApplied; the worst of all works counts.
+// manifestApplied returns the condition ManifestApplied, or HostingManifestApplied, from all works of a side; the worst
+// of them counts.
 func manifestApplied(
-	f facts, p plan, done results, works []*workv1.ManifestWork,
+	f facts, side works.Side, p plan, done results, current []*workv1.ManifestWork,
 ) (metav1.Condition, conditionState) {
 	condition := metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionFalse,
 		Reason: addonv1beta1.AddonManifestAppliedReasonWorkApplyFailed,
 	}
+	if side == works.Hosting {
+		condition.Type = addonv1beta1.ManagedClusterAddOnHostingManifestApplied
+	}
 	if addon.IsNotReady(p.worksErr) {
 		return condition, conditionUnchanged
 	}
-	failed := slices.Clone(done.works)
-	if p.worksErr != nil {
-		failed = []error{p.worksErr}
-	}
-	switch err := errors.Join(failed...); {
+	switch err := errors.Join(failuresOf(f, side, p, done)...); {
 	case reconcile.IsLostRace(err):
 		return condition, conditionUnchanged
 	case err != nil:
 		condition.Message = sentence(strings.ReplaceAll(err.Error(), "\n", "; "))
 		return condition, conditionKnown
 	}
-	refused, pending := refusals(works)
+	own := ofSide(f, side, current)
+	refused, pending := refusals(own)
 	switch {
 	case len(refused) > 0:
 		condition.Reason = addonv1beta1.AddonManifestAppliedReasonManifestsApplyFailed
@@ -209,26 +230,62 @@ func manifestApplied(
 		return condition, conditionPending
 	}
 	condition.Status, condition.Reason = metav1.ConditionTrue, addonv1beta1.AddonManifestAppliedReasonManifestsApplied
-	condition.Message = "All manifests of the add-on are applied."
-	if len(works) == 0 {
-		condition.Message = "The add-on has no manifests to apply."
+	condition.Message = appliedMessage(f, side, len(own))
+	return condition, conditionKnown
+}
+
+// ofSide returns the works of a side.
+func ofSide(f facts, side works.Side, all []*workv1.ManifestWork) []*workv1.ManifestWork {
+	return slices.DeleteFunc(slices.Clone(all), func(w *workv1.ManifestWork) bool { return sideOf(f.addOn, w) != side })
+}
+
+// healthSide returns the works that the health of an add-on depends on: those of the side with its agent.
+func healthSide(f facts, all []*workv1.ManifestWork) []*workv1.ManifestWork {
+	if hostOf(f) == hostNone {
+		return ofSide(f, works.Managed, all)
 	}
-	if hosting, stated := f.addOn.Annotations[names.AnnotationHostingCluster]; stated {
-		condition.Message += fmt.Sprintf(" They are on cluster %s itself: annotation %s=%s is ignored, because hosted mode "+
-			"is not supported for this add-on.", f.cluster.Name, names.AnnotationHostingCluster, hosting)
+	return ofSide(f, works.Hosting, all)
+}
+
+// failuresOf returns the errors about the works of a side.
+func failuresOf(f facts, side works.Side, p plan, done results) []error {
+	if p.worksErr != nil {
+		return []error{p.worksErr}
 	}
-	if f.pendingHealth != "" {
-		condition.Message += fmt.Sprintf(" The AddOnTemplate asks for another way to tell the health of the add-on than was "+
+	var failed []error
+	for i, err := range done.works {
+		if err != nil && sideOf(f.addOn, p.works[i].Object()) == side {
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}
+
+// appliedMessage returns the message of a condition about a number of works that are all applied.
+func appliedMessage(f facts, side works.Side, count int) string {
+	where := ""
+	switch {
+	case side == works.Hosting:
+		where = " on hosting cluster " + hostName(f)
+	case hostOf(f) != hostNone:
+		where = " on the managed cluster"
+	}
+	text := fmt.Sprintf("All manifests of the add-on%s are applied.", where)
+	if count == 0 {
+		text = fmt.Sprintf("The add-on has no manifests to apply%s.", where)
+	}
+	if f.pendingHealth != "" && side == works.Managed {
+		text += fmt.Sprintf(" The AddOnTemplate asks for another way to tell the health of the add-on than was "+
 			"rolled out (annotation %s). It counts from the next rollout of a changed template on.",
 			names.AnnotationHealthProbe)
 	}
-	return condition, conditionKnown
+	return text
 }
 
 // refusals lists what clusters could not apply, and reports whether a work awaits its first status for the present
 // generation.
-func refusals(works []*workv1.ManifestWork) (refused []string, pending bool) {
-	for _, work := range works {
+func refusals(all []*workv1.ManifestWork) (refused []string, pending bool) {
+	for _, work := range all {
 		condition := meta.FindStatusCondition(work.Status.Conditions, workv1.WorkApplied)
 		switch {
 		case condition == nil || condition.ObservedGeneration < work.Generation:
@@ -250,7 +307,10 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 		if condition == nil || condition.Status == metav1.ConditionTrue {
 			continue
 		}
-		id := identity{m.ResourceMeta.Group, m.ResourceMeta.Kind, m.ResourceMeta.Namespace, m.ResourceMeta.Name}
+		id := works.Identity{
+			Group: m.ResourceMeta.Group, Kind: m.ResourceMeta.Kind,
+			Namespace: m.ResourceMeta.Namespace, Name: m.ResourceMeta.Name,
+		}
 		refused = append(refused, fmt.Sprintf("%s: %s", id, sentence(condition.Message)))
 	}
 	return refused
@@ -261,7 +321,7 @@ func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome
 	outcome := reconcile.FromError(published)
 	answers := []error{f.registrationsErr, f.setupErr, f.refused, p.worksErr}
 	for _, err := range answers {
-		var wait *waitError
+		var wait *works.WaitError
 		switch {
 		case err == nil, addon.IsNotReady(err), errors.As(err, &wait):
 		case addon.IsInvalid(err):

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/deploy/health"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -30,8 +31,8 @@ func healthWorks(own []*workv1.ManifestWork) []health.Work {
 	for _, work := range own {
 		w := health.Work{ManifestWork: work}
 		for i := range work.Spec.Workload.Manifests {
-			if s, err := readManifest(&work.Spec.Workload.Manifests[i]); err == nil {
-				w.Objects = append(w.Objects, s.healthObject())
+			if s, err := works.Read(&work.Spec.Workload.Manifests[i]); err == nil {
+				w.Objects = append(w.Objects, s.HealthObject())
 			}
 		}
 		all = append(all, w)

@@ -22,17 +22,19 @@ func concludeHost(f facts, conditions *[]metav1.Condition, set func(metav1.Condi
 		Type: addonv1beta1.ManagedClusterAddOnHostingClusterValidity, Status: metav1.ConditionFalse,
 		Reason: addonv1beta1.HostingClusterValidityReasonInvalid,
 	}
-	switch {
-	case f.host == nil:
+	switch hostOf(f) {
+	case hostNone:
+	case hostMissing:
 		c.Message = fmt.Sprintf("There is no ManagedCluster %q, which annotation %s names as the hosting cluster. "+
 			"Correct the annotation, or register that cluster.", name, names.AnnotationHostingCluster)
-	case !f.host.DeletionTimestamp.IsZero():
+	case hostDeleting:
 		c.Message = fmt.Sprintf("ManagedCluster %s, which annotation %s names as the hosting cluster, is being deleted. "+
 			"Name another one.", name, names.AnnotationHostingCluster)
-	case !f.host.Spec.HubAcceptsClient:
-		c.Message = fmt.Sprintf("The hub does not accept cluster %s, which annotation %s names as the hosting cluster. Set "+
-			"spec.hubAcceptsClient of the ManagedCluster to true, or name another one.", name, names.AnnotationHostingCluster)
-	default:
+	case hostRefused:
+		c.Message = fmt.Sprintf("The hub does not accept cluster %s, which annotation %s names as the hosting cluster: its "+
+			"works stay as they are. Set spec.hubAcceptsClient of the ManagedCluster to true, or name another one.", name,
+			names.AnnotationHostingCluster)
+	case hostReady:
 		c.Status, c.Reason = metav1.ConditionTrue, addonv1beta1.HostingClusterValidityReasonValid
 		c.Message = fmt.Sprintf("The hub accepts hosting cluster %s.", name)
 	}

@@ -1,8 +1,10 @@
 package deploy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,9 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -189,7 +193,7 @@ func withoutTeam(labels map[string]string) map[string]string {
 // work is a work of the add-on with objects and conditions.
 func work(t *testing.T, index int, objects []*unstructured.Unstructured, conditions ...metav1.Condition) *workv1.ManifestWork {
 	t.Helper()
-	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: workName("a", index), Generation: 2}}
+	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: fmt.Sprintf("addon-a-deploy-%d", index), Generation: 2}}
 	for _, o := range objects {
 		raw, err := json.Marshal(o.Object)
 		require.NoError(t, err)
@@ -232,7 +236,7 @@ func TestHealth(t *testing.T) {
 		return []*workv1.ManifestWork{w}
 	}
 	tests := map[string]struct {
-		works  []*workv1.ManifestWork
+		own    []*workv1.ManifestWork
 		status metav1.ConditionStatus
 		reason string
 		says   string
@@ -270,7 +274,7 @@ func TestHealth(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, known := healthOf(factsOf(), test.works)
+			got, known := healthOf(factsOf(), test.own)
 			require.True(t, known)
 			assert.Equal(t, test.status, got.Status)
 			assert.Equal(t, test.reason, got.Reason)
@@ -286,8 +290,14 @@ func TestManifestApplied(t *testing.T) {
 	hosted := func(f *facts) {
 		f.addOn.Annotations = map[string]string{"addon.open-cluster-management.io/hosting-cluster-name": "h"}
 	}
+	hostedWork := func(c metav1.Condition) *workv1.ManifestWork {
+		w := work(t, 0, nil, c)
+		w.Namespace, w.Name = "h", "addon-a-deploy-hosting-c1-0"
+		return w
+	}
 	tests := map[string]struct {
 		change func(f *facts)
+		side   works.Side
 		err    error
 		done   []error
 		kept   []*workv1.ManifestWork
@@ -312,10 +322,27 @@ func TestManifestApplied(t *testing.T) {
 			done: []error{nil, errors.New("no space")}, state: conditionKnown, status: "False", reason: "ManifestWorkApplyFailed",
 			says: "no space.",
 		},
-		"hosted mode is told to be ignored": {
+		"the managed side of a hosted add-on": {
 			change: hosted, kept: []*workv1.ManifestWork{work(t, 0, nil, good)},
 			state: conditionKnown, status: "True", reason: "AddonManifestApplied",
-			says: "They are on cluster c1 itself: annotation addon.open-cluster-management.io/hosting-cluster-name=h is ignored",
+			says: "All manifests of the add-on on the managed cluster are applied.",
+		},
+		"works on the hosting cluster have a condition of their own": {
+			change: hosted, side: works.Hosting, kept: []*workv1.ManifestWork{work(t, 0, nil, bad), hostedWork(good)},
+			state: conditionKnown, status: "True", reason: "AddonManifestApplied",
+			says: "All manifests of the add-on on hosting cluster h are applied.",
+		},
+		"and a failure there is one of the hosting side alone": {
+			change: hosted, side: works.Hosting, kept: []*workv1.ManifestWork{work(t, 0, nil, good), hostedWork(bad)},
+			state: conditionKnown, status: "False", reason: "AddonManifestAppliedFailed", says: "addon-a-deploy-hosting-c1-0",
+		},
+		"which the managed side does not show": {
+			change: hosted, kept: []*workv1.ManifestWork{work(t, 0, nil, good), hostedWork(bad)},
+			state: conditionKnown, status: "True", reason: "AddonManifestApplied", says: "on the managed cluster",
+		},
+		"nothing to apply on the hosting cluster": {
+			change: hosted, side: works.Hosting, kept: []*workv1.ManifestWork{work(t, 0, nil, good)},
+			state: conditionKnown, status: "True", reason: "AddonManifestApplied", says: "no manifests to apply on hosting cluster h",
 		},
 	}
 	for name, test := range tests {
@@ -323,13 +350,20 @@ func TestManifestApplied(t *testing.T) {
 			f := factsOf()
 			if test.change != nil {
 				test.change(&f)
+				f.host = &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
 			}
-			got, state := manifestApplied(f, plan{worksErr: test.err}, results{works: test.done}, test.kept)
+			p, side := plan{worksErr: test.err}, cmp.Or(test.side, works.Managed)
+			for i := range test.done {
+				p.works = append(p.works, workStep{Verb: reconcile.Create, After: work(t, i, nil)})
+			}
+			got, state := manifestApplied(f, side, p, results{works: test.done}, test.kept)
 			require.Equal(t, test.state, state)
 			if state != conditionKnown {
 				return
 			}
-			assert.Equal(t, "ManifestApplied", got.Type)
+			assert.Equal(t, map[works.Side]string{
+				works.Managed: "ManifestApplied", works.Hosting: "HostingManifestApplied",
+			}[side], got.Type)
 			assert.Equal(t, test.status, got.Status)
 			assert.Equal(t, test.reason, got.Reason)
 			assert.Contains(t, got.Message, test.says)
@@ -481,7 +515,7 @@ func TestSettle(t *testing.T) {
 	}{
 		"all done":           {want: reconcile.ClassDone},
 		"not ready":          {facts: func(f *facts) { f.setupErr = &addon.NotReadyError{} }, want: reconcile.ClassDone},
-		"an earlier add-on":  {plan: plan{worksErr: &waitError{"w"}}, want: reconcile.ClassDone},
+		"an earlier add-on":  {plan: plan{worksErr: &works.WaitError{}}, want: reconcile.ClassDone},
 		"invalid":            {plan: plan{worksErr: &addon.InvalidError{Message: "m"}}, want: reconcile.ClassStalled},
 		"broken":             {facts: func(f *facts) { f.registrationsErr = errors.New("m") }, want: reconcile.ClassRetry},
 		"a missing grant":    {done: results{bindings: []error{forbidden}}, want: reconcile.ClassWaiting},

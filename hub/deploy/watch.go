@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,7 @@ import (
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer,
 		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys},
+		reconcile.FieldIndex{Object: &workv1.ManifestWork{}, Field: indexHosted, Keys: hostedKeys},
 	)
 }
 
@@ -158,4 +160,17 @@ func hostKeys(o client.Object) []string {
 		return []string{host}
 	}
 	return nil
+}
+
+// indexHosted finds the works of an add-on on hosting clusters.
+const indexHosted = "spokelet.io/hosted-work"
+
+// hostedKeys files a work of hosted mode under its add-on.
+func hostedKeys(o client.Object) []string {
+	labels := o.GetLabels()
+	namespace, name := labels[names.LabelAddonNamespace], labels[names.LabelAddonName]
+	if namespace == "" || name == "" {
+		return nil
+	}
+	return []string{types.NamespacedName{Namespace: namespace, Name: name}.String()}
 }

@@ -17,6 +17,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -46,7 +47,8 @@ func factsOf(objects ...*unstructured.Unstructured) facts {
 // run does a plan of works in memory and returns the works afterwards.
 func simulate(t *testing.T, f facts) (facts, []workStep) {
 	t.Helper()
-	steps, kept, err := planWorks(f)
+	planned, err := planWorks(f)
+	steps, kept := planned.steps, planned.kept
 	require.NoError(t, err)
 	after := append([]*workv1.ManifestWork{}, kept...)
 	for _, s := range steps {
@@ -56,7 +58,7 @@ func simulate(t *testing.T, f facts) (facts, []workStep) {
 		}
 	}
 	for _, work := range f.works {
-		if index, numbered := workIndex("a", work.Name); !numbered || index < 0 || !ours(work, f.addOn) {
+		if !setOf(f, works.Managed, works.Deploy).Has(work) && !setOf(f, works.Hosting, works.Deploy).Has(work) {
 			after = append(after, work)
 		}
 	}
@@ -65,12 +67,12 @@ func simulate(t *testing.T, f facts) (facts, []workStep) {
 }
 
 // layout is which objects are in which work.
-func layout(works []*workv1.ManifestWork) map[string][]string {
+func layout(present []*workv1.ManifestWork) map[string][]string {
 	all := map[string][]string{}
-	for _, work := range works {
+	for _, work := range present {
 		all[work.Name] = []string{}
-		for _, id := range identities(work) {
-			all[work.Name] = append(all[work.Name], id.name)
+		for _, id := range works.ReadAll(work) {
+			all[work.Name] = append(all[work.Name], id.Name)
 		}
 	}
 	return all
@@ -139,7 +141,8 @@ func TestWorksAreLaidOut(t *testing.T) {
 			after:  []*unstructured.Unstructured{configMap("a", 1)},
 			between: func(f *facts) {
 				f.works = []*workv1.ManifestWork{
-					{ObjectMeta: metav1.ObjectMeta{Name: "addon-a-deploy-0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "mine"}},
+					{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "addon-a-deploy-0"}},
+					{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "mine"}},
 				}
 			},
 			first: map[string][]string{},
@@ -198,11 +201,11 @@ func TestLayoutProperties(t *testing.T) {
 			for _, m := range work.Spec.Workload.Manifests {
 				bytes += len(m.Raw)
 			}
-			require.LessOrEqual(t, bytes, maxWorkBytes, "round %d", round)
+			require.LessOrEqual(t, bytes, works.MaxBytes, "round %d", round)
 			require.NotEmpty(t, work.Spec.Workload.Manifests)
 		}
-		for work, names := range layout(f.works) {
-			for _, name := range names {
+		for work, objects := range layout(f.works) {
+			for _, name := range objects {
 				require.Empty(t, seen[name], "%s is in two works", name)
 				seen[name] = work
 			}
@@ -215,11 +218,6 @@ func TestLayoutProperties(t *testing.T) {
 
 // Shows: hub/splitting
 func TestWorksThatCannotBePlanned(t *testing.T) {
-	hook := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
-			"name": "clean", "namespace": "ns", "annotations": map[string]any{"addon.open-cluster-management.io/addon-pre-delete": ""},
-		},
-	}}
 	tests := map[string]struct {
 		facts facts
 		want  string
@@ -228,10 +226,15 @@ func TestWorksThatCannotBePlanned(t *testing.T) {
 			factsOf(configMap("small", 1), configMap("large", 500_000)),
 			"ConfigMap ns/large has 500099 bytes, and a ManifestWork takes no more than 409600: make it smaller or split it",
 		},
-		"a pre-delete hook": {
-			factsOf(hook),
-			"Job ns/clean is a pre-delete hook (addon.open-cluster-management.io/addon-pre-delete), and those are not " +
-				"supported yet: remove it or the mark; nothing was deployed, so that it does not run now",
+		"an object with an unknown place in hosted mode": {
+			func() facts {
+				f := factsOf(configMap("a", 1))
+				f.addOn.Annotations = map[string]string{names.AnnotationHostingCluster: "host"}
+				f.rendering.Objects[0].SetAnnotations(map[string]string{names.AnnotationHostedLocation: "moon"})
+				return f
+			}(),
+			`ConfigMap ns/a has location "moon" (addon.open-cluster-management.io/hosted-manifest-location), which must be ` +
+				"managed, hosting or none",
 		},
 		"works of an earlier add-on": {
 			func() facts {
@@ -239,7 +242,7 @@ func TestWorksThatCannotBePlanned(t *testing.T) {
 				earlier := f.addOn.DeepCopy()
 				earlier.UID = "earlier"
 				f.works = []*workv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{
-					Name: "addon-a-deploy-3", OwnerReferences: []metav1.OwnerReference{ownerReference(earlier, true)},
+					Namespace: "c1", Name: "addon-a-deploy-3", OwnerReferences: []metav1.OwnerReference{ownerReference(earlier, true)},
 				}}}
 				return f
 			}(),
@@ -248,10 +251,9 @@ func TestWorksThatCannotBePlanned(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			steps, kept, err := planWorks(test.facts)
+			planned, err := planWorks(test.facts)
 			require.EqualError(t, err, test.want)
-			assert.Empty(t, steps)
-			assert.Empty(t, kept)
+			assert.Empty(t, planned)
 		})
 	}
 }
@@ -275,8 +277,9 @@ func TestWorkIsAsTheContractSays(t *testing.T) {
 			ConfigSpecHash:      addonv1beta1.ConfigSpecHash{ConfigReferent: addonv1beta1.ConfigReferent{Name: "y"}, SpecHash: "h2"},
 		},
 	}
-	steps, _, err := planWorks(f)
+	planned, err := planWorks(f)
 	require.NoError(t, err)
+	steps := planned.steps
 	require.Len(t, steps, 1)
 	raw, err := json.Marshal(account.Object)
 	require.NoError(t, err)
@@ -286,6 +289,7 @@ func TestWorkIsAsTheContractSays(t *testing.T) {
 		Labels: map[string]string{"open-cluster-management.io/addon-name": "a"},
 		Annotations: map[string]string{
 			"open-cluster-management.io/config-spec-hash": `{"configmaps//y":"h2","things.g.io/n/x":"h1"}`,
+			names.AnnotationRenderedFrom:                  work.Annotations[names.AnnotationRenderedFrom],
 		},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ManagedClusterAddOn", Name: "a", UID: "addon-uid",
@@ -367,55 +371,6 @@ func TestDriftOfAWorkIsRepaired(t *testing.T) {
 	}
 }
 
-func TestTheNullsOfGoTypesAreNotDeployed(t *testing.T) {
-	object := configMap("a", 1)
-	object.Object["metadata"] = map[string]any{"name": "a", "creationTimestamp": nil}
-	manifests, err := encode([]*unstructured.Unstructured{object})
-	require.NoError(t, err)
-	assert.JSONEq(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"x"}}`, string(manifests[0].raw))
-	assert.Contains(t, object.Object["metadata"], "creationTimestamp", "the rendering itself is left alone")
-}
-
-func TestWorkNames(t *testing.T) {
-	for name, want := range map[string]int{
-		"addon-a-deploy-0": 0, "addon-a-deploy-12": 12, "addon-a-deploy-": -1, "addon-a-deploy-01": -1, "addon-a-deploy-x": -1,
-		"addon-b-deploy-0": -1, "addon-a-deploy-hosting-c1-0": -1, "addon-a-pre-delete": -1, "addon-a-deploy--1": -1,
-	} {
-		index, numbered := workIndex("a", name)
-		assert.Equal(t, want >= 0, numbered, name)
-		if numbered {
-			assert.Equal(t, want, index)
-			assert.Equal(t, name, workName("a", index))
-		}
-	}
-}
-
-func TestPlurals(t *testing.T) {
-	for kind, want := range map[string]string{
-		"Deployment": "deployments", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "Endpoints": "endpoints",
-		"StorageClass": "storageclasses", "Gateway": "gateways", "ServiceAccount": "serviceaccounts", "Mesh": "meshes",
-	} {
-		assert.Equal(t, want, plurals(kind, "")[0], kind)
-	}
-	assert.Equal(t, []string{"oxen"}, plurals("Ox", "oxen"))
-	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "oxen.farm.io"},
-		"spec": map[string]any{"group": "farm.io", "names": map[string]any{"kind": "Ox", "plural": "oxen"}},
-	}}
-	ox := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "farm.io/v1", "kind": "Ox", "metadata": map[string]any{
-			"name": "o", "annotations": map[string]any{"addon.open-cluster-management.io/deletion-orphan": "true"},
-		},
-	}}
-	labelled := configMap("l", 1)
-	labelled.SetLabels(map[string]string{"addon.open-cluster-management.io/deletion-orphan": ""})
-	option := deleteOption([]*unstructured.Unstructured{definition, ox, labelled})
-	require.NotNil(t, option)
-	assert.Equal(t, []workv1.OrphaningRule{{Group: "farm.io", Resource: "oxen", Name: "o"}},
-		option.SelectivelyOrphan.OrphaningRules)
-	assert.Nil(t, deleteOption([]*unstructured.Unstructured{labelled}), "a label does not count")
-}
-
 func workloadObject(kind, name string, replicas any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "ns"},
@@ -425,45 +380,4 @@ func workloadObject(kind, name string, replicas any) *unstructured.Unstructured 
 		u.Object["spec"] = map[string]any{"replicas": replicas}
 	}
 	return u
-}
-
-// Shows: hub/work-options
-func TestManifestConfigs(t *testing.T) {
-	wellKnown := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
-	id := func(resource, name string) workv1.ResourceIdentifier {
-		return workv1.ResourceIdentifier{Group: "apps", Resource: resource, Namespace: "ns", Name: name}
-	}
-	rendering := addon.Rendering{
-		Objects: []*unstructured.Unstructured{
-			workloadObject("Deployment", "d", nil), workloadObject("DaemonSet", "s", nil),
-			workloadObject("Deployment", "off", int64(0)), workloadObject("StatefulSet", "no", nil),
-		},
-		ManifestConfigs: []workv1.ManifestConfigOption{
-			{
-				ResourceIdentifier: id("deployments", "d"),
-				FeedbackRules: []workv1.FeedbackRule{
-					{Type: workv1.WellKnownStatusType},
-					{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{{Name: "p", Path: ".a"}}},
-				},
-				UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
-			},
-			{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: wellKnown},
-		},
-	}
-	assert.Equal(t, []workv1.ManifestConfigOption{
-		{
-			ResourceIdentifier: id("deployments", "d"),
-			FeedbackRules:      rendering.ManifestConfigs[0].FeedbackRules,
-			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
-		},
-		{ResourceIdentifier: id("daemonsets", "s"), FeedbackRules: wellKnown},
-		{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: []workv1.FeedbackRule{
-			{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
-				{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
-			}},
-			{Type: workv1.WellKnownStatusType},
-		}},
-	}, manifestConfigs(rendering, addon.Setup{Health: addon.HealthWorkloads}))
-	assert.Equal(t, rendering.ManifestConfigs, manifestConfigs(rendering, addon.Setup{Health: addon.HealthLease}),
-		"with a lease nothing is asked of workloads")
 }

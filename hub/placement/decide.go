@@ -22,6 +22,8 @@ type facts struct {
 	sets     map[string]*clusterv1beta2.ManagedClusterSet
 	// decisionSlices are the existing PlacementDecisions; they belong to the cache and must not be changed.
 	decisionSlices []*clusterv1beta1.PlacementDecision
+	// taken are the names of the other PlacementDecisions in the namespace.
+	taken []string
 }
 
 // plan is the decision about one Placement.
@@ -49,7 +51,7 @@ func decide(f facts, in interest) plan {
 	if err != nil {
 		return plan{misconfigured: err}
 	}
-	planned := planLayout(f.placement, in.rules, chosen, f.decisionSlices)
+	planned := planLayout(f.placement, in.rules, chosen, f.decisionSlices, f.taken)
 	if len(chosen.unbound) == 0 {
 		honour(planned.slices)
 	}

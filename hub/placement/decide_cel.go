@@ -17,13 +17,13 @@ const (
 	// variable is the name under which an expression finds the cluster.
 	variable = "managedCluster"
 
-	// maxClusterCost limits what the expressions of a Placement may cost for one cluster, in units of CEL, and maxFleetCost
-	// what they may cost for all clusters in one pass. To look through fifty claims costs some 500 units; a million units take
-	// a sixth of a second.
+	// maxClusterCost limits what the expressions of a Placement may cost for one cluster, in units of CEL, and
+	// maxFleetCost what they may cost for all clusters in one pass. To look through fifty claims costs some 500 units; a
+	// million units take a sixth of a second.
 	maxClusterCost, maxFleetCost = 20_000, 10_000_000
 
-	// maxExpressions and maxText limit the expressions of a Placement, the latter in bytes: a compiled expression takes some
-	// fifty kilobytes.
+	// maxExpressions and maxText limit the expressions of a Placement, the latter in bytes: a compiled expression takes
+	// some fifty kilobytes.
 	maxExpressions, maxText = 32, 16 << 10
 
 	// maxQuoted is how many bytes of an expression a message quotes.
@@ -105,7 +105,8 @@ func (e expression) matches(s *subject) (bool, error) {
 // tooExpensive returns the error of an expression that brings the cost for a cluster above the limit.
 func (e expression) tooExpensive() error {
 	return &costError{fmt.Sprintf("%s: with the expression %q, the expressions cost more than %d units of CEL for one "+
-		"cluster; simplify them, or select by labels and claims first", e.path, message.Cut(e.text, maxQuoted), maxClusterCost)}
+		"cluster; simplify them, or select by labels and claims first",
+		e.path, message.Cut(e.text, maxQuoted), maxClusterCost)}
 }
 
 // errFleetCost is the error of expressions that cost too much for a fleet.

@@ -100,12 +100,13 @@ type planner struct {
 	next int
 }
 
-// planLayout distributes the selected clusters. A cluster stays in its PlacementDecision and its decision group as long as
-// it belongs to the group and the group is not larger than the limit. New clusters fill the existing groups of their
+// planLayout distributes the selected clusters. A cluster stays in its PlacementDecision and its decision group as long
+// as it belongs to the group and the group is not larger than the limit. New clusters fill the existing groups of their
 // bucket, then new ones. When the limit in the spec changes, surplus groups are merged into others. A slice whose
 // clusters all change the group keeps them and changes its labels.
 func planLayout(
 	placement *clusterv1beta1.Placement, r *rules, s selection, have []*clusterv1beta1.PlacementDecision,
+	taken []string,
 ) layout {
 	p := &planner{
 		placement: placement, size: r.size, limit: r.size.of(len(s.names)),
@@ -117,6 +118,9 @@ func planLayout(
 	p.buckets = append(p.buckets, &bucket{})
 	for _, at := range s.groups {
 		p.buckets[at].total++
+	}
+	for _, name := range taken {
+		p.used[name] = true
 	}
 	p.adopt(have)
 	p.keep()
@@ -216,8 +220,9 @@ func (p *planner) members(at int, slice *decisionSlice) []clusterv1beta1.Cluster
 			all = append(all, d)
 		}
 	}
-	slices.SortFunc(all, func(a, b clusterv1beta1.ClusterDecision) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
-	return slices.CompactFunc(all, func(a, b clusterv1beta1.ClusterDecision) bool { return a.ClusterName == b.ClusterName })
+	byName := func(a, b clusterv1beta1.ClusterDecision) int { return cmp.Compare(a.ClusterName, b.ClusterName) }
+	slices.SortFunc(all, byName)
+	return slices.CompactFunc(all, func(a, b clusterv1beta1.ClusterDecision) bool { return byName(a, b) == 0 })
 }
 
 // settle puts a slice with its members into a part, as many as fit.
@@ -251,8 +256,8 @@ func (p *planner) fill(selected []string) {
 	}
 }
 
-// grow adds clusters to a part: to its slices with room, then to new ones. A slice that loses a cluster to another slice
-// gains none, because it is written after those that gain.
+// grow adds clusters to a part: to its slices with room, then to new ones. A slice that loses a cluster to another
+// slice gains none, because it is written after those that gain.
 func (p *planner) grow(in *part, clusters []string) {
 	in.count += len(clusters)
 	for i := 0; len(clusters) > 0; i++ {
@@ -295,8 +300,8 @@ func (b *bucket) add(all []*decisionSlice) *part {
 	return added
 }
 
-// identity returns the decision group and the part that a slice belongs to. A slice of another writer has the index of its
-// group for a part.
+// identity returns the decision group and the part that a slice belongs to. A slice of another writer has the index of
+// its group for a part.
 func identity(o *clusterv1beta1.PlacementDecision) (group string, number int) {
 	name, text, found := strings.Cut(o.Annotations[names.AnnotationDecisionGroup], "/")
 	number, err := strconv.Atoi(text)

@@ -34,8 +34,8 @@ type selection struct {
 // failure is a cluster for which an expression has no result, with the cause.
 type failure struct{ cluster, cause string }
 
-// selectClusters selects the clusters of a Placement; current are those that are selected already. The error is about an
-// expression that costs too much.
+// selectClusters selects the clusters of a Placement; current are those that are selected already. The error is about
+// an expression that costs too much.
 func selectClusters(
 	spec clusterv1beta1.PlacementSpec, in interest, clusters []*clusterv1.ManagedCluster,
 	current map[string]bool, now time.Time,

@@ -105,8 +105,9 @@ func (p *planner) finishPart(l *layout, group string, in *part) {
 }
 
 // writeOrder sorts slices in the order of writing. Those that gain clusters come first, so that no reader misses a
-// cluster that stays. The others follow so that the indexes have no gap while slices are written one by one, where groups
-// are only added or removed: indexes that grow from the lowest, then those that shrink and deletions from the highest.
+// cluster that stays. The others follow so that the indexes have no gap while slices are written one by one, where
+// groups are only added or removed: indexes that grow from the lowest, then those that shrink and deletions from the
+// highest.
 func writeOrder(a, b decisionSlice) int {
 	const gains, grows, shrinks = 0, 1, 2
 	key := func(p decisionSlice) (class, position int) {
@@ -135,8 +136,8 @@ func observedIndex(o *clusterv1beta1.PlacementDecision) int {
 	return index
 }
 
-// numbered returns the existing slices sorted by number. Those with a foreign name, and those of an earlier Placement of
-// the same name, get number 0 and are deleted.
+// numbered returns the existing slices sorted by number. Those with a foreign name, and those of an earlier Placement
+// of the same name, get number 0 and are deleted.
 func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []*decisionSlice {
 	all := make([]*decisionSlice, 0, len(have))
 	for _, o := range have {

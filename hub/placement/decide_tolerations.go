@@ -11,7 +11,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// maxTolerationSeconds is the longest that a toleration can last, in seconds: a hundred years, which a Duration can hold.
+// maxTolerationSeconds is the longest that a toleration can last, in seconds: a hundred years, which a Duration can
+// hold.
 const maxTolerationSeconds = 100 * 366 * 24 * 60 * 60
 
 // checkToleration returns what is wrong with a toleration.

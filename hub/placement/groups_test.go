@@ -290,9 +290,9 @@ func TestASizeThatIsNoneIsNamed(t *testing.T) {
 	}
 }
 
-// FuzzGroups changes a fleet and its groups again and again, ends passes in the middle, and checks after each write that
-// no cluster that stays is missing, and after each settled pass that groups are as the API describes them, that nobody
-// moved without need, and that the order of the input does not count.
+// FuzzGroups changes a fleet and its groups again and again, ends passes in the middle, and checks after each write
+// that no cluster that stays is missing, and after each settled pass that groups are as the API describes them, that
+// nobody moved without need, and that the order of the input does not count.
 func FuzzGroups(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed)

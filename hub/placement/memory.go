@@ -76,8 +76,8 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.placements, key)
 }
 
-// concernedBy returns the Placements whose decisions the change of a cluster may alter; nil stands for a cluster that does
-// not exist.
+// concernedBy returns the Placements whose decisions the change of a cluster may alter; nil stands for a cluster that
+// does not exist.
 func (m *memory) concernedBy(older, newer *clusterv1.ManagedCluster) []types.NamespacedName {
 	c := changeOf(older, newer)
 	return m.those(func(in interest) bool { return in.concerns(older, newer, c) })
@@ -104,8 +104,8 @@ func (m *memory) those(such func(interest) bool) []types.NamespacedName {
 // maxOutcomes is the number of outcomes that are remembered for a Placement with expressions.
 const maxOutcomes = 10_000
 
-// outcomes remembers what the rules of a Placement say about clusters, because an expression takes a thousand times as long
-// as a selector of labels.
+// outcomes remembers what the rules of a Placement say about clusters, because an expression takes a thousand times as
+// long as a selector of labels.
 type outcomes struct {
 	mu        sync.Mutex
 	byCluster map[types.UID]knownOutcome

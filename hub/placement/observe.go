@@ -50,14 +50,16 @@ func (r *Reconciler) observeSlices(ctx context.Context, f *facts, placement *clu
 	for _, o := range reconcile.Pointers(list.Items) {
 		if o.Labels[names.LabelPlacement] == placement.Name || metav1.IsControlledBy(o, placement) {
 			f.decisionSlices = append(f.decisionSlices, o)
+		} else {
+			f.taken = append(f.taken, o.Name)
 		}
 	}
 	return nil
 }
 
-// observeFleet reads the cluster sets and the clusters, and returns what the Placement is interested in. It remembers that
-// first, so that no change is missed: what changes earlier is read here, and what changes later is compared with what is
-// remembered.
+// observeFleet reads the cluster sets and the clusters, and returns what the Placement is interested in. It remembers
+// that first, so that no change is missed: what changes earlier is read here, and what changes later is compared with
+// what is remembered.
 func (r *Reconciler) observeFleet(ctx context.Context, key types.NamespacedName, f *facts) (in interest, err error) {
 	r.memory.remember(f.placement, key, interestOf(*f))
 	if f.sets, err = r.observeSets(ctx); err != nil {

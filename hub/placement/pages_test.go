@@ -38,7 +38,7 @@ func planSlices(
 	for _, name := range selected {
 		s.groups[name] = 0
 	}
-	return planLayout(placement, &rules{size: groupSize{percent: 100}}, s, have).slices
+	return planLayout(placement, &rules{size: groupSize{percent: 100}}, s, have, nil).slices
 }
 
 func union(decisionSlices []*clusterv1beta1.PlacementDecision) []string {
@@ -121,6 +121,14 @@ func TestPagesOfSomebodyElseAreReplacedWithoutLosingAnyCluster(t *testing.T) {
 	assert.Equal(t, "p-decision-2", decisionSlices[0].want.Name, "the name of a page that is there is not taken")
 	assert.Nil(t, decisionSlices[1].want)
 	assert.Nil(t, decisionSlices[2].want)
+}
+
+func TestANameThatAnotherPageHasIsNotTaken(t *testing.T) {
+	f := setFacts()
+	f.bindings, f.taken = bound("blue"), []string{"p-decision-1", "q-decision-2"}
+	planned := decided(f).layout.slices
+	require.Len(t, planned, 1)
+	assert.Equal(t, "p-decision-2", planned[0].want.Name)
 }
 
 func TestAClusterOnTwoPagesStaysOnTheFirst(t *testing.T) {

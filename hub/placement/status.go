@@ -47,7 +47,7 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 		return
 	}
 	set(satisfied(f.placement.Spec, p))
-	status.NumberOfSelectedClusters = int32(len(p.selection.names)) //nolint:gosec // a hub has fewer than an int32 can count
+	status.NumberOfSelectedClusters = int32(len(p.selection.names)) //nolint:gosec // they are fewer than that
 	status.DecisionGroups = p.layout.groups
 }
 

@@ -24,8 +24,8 @@ import (
 // Name is the name of the controller.
 const Name = "hub.placement"
 
-// batchPeriod is how long a Placement waits for further changes of clusters and decisions, so that a fleet that joins is
-// decided a few times and not once per cluster.
+// batchPeriod is how long a Placement waits for further changes of clusters and decisions, so that a fleet that joins
+// is decided a few times and not once per cluster.
 const batchPeriod = 200 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -99,8 +99,9 @@ func (r *Reconciler) ofBinding(ctx context.Context, older, newer client.Object) 
 		newer = older
 	}
 	var list clusterv1beta1.PlacementList
-	if err := r.Client.List(ctx, &list, client.InNamespace(newer.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "listing the placements of a namespace", "namespace", newer.GetNamespace())
+	namespace := newer.GetNamespace()
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "listing the placements of a namespace", "namespace", namespace)
 		return nil
 	}
 	keys := make([]types.NamespacedName, len(list.Items))

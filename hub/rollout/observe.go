@@ -34,8 +34,12 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	if client.IgnoreNotFound(err) != nil {
 		return f, err
 	}
-	if f.members, err = r.members(ctx, name); err != nil || cma == nil {
+	if f.members, err = r.members(ctx, name); err != nil {
 		return f, err
+	}
+	if cma == nil {
+		r.Store.Want(name, nil)
+		return f, nil
 	}
 	f.cma = cma
 	configs := slices.Clone(cma.Spec.DefaultConfigs)
@@ -47,12 +51,11 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 		}
 		f.placements = append(f.placements, observed)
 	}
-	if len(f.placements) > 0 {
-		for _, m := range f.members {
-			configs = append(configs, m.addOn.Spec.Configs...)
-		}
+	for _, m := range f.members {
+		configs = append(configs, m.addOn.Spec.Configs...)
 	}
 	configs = slices.DeleteFunc(configs, func(c addonv1beta1.AddOnConfig) bool { return !addonapi.HasDefault(c) })
+	r.Store.Want(name, configs)
 	if f.states, err = r.Store.States(ctx, configs...); err != nil {
 		return f, err
 	}

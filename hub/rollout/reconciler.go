@@ -15,6 +15,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -37,6 +38,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Wake receives the add-ons whose admission changed; nil wakes none. A send blocks until it is received.
 	Wake chan<- event.GenericEvent
+	// Changed sends the configurations of other kinds that changed; nil sends none.
+	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 
 	mu sync.Mutex
 	// fleets are the add-ons that were observed, by ClusterManagementAddOn.

@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -39,6 +41,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, config := range r.Store.Watched() {
 		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.ofConfig),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	if r.Changed != nil {
+		controller = controller.WatchesRawSource(source.TypedChannel(r.Changed,
+			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, ref objectwatch.Ref) []ctrl.Request {
+				return r.namedBy(ctx, addonconfig.KeyOf(ref))
+			})))
 	}
 	return controller.Complete(r)
 }
@@ -95,7 +103,10 @@ func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrl.Re
 
 // ofConfig maps a config to the ClusterManagementAddOns that name it, or whose add-ons do.
 func (r *Reconciler) ofConfig(ctx context.Context, o client.Object) []ctrl.Request {
-	key := addonconfig.ConfigKeyOf(o)
+	return r.namedBy(ctx, addonconfig.ConfigKeyOf(o))
+}
+
+func (r *Reconciler) namedBy(ctx context.Context, key string) []ctrl.Request {
 	requests := r.managements(ctx, addonconfig.IndexConfig, key)
 	for _, addOn := range r.AddOns.Requests(ctx, nil, client.MatchingFields{addonconfig.IndexConfig: key}) {
 		if of := request(addOn.Name); !slices.Contains(requests, of) {

@@ -23,7 +23,8 @@ type Compiled struct {
 
 // manifest is an object of a template.
 type manifest struct {
-	object map[string]any
+	// object is the same for all renderings where nothing below changes, so that callers may remember what they made of it.
+	object *unstructured.Unstructured
 	// description is its kind, namespace and name as in the template.
 	description string
 	// below are the places that rendering changes.
@@ -50,7 +51,7 @@ func Compile(t *Template) *Compiled {
 	for _, object := range t.Manifests {
 		u := &unstructured.Unstructured{Object: object}
 		c.manifests = append(c.manifests, manifest{
-			object: object, description: describeObject(u), below: placesIn(object, typeOfKind(u.GetAPIVersion(), u.GetKind())),
+			object: u, description: describeObject(u), below: placesIn(object, typeOfKind(u.GetAPIVersion(), u.GetKind())),
 		})
 	}
 	for i := range t.ManifestConfigs {
@@ -64,6 +65,9 @@ func Compile(t *Template) *Compiled {
 	}
 	return c
 }
+
+// Template returns the template that was compiled.
+func (c *Compiled) Template() *Template { return c.template }
 
 // placesIn returns the places in an object or a list of a type that rendering changes; nil is an unknown type.
 func placesIn(value any, takes reflect.Type) []place {

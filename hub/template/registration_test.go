@@ -65,6 +65,18 @@ func TestRegistrations(t *testing.T) {
 				},
 			}},
 		},
+		"a subject has no variables": {
+			[]addonv1alpha1.RegistrationSpec{signer("example.com/s", &addonv1alpha1.Subject{
+				User: "{{CLUSTER_NAME}}", Groups: []string{"{{CLUSTER_NAME}}"},
+			})},
+			[]addonv1beta1.RegistrationConfig{{
+				Type: addonv1beta1.CustomSigner, CustomSigner: &addonv1beta1.CustomSignerConfig{
+					SignerName: "example.com/s", Subject: addonv1beta1.Subject{
+						BaseSubject: addonv1beta1.BaseSubject{User: "{{CLUSTER_NAME}}", Groups: []string{"{{CLUSTER_NAME}}"}},
+					},
+				},
+			}},
+		},
 		"a custom signer with a subject of its own": {
 			[]addonv1alpha1.RegistrationSpec{signer("example.com/s", &addonv1alpha1.Subject{
 				User: "u", OrganizationUnits: []string{"ou"},

@@ -72,7 +72,7 @@ func Render(in Input) (addon.Rendering, error) {
 }
 
 // Render is like the function Render, but what does not differ between clusters is shared with the template and with
-// other renderings: nobody may change the result.
+// other renderings: nobody may change the result. An object that is the same on all clusters is the same pointer.
 func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 	if _, err := c.template.health(); err != nil {
 		return addon.Rendering{}, err
@@ -120,10 +120,10 @@ func (r *rendering) isBroken(index int) bool {
 func (r *rendering) substitute(index int) *unstructured.Unstructured {
 	m := &r.manifests[index]
 	if len(m.below) == 0 {
-		return &unstructured.Unstructured{Object: m.object}
+		return m.object
 	}
 	s := &substitution{values: r.variables.value, report: r.report(index)}
-	u := &unstructured.Unstructured{Object: s.object(m.object, m.below)}
+	u := &unstructured.Unstructured{Object: s.object(m.object.Object, m.below)}
 	r.missing = r.missing || s.missing
 	return u
 }

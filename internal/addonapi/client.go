@@ -193,9 +193,15 @@ func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 	return nil
 }
 
-// PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMain.
+// PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMain. after gets the new
+// resourceVersion and generation, so that its status can be written next.
 func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
-	return reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
+	wire := c.wireAddOn(after)
+	changed, err := reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), wire)
+	if changed {
+		after.ResourceVersion, after.Generation = wire.GetResourceVersion(), wire.GetGeneration()
+	}
+	return changed, err
 }
 
 // PatchAddOnStatus writes the difference between the statuses of two copies, like reconcile.PatchStatus.

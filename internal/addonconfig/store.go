@@ -3,6 +3,8 @@ package addonconfig
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,12 +16,20 @@ import (
 
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// unreadKind explains the state of a config of a kind that the hub manager does not read.
-const unreadKind = "the manager of the add-on has to report it, because the hub manager reads AddOnTemplates and " +
-	"AddOnDeploymentConfigs only"
+// reportedElse follows the cause why the hub manager does not read a config.
+const reportedElse = "; or the manager of the add-on has to report it"
+
+// Objects are objects of any kind, each watched by its name; objectwatch.Watcher implements it.
+type Objects interface {
+	// Want replaces the objects that an owner wants.
+	Want(owner string, refs []objectwatch.Ref)
+	// Get returns what is known of an object.
+	Get(ref objectwatch.Ref) objectwatch.State
+}
 
 // Store reads configurations and keeps their content. It may be used from several goroutines.
 type Store struct {
@@ -29,6 +39,8 @@ type Store struct {
 	Versions confighash.Versions
 	// Home is the namespace of the ControllerRevisions.
 	Home string
+	// Others are configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig; nil reads none.
+	Others Objects
 
 	mu sync.Mutex
 	// hashes are the hashes of the latest content of configurations.
@@ -72,7 +84,7 @@ func (s *Store) States(ctx context.Context, configs ...addonv1beta1.AddOnConfig)
 func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (State, *unstructured.Unstructured, error) {
 	object, known := s.Versions.New(config.ConfigGroupResource)
 	if !known {
-		return State{Unread: unreadKind}, nil, nil
+		return s.findOther(config)
 	}
 	key := types.NamespacedName{Namespace: config.Namespace, Name: config.Name}
 	err := s.Client.Get(ctx, key, object, client.UnsafeDisableDeepCopy)
@@ -87,6 +99,53 @@ func (s *Store) find(ctx context.Context, config addonv1beta1.AddOnConfig) (Stat
 		return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
 	}
 	return State{Hash: hash, Generation: object.GetGeneration()}, object, nil
+}
+
+// findOther is find for a config of any other kind.
+func (s *Store) findOther(config addonv1beta1.AddOnConfig) (State, *unstructured.Unstructured, error) {
+	if s.Others == nil {
+		return State{Unread: "the hub manager reads AddOnTemplates and AddOnDeploymentConfigs only" + reportedElse}, nil, nil
+	}
+	switch found := s.Others.Get(refOf(config)); {
+	case found.Phase == objectwatch.Missing:
+		return State{Missing: true}, nil, nil
+	case found.Phase == objectwatch.Unknown:
+		return State{Unread: found.Cause.Message + reportedElse}, nil, nil
+	default:
+		hash, err := s.hash(config, found.Object)
+		if err != nil {
+			return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
+		}
+		return State{Hash: hash, Generation: found.Object.GetGeneration()}, found.Object, nil
+	}
+}
+
+// Want watches the configurations of an add-on that are of other kinds, and no others for it. No configurations mean
+// that the add-on is gone.
+func (s *Store) Want(addOn string, configs []addonv1beta1.AddOnConfig) {
+	if s.Others == nil {
+		return
+	}
+	var refs []objectwatch.Ref
+	for _, config := range configs {
+		if _, known := confighash.Kind(config.ConfigGroupResource); !known {
+			refs = append(refs, refOf(config))
+		}
+	}
+	slices.SortFunc(refs, func(a, b objectwatch.Ref) int { return strings.Compare(a.String(), b.String()) })
+	s.Others.Want(addOn, slices.Compact(refs))
+}
+
+func refOf(config addonv1beta1.AddOnConfig) objectwatch.Ref {
+	return objectwatch.Ref{
+		Group: config.Group, Resource: config.Resource, Namespace: config.Namespace, Name: config.Name,
+	}
+}
+
+// KeyOf returns the index key of a configuration of another kind.
+func KeyOf(ref objectwatch.Ref) string {
+	return confighash.Key(addonv1beta1.ConfigGroupResource{Group: ref.Group, Resource: ref.Resource},
+		addonv1beta1.ConfigReferent{Namespace: ref.Namespace, Name: ref.Name})
 }
 
 // hash returns the hash of an object, which every cluster needs and which is computed once.
@@ -157,8 +216,12 @@ func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructur
 }
 
 // Keep stores the present content of a configuration for an add-on, unless it is stored already. It must be called
-// before the hash is recorded as desired anywhere. A configuration that the hub manager does not read has no content.
+// before the hash is recorded as desired anywhere. Configurations of other kinds are not stored: nothing is rendered from
+// them, and some, such as Secrets, must not be copied.
 func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
+	if _, known := confighash.Kind(c.ConfigGroupResource); !known {
+		return nil
+	}
 	name := revisionName(addOn, c)
 	if s.exists(name) {
 		return nil

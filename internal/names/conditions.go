@@ -39,6 +39,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "Configured", "hub.configure"},
 		{"ManagedClusterAddOn", "HookManifestCompleted", "hub.deploy"},
 		{"ManagedClusterAddOn", "HostingClusterValidity", "hub.deploy"},
+		{"ManagedClusterAddOn", "HostingManifestApplied", "hub.deploy"},
 		{"ManagedClusterAddOn", "ManifestApplied", "hub.deploy"},
 		{"ManagedClusterAddOn", "Progressing", "hub.configure"},
 		{"ManagedClusterAddOn", "RegistrationApplied", "hub.deploy"},

@@ -35,6 +35,23 @@ const (
 	AnnotationDeletionOrphan = "addon.open-cluster-management.io/deletion-orphan"
 	// AnnotationPreDelete on a Job or Pod of an add-on makes it a hook that runs before the add-on goes.
 	AnnotationPreDelete = "addon.open-cluster-management.io/addon-pre-delete"
+	// LabelPreDeleteOld is the former spelling of AnnotationPreDelete.
+	LabelPreDeleteOld = "open-cluster-management.io/addon-pre-delete"
+	// AnnotationHostedLocation on a manifest of an add-on names the cluster that it is for in hosted mode: managed, hosting
+	// or none.
+	AnnotationHostedLocation = "addon.open-cluster-management.io/hosted-manifest-location"
+	// AnnotationHookDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is how long hooks may
+	// take from the deletion of the add-on: a duration such as 30m, or none. It is Spokelet's own addition.
+	AnnotationHookDeadline = "addon.spokelet.io/pre-delete-deadline"
+	// AnnotationHookAfterDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is what happens
+	// when hooks are not complete at their deadline: Wait for a person, or Skip them. It is Spokelet's own addition.
+	AnnotationHookAfterDeadline = "addon.spokelet.io/pre-delete-after-deadline"
+	// AnnotationHookAttempts on a ManagedClusterAddOn records failed attempts of its pre-delete hooks, as JSON. Who removes
+	// it starts the attempts again. It is Spokelet's own addition.
+	AnnotationHookAttempts = "addon.spokelet.io/pre-delete-attempts"
+	// AnnotationRenderedFrom on a ManifestWork of an add-on records hashes of what it was rendered from and of what was
+	// written, as JSON. It is Spokelet's own addition.
+	AnnotationRenderedFrom = "addon.spokelet.io/rendered-from"
 	// AnnotationImageRegistries on a ManagedCluster carries image mirrors as JSON.
 	AnnotationImageRegistries = "open-cluster-management.io/image-registries"
 	// AnnotationAddonPrefix starts the annotations that are copied from a ManagedCluster to its add-ons.

@@ -79,18 +79,22 @@ func (f fixture) apply(t *testing.T, replacements ...string) {
 }
 
 // enable creates the ManagedClusterAddOn, owned by its ClusterManagementAddOn as the hub's installer has it.
-func (f fixture) enable(t *testing.T) {
+func (f fixture) enable(t *testing.T, changes ...func(*addonv1beta1.ManagedClusterAddOn)) {
 	t.Helper()
 	management, err := plane.AddOns.GetClusterManagementAddOn(t.Context(), f.addOn)
 	require.NoError(t, err)
-	require.NoError(t, plane.AddOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{
+	addOn := &addonv1beta1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.cluster, Name: f.addOn, OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ClusterManagementAddOn", Name: f.addOn,
 				UID: management.UID, Controller: new(true), BlockOwnerDeletion: new(true),
 			}},
 		},
-	}))
+	}
+	for _, change := range changes {
+		change(addOn)
+	}
+	require.NoError(t, plane.AddOns.CreateAddOn(t.Context(), addOn))
 }
 
 // get reads the add-on; nil when it is gone.

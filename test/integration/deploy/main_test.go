@@ -3,16 +3,21 @@
 package deploy_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
-	"github.com/stretchr/testify/require"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/hub/deploy"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -25,36 +30,49 @@ import (
 // plane is the control plane that the tests share, with rollout and deployment on it.
 var plane *suite.Plane
 
+// program runs the reconcilers. Tests may stop and start it: nothing may be lost by that.
+var program *suite.Program
+
+// deployClock is the clock of the deployment, which only moves when a test moves it.
+var deployClock = clocktesting.NewFakePassiveClock(time.Now())
+
 func TestMain(m *testing.M) {
 	suite.Main(m, func(t suite.T) {
 		plane = suite.Start(t, sandbox.Options{Name: "deploy", Audit: true}, manifests.CRDs(), manifests.Hub())
-		startReconcilers(t)
+		config := plane.AccountConfig(t, names.NamespaceHub, names.ServiceAccountManager)
+		bindings := suite.NewClient(t, suite.AsAddOns(config))
+		program = suite.StartProgram(t, "the hub manager", func(ctx context.Context) error {
+			return runReconcilers(ctx, config, bindings)
+		})
 	})
 }
 
-// startReconcilers runs the rollout and the deployment as the hub manager does.
-func startReconcilers(t suite.T) {
-	config := plane.AccountConfig(t, names.NamespaceHub, names.ServiceAccountManager)
+// runReconcilers runs the rollout and the deployment as the hub manager does.
+func runReconcilers(ctx context.Context, config *rest.Config, bindings client.Client) error {
+	options := suite.CachedConfigurations(names.NamespaceHub)
+	options.ByObject[&workv1.ManifestWork{}] = cache.ByObject{Transform: works.TrimWork}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		Cache:  suite.CachedConfigurations(names.NamespaceHub),
+		Cache:  options,
 	})
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
 	cached := addonapi.Client{Client: mgr.GetClient()}
 	configurations := suite.NewConfigurations(mgr, cached, names.NamespaceHub)
 	deployer := &deploy.Reconciler{
-		Client: mgr.GetClient(), Bindings: suite.NewClient(t, suite.AsAddOns(config)), Live: mgr.GetAPIReader(),
-		AddOns: cached, Clock: clock.RealClock{}, Workers: 2,
+		Client: mgr.GetClient(), Bindings: bindings, Live: mgr.GetAPIReader(),
+		AddOns: cached, Clock: deployClock, Workers: 2,
 		Configurer: configurations.Configurer, Watch: configurations.Watch,
 		Agents: template.NewRegistry(mgr.GetClient(), cached, configurations.Configurer, names.NamespaceHub),
 	}
 	indexer := mgr.GetFieldIndexer()
-	require.NoError(t, errors.Join(
-		cached.Index(t.Context(), indexer), deployer.Index(t.Context(), indexer),
-		addonconfig.Index(t.Context(), cached, indexer),
-	))
-	require.NoError(t, configurations.Rollout.SetupWithManager(mgr))
-	require.NoError(t, deployer.SetupWithManager(mgr))
-	suite.StartManager(t, "the hub manager", mgr)
+	if err := errors.Join(
+		cached.Index(ctx, indexer), deployer.Index(ctx, indexer), addonconfig.Index(ctx, cached, indexer),
+		configurations.Rollout.SetupWithManager(mgr), deployer.SetupWithManager(mgr),
+	); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
 }

@@ -1,5 +1,5 @@
-// Package placement_test runs the hub manager on a real control plane and looks at what its placement controller decides
-// when clusters, sets, bindings and Placements change. Its clusters have no agents.
+// Package placement_test runs the hub manager on a real control plane and looks at what its placement controller
+// decides when clusters, sets, bindings and Placements change. Its clusters have no agents.
 package placement_test
 
 import (
@@ -129,7 +129,8 @@ func (n *tenant) editSpec(name string, change func(*clusterv1beta1.PlacementSpec
 // slices returns the PlacementDecisions of a Placement.
 func (n *tenant) slices(ctx context.Context, placement string) ([]clusterv1beta1.PlacementDecision, error) {
 	var list clusterv1beta1.PlacementDecisionList
-	err := plane.Client.List(ctx, &list, client.InNamespace(n.namespace), client.MatchingLabels{names.LabelPlacement: placement})
+	err := plane.Client.List(ctx, &list, client.InNamespace(n.namespace),
+		client.MatchingLabels{names.LabelPlacement: placement})
 	return list.Items, err
 }
 

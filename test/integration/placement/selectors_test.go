@@ -23,7 +23,8 @@ func report(n *tenant, cluster *clusterv1.ManagedCluster, version string, claims
 		cluster.Status.Version.Kubernetes = version
 		cluster.Status.ClusterClaims = nil
 		for name, value := range pairs(claims...) {
-			cluster.Status.ClusterClaims = append(cluster.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: name, Value: value})
+			cluster.Status.ClusterClaims = append(cluster.Status.ClusterClaims,
+				clusterv1.ManagedClusterClaim{Name: name, Value: value})
 		}
 		return plane.Client.Status().Update(n.Context(), cluster)
 	})
@@ -38,7 +39,9 @@ func TestAPlacementFollowsLabelsClaimsAndExpressions(t *testing.T) {
 	}
 	n.placement("labels", with(func(s *clusterv1beta1.ClusterSelector) { s.LabelSelector.MatchLabels["env"] = "prod" }))
 	n.placement("claims", with(func(s *clusterv1beta1.ClusterSelector) {
-		s.ClaimSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "region", Operator: "In", Values: []string{"eu"}}}
+		s.ClaimSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+			Key: "region", Operator: "In", Values: []string{"eu"},
+		}}
 	}))
 	n.placement("cel", with(func(s *clusterv1beta1.ClusterSelector) {
 		s.CelSelector.CelExpressions = []string{
@@ -61,7 +64,8 @@ func TestAPlacementFollowsLabelsClaimsAndExpressions(t *testing.T) {
 	report(n, a, "v1.31.4", "region=eu")
 	n.expect("claims", "[a]")
 	n.expect("cel", "[a]")
-	n.says("cel", satisfied, "AllDecisionsScheduled", "1 clusters do not match because an expression fails for them ("+n.full("b")+")")
+	n.says("cel", satisfied, "AllDecisionsScheduled",
+		"1 clusters do not match because an expression fails for them ("+n.full("b")+")")
 	report(n, b, "v1.29.0", "region=us")
 	n.says("cel", satisfied, "AllDecisionsScheduled")
 	n.expect("cel", "[a]")
@@ -139,7 +143,9 @@ func TestTaintsAndTolerationsDecideWhoIsSelected(t *testing.T) {
 	taint(c, clusterv1.TaintEffectPreferNoSelect)
 	n.placement("p")
 	n.placement("tolerant", func(s *clusterv1beta1.PlacementSpec) {
-		s.Tolerations = append(s.Tolerations, clusterv1beta1.Toleration{Key: "example.com/gpu", Operator: "Equal", Value: "yes"})
+		s.Tolerations = append(s.Tolerations, clusterv1beta1.Toleration{
+			Key: "example.com/gpu", Operator: "Equal", Value: "yes",
+		})
 	})
 	n.expect("p", "[a c]")
 	n.says("p", satisfied, "AllDecisionsScheduled", "1 of the 3 clusters that match are kept out by taints")

@@ -1,4 +1,4 @@
-package deploy
+package works
 
 import (
 	"slices"
@@ -12,9 +12,9 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// manifestConfigs returns the feedback rules and update strategies of all works: those that the health probe needs, and
+// ManifestConfigs returns the feedback rules and update strategies of all works: those that the health probe needs, and
 // those of the author, merged by object (docs/reference/hub.md, "Options of the works").
-func manifestConfigs(rendering addon.Rendering, setup addon.Setup) []workv1.ManifestConfigOption {
+func ManifestConfigs(rendering addon.Rendering, setup addon.Setup) []workv1.ManifestConfigOption {
 	merged := health.Options(setup, rendering)
 	for i := range rendering.ManifestConfigs {
 		option := rendering.ManifestConfigs[i].DeepCopy()
@@ -59,9 +59,10 @@ func mergeOption(into, option *workv1.ManifestConfigOption) {
 	}
 }
 
-// deleteOption orphans the objects that are marked to outlive the add-on; nil when there are none
-// (docs/reference/hub.md, "Objects that outlive the add-on").
-func deleteOption(objects []*unstructured.Unstructured) *workv1.DeleteOption {
+// orphans returns the delete option that orphans the objects that are marked to outlive the add-on; nil when there are
+// none (docs/reference/hub.md, "Objects that outlive the add-on"). The objects of all sides are in it, so that an object
+// that moves to the other side stays where it was.
+func orphans(objects []*unstructured.Unstructured) *workv1.DeleteOption {
 	defined := definedPlurals(objects)
 	var rules []workv1.OrphaningRule
 	for _, object := range objects {

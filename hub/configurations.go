@@ -1,0 +1,93 @@
+package hub
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/utils/clock"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spokelet/spokelet/hub/configure"
+	"github.com/spokelet/spokelet/hub/rollout"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/objectwatch"
+)
+
+// maxAdmitted is how many add-ons that were admitted to a new configuration may wait for their pass before the planner
+// waits, and how many changed configurations may.
+const maxAdmitted = 1024
+
+// configurations configures add-ons and rolls their configurations out.
+type configurations struct {
+	configurer *configure.Configurer
+	roller     *rollout.Reconciler
+	admitted   chan event.GenericEvent
+}
+
+// newConfigurations returns what configures the add-ons of a hub, and adds the watches of configurations of any kind to
+// the manager.
+func newConfigurations(mgr ctrl.Manager, c Config, addOns addonapi.Client) (*configurations, error) {
+	changed := newChanges()
+	others, err := objectwatch.New(mgr.GetConfig(), 0, changed.send)
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(others); err != nil {
+		return nil, fmt.Errorf("registering the watch of configurations of any kind: %w", err)
+	}
+	store := &addonconfig.Store{
+		Client: mgr.GetClient(), Versions: addOns.Configs, Home: cmp.Or(c.Namespace, names.NamespaceHub), Others: others,
+	}
+	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
+	all.roller = &rollout.Reconciler{
+		Client: mgr.GetClient(), AddOns: addOns, Store: store, Clock: clock.RealClock{}, Wake: all.admitted,
+		Changed: changed[0],
+	}
+	all.configurer = &configure.Configurer{
+		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.admission, Changed: changed[1],
+	}
+	return all, nil
+}
+
+// admission asks the rollout whether an add-on may have a target.
+func (c *configurations) admission(
+	addOn, cluster string, target []addonv1beta1.ConfigReference,
+) configure.Admission {
+	granted, reason := c.roller.Admission(addOn, cluster, target)
+	return configure.Admission{Granted: granted, Reason: reason}
+}
+
+// watch adds the watches of all that decides the configuration of add-ons, and of their admission to a rollout.
+func (c *configurations) watch(b *builder.Builder) *builder.Builder {
+	return c.configurer.Watch(b).WatchesRawSource(source.Channel(c.admitted, &handler.EnqueueRequestForObject{}))
+}
+
+// changes are the channels on which controllers receive the configurations that changed.
+type changes [2]chan event.TypedGenericEvent[objectwatch.Ref]
+
+func newChanges() *changes {
+	var all changes
+	for i := range all {
+		all[i] = make(chan event.TypedGenericEvent[objectwatch.Ref], maxAdmitted)
+	}
+	return &all
+}
+
+// send never blocks its caller.
+func (c *changes) send(ref objectwatch.Ref) {
+	for _, receiver := range c {
+		e := event.TypedGenericEvent[objectwatch.Ref]{Object: ref}
+		select {
+		case receiver <- e:
+		default:
+			go func() { receiver <- e }()
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package deploy
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// hostedFacts is an add-on with one object on each side.
+func hostedFacts(host string) facts {
+	there := configMap("there", 1)
+	there.SetAnnotations(map[string]string{names.AnnotationHostedLocation: "hosting"})
+	f := factsOf(configMap("here", 1), there)
+	f.addOn.Annotations = map[string]string{names.AnnotationHostingCluster: host}
+	f.host = &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: host}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+	return f
+}
+
+// Shows: hub/hosting-cluster-changes
+func TestWorksOnHostingClusters(t *testing.T) {
+	old := func(names ...string) []*workv1.ManifestWork {
+		var all []*workv1.ManifestWork
+		for _, name := range names {
+			all = append(all, hosting(name))
+		}
+		return all
+	}
+	const managed, hosted = "c1/addon-a-deploy-0", "addon-a-deploy-hosting-c1-0"
+	tests := map[string]struct {
+		facts  func() facts
+		steps  map[string]reconcile.Verb
+		guards []string
+	}{
+		"a work on each side": {
+			facts: func() facts { return hostedFacts("h") },
+			steps: map[string]reconcile.Verb{managed: reconcile.Create, "h/" + hosted: reconcile.Create}, guards: []string{finalizerHostedObjects},
+		},
+		"in default mode there is one side": {
+			facts: func() facts { return hostedFacts("") },
+			steps: map[string]reconcile.Verb{managed: reconcile.Create},
+		},
+		"default mode removes what hosted mode left": {
+			facts: func() facts {
+				f := hostedFacts("")
+				f.works = old(hosted, "addon-a-deploy-hosting-c1-7")
+				return f
+			},
+			steps: map[string]reconcile.Verb{
+				managed: reconcile.Create, "host/" + hosted: reconcile.Delete, "host/addon-a-deploy-hosting-c1-7": reconcile.Delete,
+			},
+			guards: []string{finalizerHostedObjects},
+		},
+		"another hosting cluster": {
+			facts: func() facts {
+				f := hostedFacts("h")
+				f.works = old(hosted)
+				return f
+			},
+			steps: map[string]reconcile.Verb{
+				managed: reconcile.Create, "h/" + hosted: reconcile.Create, "host/" + hosted: reconcile.Delete,
+			},
+			guards: []string{finalizerHostedObjects},
+		},
+		"a hosting cluster that does not exist": {
+			facts: func() facts {
+				f := hostedFacts("host")
+				f.works, f.host = old(hosted), nil
+				return f
+			},
+			steps:  map[string]reconcile.Verb{managed: reconcile.Create, "host/" + hosted: reconcile.Delete},
+			guards: []string{finalizerHostedObjects},
+		},
+		"one that is being deleted": {
+			facts: func() facts {
+				f := hostedFacts("host")
+				f.works, f.host.DeletionTimestamp = old(hosted), &metav1.Time{}
+				f.host.DeletionTimestamp.Time = f.now
+				return f
+			},
+			steps:  map[string]reconcile.Verb{managed: reconcile.Create, "host/" + hosted: reconcile.Delete},
+			guards: []string{finalizerHostedObjects},
+		},
+		"one that is not accepted keeps its works": {
+			facts: func() facts {
+				f := hostedFacts("host")
+				f.works, f.host.Spec.HubAcceptsClient = old(hosted), false
+				return f
+			},
+			steps:  map[string]reconcile.Verb{managed: reconcile.Create},
+			guards: []string{finalizerHostedObjects},
+		},
+		"a work on the old cluster that is being deleted holds nothing": {
+			facts: func() facts {
+				f := hostedFacts("h")
+				f.works = old(hosted)
+				f.works[0].DeletionTimestamp = &metav1.Time{Time: f.now}
+				return f
+			},
+			steps:  map[string]reconcile.Verb{managed: reconcile.Create, "h/" + hosted: reconcile.Create},
+			guards: []string{finalizerHostedObjects},
+		},
+		"the managed cluster hosts": {
+			facts:  func() facts { return hostedFacts("c1") },
+			steps:  map[string]reconcile.Verb{managed: reconcile.Create, "c1/" + hosted: reconcile.Create},
+			guards: []string{finalizerHostedObjects},
+		},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			p, err := planWorks(test.facts())
+			require.NoError(t, err)
+			steps := map[string]reconcile.Verb{}
+			for _, s := range p.steps {
+				steps[s.Object().Namespace+"/"+s.Object().Name] = s.Verb
+			}
+			assert.Equal(t, test.steps, steps)
+			assert.Equal(t, test.guards, p.guards)
+		})
+	}
+}
+
+func TestTheWorksOfAHostThatIsTheManagedCluster(t *testing.T) {
+	f, _ := simulate(t, hostedFacts("c1"))
+	require.Len(t, f.works, 2)
+	for _, work := range f.works {
+		assert.NotEmpty(t, work.OwnerReferences, work.Name)
+	}
+	_, steps := simulate(t, f)
+	assert.Empty(t, steps, "the two sides do not touch each other's works")
+
+	// What moves from one side to the other stays until it is there.
+	f.addOn.Annotations[names.AnnotationHostingCluster] = ""
+	f, steps = simulate(t, f)
+	assert.Len(t, steps, 2)
+	assert.Equal(t, map[string][]string{
+		"addon-a-deploy-0": {"here", "there"}, "addon-a-deploy-hosting-c1-0": {"there"},
+	}, layout(f.works))
+	for _, work := range f.works {
+		work.Status.Conditions = []metav1.Condition{{Type: workv1.WorkApplied, Status: metav1.ConditionTrue}}
+	}
+	f, _ = simulate(t, f)
+	assert.Equal(t, map[string][]string{"addon-a-deploy-0": {"here", "there"}}, layout(f.works))
+}
+
+func TestWorksOfSomebodyElseOnAHostingClusterStay(t *testing.T) {
+	f := hostedFacts("")
+	other := hosting("addon-a-deploy-hosting-c1-0")
+	other.Labels[names.LabelAddonNamespace] = "c2"
+	mine := hosting("mine")
+	f.works = []*workv1.ManifestWork{other, mine}
+	p, err := planWorks(f)
+	require.NoError(t, err)
+	for _, s := range p.steps {
+		assert.NotEqual(t, reconcile.Delete, s.Verb)
+	}
+}

@@ -1,0 +1,140 @@
+package works
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spokelet/spokelet/hub/deploy/health"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// Stored is a manifest of an existing ManifestWork, as far as it is needed.
+type Stored struct {
+	Identity
+	// Replicas is spec.replicas; -1 when it is not set.
+	Replicas int64
+	// Terms are the terms of a pre-delete hook; nil for every other object.
+	Terms *Terms
+	// Sum is the SHA-256 of the canonical JSON.
+	Sum [sha256.Size]byte
+}
+
+// digest stands for a manifest in a cached ManifestWork. As it is in the field that is never decoded, no manifest can
+// pretend to be one.
+type digest struct{ Stored }
+
+// GetObjectKind implements runtime.Object.
+func (*digest) GetObjectKind() schema.ObjectKind { return &metav1.TypeMeta{} }
+
+// DeepCopyObject implements runtime.Object. A digest never changes, so that copies may share it.
+func (d *digest) DeepCopyObject() runtime.Object { return d }
+
+// MarshalJSON lets copies of a work be compared. The API server refuses it as a manifest, which must have a kind.
+func (d *digest) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(map[string]string{"digest": hex.EncodeToString(d.Sum[:])})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the digest of %s: %w", d.Identity, err)
+	}
+	return text, nil
+}
+
+// TrimWork is a cache transformation that replaces each manifest of a ManifestWork by a digest: the identity of the
+// object, the SHA-256 of its canonical JSON and the few fields that decisions read. It drops managed fields as well.
+// Such a work must be written by patches of what changed only; the API server refuses digests. Other objects pass.
+func TrimWork(in any) (any, error) {
+	work, isWork := in.(*workv1.ManifestWork)
+	if !isWork {
+		return in, nil
+	}
+	work.SetManagedFields(nil)
+	for i := range work.Spec.Workload.Manifests {
+		m := &work.Spec.Workload.Manifests[i]
+		if stored, err := Read(m); err == nil {
+			m.Raw, m.Object = nil, &digest{stored}
+		}
+	}
+	return work, nil
+}
+
+// Read reads a manifest of a ManifestWork, or its digest.
+func Read(m *workv1.Manifest) (Stored, error) {
+	if d, isDigest := m.Object.(*digest); isDigest {
+		return d.Stored, nil
+	}
+	raw := m.Raw
+	if raw == nil && m.Object != nil {
+		var err error
+		if raw, err = json.Marshal(m.Object); err != nil {
+			return Stored{}, fmt.Errorf("encoding a manifest: %w", err)
+		}
+	}
+	var object struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Namespace   string            `json:"namespace"`
+			Name        string            `json:"name"`
+			Annotations map[string]string `json:"annotations"`
+			Labels      map[string]string `json:"labels"`
+		} `json:"metadata"`
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return Stored{}, fmt.Errorf("decoding a manifest: %w", err)
+	}
+	version, err := schema.ParseGroupVersion(object.APIVersion)
+	if err != nil || object.Kind == "" {
+		return Stored{}, errors.New("decoding a manifest: it has no apiVersion and kind")
+	}
+	about := object.Metadata
+	s := Stored{Identity: Identity{version.Group, object.Kind, about.Namespace, about.Name}, Replicas: -1}
+	if isHook(s.Kind, about.Annotations, about.Labels) {
+		s.Terms = termsOf(about.Annotations)
+	}
+	var spec struct {
+		Replicas *int64 `json:"replicas"`
+	}
+	if json.Unmarshal(object.Spec, &spec) == nil && spec.Replicas != nil {
+		s.Replicas = *spec.Replicas
+	}
+	s.Sum, err = canonicalSum(raw)
+	return s, err
+}
+
+// canonicalSum returns the SHA-256 of the canonical form of JSON: sorted keys, no spaces, numbers as they are.
+func canonicalSum(raw []byte) ([sha256.Size]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("decoding a manifest: %w", err)
+	}
+	canonical, err := json.Marshal(value)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("encoding a manifest: %w", err)
+	}
+	return sha256.Sum256(canonical), nil
+}
+
+// HealthObject returns the part of a manifest that the health of its object depends on.
+func (s Stored) HealthObject() health.Object {
+	return health.Object{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Replicas: s.Replicas}
+}
+
+// ReadAll reads the manifests of a work; those that cannot be read are left out.
+func ReadAll(work *workv1.ManifestWork) []Stored {
+	all := make([]Stored, 0, len(work.Spec.Workload.Manifests))
+	for i := range work.Spec.Workload.Manifests {
+		if s, err := Read(&work.Spec.Workload.Manifests[i]); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,134 @@
+package works
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Purpose is what the works of a set are for.
+type Purpose string
+
+const (
+	// Deploy works are applied while the add-on lives.
+	Deploy Purpose = "deploy"
+	// PreDelete works run when the add-on is deleted. There is one at most on each side.
+	PreDelete Purpose = "pre-delete"
+)
+
+// Set is the set of works of an add-on on one side for one purpose (docs/reference/hub.md, "Works of an add-on").
+type Set struct {
+	// AddOn is the add-on; its namespace is the managed cluster.
+	AddOn *addonv1beta1.ManagedClusterAddOn
+	// Side is the cluster that the works are for.
+	Side Side
+	// Purpose is what they are for.
+	Purpose Purpose
+	// Namespace is the namespace of that cluster, where new works are created. It may be empty for a set without new works.
+	Namespace string
+}
+
+// Name names a work of the set; the index of a work of a hook is 0.
+func (s Set) Name(index int) string {
+	if s.Purpose == PreDelete {
+		return s.prefix()
+	}
+	return s.prefix() + strconv.Itoa(index)
+}
+
+// prefix is the name of a work without its number.
+func (s Set) prefix() string {
+	prefix := "addon-" + s.AddOn.Name + "-" + string(s.Purpose)
+	if s.Side == Hosting {
+		prefix += "-hosting-" + s.AddOn.Namespace
+	}
+	if s.Purpose == PreDelete {
+		return prefix
+	}
+	return prefix + "-"
+}
+
+// Index is the inverse of Name; false for any other name.
+func (s Set) Index(name string) (int, bool) {
+	if s.Purpose == PreDelete {
+		return 0, name == s.prefix()
+	}
+	digits, found := strings.CutPrefix(name, s.prefix())
+	if !found {
+		return 0, false
+	}
+	index, err := strconv.Atoi(digits)
+	return index, err == nil && index >= 0 && strconv.Itoa(index) == digits
+}
+
+// Has reports whether a work belongs to the set: its name says so, and it is ours. In the namespace of the add-on, ours
+// is what the add-on owns. In any other namespace, where it can own nothing, the labels count.
+func (s Set) Has(work *workv1.ManifestWork) bool {
+	_, named := s.Index(work.Name)
+	switch {
+	case !named:
+		return false
+	case work.Namespace == s.AddOn.Namespace:
+		return ownedBy(work, s.AddOn)
+	}
+	return s.Side == Hosting && work.Labels[names.LabelAddonName] == s.AddOn.Name &&
+		work.Labels[names.LabelAddonNamespace] == s.AddOn.Namespace
+}
+
+// Select returns the works that belong to the set.
+func (s Set) Select(works []*workv1.ManifestWork) []*workv1.ManifestWork {
+	var selected []*workv1.ManifestWork
+	for _, work := range works {
+		if s.Has(work) {
+			selected = append(selected, work)
+		}
+	}
+	return selected
+}
+
+// labels returns the labels of the works. Works of hosted mode name the namespace of their add-on, also if it is their
+// own, so that an index finds them and no manager takes them for works of the managed cluster.
+func (s Set) labels() map[string]string {
+	labels := map[string]string{names.LabelAddonName: s.AddOn.Name}
+	if s.Side == Hosting {
+		labels[names.LabelAddonNamespace] = s.AddOn.Namespace
+	}
+	return labels
+}
+
+// owners returns the owners of new works: the add-on in its own namespace, none in any other. A work that is created
+// while the add-on is being deleted does not block that, or the garbage collector would delete the work at once where
+// the deletion is in the foreground.
+func (s Set) owners() []metav1.OwnerReference {
+	if s.Namespace != s.AddOn.Namespace {
+		return nil
+	}
+	owner := metav1.OwnerReference{
+		APIVersion: addonv1beta1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: s.AddOn.Name,
+		UID: s.AddOn.UID, Controller: new(true),
+	}
+	if s.AddOn.DeletionTimestamp.IsZero() {
+		owner.BlockOwnerDeletion = new(true)
+	}
+	return []metav1.OwnerReference{owner}
+}
+
+// ownedBy reports whether an object belongs to this add-on, and not to an earlier one of the same name.
+func ownedBy(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		return owner.UID == addOn.UID
+	})
+}
+
+// ofAnEarlierAddOn reports whether a work belonged to an add-on of this name that was deleted since.
+func ofAnEarlierAddOn(work *workv1.ManifestWork, addOn *addonv1beta1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(work.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.Kind == "ManagedClusterAddOn" && owner.Name == addOn.Name && owner.UID != addOn.UID
+	})
+}

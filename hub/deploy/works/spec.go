@@ -1,0 +1,212 @@
+package works
+
+import (
+	"encoding/json"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// Options are the part that all deploy works of an add-on on a cluster share.
+type Options struct {
+	// Hashes is the value of names.AnnotationConfigSpecHash; empty for none.
+	Hashes string
+	// Configs are the feedback rules and update strategies.
+	Configs []workv1.ManifestConfigOption
+	// Delete lists the objects that outlive the add-on; nil for none.
+	Delete *workv1.DeleteOption
+	// Inputs identifies what the works are rendered from, see Fingerprint.
+	Inputs string
+	// Hooks are the sides with pre-delete hooks, in the order of the sides.
+	Hooks []Side
+}
+
+// OptionsOf returns the options for a rendering. inputs returns the fingerprint of the inputs for the key of the content.
+func OptionsOf(rendering addon.Rendering, setup addon.Setup, inputs func(key string) string, d Divided) Options {
+	o := Options{
+		Hashes: ConfigHashes(rendering.Configs), Configs: ManifestConfigs(rendering, setup), Delete: orphans(rendering.Objects),
+	}
+	o.Inputs = inputs(d.key(o.Configs))
+	for _, side := range []Side{Managed, Hosting} {
+		if len(d.Hooks[side]) > 0 {
+			o.Hooks = append(o.Hooks, side)
+		}
+	}
+	return o
+}
+
+// Holding returns the options for works that hold objects until others have them: such works are planned again in every
+// pass.
+func (o Options) Holding(held []Manifest) Options {
+	if len(held) > 0 {
+		o.Inputs = ""
+	}
+	return o
+}
+
+// ConfigHashes returns the value of the annotation with the configurations that a work was rendered from: a JSON object
+// of "<resource>[.<group>]/<namespace>/<name>" to spec hash (docs/reference/hub.md, "Works of an add-on"). Empty when
+// there are none.
+func ConfigHashes(configs []addon.ChosenConfig) string {
+	hashes := make(map[string]string, len(configs))
+	for _, config := range configs {
+		hashes[confighash.Key(config.ConfigGroupResource, config.ConfigReferent)] = config.SpecHash
+	}
+	if len(hashes) == 0 {
+		return ""
+	}
+	raw, err := json.Marshal(hashes)
+	if err != nil {
+		return "" // A map of strings can always be encoded.
+	}
+	return string(raw)
+}
+
+// newWork returns the desired work for a slot. The record of what it was rendered from follows when all works of the set
+// are known.
+func newWork(set Set, o Options, s *slot) *workv1.ManifestWork {
+	work := &workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: set.Name(s.index), Labels: set.labels(), OwnerReferences: set.owners(),
+		},
+		Spec: workv1.ManifestWorkSpec{
+			Workload:        workv1.ManifestsTemplate{Manifests: workload(s.manifests)},
+			ManifestConfigs: o.Configs,
+			DeleteOption:    o.Delete,
+		},
+	}
+	if o.Hashes != "" {
+		work.Annotations = map[string]string{names.AnnotationConfigSpecHash: o.Hashes}
+	}
+	return work
+}
+
+// changedWork returns the desired work and whether it differs from the existing one. Labels, annotations and owners of
+// others stay; the spec is ours alone. Defaults of the API are no difference.
+func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.ManifestWork, bool) {
+	want := newWork(set, o, s)
+	there := s.there
+	after := there.DeepCopy()
+	after.Labels = withEntries(after.Labels, want.Labels)
+	after.Annotations = withEntries(after.Annotations, want.Annotations)
+	after.Annotations[names.AnnotationRenderedFrom] = rendered
+	if o.Hashes == "" {
+		delete(after.Annotations, names.AnnotationConfigSpecHash)
+	}
+	if set.AddOn.DeletionTimestamp.IsZero() || !ownedBy(there, set.AddOn) {
+		after.OwnerReferences = withOwners(after.OwnerReferences, want.OwnerReferences)
+	}
+	metaChanged := !maps.Equal(after.Labels, there.Labels) || !maps.Equal(after.Annotations, there.Annotations) ||
+		!equality.Semantic.DeepEqual(after.OwnerReferences, there.OwnerReferences)
+
+	specChanged := there.Spec.Executor != nil
+	after.Spec.Executor = nil
+	if !sameManifests(there.Spec.Workload.Manifests, s.manifests) {
+		after.Spec.Workload.Manifests, specChanged = want.Spec.Workload.Manifests, true
+	}
+	if !equality.Semantic.DeepEqual(defaulted(there.Spec.ManifestConfigs), defaulted(want.Spec.ManifestConfigs)) {
+		after.Spec.ManifestConfigs, specChanged = want.Spec.ManifestConfigs, true
+	}
+	if !equality.Semantic.DeepEqual(there.Spec.DeleteOption, want.Spec.DeleteOption) {
+		after.Spec.DeleteOption, specChanged = want.Spec.DeleteOption, true
+	}
+	return after, metaChanged || specChanged
+}
+
+// Adopted returns an existing work with the labels, annotations, owners and the spec of the desired one; what others
+// added to its metadata stays.
+func Adopted(want, there *workv1.ManifestWork) *workv1.ManifestWork {
+	after := there.DeepCopy()
+	after.Labels = withEntries(after.Labels, want.Labels)
+	after.Annotations = withEntries(after.Annotations, want.Annotations)
+	after.OwnerReferences = withOwners(after.OwnerReferences, want.OwnerReferences)
+	after.Spec = want.Spec
+	return after
+}
+
+func workload(manifests []Manifest) []workv1.Manifest {
+	all := make([]workv1.Manifest, 0, len(manifests))
+	for _, m := range manifests {
+		all = append(all, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: m.Raw}})
+	}
+	return all
+}
+
+// sameManifests compares the manifests of a work with the desired ones by their digests.
+func sameManifests(have []workv1.Manifest, want []Manifest) bool {
+	if len(have) != len(want) {
+		return false
+	}
+	for i := range have {
+		if stored, err := Read(&have[i]); err != nil || stored.Sum != want[i].sum {
+			return false
+		}
+	}
+	return true
+}
+
+// defaulted returns manifest configs with the defaults that the API server sets.
+func defaulted(options []workv1.ManifestConfigOption) []workv1.ManifestConfigOption {
+	all := make([]workv1.ManifestConfigOption, 0, len(options))
+	for i := range options {
+		option := options[i].DeepCopy()
+		if option.FeedbackScrapeType == "" {
+			option.FeedbackScrapeType = workv1.FeedbackPollType
+		}
+		if strategy := option.UpdateStrategy; strategy != nil {
+			if strategy.Type == "" {
+				strategy.Type = workv1.UpdateStrategyTypeUpdate
+			}
+			if apply := strategy.ServerSideApply; apply != nil {
+				defaultApply(apply)
+			}
+		}
+		all = append(all, *option)
+	}
+	return all
+}
+
+func defaultApply(apply *workv1.ServerSideApplyConfig) {
+	if apply.FieldManager == "" {
+		apply.FieldManager = workv1.DefaultFieldManager
+	}
+	for i := range apply.IgnoreFields {
+		if apply.IgnoreFields[i].Condition == "" {
+			apply.IgnoreFields[i].Condition = workv1.IgnoreFieldsConditionOnSpokePresent
+		}
+	}
+}
+
+// withEntries returns a copy of a map with the given entries set.
+func withEntries(have, want map[string]string) map[string]string {
+	merged := maps.Clone(have)
+	if merged == nil {
+		merged = make(map[string]string, len(want))
+	}
+	maps.Copy(merged, want)
+	return merged
+}
+
+// withOwners returns a copy of owner references with the given ones set.
+func withOwners(have, want []metav1.OwnerReference) []metav1.OwnerReference {
+	merged := append([]metav1.OwnerReference{}, have...)
+	for _, owner := range want {
+		found := false
+		for i := range merged {
+			if merged[i].UID == owner.UID {
+				merged[i], found = owner, true
+			}
+		}
+		if !found {
+			merged = append(merged, owner)
+		}
+	}
+	return merged
+}
