@@ -58,7 +58,7 @@ func TestTheHubConfigSampleIsValid(t *testing.T) {
 	validator := validate.NewSchemaValidator(structural.ToKubeOpenAPI(), nil, "", strfmt.Default)
 	require.Len(t, configs, 2)
 	for _, config := range configs {
-		assert.NoError(t, validator.Validate(config.Object).AsError(), config.GetName())
+		require.NoError(t, validator.Validate(config.Object).AsError(), config.GetName())
 		pruned := config.DeepCopy()
 		pruning.Prune(pruned.Object, structural, true)
 		assert.Equal(t, config.Object, pruned.Object, "the definition has every field of the object")

@@ -8,15 +8,16 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/placement/layout"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // act writes the decision slices in the order of the plan. If a slice that gains clusters cannot be written, those that
 // lose clusters wait.
-func (r *Reconciler) act(ctx context.Context, decisionSlices []decisionSlice) error {
+func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) error {
 	var failed []error
 	for _, p := range decisionSlices {
-		if !p.changed() || (len(failed) > 0 && !p.gains) {
+		if !p.Changed() || (len(failed) > 0 && !p.Gains) {
 			continue
 		}
 		if err := r.write(ctx, p); err != nil {
@@ -26,17 +27,17 @@ func (r *Reconciler) act(ctx context.Context, decisionSlices []decisionSlice) er
 	return errors.Join(failed...)
 }
 
-func (r *Reconciler) write(ctx context.Context, p decisionSlice) error {
-	if p.want == nil {
-		uid := p.have.UID
-		err := r.Client.Delete(ctx, p.have, client.Preconditions{UID: &uid})
+func (r *Reconciler) write(ctx context.Context, p layout.Slice) error {
+	if p.Want == nil {
+		uid := p.Have.UID
+		err := r.Client.Delete(ctx, p.Have, client.Preconditions{UID: &uid})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting PlacementDecision %s: %w", client.ObjectKeyFromObject(p.have), err)
+			return fmt.Errorf("deleting PlacementDecision %s: %w", client.ObjectKeyFromObject(p.Have), err)
 		}
 		return nil
 	}
-	have, list := p.have, p.want.Status.Decisions
-	want := p.want.DeepCopy()
+	have, list := p.Have, p.Want.Status.Decisions
+	want := p.Want.DeepCopy()
 	if have == nil {
 		if err := r.Client.Create(ctx, want); err != nil {
 			return fmt.Errorf("creating PlacementDecision %s: %w", client.ObjectKeyFromObject(want), err)

@@ -53,7 +53,7 @@ func BenchmarkDecide(b *testing.B) {
 			in := interestOf(f)
 			first := decide(f, in)
 			require.NoError(b, first.misconfigured)
-			f.decisionSlices = written(first.layout.slices)
+			f.decisionSlices = written(first.layout.Slices)
 			b.ReportAllocs()
 			for b.Loop() {
 				decide(f, in)

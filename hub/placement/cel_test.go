@@ -103,7 +103,7 @@ func TestAnExpressionThatIsWrongLeavesTheDecisions(t *testing.T) {
 			f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("c")}
 			p := decided(f)
 			require.ErrorContains(t, p.misconfigured, tc.want)
-			assert.Empty(t, p.layout.slices)
+			assert.Empty(t, p.layout.Slices)
 			status := clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 42}
 			conclude(f, p, nil, &status)
 			c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)

@@ -3,9 +3,13 @@ package placement
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"github.com/spokelet/spokelet/hub/placement/layout"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // facts are the inputs of a decision about one Placement.
@@ -32,7 +36,7 @@ type plan struct {
 	misconfigured error
 	scope         scope
 	selection     selection
-	layout        layout
+	layout        layout.Layout
 }
 
 // decide returns the plan for one Placement. It is given what the Placement is interested in, which follows from the
@@ -51,9 +55,21 @@ func decide(f facts, in interest) plan {
 	if err != nil {
 		return plan{misconfigured: err}
 	}
-	planned := planLayout(f.placement, in.rules, chosen, f.decisionSlices, f.taken)
+	planned := layout.Plan(layout.Request{
+		Placement: f.placement, Groups: in.rules.groupNames(), Size: in.rules.size, Selected: chosen.groups,
+		Have: f.decisionSlices, Taken: f.taken,
+	})
 	if len(chosen.unbound) == 0 {
-		honour(planned.slices)
+		honour(planned.Slices)
 	}
 	return plan{scope: in.scope, selection: chosen, layout: planned}
+}
+
+// honour marks slices whose clusters are all in bound sets.
+func honour(planned []layout.Slice) {
+	for _, p := range planned {
+		if p.Want != nil {
+			metav1.SetMetaDataAnnotation(&p.Want.ObjectMeta, names.AnnotationSetBindings, names.SetBindingsHonoured)
+		}
+	}
 }

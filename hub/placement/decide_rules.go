@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/hub/placement/layout"
 )
 
 // rules are the selectors of a Placement, parsed and compiled. They do not change while the spec does not.
@@ -18,7 +20,7 @@ type rules struct {
 	// groups are the decision groups by name, in their order; clusters that none of them selects are in the rest.
 	groups []group
 	// size is the limit of clusters in a decision group.
-	size groupSize
+	size layout.Size
 	// labels and claims are the keys that the selectors look at; expressions reports whether there is a CEL expression,
 	// which may look at everything.
 	labels, claims map[string]bool
@@ -108,7 +110,7 @@ func (r *rules) parseGroups(spec clusterv1beta1.PlacementSpec, _ compiler) error
 		}
 		r.groups[same].selectors = append(r.groups[same].selectors, s)
 	}
-	size, err := parseSize(strategy.ClustersPerDecisionGroup)
+	size, err := layout.ParseSize(strategy.ClustersPerDecisionGroup)
 	if err != nil {
 		return fmt.Errorf("%s.clustersPerDecisionGroup %w", path, err)
 	}
@@ -139,6 +141,15 @@ func checkTolerations(spec clusterv1beta1.PlacementSpec, _ compiler) error {
 		}
 	}
 	return nil
+}
+
+// groupNames returns the names of the decision groups in their order.
+func (r *rules) groupNames() []string {
+	all := make([]string, len(r.groups))
+	for i, g := range r.groups {
+		all[i] = g.name
+	}
+	return all
 }
 
 // collectKeys collects the keys of labels and claims that the selectors look at.

@@ -15,6 +15,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/placement/layout"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -74,12 +75,12 @@ func (w *world) decide(t *testing.T, random *rand.Rand) plan {
 }
 
 // write writes one slice of a plan.
-func (w *world) write(p decisionSlice) {
-	if p.want == nil {
-		delete(w.have, p.have.Name)
+func (w *world) write(p layout.Slice) {
+	if p.Want == nil {
+		delete(w.have, p.Have.Name)
 		return
 	}
-	w.have[p.want.Name] = p.want
+	w.have[p.Want.Name] = p.Want
 }
 
 // settle decides and writes until nothing changes.
@@ -87,8 +88,8 @@ func (w *world) settle(t *testing.T) plan {
 	t.Helper()
 	for range 5 {
 		p, changed := w.decide(t, nil), false
-		for _, slice := range p.layout.slices {
-			changed = changed || slice.changed()
+		for _, slice := range p.layout.Slices {
+			changed = changed || slice.Changed()
 			w.write(slice)
 		}
 		if !changed {
@@ -147,7 +148,7 @@ func number(n int) intstr.IntOrString  { return intstr.FromInt(n) }
 func percent(n int) intstr.IntOrString { return intstr.FromString(fmt.Sprintf("%d%%", n)) }
 func strs(all ...[]string) [][]string  { return all }
 func status(p plan) (summary []string) {
-	for _, g := range p.layout.groups {
+	for _, g := range p.layout.Groups {
 		summary = append(summary, fmt.Sprintf("%d %s %d %d", g.DecisionGroupIndex, g.DecisionGroupName,
 			g.ClustersCount, len(g.Decisions)))
 	}
@@ -268,12 +269,12 @@ func TestDecisionsOfAnotherControllerKeepTheirGroups(t *testing.T) {
 	w.add("", "c", "d", "e")
 	for i, decided := range [][]string{{"b"}, {"a"}, {"c", "e"}, {"d"}} {
 		o := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-			Name: sliceName(placement(), i+1), Namespace: "ns", Labels: map[string]string{
+			Name: sliceName(i + 1), Namespace: "ns", Labels: map[string]string{
 				names.LabelPlacement: "p", names.LabelDecisionGroupIndex: strconv.Itoa(i),
 				names.LabelDecisionGroupName: []string{"canary", "canary", "", ""}[i],
 			},
 		}}
-		o.Status.Decisions = decisions(decided)
+		o.Status.Decisions = decisions(decided...)
 		w.have[o.Name] = o
 	}
 	w.settle(t)
@@ -331,7 +332,7 @@ func (w *world) check(t *testing.T, random *rand.Rand, steady bool, moved map[st
 		staying := slices.Collect(maps.Keys(w.where()))
 		p := w.decide(t, random)
 		assert.Equal(t, p.layout, w.decide(t, random).layout, "the order of the input does not count")
-		for _, slice := range p.layout.slices[:random.IntN(len(p.layout.slices)+1)] {
+		for _, slice := range p.layout.Slices[:random.IntN(len(p.layout.Slices)+1)] {
 			w.write(slice)
 			now := w.where()
 			for _, name := range staying {
@@ -347,8 +348,8 @@ func (w *world) check(t *testing.T, random *rand.Rand, steady bool, moved map[st
 	for i, members := range w.groups(t) {
 		total += len(members)
 		assert.LessOrEqual(t, len(members), limit)
-		assert.Equal(t, len(members), int(p.layout.groups[i].ClustersCount))
-		assert.Equal(t, i, int(p.layout.groups[i].DecisionGroupIndex))
+		assert.Equal(t, len(members), int(p.layout.Groups[i].ClustersCount))
+		assert.Equal(t, i, int(p.layout.Groups[i].DecisionGroupIndex))
 	}
 	is := w.identities()
 	require.Len(t, is, len(w.rings), "each cluster is decided")
@@ -364,9 +365,9 @@ func (w *world) check(t *testing.T, random *rand.Rand, steady bool, moved map[st
 // limit returns the limit of a group.
 func (w *world) limit(t *testing.T, total int) int {
 	t.Helper()
-	size, err := parseSize(w.spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup)
+	size, err := layout.ParseSize(w.spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup)
 	require.NoError(t, err)
-	return size.of(total)
+	return size.Of(total)
 }
 
 // TestIndexesHaveNoGapWhileGroupsAreAdded looks after each write at what a reader sees that takes indexes from 0 up to
@@ -390,7 +391,7 @@ func TestIndexesHaveNoGapWhileGroupsAreAddedAndRemoved(t *testing.T) {
 				w.add(ring, fmt.Sprintf("%s%d", ring, i))
 			}
 		}
-		for _, slice := range w.decide(t, nil).layout.slices {
+		for _, slice := range w.decide(t, nil).layout.Slices {
 			w.write(slice)
 			contiguous()
 		}

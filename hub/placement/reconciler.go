@@ -38,7 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f, in)
-	failed := r.act(ctx, p.layout.slices)
+	failed := r.act(ctx, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
 	conclude(f, p, failed, &after.Status)
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)

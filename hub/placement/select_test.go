@@ -172,7 +172,7 @@ func TestWhatIsNotSupportedIsNamed(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, p.misconfigured, tc.want)
-			assert.Empty(t, p.layout.slices, "the decisions are left alone")
+			assert.Empty(t, p.layout.Slices, "the decisions are left alone")
 		})
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
+	"github.com/spokelet/spokelet/hub/placement/layout"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -53,8 +55,12 @@ func setFacts() facts {
 
 // earlierPage is a page that selects clusters, as versions wrote it that asked for no bindings.
 func earlierPage(clusters ...string) *clusterv1beta1.PlacementDecision {
-	p := planner{placement: placement(), size: groupSize{percent: 100}}
-	return p.render(&decisionSlice{number: 1, list: decisions(clusters)})
+	r := layout.Request{Placement: placement(), Selected: map[string]int{}}
+	for _, name := range clusters {
+		r.Selected[name] = 0
+	}
+	r.Size, _ = layout.ParseSize(intstr.FromString("100%"))
+	return layout.Plan(r).Slices[0].Want
 }
 
 func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
@@ -178,7 +184,7 @@ func TestASetThatCannotBeUnderstoodLeavesTheDecisions(t *testing.T) {
 	f.bindings = bound("odd")
 	p := decided(f)
 	require.ErrorContains(t, p.misconfigured, `ManagedClusterSet odd: spec.clusterSelector.selectorType "Magic"`)
-	assert.Empty(t, p.layout.slices)
+	assert.Empty(t, p.layout.Slices)
 }
 
 func TestPagesAreMarkedOnceAllTheirClustersAreBound(t *testing.T) {
@@ -186,8 +192,8 @@ func TestPagesAreMarkedOnceAllTheirClustersAreBound(t *testing.T) {
 		f := setFacts()
 		change(&f)
 		var all []string
-		for _, p := range decided(f).layout.slices {
-			all = append(all, p.want.Annotations[names.AnnotationSetBindings])
+		for _, p := range decided(f).layout.Slices {
+			all = append(all, p.Want.Annotations[names.AnnotationSetBindings])
 		}
 		return all
 	}

@@ -48,7 +48,7 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 	}
 	set(satisfied(f.placement.Spec, p))
 	status.NumberOfSelectedClusters = int32(len(p.selection.names)) //nolint:gosec // they are fewer than that
-	status.DecisionGroups = p.layout.groups
+	status.DecisionGroups = p.layout.Groups
 }
 
 // satisfied returns the condition that reports whether the Placement has all clusters that it asks for, and why others

@@ -24,7 +24,7 @@ const Name = "hub.rollout"
 
 // minAge is how old a stored content must be before it is deleted: the status that refers to a new one may not be in
 // the cache yet.
-const minAge = 2 * time.Minute
+const minAge = 10 * time.Second
 
 // Reconciler plans the rollout of each ClusterManagementAddOn and reports its progress.
 type Reconciler struct {

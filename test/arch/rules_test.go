@@ -49,7 +49,12 @@ var importRules = []rule{
 	},
 	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
-		from: []string{"hub/*"}, except: []string{"hub/addon"}, only: append([]string{"internal/..."}, libraries...),
+		from: []string{"hub/*"}, except: []string{"hub/addon", "hub/deploy/works"},
+		only: append([]string{"internal/..."}, libraries...),
+	},
+	{
+		name: "the works of an add-on have the feedback rules that its health needs",
+		from: []string{"hub/deploy/works"}, only: []string{"internal/...", "hub/addon", "hub/deploy/health"},
 	},
 	{
 		name: "a library imports API types and the names of the kit",

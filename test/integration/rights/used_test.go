@@ -73,6 +73,9 @@ var sometimes = map[string][]string{
 	"an Event about a work that happens again is counted up, a minute later at the earliest (agent/work/events.go)": {
 		workRole + ": patch events.k8s.io/events",
 	},
+	"a stored content is deleted when nothing refers to it, ten seconds after it was stored at the earliest (hub/rollout/reconciler.go)": {
+		"Role spokelet-hub:configurations: delete apps/controllerrevisions",
+	},
 	"a denied agent lists where the API server does not stream lists, and where a stream was refused": {
 		ownRole + " (denied): list cluster.open-cluster-management.io/managedclusters cluster1",
 	},

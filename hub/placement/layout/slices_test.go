@@ -1,4 +1,4 @@
-package placement
+package layout
 
 import (
 	"fmt"
@@ -20,11 +20,11 @@ func placement() *clusterv1beta1.Placement {
 }
 
 // written are the pages that are there after a plan was carried out.
-func written(decisionSlices []decisionSlice) []*clusterv1beta1.PlacementDecision {
+func written(decisionSlices []Slice) []*clusterv1beta1.PlacementDecision {
 	var all []*clusterv1beta1.PlacementDecision
 	for _, p := range decisionSlices {
-		if p.want != nil {
-			all = append(all, p.want)
+		if p.Want != nil {
+			all = append(all, p.Want)
 		}
 	}
 	return all
@@ -33,12 +33,12 @@ func written(decisionSlices []decisionSlice) []*clusterv1beta1.PlacementDecision
 // planSlices distributes clusters that are all in one decision group.
 func planSlices(
 	placement *clusterv1beta1.Placement, selected []string, have []*clusterv1beta1.PlacementDecision,
-) []decisionSlice {
-	s := selection{names: selected, groups: map[string]int{}}
+) []Slice {
+	r := Request{Placement: placement, Size: Size{percent: 100}, Selected: map[string]int{}, Have: have}
 	for _, name := range selected {
-		s.groups[name] = 0
+		r.Selected[name] = 0
 	}
-	return planLayout(placement, &rules{size: groupSize{percent: 100}}, s, have, nil).slices
+	return Plan(r).Slices
 }
 
 func union(decisionSlices []*clusterv1beta1.PlacementDecision) []string {
@@ -63,7 +63,7 @@ func clusters(from, to int) []string {
 func TestAPageIsNamedAndMarkedAsTheContractSays(t *testing.T) {
 	decisionSlices := planSlices(placement(), []string{"a"}, nil)
 	require.Len(t, decisionSlices, 1)
-	want := decisionSlices[0].want
+	want := decisionSlices[0].Want
 	assert.Equal(t, "p-decision-1", want.Name)
 	assert.Equal(t, "ns", want.Namespace)
 	assert.Equal(t, map[string]string{
@@ -80,10 +80,10 @@ func TestAPageIsNamedAndMarkedAsTheContractSays(t *testing.T) {
 func TestThereIsAPageEvenWithoutClusters(t *testing.T) {
 	decisionSlices := planSlices(placement(), nil, nil)
 	require.Len(t, decisionSlices, 1)
-	assert.NotNil(t, decisionSlices[0].want.Status.Decisions)
+	assert.NotNil(t, decisionSlices[0].Want.Status.Decisions)
 	again := planSlices(placement(), nil, written(decisionSlices))
 	require.Len(t, again, 1)
-	assert.False(t, again[0].changed())
+	assert.False(t, again[0].Changed())
 }
 
 func TestPagesAreFilledAndWhatIsSettledIsLeftAlone(t *testing.T) {
@@ -93,7 +93,7 @@ func TestPagesAreFilledAndWhatIsSettledIsLeftAlone(t *testing.T) {
 		assert.Len(t, have[i].Status.Decisions, want)
 	}
 	for _, p := range planSlices(placement(), clusters(0, 250), have) {
-		assert.False(t, p.changed())
+		assert.False(t, p.Changed())
 	}
 }
 
@@ -101,7 +101,7 @@ func TestACLusterThatLeavesChangesOnePage(t *testing.T) {
 	have := written(planSlices(placement(), clusters(0, 250), nil))
 	changed := 0
 	for _, p := range planSlices(placement(), clusters(1, 250), have) {
-		if p.changed() {
+		if p.Changed() {
 			changed++
 			assert.Equal(t, 1, p.number)
 		}
@@ -118,17 +118,15 @@ func TestPagesOfSomebodyElseAreReplacedWithoutLosingAnyCluster(t *testing.T) {
 	odd.Status.Decisions = decisions([]string{"a"})
 	decisionSlices := planSlices(placement(), []string{"a"}, []*clusterv1beta1.PlacementDecision{earlier, odd})
 	require.Len(t, decisionSlices, 3)
-	assert.Equal(t, "p-decision-2", decisionSlices[0].want.Name, "the name of a page that is there is not taken")
-	assert.Nil(t, decisionSlices[1].want)
-	assert.Nil(t, decisionSlices[2].want)
+	assert.Equal(t, "p-decision-2", decisionSlices[0].Want.Name, "the name of a page that is there is not taken")
+	assert.Nil(t, decisionSlices[1].Want)
+	assert.Nil(t, decisionSlices[2].Want)
 }
 
 func TestANameThatAnotherPageHasIsNotTaken(t *testing.T) {
-	f := setFacts()
-	f.bindings, f.taken = bound("blue"), []string{"p-decision-1", "q-decision-2"}
-	planned := decided(f).layout.slices
+	planned := Plan(Request{Placement: placement(), Taken: []string{"p-decision-1", "q-decision-2"}}).Slices
 	require.Len(t, planned, 1)
-	assert.Equal(t, "p-decision-2", planned[0].want.Name)
+	assert.Equal(t, "p-decision-2", planned[0].Want.Name)
 }
 
 func TestAClusterOnTwoPagesStaysOnTheFirst(t *testing.T) {
@@ -164,11 +162,11 @@ func FuzzNoReaderMissesAClusterThatStays(f *testing.F) {
 				}
 			}
 			for _, p := range planSlices(placement(), want, list()) {
-				if p.want != nil {
-					have[p.want.Name] = p.want
-					assert.LessOrEqual(t, len(p.want.Status.Decisions), sliceSize)
+				if p.Want != nil {
+					have[p.Want.Name] = p.Want
+					assert.LessOrEqual(t, len(p.Want.Status.Decisions), sliceSize)
 				} else {
-					delete(have, p.have.Name)
+					delete(have, p.Have.Name)
 				}
 				now := union(list())
 				for _, name := range before {

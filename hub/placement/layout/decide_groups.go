@@ -1,69 +1,38 @@
-package placement
+package layout
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// groupSize is the limit of clusters in a decision group: a number, or else a percentage of all selected clusters.
-type groupSize struct{ number, percent int }
-
-// parseSize parses clustersPerDecisionGroup. An unset one is 100 %.
-func parseSize(from intstr.IntOrString) (groupSize, error) {
-	const all = 100
-	text, isPercent := strings.CutSuffix(from.StrVal, "%")
-	switch {
-	case from == intstr.IntOrString{} || from == intstr.FromString(""):
-		return groupSize{percent: all}, nil
-	case from.Type == intstr.Int:
-		text = strconv.Itoa(from.IntValue())
-	}
-	n, err := strconv.Atoi(text)
-	switch {
-	case err != nil:
-		return groupSize{}, fmt.Errorf("%q is neither a number nor a percentage", from.String())
-	case n < 1:
-		return groupSize{}, fmt.Errorf("%q must be at least 1", from.String())
-	case isPercent && n > all:
-		return groupSize{}, fmt.Errorf("%q must be at most 100%%", from.String())
-	case isPercent:
-		return groupSize{percent: n}, nil
-	}
-	return groupSize{number: n}, nil
+// Request is what a layout follows from.
+type Request struct {
+	Placement *clusterv1beta1.Placement
+	// Groups are the names of the decision groups of the spec, in their order and each once.
+	Groups []string
+	// Size is the limit of clusters in a decision group.
+	Size Size
+	// Selected are the selected clusters with the index of their group in Groups; the number of groups for the rest.
+	Selected map[string]int
+	// Have are the PlacementDecisions of the Placement, which are not changed; Taken are the names of others in its
+	// namespace.
+	Have  []*clusterv1beta1.PlacementDecision
+	Taken []string
 }
 
-// of returns the limit where total clusters are selected; it is at least 1.
-func (s groupSize) of(total int) int {
-	const all = 100
-	if s.number > 0 {
-		return s.number
-	}
-	return max((total*s.percent+all-1)/all, 1)
-}
-
-// String returns the size as a Placement has it.
-func (s groupSize) String() string {
-	if s.number > 0 {
-		return strconv.Itoa(s.number)
-	}
-	return strconv.Itoa(s.percent) + "%"
-}
-
-// layout is the distribution of the selected clusters to decision groups and PlacementDecisions.
-type layout struct {
-	// slices are all PlacementDecisions in the order in which they are written, including unchanged ones.
-	slices []decisionSlice
-	// groups are the decision groups as the status of the Placement has them.
-	groups []clusterv1beta1.DecisionGroupStatus
+// Layout is the distribution of the selected clusters to decision groups and PlacementDecisions.
+type Layout struct {
+	// Slices are all PlacementDecisions in the order in which they are written, including unchanged ones.
+	Slices []Slice
+	// Groups are the decision groups as the status of the Placement has them.
+	Groups []clusterv1beta1.DecisionGroupStatus
 }
 
 // bucket is all decision groups of one name in the spec, or the rest. Each part of it is one decision group of its own,
@@ -75,24 +44,24 @@ type bucket struct {
 	// limit.
 	total, most int
 	// homeless are slices whose clusters do not fit into their part, and slices whose part is none of this bucket.
-	homeless []*decisionSlice
+	homeless []*Slice
 }
 
 // part is one decision group: clusters of one bucket, on one slice or more.
 type part struct {
 	// number identifies the part within its bucket as long as it exists. Parts are in the order of their numbers.
 	number, count int
-	slices        []*decisionSlice
+	slices        []*Slice
 }
 
 // planner distributes clusters.
 type planner struct {
 	placement *clusterv1beta1.Placement
-	size      groupSize
+	size      Size
 	// limit is the size in clusters.
 	limit   int
 	buckets []*bucket
-	slices  []*decisionSlice
+	slices  []*Slice
 	// open are the selected clusters that have no place yet, with the index of their bucket.
 	open map[string]int
 	// used are the names of existing slices, of any writer; next is the first number that no new slice has tried.
@@ -100,29 +69,26 @@ type planner struct {
 	next int
 }
 
-// planLayout distributes the selected clusters. A cluster stays in its PlacementDecision and its decision group as long
-// as it belongs to the group and the group is not larger than the limit. New clusters fill the existing groups of their
+// Plan distributes the selected clusters. A cluster stays in its PlacementDecision and its decision group as long as it
+// belongs to the group and the group is not larger than the limit. New clusters fill the existing groups of their
 // bucket, then new ones. When the limit in the spec changes, surplus groups are merged into others. A slice whose
 // clusters all change the group keeps them and changes its labels.
-func planLayout(
-	placement *clusterv1beta1.Placement, r *rules, s selection, have []*clusterv1beta1.PlacementDecision,
-	taken []string,
-) layout {
+func Plan(r Request) Layout {
 	p := &planner{
-		placement: placement, size: r.size, limit: r.size.of(len(s.names)),
-		open: maps.Clone(s.groups), used: map[string]bool{}, next: 1,
+		placement: r.Placement, size: r.Size, limit: r.Size.Of(len(r.Selected)),
+		open: maps.Clone(r.Selected), used: map[string]bool{}, next: 1,
 	}
-	for _, g := range r.groups {
-		p.buckets = append(p.buckets, &bucket{name: g.name})
+	for _, name := range r.Groups {
+		p.buckets = append(p.buckets, &bucket{name: name})
 	}
 	p.buckets = append(p.buckets, &bucket{})
-	for _, at := range s.groups {
+	for _, at := range r.Selected {
 		p.buckets[at].total++
 	}
-	for _, name := range taken {
+	for _, name := range r.Taken {
 		p.used[name] = true
 	}
-	p.adopt(have)
+	p.adopt(r.Have)
 	p.keep()
 	p.house()
 	for _, slice := range p.slices {
@@ -131,7 +97,7 @@ func planLayout(
 			return open
 		})
 	}
-	p.fill(s.names)
+	p.fill()
 	return p.finish()
 }
 
@@ -140,9 +106,9 @@ func planLayout(
 func (p *planner) adopt(have []*clusterv1beta1.PlacementDecision) {
 	p.slices = numbered(p.placement, have)
 	for _, slice := range p.slices {
-		p.used[slice.have.Name] = true
+		p.used[slice.Have.Name] = true
 		if i := p.bucketOf(slice); i >= 0 {
-			b, made := p.buckets[i], slice.have.Annotations[names.AnnotationDecisionGroupSize]
+			b, made := p.buckets[i], slice.Have.Annotations[names.AnnotationDecisionGroupSize]
 			if made != "" && made != p.size.String() {
 				b.most = max((b.total+p.limit-1)/p.limit, 1)
 			}
@@ -151,14 +117,14 @@ func (p *planner) adopt(have []*clusterv1beta1.PlacementDecision) {
 }
 
 // bucketOf returns the index of the bucket that a slice belongs to; -1 when its group is none of the spec.
-func (p *planner) bucketOf(slice *decisionSlice) int {
+func (p *planner) bucketOf(slice *Slice) int {
 	return slices.IndexFunc(p.buckets, func(b *bucket) bool { return b.name == slice.group })
 }
 
 // keep leaves clusters where they are.
 func (p *planner) keep() {
 	ordered := slices.Clone(p.slices)
-	slices.SortStableFunc(ordered, func(a, b *decisionSlice) int { return cmp.Compare(a.part, b.part) })
+	slices.SortStableFunc(ordered, func(a, b *Slice) int { return cmp.Compare(a.part, b.part) })
 	for _, slice := range ordered {
 		i := p.bucketOf(slice)
 		switch {
@@ -178,7 +144,7 @@ func (p *planner) keep() {
 }
 
 // keepIn leaves the clusters of a slice in its part, as many as fit.
-func (p *planner) keepIn(at int, slice *decisionSlice) {
+func (p *planner) keepIn(at int, slice *Slice) {
 	b := p.buckets[at]
 	members := p.members(at, slice)
 	in := b.part(slice.part)
@@ -213,7 +179,7 @@ func (p *planner) house() {
 }
 
 // members returns the decisions of a slice whose clusters belong to a bucket and have no place yet, by name.
-func (p *planner) members(at int, slice *decisionSlice) []clusterv1beta1.ClusterDecision {
+func (p *planner) members(at int, slice *Slice) []clusterv1beta1.ClusterDecision {
 	var all []clusterv1beta1.ClusterDecision
 	for _, d := range slice.decisions() {
 		if belongs, open := p.open[d.ClusterName]; open && belongs == at {
@@ -226,7 +192,7 @@ func (p *planner) members(at int, slice *decisionSlice) []clusterv1beta1.Cluster
 }
 
 // settle puts a slice with its members into a part, as many as fit.
-func (p *planner) settle(in *part, slice *decisionSlice, members []clusterv1beta1.ClusterDecision) {
+func (p *planner) settle(in *part, slice *Slice, members []clusterv1beta1.ClusterDecision) {
 	n := min(len(members), sliceSize, p.limit-in.count)
 	slice.list = slices.Clone(members[:n])
 	for _, d := range slice.list {
@@ -237,14 +203,14 @@ func (p *planner) settle(in *part, slice *decisionSlice, members []clusterv1beta
 }
 
 // fill puts the clusters that have no place into parts with room, then into new ones.
-func (p *planner) fill(selected []string) {
+func (p *planner) fill() {
+	rests := make([][]string, len(p.buckets))
+	for name, at := range p.open {
+		rests[at] = append(rests[at], name)
+	}
 	for at, b := range p.buckets {
-		var rest []string
-		for _, name := range selected {
-			if belongs, open := p.open[name]; open && belongs == at {
-				rest = append(rest, name)
-			}
-		}
+		rest := rests[at]
+		slices.Sort(rest)
 		for i := 0; len(rest) > 0; i++ {
 			if i == len(b.parts) {
 				b.add(p.slices)
@@ -269,7 +235,7 @@ func (p *planner) grow(in *part, clusters []string) {
 			continue
 		}
 		n := min(len(clusters), sliceSize-len(slice.list))
-		slice.gains = slice.gains || n > 0
+		slice.Gains = slice.Gains || n > 0
 		slice.list = append(slice.list, decisions(clusters[:n])...)
 		clusters = clusters[n:]
 	}
@@ -285,13 +251,13 @@ func (b *bucket) part(number int) *part {
 }
 
 // add adds a part at the end, with a number that no slice of the bucket has.
-func (b *bucket) add(all []*decisionSlice) *part {
+func (b *bucket) add(all []*Slice) *part {
 	next := 0
 	for _, in := range b.parts {
 		next = max(next, in.number+1)
 	}
 	for _, slice := range all {
-		if slice.group == b.name && slice.have != nil {
+		if slice.group == b.name && slice.Have != nil {
 			next = max(next, slice.part+1)
 		}
 	}

@@ -1,4 +1,4 @@
-package placement
+package layout
 
 import (
 	"cmp"
@@ -18,51 +18,53 @@ import (
 // sliceSize is the maximum number of clusters in one PlacementDecision.
 const sliceSize = 100
 
-// decisionSlice is one PlacementDecision, observed and desired. Together, the slices of a Placement are its decisions.
-type decisionSlice struct {
+// Slice is one PlacementDecision, observed and desired. Together, the slices of a Placement are its decisions.
+type Slice struct {
 	// number is the n in its name, from 1; 0 for a slice that is to be deleted.
 	number int
 	// group and part identify the decision group of the slice; index is the index of the group.
 	group       string
 	part, index int
-	// have is the existing object; nil for a slice to be created.
-	have *clusterv1beta1.PlacementDecision
-	// want is the desired object; nil for a slice to be deleted.
-	want *clusterv1beta1.PlacementDecision
+	// Have is the existing object; nil for a slice to be created.
+	Have *clusterv1beta1.PlacementDecision
+	// Want is the desired object; nil for a slice to be deleted.
+	Want *clusterv1beta1.PlacementDecision
 	// list are the desired decisions.
 	list []clusterv1beta1.ClusterDecision
-	// gains reports whether the slice gains clusters; loses reports whether it loses one that stays selected.
-	gains, loses bool
+	// Gains reports whether the slice gains clusters.
+	Gains bool
+	// loses reports whether it loses a cluster that stays selected.
+	loses bool
 }
 
-// changed reports whether a slice must be written.
-func (p decisionSlice) changed() bool {
-	return p.have == nil || p.want == nil || !equality.Semantic.DeepEqual(p.have, p.want)
+// Changed reports whether a slice must be written.
+func (p Slice) Changed() bool {
+	return p.Have == nil || p.Want == nil || !equality.Semantic.DeepEqual(p.Have, p.Want)
 }
 
 // decisions returns the observed decisions.
-func (p decisionSlice) decisions() []clusterv1beta1.ClusterDecision {
-	if p.have == nil {
+func (p Slice) decisions() []clusterv1beta1.ClusterDecision {
+	if p.Have == nil {
 		return nil
 	}
-	return p.have.Status.Decisions
+	return p.Have.Status.Decisions
 }
 
 // newSlice adds a slice with the lowest number that is free.
-func (p *planner) newSlice() *decisionSlice {
+func (p *planner) newSlice() *Slice {
 	for p.used[sliceName(p.placement, p.next)] {
 		p.next++
 	}
 	number := p.next
 	p.next++
-	added := &decisionSlice{number: number, gains: true}
+	added := &Slice{number: number, Gains: true}
 	p.slices = append(p.slices, added)
 	return added
 }
 
 // finish numbers the decision groups, renders the slices, and drops empty ones; without any cluster one slice stays.
-func (p *planner) finish() layout {
-	var l layout
+func (p *planner) finish() Layout {
+	var l Layout
 	for _, b := range p.buckets {
 		for _, in := range b.parts {
 			if in.count > 0 {
@@ -70,8 +72,8 @@ func (p *planner) finish() layout {
 			}
 		}
 	}
-	if len(l.groups) == 0 {
-		spare := slices.IndexFunc(p.slices, func(slice *decisionSlice) bool { return slice.number > 0 })
+	if len(l.Groups) == 0 {
+		spare := slices.IndexFunc(p.slices, func(slice *Slice) bool { return slice.number > 0 })
 		if spare < 0 {
 			p.newSlice()
 			spare = len(p.slices) - 1
@@ -79,45 +81,45 @@ func (p *planner) finish() layout {
 		p.finishPart(&l, "", &part{slices: p.slices[spare : spare+1]})
 	}
 	for _, slice := range p.slices {
-		l.slices = append(l.slices, *slice)
+		l.Slices = append(l.Slices, *slice)
 	}
-	slices.SortStableFunc(l.slices, writeOrder)
+	slices.SortStableFunc(l.Slices, writeOrder)
 	return l
 }
 
 // finishPart renders the slices of a part, which becomes the next decision group.
-func (p *planner) finishPart(l *layout, group string, in *part) {
+func (p *planner) finishPart(l *Layout, group string, in *part) {
 	status := clusterv1beta1.DecisionGroupStatus{
-		DecisionGroupIndex: int32(len(l.groups)), //nolint:gosec // there are fewer groups than an int32 can count
+		DecisionGroupIndex: int32(len(l.Groups)), //nolint:gosec // there are fewer groups than an int32 can count
 		DecisionGroupName:  group,
 		ClustersCount:      int32(in.count), //nolint:gosec // a hub has fewer clusters than an int32 can count
 	}
-	slices.SortFunc(in.slices, func(a, b *decisionSlice) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(in.slices, func(a, b *Slice) int { return cmp.Compare(a.number, b.number) })
 	for _, slice := range in.slices {
 		if len(slice.list) == 0 && in.count > 0 {
 			continue
 		}
-		slice.group, slice.part, slice.index = group, in.number, len(l.groups)
-		slice.want = p.render(slice)
-		status.Decisions = append(status.Decisions, slice.want.Name)
+		slice.group, slice.part, slice.index = group, in.number, len(l.Groups)
+		slice.Want = p.render(slice)
+		status.Decisions = append(status.Decisions, slice.Want.Name)
 	}
-	l.groups = append(l.groups, status)
+	l.Groups = append(l.Groups, status)
 }
 
 // writeOrder sorts slices in the order of writing. Those that gain clusters come first, so that no reader misses a
 // cluster that stays. The others follow so that the indexes have no gap while slices are written one by one, where
 // groups are only added or removed: indexes that grow from the lowest, then those that shrink and deletions from the
 // highest.
-func writeOrder(a, b decisionSlice) int {
+func writeOrder(a, b Slice) int {
 	const gains, grows, shrinks = 0, 1, 2
-	key := func(p decisionSlice) (class, position int) {
+	key := func(p Slice) (class, position int) {
 		switch {
-		case p.gains:
+		case p.Gains:
 			return gains, p.index
-		case p.want != nil && p.index >= observedIndex(p.have):
+		case p.Want != nil && p.index >= observedIndex(p.Have):
 			return grows, p.index
 		}
-		return shrinks, -observedIndex(p.have)
+		return shrinks, -observedIndex(p.Have)
 	}
 	ofA, atA := key(a)
 	ofB, atB := key(b)
@@ -138,8 +140,8 @@ func observedIndex(o *clusterv1beta1.PlacementDecision) int {
 
 // numbered returns the existing slices sorted by number. Those with a foreign name, and those of an earlier Placement
 // of the same name, get number 0 and are deleted.
-func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []*decisionSlice {
-	all := make([]*decisionSlice, 0, len(have))
+func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.PlacementDecision) []*Slice {
+	all := make([]*Slice, 0, len(have))
 	for _, o := range have {
 		number, err := strconv.Atoi(strings.TrimPrefix(o.Name, placement.Name+"-decision-"))
 		owner := metav1.GetControllerOf(o)
@@ -147,23 +149,23 @@ func numbered(placement *clusterv1beta1.Placement, have []*clusterv1beta1.Placem
 			(owner != nil && owner.UID != placement.UID) {
 			number = 0
 		}
-		slice := &decisionSlice{number: number, have: o}
+		slice := &Slice{number: number, Have: o}
 		slice.group, slice.part = identity(o)
 		all = append(all, slice)
 	}
-	slices.SortFunc(all, func(a, b *decisionSlice) int {
-		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.have.Name, b.have.Name))
+	slices.SortFunc(all, func(a, b *Slice) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.Have.Name, b.Have.Name))
 	})
 	return all
 }
 
 // render returns the desired object of a slice (docs/reference/hub.md, "Placement decisions").
-func (p *planner) render(slice *decisionSlice) *clusterv1beta1.PlacementDecision {
+func (p *planner) render(slice *Slice) *clusterv1beta1.PlacementDecision {
 	want := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Name: sliceName(p.placement, slice.number), Namespace: p.placement.Namespace,
 	}}
-	if slice.have != nil {
-		want = slice.have.DeepCopy()
+	if slice.Have != nil {
+		want = slice.Have.DeepCopy()
 	}
 	if want.Labels == nil {
 		want.Labels = map[string]string{}
@@ -184,15 +186,6 @@ func (p *planner) render(slice *decisionSlice) *clusterv1beta1.PlacementDecision
 	// The API requires a list, even an empty one.
 	want.Status.Decisions = append([]clusterv1beta1.ClusterDecision{}, slice.list...)
 	return want
-}
-
-// honour marks slices whose clusters are all in bound sets.
-func honour(decisionSlices []decisionSlice) {
-	for _, p := range decisionSlices {
-		if p.want != nil {
-			metav1.SetMetaDataAnnotation(&p.want.ObjectMeta, names.AnnotationSetBindings, names.SetBindingsHonoured)
-		}
-	}
 }
 
 func placementKind() schema.GroupVersionKind {
