@@ -42,6 +42,9 @@ type Store struct {
 	// Others are configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig; nil reads none.
 	Others Objects
 
+	// keeping is held while a content is stored.
+	keeping sync.Mutex
+
 	mu sync.Mutex
 	// hashes are the hashes of the latest content of configurations.
 	hashes map[addonv1beta1.AddOnConfig]hashEntry
@@ -223,6 +226,12 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 		return nil
 	}
 	name := revisionName(addOn, c)
+	if s.exists(name) {
+		return nil
+	}
+	// All clusters need the same content at the same moment: one of them stores it.
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
 	if s.exists(name) {
 		return nil
 	}
