@@ -142,7 +142,7 @@ func decideGuards(f deletionFacts, p *deletionPlan) {
 		}
 	}
 	p.drop = slices.DeleteFunc(slices.Clone(f.addOn.Finalizers), func(name string) bool { return !isOCMFinalizer(name) })
-	p.because = append(texts, "Nothing of the add-on stays on a hosting cluster.")
+	p.because = slices.Concat(texts, []string{"Nothing of the add-on stays on a hosting cluster."})
 }
 
 func encodeRecord(record map[works.Side]attempts) string {

@@ -109,18 +109,19 @@ func (s *Store) findOther(config addonv1beta1.AddOnConfig) (State, *unstructured
 	if s.Others == nil {
 		return State{Unread: "the hub manager reads AddOnTemplates and AddOnDeploymentConfigs only" + reportedElse}, nil, nil
 	}
-	switch found := s.Others.Get(refOf(config)); {
-	case found.Phase == objectwatch.Missing:
+	found := s.Others.Get(refOf(config))
+	switch found.Phase {
+	case objectwatch.Missing:
 		return State{Missing: true}, nil, nil
-	case found.Phase == objectwatch.Unknown:
+	case objectwatch.Unknown:
 		return State{Unread: found.Cause.Message + reportedElse}, nil, nil
-	default:
-		hash, err := s.hash(config, found.Object)
-		if err != nil {
-			return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
-		}
-		return State{Hash: hash, Generation: found.Object.GetGeneration()}, found.Object, nil
+	case objectwatch.Found:
 	}
+	hash, err := s.hash(config, found.Object)
+	if err != nil {
+		return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
+	}
+	return State{Hash: hash, Generation: found.Object.GetGeneration()}, found.Object, nil
 }
 
 // Want watches the configurations of an add-on that are of other kinds, and no others for it. No configurations mean

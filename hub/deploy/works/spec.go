@@ -28,7 +28,8 @@ type Options struct {
 	Hooks []Side
 }
 
-// OptionsOf returns the options for a rendering. probe are the feedback rules that the health probe needs; inputs returns the fingerprint of the inputs for the key of the content.
+// OptionsOf returns the options for a rendering. probe are the feedback rules that the health probe needs; inputs
+// returns the fingerprint of the inputs for the key of the content.
 func OptionsOf(
 	rendering addon.Rendering, probe []workv1.ManifestConfigOption, inputs func(key string) string, d Divided,
 ) Options {
