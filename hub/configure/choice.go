@@ -52,8 +52,8 @@ func isNamed(desired []addonconfig.DesiredConfig, config addonv1beta1.AddOnConfi
 
 // contentUnknown returns the error about a content that is neither stored nor the present one.
 func contentUnknown(config addonconfig.Chosen, held string) error {
-	text := addonconfig.Describe(config.Config()) + " has changed or is gone, and the content that this cluster has is not " +
-		"stored"
+	text := addonconfig.Describe(config.Config()) + " has changed or is gone, and the content that this cluster has is " +
+		"not stored"
 	if held != "" {
 		text += "; " + held
 	}

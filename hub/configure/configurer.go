@@ -30,8 +30,8 @@ type Configurer struct {
 
 var _ addon.Configurer = (*Configurer)(nil)
 
-// Configure implements addon.Configurer. The configuration of an add-on without a ClusterManagementAddOn is the one that
-// it has: its pre-delete hook may still have to run.
+// Configure implements addon.Configurer. The configuration of an add-on without a ClusterManagementAddOn is the one
+// that it has: its pre-delete hook may still have to run.
 func (c *Configurer) Configure(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (addon.Configuration, error) {

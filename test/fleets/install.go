@@ -389,7 +389,7 @@ func (w writer) stickyWrites(from version, selected []string) []write {
 	for _, cluster := range selected {
 		missing[cluster] = true
 	}
-	kept := make([][]string, len(from.pages))
+	kept := slices.Repeat([][]string{nil}, len(from.pages))
 	for i, page := range from.pages {
 		for _, cluster := range clustersOf(page) {
 			if missing[cluster] {

@@ -43,7 +43,7 @@ func newInstaller(t *testing.T, clusters int) *installer {
 	live := suite.NewLive(t, plane.Admin())
 	require.NoError(t, addonapi.Client{Client: live}.Index(t.Context(), live))
 	i := &installer{T: t, name: suite.UniqueName("inst"), live: live}
-	i.Reconciler.Clock = clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))
+	i.Clock = clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second))
 	i.restart()
 	cma := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: i.name}}
 	cma.Spec.InstallStrategy.Type = addonv1alpha1.AddonInstallStrategyPlacements
@@ -69,10 +69,10 @@ func (i *installer) restart() {
 	recorder := events.NewFakeRecorder(100)
 	i.events = recorder.Events
 	r := &install.Reconciler{
-		Client: i.live, AddOns: addonapi.Client{Client: i.live}, Recorder: recorder, Clock: i.Reconciler.Clock, Workers: 2,
+		Client: i.live, AddOns: addonapi.Client{Client: i.live}, Recorder: recorder, Clock: i.Clock, Workers: 2,
 		Limit: install.Limit{Percent: 25, Clusters: 3},
 	}
-	i.Reconciler = suite.Reconciler{Client: i.live, Clock: i.Reconciler.Clock, Reconcile: r.Reconcile}
+	i.Reconciler = suite.Reconciler{Client: i.live, Clock: i.Clock, Reconcile: r.Reconcile}
 }
 
 func (i *installer) cluster(n int) string { return fmt.Sprintf("%s-%02d", i.name, n) }
