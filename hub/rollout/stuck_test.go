@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 )
 
 // saying is a condition with a message.
