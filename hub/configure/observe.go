@@ -48,8 +48,8 @@ func (c *Configurer) admission(f facts) Admission {
 	if c.Admission == nil || f.placement < 0 {
 		return Admission{Granted: true}
 	}
-	switch f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type {
-	case "", clusterv1alpha1.All:
+	kind := f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type
+	if kind == "" || kind == clusterv1alpha1.All {
 		return Admission{Granted: true}
 	}
 	return c.Admission(f.addOn.Name, f.addOn.Namespace, f.target().Rolled())

@@ -15,8 +15,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// actOnDeletion writes the works first. Then it removes finalizers, or records failed hooks and sets the conditions that
-// explain what the add-on waits for.
+// actOnDeletion writes the works first. Then it removes finalizers, or records failed hooks and sets the conditions
+// that explain what the add-on waits for.
 func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p deletionPlan) reconcile.Outcome {
 	outcome := reconcile.Done()
 	if !p.wake.IsZero() {
