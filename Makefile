@@ -82,7 +82,7 @@ lint: ## Check the code with golangci-lint and go vet
 	cd test/kube && go vet ./build
 
 .PHONY: demo
-demo: kube build ## Show a hub, two clusters and an add-on on this machine
+demo: kube build ## Show a hub, three clusters and their add-ons on this machine
 	@$(GOBUILD) -o $(BIN)/hello-agent ./test/hello
 	@$(GOBUILD) -o $(BIN)/demo ./test/demo
 	@$(BIN)/demo

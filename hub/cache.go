@@ -70,11 +70,14 @@ func cacheOptions(home string) (cache.Options, error) {
 			&clusterv1.ManagedCluster{}:          {Transform: t.cluster},
 			&rbacv1.RoleBinding{}:                {Transform: t.binding},
 			&corev1.ServiceAccount{}:             {Label: ofToken},
-			&appsv1.ControllerRevision{}:         {Label: ofConfig, Namespaces: map[string]cache.Config{cmp.Or(home, names.NamespaceHub): {}}},
+			&appsv1.ControllerRevision{}:         {Label: ofConfig, Namespaces: in(cmp.Or(home, names.NamespaceHub))},
 			&rbacv1.Role{}:                       {Label: ofToken},
 		},
 	}, nil
 }
+
+// in restricts a kind to one namespace.
+func in(namespace string) map[string]cache.Config { return map[string]cache.Config{namespace: {}} }
 
 // foreignWorkOptions configures the second cache: the metadata of ManifestWorks that do not belong to add-ons.
 func foreignWorkOptions() (cache.Options, error) {

@@ -140,8 +140,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"decide Placements; turn it off where another placement controller runs")
 	f.IntVar(&c.RemovalLimitPercent, "removal-limit-percent", c.RemovalLimitPercent,
 		"share of the clusters of an add-on that may lose it within 15 minutes without an edit of a Placement, a "+
-			"ClusterManagementAddOn or a ManagedClusterSet that explains it; a removal from more is held until somebody confirms "+
-			"it; 0 holds nothing")
+			"ClusterManagementAddOn or a ManagedClusterSet that explains it; a removal from more is held until somebody "+
+			"confirms it; 0 holds nothing")
 	f.IntVar(&c.RemovalLimitClusters, "removal-limit-clusters", c.RemovalLimitClusters,
 		"number of clusters up to which --removal-limit-percent holds nothing")
 	f.BoolVar(&c.WorkTTL, "work-ttl", c.WorkTTL,

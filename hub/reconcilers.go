@@ -40,9 +40,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	configs, err := newConfigurations(mgr, c, addOns)
-	if err != nil {
-		return err
+	configs, failed := newConfigurations(mgr, c, addOns)
+	if failed != nil {
+		return failed
 	}
 	agents := addon.Registry{template.NewRegistry(mgr.GetClient(), addOns, configs.configurer, c.Namespace)}
 	deployer := &deploy.Reconciler{
@@ -63,9 +63,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 			Trust: c.trust(), Recorder: mgr.GetEventRecorder(cluster.Name), Clock: now, Workers: c.Workers,
 		},
 		&approval.Reconciler{
-			Client: mgr.GetClient(), Secrets: trusted, Home: c.Namespace, AddOns: addOns, Agents: agents,
-			Configurer: configs.configurer, Trust: c.trust(), Clock: now, Random: rand.Reader, Workers: c.Workers,
-			Metrics: metrics.Registry,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: trusted, Home: c.Namespace, AddOns: addOns,
+			Agents: agents, Configurer: configs.configurer, Trust: c.trust(), Clock: now, Random: rand.Reader,
+			Workers: c.Workers, Metrics: metrics.Registry,
 		},
 		&install.Reconciler{
 			Client: mgr.GetClient(), AddOns: addOns, Recorder: mgr.GetEventRecorder(install.Name), Clock: now,

@@ -46,6 +46,8 @@ type Resolved struct {
 	Registrations []addonv1beta1.RegistrationConfig
 	// Setup is the namespace, the permissions and the health probe of the agent.
 	Setup Setup
+	// Remarks are sentences for the author of a configuration about what does not count, although it is no error.
+	Remarks []string
 	// Key identifies all that Render uses of the request: requests with the same key have the same objects. Empty means
 	// that Render must be called.
 	Key string

@@ -68,6 +68,6 @@ type Configurer interface {
 	// Configure decides the configuration of an add-on. The error is one of reading; nothing is known then.
 	Configure(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (Configuration, error)
 	// Named returns all configurations that any spec names for the add-on with this name, on any cluster, and those that
-	// clusters still run with. Contents that are not known are an error.
+	// clusters are to run with until a rollout reaches them. Contents that are not known are an error.
 	Named(ctx context.Context, addOn string) ([]ChosenConfig, error)
 }

@@ -80,12 +80,13 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	return f, nil
 }
 
-// observeJoined reports whether the cluster of a request has joined before.
+// observeJoined reports whether the cluster of a request has joined before. It asks the API server: a cache that is
+// behind would let a joined cluster have a first credential once more.
 func (r *Reconciler) observeJoined(
 	ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 ) (bool, error) {
 	name, _, _ := csrs.Subject(csr)
-	cluster, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
+	cluster, err := reconcile.Get(ctx, r.Live, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
 	return cluster != nil && csrs.HasJoined(cluster), err
 }
 

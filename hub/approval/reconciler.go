@@ -27,6 +27,8 @@ type Reconciler struct {
 	Home string
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
+	// Live reads ManagedClusters from the API server, when a request asks for a first credential.
+	Live client.Reader
 	// Agents finds the agent of an add-on, which defines its registrations and CAs. Requests of an add-on without an agent
 	// are left to others.
 	Agents addon.Lookup

@@ -82,7 +82,7 @@ func newReconciler(t *testing.T, objects ...client.Object) (*Reconciler, *writes
 		},
 	}).WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}).Build()
 	return &Reconciler{
-		Client: c, Secrets: c, AddOns: addonapi.Client{Client: c}, Agents: addon.Registry{},
+		Client: c, Live: c, Secrets: c, AddOns: addonapi.Client{Client: c}, Agents: addon.Registry{},
 		Trust: csrs.Trust{Users: []string{bootstrap}}, Clock: clocktesting.NewFakePassiveClock(now), Random: rand.Reader, Workers: 1,
 	}, w
 }
@@ -112,7 +112,7 @@ func TestARefusalIsWrittenOnce(t *testing.T) {
 
 	t.Run("also by a hub that was restarted", func(t *testing.T) {
 		restarted := &Reconciler{
-			Client: r.Client, AddOns: r.AddOns, Agents: r.Agents, Trust: r.Trust, Clock: r.Clock,
+			Client: r.Client, Live: r.Live, AddOns: r.AddOns, Agents: r.Agents, Trust: r.Trust, Clock: r.Clock,
 		}
 		_, err := restarted.Reconcile(t.Context(), requestOf(csr))
 		require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestARefusalIsCountedOncePerRequestAndRule(t *testing.T) {
 	})
 	t.Run("and not again by a hub that was restarted", func(t *testing.T) {
 		restarted := &Reconciler{
-			Client: r.Client, AddOns: r.AddOns, Agents: r.Agents, Trust: r.Trust, Clock: r.Clock,
+			Client: r.Client, Live: r.Live, AddOns: r.AddOns, Agents: r.Agents, Trust: r.Trust, Clock: r.Clock,
 		}
 		require.NoError(t, restarted.counters.register(nil))
 		require.NoError(t, look(restarted))

@@ -26,7 +26,7 @@ func (c *Configurer) choice(
 		}
 		if _, read := confighash.Kind(config.ConfigGroupResource); read {
 			content := c.Store.Kept
-			if named(desired, config.Config()) {
+			if isNamed(desired, config.Config()) {
 				content = c.Store.Content
 			}
 			object, err := content(ctx, name, config)
@@ -46,14 +46,14 @@ func (c *Configurer) choice(
 	return choice, nil
 }
 
-func named(desired []addonconfig.DesiredConfig, config addonv1beta1.AddOnConfig) bool {
+func isNamed(desired []addonconfig.DesiredConfig, config addonv1beta1.AddOnConfig) bool {
 	return slices.ContainsFunc(desired, func(d addonconfig.DesiredConfig) bool { return d.AddOnConfig == config })
 }
 
 // contentUnknown returns the error about a content that is neither stored nor the present one.
 func contentUnknown(config addonconfig.Chosen, held string) error {
-	text := addonconfig.Describe(config.Config()) + " has changed or is gone, and the content that this cluster has is not " +
-		"stored"
+	text := addonconfig.Describe(config.Config()) + " has changed or is gone, and the content that this cluster has is " +
+		"not stored"
 	if held != "" {
 		text += "; " + held
 	}
@@ -62,7 +62,7 @@ func contentUnknown(config addonconfig.Chosen, held string) error {
 
 // Named implements addon.Configurer.
 func (c *Configurer) Named(ctx context.Context, name string) ([]addon.ChosenConfig, error) {
-	configs, err := c.namedBySpecs(ctx, name)
+	configs, desired, err := c.named(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +70,7 @@ func (c *Configurer) Named(ctx context.Context, name string) ([]addon.ChosenConf
 	if err != nil {
 		return nil, err
 	}
+	contents = slices.DeleteFunc(contents, func(content addonconfig.Content) bool { return !desired[content.Chosen] })
 	all := make([]addon.ChosenConfig, 0, len(contents)+len(configs))
 	seen := map[addonconfig.Chosen]bool{}
 	for _, content := range contents {

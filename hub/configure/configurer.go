@@ -30,8 +30,8 @@ type Configurer struct {
 
 var _ addon.Configurer = (*Configurer)(nil)
 
-// Configure implements addon.Configurer. The configuration of an add-on without a ClusterManagementAddOn is the one that
-// it has: its pre-delete hook may still have to run.
+// Configure implements addon.Configurer. The configuration of an add-on without a ClusterManagementAddOn is the one
+// that it has: its pre-delete hook may still have to run.
 func (c *Configurer) Configure(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (addon.Configuration, error) {
@@ -89,16 +89,30 @@ func (c *Configurer) store(ctx context.Context, f facts) error {
 	return nil
 }
 
-// namedBySpecs returns the configurations that the specs of the ClusterManagementAddOn and of all add-ons name.
-func (c *Configurer) namedBySpecs(ctx context.Context, name string) ([]addonv1beta1.AddOnConfig, error) {
-	cma, err := c.AddOns.GetClusterManagementAddOn(ctx, name)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil // Its add-ons run with stored contents only.
+// named returns the configurations that the specs of the ClusterManagementAddOn and of all add-ons name, and the contents
+// that add-ons are to run with. Add-ons without a ClusterManagementAddOn run with stored contents only.
+func (c *Configurer) named(
+	ctx context.Context, name string,
+) ([]addonv1beta1.AddOnConfig, map[addonconfig.Chosen]bool, error) {
+	addOns, err := c.AddOns.ListAddOns(ctx, client.MatchingFields{addonapi.IndexName: name})
+	if err != nil {
+		return nil, nil, err
 	}
 	var named []addonv1beta1.AddOnConfig
+	desired := map[addonconfig.Chosen]bool{}
+	for _, a := range addOns {
+		named = append(named, a.Spec.Configs...)
+		for _, content := range chosen(a.Status.ConfigReferences) {
+			desired[content] = true
+		}
+	}
+	cma, err := c.AddOns.GetClusterManagementAddOn(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, desired, nil
+	case err != nil:
+		return nil, nil, err
+	}
 	for _, config := range cma.Spec.DefaultConfigs {
 		if addonapi.HasDefault(config) {
 			named = append(named, config)
@@ -107,12 +121,5 @@ func (c *Configurer) namedBySpecs(ctx context.Context, name string) ([]addonv1be
 	for _, placement := range cma.Spec.InstallStrategy.Placements {
 		named = append(named, placement.Configs...)
 	}
-	addOns, err := c.AddOns.ListAddOns(ctx, client.MatchingFields{addonapi.IndexName: name})
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range addOns {
-		named = append(named, a.Spec.Configs...)
-	}
-	return named, nil
+	return named, desired, nil
 }

@@ -52,11 +52,8 @@ func (c *Configurer) planned(f facts) bool {
 	if c.Admission == nil || f.placement < 0 {
 		return false
 	}
-	switch f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type {
-	case "", clusterv1alpha1.All:
-		return false
-	}
-	return true
+	kind := f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type
+	return kind != "" && kind != clusterv1alpha1.All
 }
 
 // owner returns the index of the last placement that selects a cluster. If none does, it returns -1 and the listed

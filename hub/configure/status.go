@@ -29,19 +29,20 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	}
 }
 
-// setProgress sets the condition Progressing. Its transition time is when the present phase of the present content
-// began, because rollouts measure deadlines and the time of success from it: it also moves when only the reason changes,
-// and when another content becomes desired.
+// setProgress sets the condition Progressing. Its transition time is when the present content became desired or, once it
+// is completed, when that was: rollouts measure deadlines and the time of success from it, so it does not move while an
+// add-on is on its way, whatever it waits for.
 func setProgress(
 	f facts, decided configuration, conditions *[]metav1.Condition, want metav1.Condition, now time.Time,
 ) {
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, want.Type)
-	anew := was == nil || was.Reason != want.Reason ||
-		!addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references)
-	reconcile.SetCondition(conditions, want, now)
-	if anew {
-		meta.FindStatusCondition(*conditions, want.Type).LastTransitionTime = metav1.NewTime(now)
+	since := metav1.NewTime(now)
+	if was != nil && completed(*was) == completed(want) &&
+		addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) {
+		since = was.LastTransitionTime
 	}
+	reconcile.SetCondition(conditions, want, now)
+	meta.FindStatusCondition(*conditions, want.Type).LastTransitionTime = since
 }
 
 func copied(references []addonv1beta1.ConfigReference) []addonv1beta1.ConfigReference {

@@ -57,7 +57,7 @@ func decide(f facts) plan {
 		p.kept = ownWorks(f)
 		return p
 	}
-	p.works, p.kept = append(w.steps, planLeftHooks(f)...), w.kept
+	p.works, p.kept = slices.Concat(w.steps, planLeftHooks(f)), w.kept
 	if finalizers, changed := withGuards(f.addOn.Finalizers, w.guards); changed {
 		p.finalizers = &finalizers
 	}

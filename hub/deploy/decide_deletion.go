@@ -65,7 +65,8 @@ type deletionPlan struct {
 	because []string
 	// skipped reports that a hook was required and cannot run.
 	skipped bool
-	// attempts is the new record of failed attempts of hooks; empty when it does not change. failures describes what failed.
+	// attempts is the new record of failed attempts of hooks; empty when it does not change. failures describes what
+	// failed.
 	attempts string
 	failures []string
 	// conditions explain what the deletion waits for.
@@ -101,9 +102,9 @@ func decideDeletion(f deletionFacts) deletionPlan {
 	return p
 }
 
-// decideGuards decides about the finalizers of ours: when the hooks of both sides are done, works on hosting clusters are
-// deleted, and then the finalizers are removed. Until then the deploy works are kept as they should be, because a hook
-// may need what they deploy.
+// decideGuards decides about the finalizers of ours: when the hooks of both sides are done, works on hosting clusters
+// are deleted, and then the finalizers are removed. Until then the deploy works are kept as they should be, because a
+// hook may need what they deploy.
 func decideGuards(f deletionFacts, p *deletionPlan) {
 	var waiting []hookPlan
 	var texts []string
@@ -141,7 +142,7 @@ func decideGuards(f deletionFacts, p *deletionPlan) {
 		}
 	}
 	p.drop = slices.DeleteFunc(slices.Clone(f.addOn.Finalizers), func(name string) bool { return !isOCMFinalizer(name) })
-	p.because = append(texts, "Nothing of the add-on stays on a hosting cluster.")
+	p.because = slices.Concat(texts, []string{"Nothing of the add-on stays on a hosting cluster."})
 }
 
 func encodeRecord(record map[works.Side]attempts) string {
@@ -163,8 +164,8 @@ func managedHooks(f deletionFacts) hookFacts {
 	return withHooks(f, h)
 }
 
-// hostedHooks returns the facts about the hooks on the hosting cluster. A work that is on another hosting cluster, because
-// the add-on moved or an earlier manager left it there, is the one that counts as long as that cluster exists.
+// hostedHooks returns the facts about the hooks on the hosting cluster. A work that is on another hosting cluster,
+// because the add-on moved or an earlier manager left it there, is the one that counts as long as that cluster exists.
 func hostedHooks(f deletionFacts) hookFacts {
 	h := hookFacts{side: works.Hosting, name: hostName(f.facts)}
 	if state := hostOf(f.facts); state == hostReady || state == hostRefused {

@@ -65,7 +65,7 @@ func unprobed(own []*workv1.ManifestWork) bool {
 			if err != nil {
 				continue
 			}
-			o := s.HealthObject()
+			o := healthObject(s)
 			if !health.Judges(addon.HealthWorkloads, o) {
 				continue
 			}

@@ -195,8 +195,8 @@ func (l hookLimit) apply(f deletionFacts, p hookPlan) hookPlan {
 	return p
 }
 
-// limitOf returns the deadline of the hooks of a side: what the add-on says counts, then what the hooks say, the longest
-// of them.
+// limitOf returns the deadline of the hooks of a side: what the add-on says counts, then what the hooks say, the
+// longest of them.
 func limitOf(f deletionFacts, h hookFacts, state works.HookState) hookLimit {
 	terms := state.Terms
 	for _, hook := range h.hooks {

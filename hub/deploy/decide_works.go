@@ -9,6 +9,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -99,7 +100,8 @@ func planWorks(f facts) (worksPlan, error) {
 	if err != nil {
 		return worksPlan{}, err
 	}
-	o := works.OptionsOf(f.rendering, f.setup, func(content string) string { return fingerprint(f, cmp.Or(f.key, content)) }, d)
+	inputs := func(content string) string { return fingerprint(f, cmp.Or(f.key, content)) }
+	o := works.OptionsOf(f.rendering, health.Options(f.setup, f.rendering), inputs, d)
 	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
 	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
 	if state != hostReady {

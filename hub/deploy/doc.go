@@ -5,19 +5,22 @@
 //     RoleBindings.
 //   - decide_registrations.go merges the wanted registrations with the driver that the agent has chosen.
 //   - decide_bindings.go plans the RoleBindings that grant the agent its roles on the hub.
-//   - decide_works.go distributes the objects over ManifestWorks below the size limit. An object stays in its work; a
-//     new work gets the first free number. decide_spec.go renders a work, and reverts changes of our works by others.
+//   - decide_works.go plans the works of both sides, the managed and the hosting cluster, with package works, and the
+//     finalizers that the add-on needs before they are written.
 //   - act.go runs the planned steps; one failure stops nothing else.
-//   - status.go, status_health.go and status_host.go conclude the conditions, from all works and not from the last one.
+//   - status.go, status_health.go and status_host.go conclude the conditions, from all works of a side and not from the
+//     last one.
 //
 // The unknown deletes nothing: if the agent has no answer, works and RoleBindings stay, and the conditions explain why.
 // When the add-on is deleted, Kubernetes deletes the objects that it owns.
 //
-// An add-on that an add-on manager of OCM managed before may have finalizers. When it is deleted, the work that they
-// guard is done first (decide_deletion.go): a pre-delete hook completes (decide_hook.go), and works on hosting clusters
-// are deleted. The finalizers of add-ons that are not made of templates belong to the managers of their authors and are
-// never touched; the add-on names them in a condition.
+// An add-on with pre-delete hooks or with works on a hosting cluster has finalizers, ours or those of an earlier manager
+// of OCM, which are the same. When it is deleted, the work that they guard is done first (decide_deletion.go): hooks
+// complete on both sides (decide_hook.go), then works on hosting clusters are deleted. The finalizers of add-ons that are
+// not made of templates belong to the managers of their authors and are never touched; the add-on names them in a
+// condition.
 //
-// A work is ours if its name says so and the add-on owns it; any other work is left alone, with or without our labels.
-// The subjects of roles are computed on the hub, and never read from a status that an agent may write.
+// A work is ours if its name says so and the add-on owns it or, in the namespace of a hosting cluster, its labels name
+// the add-on; any other work is left alone. The subjects of roles are computed on the hub, and never read from a status
+// that an agent may write.
 package deploy

@@ -58,6 +58,8 @@ type answers struct {
 	pendingHealth addon.HealthProbe
 	rendering     addon.Rendering
 	renderErr     error
+	// remarks are sentences for the author of the configuration.
+	remarks []string
 	// key identifies what the objects are rendered from; empty when they must be rendered.
 	key string
 	// current is the plan that changes no work; nil when the objects were rendered.
@@ -114,7 +116,7 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, alway
 		f.answers = answers{registrationsErr: err, setupErr: err, renderErr: err}
 		return
 	}
-	f.answers = answers{registrations: resolved.Registrations, setup: resolved.Setup}
+	f.answers = answers{registrations: resolved.Registrations, setup: resolved.Setup, remarks: resolved.Remarks}
 	if resolved.Key != "" {
 		f.key = resolved.Key + "@" + version.String()
 	}

@@ -279,6 +279,9 @@ func appliedMessage(f facts, side works.Side, count int) string {
 			"rolled out (annotation %s). It counts from the next rollout of a changed template on.",
 			names.AnnotationHealthProbe)
 	}
+	for _, remark := range f.remarks {
+		text += " " + sentence(remark)
+	}
 	return text
 }
 

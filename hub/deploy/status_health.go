@@ -32,12 +32,17 @@ func healthWorks(own []*workv1.ManifestWork) []health.Work {
 		w := health.Work{ManifestWork: work}
 		for i := range work.Spec.Workload.Manifests {
 			if s, err := works.Read(&work.Spec.Workload.Manifests[i]); err == nil {
-				w.Objects = append(w.Objects, s.HealthObject())
+				w.Objects = append(w.Objects, healthObject(s))
 			}
 		}
 		all = append(all, w)
 	}
 	return all
+}
+
+// healthObject returns the part of a manifest that the health of its object depends on.
+func healthObject(s works.Stored) health.Object {
+	return health.Object{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Replicas: s.Replicas}
 }
 
 // healthMode returns the mode of the health check in the status of an add-on; false when it stays as it is.

@@ -17,6 +17,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -380,4 +381,48 @@ func workloadObject(kind, name string, replicas any) *unstructured.Unstructured 
 		u.Object["spec"] = map[string]any{"replicas": replicas}
 	}
 	return u
+}
+
+// Shows: hub/work-options
+func TestManifestConfigs(t *testing.T) {
+	wellKnown := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
+	id := func(resource, name string) workv1.ResourceIdentifier {
+		return workv1.ResourceIdentifier{Group: "apps", Resource: resource, Namespace: "ns", Name: name}
+	}
+	rendering := addon.Rendering{
+		Objects: []*unstructured.Unstructured{
+			workloadObject("Deployment", "d", nil), workloadObject("DaemonSet", "s", nil),
+			workloadObject("Deployment", "off", int64(0)), workloadObject("StatefulSet", "no", nil),
+		},
+		ManifestConfigs: []workv1.ManifestConfigOption{
+			{
+				ResourceIdentifier: id("deployments", "d"),
+				FeedbackRules: []workv1.FeedbackRule{
+					{Type: workv1.WellKnownStatusType},
+					{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{{Name: "p", Path: ".a"}}},
+				},
+				UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
+			},
+			{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: wellKnown},
+		},
+	}
+	of := func(probe addon.HealthProbe) []workv1.ManifestConfigOption {
+		return works.ManifestConfigs(health.Options(addon.Setup{Health: probe}, rendering), rendering.ManifestConfigs)
+	}
+	assert.Equal(t, []workv1.ManifestConfigOption{
+		{
+			ResourceIdentifier: id("deployments", "d"),
+			FeedbackRules:      rendering.ManifestConfigs[0].FeedbackRules,
+			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
+		},
+		{ResourceIdentifier: id("daemonsets", "s"), FeedbackRules: wellKnown},
+		{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: []workv1.FeedbackRule{
+			{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
+				{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
+			}},
+			{Type: workv1.WellKnownStatusType},
+		}},
+	}, of(addon.HealthWorkloads))
+	assert.Equal(t, rendering.ManifestConfigs, of(addon.HealthLease),
+		"with a lease nothing is asked of workloads")
 }

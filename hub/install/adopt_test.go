@@ -45,7 +45,8 @@ func TestWhoInstalledAnAddOnIsReadFromItsManagedFields(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			f := with(ready(true), mine)
-			addon := f.addon.(*addonv1beta1.ManagedClusterAddOn)
+			addon, isBeta := f.addon.(*addonv1beta1.ManagedClusterAddOn)
+			require.True(t, isBeta)
 			setOwner(addon, f.cma)
 			addon.ManagedFields = test.entries
 			if test.change != nil {

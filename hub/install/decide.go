@@ -149,7 +149,7 @@ func ensureOwner(f facts) plan {
 
 // copyOf returns a copy of an object that may be changed.
 func copyOf[T client.Object](o T) T {
-	after, _ := runtime.Object(o).DeepCopyObject().(T) //nolint:errcheck // a copy has the type of the original
+	after, _ := runtime.Object(o).DeepCopyObject().(T) // A copy has the type of the original.
 	return after
 }
 

@@ -110,7 +110,9 @@ func mine(f *facts) {
 }
 
 func manual(f *facts) {
-	f.cma.(*addonv1beta1.ClusterManagementAddOn).Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
+	if cma, isBeta := f.cma.(*addonv1beta1.ClusterManagementAddOn); isBeta {
+		cma.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
+	}
 }
 func retired(f *facts)   { f.cma.SetDeletionTimestamp(new(metav1.NewTime(noon()))) }
 func addonGoes(f *facts) { f.addon.SetDeletionTimestamp(new(metav1.NewTime(noon()))) }

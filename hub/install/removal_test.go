@@ -90,9 +90,11 @@ func crowd(n int, changes ...func(*fleetFacts)) fleetFacts {
 
 func annotated(key, value string) func(*fleetFacts) {
 	return func(f *fleetFacts) {
-		cma := f.cma.(*addonv1beta1.ClusterManagementAddOn).DeepCopy()
-		metav1.SetMetaDataAnnotation(&cma.ObjectMeta, key, value)
-		f.cma = cma
+		if cma, isBeta := f.cma.(*addonv1beta1.ClusterManagementAddOn); isBeta {
+			cma = cma.DeepCopy()
+			metav1.SetMetaDataAnnotation(&cma.ObjectMeta, key, value)
+			f.cma = cma
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ type facts struct {
 	// members are the add-ons by cluster; none for an add-on that people install.
 	members map[string]*member
 	states  addonconfig.States
+	// served are those of the selected clusters without an add-on that will get it: they exist, are accepted and are not
+	// being deleted.
+	served map[string]bool
 	// admitted has, for each cluster that was admitted by an earlier plan, the target and when that was.
 	admitted map[string]admission
 }
@@ -121,18 +124,21 @@ func (f facts) placement(
 		}
 		m, found := f.members[cluster]
 		if !found || m.deleting {
-			p.Awaited++ // It is installed again.
+			if f.served[cluster] {
+				p.Awaited++ // It is installed soon, or again.
+			}
 			continue
 		}
-		stuck.add(m, f.now)
 		target := common
 		if len(m.addOn.Spec.Configs) > 0 || len(common.Waiting) > 0 {
 			target = f.target(m.addOn, index)
 		}
 		targets[cluster] = Fingerprint(target.Rolled())
 		state, since := f.state(m, target, targets[cluster], soak)
+		held := heldBy(target)
+		stuck.add(m, state == planner.Pending && held == "", f.now)
 		p.Clusters = append(p.Clusters, planner.Cluster{
-			Name: cluster, Group: group.index, GroupName: group.name, State: state, Since: since, Held: heldBy(target),
+			Name: cluster, Group: group.index, GroupName: group.name, State: state, Since: since, Held: held,
 		})
 	}
 	return p, stuck

@@ -33,7 +33,7 @@ const (
 )
 
 // blockingConditions are the conditions that explain with False why an add-on does not work, the most informative
-// first.
+// first, which is Configured.
 func blockingConditions() []string {
 	return []string{
 		addonv1beta1.ManagedClusterAddOnConditionConfigured,
@@ -57,29 +57,33 @@ type stuckAddOns struct {
 	recheck time.Time
 }
 
-// add takes an add-on into account.
-func (t *stuckAddOns) add(m *member, now time.Time) {
-	if m.cause == nil {
+// add takes an add-on into account. One that waits for its turn in the rollout is not stuck by that.
+func (t *stuckAddOns) add(m *member, waits bool, now time.Time) {
+	cause, since := m.cause, m.causeSince
+	if waits && cause != nil && cause.Type == addonv1beta1.ManagedClusterAddOnConditionConfigured {
+		cause, since = m.other, m.otherSince
+	}
+	if cause == nil {
 		return
 	}
-	if at := m.causeSince.Add(stuckAfter); now.Before(at) {
+	if at := since.Add(stuckAfter); now.Before(at) {
 		t.recheck = reconcile.Earliest(t.recheck, at)
 		return
 	}
 	if t.count++; t.cluster == "" || m.addOn.Namespace < t.cluster {
-		t.cluster, t.cause = m.addOn.Namespace, m.cause
+		t.cluster, t.cause = m.addOn.Namespace, cause
 	}
 }
 
-// stuckCause returns the most informative condition of an add-on that does not work, and since when; nil when it works
-// or is being deleted.
-func stuckCause(addon *addonv1beta1.ManagedClusterAddOn) (*metav1.Condition, time.Time) {
+// stuckCause returns the most informative condition of an add-on that does not work, of some kinds, and since when; nil
+// when it works or is being deleted.
+func stuckCause(addon *addonv1beta1.ManagedClusterAddOn, kinds []string) (*metav1.Condition, time.Time) {
 	if !addon.DeletionTimestamp.IsZero() {
 		return nil, time.Time{}
 	}
 	var best *metav1.Condition
 	var since time.Time
-	for _, kind := range blockingConditions() {
+	for _, kind := range kinds {
 		c := meta.FindStatusCondition(addon.Status.Conditions, kind)
 		if c == nil || c.Status != metav1.ConditionFalse {
 			continue

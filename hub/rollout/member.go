@@ -19,6 +19,10 @@ type member struct {
 	// works.
 	cause      *metav1.Condition
 	causeSince time.Time
+	// other and otherSince are the same without Configured, which is False on every add-on that waits for its turn; nil
+	// when the cause is another one.
+	other      *metav1.Condition
+	otherSince time.Time
 }
 
 // newMember returns what a rollout looks at of an add-on, and nothing else of it: a hub has tens of thousands.
@@ -41,11 +45,20 @@ func newMember(addOn *addonv1beta1.ManagedClusterAddOn) *member {
 		}
 	}
 	m.addOn.Status.Conditions = m.conditions
-	if cause, since := stuckCause(addOn); cause != nil {
-		kept := *cause
-		m.cause, m.causeSince = &kept, since
+	m.cause, m.causeSince = keep(stuckCause(addOn, blockingConditions()))
+	if m.cause != nil && m.cause.Type == addonv1beta1.ManagedClusterAddOnConditionConfigured {
+		m.other, m.otherSince = keep(stuckCause(addOn, blockingConditions()[1:]))
 	}
 	return m
+}
+
+// keep copies a condition out of its add-on.
+func keep(c *metav1.Condition, since time.Time) (*metav1.Condition, time.Time) {
+	if c == nil {
+		return nil, time.Time{}
+	}
+	kept := *c
+	return &kept, since
 }
 
 // applied reports whether all desired configurations were applied.

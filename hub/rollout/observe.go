@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,6 +55,9 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	for _, m := range f.members {
 		configs = append(configs, m.addOn.Spec.Configs...)
 	}
+	if f.served, err = r.served(ctx, f); err != nil {
+		return f, err
+	}
 	configs = slices.DeleteFunc(configs, func(c addonv1beta1.AddOnConfig) bool { return !addonapi.HasDefault(c) })
 	r.Store.Want(name, configs)
 	if f.states, err = r.Store.States(ctx, configs...); err != nil {
@@ -63,6 +67,25 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	defer r.mu.Unlock()
 	f.admitted = maps.Clone(r.admissions[name])
 	return f, nil
+}
+
+// served returns those of the selected clusters without an add-on that will get it.
+func (r *Reconciler) served(ctx context.Context, f facts) (map[string]bool, error) {
+	served := map[string]bool{}
+	for _, placement := range f.placements {
+		for name := range placement.clusters {
+			if m := f.members[name]; m != nil && !m.deleting {
+				continue
+			}
+			cluster, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{},
+				client.UnsafeDisableDeepCopy)
+			if err != nil {
+				return nil, err
+			}
+			served[name] = cluster != nil && cluster.DeletionTimestamp.IsZero() && cluster.Spec.HubAcceptsClient
+		}
+	}
+	return served, nil
 }
 
 // members lists the add-ons of a ClusterManagementAddOn by cluster.

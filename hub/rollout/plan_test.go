@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
@@ -126,6 +127,14 @@ func TestConcludePlanCounts(t *testing.T) {
 			RolloutConfig: clusterv1alpha1.RolloutConfig{ProgressDeadline: "5|"},
 		},
 	}
+	oneByOne := clusterv1alpha1.RolloutStrategy{
+		Type:        clusterv1alpha1.Progressive,
+		Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(1)},
+	}
+	waiting := func(c string) *addonv1beta1.ManagedClusterAddOn {
+		return fixture.With(fixture.AddOn(c, fixture.Has(t1, "old")), fixture.Condition("Configured", metav1.ConditionFalse,
+			"ConfigurationsNotConfigured", fixture.Noon().Add(-time.Hour)))
+	}
 	overriding := fixture.AddOn("c2", fixture.Has(fixture.DeploymentConfig("d"), "d"), fixture.Has(t1, "h"))
 	overriding.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.DeploymentConfig("d")}
 	tests := map[string]struct {
@@ -191,6 +200,32 @@ func TestConcludePlanCounts(t *testing.T) {
 			addons:     []*addonv1beta1.ManagedClusterAddOn{fixture.AddOn("c1"), flying("c2", "Progressing", fixture.Noon())},
 			says:       []string{"configured addons 1/2 progressing..., 0 failed 0 timeout.", "progressDeadline"},
 		},
+		"clusters that wait for their turn are not stuck": {
+			placements: []addonv1beta1.PlacementStrategy{fixture.ByStrategy(oneByOne, fixture.Placement("p", t1))},
+			facts:      []placementFacts{selects("c1", "c2", "c3")},
+			addons: []*addonv1beta1.ManagedClusterAddOn{
+				flying("c1", "Progressing", fixture.Noon()), waiting("c2"), waiting("c3"),
+			},
+			want: []string{"selected clusters 3. configured addons 1/3 progressing..., 0 failed 0 timeout."},
+		},
+		"but by another cause they are, since that began": {
+			placements: []addonv1beta1.PlacementStrategy{fixture.ByStrategy(oneByOne, fixture.Placement("p", t1))},
+			facts:      []placementFacts{selects("c1", "c2", "c3")},
+			addons: []*addonv1beta1.ManagedClusterAddOn{
+				flying("c1", "Progressing", fixture.Noon()),
+				fixture.With(waiting("c2"), fixture.Condition("Available", metav1.ConditionFalse, "NoPod", fixture.Noon().Add(-time.Second))),
+				fixture.With(waiting("c3"), fixture.Condition("Available", metav1.ConditionFalse, "NoPod", fixture.Noon().Add(-time.Minute))),
+			},
+			want: []string{"selected clusters 3. configured addons 1/3 progressing..., 0 failed 0 timeout. " +
+				"1 cluster is stuck, the first is c3: Available is False (NoPod): ."},
+			recheck: fixture.Noon().Add(4 * time.Second),
+		},
+		"one whose configuration does not exist is stuck by that": {
+			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", fixture.Template("gone"))},
+			facts:      []placementFacts{selects("c1")},
+			addons:     []*addonv1beta1.ManagedClusterAddOn{waiting("c1")},
+			says:       []string{"1 cluster is stuck, the first is c1: Configured is False"},
+		},
 		"a missing config is named and its add-ons are not on their way": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", fixture.Template("gone"))},
 			facts:      []placementFacts{selects("c1")},
@@ -213,7 +248,7 @@ func TestConcludePlanCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := facts{
 				now: fixture.Noon(), cma: fixture.NewCMA(nil, test.placements...),
-				placements: test.facts, members: membersOf(test.addons...), states: found,
+				placements: test.facts, members: membersOf(test.addons...), states: found, served: map[string]bool{"c1": true, "c2": true},
 			}
 			before := f.cma.DeepCopy()
 			after, recheck := concluded(f)

@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 )
 
 // saying is a condition with a message.
@@ -75,7 +76,7 @@ func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts{now: fixture.Noon(), cma: fixture.NewCMA(nil, fixture.Placement("p")),
-				placements: []placementFacts{selects("c1", "c2", "c3")}, members: membersOf(tc.addOns...)}
+				placements: []placementFacts{selects("c1", "c2", "c3")}, members: membersOf(tc.addOns...), served: map[string]bool{"c1": true}}
 			for _, cluster := range []string{"c1", "c2", "c3"} {
 				if f.members[cluster] == nil {
 					f.members[cluster] = newMember(fixture.AddOn(cluster))

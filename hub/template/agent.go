@@ -32,12 +32,12 @@ func (a *agent) About() addon.About {
 
 // Resolve implements addon.Agent.
 func (a *agent) Resolve(_ context.Context, request addon.Request) (addon.Resolved, error) {
-	in, err := a.input(request)
+	_, in, err := a.input(request)
 	if err != nil {
 		return addon.Resolved{}, err
 	}
 	cluster := request.Cluster.Name
-	resolved := addon.Resolved{Key: keyOf(request)}
+	resolved := addon.Resolved{Key: keyOf(request), Remarks: Remarks(in)}
 	if resolved.Registrations, err = Registrations(in.Template, cluster, a.name); err != nil {
 		return addon.Resolved{}, err
 	}
@@ -66,11 +66,11 @@ func keyOf(request addon.Request) string {
 
 // Render implements addon.Agent. It renders the content that the rollout chose.
 func (a *agent) Render(_ context.Context, request addon.Request) (addon.Rendering, error) {
-	in, err := a.input(request)
+	c, in, err := a.input(request)
 	if err != nil {
 		return addon.Rendering{}, err
 	}
-	rendering, err := Render(in)
+	rendering, err := c.Render(in)
 	rendering.Configs = slices.Clone(request.Choice.Configs)
 	return rendering, err
 }
@@ -79,10 +79,11 @@ func (a *agent) Render(_ context.Context, request addon.Request) (addon.Renderin
 func (a *agent) SigningCA(
 	ctx context.Context, request addon.Request, signerName string,
 ) (addon.SigningCA, bool, error) {
-	t, err := a.template(request)
+	c, err := a.template(request)
 	if err != nil {
 		return addon.SigningCA{}, false, err
 	}
+	t := c.Template()
 	home := a.registry.home()
 	secret, found := SigningSecret(t, signerName, home)
 	if !found {
@@ -107,10 +108,11 @@ func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, erro
 		if config.ConfigGroupResource != confighash.Template() || config.Object == nil {
 			continue
 		}
-		t, err := a.registry.read(config)
+		c, err := a.registry.read(config)
 		if err != nil {
 			return nil, err
 		}
+		t := c.Template()
 		if err := CheckTrust(t, "", a.name, a.registry.home()); err != nil {
 			return nil, err
 		}

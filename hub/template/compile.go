@@ -23,7 +23,8 @@ type Compiled struct {
 
 // manifest is an object of a template.
 type manifest struct {
-	// object is the same for all renderings where nothing below changes, so that callers may remember what they made of it.
+	// object is the same for all renderings where nothing below changes, so that callers may remember what they made of
+	// it.
 	object *unstructured.Unstructured
 	// description is its kind, namespace and name as in the template.
 	description string

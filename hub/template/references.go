@@ -8,16 +8,16 @@ import (
 )
 
 // template returns the template that was chosen for an add-on on a cluster, and refuses one that asks for too much.
-func (a *agent) template(request addon.Request) (*Template, error) {
+func (a *agent) template(request addon.Request) (*Compiled, error) {
 	chosen := request.Choice.First(confighash.Template())
 	if chosen == nil {
 		return nil, noTemplate(request)
 	}
-	t, err := a.registry.read(*chosen)
+	c, err := a.registry.read(*chosen)
 	if err != nil {
 		return nil, err
 	}
-	return t, CheckTrust(t, request.Cluster.Name, a.name, a.registry.home())
+	return c, CheckTrust(c.Template(), request.Cluster.Name, a.name, a.registry.home())
 }
 
 // noTemplate returns the error about an add-on for which no template was chosen.
@@ -34,16 +34,16 @@ func noTemplate(request addon.Request) error {
 
 // input returns the template and the configuration of an add-on on a cluster. Of several AddOnDeploymentConfigs the first
 // counts.
-func (a *agent) input(request addon.Request) (Input, error) {
-	t, err := a.template(request)
+func (a *agent) input(request addon.Request) (*Compiled, Input, error) {
+	c, err := a.template(request)
 	if err != nil {
-		return Input{}, err
+		return nil, Input{}, err
 	}
-	in := Input{Template: t, Cluster: request.Cluster, AddOn: a.name}
+	in := Input{Template: c.Template(), Cluster: request.Cluster, AddOn: a.name}
 	if chosen := request.Choice.First(confighash.DeploymentConfig()); chosen != nil {
 		if in.Config, err = ReadConfig(chosen.Object); err != nil {
-			return Input{}, err
+			return nil, Input{}, err
 		}
 	}
-	return in, nil
+	return c, in, nil
 }

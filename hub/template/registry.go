@@ -16,7 +16,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// maxTemplates is the number of templates that are kept decoded. Every cluster needs the same few.
+// maxTemplates is the number of templates that are kept compiled. Every cluster needs the same few.
 const maxTemplates = 256
 
 // Registry finds the agents of add-ons that are made of templates: those whose ClusterManagementAddOn lists
@@ -31,8 +31,8 @@ type Registry struct {
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
 
-	// decoded are templates by name and hash.
-	decoded *lru.Cache
+	// compiled are templates by name and hash.
+	compiled *lru.Cache
 }
 
 var _ addon.Lookup = &Registry{}
@@ -40,7 +40,7 @@ var _ addon.Lookup = &Registry{}
 // NewRegistry returns a registry.
 func NewRegistry(configs client.Reader, addOns addonapi.Client, configurer addon.Configurer, home string) *Registry {
 	return &Registry{
-		Configs: configs, AddOns: addOns, Configurer: configurer, Home: home, decoded: lru.New(maxTemplates),
+		Configs: configs, AddOns: addOns, Configurer: configurer, Home: home, compiled: lru.New(maxTemplates),
 	}
 }
 
@@ -68,21 +68,22 @@ func isTemplate(config addon.ChosenConfig) bool {
 	return config.ConfigGroupResource == confighash.Template()
 }
 
-// read decodes a template, once for each content. The template must not be changed.
-func (r *Registry) read(config addon.ChosenConfig) (*Template, error) {
+// read compiles a template, once for each content. The template must not be changed.
+func (r *Registry) read(config addon.ChosenConfig) (*Compiled, error) {
 	key := confighash.Key(config.ConfigGroupResource, config.ConfigReferent) + "@" + config.SpecHash + "@" +
 		config.Object.GetAnnotations()[names.AnnotationHealthProbe]
-	if known, found := r.decoded.Get(key); found {
-		if t, isTemplate := known.(*Template); isTemplate {
-			return t, nil
+	if known, found := r.compiled.Get(key); found {
+		if c, isTemplate := known.(*Compiled); isTemplate {
+			return c, nil
 		}
 	}
 	t, err := ReadTemplate(config.Object)
 	if err != nil {
 		return nil, err
 	}
-	r.decoded.Add(key, t)
-	return t, nil
+	c := Compile(t)
+	r.compiled.Add(key, c)
+	return c, nil
 }
 
 // UsesTemplates reports whether an add-on is made of templates, with or without a default one.

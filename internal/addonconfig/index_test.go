@@ -3,11 +3,12 @@ package addonconfig
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/confighash"
-	"github.com/stretchr/testify/assert"
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
 func TestIndexKeys(t *testing.T) {

@@ -42,6 +42,9 @@ type Store struct {
 	// Others are configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig; nil reads none.
 	Others Objects
 
+	// keeping is held while a content is stored.
+	keeping sync.Mutex
+
 	mu sync.Mutex
 	// hashes are the hashes of the latest content of configurations.
 	hashes map[addonv1beta1.AddOnConfig]hashEntry
@@ -106,18 +109,19 @@ func (s *Store) findOther(config addonv1beta1.AddOnConfig) (State, *unstructured
 	if s.Others == nil {
 		return State{Unread: "the hub manager reads AddOnTemplates and AddOnDeploymentConfigs only" + reportedElse}, nil, nil
 	}
-	switch found := s.Others.Get(refOf(config)); {
-	case found.Phase == objectwatch.Missing:
+	found := s.Others.Get(refOf(config))
+	switch found.Phase {
+	case objectwatch.Missing:
 		return State{Missing: true}, nil, nil
-	case found.Phase == objectwatch.Unknown:
+	case objectwatch.Unknown:
 		return State{Unread: found.Cause.Message + reportedElse}, nil, nil
-	default:
-		hash, err := s.hash(config, found.Object)
-		if err != nil {
-			return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
-		}
-		return State{Hash: hash, Generation: found.Object.GetGeneration()}, found.Object, nil
+	case objectwatch.Found:
 	}
+	hash, err := s.hash(config, found.Object)
+	if err != nil {
+		return State{}, nil, fmt.Errorf("hashing %s: %w", Describe(config), err)
+	}
+	return State{Hash: hash, Generation: found.Object.GetGeneration()}, found.Object, nil
 }
 
 // Want watches the configurations of an add-on that are of other kinds, and no others for it. No configurations mean
@@ -223,6 +227,12 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 		return nil
 	}
 	name := revisionName(addOn, c)
+	if s.exists(name) {
+		return nil
+	}
+	// All clusters need the same content at the same moment: one of them stores it.
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
 	if s.exists(name) {
 		return nil
 	}

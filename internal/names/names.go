@@ -37,8 +37,8 @@ const (
 	AnnotationPreDelete = "addon.open-cluster-management.io/addon-pre-delete"
 	// LabelPreDeleteOld is the former spelling of AnnotationPreDelete.
 	LabelPreDeleteOld = "open-cluster-management.io/addon-pre-delete"
-	// AnnotationHostedLocation on a manifest of an add-on names the cluster that it is for in hosted mode: managed, hosting
-	// or none.
+	// AnnotationHostedLocation on a manifest of an add-on names the cluster that it is for in hosted mode: managed,
+	// hosting or none.
 	AnnotationHostedLocation = "addon.open-cluster-management.io/hosted-manifest-location"
 	// AnnotationHookDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is how long hooks may
 	// take from the deletion of the add-on: a duration such as 30m, or none. It is Spokelet's own addition.
@@ -46,8 +46,8 @@ const (
 	// AnnotationHookAfterDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is what happens
 	// when hooks are not complete at their deadline: Wait for a person, or Skip them. It is Spokelet's own addition.
 	AnnotationHookAfterDeadline = "addon.spokelet.io/pre-delete-after-deadline"
-	// AnnotationHookAttempts on a ManagedClusterAddOn records failed attempts of its pre-delete hooks, as JSON. Who removes
-	// it starts the attempts again. It is Spokelet's own addition.
+	// AnnotationHookAttempts on a ManagedClusterAddOn records failed attempts of its pre-delete hooks, as JSON. Who
+	// removes it starts the attempts again. It is Spokelet's own addition.
 	AnnotationHookAttempts = "addon.spokelet.io/pre-delete-attempts"
 	// AnnotationRenderedFrom on a ManifestWork of an add-on records hashes of what it was rendered from and of what was
 	// written, as JSON. It is Spokelet's own addition.
@@ -79,8 +79,8 @@ const (
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
 	// AnnotationDecisionGroup on a PlacementDecision identifies the decision group that it belongs to as long as that
-	// exists: the name of the group in the Placement, a slash, and the number of the part of that group. Unlike the index of
-	// the group it does not change when an earlier group grows. It is Spokelet's own addition.
+	// exists: the name of the group in the Placement, a slash, and the number of the part of that group. Unlike the index
+	// of the group it does not change when an earlier group grows. It is Spokelet's own addition.
 	AnnotationDecisionGroup = "placement.spokelet.io/decision-group"
 	// AnnotationDecisionGroupSize on a PlacementDecision is the clustersPerDecisionGroup that it was made for, so that
 	// groups are merged when a person changes it and at no other time. It is Spokelet's own addition.

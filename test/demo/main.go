@@ -18,6 +18,7 @@ func main() {
 	d := &demo{
 		console:     newConsole(os.Stdout),
 		addons:      map[string]*sandbox.Process{},
+		pods:        pods{missing: map[string]string{}},
 		interactive: term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 	}
 	if err := d.run(ctx); err != nil {

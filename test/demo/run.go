@@ -22,6 +22,7 @@ type demo struct {
 	fleet       *fleet.Fleet
 	mu          sync.Mutex
 	addons      map[string]*sandbox.Process
+	pods        pods
 }
 
 // run shows everything and cleans up; at a terminal it waits for Ctrl-C before it does.
@@ -29,6 +30,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	started := d.console.clock.Now()
 	d.intro()
 	defer func() {
+		d.pods.end()
 		if d.fleet != nil {
 			err = errors.Join(err, d.fleet.Close())
 		}
@@ -53,6 +55,9 @@ func (d *demo) show(ctx context.Context, steps []step) error {
 		if err != nil {
 			return d.explain(err)
 		}
+		if step.why != "" {
+			d.console.line("%s", step.why)
+		}
 		if step.after != nil {
 			if err := step.after(ctx); err != nil {
 				return err
@@ -63,10 +68,10 @@ func (d *demo) show(ctx context.Context, steps []step) error {
 }
 
 func (d *demo) intro() {
-	d.console.line("A hub and two managed clusters on this machine: real etcd, kube-apiserver and " +
-		"kube-controller-manager with RBAC on, the hub manager, one agent per cluster, and the hello add-on. Only the " +
-		"kubelet is missing: there are no pods. What a kubelet would start for the add-on's Deployment runs as a process, " +
-		"with the files that its pod would mount.")
+	d.console.line("A hub and three managed clusters on this machine: real etcd, kube-apiserver and " +
+		"kube-controller-manager with RBAC on, the hub manager, and one agent per cluster. Only scheduler and kubelet are " +
+		"missing. What a kubelet would start for the hello add-on runs as a process, with the files that its pod would " +
+		"mount. For the other add-ons the demo writes the status of their pods; Deployments and Jobs follow from that.")
 	d.console.line("")
 }
 
@@ -84,13 +89,14 @@ func (d *demo) explain(err error) error {
 	return errors.Join(parts...)
 }
 
-// stay installs the add-on again, so that there is something to see, keeps the fleet up until Ctrl-C and says how to
+// stay installs the add-ons again, so that there is something to see, keeps the fleet up until Ctrl-C and says how to
 // look around.
 func (d *demo) stay(ctx context.Context) error {
 	again := []step{
 		{title: "Enabling the add-on again, to look at", do: d.enableAddon},
 		{title: "Starting its agent again", do: d.startAddonAgents},
 		{title: "Waiting until it is available", do: d.waitHealthy},
+		{title: "Enabling web and gateway again", do: d.enableOthers, after: d.showStates(addonName, webName, gatewayName)},
 	}
 	if err := d.show(ctx, again); err != nil {
 		return err

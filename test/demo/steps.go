@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -40,29 +40,34 @@ const (
 // step is one numbered part of the demo.
 type step struct {
 	title string
+	// why is a sentence about what is shown and why it matters; it stands below the step.
+	why   string
 	do    func(ctx context.Context, note func(string)) error
 	after func(ctx context.Context) error
 }
 
 func (d *demo) steps() []step {
-	return []step{
-		{title: "Starting control planes: hub, cluster1, cluster2", do: d.startControlPlanes},
+	return append([]step{
+		{title: "Starting control planes: hub, cluster1, cluster2, cluster3", do: d.startControlPlanes},
 		{title: "Installing the hub manager and the CRDs", do: d.installHub},
 		{title: "Starting an agent for each cluster", do: d.startAgents},
-		{title: "Accepting both clusters", do: d.acceptClusters},
+		{title: "Accepting the clusters", do: d.acceptClusters},
 		{title: "Enabling the hello add-on by a Placement", do: d.enableAddon},
 		{title: "Starting the add-on's agent as a kubelet would", do: d.startAddonAgents},
-		{title: "Waiting until the add-on is available", do: d.waitHealthy,
-			after: d.showTree},
-		{title: "Bringing a changed ConfigMap to both spokes", do: d.changeConfigMap},
-		{title: "Repairing a deleted Deployment on both spokes", do: d.deleteApplied},
-		{title: "Deleting the add-on until nothing is left", do: d.deleteAddon,
-			after: d.showMemory},
-	}
+		{title: "Waiting until the add-on is available", do: d.waitHealthy, after: d.showTree,
+			why: "Everything that hub and agent know stands in conditions; this is cluster1, and the others look alike."},
+		{title: "Bringing a changed ConfigMap to every cluster", do: d.changeConfigMap,
+			why: "An add-on's agent reaches the hub with a credential of its own."},
+		{title: "Repairing a deleted Deployment on every cluster", do: d.deleteApplied,
+			why: "Agents watch what they applied, so a repair takes no resync."},
+	}, d.hubSteps()...)
 }
 
 func (d *demo) startControlPlanes(ctx context.Context, _ func(string)) (err error) {
-	d.fleet, err = fleet.New(ctx, fleet.Options{Clusters: []string{"cluster1", "cluster2"}})
+	d.fleet, err = fleet.New(ctx, fleet.Options{Clusters: []string{"cluster1", "cluster2", "cluster3"}})
+	if err == nil {
+		d.pods.play(context.WithoutCancel(ctx), d.fleet.Clusters())
+	}
 	return err
 }
 
@@ -139,34 +144,30 @@ func (d *demo) waitHealthy(ctx context.Context, note func(string)) error {
 	})
 }
 
-// addonReason returns why the add-on of a cluster is not healthy yet; empty when it is.
+// addonReason returns why the add-on hello of a cluster is not healthy yet; empty when it is.
 func (d *demo) addonReason(ctx context.Context, cluster string) string {
-	var addon addonv1beta1.ManagedClusterAddOn
-	key := client.ObjectKey{Namespace: cluster, Name: addonName}
-	if err := d.fleet.HubClient.Get(ctx, key, &addon); err != nil {
+	addOn, err := d.addOn(ctx, cluster, addonName)
+	if err != nil {
 		return err.Error()
 	}
-	available := meta.FindStatusCondition(addon.Status.Conditions, "Available")
-	progressing := meta.FindStatusCondition(addon.Status.Conditions, "Progressing")
-	switch {
-	case available == nil:
-		return cluster + ": nobody has said yet whether the add-on is available"
-	case available.Status != metav1.ConditionTrue:
-		return cluster + ": " + available.Reason + ": " + available.Message
-	case progressing == nil:
-		return cluster + ": nobody has said yet whether the add-on is rolled out"
-	case progressing.Reason != "Completed":
-		return cluster + ": " + progressing.Reason + ": " + progressing.Message
+	if reason := notWell(addOn); reason != "" {
+		return cluster + ": " + reason
 	}
 	return ""
 }
 
-func (d *demo) showTree(ctx context.Context) error {
+// view returns what the trees are read with.
+func (d *demo) view() view {
 	v := view{hub: d.fleet.HubClient, spokes: map[string]client.Client{}, now: d.console.clock.Now()}
 	for _, cluster := range d.fleet.Clusters() {
 		v.spokes[cluster.Name] = cluster.Client
 	}
-	root, err := v.tree(ctx, "hub")
+	return v
+}
+
+// showTree shows all about the first cluster.
+func (d *demo) showTree(ctx context.Context) error {
+	root, err := d.view().tree(ctx, "hub", d.fleet.Clusters()[0].Name)
 	if err != nil {
 		return err
 	}
@@ -237,11 +238,8 @@ func (d *demo) deleteApplied(ctx context.Context, note func(string)) error {
 	})
 }
 
-func (d *demo) deleteAddon(ctx context.Context, note func(string)) error {
-	cma := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addonName}}
-	if err := d.fleet.HubClient.Delete(ctx, cma); err != nil {
-		return fmt.Errorf("deleting the ClusterManagementAddOn: %w", err)
-	}
+// waitGone waits until the hello add-on, and all works of all add-ons, are gone from every cluster.
+func (d *demo) waitGone(ctx context.Context, note func(string)) error {
 	return d.each(ctx, func(ctx context.Context, cluster *fleet.Cluster) error {
 		err := fleet.Wait(ctx, "the Deployment to be gone from "+cluster.Name, note, func(ctx context.Context) error {
 			return isGone(ctx, cluster.Client, &appsv1.Deployment{}, names.NamespaceAgentAddon, agentName)
@@ -250,7 +248,7 @@ func (d *demo) deleteAddon(ctx context.Context, note func(string)) error {
 			return err
 		}
 		d.stopAddonAgent(cluster)
-		return fleet.Wait(ctx, "the add-on to be gone from "+cluster.Name, note, func(ctx context.Context) error {
+		return fleet.Wait(ctx, "the add-ons to be gone from "+cluster.Name, note, func(ctx context.Context) error {
 			return d.leftovers(ctx, cluster)
 		})
 	})
@@ -282,6 +280,8 @@ func (d *demo) leftovers(ctx context.Context, cluster *fleet.Cluster) error {
 	}
 	namespace := names.NamespaceAgentAddon
 	return errors.Join(
+		isGone(ctx, cluster.Client, &appsv1.Deployment{}, namespace, webName),
+		isGone(ctx, cluster.Client, &batchv1.Job{}, namespace, hookName),
 		isGone(ctx, d.fleet.HubClient, &addonv1beta1.ManagedClusterAddOn{}, cluster.Name, addonName),
 		isGone(ctx, cluster.Client, &appsv1.Deployment{}, namespace, agentName),
 		isGone(ctx, cluster.Client, &corev1.ServiceAccount{}, namespace, agentName),
@@ -305,8 +305,6 @@ func isGone(ctx context.Context, from client.Reader, object client.Object, names
 
 func (d *demo) showMemory(context.Context) error {
 	const budget = 48 << 20
-	d.console.line("(Most of the last step is the hub's own garbage collector: it looks for new kinds every 30 " +
-		"seconds, and this hub is hardly older than that.)")
 	d.console.line("")
 	for _, process := range append([]*sandbox.Process{d.fleet.HubManager()}, d.agents()...) {
 		rss, err := process.RSS()

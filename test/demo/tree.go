@@ -80,21 +80,19 @@ type view struct {
 	now    time.Time
 }
 
-// tree reads hub, clusters, add-ons, conditions, works and credentials into a tree. Add-ons are read as v1beta1, so
-// through the conversion webhook, as any other client would.
-func (v view) tree(ctx context.Context, title string) (*node, error) {
+// tree reads the hub and one cluster, with its add-ons, conditions, works and credentials, into a tree. Add-ons are
+// read as v1beta1, so through the conversion webhook, as any other client would.
+func (v view) tree(ctx context.Context, title, name string) (*node, error) {
 	root := &node{text: title}
-	var clusters clusterv1.ManagedClusterList
-	if err := v.hub.List(ctx, &clusters); err != nil {
-		return nil, fmt.Errorf("listing clusters: %w", err)
+	var cluster clusterv1.ManagedCluster
+	if err := v.hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+		return nil, fmt.Errorf("reading cluster %s: %w", name, err)
 	}
-	for i := range clusters.Items {
-		child, err := v.cluster(ctx, &clusters.Items[i])
-		if err != nil {
-			return nil, err
-		}
-		root.children = append(root.children, *child)
+	child, err := v.cluster(ctx, &cluster)
+	if err != nil {
+		return nil, err
 	}
+	root.children = append(root.children, *child)
 	return root, nil
 }
 

@@ -7,6 +7,7 @@
 // code with the decision.
 //
 //	Rollout     hub/rollout/planner: limits, failures, order of groups, soak and deadlines, wake-ups, and the end
+//	Install     hub/install: decisions that are written one by one, by a controller that may stop, uninstall nobody
 //
 // The tests of the packages play a few thousand games; "make fleets" plays a million.
 package fleets

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spokelet/spokelet/hub/deploy/health"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -121,11 +120,6 @@ func canonicalSum(raw []byte) ([sha256.Size]byte, error) {
 		return [sha256.Size]byte{}, fmt.Errorf("encoding a manifest: %w", err)
 	}
 	return sha256.Sum256(canonical), nil
-}
-
-// HealthObject returns the part of a manifest that the health of its object depends on.
-func (s Stored) HealthObject() health.Object {
-	return health.Object{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Replicas: s.Replicas}
 }
 
 // ReadAll reads the manifests of a work; those that cannot be read are left out.

@@ -42,7 +42,7 @@ func run(t *testing.T, set Set, objects []*unstructured.Unstructured, have []*wo
 	t.Helper()
 	d, err := Divide(objects, false)
 	require.NoError(t, err)
-	o := OptionsOf(addon.Rendering{Objects: objects}, addon.Setup{Health: addon.HealthLease}, func(key string) string {
+	o := OptionsOf(addon.Rendering{Objects: objects}, nil, func(key string) string {
 		return Fingerprint(key, nil, addon.HealthLease, "")
 	}, d)
 	steps, kept, err := Plan(set, d.Deploy[Managed], o, have)

@@ -71,8 +71,8 @@ func TestObjectsThatCannotBeDivided(t *testing.T) {
 	}, true)
 	require.Error(t, err)
 	assert.True(t, addon.IsInvalid(err))
-	assert.ErrorContains(t, err, `ConfigMap ns/odd has location "moon"`)
-	assert.ErrorContains(t, err, "the pre-delete hooks for the managed cluster have")
+	require.ErrorContains(t, err, `ConfigMap ns/odd has location "moon"`)
+	require.ErrorContains(t, err, "the pre-delete hooks for the managed cluster have")
 	assert.NotContains(t, err.Error(), "ns/empty")
 
 	empty := placed("empty", "", "")

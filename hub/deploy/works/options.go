@@ -7,17 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 
-	"github.com/spokelet/spokelet/hub/addon"
-	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 // ManifestConfigs returns the feedback rules and update strategies of all works: those that the health probe needs, and
 // those of the author, merged by object (docs/reference/hub.md, "Options of the works").
-func ManifestConfigs(rendering addon.Rendering, setup addon.Setup) []workv1.ManifestConfigOption {
-	merged := health.Options(setup, rendering)
-	for i := range rendering.ManifestConfigs {
-		option := rendering.ManifestConfigs[i].DeepCopy()
+func ManifestConfigs(probe, author []workv1.ManifestConfigOption) []workv1.ManifestConfigOption {
+	merged := slices.Clone(probe)
+	for i := range author {
+		option := author[i].DeepCopy()
 		at := slices.IndexFunc(merged, func(other workv1.ManifestConfigOption) bool {
 			return other.ResourceIdentifier == option.ResourceIdentifier
 		})

@@ -28,10 +28,14 @@ type Options struct {
 	Hooks []Side
 }
 
-// OptionsOf returns the options for a rendering. inputs returns the fingerprint of the inputs for the key of the content.
-func OptionsOf(rendering addon.Rendering, setup addon.Setup, inputs func(key string) string, d Divided) Options {
+// OptionsOf returns the options for a rendering. probe are the feedback rules that the health probe needs; inputs
+// returns the fingerprint of the inputs for the key of the content.
+func OptionsOf(
+	rendering addon.Rendering, probe []workv1.ManifestConfigOption, inputs func(key string) string, d Divided,
+) Options {
 	o := Options{
-		Hashes: ConfigHashes(rendering.Configs), Configs: ManifestConfigs(rendering, setup), Delete: orphans(rendering.Objects),
+		Hashes: ConfigHashes(rendering.Configs), Configs: ManifestConfigs(probe, rendering.ManifestConfigs),
+		Delete: orphans(rendering.Objects),
 	}
 	o.Inputs = inputs(d.key(o.Configs))
 	for _, side := range []Side{Managed, Hosting} {

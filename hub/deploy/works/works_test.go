@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
-
-	"github.com/spokelet/spokelet/hub/addon"
 )
 
 func configMap(name string, bytes int) *unstructured.Unstructured {
@@ -82,56 +80,4 @@ func TestPlurals(t *testing.T) {
 	assert.Equal(t, []workv1.OrphaningRule{{Group: "farm.io", Resource: "oxen", Name: "o"}},
 		option.SelectivelyOrphan.OrphaningRules)
 	assert.Nil(t, orphans([]*unstructured.Unstructured{labelled}), "a label does not count")
-}
-
-func workloadObject(kind, name string, replicas any) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "ns"},
-		"spec": map[string]any{},
-	}}
-	if replicas != nil {
-		u.Object["spec"] = map[string]any{"replicas": replicas}
-	}
-	return u
-}
-
-// Shows: hub/work-options
-func TestManifestConfigs(t *testing.T) {
-	wellKnown := []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
-	id := func(resource, name string) workv1.ResourceIdentifier {
-		return workv1.ResourceIdentifier{Group: "apps", Resource: resource, Namespace: "ns", Name: name}
-	}
-	rendering := addon.Rendering{
-		Objects: []*unstructured.Unstructured{
-			workloadObject("Deployment", "d", nil), workloadObject("DaemonSet", "s", nil),
-			workloadObject("Deployment", "off", int64(0)), workloadObject("StatefulSet", "no", nil),
-		},
-		ManifestConfigs: []workv1.ManifestConfigOption{
-			{
-				ResourceIdentifier: id("deployments", "d"),
-				FeedbackRules: []workv1.FeedbackRule{
-					{Type: workv1.WellKnownStatusType},
-					{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{{Name: "p", Path: ".a"}}},
-				},
-				UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
-			},
-			{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: wellKnown},
-		},
-	}
-	assert.Equal(t, []workv1.ManifestConfigOption{
-		{
-			ResourceIdentifier: id("deployments", "d"),
-			FeedbackRules:      rendering.ManifestConfigs[0].FeedbackRules,
-			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
-		},
-		{ResourceIdentifier: id("daemonsets", "s"), FeedbackRules: wellKnown},
-		{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: []workv1.FeedbackRule{
-			{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
-				{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
-			}},
-			{Type: workv1.WellKnownStatusType},
-		}},
-	}, ManifestConfigs(rendering, addon.Setup{Health: addon.HealthWorkloads}))
-	assert.Equal(t, rendering.ManifestConfigs, ManifestConfigs(rendering, addon.Setup{Health: addon.HealthLease}),
-		"with a lease nothing is asked of workloads")
 }

@@ -63,6 +63,9 @@ func (r *run) take(ctx context.Context) error {
 // agents for an installation: the add-on and its status, its bindings, its works, and their finalizers and status.
 func (r *run) floor(ctx context.Context) error {
 	r.fleet.HubManager().Stop(stopGrace)
+	if err := r.collectorQuiet(ctx); err != nil {
+		return err
+	}
 	// Its webhook would be asked in vain.
 	if err := r.hub.DeleteAllOf(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
 		return fmt.Errorf("deleting the webhooks: %w", err)

@@ -60,7 +60,7 @@ func (r *run) cost(ctx context.Context, name string, do func(context.Context) (t
 	if err != nil {
 		return cost{}, err
 	}
-	if err := r.probe.begin(ctx); err != nil {
+	if err := r.probe.begin(ctx, name); err != nil {
 		return cost{}, err
 	}
 	took, err := do(ctx)

@@ -11,7 +11,7 @@ import (
 type Options struct {
 	// Size is the size of the fleet.
 	Size Size
-	// Idle is how long the hub manager is left alone.
+	// Idle is how long the hub manager is left alone; zero leaves that out.
 	Idle time.Duration
 	// Changes is how many add-ons are changed one after the other; zero leaves that out.
 	Changes int
@@ -34,7 +34,7 @@ type Options struct {
 
 // DefaultOptions are those of the budgets of the design.
 func DefaultOptions() Options {
-	return Options{Size: budgeted(), Idle: time.Minute, Changes: 50, Rounds: 30}
+	return Options{Size: budgeted(), Idle: time.Minute, Changes: 50, Rounds: 30, Wave: 25}
 }
 
 // budgeted is the size for which the design has budgets of time.

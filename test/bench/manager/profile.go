@@ -9,7 +9,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/spokelet/spokelet/test/bench/measure"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
@@ -33,13 +37,17 @@ func (o *Options) build(ctx context.Context) error {
 	})
 }
 
-// probe takes profiles of the hub manager; nil takes none.
+// probe takes profiles of the hub manager and of the API server; nil takes none.
 type probe struct {
 	dir, prefix, address string
+	// server is the configuration for the API server, whose profiles take a while.
+	server  *rest.Config
+	servers sync.WaitGroup
+	log     io.Writer
 }
 
 // newProbe returns a probe, and the arguments with which the hub manager serves it.
-func newProbe(dir, title string) (*probe, []string, error) {
+func newProbe(dir, title string, server *rest.Config, log io.Writer) (*probe, []string, error) {
 	if dir == "" {
 		return nil, nil, nil
 	}
@@ -49,16 +57,26 @@ func newProbe(dir, title string) (*probe, []string, error) {
 	}
 	p := &probe{
 		dir: dir, prefix: strings.NewReplacer(": ", "-", " ", "-").Replace(title),
-		address: "127.0.0.1:" + strconv.Itoa(ports[0]),
+		address: "127.0.0.1:" + strconv.Itoa(ports[0]), server: server, log: log,
 	}
 	return p, []string{"--profile-address=" + p.address}, nil
 }
 
-// begin begins a profile of the processor time.
-func (p *probe) begin(ctx context.Context) error {
+// file is the file for a profile of a kind.
+func (p *probe) file(step, kind string) string {
+	return filepath.Join(p.dir, strings.ReplaceAll(p.prefix+step, " ", "-")+"."+kind+".pprof")
+}
+
+// begin begins a profile of the processor time. One of the API server that fails is logged only.
+func (p *probe) begin(ctx context.Context, step string) error {
 	if p == nil {
 		return nil
 	}
+	p.servers.Go(func() {
+		if err := measure.ProfileServer(ctx, p.server, p.file(step, "apiserver")); err != nil {
+			fmt.Fprintln(p.log, "profile of the API server:", err)
+		}
+	})
 	_, err := p.get(ctx, "start")
 	return err
 }
@@ -68,13 +86,13 @@ func (p *probe) end(ctx context.Context, step string) error {
 	if p == nil {
 		return nil
 	}
+	p.servers.Wait()
 	for path, kind := range map[string]string{"stop": "cpu", "heap": "heap"} {
 		profile, err := p.get(ctx, path)
 		if err != nil {
 			return err
 		}
-		name := strings.ReplaceAll(p.prefix+step, " ", "-") + "." + kind + ".pprof"
-		if err := os.WriteFile(filepath.Join(p.dir, name), profile, 0o600); err != nil {
+		if err := os.WriteFile(p.file(step, kind), profile, 0o600); err != nil {
 			return fmt.Errorf("writing a profile: %w", err)
 		}
 	}

@@ -111,7 +111,10 @@ func (r *run) all(ctx context.Context) error {
 	if r.hub, err = client.NewWithWatch(r.fleet.Hub.Admin(), client.Options{Scheme: fleet.Scheme()}); err != nil {
 		return fmt.Errorf("building the client of the hub: %w", err)
 	}
-	steps := []step{{"joining", r.join}, {"installing", r.install}, {"upgrading", r.upgrade}, {"idle", r.idle}}
+	steps := []step{{"joining", r.join}, {"installing", r.install}, {"upgrading", r.upgrade}}
+	if r.Idle > 0 {
+		steps = append(steps, step{"idle", r.idle})
+	}
 	if r.Changes > 0 {
 		steps = append(steps, step{"changing", r.change})
 	}
@@ -139,7 +142,7 @@ func (r *run) all(ctx context.Context) error {
 func (r *run) join(ctx context.Context) error {
 	var args []string
 	var err error
-	if r.probe, args, err = newProbe(r.Profiles, r.title); err != nil {
+	if r.probe, args, err = newProbe(r.Profiles, r.title, r.fleet.Hub.Admin(), r.Log); err != nil {
 		return err
 	}
 	if err := r.fleet.InstallHub(ctx, nil, args...); err != nil {

@@ -66,7 +66,7 @@ func startApproval(t suite.T) {
 	agents, err := addon.NewFixed(agent{}, byToken{})
 	require.NoError(t, err)
 	reconciler := &approval.Reconciler{
-		Client: mgr.GetClient(), Secrets: suite.NewClient(t, suite.AsAddOns(config)),
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: suite.NewClient(t, suite.AsAddOns(config)),
 		AddOns: addonapi.Client{Client: mgr.GetClient()},
 		Agents: agents, Configurer: unconfigured{}, Trust: csr.Trust{Users: []string{bootstrapUser}},
 		Clock: clock.RealClock{}, Random: rand.Reader, Workers: 2,

@@ -68,11 +68,11 @@ func uid(t *testing.T, key client.ObjectKey, other string) string {
 }
 
 // delete deletes the add-on.
-func (f fixture) delete(t *testing.T, options ...client.DeleteOption) {
+func (f fixture) delete(t *testing.T) {
 	t.Helper()
 	require.NoError(t, plane.Client.Delete(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.cluster, Name: f.addOn},
-	}, options...))
+	}))
 }
 
 // deleting waits until the add-on waits for a reason, with a text.

@@ -174,3 +174,27 @@ func (f fixture) configure(t *testing.T, configs string) {
 	patch := []byte(`{"spec":{"configs":` + configs + `}}`)
 	require.NoError(t, plane.Client.Patch(t.Context(), addOn, client.RawPatch("application/merge-patch+json", patch)))
 }
+
+// Shows: hub/options-moved
+func TestTheWorkHasTheOptionsOfTheClustersOwnTemplate(t *testing.T) {
+	t.Parallel()
+	f := install(t, "options", "    workload:\n", `    manifestConfigs:
+      - resourceIdentifier:
+          {group: apps, resource: deployments, namespace: open-cluster-management-agent-addon, name: agent}
+        feedbackRules:
+          - {type: JSONPaths, jsonPaths: [{name: paused, path: .spec.paused}]}
+        updateStrategy: {type: ServerSideApply}
+    workload:
+`, configured, "  agentInstallNamespace: elsewhere\n"+configured)
+	work := f.work(t, nil)
+	require.Len(t, work.Spec.ManifestConfigs, 1, "the health probe and the author look at one Deployment")
+	option := work.Spec.ManifestConfigs[0]
+	assert.Equal(t, workv1.ResourceIdentifier{
+		Group: "apps", Resource: "deployments", Namespace: "elsewhere", Name: "agent",
+	}, option.ResourceIdentifier)
+	require.Len(t, option.FeedbackRules, 2)
+	assert.Equal(t, workv1.WellKnownStatusType, option.FeedbackRules[0].Type)
+	assert.Equal(t, "paused", option.FeedbackRules[1].JsonPaths[0].Name)
+	require.NotNil(t, option.UpdateStrategy)
+	assert.Equal(t, workv1.UpdateStrategyTypeServerSideApply, option.UpdateStrategy.Type)
+}

@@ -44,7 +44,8 @@ func TestAConfigurationOfAnyKindIsReadWhereTheHubManagerMay(t *testing.T) {
 	says := func(status metav1.ConditionStatus, part string) {
 		t.Helper()
 		suite.Eventually(t, suite.Checks(func(c assert.TestingT) {
-			if !assert.NoError(c, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn)) {
+			if err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn); err != nil {
+				c.Errorf("%v", err)
 				return
 			}
 			if have := meta.FindStatusCondition(addOn.Status.Conditions, "Configured"); assert.NotNil(c, have) {

@@ -143,7 +143,7 @@ func TestManyClustersFillSeveralPages(t *testing.T) {
 	suite.Eventually(t, func() error { return equal(1, len(pages(t, "many"))) })
 }
 
-// Shows: hub/follows-placements
+// Shows: hub/follows-placements, hub/removal-matrix
 func TestAnAddOnFollowsItsPlacements(t *testing.T) {
 	t.Parallel()
 	createLabelled(t, "inst-a", map[string]string{"inst": "one"})

@@ -25,7 +25,7 @@ func main() {
 
 func run() error {
 	options := manager.DefaultOptions()
-	options.Lean, options.Restart, options.Rounds = true, true, 0
+	options.Lean, options.Restart, options.Rounds, options.Wave = true, true, 0, 0
 	sizes := flag.String("sizes", "100x1,500x1,1000x1,3000x1,100x20,3000x20",
 		"clusters and add-ons on each, one fleet after the other; a change is compared with that of the first")
 	flag.DurationVar(&options.Idle, "idle", options.Idle, "how long the hub manager is left alone")

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/test/fleets"
 )
@@ -19,6 +20,7 @@ import (
 // properties are the rows of the table.
 var properties = []fleets.Property{
 	fleets.Rollout(planner.Make),
+	fleets.Install(install.NewDecisions),
 }
 
 func main() {

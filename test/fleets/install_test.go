@@ -1,0 +1,56 @@
+package fleets
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/hub/install"
+)
+
+// Shows: hub/torn-decisions
+func TestDecisionsThatAreTornUninstallNobody(t *testing.T) {
+	tally := Run(t.Context(), Install(install.NewDecisions), Options{Seed: 1, Games: 1500, Workers: 2})
+	assert.Equal(t, 1500, tally.Games)
+	assert.Empty(t, tally.Violations)
+}
+
+func TestThePropertyOfInstallationHoldsNotForEveryDecision(t *testing.T) {
+	type pages = []*clusterv1beta1.PlacementDecision
+	tests := map[string]Decider{
+		"trusts every writer as its own": func(
+			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, _ bool, now time.Time, before *install.Decisions,
+		) *install.Decisions {
+			for i := range all {
+				all[i] = all[i].DeepCopy()
+				all[i].Annotations = map[string]string{"placement.spokelet.io/sticky-pages": "true"}
+				all[i].Labels = nil
+			}
+			return install.NewDecisions(key, p, all, true, now, before)
+		},
+		"takes no time": func(
+			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, _ *install.Decisions,
+		) *install.Decisions {
+			return install.NewDecisions(key, p, all, own, now.Add(-install.FailoverPeriod), nil)
+		},
+		"never trusts decisions": func(
+			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, _ *install.Decisions,
+		) *install.Decisions {
+			return install.NewDecisions(key, p, all, own, now.Add(time.Hour), nil)
+		},
+		"reads one PlacementDecision": func(
+			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, before *install.Decisions,
+		) *install.Decisions {
+			return install.NewDecisions(key, p, all[:min(1, len(all))], own, now, before)
+		},
+	}
+	for name, decide := range tests {
+		t.Run(name, func(t *testing.T) {
+			tally := Run(t.Context(), Install(decide), Options{Seed: 1, Games: 500, Workers: 2})
+			assert.Positive(t, tally.Violated)
+		})
+	}
+}
