@@ -108,7 +108,7 @@ func TestAHubManagerKilledAtAnyWriteEndsTheSame(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("go test ./test/integration/hubcrash -seed %d", *seed)
-	draw := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // a seed that repeats, and no secret
+	draw := rand.New(rand.NewPCG(*seed, 0))
 	for n := 0; n < lives && !t.Failed(); n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			undisturbed.again(t, func(i int) (int, blow) {
