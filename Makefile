@@ -28,7 +28,7 @@ TEST_PARALLEL_TESTS := 4
 # Further flags for go test, such as TEST_FLAGS='-run Kill -v'.
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
-LONGEST := conversion soak fleet work crash cluster hubcluster rights moving join storm credentials
+LONGEST := conversion soak fleet work crash hubcrash cluster hubcluster rights moving join storm credentials
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
 PKG ?=
@@ -46,6 +46,8 @@ SOAK_FLAGS ?=
 STORM_FLAGS ?=
 # Further flags for the fleets.
 FLEETS_FLAGS ?=
+# Further flags for the deaths of the hub manager.
+HUBCRASH_FLAGS ?=
 # Packages whose operators "make mutate" changes, and further flags for it.
 MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/rollout/planner,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
 MUTATE_FLAGS ?=
@@ -111,6 +113,10 @@ storm: kube build ## Edit a hub and a cluster at random, then compare everything
 .PHONY: fleets
 fleets: ## Play a million generated fleets against the decisions of the hub (FLEETS_FLAGS='-seed 7 -fleets 10000')
 	go run ./test/fleets/cmd/fleets $(FLEETS_FLAGS)
+
+.PHONY: hubcrash
+hubcrash: kube ## Kill the hub manager at every write of the life of an add-on, in both ways; half an hour
+	go test ./test/integration/hubcrash -count 1 -timeout 3h -v -all $(HUBCRASH_FLAGS)
 
 .PHONY: sandbox
 sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -24,8 +25,8 @@ const (
 	defaultWebhookPort = 9443
 )
 
-// Config is the configuration of the hub manager, with a field for each flag. DefaultConfig returns the defaults, and
-// AddFlags binds the flags to it.
+// Config is the configuration of the hub manager: a field for each flag, and WrapTransport. DefaultConfig returns the
+// defaults, and AddFlags binds the flags to it.
 type Config struct {
 	// Kubeconfig is the path of a kubeconfig of the hub; empty means the pod's own service account.
 	Kubeconfig string
@@ -94,6 +95,10 @@ type Config struct {
 	Workers int
 	// Verbosity is the highest level of log lines.
 	Verbosity int
+
+	// WrapTransport, unless nil, is put around every transport of the hub manager. It is for programs that embed it, for
+	// tracing for example; it is called several times, and what it returns must be safe for concurrent use.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 
 	foreign foreignFlags
 }

@@ -105,6 +105,9 @@ func restConfig(c Config) (*rest.Config, error) {
 	if c.QPS == 0 {
 		cfg.QPS = -1
 	}
+	if c.WrapTransport != nil {
+		cfg.Wrap(c.WrapTransport)
+	}
 	return cfg, nil
 }
 

@@ -48,6 +48,9 @@ type Configuration struct {
 	// Record writes the configuration and its progress into the status of a copy of the add-on. It calls nothing and
 	// reads no clock. A nil Record leaves the status alone, because others manage the add-on.
 	Record func(after *addonv1beta1.ManagedClusterAddOn, p Progress)
+	// Admitted reports that a rollout admitted the add-on to this configuration and that its status does not show that
+	// yet. Then the status is written before any work, because a hub manager that ends forgets admissions.
+	Admitted bool
 }
 
 // Progress is what a pass knows about the works of an add-on at its end.

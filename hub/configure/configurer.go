@@ -61,6 +61,7 @@ func (c *Configurer) Configure(
 		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
 			record(f, decided, after, worksFacts{works: p.Works, err: p.Err}, p.Now)
 		}
+		result.Admitted = f.newlyAdmitted(decided)
 	}
 	return result, nil
 }

@@ -33,7 +33,8 @@ type facts struct {
 	// a missing one may.
 	missingPlacements []string
 	states            addonconfig.States
-	// admission is the decision of the rollout about the target.
+	// planned reports whether a rollout decides when the add-on gets its target, and admission is its decision.
+	planned   bool
 	admission Admission
 	// storeErr is why the content of the target could not be stored.
 	storeErr error
@@ -96,6 +97,11 @@ func decide(f facts) configuration {
 		Reason:  reasonConfigured,
 		Message: successMessage(target),
 	}}
+}
+
+// newlyAdmitted reports whether a rollout gives the add-on a configuration that its status does not show.
+func (f facts) newlyAdmitted(decided configuration) bool {
+	return f.planned && decided.held == "" && !f.target().Admitted(f.addOn)
 }
 
 // leaves reports whether the add-on is being deleted and its target is not complete, or names other configurations: a

@@ -38,21 +38,22 @@ func (c *Configurer) observe(ctx context.Context, addOn *addonv1beta1.ManagedClu
 	if f.states, err = c.Store.States(ctx, configs...); err != nil {
 		return f, err
 	}
-	f.admission = c.admission(f)
+	f.planned = c.planned(f)
+	f.admission = Admission{Granted: true}
+	if f.planned {
+		f.admission = c.Admission(f.addOn.Name, f.addOn.Namespace, f.target().Rolled())
+	}
 	return f, nil
 }
 
-// admission asks the rollout. An add-on that no placement owns, or whose placement rolls out to all clusters at once, is
-// admitted without being planned.
-func (c *Configurer) admission(f facts) Admission {
+// planned reports whether a rollout decides about an add-on. One that no placement owns, or whose placement rolls out to
+// all clusters at once, is admitted without being planned.
+func (c *Configurer) planned(f facts) bool {
 	if c.Admission == nil || f.placement < 0 {
-		return Admission{Granted: true}
+		return false
 	}
 	kind := f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy.Type
-	if kind == "" || kind == clusterv1alpha1.All {
-		return Admission{Granted: true}
-	}
-	return c.Admission(f.addOn.Name, f.addOn.Namespace, f.target().Rolled())
+	return kind != "" && kind != clusterv1alpha1.All
 }
 
 // owner returns the index of the last placement that selects a cluster. If none does, it returns -1 and the listed

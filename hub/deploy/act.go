@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,22 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 	}
 	done.works = runAll(ctx, r.workWriter(), p.works)
 	return done
+}
+
+// recordAdmission writes the configuration to which a rollout admitted the add-on into its status before any work of it
+// is written, and returns the add-on as it is then. Otherwise a hub manager that ends in between would forget the
+// admission: the next one would put the former content back, and admit another cluster meanwhile.
+func (r *Reconciler) recordAdmission(
+	ctx context.Context, f facts, p plan,
+) (*addonv1beta1.ManagedClusterAddOn, error) {
+	writes := func(s workStep) bool { return s.Verb != reconcile.Keep }
+	if !f.configuration.Admitted || !slices.ContainsFunc(p.works, writes) {
+		return f.addOn, nil
+	}
+	after := f.addOn.DeepCopy()
+	f.record(after, ownWorks(f))
+	_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
+	return after, err
 }
 
 // recordUnneeded records an Event on an add-on that lives about finalizers that it does not need any more. One that got

@@ -3,9 +3,11 @@ package deploy
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +23,9 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	outcome := reconcile.Done()
 	if !p.wake.IsZero() {
 		outcome = reconcile.Waiting(p.wake)
+	}
+	if stale, err := r.deletionStale(ctx, f, p); err != nil || stale {
+		return outcome.And(reconcile.FromError(err))
 	}
 	if err := errors.Join(runAll(ctx, r.workWriter(), p.works)...); err != nil {
 		outcome = outcome.And(reconcile.FromError(err))
@@ -46,6 +51,21 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	}
 	_, err = r.AddOns.PatchAddOnStatus(ctx, before, after)
 	return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
+}
+
+// deletionStale reports whether a plan that creates works is about an add-on that lost its finalizers meanwhile, which
+// the cache does not show yet. The cache of works may be ahead of it and show that those of the hooks are gone: they
+// would run again, and nobody would delete their works. Finalizers of ours are removed by us alone, one pass after the
+// other.
+func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (bool, error) {
+	if !slices.ContainsFunc(p.works, func(s workStep) bool { return s.Verb == reconcile.Create }) {
+		return false, nil
+	}
+	live := r.AddOns.WatchedAddOn()
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(f.addOn), live); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return live.GetUID() != f.addOn.UID || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
 }
 
 // recordFailures records failed attempts of hooks on the add-on, so that a restart counts none twice, and returns the

@@ -30,7 +30,7 @@ type Reconciler struct {
 	// Bindings writes RoleBindings as names.ServiceAccountAddons, so that the API server refuses every role that no
 	// administrator granted to that account.
 	Bindings client.Client
-	// Live reads from the API server, which happens only when the cache is behind.
+	// Live reads from the API server, which happens only when the cache is or may be behind.
 	Live client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
@@ -66,6 +66,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}
 	p := decide(f)
+	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
+		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
+	}
 	done := r.act(ctx, f, p)
 	if done.addOn != nil {
 		f.addOn = done.addOn

@@ -204,9 +204,15 @@ func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.Mana
 	return changed, err
 }
 
-// PatchAddOnStatus writes the difference between the statuses of two copies, like reconcile.PatchStatus.
+// PatchAddOnStatus writes the difference between the statuses of two copies, like reconcile.PatchStatus. after gets the
+// new resourceVersion, so that more of it can be written next.
 func (c Client) PatchAddOnStatus(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
-	return reconcile.PatchStatus(ctx, c.Client, c.wireAddOn(before), c.wireAddOn(after))
+	wire := c.wireAddOn(after)
+	changed, err := reconcile.PatchStatus(ctx, c.Client, c.wireAddOn(before), wire)
+	if changed {
+		after.ResourceVersion = wire.GetResourceVersion()
+	}
+	return changed, err
 }
 
 // PatchClusterManagementAddOnStatus writes the difference between the statuses of two copies, like

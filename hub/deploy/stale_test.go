@@ -1,0 +1,59 @@
+package deploy
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Shows: hub/hook-once
+func TestAHookDoesNotRunAgainAfterItsFinalizerIsGone(t *testing.T) {
+	creates := []workStep{{Verb: reconcile.Create, After: &workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "host", Name: "addon-a-pre-delete-hosting-c1"},
+	}}}
+	tests := map[string]struct {
+		steps      []workStep
+		uid        types.UID
+		finalizers []string
+		gone       bool
+		want       bool
+	}{
+		"the finalizer is there":            {steps: creates, uid: "u", finalizers: []string{finalizerHostedHook}},
+		"the finalizer is gone":             {steps: creates, uid: "u", finalizers: []string{"example.com/other"}, want: true},
+		"the add-on is gone":                {steps: creates, gone: true, want: true},
+		"another add-on has the name":       {steps: creates, uid: "v", finalizers: []string{finalizerHook}, want: true},
+		"nothing is read to create nothing": {gone: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			require.NoError(t, addonv1alpha1.Install(scheme))
+			builder := fake.NewClientBuilder().WithScheme(scheme)
+			if !tc.gone {
+				builder.WithObjects(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "c1", Name: "a", UID: tc.uid, Finalizers: tc.finalizers,
+				}})
+			}
+			var c client.Client = builder.Build()
+			r := &Reconciler{Live: c, AddOns: addonapi.Client{Client: c}}
+			f := deletionFacts{facts: facts{addOn: &addonv1beta1.ManagedClusterAddOn{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u", Finalizers: []string{finalizerHostedHook}},
+			}}}
+			stale, err := r.deletionStale(t.Context(), f, deletionPlan{works: tc.steps})
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, stale)
+		})
+	}
+}
