@@ -2,6 +2,7 @@ package configure
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -405,7 +406,7 @@ func TestProgress(t *testing.T) {
 			assert.Equal(t, metav1.Condition{
 				Type: "Progressing", Status: test.status, Reason: test.reason, Message: test.message,
 			}, progress(test.facts.addOn, test.facts.addOn.Status.Conditions,
-				worksFacts{test.facts.works, test.facts.worksErr}, test.references))
+				worksFacts{works: test.facts.works, err: test.facts.worksErr}, test.references))
 		})
 	}
 }
@@ -473,4 +474,41 @@ func TestProgressBeginsAnewWithAnotherContent(t *testing.T) {
 	record(f, decide(f), after, worksFacts{}, fixture.Noon())
 	since := meta.FindStatusCondition(after.Status.Conditions, "Progressing").LastTransitionTime.Time
 	assert.Equal(t, fixture.Noon(), since, "a deadline counts from the content that is in flight")
+}
+
+// Shows: hub/rolls-out-pods
+func TestAContentIsCompletedWhenItsPodsAreReady(t *testing.T) {
+	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "new")}
+	works := []*workv1.ManifestWork{fixture.Work("w", 3, references)}
+	f := facts{
+		addOn: fixture.With(fixture.AddOn("c1", references...), fixture.IsTrue("ManifestApplied")),
+		cma:   fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("t")}), placement: -1,
+		states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, admission: Admission{Granted: true},
+	}
+	now := fixture.Noon()
+	pass := func(rollingOut ...string) (reason string, applied bool) {
+		after := f.addOn.DeepCopy()
+		record(f, decide(f), after, worksFacts{works: works, rollingOut: rollingOut}, now)
+		f.addOn = after
+		condition := meta.FindStatusCondition(after.Status.Conditions, "Progressing")
+		assert.Equal(t, len(rollingOut) > 0 && condition.Reason == "Progressing",
+			strings.Contains(condition.Message, "has 1 ready of 2 pods"))
+		return condition.Reason, after.Status.ConfigReferences[0].LastAppliedConfig != nil
+	}
+	stuck := "Deployment ns/n has 1 ready of 2 pods"
+	expect := func(reason string, applied bool, rollingOut ...string) {
+		t.Helper()
+		gotReason, gotApplied := pass(rollingOut...)
+		assert.Equal(t, reason, gotReason)
+		assert.Equal(t, applied, gotApplied)
+	}
+	expect("Progressing", false, stuck)
+	expect("Completed", true)
+	now = now.Add(2 * time.Second)
+	expect("Progressing", false, stuck) // It was completed before the cluster had reported its pods.
+	now = now.Add(time.Hour)
+	expect("Progressing", false, stuck)
+	expect("Completed", true)
+	now = now.Add(time.Hour)
+	expect("Completed", true, stuck) // That is for its health to show.
 }

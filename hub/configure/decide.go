@@ -108,8 +108,15 @@ func (f facts) newlyAdmitted(decided configuration) bool {
 // pre-delete hook must not be lost because a configuration was deleted first, or because the placement no longer selects
 // the cluster.
 func (f facts) leaves(target addonconfig.Target) bool {
-	return !f.addOn.DeletionTimestamp.IsZero() && (len(target.Missing) > 0 || len(target.Waiting) > 0 ||
-		!addonconfig.SameConfigs(f.addOn.Status.ConfigReferences, target.References))
+	have := f.addOn.Status.ConfigReferences
+	switch {
+	case f.addOn.DeletionTimestamp.IsZero():
+		return false
+	case len(target.Missing) > 0, len(target.Waiting) > 0:
+		return true
+	}
+	// Nothing is recorded when the add-on was deleted in its first pass. Its finalizer may be there all the same.
+	return len(have) > 0 && !addonconfig.SameConfigs(have, target.References)
 }
 
 // held returns why the add-on must keep its configuration, whatever the rollout decides; "" when it need not.

@@ -49,7 +49,9 @@ func progress(
 // worksFacts are the works of an add-on without its pre-delete hooks, or why they are not known.
 type worksFacts struct {
 	works []*workv1.ManifestWork
-	err   error
+	// rollingOut are the workloads whose pods are not all of the present version and ready.
+	rollingOut []string
+	err        error
 }
 
 func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.ConfigReference) metav1.Condition {

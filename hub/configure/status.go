@@ -8,6 +8,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -20,11 +21,47 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		reconcile.SetCondition(&status.Conditions, *decided.configured, now)
 	}
 	condition := progress(f.addOn, status.Conditions, works, decided.references)
+	if completed(condition) && len(works.rollingOut) > 0 && f.watchesPods(now) {
+		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
+		forgetApplied(f, decided, status.ConfigReferences)
+	}
 	setProgress(f, decided, &status.Conditions, condition, now)
 	if completed(condition) {
 		for i := range status.ConfigReferences {
 			reference := &status.ConfigReferences[i]
 			reference.LastAppliedConfig = reference.DesiredConfig.DeepCopy()
+		}
+	}
+}
+
+// settled is how long the pods of a workload count at least after it was completed: a cluster reports a change of its
+// pods a moment after it has applied the workload.
+const settled = 10 * time.Second
+
+// watchesPods reports whether it counts that the pods of the add-on are not all ready: until the configuration is
+// completed, and then for as long as the rollout wants to see it well. What happens later is for its health to show.
+func (f facts) watchesPods(now time.Time) bool {
+	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
+	if was == nil || !completed(*was) {
+		return true
+	}
+	window := settled
+	if f.cma != nil && f.placement >= 0 {
+		window = max(window, addonconfig.MinSuccessTime(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
+	}
+	return now.Before(was.LastTransitionTime.Add(window))
+}
+
+// forgetApplied removes what is recorded as applied of a content that was completed too early, before the cluster had
+// reported its pods.
+func forgetApplied(f facts, decided configuration, references []addonv1beta1.ConfigReference) {
+	if !addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) {
+		return
+	}
+	for i := range references {
+		if applied, desired := references[i].LastAppliedConfig, references[i].DesiredConfig; applied != nil &&
+			desired != nil && *applied == *desired {
+			references[i].LastAppliedConfig = nil
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/health"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -74,7 +75,11 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 // record writes the configuration of the add-on and the progress of its works.
 func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, current []*workv1.ManifestWork) {
 	if f.configuration.Record != nil {
-		f.configuration.Record(after, addon.Progress{Now: f.now, Works: current})
+		progress := addon.Progress{Now: f.now, Works: current}
+		if f.relevant {
+			progress.RollingOut = health.RollingOut(healthWorks(current))
+		}
+		f.configuration.Record(after, progress)
 	}
 }
 

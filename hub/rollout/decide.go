@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -16,6 +15,10 @@ import (
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
+
+// settled is how long an add-on that becomes unavailable after it was completed counts as failed at least: a cluster
+// reports on its pods a moment after it has applied them.
+const settled = 10 * time.Second
 
 // facts are the inputs of the decision about an add-on on all its clusters.
 type facts struct {
@@ -116,7 +119,7 @@ func (f facts) placement(
 	}
 	// Most add-ons have no configs of their own, so the target is computed once for them.
 	common := f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
-	soak := soakOf(strategy.RolloutStrategy)
+	soak := addonconfig.MinSuccessTime(strategy.RolloutStrategy)
 	var stuck stuckAddOns
 	for cluster, group := range f.placements[index].clusters {
 		if owners[cluster] != index {
@@ -185,7 +188,7 @@ func (f facts) state(
 		return planner.Succeeded, time.Time{}
 	}
 	reached := progress.LastTransitionTime.Time
-	if unhealthySince := m.unhealthySince(); !unhealthySince.IsZero() && !unhealthySince.After(reached.Add(soak)) {
+	if unhealthySince := m.unhealthySince(); !unhealthySince.IsZero() && !unhealthySince.After(reached.Add(max(soak, settled))) {
 		// The agent was not well when it got this configuration, or before it had it for long enough. What happens later
 		// is no matter of the rollout.
 		return planner.Failed, reached
@@ -215,15 +218,4 @@ func Fingerprint(references []addonv1beta1.ConfigReference) string {
 		keys = append(keys, key)
 	}
 	return strings.Join(keys, ",")
-}
-
-// soakOf returns how long a cluster must be well before it counts as done.
-func soakOf(strategy clusterv1alpha1.RolloutStrategy) time.Duration {
-	switch {
-	case strategy.Type == clusterv1alpha1.Progressive && strategy.Progressive != nil:
-		return strategy.Progressive.MinSuccessTime.Duration
-	case strategy.Type == clusterv1alpha1.ProgressivePerGroup && strategy.ProgressivePerGroup != nil:
-		return strategy.ProgressivePerGroup.MinSuccessTime.Duration
-	}
-	return 0
 }

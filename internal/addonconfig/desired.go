@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
@@ -164,4 +166,15 @@ func PlacementsOf(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.Place
 		return nil
 	}
 	return cma.Spec.InstallStrategy.Placements
+}
+
+// MinSuccessTime returns how long a cluster must be well before it counts as done.
+func MinSuccessTime(strategy clusterv1alpha1.RolloutStrategy) time.Duration {
+	switch {
+	case strategy.Type == clusterv1alpha1.Progressive && strategy.Progressive != nil:
+		return strategy.Progressive.MinSuccessTime.Duration
+	case strategy.Type == clusterv1alpha1.ProgressivePerGroup && strategy.ProgressivePerGroup != nil:
+		return strategy.ProgressivePerGroup.MinSuccessTime.Duration
+	}
+	return 0
 }

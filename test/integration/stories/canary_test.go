@@ -91,8 +91,9 @@ func TestACanaryThatFailsStopsTheUpgradeAndGoesBack(t *testing.T) {
 	s.version("v2", "3s")
 	s.has("v2", east)
 	s.counts("1 timeout", east)
-	s.says(east, addonv1beta1.ManagedClusterAddOnConditionAvailable, metav1.ConditionFalse,
-		addonv1beta1.AddonAvailableReasonProbeUnavailable, s.addOn)
+	// The old pod keeps the Deployment available; the new one is not ready.
+	s.says(east, addonv1beta1.ManagedClusterAddOnConditionProgressing, metav1.ConditionTrue,
+		addonv1beta1.ProgressingReasonProgressing, s.addOn, "has 1 ready of 2 pods")
 	s.keepsFirst(local, west)
 
 	s.version("v1", "3s")

@@ -1,0 +1,55 @@
+package health_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/hub/deploy/health"
+)
+
+func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
+	fedBack := func(resource string, values map[string]int64) *workv1.ManifestWork {
+		condition := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{
+			Group: "apps", Resource: resource, Namespace: "ns", Name: "n",
+		}}
+		for name, value := range values {
+			condition.StatusFeedbacks.Values = append(condition.StatusFeedbacks.Values, workv1.FeedbackValue{
+				Name: name, Value: workv1.FieldValue{Type: workv1.Integer, Integer: &value},
+			})
+		}
+		return &workv1.ManifestWork{
+			ObjectMeta: metav1.ObjectMeta{Name: "w"}, Status: workv1.ManifestWorkStatus{
+				ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{condition}},
+			},
+		}
+	}
+	deployment := health.Object{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "n", Replicas: 1}
+	daemon := health.Object{Group: "apps", Kind: "DaemonSet", Namespace: "ns", Name: "n", Replicas: -1}
+	pods := func(ready, all int64) map[string]int64 { return map[string]int64{"ReadyReplicas": ready, "Replicas": all} }
+	for sentence, tc := range map[string]struct {
+		object   health.Object
+		resource string
+		values   map[string]int64
+		want     []string
+	}{
+		"all pods are ready":            {deployment, "deployments", pods(1, 1), nil},
+		"nothing is known":              {deployment, "deployments", nil, nil},
+		"a new pod beside the old one":  {deployment, "deployments", pods(1, 2), []string{"Deployment ns/n has 1 ready of 2 pods"}},
+		"fewer pods than there must be": {deployment, "deployments", pods(0, 0), []string{"Deployment ns/n has 0 ready of 1 pods"}},
+		"an object that is switched off": {
+			health.Object{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "n"}, "deployments", pods(0, 1), nil,
+		},
+		"a pod of a DaemonSet is not ready": {
+			daemon, "daemonsets", map[string]int64{"NumberReady": 2, "DesiredNumberScheduled": 3},
+			[]string{"DaemonSet ns/n has 2 ready of 3 pods"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			work := health.Work{ManifestWork: fedBack(tc.resource, tc.values), Objects: []health.Object{tc.object}}
+			assert.Equal(t, tc.want, health.RollingOut([]health.Work{work}))
+		})
+	}
+}
