@@ -69,8 +69,8 @@ func eventOf(f facts, n *note) *corev1.Event {
 }
 
 // addOnEvent builds the Event on the add-on for a note about a request that is approved and not signed; nil for any
-// other note. The author of the add-on has to repair that, and does not look at requests. It is one Event for all requests of
-// the add-on on a cluster.
+// other note. The author of the add-on has to repair that, and does not look at requests. It is one Event for all
+// requests of the add-on on a cluster.
 func addOnEvent(f facts, n *note) *corev1.Event {
 	if f.stage != stageUnsigned || f.addon == nil || f.addon.addon == nil {
 		return nil

@@ -33,8 +33,9 @@ import (
 // Name is the name of the controller.
 const Name = "hub.cluster"
 
-// labelDelay is how long the labels of a cluster may lag behind the health of its add-ons. A change of labels wakes every
-// Placement, and the agents of one cluster start at about the same time, so the changes of a moment are one write.
+// labelDelay is how long the labels of a cluster may lag behind the health of its add-ons. A change of labels wakes
+// every Placement, and the agents of one cluster start at about the same time, so the changes of a moment are one
+// write.
 const labelDelay = time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]

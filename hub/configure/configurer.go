@@ -89,8 +89,8 @@ func (c *Configurer) store(ctx context.Context, f facts) error {
 	return nil
 }
 
-// named returns the configurations that the specs of the ClusterManagementAddOn and of all add-ons name, and the contents
-// that add-ons are to run with. Add-ons without a ClusterManagementAddOn run with stored contents only.
+// named returns the configurations that the specs of the ClusterManagementAddOn and of all add-ons name, and the
+// contents that add-ons are to run with. Add-ons without a ClusterManagementAddOn run with stored contents only.
 func (c *Configurer) named(
 	ctx context.Context, name string,
 ) ([]addonv1beta1.AddOnConfig, map[addonconfig.Chosen]bool, error) {

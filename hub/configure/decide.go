@@ -60,8 +60,8 @@ type configuration struct {
 	undecided bool
 }
 
-// target returns the configuration that the specs ask for. For an unselected add-on, it is that of its placements if all
-// name the same configurations, and otherwise unknown.
+// target returns the configuration that the specs ask for. For an unselected add-on, it is that of its placements if
+// all name the same configurations, and otherwise unknown.
 func (f facts) target() addonconfig.Target {
 	return addonconfig.NewTarget(addonconfig.Inputs{
 		AddOn: f.addOn, CMA: f.cma, Placement: f.placement, States: f.states,
@@ -105,8 +105,8 @@ func (f facts) newlyAdmitted(decided configuration) bool {
 }
 
 // leaves reports whether the add-on is being deleted and its target is not complete, or names other configurations: a
-// pre-delete hook must not be lost because a configuration was deleted first, or because the placement no longer selects
-// the cluster.
+// pre-delete hook must not be lost because a configuration was deleted first, or because the placement no longer
+// selects the cluster.
 func (f facts) leaves(target addonconfig.Target) bool {
 	have := f.addOn.Status.ConfigReferences
 	switch {

@@ -1,8 +1,8 @@
 // Package configure decides the configuration of each add-on on each cluster, and the progress of its works.
 //
-// It has no controller of its own: the reconciler of add-ons (hub/deploy) asks Configurer.Configure in each pass, renders
-// from the Choice, and lets the Configuration record itself into the one status that the pass writes. So an add-on is
-// configured, deployed and reported with one write.
+// It has no controller of its own: the reconciler of add-ons (hub/deploy) asks Configurer.Configure in each pass,
+// renders from the Choice, and lets the Configuration record itself into the one status that the pass writes. So an
+// add-on is configured, deployed and reported with one write.
 //
 //	spec of the add-on  >  configs of the owning placement  >  defaults         (per kind, the higher replaces all)
 //	                               |

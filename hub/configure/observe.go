@@ -46,8 +46,8 @@ func (c *Configurer) observe(ctx context.Context, addOn *addonv1beta1.ManagedClu
 	return f, nil
 }
 
-// planned reports whether a rollout decides about an add-on. One that no placement owns, or whose placement rolls out to
-// all clusters at once, is admitted without being planned.
+// planned reports whether a rollout decides about an add-on. One that no placement owns, or whose placement rolls out
+// to all clusters at once, is admitted without being planned.
 func (c *Configurer) planned(f facts) bool {
 	if c.Admission == nil || f.placement < 0 {
 		return false

@@ -66,9 +66,9 @@ func forgetApplied(f facts, decided configuration, references []addonv1beta1.Con
 	}
 }
 
-// setProgress sets the condition Progressing. Its transition time is when the present content became desired or, once it
-// is completed, when that was: rollouts measure deadlines and the time of success from it, so it does not move while an
-// add-on is on its way, whatever it waits for.
+// setProgress sets the condition Progressing. Its transition time is when the present content became desired or, once
+// it is completed, when that was: rollouts measure deadlines and the time of success from it, so it does not move while
+// an add-on is on its way, whatever it waits for.
 func setProgress(
 	f facts, decided configuration, conditions *[]metav1.Condition, want metav1.Condition, now time.Time,
 ) {

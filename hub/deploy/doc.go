@@ -14,11 +14,11 @@
 // The unknown deletes nothing: if the agent has no answer, works and RoleBindings stay, and the conditions explain why.
 // When the add-on is deleted, Kubernetes deletes the objects that it owns.
 //
-// An add-on with pre-delete hooks or with works on a hosting cluster has finalizers, ours or those of an earlier manager
-// of OCM, which are the same. When it is deleted, the work that they guard is done first (decide_deletion.go): hooks
-// complete on both sides (decide_hook.go), then works on hosting clusters are deleted. The finalizers of add-ons that are
-// not made of templates belong to the managers of their authors and are never touched; the add-on names them in a
-// condition.
+// An add-on with pre-delete hooks or with works on a hosting cluster has finalizers, ours or those of an earlier
+// manager of OCM, which are the same. When it is deleted, the work that they guard is done first (decide_deletion.go):
+// hooks complete on both sides (decide_hook.go), then works on hosting clusters are deleted. The finalizers of add-ons
+// that are not made of templates belong to the managers of their authors and are never touched; the add-on names them
+// in a condition.
 //
 // A work is ours if its name says so and the add-on owns it or, in the namespace of a hosting cluster, its labels name
 // the add-on; any other work is left alone. The subjects of roles are computed on the hub, and never read from a status

@@ -67,8 +67,8 @@ func (r *Reconciler) listBindings(ctx context.Context, index, key string) ([]*rb
 	return reconcile.Pointers(list.Items), nil
 }
 
-// checkPermissions refuses permissions in the namespace of another cluster, because the agents of all clusters would get
-// them, and those that nobody can grant.
+// checkPermissions refuses permissions in the namespace of another cluster, because the agents of all clusters would
+// get them, and those that nobody can grant.
 func (r *Reconciler) checkPermissions(
 	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
 ) error {

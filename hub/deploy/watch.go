@@ -88,8 +88,8 @@ func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctr
 		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
-// ofClusterNamespace maps a cluster that joins or leaves to the add-ons with a binding for all clusters in its namespace:
-// there must be none in the namespace of a cluster.
+// ofClusterNamespace maps a cluster that joins or leaves to the add-ons with a binding for all clusters in its
+// namespace: there must be none in the namespace of a cluster.
 func (r *Reconciler) ofClusterNamespace(ctx context.Context, cluster client.Object) []ctrl.Request {
 	var list rbacv1.RoleBindingList
 	err := r.Client.List(ctx, &list, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy)

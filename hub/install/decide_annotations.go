@@ -12,8 +12,8 @@ import (
 
 // copied returns the annotations of an add-on with those of its cluster that have the prefix of add-ons, and whether
 // they differ from have. A record on the add-on names what was copied; only that is changed and removed later. What the
-// add-on has without a record belongs to whoever set it. An add-on without a record was installed by another manager, or
-// by an earlier version: what equals the annotation of the cluster counts as copied.
+// add-on has without a record belongs to whoever set it. An add-on without a record was installed by another manager,
+// or by an earlier version: what equals the annotation of the cluster counts as copied.
 func copied(have, cluster map[string]string) (map[string]string, bool) {
 	record, recorded := have[names.AnnotationCopied]
 	ours := sets.New[string]()

@@ -231,8 +231,8 @@ func isSteady(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.Place
 	})
 }
 
-// spansOf returns the first and last names of PlacementDecisions if these are consecutive parts of one ordered list, and
-// whether clusters after the last name may be about to move to a new PlacementDecision.
+// spansOf returns the first and last names of PlacementDecisions if these are consecutive parts of one ordered list,
+// and whether clusters after the last name may be about to move to a new PlacementDecision.
 func spansOf(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision) ([]span, bool) {
 	limit := capacity(placement)
 	named := placement != nil && len(placement.Spec.DecisionStrategy.GroupStrategy.DecisionGroups) > 0

@@ -35,8 +35,8 @@ func (a absence) update(cluster *clusterv1.ManagedCluster, now time.Time) absenc
 	return a
 }
 
-// reachable returns why an unselected cluster may be unselected only because it is unavailable, and the instant to check
-// again, zero when an event starts the next pass.
+// reachable returns why an unselected cluster may be unselected only because it is unavailable, and the instant to
+// check again, zero when an event starts the next pass.
 //
 // A cluster that is not available gets a taint, for which Placements drop it unless they tolerate it. It is not known
 // whether they would select it otherwise, so its add-ons stay. When it is available again, decisions that are older do

@@ -221,8 +221,8 @@ func (f fleetFacts) settle(r *removals, state *removalState, waits bool) {
 	}
 }
 
-// annotate returns the annotations of the ClusterManagementAddOn. While it is uncertain what is unselected, what is held
-// stays so.
+// annotate returns the annotations of the ClusterManagementAddOn. While it is uncertain what is unselected, what is
+// held stays so.
 func (f fleetFacts) annotate(r removals, state removalState, waits bool) map[string]string {
 	want := map[string]string{}
 	for key, value := range f.cma.GetAnnotations() {

@@ -49,8 +49,8 @@ func (s removalState) encode() string {
 	return string(raw)
 }
 
-// digestSize is how many bytes stand for a cluster in a digest: few enough for an annotation with thousands of clusters,
-// and enough that no other cluster has the same.
+// digestSize is how many bytes stand for a cluster in a digest: few enough for an annotation with thousands of
+// clusters, and enough that no other cluster has the same.
 const digestSize = 6
 
 // digest returns a short form of a set of clusters in which each cluster can be found.
@@ -91,8 +91,8 @@ func nameOf(addon types.UID, clusters []string) string {
 // minuteOf is the key of an instant in Recent.
 func minuteOf(at time.Time) string { return at.UTC().Truncate(time.Minute).Format(time.RFC3339) }
 
-// recentOf returns from how many clusters an add-on was removed in each minute after an instant: those that this process
-// knows of, and those that an earlier one recorded.
+// recentOf returns from how many clusters an add-on was removed in each minute after an instant: those that this
+// process knows of, and those that an earlier one recorded.
 func recentOf(removed map[string]time.Time, earlier map[string]int, since time.Time) map[string]int {
 	recent := map[string]int{}
 	for minute, n := range earlier {

@@ -111,7 +111,8 @@ func (r *Reconciler) observeIntent(
 	return nil
 }
 
-// scan looks at all add-ons of a name, notes those that no placement selects, and returns how many placements installed.
+// scan looks at all add-ons of a name, notes those that no placement selects, and returns how many placements
+// installed.
 func (r *Reconciler) scan(ctx context.Context, f fleetFacts, name string) (int, error) {
 	size := 0
 	err := r.AddOns.EachAddOn(ctx, func(addon client.Object) {

@@ -26,14 +26,15 @@ type Reconciler struct {
 	Workers int
 	// OwnPlacements reports whether this hub manager schedules Placements.
 	OwnPlacements bool
-	// Limit is how many clusters may lose an add-on at once without an edit that explains it; the zero Limit holds nothing.
+	// Limit is how many clusters may lose an add-on at once without an edit that explains it; the zero Limit holds
+	// nothing.
 	Limit Limit
 
 	memory memory
 }
 
-// Reconcile installs one add-on on one cluster when the request is the key of its ManagedClusterAddOn. A request without
-// a namespace is the name of an add-on, which is removed from clusters that no placement selects.
+// Reconcile installs one add-on on one cluster when the request is the key of its ManagedClusterAddOn. A request
+// without a namespace is the name of an add-on, which is removed from clusters that no placement selects.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Namespace == "" {
 		return r.reconcileFleet(ctx, req.Name)

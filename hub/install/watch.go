@@ -131,8 +131,8 @@ func sameOwnership(older, newer client.Object) bool {
 		maps.Equal(copiedOf(older.GetAnnotations()), copiedOf(newer.GetAnnotations()))
 }
 
-// ofDecision maps a change of a PlacementDecision to the clusters that it adds, and to the removal of add-ons from those
-// that it drops.
+// ofDecision maps a change of a PlacementDecision to the clusters that it adds, and to the removal of add-ons from
+// those that it drops.
 func (r *Reconciler) ofDecision() handler.Funcs {
 	return changes(func(ctx context.Context, older, newer client.Object, q queue) {
 		was, is := ofPage(older), ofPage(newer)

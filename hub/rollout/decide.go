@@ -188,7 +188,8 @@ func (f facts) state(
 		return planner.Succeeded, time.Time{}
 	}
 	reached := progress.LastTransitionTime.Time
-	if unhealthySince := m.unhealthySince(); !unhealthySince.IsZero() && !unhealthySince.After(reached.Add(max(soak, settled))) {
+	end := reached.Add(max(soak, settled))
+	if unhealthySince := m.unhealthySince(); !unhealthySince.IsZero() && !unhealthySince.After(end) {
 		// The agent was not well when it got this configuration, or before it had it for long enough. What happens later
 		// is no matter of the rollout.
 		return planner.Failed, reached

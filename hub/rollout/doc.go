@@ -5,12 +5,12 @@
 //
 //   - remembers for each cluster whether it may have its target (Admission); a cluster is asked about when it is
 //     configured, and exactly those whose answer changed are woken;
-//   - writes status.defaultConfigReferences and status.installProgressions, with the counts of each placement, what stops
-//     its rollout, and which clusters are stuck and why;
+//   - writes status.defaultConfigReferences and status.installProgressions, with the counts of each placement, what
+//     stops its rollout, and which clusters are stuck and why;
 //   - deletes stored contents of configurations that nothing refers to any more.
 //
-// Changes of many add-ons make one pass: requests wait for batchPeriod, and only add-ons that changed since the last pass
-// are converted. What survives a restart is in the cluster: the configuration of every add-on
+// Changes of many add-ons make one pass: requests wait for batchPeriod, and only add-ons that changed since the last
+// pass are converted. What survives a restart is in the cluster: the configuration of every add-on
 // (status.configReferences), when its present phase began (the transition time of Progressing), and the contents.
 // Admissions are computed again; a cluster that was admitted has its new configuration recorded in its status.
 //

@@ -27,13 +27,13 @@ func noTemplate(request addon.Request) error {
 			return &addon.NotReadyError{Message: "waiting for the rollout to choose an AddOnTemplate"}
 		}
 	}
-	return &addon.NotReadyError{Message: fmt.Sprintf("no spec of add-on %s names an AddOnTemplate for cluster %s: name one "+
-		"among the defaults of the ClusterManagementAddOn, in its placement, or in spec.configs of the add-on",
+	return &addon.NotReadyError{Message: fmt.Sprintf("no spec of add-on %s names an AddOnTemplate for cluster %s: name "+
+		"one among the defaults of the ClusterManagementAddOn, in its placement, or in spec.configs of the add-on",
 		request.AddOn.Name, request.Cluster.Name)}
 }
 
-// input returns the template and the configuration of an add-on on a cluster. Of several AddOnDeploymentConfigs the first
-// counts.
+// input returns the template and the configuration of an add-on on a cluster. Of several AddOnDeploymentConfigs the
+// first counts.
 func (a *agent) input(request addon.Request) (*Compiled, Input, error) {
 	c, err := a.template(request)
 	if err != nil {

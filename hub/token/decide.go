@@ -61,9 +61,9 @@ func decide(f facts) plan {
 	return p
 }
 
-// hookRuns reports whether an add-on that is being deleted waits for what may need the hub: a pre-delete hook of OCM, or
-// what a finalizer of the author of the add-on stands for. The finalizers of Kubernetes, and that of works on a hosting
-// cluster, wait for nothing of the agent.
+// hookRuns reports whether an add-on that is being deleted waits for what may need the hub: a pre-delete hook of OCM,
+// or what a finalizer of the author of the add-on stands for. The finalizers of Kubernetes, and that of works on a
+// hosting cluster, wait for nothing of the agent.
 func hookRuns(addOn metav1.Object) bool {
 	return addOn.GetDeletionTimestamp() != nil && slices.ContainsFunc(addOn.GetFinalizers(), func(finalizer string) bool {
 		switch finalizer {

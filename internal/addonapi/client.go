@@ -116,8 +116,8 @@ func (c Client) ListAddOns(
 	return addons, nil
 }
 
-// ListWatched lists ManagedClusterAddOns as they are watched, without converting them. They belong to the cache and must
-// not be changed; AddOn converts one.
+// ListWatched lists ManagedClusterAddOns as they are watched, without converting them. They belong to the cache and
+// must not be changed; AddOn converts one.
 func (c Client) ListWatched(ctx context.Context, opts ...client.ListOption) ([]client.Object, error) {
 	var objects []client.Object
 	if c.Wire == WireBeta {

@@ -43,8 +43,8 @@ func (c Client) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	)
 }
 
-// BindingKeys returns the add-on on a cluster that a RoleBinding belongs to: that of the cluster in its label, otherwise
-// that of the cluster whose namespace it is in. It returns nil for a RoleBinding of no add-on.
+// BindingKeys returns the add-on on a cluster that a RoleBinding belongs to: that of the cluster in its label,
+// otherwise that of the cluster whose namespace it is in. It returns nil for a RoleBinding of no add-on.
 func BindingKeys(o client.Object) []string {
 	labels := o.GetLabels()
 	addOn := labels[names.LabelAddonName]

@@ -4,7 +4,7 @@
 // complete desired configuration of one add-on, or names what is missing. Both are pure. Whoever configures one add-on
 // and whoever plans a rollout over all of them compute the same Target.
 //
-// Store reads configurations, and keeps the content of those that are rolled out as ControllerRevisions in the namespace
-// of the hub manager, by their hash. So a cluster that a rollout has not reached, or that goes back, is rendered from
-// the content that it has, also after the configuration was edited in place or deleted.
+// Store reads configurations, and keeps the content of those that are rolled out as ControllerRevisions in the
+// namespace of the hub manager, by their hash. So a cluster that a rollout has not reached, or that goes back, is
+// rendered from the content that it has, also after the configuration was edited in place or deleted.
 package addonconfig

@@ -220,8 +220,8 @@ func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructur
 }
 
 // Keep stores the present content of a configuration for an add-on, unless it is stored already. It must be called
-// before the hash is recorded as desired anywhere. Configurations of other kinds are not stored: nothing is rendered from
-// them, and some, such as Secrets, must not be copied.
+// before the hash is recorded as desired anywhere. Configurations of other kinds are not stored: nothing is rendered
+// from them, and some, such as Secrets, must not be copied.
 func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 	if _, known := confighash.Kind(c.ConfigGroupResource); !known {
 		return nil

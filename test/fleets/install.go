@@ -356,8 +356,8 @@ func (w writer) parts(selected []string, random *rand.Rand) []part {
 	return all
 }
 
-// orderedWrites writes one part after the other. A new PlacementDecision is empty at first, and those that are left over
-// are deleted at last.
+// orderedWrites writes one part after the other. A new PlacementDecision is empty at first, and those that are left
+// over are deleted at last.
 func (w writer) orderedWrites(from version, parts []part) []write {
 	var all []write
 	for i, p := range parts {

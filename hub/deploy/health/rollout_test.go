@@ -28,7 +28,9 @@ func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 	}
 	deployment := health.Object{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "n", Replicas: 1}
 	daemon := health.Object{Group: "apps", Kind: "DaemonSet", Namespace: "ns", Name: "n", Replicas: -1}
-	pods := func(ready, all int64) map[string]int64 { return map[string]int64{"ReadyReplicas": ready, "Replicas": all} }
+	pods := func(ready, all int64) map[string]int64 {
+		return map[string]int64{"ReadyReplicas": ready, "Replicas": all}
+	}
 	for sentence, tc := range map[string]struct {
 		object   health.Object
 		resource string

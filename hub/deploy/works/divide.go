@@ -31,9 +31,9 @@ type Divided struct {
 	Hooks map[Side][]Manifest
 }
 
-// Divide encodes the objects of an add-on and divides them. In default mode, all of them are for the managed cluster. In
-// hosted mode, each object names its side; the managed cluster is the default. The error is an addon.InvalidError that
-// lists all objects that cannot be deployed.
+// Divide encodes the objects of an add-on and divides them. In default mode, all of them are for the managed cluster.
+// In hosted mode, each object names its side; the managed cluster is the default. The error is an addon.InvalidError
+// that lists all objects that cannot be deployed.
 func Divide(objects []*unstructured.Unstructured, hosted bool) (Divided, error) {
 	d := Divided{Deploy: map[Side][]Manifest{}, Hooks: map[Side][]Manifest{}}
 	var problems []string

@@ -1,13 +1,14 @@
 // Package works plans the ManifestWorks of an add-on on a cluster. It is pure: values in, steps out.
 //
-//   - manifest.go encodes objects. divide.go divides them by side (managed or hosting cluster) and by purpose (deploy or
-//     pre-delete).
+//   - manifest.go encodes objects. divide.go divides them by side (managed or hosting cluster) and by purpose (deploy
+//     or pre-delete).
 //   - set.go has the names, labels and owners of a set of works, and which works belong to it.
-//   - plan.go plans a set: an object stays in its work, a work stays below the size limit, and a new work gets the first
-//     free number. spec.go renders a work and compares it with the existing one. hook.go plans the work of a hook.
+//   - plan.go plans a set: an object stays in its work, a work stays below the size limit, and a new work gets the
+//     first free number. spec.go renders a work and compares it with the existing one. hook.go plans the work of a
+//     hook.
 //   - options.go has feedback rules, update strategies and orphaning rules.
-//   - digest.go replaces the manifests of cached works by digests, which is all that a plan compares. rendered.go records
-//     on a work which inputs it was rendered from.
+//   - digest.go replaces the manifests of cached works by digests, which is all that a plan compares. rendered.go
+//     records on a work which inputs it was rendered from.
 //
 // Nothing here reads or writes. A plan is the same for works with manifests and for works with digests.
 package works

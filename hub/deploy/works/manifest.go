@@ -103,5 +103,7 @@ type Terms struct {
 }
 
 func termsOf(annotations map[string]string) *Terms {
-	return &Terms{Deadline: annotations[names.AnnotationHookDeadline], After: annotations[names.AnnotationHookAfterDeadline]}
+	return &Terms{
+		Deadline: annotations[names.AnnotationHookDeadline], After: annotations[names.AnnotationHookAfterDeadline],
+	}
 }

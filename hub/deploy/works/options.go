@@ -58,8 +58,8 @@ func mergeOption(into, option *workv1.ManifestConfigOption) {
 }
 
 // orphans returns the delete option that orphans the objects that are marked to outlive the add-on; nil when there are
-// none (docs/reference/hub.md, "Objects that outlive the add-on"). The objects of all sides are in it, so that an object
-// that moves to the other side stays where it was.
+// none (docs/reference/hub.md, "Objects that outlive the add-on"). The objects of all sides are in it, so that an
+// object that moves to the other side stays where it was.
 func orphans(objects []*unstructured.Unstructured) *workv1.DeleteOption {
 	defined := definedPlurals(objects)
 	var rules []workv1.OrphaningRule

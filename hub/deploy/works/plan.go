@@ -43,9 +43,11 @@ func (s *slot) add(m Manifest) {
 }
 
 // Plan plans the deploy works of a set for its manifests. have may have works of other sets and of others. It returns
-// the steps and the works of the set that stay unchanged. Works of the set in another namespace than that of the set are
-// deleted. On an error none may be touched.
-func Plan(set Set, manifests []Manifest, o Options, have []*workv1.ManifestWork) ([]Step, []*workv1.ManifestWork, error) {
+// the steps and the works of the set that stay unchanged. Works of the set in another namespace than that of the set
+// are deleted. On an error none may be touched.
+func Plan(
+	set Set, manifests []Manifest, o Options, have []*workv1.ManifestWork,
+) ([]Step, []*workv1.ManifestWork, error) {
 	if _, current := Current(set, have, o.Inputs, o.Hashes); current {
 		if own := set.Select(have); manifestsIn(own) == len(manifests) {
 			return nil, own, nil
@@ -212,9 +214,9 @@ func assign(rest []Manifest, slots []*slot, used map[int]bool) []*slot {
 	return slots
 }
 
-// Hold returns those of the manifests which a work of the side that they leave still has, while no work of the side that
-// they go to is applied with them. It is for two sides on one cluster: the old work keeps such an object until the new
-// one has it, so that it is not deleted in between.
+// Hold returns those of the manifests which a work of the side that they leave still has, while no work of the side
+// that they go to is applied with them. It is for two sides on one cluster: the old work keeps such an object until the
+// new one has it, so that it is not deleted in between.
 func Hold(manifests []Manifest, from, to []*workv1.ManifestWork) []Manifest {
 	there := map[Identity]bool{}
 	for _, work := range from {

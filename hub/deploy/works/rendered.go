@@ -57,9 +57,9 @@ func (d Divided) key(options []workv1.ManifestConfigOption) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Current reports whether the works of a set are exactly what was written for the given inputs, with the given hashes of
-// configurations, so that nothing has to be rendered and nothing written. It returns the sides with hooks. It is false
-// for a set without works.
+// Current reports whether the works of a set are exactly what was written for the given inputs, with the given hashes
+// of configurations, so that nothing has to be rendered and nothing written. It returns the sides with hooks. It is
+// false for a set without works.
 func Current(set Set, have []*workv1.ManifestWork, inputs, hashes string) (hooks []Side, current bool) {
 	own := set.Select(have)
 	total := manifestsIn(own)

@@ -30,7 +30,8 @@ type Set struct {
 	Side Side
 	// Purpose is what they are for.
 	Purpose Purpose
-	// Namespace is the namespace of that cluster, where new works are created. It may be empty for a set without new works.
+	// Namespace is the namespace of that cluster, where new works are created. It may be empty for a set without new
+	// works.
 	Namespace string
 }
 

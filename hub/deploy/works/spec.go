@@ -73,8 +73,8 @@ func ConfigHashes(configs []addon.ChosenConfig) string {
 	return string(raw)
 }
 
-// newWork returns the desired work for a slot. The record of what it was rendered from follows when all works of the set
-// are known.
+// newWork returns the desired work for a slot. The record of what it was rendered from follows when all works of the
+// set are known.
 func newWork(set Set, o Options, s *slot) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{

@@ -44,13 +44,12 @@ func TestAConfigurationOfAnyKindIsReadWhereTheHubManagerMay(t *testing.T) {
 	says := func(status metav1.ConditionStatus, part string) {
 		t.Helper()
 		suite.Eventually(t, suite.Checks(func(c assert.TestingT) {
-			if err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn); err != nil {
-				c.Errorf("%v", err)
-				return
-			}
-			if have := meta.FindStatusCondition(addOn.Status.Conditions, "Configured"); assert.NotNil(c, have) {
-				assert.Equal(c, status, have.Status)
-				assert.Contains(c, have.Message, part)
+			if assert.NoError(c, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn)) {
+				have := meta.FindStatusCondition(addOn.Status.Conditions, "Configured")
+				if assert.NotNil(c, have) {
+					assert.Equal(c, status, have.Status)
+					assert.Contains(c, have.Message, part)
+				}
 			}
 		}))
 	}

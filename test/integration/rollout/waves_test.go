@@ -156,12 +156,11 @@ func TestTheContentThatAClusterHasIsStored(t *testing.T) {
 		var revisions appsv1.ControllerRevisionList
 		err := plane.Client.List(t.Context(), &revisions, client.InNamespace(names.NamespaceHub),
 			client.MatchingLabels{names.LabelAddonName: w.addon})
-		if !assert.NoError(c, err) || !assert.Len(c, revisions.Items, 2) {
-			return
+		if assert.NoError(c, err) && assert.Len(c, revisions.Items, 2) {
+			contents := string(revisions.Items[0].Data.Raw) + string(revisions.Items[1].Data.Raw)
+			assert.Contains(c, contents, `"k":"one"`)
+			assert.Contains(c, contents, `"k":"two"`)
 		}
-		contents := string(revisions.Items[0].Data.Raw) + string(revisions.Items[1].Data.Raw)
-		assert.Contains(c, contents, `"k":"one"`)
-		assert.Contains(c, contents, `"k":"two"`)
 	}))
 }
 
