@@ -28,7 +28,7 @@ TEST_PARALLEL_TESTS := 4
 # Further flags for go test, such as TEST_FLAGS='-run Kill -v'.
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
-LONGEST := conversion soak fleet work crash hubcrash cluster hubcluster rights moving join storm credentials
+LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
 PKG ?=

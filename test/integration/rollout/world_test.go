@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,12 +51,16 @@ func (w *world) newNamespace() string {
 	return namespace.Name
 }
 
-// clusters makes n clusters and returns their names.
+// clusters makes n clusters that the hub accepts, with their namespaces, and returns their names.
 func (w *world) clusters(n int) []string {
 	w.Helper()
 	var clusters []string
 	for range n {
-		clusters = append(clusters, w.newNamespace())
+		name := w.newNamespace()
+		w.create(&clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		})
+		clusters = append(clusters, name)
 	}
 	return clusters
 }
