@@ -19,6 +19,9 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
+// perAddOn is how often one add-on is installed: the agent asks for at most ten certificates of one add-on in a minute.
+const perAddOn = 8
+
 // realCluster is the name of the cluster that is real.
 const realCluster = "bench"
 
@@ -42,7 +45,7 @@ func first(ctx context.Context, o Options, table *measure.Table) error {
 	if err != nil {
 		return err
 	}
-	s := &single{fleet: f, cluster: f.Cluster(realCluster), addOn: addOnName(0)}
+	s := &single{fleet: f, cluster: f.Cluster(realCluster)}
 	err = s.measure(ctx, o.Rounds, table)
 	if err != nil {
 		err = fmt.Errorf("one add-on on one cluster: %w", err)
@@ -57,6 +60,12 @@ func (s *single) measure(ctx context.Context, rounds int, table *measure.Table) 
 	var deployments, credentials []time.Duration
 	// The first round is for caches and connections.
 	for round := range rounds + 1 {
+		if round%perAddOn == 0 {
+			s.addOn = addOnName(round / perAddOn)
+			if err := s.define(ctx); err != nil {
+				return err
+			}
+		}
 		deployment, credential, err := s.round(ctx)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
@@ -102,18 +111,31 @@ func (s *single) start(ctx context.Context) error {
 	if err := s.fleet.WaitAvailable(ctx, s.cluster, nil); err != nil {
 		return err
 	}
-	t, err := template(s.addOn, 1)
-	if err != nil {
+	if err := s.create(ctx, groundwork()...); err != nil {
 		return err
-	}
-	for _, object := range append(groundwork(), t, byHand(s.addOn, t.Name)) {
-		if err := s.hub.Create(ctx, object); err != nil {
-			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
-		}
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.NamespaceAgentAddon}}
 	if err := s.spoke.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %s: %w", namespace.Name, err)
+	}
+	return nil
+}
+
+// define creates the definition of the add-on.
+func (s *single) define(ctx context.Context) error {
+	t, err := template(s.addOn, 1)
+	if err != nil {
+		return err
+	}
+	return s.create(ctx, t, byHand(s.addOn, t.Name))
+}
+
+// create creates objects on the hub.
+func (s *single) create(ctx context.Context, objects ...client.Object) error {
+	for _, object := range objects {
+		if err := s.hub.Create(ctx, object); err != nil {
+			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
+		}
 	}
 	return nil
 }
