@@ -119,7 +119,7 @@ func TestConfigure(t *testing.T) {
 			want:   references{fixture.Desires(fixture.ConfigMap("c"), ""), fixture.Desires(fixture.Template("t"), "h")},
 			status: metav1.ConditionTrue, says: []string{"1 of 2", "does not support", "configmaps"},
 		},
-		"an add-on that the rollout holds keeps the configuration and says what it waits for": {
+		"an add-on that the rollout holds keeps the configuration and names the cause": {
 			facts: facts{
 				addOn: fixture.With(fixture.AddOn("c1", fixture.Has(fixture.Template("t"), "old")), configured),
 				cma:   fixture.NewCMA(nil, fixture.Placement("p", fixture.Template("t"))), admission: held,

@@ -9,7 +9,7 @@
 //	           target: configurations with hashes (package addonconfig)
 //	                               |
 //	     missing, unknown, not stored?  the add-on keeps what it has, Configured=False names the cause
-//	     admitted by the rollout?       no: it keeps what it has, Configured=False says what it waits for
+//	     admitted by the rollout?       no: it keeps what it has, Configured=False names the cause
 //	                               |
 //	     the contents of the target are stored, then it becomes desired (status.configReferences, Configured=True)
 //	                               |

@@ -199,8 +199,8 @@ func stepOfBinding(there, desired *rbacv1.RoleBinding) (bindingStep, bool) {
 		return bindingStep{Verb: reconcile.Replace, Before: there, After: desired}, true
 	}
 	after := there.DeepCopy()
-	after.Labels = withEntries(after.Labels, desired.Labels)
-	after.OwnerReferences = withOwners(bindingOwners(after, desired), desired.OwnerReferences)
+	after.Labels = reconcile.WithEntries(after.Labels, desired.Labels)
+	after.OwnerReferences = reconcile.WithOwners(bindingOwners(after, desired), desired.OwnerReferences)
 	after.Subjects = desired.Subjects
 	if equality.Semantic.DeepEqual(there, after) {
 		return bindingStep{}, false
@@ -233,28 +233,4 @@ func ours(object metav1.Object, addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return owner.UID == addOn.UID
 	})
-}
-
-// withEntries returns a copy of a map with the given entries set.
-func withEntries(have, want map[string]string) map[string]string {
-	merged := maps.Clone(have)
-	if merged == nil {
-		merged = make(map[string]string, len(want))
-	}
-	maps.Copy(merged, want)
-	return merged
-}
-
-// withOwners returns a copy of owner references with the given ones set.
-func withOwners(have, want []metav1.OwnerReference) []metav1.OwnerReference {
-	merged := slices.Clone(have)
-	for _, owner := range want {
-		at := slices.IndexFunc(merged, func(other metav1.OwnerReference) bool { return other.UID == owner.UID })
-		if at < 0 {
-			merged = append(merged, owner)
-			continue
-		}
-		merged[at] = owner
-	}
-	return merged
 }

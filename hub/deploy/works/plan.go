@@ -71,7 +71,7 @@ func Plan(
 			steps = append(steps, Step{Verb: reconcile.Delete, Before: s.there})
 		case s.there == nil:
 			work := newWork(set, o, s)
-			work.Annotations = withEntries(work.Annotations, map[string]string{
+			work.Annotations = reconcile.WithEntries(work.Annotations, map[string]string{
 				names.AnnotationRenderedFrom: rendered(o, len(manifests), &work.Spec),
 			})
 			steps = append(steps, Step{Verb: reconcile.Create, After: work})

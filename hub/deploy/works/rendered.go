@@ -11,6 +11,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // shortHash is the length of a recorded hash, in bytes.
@@ -89,7 +90,7 @@ func intact(set Set, work *workv1.ManifestWork, hashes string) bool {
 			return false
 		}
 	}
-	return equality.Semantic.DeepEqual(withOwners(work.OwnerReferences, set.owners()), work.OwnerReferences)
+	return equality.Semantic.DeepEqual(reconcile.WithOwners(work.OwnerReferences, set.owners()), work.OwnerReferences)
 }
 
 // rendered returns the record for a work.

@@ -12,6 +12,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Options are the part that all deploy works of an add-on on a cluster share.
@@ -98,14 +99,14 @@ func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.Manifest
 	want := newWork(set, o, s)
 	there := s.there
 	after := there.DeepCopy()
-	after.Labels = withEntries(after.Labels, want.Labels)
-	after.Annotations = withEntries(after.Annotations, want.Annotations)
+	after.Labels = reconcile.WithEntries(after.Labels, want.Labels)
+	after.Annotations = reconcile.WithEntries(after.Annotations, want.Annotations)
 	after.Annotations[names.AnnotationRenderedFrom] = rendered
 	if o.Hashes == "" {
 		delete(after.Annotations, names.AnnotationConfigSpecHash)
 	}
 	if set.AddOn.DeletionTimestamp.IsZero() || !ownedBy(there, set.AddOn) {
-		after.OwnerReferences = withOwners(after.OwnerReferences, want.OwnerReferences)
+		after.OwnerReferences = reconcile.WithOwners(after.OwnerReferences, want.OwnerReferences)
 	}
 	metaChanged := !maps.Equal(after.Labels, there.Labels) || !maps.Equal(after.Annotations, there.Annotations) ||
 		!equality.Semantic.DeepEqual(after.OwnerReferences, there.OwnerReferences)
@@ -128,9 +129,9 @@ func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.Manifest
 // added to its metadata stays.
 func Adopted(want, there *workv1.ManifestWork) *workv1.ManifestWork {
 	after := there.DeepCopy()
-	after.Labels = withEntries(after.Labels, want.Labels)
-	after.Annotations = withEntries(after.Annotations, want.Annotations)
-	after.OwnerReferences = withOwners(after.OwnerReferences, want.OwnerReferences)
+	after.Labels = reconcile.WithEntries(after.Labels, want.Labels)
+	after.Annotations = reconcile.WithEntries(after.Annotations, want.Annotations)
+	after.OwnerReferences = reconcile.WithOwners(after.OwnerReferences, want.OwnerReferences)
 	after.Spec = want.Spec
 	return after
 }
@@ -186,31 +187,4 @@ func defaultApply(apply *workv1.ServerSideApplyConfig) {
 			apply.IgnoreFields[i].Condition = workv1.IgnoreFieldsConditionOnSpokePresent
 		}
 	}
-}
-
-// withEntries returns a copy of a map with the given entries set.
-func withEntries(have, want map[string]string) map[string]string {
-	merged := maps.Clone(have)
-	if merged == nil {
-		merged = make(map[string]string, len(want))
-	}
-	maps.Copy(merged, want)
-	return merged
-}
-
-// withOwners returns a copy of owner references with the given ones set.
-func withOwners(have, want []metav1.OwnerReference) []metav1.OwnerReference {
-	merged := append([]metav1.OwnerReference{}, have...)
-	for _, owner := range want {
-		found := false
-		for i := range merged {
-			if merged[i].UID == owner.UID {
-				merged[i], found = owner, true
-			}
-		}
-		if !found {
-			merged = append(merged, owner)
-		}
-	}
-	return merged
 }

@@ -57,7 +57,7 @@ func (w *world) edit(content string) {
 	update(w, w.template("t", ""), func(t *addonv1alpha1.AddOnTemplate) { t.Spec = w.template("t", content).Spec })
 }
 
-// eventuallyHolds waits until the add-on on a cluster keeps its content and says what it waits for.
+// eventuallyHolds waits until the add-on on a cluster keeps its content and names the cause.
 func (w *world) eventuallyHolds(cluster, hash, reason string) {
 	w.Helper()
 	w.eventuallySays(cluster, metav1.Condition{
