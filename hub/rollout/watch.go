@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -36,6 +37,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	controller := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(1)).
 		Watches(r.AddOns.WatchedClusterManagementAddOn(), ofManagement()).
 		Watches(r.AddOns.WatchedAddOn(), batched(ofAddOn)).
+		// What a killed hub manager left behind is found by the list at the start.
+		Watches(&appsv1.ControllerRevision{}, batched(ofRevision)).
 		Watches(&clusterv1beta1.PlacementDecision{}, batched(r.ofDecision)).
 		Watches(&clusterv1beta1.Placement{}, batched(r.ofPlacement), builder.WithPredicates(selectionChanged()))
 	for _, config := range r.Store.Watched() {
@@ -86,6 +89,15 @@ func ofManagement() handler.EventHandler {
 
 func ofAddOn(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{request(o.GetName())}
+}
+
+// ofRevision maps a stored content to the ClusterManagementAddOn that it is stored for.
+func ofRevision(_ context.Context, o client.Object) []ctrl.Request {
+	name, found := o.GetLabels()[names.LabelAddonName]
+	if !found {
+		return nil
+	}
+	return []ctrl.Request{request(name)}
 }
 
 func (r *Reconciler) ofDecision(ctx context.Context, o client.Object) []ctrl.Request {

@@ -160,6 +160,8 @@ func (l *life) live(death func(phase int) (at int, how blow)) {
 		l.awaitEnd(m, i, fmt.Sprintf("killed %s write %d", how, at))
 	}
 	l.cleanUp()
+	// The next life has a hub manager of its own: a second one would do what the dead one left undone.
+	m.program.Stop()
 	suite.Eventually(l.t, func() error { return h.caughtUp(l.t.Context()) })
 	for i := range eras {
 		eras[i].hash = l.hashes[i]

@@ -177,6 +177,8 @@ func (p *past) work(work *workv1.ManifestWork, gone bool) string {
 		return fmt.Sprintf("work %s has content %s, which is neither the new one nor the former one", key, is)
 	case was == p.target && is != p.target:
 		return fmt.Sprintf("work %s goes back from the new content to the former one", key)
+	case was != is && p.desired[cluster] != "" && p.desired[cluster] != is:
+		return fmt.Sprintf("work %s gets content %s while %s is desired", key, is, p.desired[cluster])
 	}
 	return p.moving()
 }
