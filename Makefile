@@ -181,7 +181,6 @@ generate: crds rows ## Write anew all that is generated, and tidy the modules
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
 	cd test/e2e && go mod tidy
-	cd test/e2e/node-image && go mod tidy
 
 # It compares the differences to the last commit before and after, so that it also works with changes of one's own.
 .PHONY: verify
