@@ -63,9 +63,9 @@ func (r *run) changeOne(ctx context.Context, cluster, addOn string, revision int
 	if err := r.hub.Get(ctx, key, &found); err != nil {
 		return 0, fmt.Errorf("reading add-on %s: %w", key, err)
 	}
+	// A watch from the version of the object may be refused: thousands of other add-ons were written since.
 	events, err := r.hub.Watch(ctx, &addonv1alpha1.ManagedClusterAddOnList{}, client.InNamespace(cluster),
-		client.MatchingFields{"metadata.name": addOn},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: found.ResourceVersion}})
+		client.MatchingFields{"metadata.name": addOn})
 	if err != nil {
 		return 0, fmt.Errorf("watching add-on %s: %w", key, err)
 	}
