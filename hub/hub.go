@@ -47,6 +47,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Uninstall {
 		return uninstall(ctx, c, cfg, os.Stdout)
 	}
+	memory.SetLimit(ctrl.LoggerFrom(ctx))
 	cfg.Wrap(memory.NewReleaser(clock.RealClock{}).Wrap)
 	s, err := newServing(ctx, c, cfg)
 	if err != nil {
