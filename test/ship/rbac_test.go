@@ -32,10 +32,16 @@ func TestAllRights(t *testing.T) {
 	} {
 		all[folder] = variant{folder: folder}
 	}
+	printed := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v := all[name]
 		rights := rightsOf(t, kustomized(t, v.folder))
-		text += "\n## " + v.folder + "\n\n" + rights
+		if same := printed[rights]; same != "" {
+			text += "\n## " + v.folder + "\n\nThe same as " + same + ".\n"
+		} else {
+			text += "\n## " + v.folder + "\n\n" + rights
+		}
+		printed[rights] = v.folder
 		if v.values == nil {
 			continue
 		}
