@@ -42,13 +42,12 @@ const shutdownTimeout = 10 * time.Second
 // not accepted the cluster yet, is no reason to give up.
 const syncTimeout = time.Duration(math.MaxInt64)
 
-// newManager returns the manager of a phase, for the cluster that the agent runs on. clusterName is empty in phases
-// that do not serve; their caches hold less.
-func (a *agent) newManager(ctx context.Context, clusterName string) (ctrl.Manager, error) {
+// newManager returns the manager of a phase, for the cluster that the agent runs on.
+func (a *agent) newManager(ctx context.Context) (ctrl.Manager, error) {
 	unchecked, timeout := true, shutdownTimeout
 	options := ctrl.Options{
 		Scheme: a.scheme, Logger: ctrl.LoggerFrom(ctx), NewCache: independentCache,
-		Cache:                  a.withErrorLog(ctrl.LoggerFrom(ctx), a.hostCache(clusterName)),
+		Cache:                  a.withErrorLog(ctrl.LoggerFrom(ctx), a.hostCache()),
 		Metrics:                metricsserver.Options{BindAddress: a.config.MetricsAddress},
 		HealthProbeBindAddress: off, GracefulShutdownTimeout: &timeout,
 		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
@@ -64,22 +63,39 @@ func (a *agent) newManager(ctx context.Context, clusterName string) (ctrl.Manage
 	return mgr, nil
 }
 
-// hostCache returns the cache of the cluster that the agent runs on: the Secrets of the agent's namespace, and while
-// serving the credentials of the add-ons and, outside hosted mode, nodes and AppliedManifestWorks.
-func (a *agent) hostCache(clusterName string) cache.Options {
-	if clusterName == "" {
-		return options(map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{a.config.Namespace: {}}},
-		})
-	}
+// hostCache returns the cache of the cluster that the agent runs on: the Secrets of the agent's namespace and, outside
+// hosted mode, nodes and AppliedManifestWorks. The Secrets of add-ons have a cache of their own: see newAddonHost.
+func (a *agent) hostCache() cache.Options {
 	return options(map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Namespaces: map[string]cache.Config{
-			a.config.Namespace:  {},
-			cache.AllNamespaces: {LabelSelector: addon.SecretSelector(clusterName)},
-		}},
+		&corev1.Secret{}:              {Namespaces: map[string]cache.Config{a.config.Namespace: {}}},
 		&corev1.Node{}:                {Transform: agentcluster.StripNode},
 		&workv1.AppliedManifestWork{}: {UnsafeDisableDeepCopy: ptr.To(true)},
 	})
+}
+
+// addonNamespaces returns the namespaces with Secrets on the cluster that the agent runs on: its own one, and those of
+// the add-ons there.
+func (a *agent) addonNamespaces(clusterName string) map[string]cache.Config {
+	credentials := cache.Config{LabelSelector: addon.SecretSelector(clusterName)}
+	namespaces := map[string]cache.Config{}
+	for _, name := range a.config.HostedAddonNamespaces {
+		namespaces[name] = credentials
+	}
+	if len(namespaces) == 0 {
+		namespaces[cache.AllNamespaces] = credentials
+	}
+	namespaces[a.config.Namespace] = cache.Config{}
+	return namespaces
+}
+
+// newAddonHost returns the cluster that the agent runs on as its add-ons need it; mgr starts it. It has a cache of its
+// own, because a controller waits until all that it watches may be read. So the agent's own credential is renewed where
+// the agent may not read the Secrets of add-ons.
+func (a *agent) newAddonHost(mgr ctrl.Manager, clusterName string) (cluster.Cluster, error) {
+	mapper := func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
+	return a.newCluster(mgr, a.host, mapper, options(map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Namespaces: a.addonNamespaces(clusterName)},
+	}))
 }
 
 // newSpoke returns the managed cluster: the manager itself, or in hosted mode another cluster that mgr will start.

@@ -39,6 +39,8 @@ type facts struct {
 	agent string
 	// split is set when the agent runs on another cluster than the managed one.
 	split bool
+	// hostedNamespaces are the namespaces in which hosted add-ons are served; empty means all.
+	hostedNamespaces []string
 	// addon is nil only if it certainly does not exist.
 	addon *addonv1beta1.ManagedClusterAddOn
 	// clusterUnknown is set while the hub reports the cluster as Unknown: then the hub writes the health of its add-ons.
@@ -84,6 +86,7 @@ func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
 		now: r.Clock.Now(), ahead: r.Ahead(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
 		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
+		hostedNamespaces: r.HostedNamespaces,
 	}
 	var err error
 	if f.secrets, err = r.observeSecrets(ctx, f); err != nil {

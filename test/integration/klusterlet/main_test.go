@@ -5,7 +5,6 @@
 package klusterlet_test
 
 import (
-	_ "embed"
 	"path/filepath"
 	"testing"
 
@@ -18,9 +17,6 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 	"github.com/spokelet/spokelet/test/suite"
 )
-
-//go:embed testdata/rbac.yaml
-var rbac string
 
 // What the tests share.
 var (
