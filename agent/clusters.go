@@ -103,7 +103,7 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 	if !a.hosted() {
 		return mgr, nil
 	}
-	return a.newCluster(mgr, a.spoke, apiutil.NewDynamicRESTMapper, options(map[client.Object]cache.ByObject{
+	return a.newCluster(mgr, a.spoke, a.spokeMapper, options(map[client.Object]cache.ByObject{
 		&corev1.Secret{}:              {Label: addon.SecretSelector(clusterName)},
 		&corev1.Node{}:                {Transform: agentcluster.StripNode},
 		&workv1.AppliedManifestWork{}: {UnsafeDisableDeepCopy: ptr.To(true)},
@@ -165,21 +165,37 @@ func (a *agent) newCluster(
 // mapperProvider returns the mapper of kinds to resources of a cluster.
 type mapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 
-// hubMapper maps the kinds of the protocol without a request. So the clients of a hub that does not respond, or that
-// rejects the credential, can be built, and the phase handles that.
+// hubMapper is the mapper of the hub.
 func (a *agent) hubMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
-	dynamic, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	if err != nil {
-		return nil, err
-	}
-	known := meta.NewDefaultRESTMapper(nil)
-	for object, scope := range map[client.Object]meta.RESTScope{
+	return a.newStaticMapper(config, httpClient, map[client.Object]meta.RESTScope{
 		&clusterv1.ManagedCluster{}:                 meta.RESTScopeRoot,
 		&certificatesv1.CertificateSigningRequest{}: meta.RESTScopeRoot,
 		&addonv1alpha1.ManagedClusterAddOn{}:        meta.RESTScopeNamespace,
 		&addonv1beta1.ManagedClusterAddOn{}:         meta.RESTScopeNamespace,
 		&workv1.ManifestWork{}:                      meta.RESTScopeNamespace,
-	} {
+	})
+}
+
+// spokeMapper is the mapper of a managed cluster elsewhere.
+func (a *agent) spokeMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
+	return a.newStaticMapper(config, httpClient, map[client.Object]meta.RESTScope{
+		&corev1.Secret{}:              meta.RESTScopeNamespace,
+		&corev1.Node{}:                meta.RESTScopeRoot,
+		&workv1.AppliedManifestWork{}: meta.RESTScopeRoot,
+	})
+}
+
+// newStaticMapper returns a mapper that maps some kinds without a request. So the clients of a cluster that does not
+// respond, or that rejects the credential, can be built, and the phase handles that.
+func (a *agent) newStaticMapper(
+	config *rest.Config, httpClient *http.Client, kinds map[client.Object]meta.RESTScope,
+) (meta.RESTMapper, error) {
+	dynamic, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	known := meta.NewDefaultRESTMapper(nil)
+	for object, scope := range kinds {
 		kind, err := apiutil.GVKForObject(object, a.scheme)
 		if err != nil {
 			return nil, fmt.Errorf("finding the kind of an object: %w", err)

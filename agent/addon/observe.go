@@ -3,6 +3,7 @@ package addon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -80,7 +81,13 @@ type ownedSecret struct {
 	key     types.NamespacedName
 	uid     types.UID
 	pending bool
+	// both is set if the Secret was found on both sides, which are the same cluster then: an agent that reaches the
+	// cluster that it runs on by a kubeconfig.
+	both bool
 }
+
+// on reports whether the Secret is on a side.
+func (s ownedSecret) on(one side) bool { return s.both || s.side == one }
 
 func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
@@ -151,7 +158,21 @@ func (r *Reconciler) observeSecrets(ctx context.Context, f facts) ([]ownedSecret
 			})
 		}
 	}
-	return found, nil
+	return mergeSides(found), nil
+}
+
+// mergeSides makes one of the two entries of a Secret that was found on both sides.
+func mergeSides(found []ownedSecret) []ownedSecret {
+	var merged []ownedSecret
+	for _, s := range found {
+		same := slices.IndexFunc(merged, func(other ownedSecret) bool { return other.uid == s.uid && other.key == s.key })
+		if same < 0 {
+			merged = append(merged, s)
+			continue
+		}
+		merged[same].both = true
+	}
+	return merged
 }
 
 // stored is the credential Secret of one registration as last read; nil when there is none.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // requests returns the certificate requests of the cluster, or of an add-on of it.
@@ -84,12 +85,23 @@ func (k *klusterlet) awaitClaim() {
 }
 
 // registerAddon does on the hub what an add-on manager and a person do for an add-on, and waits for its credential on
-// the cluster.
+// the managed cluster.
 func (k *klusterlet) registerAddon(addon string) {
 	k.t.Helper()
+	k.registerAt(k.spoke, k.there, addon, nil)
+}
+
+// registerHosted does the same for an add-on that runs on the hosting cluster.
+func (k *klusterlet) registerHosted(addon string) {
+	k.t.Helper()
+	k.registerAt(plane, k.namespace, addon, map[string]string{names.AnnotationHostingCluster: "host"})
+}
+
+func (k *klusterlet) registerAt(cluster *suite.Plane, namespace, addon string, annotations map[string]string) {
+	k.t.Helper()
 	object := &addonv1alpha1.ManagedClusterAddOn{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.name, Name: addon},
-		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: k.there},
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.name, Name: addon, Annotations: annotations},
+		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: namespace},
 	}
 	require.NoError(k.t, plane.Client.Create(k.t.Context(), object))
 	after := object.DeepCopy()
@@ -97,13 +109,13 @@ func (k *klusterlet) registerAddon(addon string) {
 		SignerName: certificatesv1.KubeAPIServerClientSignerName,
 		Subject:    addonv1alpha1.Subject{User: csr.AddonUser(k.name, addon, "a1"), Groups: csr.AddonGroups(k.name, addon)},
 	}}
-	after.Status.Namespace = k.there
+	after.Status.Namespace = namespace
 	require.NoError(k.t, plane.Client.Status().Patch(k.t.Context(), after, client.MergeFrom(object)))
 	k.approve(addon)
 	k.eventually(func() bool {
 		var secret corev1.Secret
-		key := client.ObjectKey{Namespace: k.there, Name: addon + "-hub-kubeconfig"}
-		return k.spoke.Client.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0 &&
+		key := client.ObjectKey{Namespace: namespace, Name: addon + "-hub-kubeconfig"}
+		return cluster.Client.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0 &&
 			len(secret.Data[csr.KeyKubeconfig]) > 0
 	}, "the credential of the add-on")
 }

@@ -2,8 +2,6 @@ package klusterlet_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +52,7 @@ func TestRegistrationAndWorkRunApartAsAKlusterletStartsThem(t *testing.T) {
 
 func TestOneProcessDoesBothAsAKlusterletStartsIt(t *testing.T) {
 	k := newKlusterlet(t, "both", true)
-	p := k.run(k.both())
+	p := k.run(k.both().with("--status-sync-interval=60s"))
 	k.admit()
 	k.registerAddon("helper")
 	k.work("one")
@@ -66,22 +64,6 @@ func TestOneProcessDoesBothAsAKlusterletStartsIt(t *testing.T) {
 	for _, flag := range []string{"--terminate-on-files", "--status-sync-interval", "--workload-source-config"} {
 		assert.Contains(t, p.process.Log(), `msg="a flag has no effect" flag=`+flag)
 	}
-}
-
-// In hosted mode the operator mounts the kubeconfig of the managed cluster when it has made it.
-func TestWorksOfAHostedClusterWaitForItsKubeconfig(t *testing.T) {
-	k := newKlusterlet(t, "hosted", false)
-	k.run(k.registration())
-	k.admit()
-	works := k.run(k.working, append(k.workArgs(), "--spoke-kubeconfig=/spoke/config/kubeconfig",
-		"--terminate-on-files=/spoke/config/kubeconfig"))
-	works.awaitReadiness("config/kubeconfig: no such file or directory")
-	k.work("one")
-	spoke, err := os.ReadFile(filepath.Join(works.dir, "own.kubeconfig"))
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Join(works.dir, "config"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(works.dir, "config", "kubeconfig"), spoke, 0o600))
-	k.awaitApplied("one")
 }
 
 // A Deployment with one replica gets no leader election, and so no Lease.
