@@ -14,6 +14,9 @@ override KUBE_ASSETS := $(abspath $(KUBE_ASSETS))
 endif
 export KUBE_ASSETS
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
+# The commit and its time, for images.
+REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+CREATED = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 LDFLAGS := -s -w -X github.com/spokelet/spokelet/internal/version.version=$(VERSION)
 # The same settings for programs, tests and the linter, so that each package is compiled once.
 export CGO_ENABLED := 0
@@ -29,6 +32,11 @@ TEST_PARALLEL_TESTS := 4
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials
+# Without packages on the command line the tools are tested, too.
+TEST_TOOLS :=
+ifeq ($(origin TEST_PACKAGES),undefined)
+TEST_TOOLS := test-tools
+endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
 PKG ?=
@@ -51,6 +59,10 @@ HUBCRASH_FLAGS ?=
 # Packages whose operators "make mutate" changes, and further flags for it.
 MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/rollout/planner,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
 MUTATE_FLAGS ?=
+# Images: what stands before their names, their tags and platforms.
+IMAGE_REPOSITORY ?= spokelet
+IMAGE_TAGS ?= $(VERSION),latest
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1
 
@@ -63,13 +75,24 @@ build: ## Build the agent and the hub manager into bin/
 	@$(GOBUILD) -o $(BIN)/spokelet ./cmd/spokelet
 	@$(GOBUILD) -o $(BIN)/spokelet-hub ./cmd/spokelet-hub
 
+.PHONY: image
+image: ## Build the images into bin/images, without a container engine (IMAGE_PLATFORMS=linux/amd64 IMAGE_TAGS=v1)
+	@cd tools && go build -o ../$(BIN)/image ./image
+	@$(BIN)/image --output $(BIN)/images --version $(VERSION) --revision $(REVISION) --created $(CREATED) \
+		--repository $(IMAGE_REPOSITORY) --tags $(IMAGE_TAGS) --platforms $(IMAGE_PLATFORMS)
+
 .PHONY: kube
 kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube (KUBE_ASSETS=dir uses ready ones)
 	@cd test/kube && go run ./build -o ../../$(BIN)/kube
 
 .PHONY: test
-test: kube ## Run all tests: unit tests, and integration tests on real control planes
+test: kube $(TEST_TOOLS) ## Run all tests: unit tests, and integration tests on real control planes
 	go test -p $(TEST_PARALLEL) -parallel $(TEST_PARALLEL_TESTS) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(TEST_PACKAGES)
+
+# They read files outside their module, which the cache of test results does not notice.
+.PHONY: test-tools
+test-tools: ## Test the programs that build and check images
+	cd tools && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: deflake
 deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration/work RUN=TestCost COUNT=20)
@@ -79,7 +102,13 @@ deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration
 lint: ## Check the code with golangci-lint and go vet
 	@cd tools && go build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m ./...
+	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
+
+.PHONY: vuln
+vuln: ## Check what the images contain for known vulnerabilities (GOVULNDB=file:///folder uses a copy of the database)
+	@cd tools && go build -o ../$(BIN)/vuln ./vuln
+	@$(BIN)/vuln ./cmd/... ./test/hello
 
 .PHONY: demo
 demo: kube build ## Show a hub, three clusters and their add-ons on this machine

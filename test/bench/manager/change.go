@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -63,9 +64,9 @@ func (r *run) changeOne(ctx context.Context, cluster, addOn string, revision int
 	if err := r.hub.Get(ctx, key, &found); err != nil {
 		return 0, fmt.Errorf("reading add-on %s: %w", key, err)
 	}
+	// The watch begins with the present state: on a large hub the version of an object that rests is soon too old.
 	events, err := r.hub.Watch(ctx, &addonv1alpha1.ManagedClusterAddOnList{}, client.InNamespace(cluster),
-		client.MatchingFields{"metadata.name": addOn},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: found.ResourceVersion}})
+		client.MatchingFields{"metadata.name": addOn})
 	if err != nil {
 		return 0, fmt.Errorf("watching add-on %s: %w", key, err)
 	}
@@ -120,6 +121,9 @@ func awaitEvent(ctx context.Context, events watch.Interface, done func(watch.Eve
 		case event, open := <-events.ResultChan():
 			if !open {
 				return fleet.NotYet("the watch ended")
+			}
+			if event.Type == watch.Error {
+				return apierrors.FromObject(event.Object)
 			}
 			if done(event) {
 				return nil

@@ -36,12 +36,19 @@ func run() error {
 	flag.IntVar(&o.Games, "fleets", 1_000_000, "how many fleets are played for each row")
 	flag.IntVar(&o.First, "first", 0, "number of the first fleet; with -fleets 1 it plays one fleet again")
 	flag.IntVar(&o.Workers, "workers", runtime.NumCPU(), "fleets that are played at the same time")
+	only := flag.String("row", "", "play for this row alone, rollout or install; empty for all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	tallies := make([]fleets.Tally, 0, len(properties))
 	for _, p := range properties {
+		if *only != "" && *only != p.Name {
+			continue
+		}
 		tallies = append(tallies, fleets.Run(ctx, p, o))
+	}
+	if len(tallies) == 0 {
+		return fmt.Errorf("there is no row %q", *only)
 	}
 	err := fleets.Print(os.Stdout, o.Seed, tallies)
 	if fleets.Violated(tallies) {
