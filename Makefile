@@ -63,12 +63,17 @@ MUTATE_FLAGS ?=
 IMAGE_REPOSITORY ?= spokelet
 IMAGE_TAGS ?= $(VERSION),latest
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
+# The image of the nodes of "make e2e": the one of "make node-image", or "official" for the one of kind, from a registry.
+LOCAL_NODE_IMAGE := spokelet/node:$(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$$|\1|p' test/e2e/node-image/go.mod)
+NODE_IMAGE ?= $(LOCAL_NODE_IMAGE)
+# Further flags for the end-to-end suites, such as E2E_FLAGS='-suites two-clusters -run memory'.
+E2E_FLAGS ?=
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1
 
 .PHONY: help
 help: ## Print this list
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 13
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 13
 
 .PHONY: build
 build: ## Build the agent and the hub manager into bin/
@@ -104,6 +109,8 @@ lint: ## Check the code with golangci-lint and go vet
 	GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m ./...
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
+	cd test/e2e && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(CURDIR)/$(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml --timeout 30m ./...
+	cd test/e2e/node-image && go vet ./cmd/pause ./cmd/crictl ./cmd/capruntime
 
 .PHONY: vuln
 vuln: ## Check what the images contain for known vulnerabilities (GOVULNDB=file:///folder uses a copy of the database)
@@ -151,6 +158,15 @@ hubcrash: kube ## Kill the hub manager at every write of the life of an add-on, 
 sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)
 	go run ./test/sandbox/cmd/sandbox --clusters $(CLUSTERS)
 
+.PHONY: node-image
+node-image: ## Build a node image for kind, without a container registry (root, Docker engine, debootstrap; some minutes)
+	@test/e2e/node-image/build.sh $(BIN)/node-image $(LOCAL_NODE_IMAGE)
+
+.PHONY: e2e
+e2e: $(if $(filter $(LOCAL_NODE_IMAGE),$(NODE_IMAGE)),node-image) ## Play the end-to-end suites on kind clusters (NODE_IMAGE=official E2E_FLAGS='-run memory')
+	@cd test/e2e && go build -o ../../$(BIN)/e2e/e2e ./cmd/e2e
+	@cd test/e2e && ../../$(BIN)/e2e/e2e -node-image $(NODE_IMAGE) $(E2E_FLAGS)
+
 .PHONY: rows
 rows: ## Write the tests into the tables of docs/reference
 	go run ./test/rows/cmd/rows
@@ -164,6 +180,8 @@ generate: crds rows ## Write anew all that is generated, and tidy the modules
 	go mod tidy
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
+	cd test/e2e && go mod tidy
+	cd test/e2e/node-image && go mod tidy
 
 # It compares the differences to the last commit before and after, so that it also works with changes of one's own.
 .PHONY: verify
@@ -178,5 +196,6 @@ mutate: ## Change one operator at a time and see whether unit tests notice (MUTA
 	go run ./test/mutate/cmd/mutate -tool $(abspath $(BIN))/gremlins -packages $(MUTATE_PACKAGES) $(MUTATE_FLAGS)
 
 .PHONY: clean
-clean: ## Remove everything that was built
+clean: ## Remove everything that was built, and what killed runs of "make e2e" left behind
+	@test/e2e/clean.sh $(BIN)/e2e
 	rm -rf $(BIN)
