@@ -96,9 +96,9 @@ func (s *serving) reconcilers() []kit.Setup {
 		}
 		list = append(list, &addon.Reconciler{
 			Hub: s.hub, Wire: s.wire, Agent: s.addonHost, Spoke: spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
-			HostedNamespaces: c.HostedAddonNamespaces, Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.target.Server,
-			ExpirationSeconds: s.certExpiration(),
-			Driver:            c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
+			HostedNamespaces: c.HostedAddonNamespaces, Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent),
+			Server: s.target.Server, ExpirationSeconds: s.certExpiration(),
+			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
 			Ahead: s.hubClock.Ahead,
 		})
 	}

@@ -256,10 +256,10 @@ func TestGoes(t *testing.T) {
 		want    bool
 	}{
 		"what is wanted stays":                       {secret: live, results: served},
-		"its pending key stays":                      {secret: ownedSecret{sideAgent, key("agent", pending), "", true}, results: served},
+		"its pending key stays":                      {secret: ownedSecret{sideAgent, key("agent", pending), "", true, false}, results: served},
 		"what is not wanted goes":                    {secret: stale, results: served, want: true},
 		"the same on the other cluster goes":         {secret: ownedSecret{side: sideSpoke, key: wanted.secret}, results: served, want: true},
-		"the pending key of another signer goes":     {secret: ownedSecret{sideAgent, key("agent", "x-pending"), "", true}, results: served, want: true},
+		"the pending key of another signer goes":     {secret: ownedSecret{sideAgent, key("agent", "x-pending"), "", true, false}, results: served, want: true},
 		"nothing goes before its successor is there": {secret: stale, results: []result{{served: false}}},
 		"nothing goes while one of several is not there": {
 			secret: stale, results: []result{{served: true}, {served: false}},

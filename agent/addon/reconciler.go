@@ -49,8 +49,8 @@ type Reconciler struct {
 	// Spoke is the managed cluster; nil means that it is Agent. Its cache must hold the Secrets that SecretSelector
 	// selects.
 	Spoke cluster.Cluster
-	// HostedNamespaces are the namespaces of Agent in which hosted add-ons are served where Spoke is another cluster; empty
-	// means all.
+	// HostedNamespaces are the namespaces of Agent in which hosted add-ons are served where Spoke is another cluster;
+	// empty means all.
 	HostedNamespaces []string
 	// Namespace is the agent's namespace.
 	Namespace string

@@ -92,7 +92,7 @@ func (k Klusterlet) Managed() ([]byte, error) {
 }
 
 func (k Klusterlet) render(file string) ([]byte, error) {
-	t, err := template.New(file).Option("missingkey=error").ParseFS(templates, "templates/"+file, "templates/arguments.yaml")
+	t, err := template.New(file).ParseFS(templates, "templates/"+file, "templates/arguments.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("reading the template %s: %w", file, err)
 	}
