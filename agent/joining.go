@@ -33,7 +33,7 @@ func (a *agent) join(
 	config.Wrap(r.wrap)
 	config.Wrap(a.hubClock.Wrap)
 	limit(config, a.config.HubQPS, a.config.HubBurst)
-	mgr, err := a.newManager(ctx, "")
+	mgr, err := a.newManager(ctx)
 	if err != nil {
 		return err
 	}
