@@ -160,7 +160,7 @@ func (n *node) start(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	p.cmd = exec.Command(filepath.Join(n.programs, program), args...) //nolint:noctx // it ends with its pod
+	p.cmd = exec.Command(filepath.Join(n.programs, program), args...)
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, log, log
 	if err := p.cmd.Start(); err != nil {
 		return err
@@ -270,7 +270,7 @@ type service struct {
 
 func startService(t *testing.T) *service {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	s := &service{address: listener.Addr().String()}
@@ -297,7 +297,7 @@ func (s *service) forward(from net.Conn) {
 	s.mu.Lock()
 	target := s.target
 	s.mu.Unlock()
-	to, err := net.Dial("tcp", target) //nolint:noctx // as its listener
+	to, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}

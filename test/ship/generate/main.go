@@ -28,7 +28,7 @@ func write() error {
 		return err
 	}
 	for path, content := range files {
-		if err := os.WriteFile(filepath.Join(root, path), content, 0o644); err != nil { //nolint:gosec // it is in git
+		if err := os.WriteFile(filepath.Join(root, path), content, 0o644); err != nil {
 			return fmt.Errorf("writing a file: %w", err)
 		}
 	}
