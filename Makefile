@@ -70,6 +70,7 @@ kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube 
 .PHONY: test
 test: kube ## Run all tests: unit tests, and integration tests on real control planes
 	go test -p $(TEST_PARALLEL) -parallel $(TEST_PARALLEL_TESTS) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(TEST_PACKAGES)
+	cd hub/addon/helm && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: deflake
 deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration/work RUN=TestCost COUNT=20)
@@ -80,6 +81,8 @@ lint: ## Check the code with golangci-lint and go vet
 	@cd tools && go build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
+	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(abspath $(BIN))/golangci-lint run --timeout 30m \
+		--config $(CURDIR)/.golangci.yml ./...
 
 .PHONY: demo
 demo: kube build ## Show a hub, three clusters and their add-ons on this machine
@@ -135,6 +138,7 @@ generate: crds rows ## Write anew all that is generated, and tidy the modules
 	go mod tidy
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
+	cd hub/addon/helm && go mod tidy
 
 # It compares the differences to the last commit before and after, so that it also works with changes of one's own.
 .PHONY: verify
