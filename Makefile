@@ -14,6 +14,9 @@ override KUBE_ASSETS := $(abspath $(KUBE_ASSETS))
 endif
 export KUBE_ASSETS
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
+# The commit and its time, for images.
+REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+CREATED = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 LDFLAGS := -s -w -X github.com/spokelet/spokelet/internal/version.version=$(VERSION)
 # The same settings for programs, tests and the linter, so that each package is compiled once.
 export CGO_ENABLED := 0
@@ -29,6 +32,11 @@ TEST_PARALLEL_TESTS := 4
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials
+# Without packages on the command line the tools are tested, too.
+TEST_TOOLS :=
+ifeq ($(origin TEST_PACKAGES),undefined)
+TEST_TOOLS := test-tools
+endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
 PKG ?=
@@ -51,26 +59,46 @@ HUBCRASH_FLAGS ?=
 # Packages whose operators "make mutate" changes, and further flags for it.
 MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/rollout/planner,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
 MUTATE_FLAGS ?=
+# The image of the nodes of "make e2e": the one of "make node-image", or "official" for the one of kind, from a registry.
+LOCAL_NODE_IMAGE := spokelet/node:$(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$$|\1|p' test/e2e/node-image/go.mod)
+NODE_IMAGE ?= $(LOCAL_NODE_IMAGE)
+# Further flags for the end-to-end suites, such as E2E_FLAGS='-suites two-clusters -run memory'.
+E2E_FLAGS ?=
+# Images: what stands before their names, their tags and platforms.
+IMAGE_REPOSITORY ?= spokelet
+IMAGE_TAGS ?= $(VERSION),latest
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1
 
 .PHONY: help
 help: ## Print this list
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 13
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 13
 
 .PHONY: build
 build: ## Build the agent and the hub manager into bin/
 	@$(GOBUILD) -o $(BIN)/spokelet ./cmd/spokelet
 	@$(GOBUILD) -o $(BIN)/spokelet-hub ./cmd/spokelet-hub
 
+.PHONY: image
+image: ## Build the images into bin/images, without a container engine (IMAGE_PLATFORMS=linux/amd64 IMAGE_TAGS=v1)
+	@cd tools && go build -o ../$(BIN)/image ./image
+	@$(BIN)/image --output $(BIN)/images --version $(VERSION) --revision $(REVISION) --created $(CREATED) \
+		--repository $(IMAGE_REPOSITORY) --tags $(IMAGE_TAGS) --platforms $(IMAGE_PLATFORMS)
+
 .PHONY: kube
 kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube (KUBE_ASSETS=dir uses ready ones)
 	@cd test/kube && go run ./build -o ../../$(BIN)/kube
 
 .PHONY: test
-test: kube ## Run all tests: unit tests, and integration tests on real control planes
+test: kube $(TEST_TOOLS) ## Run all tests: unit tests, and integration tests on real control planes
 	go test -p $(TEST_PARALLEL) -parallel $(TEST_PARALLEL_TESTS) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(TEST_PACKAGES)
 	cd hub/addon/helm && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+# They read files outside their module, which the cache of test results does not notice.
+.PHONY: test-tools
+test-tools: ## Test the programs that build and check images
+	cd tools && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: deflake
 deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration/work RUN=TestCost COUNT=20)
@@ -80,9 +108,16 @@ deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration
 lint: ## Check the code with golangci-lint and go vet
 	@cd tools && go build -o ../$(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m ./...
+	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
-	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(abspath $(BIN))/golangci-lint run --timeout 30m \
-		--config $(CURDIR)/.golangci.yml ./...
+	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../../$(BIN)/golangci-lint run --timeout 30m ./...
+	cd test/e2e && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
+	cd test/e2e/node-image && go vet ./cmd/pause ./cmd/crictl ./cmd/capruntime
+
+.PHONY: vuln
+vuln: ## Check what the images contain for known vulnerabilities (GOVULNDB=file:///folder uses a copy of the database)
+	@cd tools && go build -o ../$(BIN)/vuln ./vuln
+	@$(BIN)/vuln ./cmd/... ./test/hello
 
 .PHONY: demo
 demo: kube build ## Show a hub, three clusters and their add-ons on this machine
@@ -125,6 +160,15 @@ hubcrash: kube ## Kill the hub manager at every write of the life of an add-on, 
 sandbox: kube ## Start bare control planes and print their kubeconfigs (CLUSTERS=hub,cluster1)
 	go run ./test/sandbox/cmd/sandbox --clusters $(CLUSTERS)
 
+.PHONY: node-image
+node-image: ## Build a node image for kind, without a container registry (root, Docker engine, debootstrap; some minutes)
+	@test/e2e/node-image/build.sh $(BIN)/node-image $(LOCAL_NODE_IMAGE)
+
+.PHONY: e2e
+e2e: $(if $(filter $(LOCAL_NODE_IMAGE),$(NODE_IMAGE)),node-image) ## Play the end-to-end suites on kind clusters (NODE_IMAGE=official E2E_FLAGS='-run memory')
+	@cd test/e2e && go build -o ../../$(BIN)/e2e/e2e ./cmd/e2e
+	@cd test/e2e && ../../$(BIN)/e2e/e2e -node-image $(NODE_IMAGE) $(E2E_FLAGS)
+
 .PHONY: rows
 rows: ## Write the tests into the tables of docs/reference
 	go run ./test/rows/cmd/rows
@@ -139,6 +183,7 @@ generate: crds rows ## Write anew all that is generated, and tidy the modules
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
 	cd hub/addon/helm && go mod tidy
+	cd test/e2e && go mod tidy
 
 # It compares the differences to the last commit before and after, so that it also works with changes of one's own.
 .PHONY: verify
@@ -153,5 +198,6 @@ mutate: ## Change one operator at a time and see whether unit tests notice (MUTA
 	go run ./test/mutate/cmd/mutate -tool $(abspath $(BIN))/gremlins -packages $(MUTATE_PACKAGES) $(MUTATE_FLAGS)
 
 .PHONY: clean
-clean: ## Remove everything that was built
+clean: ## Remove everything that was built, and what killed runs of "make e2e" left behind
+	@test/e2e/clean.sh $(BIN)/e2e
 	rm -rf $(BIN)

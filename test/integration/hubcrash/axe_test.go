@@ -39,11 +39,14 @@ type axe struct {
 
 func newAxe() *axe { return &axe{fell: make(chan struct{})} }
 
-// raise counts writes from here on.
+// raise counts writes from here on. A hub manager that died at the very end of the former phase stays dead, and is
+// revived in this one.
 func (a *axe) raise(at int, how blow) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at, a.how, a.writes = at, how, nil
+	if !a.dead {
+		a.at, a.how, a.writes = at, how, nil
+	}
 }
 
 // made returns the writes since raise.

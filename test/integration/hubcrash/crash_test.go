@@ -95,7 +95,7 @@ func TestAHubManagerKilledAtAnyWriteEndsTheSame(t *testing.T) {
 		most = max(most, len(undisturbed.writes[i]))
 	}
 	if *all {
-		for at := 1; at <= most && !t.Failed(); at++ {
+		for at := *first; at <= most && !t.Failed(); at++ {
 			for _, how := range []blow{answerLost, writeLost} {
 				t.Run(fmt.Sprintf("%s write %d", how, at), func(t *testing.T) {
 					deaths += undisturbed.again(t, func(int) (int, blow) { return at, how })
