@@ -93,6 +93,7 @@ kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube 
 .PHONY: test
 test: kube $(TEST_TOOLS) ## Run all tests: unit tests, and integration tests on real control planes
 	go test -p $(TEST_PARALLEL) -parallel $(TEST_PARALLEL_TESTS) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(TEST_PACKAGES)
+	cd hub/addon/helm && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 # They read files outside their module, which the cache of test results does not notice.
 .PHONY: test-tools
@@ -115,6 +116,7 @@ lint: ## Check the code with golangci-lint and go vet
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
 	cd test/ship && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
+	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/e2e && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/e2e/node-image && go vet ./cmd/pause ./cmd/crictl ./cmd/capruntime
 
@@ -190,6 +192,7 @@ generate: crds rows chart ## Write anew all that is generated, and tidy the modu
 	go mod tidy
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
+	cd hub/addon/helm && go mod tidy
 	cd test/e2e && go mod tidy
 	cd test/ship && go mod tidy
 
