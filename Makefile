@@ -35,7 +35,7 @@ LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster h
 # Without packages on the command line the tools and what ships as YAML are tested, too.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
-TEST_TOOLS := test-tools test-ship
+TEST_TOOLS := test-tools test-helm test-ship
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
@@ -93,12 +93,15 @@ kube: ## Compile etcd, kube-apiserver and kube-controller-manager into bin/kube 
 .PHONY: test
 test: kube $(TEST_TOOLS) ## Run all tests: unit tests, and integration tests on real control planes
 	go test -p $(TEST_PARALLEL) -parallel $(TEST_PARALLEL_TESTS) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(TEST_PACKAGES)
-	cd hub/addon/helm && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 # They read files outside their module, which the cache of test results does not notice.
 .PHONY: test-tools
 test-tools: ## Test the programs that build and check images
 	cd tools && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: test-helm
+test-helm: ## Test the charts of add-ons
+	cd hub/addon/helm && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: test-ship
 test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
