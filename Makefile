@@ -35,7 +35,7 @@ LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster h
 # Without packages on the command line the tools and what ships as YAML are tested, too.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
-TEST_TOOLS := test-tools test-ship
+TEST_TOOLS := test-tools test-helm test-ship
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
@@ -99,6 +99,10 @@ test: kube $(TEST_TOOLS) ## Run all tests: unit tests, and integration tests on 
 test-tools: ## Test the programs that build and check images
 	cd tools && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
+.PHONY: test-helm
+test-helm: ## Test the charts of add-ons
+	cd hub/addon/helm && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
 .PHONY: test-ship
 test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
 	cd test/ship && KUBE_ASSETS=$(or $(KUBE_ASSETS),$(abspath $(BIN)/kube)) \
@@ -115,6 +119,7 @@ lint: ## Check the code with golangci-lint and go vet
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
 	cd test/ship && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
+	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/e2e && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/e2e/node-image && go vet ./cmd/pause ./cmd/crictl ./cmd/capruntime
 
@@ -190,6 +195,7 @@ generate: crds rows chart ## Write anew all that is generated, and tidy the modu
 	go mod tidy
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
+	cd hub/addon/helm && go mod tidy
 	cd test/e2e && go mod tidy
 	cd test/ship && go mod tidy
 
