@@ -66,11 +66,14 @@ func (a *agent) newManager(ctx context.Context) (ctrl.Manager, error) {
 // hostCache returns the cache of the cluster that the agent runs on: the Secrets of the agent's namespace and, outside
 // hosted mode, nodes and AppliedManifestWorks. The Secrets of add-ons have a cache of their own: see newAddonHost.
 func (a *agent) hostCache() cache.Options {
-	return options(map[client.Object]cache.ByObject{
-		&corev1.Secret{}:              {Namespaces: map[string]cache.Config{a.config.Namespace: {}}},
-		&corev1.Node{}:                {Transform: agentcluster.StripNode},
-		&workv1.AppliedManifestWork{}: {UnsafeDisableDeepCopy: ptr.To(true)},
-	})
+	objects := map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Namespaces: map[string]cache.Config{a.config.Namespace: {}}},
+	}
+	if !a.hosted() { // a hosting cluster has no definition of AppliedManifestWorks, and a cache asks for each kind
+		objects[&corev1.Node{}] = cache.ByObject{Transform: agentcluster.StripNode}
+		objects[&workv1.AppliedManifestWork{}] = cache.ByObject{UnsafeDisableDeepCopy: ptr.To(true)}
+	}
+	return options(objects)
 }
 
 // addonNamespaces returns the namespaces with Secrets on the cluster that the agent runs on: its own one, and those of

@@ -95,3 +95,12 @@ func TestTheAgentReadsSecretsOnlyWhereItMust(t *testing.T) {
 		})
 	}
 }
+
+// TestAHostingClusterNeedsNoDefinitions: a cache asks the API server for each kind that it is made for, and no manager
+// can be built where one is not served.
+func TestAHostingClusterNeedsNoDefinitions(t *testing.T) {
+	hosted := &agent{config: Config{Namespace: "cluster1", SpokeKubeconfig: "/spoke/config/kubeconfig"}}
+	for object := range hosted.hostCache().ByObject {
+		assert.IsType(t, &corev1.Secret{}, object)
+	}
+}
