@@ -44,6 +44,13 @@ func TestTheAPIServerAcceptsEverythingThatShips(t *testing.T) {
 	sets := map[string][]*unstructured.Unstructured{}
 	for name, v := range variants() {
 		sets[name+" by kustomize"], sets[name+" by the chart"] = v.byKustomize(t), v.byHelm(t)
+		for _, object := range sets[name+" by kustomize"] {
+			if object.GetKind() == "Namespace" { // the chart is installed into one that exists
+				text, err := yaml.Marshal(object.Object)
+				require.NoError(t, err)
+				require.NoError(t, plane.Apply(t.Context(), text))
+			}
+		}
 	}
 	for _, folder := range []string{
 		"manifests/overlays/klusterlet-executor", "manifests/overlays/klusterlet-hosted-addons", "manifests/hub/optional",
