@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 )
 
 const (
@@ -24,8 +26,8 @@ type Network struct {
 	Name string
 }
 
-// NewNetwork creates the network of a run and makes kind use it, in this whole process. Owner is the absolute path of the
-// work directory, run the random part of the names.
+// NewNetwork creates the network of a run and makes kind use it, in this whole process. Owner is the absolute path of
+// the work directory, run the random part of the names.
 func NewNetwork(ctx context.Context, owner, run string) (*Network, error) {
 	n := &Network{Name: Prefix + run}
 	if err := docker(ctx, "network", "create", "--label", ownerLabel+"="+owner, n.Name); err != nil {
@@ -56,6 +58,29 @@ func CheckEngine(ctx context.Context, image string) error {
 	}
 	if err := docker(ctx, "image", "inspect", "--format", "{{.Id}}", image); err != nil {
 		return fmt.Errorf("node image %s does not exist; \"make node-image\" builds it: %w", image, err)
+	}
+	return nil
+}
+
+// CheckLimits returns an error with a remedy when this machine allows too few inotify instances for more nodes beside
+// those that run: programs on the nodes would then end with "too many open files", and clusters never become ready.
+func CheckLimits(ctx context.Context, more int) error {
+	const file, needed, enough = "/proc/sys/fs/inotify/max_user_instances", 512, 3
+	output, err := exec.CommandContext(ctx, "docker", "ps", "--quiet", "--filter", "label=io.x-k8s.kind.cluster").Output()
+	if err != nil {
+		return fmt.Errorf("counting the nodes that run: %w", err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading how many inotify instances are allowed: %w", err)
+	}
+	limit, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	if running := len(strings.Fields(string(output))); running+more > enough && limit < needed {
+		return fmt.Errorf("%d nodes run and %d more are needed, but %d inotify instances are too few for more than %d: run "+
+			"sysctl fs.inotify.max_user_instances=%d, or wait until fewer run", running, more, limit, enough, needed)
 	}
 	return nil
 }

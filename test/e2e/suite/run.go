@@ -44,8 +44,9 @@ type Images struct {
 	Workload string
 }
 
-// Play plays a suite and returns what became of its scenarios. Its clusters are deleted, whatever happens, and their logs
-// are exported when a scenario failed. An error is one of the machinery, such as a cluster that could not be deleted.
+// Play plays a suite and returns what became of its scenarios. Its clusters are deleted, whatever happens, and their
+// logs are exported when a scenario failed. An error is one of the machinery, such as a cluster that could not be
+// deleted.
 func Play(ctx context.Context, s *Suite, o Options) (results []Result, err error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -110,6 +111,9 @@ func playAll(ctx context.Context, suite string, scenarios []Scenario, fleet *Fle
 
 // create creates all clusters at the same time, and loads the images.
 func (f *Fleet) create(ctx context.Context) error {
+	if err := cluster.CheckLimits(ctx, len(f.clusters)); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range f.clusters {
 		group.Go(func() error {
