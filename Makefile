@@ -59,15 +59,15 @@ HUBCRASH_FLAGS ?=
 # Packages whose operators "make mutate" changes, and further flags for it.
 MUTATE_PACKAGES ?= csr,lease,internal/confighash,hub/rollout,hub/rollout/planner,hub/template,hub/placement,hub/install,agent/work/manifest,agent/work/status,agent/work/feedback,agent/work/ignore,agent/work/jsonpath,agent/work/apply/ssa,agent/work/apply/merge
 MUTATE_FLAGS ?=
-# Images: what stands before their names, their tags and platforms.
-IMAGE_REPOSITORY ?= spokelet
-IMAGE_TAGS ?= $(VERSION),latest
-IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 # The image of the nodes of "make e2e": the one of "make node-image", or "official" for the one of kind, from a registry.
 LOCAL_NODE_IMAGE := spokelet/node:$(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$$|\1|p' test/e2e/node-image/go.mod)
 NODE_IMAGE ?= $(LOCAL_NODE_IMAGE)
 # Further flags for the end-to-end suites, such as E2E_FLAGS='-suites two-clusters -run memory'.
 E2E_FLAGS ?=
+# Images: what stands before their names, their tags and platforms.
+IMAGE_REPOSITORY ?= spokelet
+IMAGE_TAGS ?= $(VERSION),latest
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 # Control planes that "make sandbox" starts.
 CLUSTERS ?= hub,cluster1
 
@@ -109,7 +109,7 @@ lint: ## Check the code with golangci-lint and go vet
 	GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m ./...
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
-	cd test/e2e && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(CURDIR)/$(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml --timeout 30m ./...
+	cd test/e2e && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/e2e/node-image && go vet ./cmd/pause ./cmd/crictl ./cmd/capruntime
 
 .PHONY: vuln
@@ -181,7 +181,6 @@ generate: crds rows ## Write anew all that is generated, and tidy the modules
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
 	cd test/e2e && go mod tidy
-	cd test/e2e/node-image && go mod tidy
 
 # It compares the differences to the last commit before and after, so that it also works with changes of one's own.
 .PHONY: verify

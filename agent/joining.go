@@ -63,7 +63,7 @@ func (a *agent) join(
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	if err := a.worksWithoutHub(ctx, mgr, target.Server.Server, id.Cluster); err != nil {
+	if r.keeps, err = a.worksWithoutHub(ctx, mgr, target.Server.Server, id.Cluster); err != nil {
 		return err
 	}
 	if err := a.setupPhase(mgr, a.newWatcher(v, v.changed, end)); err != nil {

@@ -183,7 +183,7 @@ func (a *agent) awaitMember(ctx context.Context, found member) error {
 		return err
 	}
 	if c := found.credential; c.Server.Server != "" && c.Identity.Cluster != "" && a.spoke != nil {
-		if err := a.worksWithoutHub(ctx, mgr, c.Server.Server, c.Identity.Cluster); err != nil {
+		if _, err := a.worksWithoutHub(ctx, mgr, c.Server.Server, c.Identity.Cluster); err != nil {
 			return err
 		}
 	}

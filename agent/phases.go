@@ -222,7 +222,7 @@ func (a *agent) await(ctx context.Context, v view, why string, pause time.Durati
 		watcher.Credential.Data = v.stored.Data
 	}
 	if server := v.storedServer(); former != nil && server != nil {
-		if err := a.worksWithoutHub(ctx, mgr, server.Server, former.Cluster); err != nil {
+		if _, err := a.worksWithoutHub(ctx, mgr, server.Server, former.Cluster); err != nil {
 			return err
 		}
 	}

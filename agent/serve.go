@@ -282,17 +282,16 @@ func (s *serving) admit(ctx context.Context) error {
 }
 
 // setWaiting sets the state to why nothing can serve yet, and reports whether that has to be logged: an outage of the
-// hub is logged anyway. During one, an agent that has offline copies of its works stands by.
+// hub is logged anyway. During one, the agent stands by: it has a credential, and can do no more until the hub responds.
 func (s *serving) setWaiting(err error) (isNew bool) {
 	text := "waiting for the hub: " + err.Error()
 	if !s.state.Explains(err) {
 		return s.state.Set(text)
 	}
 	if s.applier != nil && s.applier.Copies() > 0 {
-		s.state.StandBy("waiting for the hub, looking after the works by their copies: " + err.Error())
-		return false
+		text = "waiting for the hub, looking after the works by their copies: " + err.Error()
 	}
-	s.state.Set(text)
+	s.state.StandBy(text)
 	return false
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/hub/definition"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/memory"
 )
 
 const (
@@ -45,6 +46,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Uninstall {
 		return uninstall(ctx, c, cfg, os.Stdout)
 	}
+	memory.SetLimit(ctrl.LoggerFrom(ctx))
 	s, err := newServing(ctx, c, cfg)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -13,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
+	"github.com/spokelet/spokelet/hub/clusterset"
 	"github.com/spokelet/spokelet/hub/deploy"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/hub/placement"
@@ -44,7 +45,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	if failed != nil {
 		return failed
 	}
-	agents := addon.Registry{template.NewRegistry(mgr.GetClient(), addOns, configs.configurer, c.Namespace)}
+	agents := append(slices.Clone(c.Agents),
+		template.NewRegistry(mgr.GetClient(), addOns, configs.configurer, c.Namespace))
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
 		Configurer: configs.configurer, Watch: configs.watch,
@@ -62,6 +64,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, ForeignWorks: foreignWorks,
 			Trust: c.trust(), Recorder: mgr.GetEventRecorder(cluster.Name), Clock: now, Workers: c.Workers,
 		},
+		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: trusted, Home: c.Namespace, AddOns: addOns,
 			Agents: agents, Configurer: configs.configurer, Trust: c.trust(), Clock: now, Random: rand.Reader,

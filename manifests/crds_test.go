@@ -33,7 +33,7 @@ func TestCRDs(t *testing.T) {
 func TestAddOnKindsAreServedInBothVersionsAndStoredInAlpha(t *testing.T) {
 	seen := 0
 	for _, crd := range definitions(t, manifests.CRDs()) {
-		if crd.Spec.Group != "addon.open-cluster-management.io" || crd.Spec.Names.Plural == "addontemplates" {
+		if crd.Spec.Group != "addon.open-cluster-management.io" {
 			continue
 		}
 		seen++
@@ -44,7 +44,21 @@ func TestAddOnKindsAreServedInBothVersionsAndStoredInAlpha(t *testing.T) {
 		}
 		assert.Equal(t, map[string]bool{"v1alpha1": true, "v1beta1": false}, versions, crd.Name)
 	}
-	assert.Equal(t, 3, seen)
+	assert.Equal(t, 4, seen)
+}
+
+func TestBothVersionsOfAddOnTemplatesHaveTheSameFields(t *testing.T) {
+	for _, crd := range definitions(t, manifests.CRDs()) {
+		if crd.Spec.Names.Plural != "addontemplates" {
+			continue
+		}
+		require.Len(t, crd.Spec.Versions, 2)
+		alpha, beta := crd.Spec.Versions[0], crd.Spec.Versions[1]
+		assert.Equal(t, "v1alpha1", alpha.Name)
+		beta.Name, beta.Storage = alpha.Name, alpha.Storage
+		assert.Equal(t, alpha, beta)
+		assert.Nil(t, crd.Spec.Conversion, "renaming the version is enough")
+	}
 }
 
 func TestCRDsHandsOutCopies(t *testing.T) {

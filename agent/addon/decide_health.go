@@ -34,6 +34,10 @@ func (p *plan) planHealth(f facts) {
 	if f.clusterUnknown {
 		return
 	}
+	if until, waits := awaitsMode(f, verdict); waits {
+		p.wake = until
+		return
+	}
 	p.available = health(f.name, p.place, verdict)
 	if verdict.State == lease.Fresh {
 		return
@@ -65,9 +69,28 @@ func (p *plan) planForbiddenLease(f facts) {
 	if f.clusterUnknown || f.lease.refused == nil {
 		return
 	}
-	p.available = health(f.name, p.place, lease.Judge(nil, f.now, f.grace))
+	missing := lease.Judge(nil, f.now, f.grace)
+	if until, waits := awaitsMode(f, missing); waits {
+		p.wake = until
+		return
+	}
+	p.available = health(f.name, p.place, missing)
 	p.available.Message = fmt.Sprintf("The status of %s add-on is unknown. The klusterlet may not watch its lease %s/%s, "+
 		"give it the right to do so: %s.", f.name, p.place.namespace, f.name, f.lease.refused)
+}
+
+// modeGrace is how long a new add-on without a lease may have no health mode. The hub usually sets it within a second, and
+// most add-ons then have no lease at all.
+const modeGrace = 10 * time.Second
+
+// awaitsMode returns until when nothing is reported about a missing lease, because the hub has not yet decided whether
+// there is to be one. A clock that is behind that of the hub cuts the wait short.
+func awaitsMode(f facts, v lease.Verdict) (time.Time, bool) {
+	age := f.now.Sub(f.addon.CreationTimestamp.Time)
+	if v.State != lease.Missing || f.addon.Status.HealthCheck.Mode != "" || age < 0 || age >= modeGrace {
+		return time.Time{}, false
+	}
+	return f.addon.CreationTimestamp.Add(modeGrace), true
 }
 
 // healthFromLease reports whether the health of the add-on is read from its lease.
@@ -83,7 +106,8 @@ func inspectionNeeded(f facts) bool {
 	}
 	verdict := lease.Judge(leaseOf(f.lease), f.now, f.grace)
 	_, off := clockOff(f, verdict)
-	return verdict.State != lease.Fresh && !off
+	_, waits := awaitsMode(f, verdict)
+	return verdict.State != lease.Fresh && !off && !waits
 }
 
 // health returns the condition Available for a verdict on the lease. OCM fixes the reasons and the beginnings

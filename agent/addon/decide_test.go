@@ -331,6 +331,37 @@ func TestPlanHealth(t *testing.T) {
 				`verify it matches the cluster where this managed cluster's klusterlet actually runs. ` +
 				`There is no lease ns/hello.`, time.Time{},
 		},
+		"no lease of an add-on that is new": {
+			func(f *facts) { f.addon.CreationTimestamp = metav1.NewTime(noon.Add(-time.Second)) },
+			"", "", "", noon.Add(9 * time.Second),
+		},
+		"no lease of a new add-on that is to have one": {
+			func(f *facts) {
+				f.addon.CreationTimestamp = metav1.NewTime(noon.Add(-time.Second))
+				f.addon.Status.HealthCheck.Mode = addonv1beta1.HealthCheckModeLease
+			},
+			metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound",
+			"The status of hello add-on is unknown. There is no lease ns/hello: no agent of the add-on has renewed it yet.",
+			time.Time{},
+		},
+		"no lease of an add-on whose hub said nothing in time": {
+			func(f *facts) { f.addon.CreationTimestamp = metav1.NewTime(noon.Add(-10 * time.Second)) },
+			metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound",
+			"The status of hello add-on is unknown. There is no lease ns/hello: no agent of the add-on has renewed it yet.",
+			time.Time{},
+		},
+		"no lease of an add-on that will be created by the clock of the hub": {
+			func(f *facts) { f.addon.CreationTimestamp = metav1.NewTime(noon.Add(time.Hour)) },
+			metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound",
+			"The status of hello add-on is unknown. There is no lease ns/hello: no agent of the add-on has renewed it yet.",
+			time.Time{},
+		},
+		"a fresh lease of an add-on that is new": {
+			func(f *facts) {
+				f.addon.CreationTimestamp, f.lease.object = metav1.NewTime(noon), lease(noon.Add(-time.Minute))
+			},
+			metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated", "hello add-on is available.", noon.Add(4 * time.Minute),
+		},
 		"a lease that is not seen": {
 			func(f *facts) { f.lease = observation{cause: errors.New("forbidden")} }, "", "", "", time.Time{},
 		},

@@ -59,6 +59,8 @@ type Progress struct {
 	Now time.Time
 	// Works are the ManifestWorks that deploy the add-on, on all its clusters, without pre-delete hooks.
 	Works []*workv1.ManifestWork
+	// Nothing reports that there are no works because the agent has no objects with this configuration.
+	Nothing bool
 	// RollingOut lists the workloads whose pods are not all of the present version and ready.
 	RollingOut []string
 	// Err is why they are not known.

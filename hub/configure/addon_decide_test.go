@@ -324,6 +324,7 @@ func TestProgress(t *testing.T) {
 
 	tests := map[string]struct {
 		facts      inputs
+		nothing    bool
 		references []addonv1beta1.ConfigReference
 		status     metav1.ConditionStatus
 		reason     string
@@ -355,6 +356,14 @@ func TestProgress(t *testing.T) {
 		"no works": {
 			facts: works(), references: references,
 			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... no addon works",
+		},
+		"no works, because there is nothing to deploy": {
+			facts: works(), nothing: true, references: references,
+			status: metav1.ConditionFalse, reason: "Completed", message: "completed with no errors.",
+		},
+		"nothing to deploy any more, while a work is left": {
+			facts: works(fixture.Work("a", 3, other)), nothing: true, references: references,
+			status: metav1.ConditionTrue, reason: "Progressing", message: "progressing... mca and work configs mismatch",
 		},
 		"one work of another content": {
 			facts: works(fixture.Work("a", 3, references), fixture.Work("b", 3, other)), references: references,
@@ -406,7 +415,7 @@ func TestProgress(t *testing.T) {
 			assert.Equal(t, metav1.Condition{
 				Type: "Progressing", Status: test.status, Reason: test.reason, Message: test.message,
 			}, progress(test.facts.addOn, test.facts.addOn.Status.Conditions,
-				worksFacts{works: test.facts.works, err: test.facts.worksErr}, test.references))
+				worksFacts{works: test.facts.works, nothing: test.nothing, err: test.facts.worksErr}, test.references))
 		})
 	}
 }

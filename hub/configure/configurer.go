@@ -59,7 +59,8 @@ func (c *Configurer) Configure(
 	}
 	if addonapi.Managed(f.cma) && !decided.undecided {
 		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
-			record(f, decided, after, worksFacts{works: p.Works, rollingOut: p.RollingOut, err: p.Err}, p.Now)
+			facts := worksFacts{works: p.Works, nothing: p.Nothing, rollingOut: p.RollingOut, err: p.Err}
+			record(f, decided, after, facts, p.Now)
 		}
 		result.Admitted = f.newlyAdmitted(decided)
 	}

@@ -20,6 +20,9 @@ const (
 	reasonWaitingForHostingManifestApplied = "WaitingForHostingManifestApplied"
 )
 
+// messageCompleted is the message of Progressing of an add-on that has its configuration; scripts of OCM read it.
+const messageCompleted = "completed with no errors."
+
 // progress returns the condition Progressing for the configuration in references (docs/reference/hub.md,
 // "Progressing"), from the other conditions of the add-on and its works. The first rule that matches wins.
 func progress(
@@ -43,12 +46,17 @@ func progress(
 	if works.err != nil {
 		return notProgressing(addonv1beta1.ProgressingReasonFailed, works.err.Error())
 	}
+	if works.nothing && len(works.works) == 0 {
+		return notProgressing(addonv1beta1.ProgressingReasonCompleted, messageCompleted)
+	}
 	return progressOfWorks(works.works, references)
 }
 
 // worksFacts are the works of an add-on without its pre-delete hooks, or why they are not known.
 type worksFacts struct {
 	works []*workv1.ManifestWork
+	// nothing reports that there are none because the agent has no objects.
+	nothing bool
 	// rollingOut are the workloads whose pods are not all of the present version and ready.
 	rollingOut []string
 	err        error
@@ -68,7 +76,7 @@ func progressOfWorks(works []*workv1.ManifestWork, references []addonv1beta1.Con
 			return inProgress("progressing... work is not ready")
 		}
 	}
-	return notProgressing(addonv1beta1.ProgressingReasonCompleted, "completed with no errors.")
+	return notProgressing(addonv1beta1.ProgressingReasonCompleted, messageCompleted)
 }
 
 // completed reports whether a condition says that the desired configuration is in place.

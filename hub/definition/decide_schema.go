@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Beyond returns the parts of a definition that ours lacks: versions, the stored version, and fields. Applying ours
@@ -29,6 +30,19 @@ func Beyond(have, ours *apiextensionsv1.CustomResourceDefinition) []string {
 		}
 	}
 	return more
+}
+
+// LacksVersionsOnly reports whether a definition has versions of ours, as we have them, and nothing else.
+func LacksVersionsOnly(have, ours *apiextensionsv1.CustomResourceDefinition) bool {
+	for i := range have.Spec.Versions {
+		version := &have.Spec.Versions[i]
+		if !slices.ContainsFunc(ours.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return equality.Semantic.DeepEqual(&v, version)
+		}) {
+			return false
+		}
+	}
+	return len(have.Spec.Versions) < len(ours.Spec.Versions)
 }
 
 // fieldsBeyond returns the paths of the fields that are only in the first schema.

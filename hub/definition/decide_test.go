@@ -193,6 +193,11 @@ func TestBeyond(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) { assert.Equal(t, tc.want, Beyond(tc.have, tc.ours)) })
 	}
+	both := crd(version("v1", true, a), version("v2", false, a))
+	assert.True(t, LacksVersionsOnly(crd(version("v1", true, a)), both), "one version less")
+	assert.False(t, LacksVersionsOnly(both, both), "the same")
+	assert.False(t, LacksVersionsOnly(crd(version("v1", true, ab)), both), "other fields")
+	assert.False(t, LacksVersionsOnly(crd(version("v2", true, a)), both), "another version stored")
 }
 
 func TestAMessageFitsIntoAnEvent(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,6 +119,11 @@ func (i *Installer) converted(name string) *apiextensionsv1.WebhookClientConfig 
 	return nil
 }
 
+// sameFields reports whether all versions of a definition have the same fields.
+func (i *Installer) sameFields(name string) bool {
+	return slices.ContainsFunc(i.Kinds, func(kind Kind) bool { return kind.Name == name && kind.SameFields })
+}
+
 // mayAnnounce reports whether our webhook may be set in a definition before it is served: where the API server converts
 // by renaming, which is worse than a failing request, or where our webhook is set already.
 func mayAnnounce(
@@ -147,6 +153,11 @@ func (i *Installer) applySchema(
 	err := i.apply(ctx, ours)
 	if !apierrors.IsConflict(err) {
 		return nil, err
+	}
+	if i.sameFields(ours.GetName()) && LacksVersionsOnly(have, &typed) {
+		logger.Info("somebody else keeps this definition, whose only difference is that it serves fewer versions of the "+
+			"same fields: it is left as it is", "definition", have.Name)
+		return nil, nil
 	}
 	logger.Error(err, "this definition differs from the one of this hub manager, and somebody else keeps it: it is "+
 		"left as it is", "definition", have.Name)

@@ -68,7 +68,7 @@ func (r *Reconciler) recordAdmission(
 		return f.addOn, nil
 	}
 	after := f.addOn.DeepCopy()
-	f.record(after, ownWorks(f))
+	f.record(after, ownWorks(f), false)
 	_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
 	return after, err
 }

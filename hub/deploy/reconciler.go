@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if !f.relevant {
 		after := f.addOn.DeepCopy()
-		f.record(after, f.works)
+		f.record(after, f.works, false)
 		_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}

@@ -68,14 +68,20 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	if condition, known := healthOf(f, healthSide(f, current)); known {
 		set(condition)
 	}
-	f.record(after, current)
+	f.record(after, current, hasNothing(f, p))
 	return after
 }
 
-// record writes the configuration of the add-on and the progress of its works.
-func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, current []*workv1.ManifestWork) {
+// hasNothing reports whether the agent has no objects with the present configuration, and no work is left.
+func hasNothing(f facts, p plan) bool {
+	return p.worksErr == nil && f.configuration.Err == nil && len(p.works) == 0 && len(ownWorks(f)) == 0
+}
+
+// record writes the configuration of the add-on and the progress of its works. nothing reports that there are none
+// because the agent has no objects.
+func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, current []*workv1.ManifestWork, nothing bool) {
 	if f.configuration.Record != nil {
-		progress := addon.Progress{Now: f.now, Works: current}
+		progress := addon.Progress{Now: f.now, Works: current, Nothing: nothing}
 		if f.relevant {
 			progress.RollingOut = health.RollingOut(healthWorks(current))
 		}

@@ -257,7 +257,7 @@ func TestHealth(t *testing.T) {
 		"no feedback yet":        {one(deployment, "deployments", "d", nil), "Unknown", "NoProbeResult", "Deployment ns/d"},
 		"feedback about another": {one(deployment, "deployments", "x", map[string]int64{"ReadyReplicas": 1}), "Unknown", "NoProbeResult", "Deployment ns/d"},
 		"a ready pod":            {one(deployment, "deployments", "d", map[string]int64{"ReadyReplicas": 1, "Replicas": 3}), "True", "ProbeAvailable", ""},
-		"no ready pod":           {one(deployment, "deployments", "d", map[string]int64{"Replicas": 3}), "False", "ProbeUnavailable", "Deployment ns/d has unknown ready of 3 pods"},
+		"no ready pod":           {one(deployment, "deployments", "d", map[string]int64{"Replicas": 3}), "False", "ProbeUnavailable", "Deployment ns/d has 0 ready of 3 pods"},
 		"no pods wanted":         {one(deployment, "deployments", "d", map[string]int64{"Replicas": 0}), "True", "ProbeAvailable", ""},
 		"switched off":           {one(workloadObject("Deployment", "d", int64(0)), "deployments", "d", nil), "True", "ProbeAvailable", ""},
 		"a complete DaemonSet":   {one(daemonSet, "daemonsets", "s", map[string]int64{"NumberReady": 2, "DesiredNumberScheduled": 2}), "True", "ProbeAvailable", ""},

@@ -2,6 +2,9 @@ package install
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +125,20 @@ func TestAClusterThatMayMoveToAnotherPageIsWaitedForLonger(t *testing.T) {
 			p.Annotations = map[string]string{names.AnnotationStickyPages: "true"}
 		}
 	}
+	// grouped makes the pages those of our own decision groups: name and number of each.
+	grouped := func(groups ...string) func(*scene) {
+		return func(s *scene) {
+			s.own = true
+			for i, group := range groups {
+				name, _, _ := strings.Cut(group, "/")
+				s.pages[i].Annotations[names.AnnotationDecisionGroup] = group
+				s.pages[i].Labels = map[string]string{
+					names.LabelDecisionGroupName:  name,
+					names.LabelDecisionGroupIndex: strconv.Itoa(slices.Index(groups, group)),
+				}
+			}
+		}
+	}
 	tests := map[string]struct {
 		s       *scene
 		cluster string
@@ -150,10 +167,29 @@ func TestAClusterThatMayMoveToAnotherPageIsWaitedForLonger(t *testing.T) {
 		}), "c0011", true},
 		"nowhere when we write the pages":                {two().but(sticky, func(s *scene) { s.own = true }), "c0250", false},
 		"when others write the pages that we wrote once": {two().but(sticky), "c0250", true},
-		"when we write several groups": {two().but(sticky, func(s *scene) {
+		"when somebody writes several groups": {two().but(sticky, func(s *scene) {
 			s.own = true
 			s.pages[1].Labels = map[string]string{names.LabelDecisionGroupIndex: "1"}
 		}), "c0250", true},
+		"nowhere when we write several groups": {two().but(sticky, grouped("/0", "/1")), "c0250", false},
+		"nowhere when we write groups with names": {
+			two().but(sticky, grouped("canary/0", "/0")), "c0250", false,
+		},
+		"when others name the groups that we wrote once": {
+			two().but(sticky, grouped("canary/0", "/0"), func(s *scene) {
+				s.pages[1].Labels[names.LabelDecisionGroupName] = "canary"
+			}), "c0250", true,
+		},
+		"when others number the groups that we wrote once": {
+			two().but(sticky, grouped("/0", "/0"), func(s *scene) {
+				s.pages[1].Labels[names.LabelDecisionGroupIndex] = "1"
+			}), "c0250", true,
+		},
+		"when others merge the groups that we wrote once": {
+			two().but(sticky, grouped("/0", "/1"), func(s *scene) {
+				s.pages[1].Labels[names.LabelDecisionGroupIndex] = "0"
+			}), "c0250", true,
+		},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {

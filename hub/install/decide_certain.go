@@ -222,13 +222,39 @@ func isScheduledByOthers(placement *clusterv1beta1.Placement) bool {
 	return placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true"
 }
 
-// isSteady reports whether our own placement wrote the PlacementDecisions, of one decision group. The mark alone is no
-// proof: another placement controller that takes over the objects leaves it there.
+// isSteady reports whether our own placement wrote the PlacementDecisions. The marks of a PlacementDecision alone are no
+// proof: another placement controller that takes over the objects leaves them there. But it numbers and names the
+// decision groups anew, so that the labels do not agree with the marks. Where there is one decision group, the
+// annotation for it may be missing, as an earlier version wrote it.
 func isSteady(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision) bool {
-	return !isScheduledByOthers(placement) && !slices.ContainsFunc(pages, func(p *clusterv1beta1.PlacementDecision) bool {
-		group := p.Labels[names.LabelDecisionGroupIndex]
-		return p.Annotations[names.AnnotationStickyPages] != "true" || (group != "" && group != "0")
-	})
+	if isScheduledByOthers(placement) {
+		return false
+	}
+	indexOf, groupOf := map[string]string{}, map[string]string{}
+	for _, page := range pages {
+		index, group := page.Labels[names.LabelDecisionGroupIndex], page.Annotations[names.AnnotationDecisionGroup]
+		if page.Annotations[names.AnnotationStickyPages] != "true" {
+			return false
+		}
+		if group == "" {
+			if index != "" && index != "0" {
+				return false
+			}
+			continue
+		}
+		name, _, _ := strings.Cut(group, "/")
+		if name != page.Labels[names.LabelDecisionGroupName] {
+			return false
+		}
+		if knownIndex, ok := indexOf[group]; ok && knownIndex != index {
+			return false
+		}
+		if knownGroup, ok := groupOf[index]; ok && knownGroup != group {
+			return false
+		}
+		indexOf[group], groupOf[index] = index, group
+	}
+	return true
 }
 
 // spansOf returns the first and last names of PlacementDecisions if these are consecutive parts of one ordered list,

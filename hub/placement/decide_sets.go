@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
+	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -19,10 +18,6 @@ const (
 	reasonNoBindings     = "NoManagedClusterSetBindings"
 	reasonNoIntersection = "NoIntersection"
 	reasonEmptySets      = "AllManagedClusterSetsEmpty"
-
-	// setDefault and setGlobal are the sets that exist even without an object: the set of clusters that are in no other,
-	// and the set of all clusters.
-	setDefault, setGlobal = "default", "global"
 )
 
 // scope is the set of clusters that a Placement may select: those of the ManagedClusterSets that are bound to its
@@ -48,7 +43,7 @@ func scopeOf(f facts) (scope, error) {
 		if len(asked) > 0 && !slices.Contains(asked, name) {
 			continue
 		}
-		selector, err := selectorOf(name, f.sets[name])
+		selector, err := clustersets.Selector(name, f.sets[name])
 		if err != nil {
 			return scope{}, err
 		}
@@ -79,7 +74,7 @@ func boundSets(f facts) (bound, odd []string) {
 		case !binding.DeletionTimestamp.IsZero():
 		case binding.Name != name:
 			odd = append(odd, fmt.Sprintf("binding %s does not have the name of its set %q", binding.Name, name))
-		case !exists && name != setDefault && name != setGlobal:
+		case !exists && name != clustersets.Default && name != clustersets.Global:
 			odd = append(odd, fmt.Sprintf("ManagedClusterSet %s does not exist", name))
 		default:
 			bound = append(bound, name)
@@ -104,29 +99,6 @@ func noSet(placement *clusterv1beta1.Placement, bound, odd []string) (reason, me
 		message += ". Of the bindings that there are: " + strings.Join(odd, "; ")
 	}
 	return reasonNoBindings, message
-}
-
-// selectorOf returns the selector of the clusters of a set; set is nil for one that exists without an object.
-func selectorOf(name string, set *clusterv1beta2.ManagedClusterSet) (labels.Selector, error) {
-	exclusive := labels.SelectorFromSet(labels.Set{clusterv1beta2.ClusterSetLabel: name})
-	if set == nil {
-		if name == setGlobal {
-			return labels.Everything(), nil
-		}
-		return exclusive, nil
-	}
-	how := set.Spec.ClusterSelector
-	switch how.SelectorType {
-	case "", clusterv1beta2.ExclusiveClusterSetLabel:
-		return exclusive, nil
-	case clusterv1beta2.LabelSelector:
-		selector, err := metav1.LabelSelectorAsSelector(how.LabelSelector)
-		if err != nil {
-			return nil, fmt.Errorf("ManagedClusterSet %s: spec.clusterSelector.labelSelector: %w", name, err)
-		}
-		return selector, nil
-	}
-	return nil, fmt.Errorf("ManagedClusterSet %s: spec.clusterSelector.selectorType %q is unknown", name, how.SelectorType)
 }
 
 // grandfathered reports whether a version of this controller that required no bindings made the decisions, and nobody

@@ -9,8 +9,11 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/placement/layout"
+	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
 )
+
+const setDefault, setGlobal = clustersets.Default, clustersets.Global
 
 // sliceSize is the number of clusters that a PlacementDecision has at most.
 const sliceSize = 100

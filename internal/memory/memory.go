@@ -1,4 +1,5 @@
-// Package memory returns free heap to the operating system when a burst of work is over. The runtime keeps it much
+// Package memory bounds the memory of a process: limit.go by the limit of its container, and the rest of the package
+// returns free heap to the operating system when a burst of work is over. The runtime keeps it much
 // longer by itself, and a process that rests most of the time would be measured by its bursts.
 package memory
 

@@ -47,6 +47,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "TokenRefreshed", "agent.addon"},
 		{"ManagedClusterAddOn", "addon.spokelet.io/Deleting", "hub.deploy"},
 		{"ManagedClusterAddOn", ConditionWorkloadsReady, "agent.addon"},
+		{"ManagedClusterSet", "ClusterSetEmpty", "hub.clusterset"},
 		{"ManifestWork", "Applied", "agent.work"},
 		{"ManifestWork", "Available", "agent.work"},
 		{"ManifestWork", "Deleting", "agent.work"},

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +21,7 @@ func sources() map[string]string {
 	return map[string]string{
 		"hub/addondeploymentconfigs.yaml": "addon/v1beta1/0000_02_addon.open-cluster-management.io_" +
 			"addondeploymentconfigs.crd.yaml",
-		"hub/addontemplates.yaml": "addon/v1alpha1/0000_03_addon.open-cluster-management.io_" +
+		templates: "addon/v1alpha1/0000_03_addon.open-cluster-management.io_" +
 			"addontemplates.crd.yaml",
 		"hub/clustermanagementaddons.yaml": "addon/v1beta1/0000_00_addon.open-cluster-management.io_" +
 			"clustermanagementaddons.crd.yaml",
@@ -56,7 +59,26 @@ func moduleDir(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// write makes the folder to hold exactly our CustomResourceDefinitions, byte for byte those of the API module in from.
+// templates is the definition of AddOnTemplates, of which the API module has v1alpha1 only.
+const templates = "hub/addontemplates.yaml"
+
+// withBeta returns the definition of AddOnTemplates with version v1beta1 besides v1alpha1: the same fields, served and
+// not stored (docs/adr/0055-templates-in-two-versions.md). The rest stays as it is, byte for byte.
+func withBeta(raw []byte) ([]byte, error) {
+	const list, end, name, stored = "  versions:\n", "status:\n", "    name: v1alpha1\n", "    storage: true\n"
+	before, rest, found := bytes.Cut(raw, []byte(list))
+	alpha, status, ended := bytes.Cut(rest, []byte("\n"+end))
+	versions := bytes.Count(alpha, []byte("\n    storage: "))
+	if !found || !ended || versions != 1 || !bytes.Contains(alpha, []byte(name)) || !bytes.Contains(alpha, []byte(stored)) {
+		return nil, errors.New("the definition does not have one version, v1alpha1, which is stored")
+	}
+	beta := bytes.Replace(alpha, []byte(name), []byte("    name: v1beta1\n"), 1)
+	beta = bytes.Replace(beta, []byte(stored), []byte("    storage: false\n"), 1)
+	return slices.Concat(before, []byte(list), alpha, []byte("\n"), beta, []byte("\n"+end), status), nil
+}
+
+// write makes the folder to hold exactly our CustomResourceDefinitions, byte for byte those of the API module in from,
+// except for the second version of AddOnTemplates.
 func write(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("clearing %s: %w", to, err)
@@ -65,6 +87,11 @@ func write(from, to string) error {
 		raw, err := os.ReadFile(filepath.Join(from, source))
 		if err != nil {
 			return fmt.Errorf("reading the definition for %s: %w", name, err)
+		}
+		if name == templates {
+			if raw, err = withBeta(raw); err != nil {
+				return fmt.Errorf("adding v1beta1 to %s: %w", name, err)
+			}
 		}
 		target := filepath.Join(to, name)
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {

@@ -22,6 +22,19 @@ func TestShippedDefinitionsAreThoseOfTheAPIModule(t *testing.T) {
 	}
 }
 
+func TestAddOnTemplatesGetASecondVersion(t *testing.T) {
+	const alpha = "spec:\n  versions:\n  - columns: []\n    name: v1alpha1\n    storage: true\n    subresources: {}\nstatus:\n  x: y\n"
+	got, err := withBeta([]byte(alpha))
+	require.NoError(t, err)
+	assert.Equal(t, "spec:\n  versions:\n"+
+		"  - columns: []\n    name: v1alpha1\n    storage: true\n    subresources: {}\n"+
+		"  - columns: []\n    name: v1beta1\n    storage: false\n    subresources: {}\nstatus:\n  x: y\n", string(got))
+	_, err = withBeta(got)
+	require.ErrorContains(t, err, "does not have one version", "the API module has v1beta1 by itself")
+	_, err = withBeta([]byte("spec: {}\n"))
+	require.ErrorContains(t, err, "does not have one version")
+}
+
 func TestWriteSaysWhatIsMissing(t *testing.T) {
 	err := write(t.TempDir(), filepath.Join(t.TempDir(), "crds"))
 	assert.ErrorContains(t, err, "reading the definition for ")

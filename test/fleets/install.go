@@ -13,6 +13,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/install"
+	"github.com/spokelet/spokelet/hub/placement/layout"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -161,7 +162,11 @@ func (w *installation) settle(selected []string) {
 	w.pages, w.placement = len(w.stored)-1, len(w.stored)-1
 	w.wanted = [][]string{selected}
 	known := w.look()
-	w.now = w.now.Add(install.FailoverPeriod)
+	if w.writer.own() {
+		w.now = w.now.Add(install.QuietPeriod)
+	} else {
+		w.now = w.now.Add(install.FailoverPeriod)
+	}
 	for _, cluster := range w.universe {
 		out := !slices.Contains(selected, cluster)
 		_, err := known.Unselected(cluster, w.now)
@@ -251,7 +256,7 @@ type writer struct {
 	// perGroup is how many clusters a decision group has, 0 for all; percent makes it a share.
 	perGroup int
 	percent  bool
-	// named puts clusters into groups with names; sticky never moves a cluster; silent writes no status.
+	// named puts clusters into groups with names; sticky is the built-in placement; silent writes no status.
 	named, sticky, silent bool
 }
 
@@ -265,7 +270,7 @@ func newWriter(random *rand.Rand) writer {
 	case 0:
 		w.named = true
 	case 1, 2:
-		w = writer{sticky: true}
+		w.sticky, w.named = true, random.IntN(2) == 0
 	case 3:
 		w.silent = true
 	}
@@ -302,7 +307,7 @@ type part struct {
 func (w writer) writes(from version, selected []string, random *rand.Rand) []write {
 	var all []write
 	if w.sticky {
-		all = w.stickyWrites(from, selected)
+		all = w.ownWrites(from, selected, random)
 	} else {
 		all = w.orderedWrites(from, w.parts(selected, random))
 	}
@@ -382,57 +387,57 @@ func (w writer) orderedWrites(from version, parts []part) []write {
 	return all
 }
 
-// stickyWrites writes as the built-in placement does: no cluster moves, and parts that gain clusters come first.
-func (w writer) stickyWrites(from version, selected []string) []write {
-	const most = 100
-	missing := map[string]bool{}
-	for _, cluster := range selected {
-		missing[cluster] = true
+// ownWrites writes as the built-in placement does, by its own layout. Some clusters change their group each time.
+func (w writer) ownWrites(from version, selected []string, random *rand.Rand) []write {
+	strategy := from.placement.Spec.DecisionStrategy.GroupStrategy
+	request := layout.Request{Placement: from.placement, Have: from.pages, Selected: map[string]int{}}
+	// The writer describes a Placement that is valid.
+	request.Size, _ = layout.ParseSize(strategy.ClustersPerDecisionGroup)
+	for _, group := range strategy.DecisionGroups {
+		request.Groups = append(request.Groups, group.GroupName)
 	}
-	kept := slices.Repeat([][]string{nil}, len(from.pages))
-	for i, page := range from.pages {
-		for _, cluster := range clustersOf(page) {
-			if missing[cluster] {
-				kept[i] = append(kept[i], cluster)
-				delete(missing, cluster)
+	for i, cluster := range selected {
+		request.Selected[cluster] = len(request.Groups)
+		if w.named && (i%7 == 0) != (random.IntN(8) == 0) {
+			request.Selected[cluster] = 0
+		}
+	}
+	var all []write
+	for _, slice := range layout.Plan(request).Slices {
+		if slice.Changed() {
+			all = append(all, sliceWrites(slice)...)
+		}
+	}
+	return all
+}
+
+// sliceWrites are the writes of one PlacementDecision: its metadata, then its decisions; or its deletion.
+func sliceWrites(slice layout.Slice) []write {
+	at := func(next *version) int {
+		return slices.IndexFunc(next.pages, func(page *clusterv1beta1.PlacementDecision) bool {
+			return slice.Have != nil && page.Name == slice.Have.Name || slice.Want != nil && page.Name == slice.Want.Name
+		})
+	}
+	if slice.Want == nil {
+		return []write{func(next *version, _ string) { next.pages = slices.Delete(next.pages, at(next), at(next)+1) }}
+	}
+	return []write{
+		func(next *version, rv string) {
+			changed := slice.Want.DeepCopy()
+			changed.ResourceVersion, changed.Status = rv, clusterv1beta1.PlacementDecisionStatus{}
+			if i := at(next); i >= 0 {
+				changed.Status = next.pages[i].Status
+				next.pages[i] = changed
+				return
 			}
-		}
+			next.pages = append(next.pages, changed)
+		},
+		func(next *version, rv string) {
+			changed := next.pages[at(next)].DeepCopy()
+			changed.ResourceVersion, changed.Status = rv, *slice.Want.Status.DeepCopy()
+			next.pages[at(next)] = changed
+		},
 	}
-	var gains, rest []write
-	for _, cluster := range selected {
-		if !missing[cluster] {
-			continue
-		}
-		i := slices.IndexFunc(kept, func(page []string) bool { return len(page) < most })
-		if i < 0 {
-			i = len(kept)
-			kept = append(kept, nil)
-		}
-		kept[i] = append(kept[i], cluster)
-	}
-	if len(kept) == 0 {
-		kept = [][]string{nil}
-	}
-	for i, clusters := range kept {
-		slices.Sort(clusters)
-		if i >= len(from.pages) {
-			gains = append(gains, func(next *version, rv string) {
-				page := newPage(i+1, rv, "", 0)
-				page.Annotations = map[string]string{names.AnnotationStickyPages: "true"}
-				next.pages = append(next.pages, page)
-			}, fill(i, clusters))
-			continue
-		}
-		old := clustersOf(from.pages[i])
-		gained := slices.ContainsFunc(clusters, func(c string) bool { return !slices.Contains(old, c) })
-		switch {
-		case gained:
-			gains = append(gains, fill(i, clusters))
-		case !slices.Equal(old, clusters):
-			rest = append(rest, fill(i, clusters))
-		}
-	}
-	return append(gains, rest...)
 }
 
 func fill(i int, clusters []string) write {

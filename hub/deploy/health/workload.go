@@ -89,14 +89,11 @@ func (w workload) judge(values map[string]int64) (verdict, string) {
 		!w.all && readyKnown && ready >= 1:
 		return fine, ""
 	}
-	return broken, fmt.Sprintf("has %s ready of %s pods", number(ready, readyKnown), number(desired, desiredKnown))
-}
-
-func number(value int64, known bool) string {
-	if !known {
-		return "unknown"
+	if !desiredKnown {
+		return broken, fmt.Sprintf("has %d ready of unknown pods", ready)
 	}
-	return fmt.Sprintf("%d", value)
+	// Kubernetes omits the number of ready pods where it is 0.
+	return broken, fmt.Sprintf("has %d ready of %d pods", ready, desired)
 }
 
 // integers returns the integers that are fed back about an object, by name.

@@ -198,21 +198,31 @@ func stopped(r rules, waves []wave, members []member) string {
 		w.failures, w.size, w.key, message.List(names, maxNames, ", "), tolerance)
 }
 
-// reason explains why clusters in a wave of the kind wait.
+// reason explains why clusters in a wave of the kind wait. It follows from the strategy alone, so that the progress of
+// others causes no write.
 func reason(r rules, kind waveKind) string {
 	why := "waits for its turn in the rollout: "
 	switch kind {
 	case mandatoryGroup:
-		why += "mandatory decision groups follow one another and tolerate no failure"
+		why += fmt.Sprintf("mandatory decision groups (%s) follow one another and tolerate no failure", mandatoryNames(r))
 	case oneGroup:
 		why += fmt.Sprintf("decision groups follow one another, and maxFailures is %s in each", r.failures)
 	case manyGroups:
 		why += fmt.Sprintf("maxConcurrency is %s, maxFailures is %s", r.concurrency, r.failures)
-		if len(r.mandatory) > 0 {
-			why += ", and mandatory decision groups come first"
-		}
+	}
+	if kind != mandatoryGroup && len(r.mandatory) > 0 {
+		why += fmt.Sprintf(", and mandatory decision groups come first (%s)", mandatoryNames(r))
 	}
 	return why + "; status.installProgressions of the ClusterManagementAddOn reports the progress"
+}
+
+// mandatoryNames names the mandatory groups as the strategy does.
+func mandatoryNames(r rules) string {
+	groups := make([]string, len(r.mandatory))
+	for i, entry := range r.mandatory {
+		groups[i] = cmp.Or(entry.GroupName, "group "+strconv.Itoa(int(entry.GroupIndex)))
+	}
+	return message.List(groups, maxNames, ", ")
 }
 
 // remarks name the mandatory groups that are not what their author may think.

@@ -108,13 +108,19 @@ func TestClustersThatWaitAreExplainedAlikeWhateverTheProgress(t *testing.T) {
 			strategy: `{type: Progressive, progressive: {maxFailures: "3", mandatoryDecisionGroups: [{groupIndex: 1}]}}`,
 			clusters: "a/1 flying, b pending", name: "b",
 			why: "waits for its turn in the rollout: maxConcurrency is 100%, maxFailures is 3, and mandatory decision groups " +
-				"come first" + progress,
+				"come first (group 1)" + progress,
 		},
 		"another mandatory group": {
 			strategy: `{type: Progressive, progressive: {mandatoryDecisionGroups: [{groupIndex: 1}, {groupIndex: 2}]}}`,
 			clusters: "a/1 flying, b/2 pending", name: "b",
-			why: "waits for its turn in the rollout: mandatory decision groups follow one another and tolerate no failure" +
-				progress,
+			why: "waits for its turn in the rollout: mandatory decision groups (group 1, group 2) follow one another and " +
+				"tolerate no failure" + progress,
+		},
+		"a mandatory group with a name": {
+			strategy: `{type: ProgressivePerGroup, progressivePerGroup: {mandatoryDecisionGroups: [{groupName: canary}]}}`,
+			clusters: "a/1=canary flying, b/2 pending", name: "b",
+			why: "waits for its turn in the rollout: decision groups follow one another, and maxFailures is 0 in each, and " +
+				"mandatory decision groups come first (canary)" + progress,
 		},
 		"another group": {
 			strategy: `{type: ProgressivePerGroup, progressivePerGroup: {maxFailures: 5%}}`,

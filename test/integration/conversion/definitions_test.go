@@ -89,18 +89,27 @@ func shipped(t *testing.T, edits ...func(*unstructured.Unstructured)) []*unstruc
 	return all
 }
 
-// bothTemplates gives the definition of AddOnTemplates a second version with the same fields, and stores one of them.
+// bothTemplates stores one of the two versions of AddOnTemplates.
 func bothTemplates(stored string) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
 		if u.GetName() != templates {
 			return
 		}
 		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
-		alpha, _ := versions[0].(map[string]any)
-		beta := runtime.DeepCopyJSON(alpha)
-		beta["name"] = "v1beta1"
-		alpha["storage"], beta["storage"] = stored == "v1alpha1", stored == "v1beta1"
-		_ = unstructured.SetNestedSlice(u.Object, []any{alpha, beta}, "spec", "versions")
+		for _, version := range versions {
+			if version, ok := version.(map[string]any); ok {
+				version["storage"] = version["name"] == stored
+			}
+		}
+		_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
+	}
+}
+
+// alphaTemplates leaves the definition of AddOnTemplates only its first version, as OCM 1.3 has it.
+func alphaTemplates(u *unstructured.Unstructured) {
+	if u.GetName() == templates {
+		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+		_ = unstructured.SetNestedSlice(u.Object, versions[:1], "spec", "versions")
 	}
 }
 
@@ -319,6 +328,10 @@ func TestNoFieldIsLostWhoeverInstalledTheDefinitions(t *testing.T) {
 			edits: []func(*unstructured.Unstructured){bothTemplates("v1alpha1"), withOCM},
 			by:    createdBy(ctx, "registration-operator"),
 		},
+		"OCM 1.3, with templates in one version": {
+			edits: []func(*unstructured.Unstructured){alphaTemplates, withOCM},
+			by:    createdBy(ctx, "registration-operator"),
+		},
 		"OCM by server-side apply, with templates stored in v1beta1": {
 			edits: []func(*unstructured.Unstructured){bothTemplates("v1beta1"), withOCM},
 			by:    appliedBy(ctx, "registration-operator", client.ForceOwnership),
@@ -348,7 +361,7 @@ func TestNoFieldIsLostWhoeverInstalledTheDefinitions(t *testing.T) {
 		removeDefinitions(t)
 		r := runHub(t, nil)
 		r.becomesReady(t)
-		everyFieldIsKept(t, false)
+		everyFieldIsKept(t, true)
 	})
 }
 
@@ -540,7 +553,7 @@ func TestAHubManagerIsNotReadyWhileTheAPIServerRenames(t *testing.T) {
 	}
 	r.becomesReady(t)
 	hasEvent(t, managements, "ConversionServed", url)
-	everyFieldIsKept(t, false)
+	everyFieldIsKept(t, true)
 
 	// One definition alone whose webhook nobody serves is noticed.
 	for _, name := range []string{managements, addOns} {
@@ -566,7 +579,7 @@ func TestAWebhookOfSomebodyElseThatServesIsLeftAlone(t *testing.T) {
 	r := runHub(t, nil)
 	r.becomesReady(t)
 	assert.Equal(t, url, *conversionOf(t, managements).Webhook.ClientConfig.URL)
-	everyFieldIsKept(t, false)
+	everyFieldIsKept(t, true)
 }
 
 // TestWhoeverSetsTheConversionBackIsOverruled plays a tool that writes the definition as it has it, again and again.
@@ -590,7 +603,7 @@ func TestWhoeverSetsTheConversionBackIsOverruled(t *testing.T) {
 		r.becomesReady(t)
 	}
 	hasEvent(t, managements, "ConversionOverruled", "set by field manager argocd-controller", "leave spec.conversion out")
-	everyFieldIsKept(t, false)
+	everyFieldIsKept(t, true)
 }
 
 // TestADefinitionThatIsNewerStays keeps a field and a version that this hub manager does not know.
@@ -632,6 +645,29 @@ func TestADefinitionThatIsNewerStays(t *testing.T) {
 	assert.Equal(t, apiextensionsv1.WebhookConverter, crd.Spec.Conversion.Strategy)
 }
 
+// TestADefinitionOfTemplatesInOneVersionIsLeftToWhoKeepsIt has nothing to complain about: the other version has no other
+// fields.
+func TestADefinitionOfTemplatesInOneVersionIsLeftToWhoKeepsIt(t *testing.T) {
+	install(t, shipped(t, alphaTemplates), appliedBy(t.Context(), "registration-operator"))
+	r := runHub(t, nil)
+	r.becomesReady(t)
+	var crd apiextensionsv1.CustomResourceDefinition
+	require.NoError(t, second.admin.Get(t.Context(), client.ObjectKey{Name: templates}, &crd))
+	assert.Len(t, crd.Spec.Versions, 1)
+	var events corev1.EventList
+	require.NoError(t, second.admin.List(t.Context(), &events, client.InNamespace("default")))
+	for _, event := range events.Items {
+		assert.NotEqual(t, crd.UID, event.InvolvedObject.UID, event.Message)
+	}
+
+	r.stop()
+
+	// That of an earlier hub manager gets the second version.
+	install(t, shipped(t, alphaTemplates), appliedBy(t.Context(), "spokelet-hub"))
+	runHub(t, nil).becomesReady(t)
+	everyFieldIsKept(t, true)
+}
+
 // TestADefinitionThatSomebodyElseKeepsIsConvertedAllTheSame has a schema that lacks something of ours.
 func TestADefinitionThatSomebodyElseKeepsIsConvertedAllTheSame(t *testing.T) {
 	older := func(u *unstructured.Unstructured) {
@@ -644,7 +680,7 @@ func TestADefinitionThatSomebodyElseKeepsIsConvertedAllTheSame(t *testing.T) {
 	r := runHub(t, nil)
 	r.becomesReady(t)
 	hasEvent(t, addOns, "DefinitionKeptByOthers", `"kubectl"`, "spec.versions")
-	everyFieldIsKept(t, false)
+	everyFieldIsKept(t, true)
 }
 
 // TestAGivenCertificateReplacesTheOwnOne gives a certificate to a hub manager that made one for want of it: it serves
@@ -677,7 +713,7 @@ func TestAGivenCertificateReplacesTheOwnOne(t *testing.T) {
 		return nil
 	})
 	r.becomesReady(t)
-	everyFieldIsKept(t, false)
+	everyFieldIsKept(t, true)
 }
 
 // TestTheHubReadsTemplatesInWhateverVersionItServes has the hub manager hash a template: the hash is the same in both

@@ -49,7 +49,7 @@ func TestTemplatesOfEitherVersionAreDeployed(t *testing.T) {
 		// alone is set where only v1beta1 is served.
 		alone bool
 	}{
-		"v1alpha1 alone":               {written: "v1alpha1"},
+		"v1alpha1 alone":               {edits: edits(alphaTemplates), written: "v1alpha1"},
 		"both, stored in v1alpha1":     {edits: edits(bothTemplates("v1alpha1")), written: "v1beta1"},
 		"both, stored in v1beta1":      {edits: edits(bothTemplates("v1beta1")), written: "v1alpha1"},
 		"both, converted by a webhook": {edits: edits(bothTemplates("v1beta1"), byConverter(t)), written: "v1beta1"},

@@ -62,7 +62,7 @@ func TestAnUpgradeBeginsOnTheCanary(t *testing.T) {
 	s.has("v2", east)
 	for _, cluster := range []string{local, west} {
 		s.says(cluster, addonv1beta1.ManagedClusterAddOnConditionConfigured, metav1.ConditionFalse,
-			"ConfigurationsNotConfigured", "mandatory decision groups come first")
+			"ConfigurationsNotConfigured", "mandatory decision groups come first (canary)")
 	}
 	s.keepsFirst(local, west)
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub"
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 	suite.Main(m, func(t suite.T) {
 		plane = suite.Start(t, sandbox.Options{Name: local}, manifests.Hub(), manifests.SpokeCRDs(), manifests.Klusterlet())
 		suite.StartHub(t, plane, func(c *hub.Config) {
-			c.InstallCRDs = true
+			c.InstallCRDs, c.Agents = true, addon.Registry{goAgents(t)}
 			suite.ServeWebhook(t, c)
 		})
 		plane.AwaitDefinitions(t)

@@ -124,19 +124,15 @@ func build(ctx context.Context, root, dir string) (suite.Images, error) {
 		return suite.Images{}, fmt.Errorf("making the folder of the images: %w", err)
 	}
 	made := suite.Images{Tag: tag, NextTag: nextTag}
-	for _, t := range []string{tag, nextTag} {
-		file, err := images.Product(ctx, root, dir, t)
+	for _, t := range []string{nextTag, tag} { // The last one is also the latest, as the sample names its image.
+		files, err := images.Product(ctx, root, dir, t)
 		if err != nil {
 			return made, err
 		}
-		made.Files = append(made.Files, file)
-	}
-	sample, err := images.Sample(ctx, root, dir)
-	if err != nil {
-		return made, err
+		made.Files = append(made.Files, files...)
 	}
 	workload, named, err := images.Workload(ctx, root, dir)
-	made.Files, made.Workload = append(made.Files, sample, workload), named
+	made.Files, made.Workload = append(made.Files, workload), named
 	return made, err
 }
 

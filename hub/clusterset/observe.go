@@ -1,0 +1,48 @@
+package clusterset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/clustersets"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// facts is what is known about one set.
+type facts struct {
+	now time.Time
+	// set is nil when it does not exist or is being deleted.
+	set *clusterv1beta2.ManagedClusterSet
+	// clusters is the number of its clusters.
+	clusters int
+	// invalid is what is wrong with the selector of the set; nil means nothing.
+	invalid error
+}
+
+// observe reads a set and counts its clusters.
+func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
+	f := facts{now: r.Clock.Now()}
+	set, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1beta2.ManagedClusterSet{})
+	if err != nil || set == nil || !set.DeletionTimestamp.IsZero() {
+		return f, err
+	}
+	f.set = set
+	selector, err := clustersets.Selector(name, set)
+	if err != nil {
+		f.invalid = err
+		return f, nil
+	}
+	var list clusterv1.ManagedClusterList
+	by := client.MatchingLabelsSelector{Selector: selector}
+	if err := r.Client.List(ctx, &list, by, client.UnsafeDisableDeepCopy); err != nil {
+		return f, fmt.Errorf("listing the clusters of ManagedClusterSet %s: %w", name, err)
+	}
+	f.clusters = len(list.Items)
+	return f, nil
+}
