@@ -2,7 +2,8 @@
 // those of an OCM Klusterlet. It needs a hub, a hosting cluster and a managed cluster.
 //
 //   - suite.go: the clusters and the scenarios.
-//   - install.go: installs as docs/operations/hosted.md says, and uninstalls.
+//   - install.go: installs and uninstalls.
+//   - page.go: runs the commands of docs/operations/hosted.md.
 //   - works.go: works of any cluster.
 //   - agent.go: the agent on the hosting cluster: works, its kubeconfig, an outage of the managed cluster.
 //   - addon.go: a hosted add-on.

@@ -18,24 +18,7 @@ import (
 // managedSecret has the kubeconfig of the managed cluster.
 const managedSecret = "external-managed-kubeconfig"
 
-// hostedObjects are what the hosting cluster gets for the managed cluster.
-func hostedObjects(f *suite.Fleet) ([]*unstructured.Unstructured, error) {
-	return f.Render(suite.Overlay{
-		Name: "hosted-overlay", Base: "klusterlet-hosted", Namespace: managedName, Tag: f.Images().Tag,
-	})
-}
-
-// managedObjects are what the managed cluster gets.
-func managedObjects(f *suite.Fleet) ([]*unstructured.Unstructured, error) {
-	definitions, err := f.Manifests("crds/spoke")
-	if err != nil {
-		return nil, err
-	}
-	rights, err := f.Render(suite.Overlay{Name: "managed-overlay", Base: "klusterlet-hosted/managed"})
-	return append(definitions, rights...), err
-}
-
-// install installs hub manager and agents.
+// install installs hub manager and agents; the one on the hosting cluster by the commands of the page.
 func (p *play) install(ctx context.Context, s *suite.Session) error {
 	f := s.Fleet
 	for _, role := range []suite.Role{suite.Hub, suite.Hosting, suite.Managed} {
@@ -56,33 +39,18 @@ func (p *play) install(ctx context.Context, s *suite.Session) error {
 	if err := suite.Apply(ctx, hosting, own); err != nil {
 		return err
 	}
-	rights, err := managedObjects(f)
-	if err != nil {
-		return err
-	}
-	if err := suite.Apply(ctx, f.Managed(), rights); err != nil {
-		return err
-	}
-	hosted, err := hostedObjects(f)
-	if err != nil {
-		return err
-	}
-	if err := suite.Apply(ctx, hosting, hosted); err != nil {
-		return err
-	}
 	bootstrap, err := f.BootstrapKubeconfig(ctx)
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := suite.AccountKubeconfig(ctx, f.Managed(), names.NamespaceAgent, names.ServiceAccountAgent)
+	if err := putSecret(ctx, hosting, names.NamespaceAgent, names.SecretBootstrap, bootstrap); err != nil {
+		return err
+	}
+	sh, err := newShell(ctx, f)
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		putSecret(ctx, hosting, names.NamespaceAgent, names.SecretBootstrap, bootstrap),
-		putSecret(ctx, hosting, managedName, names.SecretBootstrap, bootstrap),
-		putSecret(ctx, hosting, managedName, managedSecret, kubeconfig),
-	)
+	return sh.do(ctx, onManaged, forAgent, onHosting)
 }
 
 // putSecret creates or replaces a Secret with a kubeconfig.
@@ -136,18 +104,11 @@ func (p *play) leave(ctx context.Context, s *suite.Session) error {
 	if err := deleteCluster(ctx, f, managedName); err != nil {
 		return err
 	}
-	hosted, err := hostedObjects(f)
+	sh, err := newShell(ctx, f)
 	if err != nil {
 		return err
 	}
-	if err := suite.Delete(ctx, f.Cluster(suite.Hosting), hosted); err != nil {
-		return err
-	}
-	rights, err := managedObjects(f)
-	if err != nil {
-		return err
-	}
-	if err := suite.Delete(ctx, f.Managed(), rights); err != nil {
+	if err := sh.do(ctx, remove); err != nil {
 		return err
 	}
 	return p.awaitAsBefore(ctx, s, suite.Managed)

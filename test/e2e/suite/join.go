@@ -98,7 +98,7 @@ func (f *Fleet) BootstrapKubeconfig(ctx context.Context) ([]byte, error) {
 // AccountKubeconfig returns a kubeconfig of a ServiceAccount, with a new token, at the address that pods of other
 // clusters reach.
 func AccountKubeconfig(ctx context.Context, c *cluster.Cluster, namespace, name string) ([]byte, error) {
-	token, err := accountToken(ctx, c, namespace, name)
+	token, err := AccountToken(ctx, c, namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func AccountKubeconfig(ctx context.Context, c *cluster.Cluster, namespace, name 
 
 // AccountClient returns a client of a ServiceAccount.
 func AccountClient(ctx context.Context, c *cluster.Cluster, namespace, name string) (client.Client, error) {
-	token, err := accountToken(ctx, c, namespace, name)
+	token, err := AccountToken(ctx, c, namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,8 @@ func AccountClient(ctx context.Context, c *cluster.Cluster, namespace, name stri
 	return client.New(config, client.Options{Scheme: c.Client.Scheme()})
 }
 
-func accountToken(ctx context.Context, c *cluster.Cluster, namespace, name string) (string, error) {
+// AccountToken returns a new token of a ServiceAccount.
+func AccountToken(ctx context.Context, c *cluster.Cluster, namespace, name string) (string, error) {
 	lifetime := int64(tokenLifetime.Seconds())
 	token, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime},
