@@ -115,7 +115,10 @@ func run(ctx context.Context, o options) (err error) {
 		})
 		results, err = append(results, played...), errors.Join(err, playErr)
 	}
-	return errors.Join(err, report(o.dir, results))
+	if err := errors.Join(err, report(o.dir, results)); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir) // It explains failures, and there was none.
 }
 
 // build makes the images.
