@@ -89,7 +89,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		if err != nil {
 			return err
 		}
-		reconcilers = append(reconcilers, &work.Reconciler{Works: works, Clock: now, Workers: c.Workers})
+		reconcilers = append(reconcilers, &work.Reconciler{
+			Works: works, OfAddOns: mgr.GetClient(), Clock: now, Workers: c.Workers,
+		})
 	}
 	for _, r := range reconcilers {
 		if err := r.SetupWithManager(mgr); err != nil {

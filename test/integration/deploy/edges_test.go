@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,8 +49,13 @@ func TestATemplateWithoutObjectsRemovesItsWorksAndIsCompleted(t *testing.T) {
 		}
 		return nil
 	})
-	applied := f.condition(t, "ManifestApplied", metav1.ConditionTrue, "AddonManifestApplied")
-	assert.Contains(t, applied.Message, "no manifests to apply")
+	suite.Eventually(t, func() error {
+		applied := f.condition(t, "ManifestApplied", metav1.ConditionTrue, "AddonManifestApplied")
+		if !strings.Contains(applied.Message, "no manifests to apply") {
+			return errors.New(applied.Message)
+		}
+		return nil
+	})
 	f.condition(t, "Progressing", metav1.ConditionFalse, "Completed")
 	suite.Eventually(t, func() error {
 		for _, reference := range f.get(t.Context()).Status.ConfigReferences {
@@ -64,27 +70,39 @@ func TestATemplateWithoutObjectsRemovesItsWorksAndIsCompleted(t *testing.T) {
 }
 
 // Shows: hub/name-taken
-func TestAWorkOfSomebodyElseIsLeftAloneAndNamed(t *testing.T) {
+func TestAWorkOfSomebodyElseIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	f := fixture{addOn: "taken", cluster: "taken-cluster"}
-	f.prepare(t)
-	mine := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
-		Namespace: f.cluster, Name: f.workKey().Name,
-		Labels: map[string]string{"open-cluster-management.io/addon-name": f.addOn},
-	}}
-	mine.Spec.Workload.Manifests = []workv1.Manifest{}
-	require.NoError(t, plane.Client.Create(t.Context(), mine))
-	f.apply(t)
-	f.enable(t)
-	failed := f.condition(t, "ManifestApplied", metav1.ConditionFalse, "ManifestWorkApplyFailed")
-	assert.Contains(t, failed.Message, f.workKey().Name)
-	after := &workv1.ManifestWork{}
-	require.NoError(t, plane.Client.Get(t.Context(), f.workKey(), after))
-	assert.Equal(t, mine.ResourceVersion, after.ResourceVersion, "it is not touched")
-
-	require.NoError(t, plane.Client.Delete(t.Context(), mine))
-	f.annotate(t, "touched", "yes")
-	f.work(t, func(w *workv1.ManifestWork) bool { return metav1.GetControllerOf(w) != nil })
+	for addOn, labels := range map[string]map[string]string{
+		"taken":          nil,
+		"taken-labelled": {"open-cluster-management.io/addon-name": "taken-labelled"},
+	} {
+		t.Run(addOn, func(t *testing.T) {
+			t.Parallel()
+			f := fixture{addOn: addOn, cluster: addOn + "-cluster"}
+			f.prepare(t)
+			theirs := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
+				Namespace: f.cluster, Name: f.workKey().Name, Labels: labels,
+			}}
+			theirs.Spec.Workload.Manifests = []workv1.Manifest{}
+			require.NoError(t, plane.Client.Create(t.Context(), theirs))
+			f.apply(t)
+			f.enable(t)
+			if labels == nil {
+				// It is not seen before it is in the way.
+				failed := f.condition(t, "ManifestApplied", metav1.ConditionFalse, "ManifestWorkApplyFailed")
+				assert.Contains(t, failed.Message, f.workKey().Name)
+			} else {
+				// The next number is free.
+				suite.Eventually(t, func() error {
+					second := client.ObjectKey{Namespace: f.cluster, Name: "addon-" + addOn + "-deploy-1"}
+					return plane.Client.Get(t.Context(), second, &workv1.ManifestWork{})
+				})
+			}
+			after := &workv1.ManifestWork{}
+			require.NoError(t, plane.Client.Get(t.Context(), f.workKey(), after))
+			assert.Equal(t, theirs.ResourceVersion, after.ResourceVersion, "it is not touched")
+		})
+	}
 }
 
 // Shows: hub/no-works-while-leaving
