@@ -32,10 +32,10 @@ TEST_PARALLEL_TESTS := 4
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials
-# Without packages on the command line the tools are tested, too.
+# Without packages on the command line the tools and what ships as YAML are tested, too.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
-TEST_TOOLS := test-tools
+TEST_TOOLS := test-tools test-helm test-ship
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
@@ -99,6 +99,15 @@ test: kube $(TEST_TOOLS) ## Run all tests: unit tests, and integration tests on 
 test-tools: ## Test the programs that build and check images
 	cd tools && go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
+.PHONY: test-helm
+test-helm: ## Test the charts of add-ons
+	cd hub/addon/helm && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: test-ship
+test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
+	cd test/ship && KUBE_ASSETS=$(or $(KUBE_ASSETS),$(abspath $(BIN)/kube)) \
+		go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
 .PHONY: deflake
 deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration/work RUN=TestCost COUNT=20)
 	go run ./test/deflake -pkg "$(PKG)" -run "$(RUN)" -count $(COUNT) $(DEFLAKE_FLAGS)
@@ -109,6 +118,8 @@ lint: ## Check the code with golangci-lint and go vet
 	GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(BIN)/golangci-lint run --timeout 30m ./...
 	cd tools && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/kube && go vet ./build
+	cd test/ship && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
+	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/e2e && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/e2e/node-image && go vet ./cmd/pause ./cmd/crictl ./cmd/capruntime
 
@@ -175,12 +186,18 @@ rows: ## Write the tests into the tables of docs/reference
 crds: ## Take the CRDs from the API module again
 	go run ./manifests/gen
 
+.PHONY: chart
+chart: ## Write the objects of the Helm chart, from the kustomize bases, and the table of its values
+	cd test/ship && go run ./generate
+
 .PHONY: generate
-generate: crds rows ## Write anew all that is generated, and tidy the modules
+generate: crds rows chart ## Write anew all that is generated, and tidy the modules
 	go mod tidy
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
+	cd hub/addon/helm && go mod tidy
 	cd test/e2e && go mod tidy
+	cd test/ship && go mod tidy
 
 # It compares the differences to the last commit before and after, so that it also works with changes of one's own.
 .PHONY: verify

@@ -1,6 +1,7 @@
 package csr
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	// signedLifetime is how long a certificate of a custom signer is good at most.
+	// signedLifetime is how long a certificate of a custom signer is good at most, if its add-on states nothing else.
 	signedLifetime = 24 * time.Hour
 	// backdating lets a certificate start in the past, for agents whose clock is behind.
 	backdating = 5 * time.Minute
@@ -37,6 +38,8 @@ type Issuance struct {
 	CSR *certificatesv1.CertificateSigningRequest
 	// Expected gives the subject and the DNS names: the Expected of a Verdict on this request.
 	Expected Request
+	// Lifetime is the maximum lifetime of the certificate; zero means 24 hours.
+	Lifetime time.Duration
 	// Now is the instant of signing.
 	Now time.Time
 	// Random gives the serial number.
@@ -75,8 +78,8 @@ func ParseAuthority(certPEM, keyPEM []byte) (Authority, error) {
 }
 
 // Sign issues a client certificate and returns it as PEM. Its subject and names are the expected ones, not those of
-// the request; it is valid for client authentication only, for 24 hours or the shorter lifetime of the request, and
-// never longer than the CA. The error describes the problem with the CA or the request.
+// the request; it is valid for client authentication only, for the lifetime of the issuance or the shorter one of
+// the request, and never longer than the CA. The error describes the problem with the CA or the request.
 func (a Authority) Sign(i Issuance) ([]byte, error) {
 	if a.certificate == nil || a.key == nil {
 		return nil, errors.New("there is no CA to sign with")
@@ -127,7 +130,7 @@ func (a Authority) validity(i Issuance) (from, to time.Time, err error) {
 		return from, to, fmt.Errorf("the CA certificate is not valid before %s: check the clocks",
 			ca.NotBefore.UTC().Format(time.RFC3339))
 	}
-	lifetime := signedLifetime
+	lifetime := cmp.Or(i.Lifetime, signedLifetime)
 	if wished := i.CSR.Spec.ExpirationSeconds; wished != nil && *wished > 0 {
 		lifetime = min(lifetime, time.Duration(*wished)*time.Second)
 	}

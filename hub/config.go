@@ -26,8 +26,8 @@ const (
 	defaultWebhookPort = 9443
 )
 
-// Config is the configuration of the hub manager: a field for each flag, Agents and WrapTransport. DefaultConfig returns the
-// defaults, and AddFlags binds the flags to it.
+// Config is the configuration of the hub manager: a field for each flag, Agents and WrapTransport. DefaultConfig
+// returns the defaults, and AddFlags binds the flags to it.
 type Config struct {
 	// Kubeconfig is the path of a kubeconfig of the hub; empty means the pod's own service account.
 	Kubeconfig string
@@ -97,8 +97,8 @@ type Config struct {
 	// Verbosity is the highest level of log lines.
 	Verbosity int
 
-	// Agents are the agents of add-ons that are made of Go code and not of templates. They come before templates. It is for
-	// programs that embed the hub manager.
+	// Agents are the agents of add-ons that are made of Go code and not of templates. They come before templates. It is
+	// for programs that embed the hub manager.
 	Agents addon.Registry
 	// WrapTransport, unless nil, is put around every transport of the hub manager. It is for programs that embed it, for
 	// tracing for example; it is called several times, and what it returns must be safe for concurrent use.

@@ -81,24 +81,33 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, Clock: now, Workers: c.Workers,
 		},
 	}
-	if c.Placement {
-		reconcilers = append(reconcilers, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers})
+	optional, err := optionalReconcilers(mgr, c)
+	if err != nil {
+		return err
 	}
-	if c.WorkTTL {
-		works, err := newWorksClient(mgr)
-		if err != nil {
-			return err
-		}
-		reconcilers = append(reconcilers, &work.Reconciler{
-			Works: works, OfAddOns: mgr.GetClient(), Clock: now, Workers: c.Workers,
-		})
-	}
-	for _, r := range reconcilers {
+	for _, r := range append(reconcilers, optional...) {
 		if err := r.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("registering %T: %w", r, err)
 		}
 	}
 	return nil
+}
+
+// optionalReconcilers returns the reconcilers that the configuration turns on.
+func optionalReconcilers(mgr ctrl.Manager, c Config) ([]reconciler, error) {
+	var all []reconciler
+	now := clock.RealClock{}
+	if c.Placement {
+		all = append(all, &placement.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers})
+	}
+	if c.WorkTTL {
+		works, err := newWorksClient(mgr)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &work.Reconciler{Works: works, OfAddOns: mgr.GetClient(), Clock: now, Workers: c.Workers})
+	}
+	return all, nil
 }
 
 // newAddOns returns a client of add-ons in the versions that the hub serves.

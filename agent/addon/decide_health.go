@@ -79,8 +79,8 @@ func (p *plan) planForbiddenLease(f facts) {
 		"give it the right to do so: %s.", f.name, p.place.namespace, f.name, f.lease.refused)
 }
 
-// modeGrace is how long a new add-on without a lease may have no health mode. The hub usually sets it within a second, and
-// most add-ons then have no lease at all.
+// modeGrace is how long a new add-on without a lease may have no health mode. The hub usually sets it within a second,
+// and most add-ons then have no lease at all.
 const modeGrace = 10 * time.Second
 
 // awaitsMode returns until when nothing is reported about a missing lease, because the hub has not yet decided whether

@@ -2,7 +2,9 @@ package addon
 
 import (
 	"context"
+	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +27,15 @@ type Agent interface {
 	// SharedPermissions returns the roles that the agent may be bound to outside of the namespaces of clusters, on any
 	// cluster, whether used or not. Other bindings are deleted, unless the call fails.
 	SharedPermissions(ctx context.Context) ([]Permission, error)
+}
+
+// Approver is an Agent that restricts which certificate requests of its agents the hub approves.
+type Approver interface {
+	Agent
+	// CheckRequest returns why the hub must not approve a certificate request of the agent; nil when it may. It is asked
+	// only about a request that is exactly one of the registrations, from the agent of that cluster. The error is a
+	// NotReadyError while that may change by itself, and an InvalidError when a person must act.
+	CheckRequest(ctx context.Context, request Request, csr *certificatesv1.CertificateSigningRequest) error
 }
 
 // Request names one cluster and what the add-on runs with there. Its objects must not be changed.
@@ -60,6 +71,8 @@ type SigningCA struct {
 	// SharedWith lists other add-ons or signers that name the same Secret, for messages. If there are any, the Secret must
 	// state whom it serves.
 	SharedWith []string
+	// Lifetime is the maximum lifetime of a certificate; zero means 24 hours.
+	Lifetime time.Duration
 }
 
 // About are the properties of an add-on that are the same for all clusters.

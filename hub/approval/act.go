@@ -105,7 +105,7 @@ func (r *Reconciler) sign(ctx context.Context, f facts, p plan) error {
 		return &stepError{partUsingCA, err}
 	}
 	certificate, err := authority.Sign(csrs.Issuance{
-		CSR: f.csr, Expected: p.verdict.Expected, Now: f.now, Random: r.Random,
+		CSR: f.csr, Expected: p.verdict.Expected, Lifetime: f.addon.ca.Lifetime, Now: f.now, Random: r.Random,
 	})
 	if err != nil {
 		return &stepError{partUsingCA, fmt.Errorf("CA Secret %s: %w", p.ca, err)}

@@ -33,6 +33,7 @@ const (
 	reasonClusterNotAccepted = "ClusterNotAccepted"
 	reasonAddonNotFound      = "AddonNotFound"
 	reasonAddonInvalid       = "AddonInvalid"
+	reasonRefusedByAddon     = "RefusedByAddon"
 	reasonNotSigned          = "NotSigned"
 )
 
@@ -77,7 +78,23 @@ func decide(f facts) plan {
 	if f.stage == stageUnsigned {
 		return decideSigning(f)
 	}
+	if f.addon.objection != nil {
+		return decideObjection(f)
+	}
 	return decideVerdict(csrs.JudgeAddon(f.csr, f.addon.registrations))
+}
+
+// decideObjection handles a good request that the author of the add-on does not let the hub approve. It is judged again
+// later, because what the author looks at is not watched.
+func decideObjection(f facts) plan {
+	if !addon.IsInvalid(f.addon.objection) && !addon.IsNotReady(f.addon.objection) {
+		return plan{outcome: reconcile.FromError(f.addon.objection)}
+	}
+	return plan{
+		note: &note{addon.IsInvalid(f.addon.objection), reasonRefusedByAddon,
+			"Not approved: the program of the add-on does not agree. " + f.addon.objection.Error()},
+		outcome: reconcile.Waiting(nextRetry(f.csr.CreationTimestamp.Time, f.now)),
+	}
 }
 
 // isOver reports whether an open request has expired.

@@ -186,6 +186,14 @@ func TestDecide(t *testing.T) {
 			facts: facts{now: now, csr: addonRequest(t, kube(), agent), stage: stageOpen,
 				unknown: fmt.Errorf("computing: %w", &addon.InvalidError{Message: "no such template"})},
 			class: reconcile.ClassWaiting, reason: reasonAddonInvalid, warning: true},
+		"an author may have a request wait": {facts: spoilt(func(a *addonFacts) {
+			a.objection = fmt.Errorf("checking: %w", &addon.NotReadyError{Message: "no station yet"})
+		}), reason: reasonRefusedByAddon, class: reconcile.ClassWaiting},
+		"an author may refuse one": {facts: spoilt(func(a *addonFacts) {
+			a.objection = &addon.InvalidError{Message: "no station here"}
+		}), reason: reasonRefusedByAddon, warning: true, class: reconcile.ClassWaiting},
+		"an author who cannot tell is asked again": {facts: spoilt(func(a *addonFacts) { a.objection = errors.New("down") }),
+			class: reconcile.ClassRetry},
 		"an add-on of nobody here is left alone": {facts: spoilt(func(a *addonFacts) { *a = addonFacts{} })},
 		"a missing cluster is told": {facts: spoilt(func(a *addonFacts) { a.cluster = nil }),
 			reason: reasonClusterNotFound, warning: true},

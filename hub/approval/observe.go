@@ -58,6 +58,8 @@ type addonFacts struct {
 	addon   *addonv1beta1.ManagedClusterAddOn
 	// registrations are those that the hub allows the add-on.
 	registrations []addonv1beta1.RegistrationConfig
+	// objection is why the author of the add-on does not let the hub approve an open request.
+	objection error
 	// ca is the CA that signs the request, if signs is true.
 	ca    addon.SigningCA
 	signs bool
@@ -123,6 +125,10 @@ func (r *Reconciler) observeAddon(
 		return nil, fmt.Errorf("computing the registrations of add-on %s/%s: %w", clusterName, addonName, err)
 	}
 	a.registrations = resolved.Registrations
+	if approver, restricts := agent.(addon.Approver); restricts && at == stageOpen &&
+		csrs.JudgeAddon(csr, a.registrations).Decision == csrs.DecisionApprove {
+		a.objection = approver.CheckRequest(ctx, request, csr)
+	}
 	if at == stageUnsigned {
 		if a.ca, a.signs, err = agent.SigningCA(ctx, request, csr.Spec.SignerName); err != nil {
 			return nil, fmt.Errorf("finding the CA of signer %s of add-on %s/%s: %w",

@@ -33,9 +33,9 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 		return f, err
 	}
 	f.set = set
-	selector, err := clustersets.Selector(name, set)
-	if err != nil {
-		f.invalid = err
+	selector, invalid := clustersets.Selector(name, set)
+	if invalid != nil {
+		f.invalid = invalid
 		return f, nil
 	}
 	var list clusterv1.ManagedClusterList

@@ -76,8 +76,8 @@ func labelsOf(cluster client.Object) labels.Set {
 	return set
 }
 
-// joinedOrLeft returns the names of the sets that have a cluster with either the older or the newer labels, but not with
-// both; nil stands for a cluster that does not exist.
+// joinedOrLeft returns the names of the sets that have a cluster with either the older or the newer labels, but not
+// with both; nil stands for a cluster that does not exist.
 func joinedOrLeft(sets []*clusterv1beta2.ManagedClusterSet, older, newer labels.Set) []string {
 	var names []string
 	for _, set := range sets {

@@ -7,7 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -138,17 +139,18 @@ func clusterChange() predicate.Predicate {
 			return before.Annotations[names.AnnotationImageRegistries] != after.Annotations[names.AnnotationImageRegistries] ||
 				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 				before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
-				availability(before) != availability(after)
+				!maps.Equal(statuses(before), statuses(after)) || !addon.SameFacts(before, after)
 		},
 	}
 }
 
-func availability(cluster *clusterv1.ManagedCluster) string {
-	condition := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
-	if condition == nil {
-		return ""
+// statuses returns the statuses of the conditions of a cluster by their types.
+func statuses(cluster *clusterv1.ManagedCluster) map[string]metav1.ConditionStatus {
+	all := make(map[string]metav1.ConditionStatus, len(cluster.Status.Conditions))
+	for i := range cluster.Status.Conditions {
+		all[cluster.Status.Conditions[i].Type] = cluster.Status.Conditions[i].Status
 	}
-	return string(condition.Status)
+	return all
 }
 
 // indexHost finds the add-ons that name a cluster as their host.

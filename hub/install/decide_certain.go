@@ -222,8 +222,8 @@ func isScheduledByOthers(placement *clusterv1beta1.Placement) bool {
 	return placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true"
 }
 
-// isSteady reports whether our own placement wrote the PlacementDecisions. The marks of a PlacementDecision alone are no
-// proof: another placement controller that takes over the objects leaves them there. But it numbers and names the
+// isSteady reports whether our own placement wrote the PlacementDecisions. The marks of a PlacementDecision alone are
+// no proof: another placement controller that takes over the objects leaves them there. But it numbers and names the
 // decision groups anew, so that the labels do not agree with the marks. Where there is one decision group, the
 // annotation for it may be missing, as an earlier version wrote it.
 func isSteady(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision) bool {

@@ -180,7 +180,7 @@ func (d *decoration) apply(p *pod) error {
 func (d *decoration) finish(workload string, container map[string]any, initial bool) error {
 	name, _ := container["name"].(string)
 	if image, ok := container["image"].(string); ok && len(d.mirrors) > 0 {
-		from := mirrored(image, d.mirrors)
+		from := addon.OverrideImage(d.mirrors, image)
 		if strings.HasPrefix(from, "/") {
 			return fmt.Errorf("the registries of the cluster or of the configuration have an entry for image %s of container "+
 				"%s that names no mirror", image, name)

@@ -55,10 +55,6 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-func TestMirrored(t *testing.T) {
-	assert.Equal(t, "quay.io/a/b:v1", mirrored("quay.io/a/b:v1", nil))
-}
-
 func TestMatchesContainer(t *testing.T) {
 	tests := map[string]struct {
 		pattern, id string

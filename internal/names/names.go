@@ -52,6 +52,8 @@ const (
 	// AnnotationRenderedFrom on a ManifestWork of an add-on records hashes of what it was rendered from and of what was
 	// written, as JSON. It is Spokelet's own addition.
 	AnnotationRenderedFrom = "addon.spokelet.io/rendered-from"
+	// AnnotationValues on a ManagedClusterAddOn carries values for the add-on as JSON.
+	AnnotationValues = "addon.open-cluster-management.io/values"
 	// AnnotationImageRegistries on a ManagedCluster carries image mirrors as JSON.
 	AnnotationImageRegistries = "open-cluster-management.io/image-registries"
 	// AnnotationAddonPrefix starts the annotations that are copied from a ManagedCluster to its add-ons.

@@ -49,7 +49,7 @@ var importRules = []rule{
 	},
 	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
-		from: []string{"hub/*"}, except: []string{"hub/addon", "hub/deploy/works"},
+		from: []string{"hub/*"}, except: []string{"hub/addon", "hub/addon/*", "hub/deploy/works"},
 		only: append([]string{"internal/..."}, libraries...),
 	},
 	{
@@ -67,6 +67,10 @@ var importRules = []rule{
 	{
 		name: "the library for authors imports the other libraries and the names of the kit",
 		from: []string{"hub/addon"}, only: []string{"lease", "csr", "internal/names"},
+	},
+	{
+		name: "a builder of objects for authors imports their library",
+		from: []string{"hub/addon/*"}, only: []string{"hub/addon", "internal/names"},
 	},
 	{
 		name: "the kit imports nothing of ours but the kit",
@@ -97,9 +101,9 @@ var importRules = []rule{
 		},
 	},
 	{
-		name:  "Helm stays on the hub",
-		from:  []string{"cmd/spokelet", "agent/...", "lease/...", "csr/...", "internal/..."},
-		never: []string{"helm.sh/helm/..."},
+		name:  "Helm is linked only by the module hub/addon/helm",
+		from:  append([]string{"test/..."}, production...),
+		never: []string{"helm.sh/helm/...", "hub/addon/helm"},
 	},
 }
 

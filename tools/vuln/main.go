@@ -70,12 +70,12 @@ func code(err error) int {
 func run(ctx context.Context, args []string, database string, out io.Writer) error {
 	flags := pflag.NewFlagSet("vuln", pflag.ContinueOnError)
 	folder := flags.String("source", ".", "folder of the Go module")
-	flags.StringVar(&database, "db", database, "address of the database, https or file; by default GOVULNDB, else Go's own")
+	flags.StringVar(&database, "db", database, "address of the database, https or file; by default GOVULNDB, or Go's")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() == 0 {
-		return errors.New("name the packages to check, such as ./...")
+		return errors.New("name the packages to check, for example ./cmd/spokelet")
 	}
 	if err := reach(ctx, database); err != nil {
 		return &unreachableError{database: database, cause: err}
@@ -99,8 +99,8 @@ type unreachableError struct {
 
 // Error returns the cause and what to do.
 func (e *unreachableError) Error() string {
-	return fmt.Sprintf("nothing was checked, because the database of vulnerabilities %s cannot be reached: %v. Run it where "+
-		"there is a network, or with GOVULNDB=file:///folder of a copy (docs/releasing.md)", e.database, e.cause)
+	return fmt.Sprintf("nothing was checked, because the database of vulnerabilities %s cannot be reached: %v. "+
+		"Run it where there is a network, or with GOVULNDB=file:///folder of a copy (docs/releasing.md)", e.database, e.cause)
 }
 
 // Unwrap returns the cause.
@@ -113,20 +113,23 @@ func reach(ctx context.Context, database string) error {
 		return fmt.Errorf("reading the address: %w", err)
 	}
 	if address.Scheme == "file" {
+		//nolint:gosec // the person who runs this names the folder
 		_, err := os.Stat(filepath.Join(filepath.FromSlash(address.Path), filepath.FromSlash(index)))
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimRight(database, "/")+"/"+index+".gz", nil)
+	asked := strings.TrimRight(database, "/") + "/" + index + ".gz"
+	//nolint:gosec // the person who runs this names the address
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, asked, nil)
 	if err != nil {
 		return fmt.Errorf("asking for the index: %w", err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request) //nolint:gosec // as above
 	if err != nil {
 		return err
 	}
-	response.Body.Close()
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answers %s", response.Status)
 	}

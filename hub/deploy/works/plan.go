@@ -10,13 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // MaxBytes is the limit for the manifests of one of our ManifestWorks, in bytes (docs/reference/hub.md, "Splitting into
 // works"): four fifths of the limit of the API.
-const MaxBytes = 500 * 1024 * 4 / 5
+const MaxBytes = addon.MaxManifestBytes
 
 // Step is a planned write of a work.
 type Step = reconcile.Step[*workv1.ManifestWork]

@@ -73,8 +73,8 @@ func TestATemplateWithoutObjectsRemovesItsWorksAndIsCompleted(t *testing.T) {
 func TestAWorkOfSomebodyElseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for addOn, labels := range map[string]map[string]string{
-		"taken":          nil,
-		"taken-labelled": {"open-cluster-management.io/addon-name": "taken-labelled"},
+		"occupied":          nil,
+		"occupied-labelled": {"open-cluster-management.io/addon-name": "occupied-labelled"},
 	} {
 		t.Run(addOn, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestAWorkOfSomebodyElseIsLeftAlone(t *testing.T) {
 // Shows: hub/no-works-while-leaving
 func TestAClusterThatIsBeingDeletedGetsNoAddOn(t *testing.T) {
 	t.Parallel()
-	f := fixture{addOn: "leaving", cluster: "leaving-cluster"}
+	f := fixture{addOn: "going-away", cluster: "going-away-cluster"}
 	f.prepare(t)
 	f.apply(t)
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: f.cluster}}

@@ -138,7 +138,7 @@ func TestClustersThatComeAndGoDuringARolloutObeyItsLimits(t *testing.T) {
 	w.eventuallyCounts(0, "selected clusters 3. configured addons 3/3 completed with no errors, 0 failed 0 timeout.")
 }
 
-// redecides plays the placement controller: a placement of selects selects other clusters.
+// redecides plays the placement controller: a placement has other decisions.
 func (w *world) redecides(placement string, clusters ...string) {
 	w.Helper()
 	decision := &clusterv1beta1.PlacementDecision{}

@@ -22,7 +22,7 @@ func byGroups(t *testing.T, addOn, size, strategy string) (story, func()) {
 	return s, func() { version("v2") }
 }
 
-// waits waits until the add-on on clusters waits for its turn, and keeps its first version.
+// waits expects that the add-on on clusters waits for its turn, and keeps its first version.
 func (s story) waits(why string, on ...string) {
 	s.Helper()
 	for _, cluster := range on {

@@ -96,7 +96,9 @@ func TestImages(t *testing.T) {
 		first, second := files(t, o.Output), files(t, again.Output)
 		assert.Len(t, second, len(first))
 		for path, content := range first {
-			assert.True(t, second[path] == content, "%s differs", path) // without printing it
+			if second[path] != content {
+				t.Errorf("%s differs", path)
+			}
 		}
 	})
 	t.Run("an image has the program, certificates and names, and nothing else", func(t *testing.T) { checkContents(t, o) })
@@ -107,6 +109,7 @@ func TestImages(t *testing.T) {
 }
 
 func checkContents(t *testing.T, o Options) {
+	t.Helper()
 	certificates := []string{"/etc/ssl/certs/ca-certificates.crt"}
 	for image, want := range map[string][]string{
 		"spokelet":     append(certificates, "/registration", "/registration-operator", "/spokelet", "/work"),
@@ -151,6 +154,7 @@ func inspect(t *testing.T, o Options, image string) map[string]oci.Facts {
 }
 
 func checkConfigs(t *testing.T, o Options) {
+	t.Helper()
 	for arch, facts := range inspect(t, o, "spokelet") {
 		assert.Equal(t, arch, facts.Config.Architecture)
 		assert.Equal(t, "linux", facts.Config.OS)
@@ -169,6 +173,7 @@ func checkConfigs(t *testing.T, o Options) {
 }
 
 func checkRows(t *testing.T, o Options, rows []Row) {
+	t.Helper()
 	var lines []string
 	for _, row := range rows {
 		lines = append(lines, row.Image+" "+row.Platform)

@@ -22,7 +22,6 @@ type Program struct {
 
 // Build compiles the program into a file. An error has what the compiler printed.
 func (p Program) Build(ctx context.Context, output string) error {
-	//nolint:gosec // the program is the Go command, its arguments are the plan of the images
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", p.Flags, "-o", output,
 		p.Package)
 	command.Dir = p.Dir

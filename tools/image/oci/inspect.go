@@ -114,7 +114,7 @@ func (f *Facts) addLayer(layer v1.Layer) error {
 }
 
 func (f *Facts) addEntry(header *tar.Header, content io.Reader) error {
-	at := path.Join("/", header.Name)
+	at := path.Clean("/" + header.Name)
 	entry := Entry{
 		Kind: fmt.Sprintf("entry of type %q", header.Typeflag), Mode: header.Mode, Target: header.Linkname,
 		Size: header.Size, Owner: [2]int{header.Uid, header.Gid},

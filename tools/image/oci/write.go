@@ -48,7 +48,6 @@ func WriteArchive(file string, image v1.Image, names []string) error {
 	if err := tarball.MultiRefWrite(images, &out); err != nil {
 		return fmt.Errorf("writing archive %s: %w", file, err)
 	}
-	//nolint:gosec // everybody may read an image
 	if err := os.WriteFile(file, out.Bytes(), modeFile); err != nil {
 		return fmt.Errorf("writing archive %s: %w", file, err)
 	}

@@ -64,7 +64,8 @@ func Write(image Image) ([]byte, error) {
 	document := cdx.NewBOM()
 	// Tools that store documents know by the number whether they have this one.
 	digest := sha256.Sum256(image.Program.Content)
-	document.SerialNumber = uuid.NewSHA1(uuid.NameSpaceOID, slices.Concat([]byte(image.Name+image.Version), digest[:])).URN()
+	identity := slices.Concat([]byte(image.Name+image.Version), digest[:])
+	document.SerialNumber = uuid.NewSHA1(uuid.NameSpaceOID, identity).URN()
 	container := image.component()
 	document.Metadata = &cdx.Metadata{
 		Timestamp: image.Created.UTC().Format(time.RFC3339), Component: &container,

@@ -1,0 +1,4 @@
+{{- define "hello.labels" -}}
+app: {{ .Release.Name }}
+cluster: {{ .Values.clusterName }}
+{{- end -}}

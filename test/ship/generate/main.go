@@ -1,0 +1,36 @@
+// Command generate writes what is generated for what ships: the objects of the chart and the table of its values.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spokelet/spokelet/test/ship/generated"
+	"github.com/spokelet/spokelet/test/ship/render"
+)
+
+func main() {
+	if err := write(); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+// write replaces every generated file.
+func write() error {
+	root, err := render.Root()
+	if err != nil {
+		return err
+	}
+	files, err := generated.Files(root)
+	if err != nil {
+		return err
+	}
+	for path, content := range files {
+		if err := os.WriteFile(filepath.Join(root, path), content, 0o644); err != nil { //nolint:gosec // it is in git
+			return fmt.Errorf("writing a file: %w", err)
+		}
+	}
+	return nil
+}

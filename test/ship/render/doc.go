@@ -1,0 +1,2 @@
+// Package render returns the objects that kustomize and Helm make of manifests/.
+package render
