@@ -63,6 +63,22 @@ func (p *plan) planUnknownPlace(f facts) {
 		f.name, p.place.problem)
 }
 
+// planForbiddenLease reports that the agent may not watch the lease. Any other reason for which a lease is not known
+// passes by itself.
+func (p *plan) planForbiddenLease(f facts) {
+	if f.clusterUnknown || f.lease.refused == nil {
+		return
+	}
+	missing := lease.Judge(nil, f.now, f.grace)
+	if until, waits := awaitsMode(f, missing); waits {
+		p.wake = until
+		return
+	}
+	p.available = health(f.name, p.place, missing)
+	p.available.Message = fmt.Sprintf("The status of %s add-on is unknown. The klusterlet may not watch its lease %s/%s, "+
+		"give it the right to do so: %s.", f.name, p.place.namespace, f.name, f.lease.refused)
+}
+
 // modeGrace is how long a new add-on without a lease may have no health mode. The hub usually sets it within a second,
 // and most add-ons then have no lease at all.
 const modeGrace = 10 * time.Second
@@ -75,17 +91,6 @@ func awaitsMode(f facts, v lease.Verdict) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return f.addon.CreationTimestamp.Add(modeGrace), true
-}
-
-// planForbiddenLease reports that the agent may not watch the lease. Any other reason for which a lease is not known
-// passes by itself.
-func (p *plan) planForbiddenLease(f facts) {
-	if f.clusterUnknown || f.lease.refused == nil {
-		return
-	}
-	p.available = health(f.name, p.place, lease.Judge(nil, f.now, f.grace))
-	p.available.Message = fmt.Sprintf("The status of %s add-on is unknown. The klusterlet may not watch its lease %s/%s, "+
-		"give it the right to do so: %s.", f.name, p.place.namespace, f.name, f.lease.refused)
 }
 
 // healthFromLease reports whether the health of the add-on is read from its lease.

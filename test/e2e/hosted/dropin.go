@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -212,10 +213,10 @@ func (p *play) dropInSingleton(ctx context.Context, s *suite.Session) error {
 			return err
 		}
 	}
-	if err := one.check(ctx); err != nil {
+	if err := one.awaitIdentity(ctx, f); err != nil {
 		return err
 	}
-	if err := f.WaitClusterAvailable(ctx, one.Cluster); err != nil {
+	if err := one.check(ctx); err != nil {
 		return err
 	}
 	took, err := repair(ctx, f, "singleton")
@@ -224,10 +225,30 @@ func (p *play) dropInSingleton(ctx context.Context, s *suite.Session) error {
 	}
 	s.Note("repaired %.1f s after it was deleted", took.Seconds())
 	after, err := observe(ctx, f, one.Cluster, "singleton")
+	before.requests++
 	if err == nil && after != before {
-		err = fmt.Errorf("the former agents left %+v, and now there is %+v", before, after)
+		err = fmt.Errorf("there should be %+v, and there is %+v", before, after)
 	}
 	return err
+}
+
+// awaitIdentity approves the request of a singleton until it has its certificate. The operator gives it the UID of the
+// Klusterlet as the name of the agent, and a registration agent none, so it asks for a certificate of its own.
+func (d dropIn) awaitIdentity(ctx context.Context, f *suite.Fleet) error {
+	return cluster.Until(ctx, "the certificate of agent "+d.UID, func(ctx context.Context) error {
+		if err := f.Join(ctx, d.Cluster, nil); err != nil {
+			return err
+		}
+		var own corev1.Secret
+		key := client.ObjectKey{Namespace: d.Namespace, Name: klusterlet.SecretHub}
+		if err := d.on.Client.Get(ctx, key, &own); err != nil {
+			return err
+		}
+		if agent := string(own.Data["agent-name"]); agent != d.UID {
+			return fmt.Errorf("the credential is that of agent %s", agent)
+		}
+		return nil
+	})
 }
 
 // dropInHosted runs the two agents on the hosting cluster.

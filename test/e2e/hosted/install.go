@@ -114,13 +114,21 @@ func (p *play) leave(ctx context.Context, s *suite.Session) error {
 	return p.awaitAsBefore(ctx, s, suite.Managed)
 }
 
-// deleteCluster deletes a ManagedCluster and waits until it is gone, with its add-ons and works.
+// deleteCluster deletes a ManagedCluster and waits until it is gone, with its add-ons and works. Then it deletes the
+// namespace of the cluster, which the hub manager leaves to its administrator.
 func deleteCluster(ctx context.Context, f *suite.Fleet, name string) error {
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion("cluster.open-cluster-management.io/v1")
-	object.SetKind("ManagedCluster")
-	object.SetName(name)
-	return suite.Delete(ctx, f.Hub(), []*unstructured.Unstructured{object})
+	managedCluster, namespace := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	managedCluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
+	managedCluster.SetKind("ManagedCluster")
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	for _, object := range []*unstructured.Unstructured{managedCluster, namespace} {
+		object.SetName(name)
+		if err := suite.Delete(ctx, f.Hub(), []*unstructured.Unstructured{object}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // uninstall removes what is left.

@@ -71,7 +71,7 @@ func (p *play) scenarios() []suite.Scenario {
 		},
 		{
 			Name: "klusterlet-singleton", Needs: []string{"klusterlet-default"}, Run: p.dropInSingleton,
-			Doc: "The one Deployment of a singleton takes their place: no certificate is requested, no work is touched",
+			Doc: "The one Deployment of a singleton takes their place: it asks for one certificate, and no work is touched",
 		},
 		{
 			Name: "klusterlet-hosted", Needs: []string{"install-on-hosting-cluster"}, Run: p.dropInHosted,
