@@ -26,7 +26,7 @@ const (
 	// featureUnreachable is the value for an add-on whose agent does not report.
 	featureUnreachable = "unreachable"
 	// labelPatience is how long the label of a new add-on waits for the first report of its agent.
-	labelPatience = time.Minute
+	labelPatience = 30 * time.Second
 )
 
 // decideSilence decides whether the agent is silent, and when to check again. A cluster that is being deleted and has
