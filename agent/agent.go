@@ -59,7 +59,7 @@ type agent struct {
 
 // Run runs the agent until ctx ends, which is no error. It returns an error only for a configuration that can never
 // work. It reports and retries everything else, a bootstrap kubeconfig that is missing or broken, too. Run makes the
-// garbage collector run more often unless GOGC is set.
+// garbage collector run more often unless GOGC is set, and keeps it below the limit of the container.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
@@ -68,6 +68,7 @@ func Run(ctx context.Context, config Config) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
+	memory.SetLimit(ctrl.LoggerFrom(ctx))
 	if config.GiveBackMemory {
 		config.WrapTransport = roundtrip.Chain(memory.NewReleaser(clock.RealClock{}).Wrap, config.WrapTransport)
 	}

@@ -42,13 +42,12 @@ const shutdownTimeout = 10 * time.Second
 // not accepted the cluster yet, is no reason to give up.
 const syncTimeout = time.Duration(math.MaxInt64)
 
-// newManager returns the manager of a phase, for the cluster that the agent runs on. clusterName is empty in phases
-// that do not serve; their caches hold less.
-func (a *agent) newManager(ctx context.Context, clusterName string) (ctrl.Manager, error) {
+// newManager returns the manager of a phase, for the cluster that the agent runs on.
+func (a *agent) newManager(ctx context.Context) (ctrl.Manager, error) {
 	unchecked, timeout := true, shutdownTimeout
 	options := ctrl.Options{
 		Scheme: a.scheme, Logger: ctrl.LoggerFrom(ctx), NewCache: independentCache,
-		Cache:                  a.withErrorLog(ctrl.LoggerFrom(ctx), a.hostCache(clusterName)),
+		Cache:                  a.withErrorLog(ctrl.LoggerFrom(ctx), a.hostCache()),
 		Metrics:                metricsserver.Options{BindAddress: a.config.MetricsAddress},
 		HealthProbeBindAddress: off, GracefulShutdownTimeout: &timeout,
 		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
@@ -64,22 +63,39 @@ func (a *agent) newManager(ctx context.Context, clusterName string) (ctrl.Manage
 	return mgr, nil
 }
 
-// hostCache returns the cache of the cluster that the agent runs on: the Secrets of the agent's namespace, and while
-// serving the credentials of the add-ons and, outside hosted mode, nodes and AppliedManifestWorks.
-func (a *agent) hostCache(clusterName string) cache.Options {
-	if clusterName == "" {
-		return options(map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{a.config.Namespace: {}}},
-		})
-	}
+// hostCache returns the cache of the cluster that the agent runs on: the Secrets of the agent's namespace and, outside
+// hosted mode, nodes and AppliedManifestWorks. The Secrets of add-ons have a cache of their own: see newAddonHost.
+func (a *agent) hostCache() cache.Options {
 	return options(map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Namespaces: map[string]cache.Config{
-			a.config.Namespace:  {},
-			cache.AllNamespaces: {LabelSelector: addon.SecretSelector(clusterName)},
-		}},
+		&corev1.Secret{}:              {Namespaces: map[string]cache.Config{a.config.Namespace: {}}},
 		&corev1.Node{}:                {Transform: agentcluster.StripNode},
 		&workv1.AppliedManifestWork{}: {UnsafeDisableDeepCopy: ptr.To(true)},
 	})
+}
+
+// addonNamespaces returns the namespaces with Secrets on the cluster that the agent runs on: its own one, and those of
+// the add-ons there.
+func (a *agent) addonNamespaces(clusterName string) map[string]cache.Config {
+	credentials := cache.Config{LabelSelector: addon.SecretSelector(clusterName)}
+	namespaces := map[string]cache.Config{}
+	for _, name := range a.config.HostedAddonNamespaces {
+		namespaces[name] = credentials
+	}
+	if len(namespaces) == 0 {
+		namespaces[cache.AllNamespaces] = credentials
+	}
+	namespaces[a.config.Namespace] = cache.Config{}
+	return namespaces
+}
+
+// newAddonHost returns the cluster that the agent runs on as its add-ons need it; mgr starts it. It has a cache of its
+// own, because a controller waits until all that it watches may be read. So the agent's own credential is renewed where
+// the agent may not read the Secrets of add-ons.
+func (a *agent) newAddonHost(mgr ctrl.Manager, clusterName string) (cluster.Cluster, error) {
+	mapper := func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
+	return a.newCluster(mgr, a.host, mapper, options(map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Namespaces: a.addonNamespaces(clusterName)},
+	}))
 }
 
 // newSpoke returns the managed cluster: the manager itself, or in hosted mode another cluster that mgr will start.
@@ -87,7 +103,7 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 	if !a.hosted() {
 		return mgr, nil
 	}
-	return a.newCluster(mgr, a.spoke, apiutil.NewDynamicRESTMapper, options(map[client.Object]cache.ByObject{
+	return a.newCluster(mgr, a.spoke, a.spokeMapper, options(map[client.Object]cache.ByObject{
 		&corev1.Secret{}:              {Label: addon.SecretSelector(clusterName)},
 		&corev1.Node{}:                {Transform: agentcluster.StripNode},
 		&workv1.AppliedManifestWork{}: {UnsafeDisableDeepCopy: ptr.To(true)},
@@ -149,21 +165,37 @@ func (a *agent) newCluster(
 // mapperProvider returns the mapper of kinds to resources of a cluster.
 type mapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 
-// hubMapper maps the kinds of the protocol without a request. So the clients of a hub that does not respond, or that
-// rejects the credential, can be built, and the phase handles that.
+// hubMapper is the mapper of the hub.
 func (a *agent) hubMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
-	dynamic, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	if err != nil {
-		return nil, err
-	}
-	known := meta.NewDefaultRESTMapper(nil)
-	for object, scope := range map[client.Object]meta.RESTScope{
+	return a.newStaticMapper(config, httpClient, map[client.Object]meta.RESTScope{
 		&clusterv1.ManagedCluster{}:                 meta.RESTScopeRoot,
 		&certificatesv1.CertificateSigningRequest{}: meta.RESTScopeRoot,
 		&addonv1alpha1.ManagedClusterAddOn{}:        meta.RESTScopeNamespace,
 		&addonv1beta1.ManagedClusterAddOn{}:         meta.RESTScopeNamespace,
 		&workv1.ManifestWork{}:                      meta.RESTScopeNamespace,
-	} {
+	})
+}
+
+// spokeMapper is the mapper of a managed cluster elsewhere.
+func (a *agent) spokeMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
+	return a.newStaticMapper(config, httpClient, map[client.Object]meta.RESTScope{
+		&corev1.Secret{}:              meta.RESTScopeNamespace,
+		&corev1.Node{}:                meta.RESTScopeRoot,
+		&workv1.AppliedManifestWork{}: meta.RESTScopeRoot,
+	})
+}
+
+// newStaticMapper returns a mapper that maps some kinds without a request. So the clients of a cluster that does not
+// respond, or that rejects the credential, can be built, and the phase handles that.
+func (a *agent) newStaticMapper(
+	config *rest.Config, httpClient *http.Client, kinds map[client.Object]meta.RESTScope,
+) (meta.RESTMapper, error) {
+	dynamic, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	known := meta.NewDefaultRESTMapper(nil)
+	for object, scope := range kinds {
 		kind, err := apiutil.GVKForObject(object, a.scheme)
 		if err != nil {
 			return nil, fmt.Errorf("finding the kind of an object: %w", err)

@@ -60,6 +60,9 @@ type Config struct {
 	// SpokeKubeconfig is the path of a kubeconfig of the managed cluster where that is another cluster (hosted mode). When
 	// the file changes, it is read again.
 	SpokeKubeconfig string
+	// HostedAddonNamespaces are the namespaces of the cluster that the agent runs on in which it may serve hosted add-ons;
+	// empty means all. It is for hosted mode.
+	HostedAddonNamespaces []string
 
 	// CertExpirationSeconds is the requested lifetime of the certificate; zero leaves it to the signer.
 	CertExpirationSeconds int32

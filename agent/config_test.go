@@ -37,6 +37,13 @@ func TestValidateSaysWhatIsWrongAndWhere(t *testing.T) {
 		"a hub without a name": {func(c *Config) {
 			c.Gates.MultipleHubs, c.BootstrapKubeconfigs = true, []string{"a", "secret:"}
 		}, "neither a file nor a Secret"},
+		"namespaces of hosted add-ons without hosted mode": {
+			func(c *Config) { c.HostedAddonNamespaces = []string{"a"} }, "which --spoke-kubeconfig turns on",
+		},
+		"a namespace of hosted add-ons that cannot be": {
+			func(c *Config) { c.SpokeKubeconfig, c.HostedAddonNamespaces = "/a", []string{"b", "C"} },
+			"--hosted-addon-namespaces: \"C\" is no name of a namespace",
+		},
 		"no patience with 401":                 {func(c *Config) { c.UnauthorizedAfter = 0 }, "--hub-unauthorized-timeout"},
 		"a lifetime below an hour":             {func(c *Config) { c.CertExpirationSeconds = 600 }, "--client-cert-expiration-seconds"},
 		"an address without https":             {func(c *Config) { c.ExternalServerURLs = []string{"http://x"} }, "https"},

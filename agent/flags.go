@@ -36,6 +36,9 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"path of a kubeconfig of the cluster that the agent runs on; empty means the pod's own service account")
 	f.StringVar(&c.SpokeKubeconfig, "spoke-kubeconfig", c.SpokeKubeconfig,
 		"path of a kubeconfig of the managed cluster where that is not the one that the agent runs on")
+	f.StringSliceVar(&c.HostedAddonNamespaces, "hosted-addon-namespaces", c.HostedAddonNamespaces,
+		"namespaces of the cluster that the agent runs on in which it may serve hosted add-ons, with --spoke-kubeconfig; "+
+			"empty means all, which needs rights in all")
 	f.StringVar(&c.RegistrationAuth, "registration-auth", c.RegistrationAuth,
 		"how the cluster gets its credential; only csr is supported")
 	f.Int32Var(&c.CertExpirationSeconds, "client-cert-expiration-seconds", c.CertExpirationSeconds,

@@ -33,7 +33,7 @@ func (a *agent) join(
 	config.Wrap(r.wrap)
 	config.Wrap(a.hubClock.Wrap)
 	limit(config, a.config.HubQPS, a.config.HubBurst)
-	mgr, err := a.newManager(ctx, "")
+	mgr, err := a.newManager(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (a *agent) join(
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	if err := a.worksWithoutHub(ctx, mgr, target.Server.Server, id.Cluster); err != nil {
+	if r.keeps, err = a.worksWithoutHub(ctx, mgr, target.Server.Server, id.Cluster); err != nil {
 		return err
 	}
 	if err := a.setupPhase(mgr, a.newWatcher(v, v.changed, end)); err != nil {

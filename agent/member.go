@@ -159,7 +159,7 @@ func (w *memberWatch) read(ctx context.Context) {
 // agent keeps, or waits for it. It never requests a certificate.
 func (a *agent) memberPhase(ctx context.Context) error {
 	found := readMember(a.config.hubFile(), a.config.ClusterName, a.clock.Now())
-	if err := a.connectSpoke(); err != nil {
+	if err := a.connectSpoke(ctx); err != nil {
 		found.problem = err
 	}
 	if found.problem != nil {
@@ -178,12 +178,12 @@ func (a *agent) awaitMember(ctx context.Context, found member) error {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	mgr, err := a.newManager(ctx, "")
+	mgr, err := a.newManager(ctx)
 	if err != nil {
 		return err
 	}
 	if c := found.credential; c.Server.Server != "" && c.Identity.Cluster != "" && a.spoke != nil {
-		if err := a.worksWithoutHub(ctx, mgr, c.Server.Server, c.Identity.Cluster); err != nil {
+		if _, err := a.worksWithoutHub(ctx, mgr, c.Server.Server, c.Identity.Cluster); err != nil {
 			return err
 		}
 	}

@@ -85,7 +85,7 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 		return err
 	}
 	v := view{found: found, stored: stored}
-	if err := a.connectSpoke(); err != nil {
+	if err := a.connectSpoke(ctx); err != nil {
 		return a.await(ctx, v, err.Error(), 0, nil)
 	}
 	if !bootstrap.AnyUsable(found) && v.storedServer() == nil {
@@ -212,7 +212,7 @@ func (a *agent) await(ctx context.Context, v view, why string, pause time.Durati
 	if pause > 0 {
 		defer a.clock.AfterFunc(pause, func() { end(againError(why)) }).Stop()
 	}
-	mgr, err := a.newManager(ctx, "")
+	mgr, err := a.newManager(ctx)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (a *agent) await(ctx context.Context, v view, why string, pause time.Durati
 		watcher.Credential.Data = v.stored.Data
 	}
 	if server := v.storedServer(); former != nil && server != nil {
-		if err := a.worksWithoutHub(ctx, mgr, server.Server, former.Cluster); err != nil {
+		if _, err := a.worksWithoutHub(ctx, mgr, server.Server, former.Cluster); err != nil {
 			return err
 		}
 	}

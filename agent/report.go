@@ -20,9 +20,14 @@ type report struct {
 	logger logr.Logger
 	// hub is the address of the hub.
 	hub string
+	// keeps reports whether the agent keeps works by their offline copies meanwhile: then it stays ready while the hub does
+	// not respond, and only then, because whoever joins for the first time wants to see what is wrong.
+	keeps bool
 
 	mu            sync.Mutex
 	text, trouble string
+	// silent is set where the trouble is that the hub does not respond.
+	silent bool
 }
 
 // progress sets what joining waits for.
@@ -39,18 +44,18 @@ func (r *report) wrap(next http.RoundTripper) http.RoundTripper {
 		response, err := next.RoundTrip(request)
 		switch {
 		case err == nil:
-			r.observe(troubleOf(r.hub, request, response.StatusCode))
+			r.observe(troubleOf(r.hub, request, response.StatusCode), false)
 		case request.Context().Err() == nil:
-			r.observe(fmt.Sprintf("hub %s does not answer: %s", r.hub, hubconn.Cause(err)))
+			r.observe(fmt.Sprintf("hub %s does not answer: %s", r.hub, hubconn.Cause(err)), true)
 		}
 		return response, err
 	})
 }
 
-func (r *report) observe(trouble string) {
+func (r *report) observe(trouble string, silent bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.trouble = trouble
+	r.trouble, r.silent = trouble, silent
 	r.publish()
 }
 
@@ -59,7 +64,11 @@ func (r *report) publish() {
 	if r.trouble != "" {
 		text = r.trouble
 	}
-	if r.state.Set("joining: " + text) {
+	set := r.state.Set
+	if r.silent && r.keeps {
+		set = r.state.StandBy
+	}
+	if set("joining: " + text) {
 		r.logger.Info("joining", "status", text)
 	}
 }

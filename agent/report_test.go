@@ -1,11 +1,17 @@
 package agent
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/spokelet/spokelet/agent/health"
+	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
 // Shows: registration/bootstrap-problem-named
@@ -27,6 +33,40 @@ func TestTroubleWithTheBootstrapCredentialIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), tc.method, "https://hub/x", nil)
 			assert.Equal(t, tc.want, troubleOf("https://hub", request, tc.status))
+		})
+	}
+}
+
+// TestASilentHubKeepsTheAgentReadyThatHasWorks: an agent whose certificate expired while the hub is away repairs the
+// cluster by its copies; one that joins for the first time does not.
+// Shows: registration/ready-without-hub
+func TestASilentHubKeepsTheAgentReadyThatHasWorks(t *testing.T) {
+	tests := map[string]struct {
+		keeps  bool
+		status int // 0 is no response
+		want   int
+	}{
+		"no response, with copies of works":    {true, 0, http.StatusOK},
+		"no response, without copies of works": {false, 0, http.StatusServiceUnavailable},
+		"a credential that is not known":       {true, http.StatusUnauthorized, http.StatusServiceUnavailable},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &report{state: &health.State{}, logger: logr.Discard(), hub: "https://hub", keeps: tc.keeps}
+			r.progress("asking")
+			hub := r.wrap(roundtrip.Func(func(*http.Request) (*http.Response, error) {
+				if tc.status == 0 {
+					return nil, errors.New("refused")
+				}
+				return &http.Response{StatusCode: tc.status, Body: http.NoBody}, nil
+			}))
+			response, err := hub.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://hub/x", nil))
+			if err == nil {
+				require.NoError(t, response.Body.Close())
+			}
+			answer := httptest.NewRecorder()
+			r.state.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+			assert.Equal(t, tc.want, answer.Code)
 		})
 	}
 }

@@ -42,6 +42,8 @@ type serving struct {
 	// mgr is also the cluster that the agent runs on.
 	mgr        ctrl.Manager
 	spoke, hub cluster.Cluster
+	// addonHost is the cluster that the agent runs on as add-ons need it; nil where the agent has no add-ons.
+	addonHost  cluster.Cluster
 	target     bootstrap.Target
 	credential join.Credential
 	// wire is the version of add-ons in use, versions watches which ones the hub serves.
@@ -88,11 +90,15 @@ func (s *serving) reconcilers() []kit.Setup {
 		},
 	)
 	if c.Gates.AddonManagement {
+		spoke := s.spoke
+		if !s.hosted() {
+			spoke = s.addonHost
+		}
 		list = append(list, &addon.Reconciler{
-			Hub: s.hub, Wire: s.wire, Agent: s.mgr, Spoke: s.spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
-			Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent), Server: s.target.Server,
-			ExpirationSeconds: s.certExpiration(),
-			Driver:            c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
+			Hub: s.hub, Wire: s.wire, Agent: s.addonHost, Spoke: spoke, Namespace: c.Namespace, SecretName: c.HubSecret,
+			HostedNamespaces: c.HostedAddonNamespaces, Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent),
+			Server: s.target.Server, ExpirationSeconds: s.certExpiration(),
+			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
 			Ahead: s.hubClock.Ahead,
 		})
 	}
@@ -167,11 +173,16 @@ func (s *serving) connect(ctx context.Context, connection *hubconn.Connection) e
 	id := s.credential.Identity
 	name := id.Cluster
 	var err error
-	if s.mgr, err = s.newManager(ctx, name); err != nil {
+	if s.mgr, err = s.newManager(ctx); err != nil {
 		return err
 	}
 	if s.spoke, err = s.newSpoke(s.mgr, name); err != nil {
 		return err
+	}
+	if s.config.Duties.Registration && s.config.Gates.AddonManagement {
+		if s.addonHost, err = s.newAddonHost(s.mgr, name); err != nil {
+			return err
+		}
 	}
 	config := connection.RESTConfig(s.config.WrapTransport)
 	limit(config, s.config.HubQPS, s.config.HubBurst)
@@ -271,17 +282,16 @@ func (s *serving) admit(ctx context.Context) error {
 }
 
 // setWaiting sets the state to why nothing can serve yet, and reports whether that has to be logged: an outage of the
-// hub is logged anyway. During one, an agent that has offline copies of its works stands by.
+// hub is logged anyway. During one, the agent stands by: it has a credential, and can do no more until the hub responds.
 func (s *serving) setWaiting(err error) (isNew bool) {
 	text := "waiting for the hub: " + err.Error()
 	if !s.state.Explains(err) {
 		return s.state.Set(text)
 	}
 	if s.applier != nil && s.applier.Copies() > 0 {
-		s.state.StandBy("waiting for the hub, looking after the works by their copies: " + err.Error())
-		return false
+		text = "waiting for the hub, looking after the works by their copies: " + err.Error()
 	}
-	s.state.Set(text)
+	s.state.StandBy(text)
 	return false
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,9 +12,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/cluster"
+	"github.com/spokelet/spokelet/agent/hubconn"
 )
 
 // clientConfig reads a kubeconfig, or the service account of the pod when there is no path.
@@ -42,7 +45,7 @@ func wrapTransport(config *rest.Config, wrap transport.WrapperFunc) {
 
 // connectSpoke prepares the connection to the managed cluster, in hosted mode with the kubeconfig as it is now. A phase
 // starts with a new kubeconfig if that can be used, else it goes on with the former one.
-func (a *agent) connectSpoke() error {
+func (a *agent) connectSpoke(ctx context.Context) error {
 	if !a.hosted() {
 		return nil
 	}
@@ -58,7 +61,11 @@ func (a *agent) connectSpoke() error {
 		config.UserAgent = userAgent
 		wrapTransport(config, a.config.WrapTransport)
 		limit(config, a.config.SpokeQPS, a.config.SpokeBurst)
-		err = a.useSpoke(config)
+		reachability := hubconn.NewSpokeReachability(a.clock, ctrl.LoggerFrom(ctx), config.Host)
+		config.Wrap(reachability.Wrap)
+		if err = a.useSpoke(config); err == nil {
+			a.state.FollowSpoke(reachability)
+		}
 	}
 	switch {
 	case err == nil:

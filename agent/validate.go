@@ -53,6 +53,7 @@ func (c *Config) Validate() error {
 		complain("namespace", "%q is no name of a namespace: %s", c.Namespace, problem)
 	}
 	c.validateDuties(complain)
+	c.validateHosted(complain)
 	if err := c.Election.Validate(); err != nil {
 		wrong = append(wrong, err)
 	}
@@ -98,6 +99,18 @@ func (c *Config) validateDuties(complain func(flag, format string, args ...any))
 	case c.hubFile() == "":
 		complain("hub-kubeconfig-dir", "is empty, as --workload-source-config is: one of them must lead to the kubeconfig "+
 			"that the registration agent keeps")
+	}
+}
+
+// validateHosted checks the flags of hosted mode.
+func (c *Config) validateHosted(complain func(flag, format string, args ...any)) {
+	if len(c.HostedAddonNamespaces) > 0 && c.SpokeKubeconfig == "" {
+		complain("hosted-addon-namespaces", "it is for hosted mode, which --spoke-kubeconfig turns on")
+	}
+	for _, name := range c.HostedAddonNamespaces {
+		for _, problem := range validation.IsDNS1123Label(name) {
+			complain("hosted-addon-namespaces", "%q is no name of a namespace: %s", name, problem)
+		}
 	}
 }
 

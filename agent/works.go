@@ -39,18 +39,20 @@ func (a *agent) works(
 const mebi = 20
 
 // worksWithoutHub adds the reconciler that keeps works by their offline copies to the manager of a phase without a
-// credential for the hub.
-func (a *agent) worksWithoutHub(ctx context.Context, mgr ctrl.Manager, server, clusterName string) error {
+// credential for the hub, and reports whether there are any.
+func (a *agent) worksWithoutHub(
+	ctx context.Context, mgr ctrl.Manager, server, clusterName string,
+) (keeps bool, err error) {
 	if a.config.WorkCacheDir == "" || !a.config.Duties.Works {
-		return nil
+		return false, nil
 	}
 	spoke, err := a.newSpoke(mgr, clusterName)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r, err := a.works(ctx, spoke, nil, server, clusterName)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return r.SetupOffline(mgr)
+	return r.Copies() > 0, r.SetupOffline(mgr)
 }

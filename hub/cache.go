@@ -54,7 +54,7 @@ func cacheOptions(home string) (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: t.other,
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: works.TrimWork},
+			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: works.Trim(&t.shared)},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {

@@ -35,8 +35,10 @@ func (t *trims) addOn(in any) (any, error) {
 		t.meta(addOn)
 		status := &addOn.Status
 		status.RelatedObjects, status.AddOnMeta = nil, addonv1alpha1.AddOnMeta{}
+		status.Conditions = intern.Clip(status.Conditions)
 		t.shared.Conditions(status.Conditions)
 		t.shared.Strings(&status.Namespace, &status.KubeClientDriver)
+		status.SupportedConfigs, status.ConfigReferences = intern.Clip(status.SupportedConfigs), intern.Clip(status.ConfigReferences)
 		for i := range status.SupportedConfigs {
 			t.shared.Strings(&status.SupportedConfigs[i].Group, &status.SupportedConfigs[i].Resource)
 		}
@@ -47,6 +49,7 @@ func (t *trims) addOn(in any) (any, error) {
 			r := &status.Registrations[i]
 			t.shared.Strings(&r.SignerName) //nolint:staticcheck // it is what the version on the wire has
 			subject := &r.Subject           //nolint:staticcheck // likewise
+			subject.Groups = intern.Clip(subject.Groups)
 			t.shared.Strings(&subject.User)
 			t.strings(subject.Groups)
 		}
@@ -54,6 +57,7 @@ func (t *trims) addOn(in any) (any, error) {
 		t.meta(addOn)
 		status := &addOn.Status
 		status.RelatedObjects, status.AddOnMeta = nil, addonv1beta1.AddOnMeta{}
+		status.Conditions = intern.Clip(status.Conditions)
 		t.shared.Conditions(status.Conditions)
 		t.shared.Strings(&status.Namespace)
 		for i := range status.ConfigReferences {
@@ -95,6 +99,7 @@ func (t *trims) cluster(in any) (any, error) {
 	}
 	status := &cluster.Status
 	status.ManagedNamespaces = nil
+	status.Conditions = intern.Clip(status.Conditions)
 	t.shared.Conditions(status.Conditions)
 	t.shared.Strings(&status.Version.Kubernetes)
 	for i := range status.ClusterClaims {
@@ -120,6 +125,7 @@ func (t *trims) binding(in any) (any, error) {
 	b.ManagedFields = nil
 	t.meta(b)
 	t.shared.Strings(&b.RoleRef.APIGroup, &b.RoleRef.Kind, &b.RoleRef.Name)
+	b.Subjects = intern.Clip(b.Subjects)
 	for i := range b.Subjects {
 		s := &b.Subjects[i]
 		t.shared.Strings(&s.APIGroup, &s.Kind, &s.Name, &s.Namespace)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -18,6 +19,7 @@ import (
 	"github.com/spokelet/spokelet/hub/definition"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/memory"
 )
 
 const (
@@ -45,6 +47,8 @@ func Run(ctx context.Context, c Config) error {
 	if c.Uninstall {
 		return uninstall(ctx, c, cfg, os.Stdout)
 	}
+	memory.SetLimit(ctrl.LoggerFrom(ctx))
+	cfg.Wrap(memory.NewReleaser(clock.RealClock{}).Wrap)
 	s, err := newServing(ctx, c, cfg)
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 		u.stopConversion,
 		u.releaseDecisions,
 		func(ctx context.Context) error {
-			return u.removeAll(ctx, ofKind(shipped, "Service", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role",
+			return u.removeAll(ctx, ofKind(shipped, "Service", "NetworkPolicy", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role",
 				"ServiceAccount"))
 		},
 		u.removeCertificate,
@@ -120,7 +120,7 @@ func shippedObjects(namespace string) ([]*unstructured.Unstructured, error) {
 // onlyOurs reports whether an object of manifests/hub is used by our hub manager alone.
 func onlyOurs(u *unstructured.Unstructured) bool {
 	switch u.GetKind() {
-	case "Deployment", "Service", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
+	case "Deployment", "Service", "NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
 		return true
 	case "ClusterRole", "ClusterRoleBinding":
 		return strings.HasPrefix(u.GetName(), ownRoles)

@@ -110,7 +110,7 @@ func TestTheHubManagerMayChangeExactlyTheDefinitionsThatAreShipped(t *testing.T)
 
 func TestTheDeploymentIsHardened(t *testing.T) {
 	all := hubObjects(t, manifests.HubDeployment())
-	require.Len(t, all, 2)
+	require.Len(t, all, 3)
 	pod := typed[appsv1.Deployment](t, all[0]).Spec.Template.Spec
 	assert.Equal(t, names.ServiceAccountManager, pod.ServiceAccountName)
 	assert.True(t, *pod.SecurityContext.RunAsNonRoot)

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"bytes"
 	"embed"
 	"io/fs"
 	"path"
@@ -10,8 +11,11 @@ import (
 //go:embed klusterlet
 var klusterlet embed.FS
 
-// deploymentFile is the one file of the klusterlet folder that is no ground for an agent but an agent itself.
-const deploymentFile = "deployment.yaml"
+// These files of the klusterlet folders are the agent itself; all others are what it needs.
+const (
+	deploymentFile    = "deployment.yaml"
+	networkPolicyFile = "network-policy.yaml"
+)
 
 // Klusterlet returns what an agent needs on its own cluster: namespaces, service account and RBAC, one file each, in
 // the order in which they are to be applied. It starts no agent; see KlusterletDeployment.
@@ -20,7 +24,7 @@ func Klusterlet() [][]byte {
 	var docs [][]byte
 	for _, entry := range entries {
 		name := entry.Name()
-		if name == deploymentFile || name == kustomizationFile || !strings.HasSuffix(name, ".yaml") {
+		if name == deploymentFile || name == networkPolicyFile || name == kustomizationFile || !strings.HasSuffix(name, ".yaml") {
 			continue
 		}
 		if doc, err := klusterlet.ReadFile(path.Join("klusterlet", name)); err == nil {
@@ -34,4 +38,22 @@ func Klusterlet() [][]byte {
 func KlusterletDeployment() []byte {
 	doc, _ := klusterlet.ReadFile(path.Join("klusterlet", deploymentFile))
 	return doc
+}
+
+//go:embed klusterlet-hosted
+var klusterletHosted embed.FS
+
+// hostedNamespace is the namespace that the files of the hosted agent name; each agent has another one.
+const hostedNamespace = "klusterlet-hosted"
+
+// KlusterletHosted returns what the agent of another cluster needs on the hosting cluster, in a namespace of its own,
+// one file each: the namespace, the ServiceAccount with its roles, the NetworkPolicy, and the Deployment, in the order of applying.
+func KlusterletHosted(namespace string) [][]byte {
+	var docs [][]byte
+	for _, name := range []string{"namespace.yaml", "service-account.yaml", networkPolicyFile, deploymentFile} {
+		if doc, err := klusterletHosted.ReadFile(path.Join("klusterlet-hosted", name)); err == nil {
+			docs = append(docs, bytes.ReplaceAll(doc, []byte(": "+hostedNamespace+"\n"), []byte(": "+namespace+"\n")))
+		}
+	}
+	return docs
 }

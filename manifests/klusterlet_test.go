@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/yaml"
@@ -96,8 +98,69 @@ func TestKlusterletDeploymentIsHardened(t *testing.T) {
 	assert.Greater(t, pod.Volumes[0].EmptyDir.SizeLimit.Value(), int64(64<<20), "a pod that passes the limit is evicted")
 }
 
+// podOf returns the pod of the Deployment among files.
+func podOf(t *testing.T, files ...[]byte) corev1.PodSpec {
+	t.Helper()
+	for _, object := range split(t, files...) {
+		if object["kind"] == "Deployment" {
+			return into[appsv1.Deployment](t, object).Spec.Template.Spec
+		}
+	}
+	require.Fail(t, "there is no Deployment")
+	return corev1.PodSpec{}
+}
+
+// TestTheHostedAgentIsTheSameAgent: but for the kubeconfig of its cluster, and the name that its namespace gives it.
+func TestTheHostedAgentIsTheSameAgent(t *testing.T) {
+	want, got := podOf(t, KlusterletDeployment()), podOf(t, KlusterletHosted("cluster1")...)
+	assert.Equal(t, "external-managed-kubeconfig", got.Volumes[0].Secret.SecretName)
+	assert.Equal(t, "/spoke/config", got.Containers[0].VolumeMounts[0].MountPath)
+	assert.Contains(t, got.Containers[0].Args, "--spoke-kubeconfig=/spoke/config/kubeconfig")
+	assert.Equal(t, "metadata.namespace", got.Containers[0].Env[0].ValueFrom.FieldRef.FieldPath)
+
+	got.Volumes = got.Volumes[1:]
+	agent, standard := &got.Containers[0], &want.Containers[0]
+	agent.VolumeMounts = agent.VolumeMounts[1:]
+	agent.Args = slices.DeleteFunc(agent.Args, func(arg string) bool {
+		return strings.HasPrefix(arg, "--spoke-kubeconfig=") || strings.HasPrefix(arg, "--hosted-addon-namespaces=")
+	})
+	agent.Env, standard.Env = agent.Env[1:], standard.Env[1:]
+	assert.Equal(t, "system-cluster-critical", want.PriorityClassName, "a node that is full keeps the agent of its cluster")
+	want.PriorityClassName = ""
+	assert.Equal(t, want, got)
+}
+
+// TestTheHostedAgentHasRightsInItsNamespaceOnly: a hosting cluster runs the agents of many clusters, and none may read the
+// credentials of another.
+func TestTheHostedAgentHasRightsInItsNamespaceOnly(t *testing.T) {
+	kinds := map[string]int{}
+	for _, object := range split(t, KlusterletHosted("cluster1")...) {
+		kind, _ := object["kind"].(string)
+		kinds[kind]++
+		meta, _ := object["metadata"].(map[string]any)
+		switch kind {
+		case "Namespace":
+			assert.Equal(t, "cluster1", meta["name"])
+		case "RoleBinding":
+			for _, subject := range into[rbacv1.RoleBinding](t, object).Subjects {
+				assert.Equal(t, "cluster1", subject.Namespace)
+			}
+			fallthrough
+		default:
+			assert.Equal(t, "cluster1", meta["namespace"], "%s %s", kind, meta["name"])
+		}
+	}
+	assert.Equal(t, map[string]int{
+		"Namespace": 1, "ServiceAccount": 1, "Role": 2, "RoleBinding": 2, "NetworkPolicy": 1,
+		"Deployment": 1,
+	}, kinds)
+}
+
 func TestKustomizationsNameEveryFile(t *testing.T) {
-	for folder, fsys := range map[string]fs.FS{"klusterlet": klusterlet, "samples/hello": samples, "samples/hub-config": samples} {
+	for folder, fsys := range map[string]fs.FS{
+		"klusterlet": klusterlet, "klusterlet-hosted": klusterletHosted,
+		"samples/hello": samples, "samples/hub-config": samples,
+	} {
 		raw, err := fs.ReadFile(fsys, path.Join(folder, kustomizationFile))
 		require.NoError(t, err)
 		var kustomization struct{ Resources []string }
@@ -105,7 +168,7 @@ func TestKustomizationsNameEveryFile(t *testing.T) {
 		entries, err := fs.ReadDir(fsys, folder)
 		require.NoError(t, err)
 		for _, entry := range entries {
-			if entry.Name() != kustomizationFile {
+			if entry.Name() != kustomizationFile && !entry.IsDir() {
 				assert.Contains(t, kustomization.Resources, entry.Name(), folder)
 			}
 		}

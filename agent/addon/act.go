@@ -220,10 +220,10 @@ func obsolete(s ownedSecret, agent types.NamespacedName, p plan, results []resul
 	}
 	return !slices.ContainsFunc(p.serve, func(reg registration) bool {
 		if s.pending {
-			return s.side == sideAgent && s.key.Namespace == agent.Namespace && (s.key.Name == csr.PendingName(
+			return s.on(sideAgent) && s.key.Namespace == agent.Namespace && (s.key.Name == csr.PendingName(
 				reg.request, agent.Name) || s.key.Name == csr.PendingName(reg.request, ""))
 		}
-		return s.side == p.place.side && s.key == reg.secret
+		return s.on(p.place.side) && s.key == reg.secret
 	})
 }
 

@@ -2,6 +2,7 @@ package addon
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,6 +93,12 @@ func placeOf(f facts) place {
 	p.hosting = f.addon.Annotations[names.AnnotationHostingCluster]
 	if f.split && p.hosting == "" {
 		p.side = sideSpoke
+	}
+	if p.problem == "" && f.split && p.side == sideAgent && len(f.hostedNamespaces) > 0 &&
+		!slices.Contains(f.hostedNamespaces, p.namespace) {
+		p.problem = fmt.Sprintf("namespace %s of the add-on agent is on the hosting cluster, where the klusterlet serves "+
+			"add-ons only in %s: name it in --hosted-addon-namespaces of the klusterlet, and give the klusterlet its rights in "+
+			"the namespace", p.namespace, strings.Join(f.hostedNamespaces, ", "))
 	}
 	return p
 }

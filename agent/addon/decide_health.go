@@ -24,6 +24,7 @@ func (p *plan) planHealth(f facts) {
 	}
 	p.watch = []target{p.place.lease(f.name)}
 	if !f.lease.known {
+		p.planForbiddenLease(f)
 		return
 	}
 	verdict := lease.Judge(leaseOf(f.lease), f.now, f.grace)
@@ -74,6 +75,17 @@ func awaitsMode(f facts, v lease.Verdict) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return f.addon.CreationTimestamp.Add(modeGrace), true
+}
+
+// planForbiddenLease reports that the agent may not watch the lease. Any other reason for which a lease is not known
+// passes by itself.
+func (p *plan) planForbiddenLease(f facts) {
+	if f.clusterUnknown || f.lease.refused == nil {
+		return
+	}
+	p.available = health(f.name, p.place, lease.Judge(nil, f.now, f.grace))
+	p.available.Message = fmt.Sprintf("The status of %s add-on is unknown. The klusterlet may not watch its lease %s/%s, "+
+		"give it the right to do so: %s.", f.name, p.place.namespace, f.name, f.lease.refused)
 }
 
 // healthFromLease reports whether the health of the add-on is read from its lease.

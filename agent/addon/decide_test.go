@@ -90,6 +90,29 @@ func TestPlaceOf(t *testing.T) {
 			},
 			place{side: sideSpoke, namespace: "ns"},
 		},
+		"the klusterlet may serve the namespace on the hosting cluster": {
+			func(f *facts) {
+				f.split, f.hostedNamespaces = true, []string{"other", "ns"}
+				f.addon.Annotations = map[string]string{names.AnnotationHostingCluster: "host"}
+			},
+			place{side: sideAgent, namespace: "ns", hosting: "host"},
+		},
+		"the klusterlet may not serve the namespace on the hosting cluster": {
+			func(f *facts) {
+				f.split, f.hostedNamespaces = true, []string{"own", "other"}
+				f.addon.Annotations = map[string]string{names.AnnotationHostingCluster: "host"}
+			},
+			place{
+				side: sideAgent, namespace: "ns", hosting: "host",
+				problem: "namespace ns of the add-on agent is on the hosting cluster, where the klusterlet serves add-ons only " +
+					"in own, other: name it in --hosted-addon-namespaces of the klusterlet, and give the klusterlet its rights in " +
+					"the namespace",
+			},
+		},
+		"the namespaces on the hosting cluster do not restrict the managed cluster": {
+			func(f *facts) { f.split, f.hostedNamespaces = true, []string{"own"} },
+			place{side: sideSpoke, namespace: "ns"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -233,10 +256,10 @@ func TestGoes(t *testing.T) {
 		want    bool
 	}{
 		"what is wanted stays":                       {secret: live, results: served},
-		"its pending key stays":                      {secret: ownedSecret{sideAgent, key("agent", pending), "", true}, results: served},
+		"its pending key stays":                      {secret: ownedSecret{sideAgent, key("agent", pending), "", true, false}, results: served},
 		"what is not wanted goes":                    {secret: stale, results: served, want: true},
 		"the same on the other cluster goes":         {secret: ownedSecret{side: sideSpoke, key: wanted.secret}, results: served, want: true},
-		"the pending key of another signer goes":     {secret: ownedSecret{sideAgent, key("agent", "x-pending"), "", true}, results: served, want: true},
+		"the pending key of another signer goes":     {secret: ownedSecret{sideAgent, key("agent", "x-pending"), "", true, false}, results: served, want: true},
 		"nothing goes before its successor is there": {secret: stale, results: []result{{served: false}}},
 		"nothing goes while one of several is not there": {
 			secret: stale, results: []result{{served: true}, {served: false}},
@@ -341,6 +364,16 @@ func TestPlanHealth(t *testing.T) {
 		},
 		"a lease that is not seen": {
 			func(f *facts) { f.lease = observation{cause: errors.New("forbidden")} }, "", "", "", time.Time{},
+		},
+		"a lease that may not be watched": {
+			func(f *facts) { f.lease = observation{refused: errors.New("leases is forbidden")} },
+			metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound",
+			"The status of hello add-on is unknown. The klusterlet may not watch its lease ns/hello, give it the right to do " +
+				"so: leases is forbidden.", time.Time{},
+		},
+		"a lease that may not be watched, of a cluster that the hub lost sight of": {
+			func(f *facts) { f.lease, f.clusterUnknown = observation{refused: errors.New("forbidden")}, true },
+			"", "", "", time.Time{},
 		},
 		"a cluster that the hub lost sight of": {
 			func(f *facts) { f.lease.object, f.clusterUnknown = lease(noon), true }, "", "", "", noon.Add(5 * time.Minute),

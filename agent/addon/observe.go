@@ -3,6 +3,7 @@ package addon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -39,6 +40,8 @@ type facts struct {
 	agent string
 	// split is set when the agent runs on another cluster than the managed one.
 	split bool
+	// hostedNamespaces are the namespaces in which hosted add-ons are served; empty means all.
+	hostedNamespaces []string
 	// addon is nil only if it certainly does not exist.
 	addon *addonv1beta1.ManagedClusterAddOn
 	// clusterUnknown is set while the hub reports the cluster as Unknown: then the hub writes the health of its add-ons.
@@ -78,12 +81,19 @@ type ownedSecret struct {
 	key     types.NamespacedName
 	uid     types.UID
 	pending bool
+	// both is set if the Secret was found on both sides, which are the same cluster then: an agent that reaches the
+	// cluster that it runs on by a kubeconfig.
+	both bool
 }
+
+// on reports whether the Secret is on a side.
+func (s ownedSecret) on(one side) bool { return s.both || s.side == one }
 
 func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
 		now: r.Clock.Now(), ahead: r.Ahead(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
 		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
+		hostedNamespaces: r.HostedNamespaces,
 	}
 	var err error
 	if f.secrets, err = r.observeSecrets(ctx, f); err != nil {
@@ -148,7 +158,21 @@ func (r *Reconciler) observeSecrets(ctx context.Context, f facts) ([]ownedSecret
 			})
 		}
 	}
-	return found, nil
+	return mergeSides(found), nil
+}
+
+// mergeSides makes one of the two entries of a Secret that was found on both sides.
+func mergeSides(found []ownedSecret) []ownedSecret {
+	var merged []ownedSecret
+	for _, s := range found {
+		same := slices.IndexFunc(merged, func(other ownedSecret) bool { return other.uid == s.uid && other.key == s.key })
+		if same < 0 {
+			merged = append(merged, s)
+			continue
+		}
+		merged[same].both = true
+	}
+	return merged
 }
 
 // stored is the credential Secret of one registration as last read; nil when there is none.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
@@ -160,4 +161,22 @@ func TestFillKeepsWhatOthersPutThere(t *testing.T) {
 	bare, err := r.fill(addonWith(), sideAgent, registration{}, &corev1.Secret{}, credential{pair: pair})
 	require.NoError(t, err)
 	assert.NotContains(t, bare.Data, "kubeconfig")
+}
+
+func TestASecretOnBothSidesIsOneOfTheSameCluster(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "hello-hub-kubeconfig"}
+	merged := mergeSides([]ownedSecret{
+		{side: sideSpoke, key: key, uid: "a"}, {side: sideAgent, key: key, uid: "a"}, {side: sideAgent, key: key, uid: "b"},
+	})
+	require.Len(t, merged, 2)
+	assert.True(t, merged[0].both)
+	assert.False(t, merged[1].both, "two clusters may have Secrets of the same name")
+
+	for _, at := range []side{sideAgent, sideSpoke} {
+		p := plan{
+			remove: removeStale, place: place{side: at, namespace: "ns"}, serve: []registration{{secret: key}},
+		}
+		assert.False(t, obsolete(merged[0], types.NamespacedName{}, p, []result{{served: true}}), "it is in use on side %s", at)
+		assert.Equal(t, at == sideSpoke, obsolete(merged[1], types.NamespacedName{}, p, []result{{served: true}}))
+	}
 }

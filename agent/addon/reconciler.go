@@ -49,6 +49,9 @@ type Reconciler struct {
 	// Spoke is the managed cluster; nil means that it is Agent. Its cache must hold the Secrets that SecretSelector
 	// selects.
 	Spoke cluster.Cluster
+	// HostedNamespaces are the namespaces of Agent in which hosted add-ons are served where Spoke is another cluster;
+	// empty means all.
+	HostedNamespaces []string
 	// Namespace is the agent's namespace.
 	Namespace string
 	// SecretName is the Secret in Namespace with the agent's own credential; empty means names.SecretHub.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -15,6 +16,8 @@ type observation struct {
 	known bool
 	// cause is the error of the watch because of which the target is unknown; nil when there is none.
 	cause error
+	// refused is cause if the agent may not watch the target and never could; nil otherwise.
+	refused error
 	// object is the target; nil when it is absent.
 	object client.Object
 	// skew is the difference of our clock to the one that renews a Lease; nil when it is unknown.
@@ -39,6 +42,9 @@ type targetState struct {
 func (s *targetState) get() observation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.synced && apierrors.IsForbidden(s.cause) {
+		return observation{cause: s.cause, refused: s.cause}
+	}
 	if !s.synced || s.cause != nil {
 		return observation{cause: s.cause}
 	}
@@ -46,13 +52,14 @@ func (s *targetState) get() observation {
 }
 
 // answered records the result of a list or watch request. The first success after a failure counts as a change, because
-// events may have been missed.
+// events may have been missed, and so does the refusal of a target that was never observed, because it lasts.
 func (s *targetState) answered(err error) {
 	s.mu.Lock()
 	recovered := s.synced && s.cause != nil && err == nil
+	refused := !s.synced && apierrors.IsForbidden(err) && !apierrors.IsForbidden(s.cause)
 	s.cause = err
 	s.mu.Unlock()
-	if recovered {
+	if recovered || refused {
 		s.changed(nil, nil)
 	}
 }

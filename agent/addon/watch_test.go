@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
@@ -55,6 +56,25 @@ func TestATargetIsKnownFromItsFirstListWhileTheWatchWorks(t *testing.T) {
 	s.Replace(t.Context(), []client.Object{l}, "")
 	assert.Equal(t, l, s.get().object)
 	assert.Equal(t, [2]client.Object{nil, l}, changes[len(changes)-1])
+}
+
+func TestATargetThatMayNotBeWatchedIsRefusedUntilItMay(t *testing.T) {
+	var changes [][2]client.Object
+	s := recorded(&changes)
+	forbidden := apierrors.NewForbidden(coordinationv1.Resource("leases"), "hello", errors.New("no right"))
+	s.answered(errors.New("connection refused"))
+	assert.Empty(t, changes, "that passes by itself")
+	s.answered(forbidden)
+	s.answered(forbidden)
+	assert.Len(t, changes, 1, "it is reported once")
+	assert.Equal(t, observation{cause: forbidden, refused: forbidden}, s.get())
+
+	s.answered(nil)
+	s.Replace(t.Context(), nil, "")
+	assert.Equal(t, observation{known: true}, s.get())
+	s.answered(forbidden)
+	assert.Equal(t, observation{cause: forbidden}, s.get(), "an API server that starts may refuse for a moment")
+	assert.Len(t, changes, 2)
 }
 
 // queue collects the requests of a watcher.

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// FailureDetector observes the agent's own requests to one API server. A request that fails, an answer of 500 or above,
-// and a second connection are signs that the API server may not be healthy.
+// FailureDetector observes the agent's own requests to one API server. A request that fails, an answer of 401, of 500
+// or above, and a second connection are signs that the API server may not be healthy, or of use to this agent.
 type FailureDetector struct {
 	suspected atomic.Bool
 	connected atomic.Bool
@@ -34,7 +34,8 @@ func (t *FailureDetector) Wrap(next http.RoundTripper) http.RoundTripper {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			t.suspect()
-		case err == nil && answer.StatusCode >= http.StatusInternalServerError:
+		case err == nil && (answer.StatusCode >= http.StatusInternalServerError ||
+			answer.StatusCode == http.StatusUnauthorized):
 			t.suspect()
 		}
 		return answer, err

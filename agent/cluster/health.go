@@ -133,5 +133,8 @@ func detail(code int, body []byte, err error) string {
 	if len(text) > maxProbeBody {
 		text = strings.ToValidUTF8(text[:maxProbeBody], "") + "..."
 	}
+	if code == http.StatusUnauthorized {
+		text += "; the credential of the agent is not accepted: it expired, was revoked, or is one of another cluster"
+	}
 	return fmt.Sprintf("status code: %d, %s", code, text)
 }

@@ -83,6 +83,12 @@ func TestHealthAtRestProbesOnce(t *testing.T) {
 }
 
 // Shows: registration/apiserver-may-fail
+func TestARejectedCredentialIsExplained(t *testing.T) {
+	assert.Equal(t, "status code: 401, Unauthorized; the credential of the agent is not accepted: it expired, was revoked, "+
+		"or is one of another cluster", detail(http.StatusUnauthorized, []byte("Unauthorized\n"), nil))
+	assert.Equal(t, "status code: 0, connection refused", detail(0, nil, errors.New("connection refused")))
+}
+
 func TestHealthFallsBackToHealthz(t *testing.T) {
 	for _, code := range []int{http.StatusNotFound, http.StatusForbidden} {
 		s := &apiServer{version: "v1.20.0"}
@@ -140,6 +146,7 @@ func TestTheFailureDetectorKnowsASuspectRequest(t *testing.T) {
 		"an answer":                   {code: http.StatusOK},
 		"a refusal is no disturbance": {code: http.StatusForbidden},
 		"a conflict":                  {code: http.StatusConflict},
+		"a rejected credential":       {code: http.StatusUnauthorized, want: true},
 		"an error of the server":      {code: http.StatusInternalServerError, want: true},
 		"an overloaded server":        {code: http.StatusServiceUnavailable, want: true},
 		"no connection":               {err: errors.New("connection refused"), want: true},

@@ -80,6 +80,26 @@ func TestReadinessNamesAHubThatDoesNotAnswer(t *testing.T) {
 	assert.Equal(t, "ok\n", text)
 }
 
+func TestReadinessNamesAManagedClusterElsewhereThatCannotBeUsed(t *testing.T) {
+	var home, elsewhere hub
+	var s State
+	s.Set(Ready)
+	s.Follow(&home)
+	s.FollowSpoke(&elsewhere)
+	_, text := ask(t, &s, "/readyz?verbose")
+	assert.Equal(t, "[+]agent serving\n[+]hub ok\n[+]managed-cluster ok\n", text)
+
+	elsewhere.outage = "managed cluster https://c1:6443 cannot be used since 2026-01-02T03:04:05Z: connection refused"
+	code, text := ask(t, &s, "/readyz")
+	assert.Equal(t, http.StatusOK, code, "a restart would not bring the managed cluster back")
+	assert.Equal(t, "serving\n"+elsewhere.outage+"\n", text)
+	_, text = ask(t, &s, "/readyz?verbose")
+	assert.Equal(t, "[+]agent serving\n[+]hub ok\n[-]managed-cluster "+elsewhere.outage+"\n", text)
+	code, _ = ask(t, &s, "/readyz/hub")
+	assert.Equal(t, http.StatusOK, code)
+	assert.True(t, s.Explains(assert.AnError))
+}
+
 // serveHealth serves health as a configuration says, and returns its URL.
 func serveHealth(t *testing.T, change func(o *TLSOptions)) string {
 	t.Helper()

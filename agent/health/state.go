@@ -5,11 +5,11 @@ import "sync"
 // Ready is the state in which the agent does its work.
 const Ready = "serving"
 
-// Hub is how the hub responds.
-type Hub interface {
-	// Outage describes the outage of the hub; empty when it responds.
+// Cluster is how another cluster responds: the hub, or the managed cluster in hosted mode.
+type Cluster interface {
+	// Outage describes the outage of the cluster; empty when it responds.
 	Outage() string
-	// Explains reports whether an error follows from the hub not responding.
+	// Explains reports whether an error follows from the cluster not responding.
 	Explains(err error) bool
 }
 
@@ -20,14 +20,16 @@ type State struct {
 	// standby is set where the agent is not serving, and does everything that it can do now.
 	standby bool
 	// hub is the connection in use; nil while the agent has no credential for a hub.
-	hub Hub
+	hub Cluster
+	// spoke is the connection to the managed cluster; nil where the agent runs on it.
+	spoke Cluster
 }
 
 // Set sets what the agent is doing now, and reports whether that changed.
 func (s *State) Set(text string) bool { return s.set(text, false) }
 
-// StandBy sets that the agent does everything that it can do now, though it does not serve: another one leads, or it
-// keeps works by their offline copies until the hub is back. It reports whether that changed.
+// StandBy sets that the agent does everything that it can do now, though it does not serve: another one leads, or the hub
+// that it has a credential for does not respond. It reports whether that changed.
 func (s *State) StandBy(text string) bool { return s.set(text, true) }
 
 func (s *State) set(text string, standby bool) bool {
@@ -39,18 +41,25 @@ func (s *State) set(text string, standby bool) bool {
 }
 
 // Follow makes hub the one that the state includes from now on; nil means none.
-func (s *State) Follow(hub Hub) {
+func (s *State) Follow(hub Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hub = hub
 }
 
-// Explains reports whether an error follows from an outage of the hub.
+// FollowSpoke makes spoke the managed cluster that the state includes from now on.
+func (s *State) FollowSpoke(spoke Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spoke = spoke
+}
+
+// Explains reports whether an error follows from an outage of the hub or the managed cluster.
 func (s *State) Explains(err error) bool {
 	s.mu.Lock()
-	hub := s.hub
+	hub, spoke := s.hub, s.spoke
 	s.mu.Unlock()
-	return hub != nil && hub.Explains(err)
+	return hub != nil && hub.Explains(err) || spoke != nil && spoke.Explains(err)
 }
 
 // snapshot is the state at one moment.
@@ -62,6 +71,9 @@ type snapshot struct {
 	// connected reports whether there is a connection to a hub, outage describes its outage; empty when it responds.
 	connected bool
 	outage    string
+	// hosted reports whether there is a connection to a managed cluster elsewhere, spokeOutage describes its outage.
+	hosted      bool
+	spokeOutage string
 }
 
 func (s *State) snapshot() snapshot {
@@ -74,15 +86,21 @@ func (s *State) snapshot() snapshot {
 	if s.hub != nil {
 		now.outage = s.hub.Outage()
 	}
+	if now.hosted = s.spoke != nil; now.hosted {
+		now.spokeOutage = s.spoke.Outage()
+	}
 	return now
 }
 
-// lines are what the agent is doing, and below it the outage of the hub.
+// lines are what the agent is doing, and below it the outages of the hub and the managed cluster.
 func (s snapshot) lines() []string {
-	if s.outage == "" {
-		return []string{s.text}
+	lines := []string{s.text}
+	for _, outage := range []string{s.outage, s.spokeOutage} {
+		if outage != "" {
+			lines = append(lines, outage)
+		}
 	}
-	return []string{s.text, s.outage}
+	return lines
 }
 
 // checks are the same as the verbose output of an API server.
@@ -99,6 +117,12 @@ func (s snapshot) checks() []string {
 		lines = append(lines, mark(false, "hub", s.outage))
 	case s.connected:
 		lines = append(lines, mark(true, "hub", "ok"))
+	}
+	switch {
+	case s.spokeOutage != "":
+		lines = append(lines, mark(false, "managed-cluster", s.spokeOutage))
+	case s.hosted:
+		lines = append(lines, mark(true, "managed-cluster", "ok"))
 	}
 	return lines
 }

@@ -19,17 +19,19 @@ import (
 	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
-// outageAfter is how long the hub must not respond before that counts as an outage. A connection that breaks is none:
+// outageAfter is how long a cluster must not respond before that counts as an outage. A connection that breaks is none:
 // the clients reconnect, and watches resume.
 const outageAfter = 5 * time.Second
 
-// Reachability detects outages of the hub on one connection. It logs an outage once with its cause, again when another
-// cause lasts, and once when it is over, so that the errors that follow from it need no log.
+// Reachability detects outages of a cluster on one connection: of the hub, or of the managed cluster in hosted mode. It
+// logs an outage once with its cause, again when another cause lasts, and once when it is over, so that the errors that
+// follow from it need no log.
 type Reachability struct {
 	clock  clock.WithDelayedExecution
 	logger logr.Logger
-	// hub is the URL of the hub, host its host and port.
-	hub, host string
+	words  words
+	// server is the URL of the cluster, host its host and port.
+	server, host string
 
 	mu sync.Mutex
 	// since is the first of an unbroken run of requests without a response, cause why the last one had none, causeSince
@@ -40,10 +42,37 @@ type Reachability struct {
 	logged string
 }
 
+// words are how an outage is described.
+type words struct {
+	// name is what the cluster is called, outage what it does not do during an outage.
+	name, outage string
+	// began and ended are the entries of the log.
+	began, ended string
+	// unauthorized is the cause of an answer of 401; empty where that is no outage.
+	unauthorized string
+}
+
 // NewReachability returns the Reachability of the hub with that URL.
 func NewReachability(c clock.WithDelayedExecution, logger logr.Logger, hub string) *Reachability {
-	r := &Reachability{clock: c, logger: logger, hub: hub}
-	if address, err := url.Parse(hub); err == nil {
+	return newReachability(c, logger, hub, words{
+		name: "hub", outage: "does not answer", ended: "the hub answers again",
+		began: "the hub does not answer, going on with what needs no hub",
+	})
+}
+
+// NewSpokeReachability returns the Reachability of the managed cluster with that URL, for an agent that runs on another
+// cluster. There, an answer of 401 counts as an outage, too: nobody but a person replaces the credential.
+func NewSpokeReachability(c clock.WithDelayedExecution, logger logr.Logger, server string) *Reachability {
+	return newReachability(c, logger, server, words{
+		name: "managed cluster", outage: "cannot be used", ended: "the managed cluster can be used again",
+		began:        "the managed cluster cannot be used, going on with what needs the hub alone",
+		unauthorized: "it answers 401 Unauthorized to the credential in --spoke-kubeconfig",
+	})
+}
+
+func newReachability(c clock.WithDelayedExecution, logger logr.Logger, server string, w words) *Reachability {
+	r := &Reachability{clock: c, logger: logger, server: server, words: w}
+	if address, err := url.Parse(server); err == nil {
 		r.host = address.Host
 	}
 	return r
@@ -54,6 +83,8 @@ func (r *Reachability) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundtrip.Func(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
 		switch {
+		case err == nil && response.StatusCode == http.StatusUnauthorized && r.words.unauthorized != "":
+			r.failed(r.words.unauthorized)
 		case err == nil && !fromProxy(response.StatusCode):
 			r.responded()
 		case err == nil:
@@ -89,7 +120,7 @@ func (r *Reachability) failed(cause string) {
 	}
 }
 
-// confirm logs the outage that began at an instant, unless the hub has responded since.
+// confirm logs the outage that began at an instant, unless the cluster has responded since.
 func (r *Reachability) confirm(began time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +134,7 @@ func (r *Reachability) log() {
 		return
 	}
 	r.logged = r.cause
-	r.logger.Info("the hub does not answer, going on with what needs no hub",
+	r.logger.Info(r.words.began,
 		"since", r.since.UTC().Format(time.RFC3339), "cause", r.cause)
 }
 
@@ -112,7 +143,7 @@ func (r *Reachability) responded() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.logged != "" {
-		r.logger.Info("the hub answers again", "after", r.clock.Since(r.since).Round(time.Second).String())
+		r.logger.Info(r.words.ended, "after", r.clock.Since(r.since).Round(time.Second).String())
 	}
 	r.since, r.causeSince, r.cause, r.logged = time.Time{}, time.Time{}, "", ""
 }
@@ -124,10 +155,11 @@ func (r *Reachability) Outage() string {
 	if r.logged == "" {
 		return ""
 	}
-	return fmt.Sprintf("hub %s does not answer since %s: %s", r.hub, r.since.UTC().Format(time.RFC3339), r.cause)
+	return fmt.Sprintf("%s %s %s since %s: %s", r.words.name, r.server, r.words.outage,
+		r.since.UTC().Format(time.RFC3339), r.cause)
 }
 
-// Explains reports whether an error is that of a request to this hub without a response.
+// Explains reports whether an error is that of a request to this cluster without a response.
 func (r *Reachability) Explains(err error) bool {
 	var request *url.Error
 	if err == nil || !errors.As(err, &request) {

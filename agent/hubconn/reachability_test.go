@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
 // lines takes what is logged.
@@ -154,4 +156,33 @@ func TestWhatCountsAsAnAnswerOfTheHub(t *testing.T) {
 	defer cancel()
 	get(late)
 	assert.Contains(t, r.Outage(), "no answer in time")
+}
+
+func TestAManagedClusterElsewhereThatRejectsTheCredentialCannotBeUsed(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	code := http.StatusUnauthorized
+	next := roundtrip.Func(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: code, Body: http.NoBody}, nil
+	})
+	var log lines
+	r := NewSpokeReachability(now, log.logger(0), "https://c1:6443")
+	hub := NewReachability(now, log.logger(0), "https://hub:6443")
+	send := func(r *Reachability) {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		_, err := r.Wrap(next).RoundTrip(request) //nolint:bodyclose // there is no body
+		require.NoError(t, err)
+	}
+	send(r)
+	send(hub)
+	now.Step(outageAfter)
+	assert.Equal(t, "managed cluster https://c1:6443 cannot be used since 2026-01-02T03:04:05Z: it answers 401 Unauthorized "+
+		"to the credential in --spoke-kubeconfig", r.Outage())
+	assert.Empty(t, hub.Outage(), "at the hub the agent joins again")
+	require.Len(t, log.take(), 1)
+	code = http.StatusOK
+	send(r)
+	assert.Empty(t, r.Outage())
+	told := log.take()
+	require.Len(t, told, 1)
+	assert.Contains(t, told[0], "the managed cluster can be used again")
 }

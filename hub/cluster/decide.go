@@ -132,6 +132,9 @@ func needsLiveCheck(p phase, f facts) bool {
 // decide returns the plan for one cluster.
 func decide(f facts) plan {
 	p := plan{phase: phaseOf(f.name, f.cluster)}
+	if p.phase != phaseGone && p.phase != phaseDeleting {
+		p.wake = labelsAwaited(f)
+	}
 	switch p.phase {
 	case phaseGone:
 		decideGone(f, &p)
@@ -203,7 +206,7 @@ func wantedCluster(f facts) *clusterv1.ManagedCluster {
 		changed = annotateAcceptance(want, f.now) || changed
 	}
 	changed = joinDefaultSet(want) || changed
-	changed = mirrorAddons(want, f.addons) || changed
+	changed = mirrorAddons(want, f.addons, f.now) || changed
 	changed = setTaintTimes(want, f.now) || changed
 	changed = taint(want, f.now) || changed
 	if !changed {
@@ -219,10 +222,12 @@ func ensureNamespace(f facts) []step {
 			Name: f.name, Labels: map[string]string{names.LabelClusterName: f.name},
 		}}}}
 	}
-	after := f.namespace.DeepCopy()
-	if !addLabels(after, map[string]string{names.LabelClusterName: f.name}) {
+	labels := map[string]string{names.LabelClusterName: f.name}
+	if hasLabels(f.namespace, labels) {
 		return nil
 	}
+	after := f.namespace.DeepCopy()
+	addLabels(after, labels)
 	return []step{{Verb: reconcile.Patch, Before: f.namespace, After: after}}
 }
 
@@ -236,10 +241,11 @@ func ensureLease(f facts) []step {
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now},
 		}}}
 	}
-	after := f.lease.DeepCopy()
-	if !addLabels(after, labels) {
+	if hasLabels(f.lease, labels) {
 		return nil
 	}
+	after := f.lease.DeepCopy()
+	addLabels(after, labels)
 	return []step{{Verb: reconcile.Patch, Before: f.lease, After: after}}
 }
 

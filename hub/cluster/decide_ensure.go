@@ -21,14 +21,13 @@ func ensureRole(have, want *rbacv1.ClusterRole) []step {
 	if have == nil {
 		return []step{{Verb: reconcile.Create, After: want}}
 	}
-	after := have.DeepCopy()
-	changed := addLabels(after, want.Labels)
-	if !equality.Semantic.DeepEqual(have.Rules, want.Rules) || have.AggregationRule != nil {
-		after.Rules, after.AggregationRule, changed = want.Rules, nil, true
-	}
-	if !changed {
+	if hasLabels(have, want.Labels) && have.AggregationRule == nil &&
+		equality.Semantic.DeepEqual(have.Rules, want.Rules) {
 		return nil
 	}
+	after := have.DeepCopy()
+	addLabels(after, want.Labels)
+	after.Rules, after.AggregationRule = want.Rules, nil
 	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
@@ -41,14 +40,12 @@ func ensureClusterBinding(have, want *rbacv1.ClusterRoleBinding) []step {
 	case have.RoleRef != want.RoleRef:
 		return []step{{Verb: reconcile.Delete, Before: have}, {Verb: reconcile.Create, After: want}}
 	}
-	after := have.DeepCopy()
-	changed := addLabels(after, want.Labels)
-	if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
-		after.Subjects, changed = want.Subjects, true
-	}
-	if !changed {
+	if hasLabels(have, want.Labels) && slices.Equal(have.Subjects, want.Subjects) {
 		return nil
 	}
+	after := have.DeepCopy()
+	addLabels(after, want.Labels)
+	after.Subjects = want.Subjects
 	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
@@ -58,8 +55,8 @@ func ensureBinding(have, want *rbacv1.RoleBinding) []step {
 	if have == nil {
 		return []step{{Verb: reconcile.Create, After: want}}
 	}
-	after := have.DeepCopy()
 	if !have.DeletionTimestamp.IsZero() || have.RoleRef != want.RoleRef {
+		after := have.DeepCopy()
 		var steps []step
 		if dropFinalizer(after, names.FinalizerManifestWork) {
 			steps = append(steps, step{Verb: reconcile.Patch, Before: have, After: after})
@@ -69,16 +66,16 @@ func ensureBinding(have, want *rbacv1.RoleBinding) []step {
 		}
 		return append(steps, step{Verb: reconcile.Create, After: want})
 	}
-	changed := addLabels(after, want.Labels)
-	for _, finalizer := range want.Finalizers {
-		changed = addFinalizer(after, finalizer) || changed
-	}
-	if !equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
-		after.Subjects, changed = want.Subjects, true
-	}
-	if !changed {
+	guarded := !slices.ContainsFunc(want.Finalizers, func(f string) bool { return !slices.Contains(have.Finalizers, f) })
+	if guarded && hasLabels(have, want.Labels) && slices.Equal(have.Subjects, want.Subjects) {
 		return nil
 	}
+	after := have.DeepCopy()
+	addLabels(after, want.Labels)
+	for _, finalizer := range want.Finalizers {
+		addFinalizer(after, finalizer)
+	}
+	after.Subjects = want.Subjects
 	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
@@ -91,22 +88,24 @@ func ours[T interface {
 	return o != absent && o.GetLabels()[names.LabelClusterName] == cluster
 }
 
+// hasLabels reports whether an object has labels.
+func hasLabels(o metav1.Object, labels map[string]string) bool {
+	have := o.GetLabels()
+	for key, value := range labels {
+		if old, ok := have[key]; !ok || old != value {
+			return false
+		}
+	}
+	return true
+}
+
 // addLabels puts labels on an object and reports whether that changed anything.
 func addLabels(o metav1.Object, labels map[string]string) bool {
-	have, changed := o.GetLabels(), false
-	for key, value := range labels {
-		if old, ok := have[key]; ok && old == value {
-			continue
-		}
-		if have == nil {
-			have = map[string]string{}
-		}
-		have[key], changed = value, true
+	if hasLabels(o, labels) {
+		return false
 	}
-	if changed {
-		o.SetLabels(have)
-	}
-	return changed
+	o.SetLabels(reconcile.WithEntries(o.GetLabels(), labels))
+	return true
 }
 
 // joinDefaultSet adds a cluster without a cluster set to the default set, and reports whether it did.

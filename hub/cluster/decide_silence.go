@@ -23,6 +23,10 @@ const (
 	overwriteDelay = 30 * time.Second
 	// featurePrefix is the prefix of the labels that mirror the health of add-ons on their cluster.
 	featurePrefix = "feature.open-cluster-management.io/addon-"
+	// featureUnreachable is the value for an add-on whose agent does not report.
+	featureUnreachable = "unreachable"
+	// labelPatience is how long the label of a new add-on waits for the first report of its agent.
+	labelPatience = time.Minute
 )
 
 // decideSilence decides whether the agent is silent, and when to check again. A cluster that is being deleted and has
@@ -81,14 +85,17 @@ func keepUntil(addon *addonv1beta1.ManagedClusterAddOn, cluster *metav1.Conditio
 
 // mirrorAddons sets the feature labels of a cluster from the health of its add-ons, and reports whether any changed. A
 // cluster of unknown health has no such labels.
-func mirrorAddons(cluster *clusterv1.ManagedCluster, addons []*addonv1beta1.ManagedClusterAddOn) bool {
+func mirrorAddons(
+	cluster *clusterv1.ManagedCluster, addons []*addonv1beta1.ManagedClusterAddOn, now time.Time,
+) bool {
 	if meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) == nil {
 		return false
 	}
 	want := map[string]string{}
 	for _, addon := range addons {
 		key := featurePrefix + addon.Name
-		if addon.DeletionTimestamp.IsZero() && len(validation.IsQualifiedName(key)) == 0 {
+		if addon.DeletionTimestamp.IsZero() && !labelAwaited(cluster, addon).After(now) &&
+			len(validation.IsQualifiedName(key)) == 0 {
 			want[key] = featureValue(addon)
 		}
 	}
@@ -102,11 +109,35 @@ func mirrorAddons(cluster *clusterv1.ManagedCluster, addons []*addonv1beta1.Mana
 	return addLabels(cluster, want) || changed
 }
 
+// labelAwaited returns until when a new add-on gets no label because its agent has not reported yet; zero when it gets
+// one now. Nearly every agent reports in that time, and a label is a write of the whole cluster, which wakes every
+// Placement. On a cluster that is not well, nothing is waited for.
+func labelAwaited(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) time.Time {
+	_, labelled := cluster.Labels[featurePrefix+addon.Name]
+	well := meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+	if labelled || !well || featureValue(addon) != featureUnreachable {
+		return time.Time{}
+	}
+	return addon.CreationTimestamp.Add(labelPatience)
+}
+
+// labelsAwaited returns the next instant at which an add-on gets its label whether or not its agent has reported; zero
+// for none.
+func labelsAwaited(f facts) time.Time {
+	var next time.Time
+	for _, addon := range f.addons {
+		if at := labelAwaited(f.cluster, addon); at.After(f.now) && addon.DeletionTimestamp.IsZero() {
+			next = reconcile.Earliest(next, at)
+		}
+	}
+	return next
+}
+
 func featureValue(addon *addonv1beta1.ManagedClusterAddOn) string {
 	have := meta.FindStatusCondition(addon.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
 	switch {
 	case have == nil || have.Status == metav1.ConditionUnknown:
-		return "unreachable"
+		return featureUnreachable
 	case have.Status == metav1.ConditionTrue:
 		return "available"
 	}

@@ -22,11 +22,15 @@ import (
 	"github.com/spokelet/spokelet/lease"
 )
 
-// observe reads the facts about one cluster, from the caches except where doc.go names the API server.
+// uncopied lets a cache return its own objects.
+const uncopied = client.UnsafeDisableDeepCopy
+
+// observe reads the facts about one cluster, from the caches except where doc.go names the API server. What is read
+// belongs to the caches and must not be changed.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust}
 	var err error
-	f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{})
+	f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}, uncopied)
 	if err != nil {
 		return f, err
 	}
@@ -73,19 +77,22 @@ func (r *Reconciler) observeRequests(
 
 // observeGrants reads the existing access.
 func (r *Reconciler) observeGrants(ctx context.Context, f *facts) error {
-	want := renderGrants(f.name, true)
+	everywhere := types.NamespacedName{Name: rolePrefix + f.name}
+	registration := types.NamespacedName{Namespace: f.name, Name: everywhere.Name + suffixRegistration}
+	work := types.NamespacedName{Namespace: f.name, Name: everywhere.Name + suffixWork}
 	var err error
-	key := client.ObjectKeyFromObject
-	if f.have.role, err = reconcile.Get(ctx, r.Client, key(want.role), &rbacv1.ClusterRole{}); err != nil {
+	if f.have.role, err = reconcile.Get(ctx, r.Client, everywhere, &rbacv1.ClusterRole{}, uncopied); err != nil {
 		return err
 	}
-	if f.have.binding, err = reconcile.Get(ctx, r.Client, key(want.binding), &rbacv1.ClusterRoleBinding{}); err != nil {
+	f.have.binding, err = reconcile.Get(ctx, r.Client, everywhere, &rbacv1.ClusterRoleBinding{}, uncopied)
+	if err != nil {
 		return err
 	}
-	if f.have.registration, err = reconcile.Get(ctx, r.Client, key(want.registration), &rbacv1.RoleBinding{}); err != nil {
+	f.have.registration, err = reconcile.Get(ctx, r.Client, registration, &rbacv1.RoleBinding{}, uncopied)
+	if err != nil {
 		return err
 	}
-	f.have.work, err = reconcile.Get(ctx, r.Client, key(want.work), &rbacv1.RoleBinding{})
+	f.have.work, err = reconcile.Get(ctx, r.Client, work, &rbacv1.RoleBinding{}, uncopied)
 	return err
 }
 
@@ -96,7 +103,7 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 		return err
 	}
 	key := types.NamespacedName{Name: f.name}
-	if f.namespace, err = reconcile.Get(ctx, r.Client, key, reconcile.Namespace()); err != nil {
+	if f.namespace, err = reconcile.Get(ctx, r.Client, key, reconcile.Namespace(), uncopied); err != nil {
 		return err
 	}
 	if f.addons, err = r.AddOns.ListAddOns(ctx, client.InNamespace(f.name)); err != nil {
@@ -110,7 +117,8 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error {
 	key := types.NamespacedName{Namespace: f.name, Name: lease.ClusterLease}
 	var err error
-	if f.lease, err = reconcile.Get(ctx, r.Client, key, &coordinationv1.Lease{}); err != nil || f.lease == nil {
+	f.lease, err = reconcile.Get(ctx, r.Client, key, &coordinationv1.Lease{}, uncopied)
+	if err != nil || f.lease == nil {
 		return err
 	}
 	if p == phaseGone || p == phaseNew || p == phaseRefused {
@@ -130,13 +138,13 @@ func (r *Reconciler) observeLease(ctx context.Context, f *facts, p phase) error 
 
 func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.ClusterRole, error) {
 	shared := map[string]*rbacv1.ClusterRole{}
-	for _, want := range sharedRoles() {
-		have, err := reconcile.Get(ctx, r.Client, client.ObjectKeyFromObject(want), &rbacv1.ClusterRole{})
+	for _, name := range []string{roleRegistration, roleWork} {
+		have, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &rbacv1.ClusterRole{}, uncopied)
 		if err != nil {
 			return nil, err
 		}
 		if have != nil {
-			shared[want.Name] = have
+			shared[name] = have
 		}
 	}
 	return shared, nil
@@ -146,12 +154,12 @@ func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.Clus
 // metadata.
 func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.ManifestWork, error) {
 	var typed workv1.ManifestWorkList
-	if err := r.Client.List(ctx, &typed, client.InNamespace(namespace)); err != nil {
+	if err := r.Client.List(ctx, &typed, client.InNamespace(namespace), uncopied); err != nil {
 		return nil, fmt.Errorf("listing ManifestWorks of add-ons: %w", err)
 	}
 	foreign := metav1.PartialObjectMetadataList{}
 	foreign.SetGroupVersionKind(workKind("ManifestWorkList"))
-	if err := r.ForeignWorks.List(ctx, &foreign, client.InNamespace(namespace)); err != nil {
+	if err := r.ForeignWorks.List(ctx, &foreign, client.InNamespace(namespace), uncopied); err != nil {
 		return nil, fmt.Errorf("listing other ManifestWorks: %w", err)
 	}
 	all := make([]*workv1.ManifestWork, 0, len(typed.Items)+len(foreign.Items))
@@ -203,7 +211,7 @@ func (r *Reconciler) any(ctx context.Context, namespace string, kind schema.Grou
 
 func (r *Reconciler) anyCluster(ctx context.Context) (bool, error) {
 	var list clusterv1.ManagedClusterList
-	if err := r.Client.List(ctx, &list, client.Limit(1)); err != nil {
+	if err := r.Client.List(ctx, &list, client.Limit(1), uncopied); err != nil {
 		return false, fmt.Errorf("listing clusters: %w", err)
 	}
 	return len(list.Items) > 0, nil

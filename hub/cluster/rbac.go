@@ -20,6 +20,8 @@ const (
 	// roleRegistration and roleWork are the two ClusterRoles that all clusters share.
 	roleRegistration = rolePrefix + "registration"
 	roleWork         = rolePrefix + "work"
+	// suffixRegistration and suffixWork end the names of the RoleBindings of a cluster.
+	suffixRegistration, suffixWork = ":registration", ":work"
 	// groupRegister is the virtual API group of the right to renew a certificate.
 	groupRegister = "register.open-cluster-management.io"
 )
@@ -51,13 +53,13 @@ func renderGrants(cluster string, accepted bool) grants {
 		return g
 	}
 	g.registration = &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name + ":registration", Namespace: cluster, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name + suffixRegistration, Namespace: cluster, Labels: labels},
 		Subjects:   subjects(cluster),
 		RoleRef:    roleRef(roleRegistration),
 	}
 	g.work = &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name + ":work", Namespace: cluster, Labels: labels,
+			Name: name + suffixWork, Namespace: cluster, Labels: labels,
 			Finalizers: []string{names.FinalizerManifestWork},
 		},
 		Subjects: subjects(cluster),

@@ -151,15 +151,85 @@ func TestLabelsMirrorTheHealthOfAddOns(t *testing.T) {
 	}
 	cluster := settledFacts().cluster
 	cluster.Labels = map[string]string{"mine": "1", featurePrefix + "going": "available", featurePrefix + "gone": "available"}
-	assert.True(t, mirrorAddons(cluster, all))
+	assert.True(t, mirrorAddons(cluster, all, noon()))
 	assert.Equal(t, map[string]string{
 		"mine": "1", featurePrefix + "yes": "available", featurePrefix + "no": "unhealthy",
 		featurePrefix + "lost": "unreachable", featurePrefix + "new": "unreachable",
 	}, cluster.Labels)
-	assert.False(t, mirrorAddons(cluster, all), "the second time nothing changes")
+	assert.False(t, mirrorAddons(cluster, all, noon()), "the second time nothing changes")
 
 	cluster.Status.Conditions = nil
-	assert.False(t, mirrorAddons(cluster, nil), "a cluster whose health nobody knows is left alone")
+	assert.False(t, mirrorAddons(cluster, nil, noon()), "a cluster whose health nobody knows is left alone")
+}
+
+// Shows: registration/feature-labels
+func TestTheLabelOfANewAddOnWaitsForItsAgent(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		change func(*facts, *addonv1beta1.ManagedClusterAddOn)
+		want   string
+		waits  bool
+	}{
+		"it has not reported": {change: func(*facts, *addonv1beta1.ManagedClusterAddOn) {}, waits: true},
+		"it reports that nothing is known": {
+			change: func(_ *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				a.Status.Conditions = []metav1.Condition{condition("Available", metav1.ConditionUnknown, "x", noon())}
+			},
+			waits: true,
+		},
+		"it is well": {
+			change: func(_ *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				a.Status.Conditions = []metav1.Condition{condition("Available", metav1.ConditionTrue, "x", noon())}
+			},
+			want: "available",
+		},
+		"it is not well": {
+			change: func(_ *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				a.Status.Conditions = []metav1.Condition{condition("Available", metav1.ConditionFalse, "x", noon())}
+			},
+			want: "unhealthy",
+		},
+		"the time is over": {
+			change: func(f *facts, _ *addonv1beta1.ManagedClusterAddOn) { f.now = f.now.Add(50 * time.Second) },
+			want:   "unreachable",
+		},
+		"the cluster is not well": {
+			change: func(f *facts, _ *addonv1beta1.ManagedClusterAddOn) {
+				f.cluster.Status.Conditions = []metav1.Condition{condition("ManagedClusterConditionAvailable",
+					metav1.ConditionFalse, "x", noon())}
+			},
+			want: "unreachable",
+		},
+		"the label is there": {
+			change: func(f *facts, _ *addonv1beta1.ManagedClusterAddOn) {
+				f.cluster.Labels[featurePrefix+"a"] = "available"
+			},
+			want: "unreachable",
+		},
+		"it is being deleted": {
+			change: func(_ *facts, a *addonv1beta1.ManagedClusterAddOn) { a.DeletionTimestamp = deletedAt() },
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := settledFacts()
+			created := noon().Add(-10 * time.Second)
+			addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+				Name: "a", Namespace: "c1", CreationTimestamp: metav1.NewTime(created),
+			}}
+			f.addons = []*addonv1beta1.ManagedClusterAddOn{addon}
+			tc.change(&f, addon)
+			wanted := wantedCluster(f)
+			if wanted == nil {
+				wanted = f.cluster
+			}
+			assert.Equal(t, tc.want, wanted.Labels[featurePrefix+"a"])
+			if tc.waits {
+				assert.Equal(t, created.Add(labelPatience), labelsAwaited(f))
+				assert.False(t, decide(f).wake.After(created.Add(labelPatience)))
+			} else {
+				assert.Zero(t, labelsAwaited(f))
+			}
+		})
+	}
 }
 
 // Shows: registration/feature-labels

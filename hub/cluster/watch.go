@@ -85,7 +85,7 @@ func labelled(_ context.Context, o client.Object) []ctrlreconcile.Request {
 // worksMatter maps a ManifestWork to its cluster if the cluster waits for its works to go.
 func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	var cluster clusterv1.ManagedCluster
-	err := r.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &cluster)
+	err := r.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &cluster, uncopied)
 	if err == nil && cluster.DeletionTimestamp.IsZero() && cluster.Spec.HubAcceptsClient {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (r *Reconciler) worksMatter(ctx context.Context, o client.Object) []ctrlrec
 func (r *Reconciler) ofAddOn() handler.EventHandler {
 	add := func(ctx context.Context, o client.Object, q queue) {
 		key := types.NamespacedName{Name: o.GetNamespace()}
-		cluster, err := reconcile.Get(ctx, r.Client, key, &clusterv1.ManagedCluster{}, client.UnsafeDisableDeepCopy)
+		cluster, err := reconcile.Get(ctx, r.Client, key, &clusterv1.ManagedCluster{}, uncopied)
 		if err == nil && cluster != nil && cluster.DeletionTimestamp.IsZero() {
 			q.AddAfter(ctrlreconcile.Request{NamespacedName: key}, labelDelay)
 			return
@@ -138,7 +138,7 @@ func leaseMatters(older, newer *coordinationv1.Lease, grace func() time.Duration
 // grace returns how long a cluster may be silent, as far as the cache knows.
 func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 	var cluster clusterv1.ManagedCluster
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster); err != nil {
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cluster, uncopied); err != nil {
 		return lease.ClusterGrace(0)
 	}
 	return lease.ClusterGrace(cluster.Spec.LeaseDurationSeconds)

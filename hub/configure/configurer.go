@@ -44,11 +44,11 @@ func (c *Configurer) Configure(
 	}
 	decided := decide(f)
 	if decided.held == "" && f.storeErr == nil {
-		if f.storeErr = c.store(ctx, f); f.storeErr != nil {
+		if f.storeErr = c.store(ctx, addOn.Name, decided.target); f.storeErr != nil {
 			decided = decide(f)
 		}
 	}
-	desired := f.target().Desired
+	desired := decided.target.Desired
 	var result addon.Configuration
 	result.Choice, result.Err = c.choice(ctx, addOn.Name, decided.references, desired, decided.held)
 	for _, desired := range desired {
@@ -81,9 +81,9 @@ func (c *Configurer) orphaned(
 }
 
 // store stores the contents of the target that a rollout controls, before any status names them.
-func (c *Configurer) store(ctx context.Context, f facts) error {
-	for _, config := range chosen(f.target().Rolled()) {
-		if err := c.Store.Keep(ctx, f.addOn.Name, config); err != nil {
+func (c *Configurer) store(ctx context.Context, addOn string, target addonconfig.Target) error {
+	for _, config := range chosen(target.Rolled()) {
+		if err := c.Store.Keep(ctx, addOn, config); err != nil {
 			return err
 		}
 	}

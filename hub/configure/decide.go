@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
@@ -50,6 +51,8 @@ type Admission struct {
 
 // configuration is the decision about the configuration of one add-on.
 type configuration struct {
+	// target is what the specs ask for.
+	target addonconfig.Target
 	// references is the next status.configReferences.
 	references []addonv1beta1.ConfigReference
 	// configured is the condition Configured; nil leaves it unchanged.
@@ -72,6 +75,12 @@ func (f facts) target() addonconfig.Target {
 // it keeps the configuration that it has, and the condition explains why.
 func decide(f facts) configuration {
 	target := f.target()
+	decided := decideFor(f, target)
+	decided.target = target
+	return decided
+}
+
+func decideFor(f facts, target addonconfig.Target) configuration {
 	current := f.addOn.Status.ConfigReferences
 	if f.leaves(target) {
 		return configuration{references: current, held: "the add-on is being deleted with the configuration that it has"}
@@ -101,7 +110,7 @@ func decide(f facts) configuration {
 
 // newlyAdmitted reports whether a rollout gives the add-on a configuration that its status does not show.
 func (f facts) newlyAdmitted(decided configuration) bool {
-	return f.planned && decided.held == "" && !f.target().Admitted(f.addOn)
+	return f.planned && decided.held == "" && !decided.target.Admitted(f.addOn)
 }
 
 // leaves reports whether the add-on is being deleted and its target is not complete, or names other configurations: a
@@ -141,7 +150,7 @@ func (f facts) held(target addonconfig.Target) string {
 // now. Until it is uninstalled or selected again, the defaults do not apply. They do apply to an add-on that a person
 // created and no placement selects.
 func (f facts) unselected() bool {
-	if f.placement >= 0 || len(addonconfig.PlacementsOf(f.cma)) == 0 {
+	if f.placement >= 0 || !addonapi.InstalledByPlacements(f.cma) || !addonapi.Managed(f.cma) {
 		return false
 	}
 	return len(f.missingPlacements) > 0 || f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByPlacement

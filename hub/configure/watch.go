@@ -17,7 +17,7 @@ import (
 
 // Watch adds to a controller of add-ons the watches of all that decides their configuration.
 func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
-	b = b.Watches(c.AddOns.WatchedClusterManagementAddOn(), handler.EnqueueRequestsFromMapFunc(c.addOnsOfCMA),
+	b = b.Watches(c.AddOns.WatchedClusterManagementAddOn(), c.addOnsOfCMA(),
 		builder.WithPredicates(instructionsChanged())).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(c.addOnsOfPlacement),
 			builder.WithPredicates(reconcile.CreatedOrDeleted())).

@@ -2,6 +2,7 @@ package configure
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -15,12 +16,64 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-func (c *Configurer) addOnsOfCMA(ctx context.Context, o client.Object) []ctrl.Request {
-	return c.addOnsBy(ctx, addonapi.IndexName, o.GetName())
+// leavingDelay is how long an add-on that no placement selects any more waits for the pass that would explain on it
+// why it is still there. Nearly all are uninstalled by then, and nothing else is done for them in that pass.
+const leavingDelay = 10 * time.Second
+
+// addOnsOfCMA enqueues the add-ons of a ClusterManagementAddOn.
+func (c *Configurer) addOnsOfCMA() handler.EventHandler {
+	add := func(ctx context.Context, o client.Object, q queue) {
+		stays := c.stays(ctx, o)
+		err := c.AddOns.EachAddOn(ctx, func(addOn client.Object) {
+			enqueue(q, addOn, stays != nil && !stays.Has(addOn.GetNamespace()))
+		}, client.MatchingFields{addonapi.IndexName: o.GetName()})
+		if err != nil {
+			log.FromContext(ctx).Error(err, "finding the add-ons of a ClusterManagementAddOn")
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
+	}
+}
+
+// enqueue enqueues an add-on, or later if placements installed it and its cluster is unselected.
+func enqueue(q queue, addOn client.Object, unselected bool) {
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(addOn)}
+	if unselected && addOn.GetLabels()[names.LabelInstalledBy] == names.InstalledByPlacement {
+		q.AddAfter(request, leavingDelay)
+		return
+	}
+	q.Add(request)
+}
+
+// stays returns the clusters that placements of a ClusterManagementAddOn select; nil when none of its add-ons is
+// uninstalled because of them.
+func (c *Configurer) stays(ctx context.Context, cma client.Object) sets.Set[string] {
+	strategy := addonapi.StrategyOf(cma)
+	if !strategy.ByPlacements || !addonapi.Managed(cma) || !cma.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	clusters := sets.New[string]()
+	for _, placement := range strategy.Placements {
+		var decisions clusterv1beta1.PlacementDecisionList
+		err := c.Client.List(ctx, &decisions, client.InNamespace(placement.Namespace), client.UnsafeDisableDeepCopy,
+			client.MatchingLabels{names.LabelPlacement: placement.Name})
+		if err != nil {
+			log.FromContext(ctx).Error(err, "finding the clusters of a placement", "placement", placement)
+			return nil
+		}
+		for i := range decisions.Items {
+			clusters.Insert(addonapi.SelectedClusters(&decisions.Items[i])...)
+		}
+	}
+	return clusters
 }
 
 func (c *Configurer) addOnsOfPlacement(ctx context.Context, o client.Object) []ctrl.Request {
@@ -46,7 +99,8 @@ func (c *Configurer) addOnsNaming(ctx context.Context, key string) []ctrl.Reques
 	return requests
 }
 
-// addOnsOfDecision enqueues the add-ons of the clusters that a PlacementDecision adds or drops.
+// addOnsOfDecision enqueues the add-ons of the clusters that a PlacementDecision adds or drops. Of those that it drops,
+// it does so at once only if another placement selects them.
 func (c *Configurer) addOnsOfDecision() handler.EventHandler {
 	add := func(ctx context.Context, q queue, was, is client.Object) {
 		for _, decision := range []client.Object{was, is} {
@@ -55,7 +109,7 @@ func (c *Configurer) addOnsOfDecision() handler.EventHandler {
 			}
 			for _, name := range c.cmasOf(ctx, addonapi.IndexPlacement, placementKey(asDecision(decision))) {
 				for _, cluster := range changedClusters(asDecision(was), asDecision(is)) {
-					q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: cluster, Name: name}})
+					c.decided(ctx, q, types.NamespacedName{Namespace: cluster, Name: name})
 				}
 			}
 		}
@@ -65,6 +119,26 @@ func (c *Configurer) addOnsOfDecision() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, nil) },
 	}
+}
+
+// decided enqueues an add-on whose cluster was selected or dropped. One that does not exist yet comes with an event of
+// its own.
+func (c *Configurer) decided(ctx context.Context, q queue, key types.NamespacedName) {
+	addOn, err := c.AddOns.PeekAddOn(ctx, key)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the add-on of a cluster", "cluster", key.Namespace)
+	}
+	if addOn != nil {
+		enqueue(q, addOn, !c.isSelected(ctx, key.Namespace))
+	}
+}
+
+// isSelected reports whether any placement selects a cluster.
+func (c *Configurer) isSelected(ctx context.Context, cluster string) bool {
+	var decisions clusterv1beta1.PlacementDecisionList
+	err := c.Client.List(ctx, &decisions, client.MatchingFields{addonapi.IndexCluster: cluster},
+		client.UnsafeDisableDeepCopy)
+	return err != nil || len(decisions.Items) > 0
 }
 
 func asDecision(o client.Object) *clusterv1beta1.PlacementDecision {

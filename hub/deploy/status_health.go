@@ -31,7 +31,7 @@ func healthWorks(own []*workv1.ManifestWork) []health.Work {
 	for _, work := range own {
 		w := health.Work{ManifestWork: work}
 		for i := range work.Spec.Workload.Manifests {
-			if s, err := works.Read(&work.Spec.Workload.Manifests[i]); err == nil {
+			if s, err := works.Glance(&work.Spec.Workload.Manifests[i]); err == nil {
 				w.Objects = append(w.Objects, healthObject(s))
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -43,8 +42,8 @@ type placementFacts struct {
 	conditions []metav1.Condition
 	// groupSize is clustersPerDecisionGroup of the Placement.
 	groupSize intstr.IntOrString
-	// clusters are the selected clusters with their decision groups.
-	clusters map[string]group
+	// selection are the selected clusters with their decision groups.
+	selection
 }
 
 // group is a decision group; its index is negative when the decision has none.
@@ -77,27 +76,50 @@ type plan struct {
 
 // decide plans the rollout.
 func decide(f facts) plan {
-	owners := f.owners()
 	p := plan{admissions: make(map[string]admission, len(f.members))}
 	fleet := planner.Fleet{Now: f.now}
-	targets := map[string]string{}
+	all := make([]targets, len(f.placements))
 	for index := range f.placements {
-		placement, stuck := f.placement(index, owners, targets)
+		placement, stuck := f.placement(index, &all[index])
 		fleet.Placements = append(fleet.Placements, placement)
 		p.stuck = append(p.stuck, stuck)
 		p.wake = reconcile.Earliest(p.wake, stuck.recheck)
 	}
 	made := planner.Make(fleet)
 	p.placements, p.wake = made.Placements, reconcile.Earliest(p.wake, made.Wake)
-	for _, result := range made.Placements {
+	for index, result := range made.Placements {
 		for _, cluster := range result.Admit {
-			p.admissions[cluster] = f.granted(cluster, targets[cluster])
+			p.admissions[cluster] = f.granted(cluster, all[index].target(cluster))
 		}
 		for _, wait := range result.Hold {
-			p.admissions[wait.Name] = admission{target: targets[wait.Name], reason: wait.Why}
+			p.admissions[wait.Name] = admission{target: all[index].target(wait.Name), reason: wait.Why}
 		}
 	}
 	return p
+}
+
+// targets identify the targets of the add-ons of a placement: one for nearly all of them, and those of the others by
+// cluster.
+type targets struct {
+	common string
+	others map[string]string
+}
+
+func (t *targets) target(cluster string) string {
+	if other, found := t.others[cluster]; found {
+		return other
+	}
+	return t.common
+}
+
+func (t *targets) set(cluster, target string) {
+	if target == t.common {
+		return
+	}
+	if t.others == nil {
+		t.others = map[string]string{}
+	}
+	t.others[cluster] = target
 }
 
 // granted returns the admission of a cluster; it begins when the target was first granted.
@@ -109,20 +131,19 @@ func (f facts) granted(cluster, target string) admission {
 }
 
 // placement returns the placement at index with the clusters that it owns, and adds their targets.
-func (f facts) placement(
-	index int, owners map[string]int, targets map[string]string,
-) (planner.Placement, stuckAddOns) {
-	strategy := f.cma.Spec.InstallStrategy.Placements[index]
+func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns) {
+	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index].selection
 	p := planner.Placement{
 		Strategy: strategy.RolloutStrategy, GroupSize: f.placements[index].groupSize,
-		Selected: len(f.placements[index].clusters),
+		Selected: len(selection.names), Clusters: make([]planner.Cluster, 0, len(selection.names)),
 	}
 	// Most add-ons have no configs of their own, so the target is computed once for them.
 	common := f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
+	of.common = Fingerprint(common.Rolled())
 	soak := addonconfig.MinSuccessTime(strategy.RolloutStrategy)
 	var stuck stuckAddOns
-	for cluster, group := range f.placements[index].clusters {
-		if owners[cluster] != index {
+	for _, cluster := range selection.names {
+		if !f.owns(index, cluster) {
 			continue
 		}
 		m, found := f.members[cluster]
@@ -133,12 +154,12 @@ func (f facts) placement(
 			continue
 		}
 		target := common
-		if len(m.addOn.Spec.Configs) > 0 || len(common.Waiting) > 0 {
-			target = f.target(m.addOn, index)
+		if len(m.configs) > 0 || len(common.Waiting) > 0 {
+			target = f.target(m.addOn(), index)
+			of.set(cluster, Fingerprint(target.Rolled()))
 		}
-		targets[cluster] = Fingerprint(target.Rolled())
-		state, since := f.state(m, target, targets[cluster], soak)
-		held := heldBy(target)
+		state, since := f.state(m, target, of.target(cluster), soak)
+		held, group := heldBy(target), selection.groups[cluster]
 		stuck.add(m, state == planner.Pending && held == "", f.now)
 		p.Clusters = append(p.Clusters, planner.Cluster{
 			Name: cluster, Group: group.index, GroupName: group.name, State: state, Since: since, Held: held,
@@ -164,32 +185,28 @@ func heldBy(target addonconfig.Target) string {
 func (f facts) state(
 	m *member, target addonconfig.Target, fingerprint string, soak time.Duration,
 ) (planner.State, time.Time) {
-	if !target.Reached(m.addOn) {
-		earlier := f.admitted[m.addOn.Namespace]
+	if !addonconfig.SameDesired(m.references, target.References) {
+		earlier := f.admitted[m.cluster]
 		switch {
-		case target.Admitted(m.addOn):
+		case target.Admitted(m.addOn()):
 			return planner.InFlight, time.Time{}
 		case earlier.granted && earlier.target == fingerprint:
 			return planner.InFlight, earlier.since // Its status does not show yet that it was admitted.
 		}
 		return planner.Pending, time.Time{}
 	}
-	progress := meta.FindStatusCondition(m.conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	if !m.applied() {
-		switch {
-		case progress == nil:
-			return planner.InFlight, time.Time{}
-		case progress.Reason == addonv1beta1.ProgressingReasonFailed:
-			return planner.Failed, progress.LastTransitionTime.Time
+		if m.progress == addonv1beta1.ProgressingReasonFailed {
+			return planner.Failed, m.progressSince
 		}
-		return planner.InFlight, progress.LastTransitionTime.Time
+		return planner.InFlight, m.progressSince
 	}
-	if progress == nil || progress.Reason != addonv1beta1.ProgressingReasonCompleted {
+	if m.progress != addonv1beta1.ProgressingReasonCompleted {
 		return planner.Succeeded, time.Time{}
 	}
-	reached := progress.LastTransitionTime.Time
+	reached := m.progressSince
 	end := reached.Add(max(soak, settled))
-	if unhealthySince := m.unhealthySince(); !unhealthySince.IsZero() && !unhealthySince.After(end) {
+	if !m.unhealthySince.IsZero() && !m.unhealthySince.After(end) {
 		// The agent was not well when it got this configuration, or before it had it for long enough. What happens later
 		// is no matter of the rollout.
 		return planner.Failed, reached
@@ -197,15 +214,14 @@ func (f facts) state(
 	return planner.Succeeded, reached
 }
 
-// owners maps every selected cluster to the last placement that selects it.
-func (f facts) owners() map[string]int {
-	owners := map[string]int{}
-	for index, placement := range f.placements {
-		for cluster := range placement.clusters {
-			owners[cluster] = index
+// owns reports whether the placement at index, which selects a cluster, is the last one that does.
+func (f facts) owns(index int, cluster string) bool {
+	for _, later := range f.placements[index+1:] {
+		if _, selects := later.groups[cluster]; selects {
+			return false
 		}
 	}
-	return owners
+	return true
 }
 
 // Fingerprint identifies the content of references, whatever their order.

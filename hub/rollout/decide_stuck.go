@@ -70,8 +70,8 @@ func (t *stuckAddOns) add(m *member, waits bool, now time.Time) {
 		t.recheck = reconcile.Earliest(t.recheck, at)
 		return
 	}
-	if t.count++; t.cluster == "" || m.addOn.Namespace < t.cluster {
-		t.cluster, t.cause = m.addOn.Namespace, cause
+	if t.count++; t.cluster == "" || m.cluster < t.cluster {
+		t.cluster, t.cause = m.cluster, cause
 	}
 }
 
@@ -135,7 +135,7 @@ func (p placementFacts) selectionRemark(ref addonv1beta1.PlacementRef) string {
 	if !p.exists {
 		return name + " does not exist: create it, or correct spec.installStrategy.placements"
 	}
-	if len(p.clusters) > 0 {
+	if len(p.names) > 0 {
 		return ""
 	}
 	name += " selects no cluster: "

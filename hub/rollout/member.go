@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -8,13 +10,21 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// member is what a rollout looks at of one add-on on one cluster.
+// member is what a rollout looks at of one add-on on one cluster, and nothing else of it: a hub has tens of thousands.
 type member struct {
-	// addOn has the namespace, the configurations of the spec, the references and the supported kinds.
-	addOn *addonv1beta1.ManagedClusterAddOn
-	// conditions are Progressing, Available and RegistrationApplied.
-	conditions []metav1.Condition
-	deleting   bool
+	cluster  string
+	deleting bool
+	// configs are those of the spec, references and supported are in the status.
+	configs    []addonv1beta1.AddOnConfig
+	references []addonv1beta1.ConfigReference
+	supported  []addonv1beta1.ConfigGroupResource
+	// registered reports whether the condition RegistrationApplied is there.
+	registered bool
+	// progress is the reason of Progressing, empty without the condition, and progressSince since when it is that.
+	progress      string
+	progressSince time.Time
+	// unhealthySince is since when the agent is not available; zero when it is, or when that is not known.
+	unhealthySince time.Time
 	// cause is the most informative condition of an add-on that does not work, and causeSince since when; nil when it
 	// works.
 	cause      *metav1.Condition
@@ -25,31 +35,49 @@ type member struct {
 	otherSince time.Time
 }
 
-// newMember returns what a rollout looks at of an add-on, and nothing else of it: a hub has tens of thousands.
-func newMember(addOn *addonv1beta1.ManagedClusterAddOn) *member {
-	m := &member{deleting: !addOn.DeletionTimestamp.IsZero(), addOn: &addonv1beta1.ManagedClusterAddOn{
-		ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name},
-		Spec:       addonv1beta1.ManagedClusterAddOnSpec{Configs: addOn.Spec.Configs},
-		Status: addonv1beta1.ManagedClusterAddOnStatus{
-			ConfigReferences: addOn.Status.ConfigReferences, SupportedConfigs: addOn.Status.SupportedConfigs,
-		},
-	}}
-	for _, kind := range []string{
-		addonv1beta1.ManagedClusterAddOnConditionProgressing, addonv1beta1.ManagedClusterAddOnConditionAvailable,
-		addonv1beta1.ManagedClusterAddOnRegistrationApplied,
-	} {
-		if c := meta.FindStatusCondition(addOn.Status.Conditions, kind); c != nil {
-			kept := *c
-			kept.Message = ""
-			m.conditions = append(m.conditions, kept)
-		}
+// newMember returns what a rollout looks at of an add-on. It shares the lists of another member that has equal ones; nil
+// for none.
+func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
+	status := &addOn.Status
+	m := &member{
+		cluster: addOn.Namespace, deleting: !addOn.DeletionTimestamp.IsZero(), configs: addOn.Spec.Configs,
+		references: status.ConfigReferences, supported: status.SupportedConfigs,
 	}
-	m.addOn.Status.Conditions = m.conditions
+	if like != nil && reflect.DeepEqual(like.references, m.references) {
+		m.references = like.references
+	}
+	if like != nil && slices.Equal(like.supported, m.supported) {
+		m.supported = like.supported
+	}
+	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(status.Conditions, kind) }
+	m.registered = find(addonv1beta1.ManagedClusterAddOnRegistrationApplied) != nil
+	if c := find(addonv1beta1.ManagedClusterAddOnConditionProgressing); c != nil {
+		m.progress, m.progressSince = c.Reason, c.LastTransitionTime.Time
+	}
+	c := find(addonv1beta1.ManagedClusterAddOnConditionAvailable)
+	if c != nil && c.Status == metav1.ConditionFalse {
+		m.unhealthySince = c.LastTransitionTime.Time
+	}
 	m.cause, m.causeSince = keep(stuckCause(addOn, blockingConditions()))
 	if m.cause != nil && m.cause.Type == addonv1beta1.ManagedClusterAddOnConditionConfigured {
 		m.other, m.otherSince = keep(stuckCause(addOn, blockingConditions()[1:]))
 	}
 	return m
+}
+
+// addOn returns the add-on as far as its target depends on it.
+func (m *member) addOn() *addonv1beta1.ManagedClusterAddOn {
+	addOn := &addonv1beta1.ManagedClusterAddOn{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.cluster},
+		Spec:       addonv1beta1.ManagedClusterAddOnSpec{Configs: m.configs},
+		Status: addonv1beta1.ManagedClusterAddOnStatus{
+			ConfigReferences: m.references, SupportedConfigs: m.supported,
+		},
+	}
+	if m.registered {
+		addOn.Status.Conditions = []metav1.Condition{{Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied}}
+	}
+	return addOn
 }
 
 // keep copies a condition out of its add-on.
@@ -63,20 +91,11 @@ func keep(c *metav1.Condition, since time.Time) (*metav1.Condition, time.Time) {
 
 // applied reports whether all desired configurations were applied.
 func (m *member) applied() bool {
-	for _, reference := range m.addOn.Status.ConfigReferences {
+	for _, reference := range m.references {
 		applied := reference.LastAppliedConfig
 		if applied == nil || reference.DesiredConfig == nil || *applied != *reference.DesiredConfig {
 			return false
 		}
 	}
 	return true
-}
-
-// unhealthySince returns since when the agent is not available; zero when it is, or when that is not known.
-func (m *member) unhealthySince() time.Time {
-	c := meta.FindStatusCondition(m.conditions, addonv1beta1.ManagedClusterAddOnConditionAvailable)
-	if c == nil || c.Status != metav1.ConditionFalse {
-		return time.Time{}
-	}
-	return c.LastTransitionTime.Time
 }

@@ -1,11 +1,13 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,12 +22,14 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// fleet are the add-ons of one ClusterManagementAddOn as they were observed last, so that a pass converts only those
-// that changed since.
-type fleet struct {
-	members map[string]*member
-	// versions are the resource versions of the members.
-	versions map[string]string
+// selection are the clusters that the PlacementDecisions of a placement select. It is kept from pass to pass and never
+// changed.
+type selection struct {
+	// version identifies the PlacementDecisions.
+	version string
+	groups  map[string]group
+	// names are the clusters in order.
+	names []string
 }
 
 // observe reads the facts about a ClusterManagementAddOn; without one, facts has the members alone.
@@ -53,7 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 		f.placements = append(f.placements, observed)
 	}
 	for _, m := range f.members {
-		configs = append(configs, m.addOn.Spec.Configs...)
+		configs = append(configs, m.configs...)
 	}
 	if f.served, err = r.served(ctx, f); err != nil {
 		return f, err
@@ -65,7 +69,7 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f.admitted = maps.Clone(r.admissions[name])
+	f.admitted = r.admissions[name] // It is replaced, and never changed.
 	return f, nil
 }
 
@@ -73,7 +77,7 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 func (r *Reconciler) served(ctx context.Context, f facts) (map[string]bool, error) {
 	served := map[string]bool{}
 	for _, placement := range f.placements {
-		for name := range placement.clusters {
+		for _, name := range placement.names {
 			if m := f.members[name]; m != nil && !m.deleting {
 				continue
 			}
@@ -88,42 +92,89 @@ func (r *Reconciler) served(ctx context.Context, f facts) (map[string]bool, erro
 	return served, nil
 }
 
-// members lists the add-ons of a ClusterManagementAddOn by cluster.
+// members returns the add-ons of a ClusterManagementAddOn by cluster. Only those that changed since the last pass are
+// read and converted.
 func (r *Reconciler) members(ctx context.Context, name string) (map[string]*member, error) {
+	known, changed := r.takeChanged(name)
+	if known == nil {
+		return r.allMembers(ctx, name)
+	}
+	var like *member
+	for cluster := range changed {
+		object, err := r.AddOns.PeekAddOn(ctx, types.NamespacedName{Namespace: cluster, Name: name})
+		if err == nil && object != nil {
+			var addOn *addonv1beta1.ManagedClusterAddOn
+			if addOn, err = addonapi.AddOn(object); err == nil {
+				like = newMember(addOn, cmp.Or(like, known[cluster]))
+				known[cluster] = like
+				continue
+			}
+		}
+		if err != nil {
+			r.keepMembers(name, nil) // The next pass reads all.
+			return nil, err
+		}
+		delete(known, cluster)
+	}
+	r.keepMembers(name, known)
+	return known, nil
+}
+
+// allMembers lists the add-ons of a ClusterManagementAddOn by cluster.
+func (r *Reconciler) allMembers(ctx context.Context, name string) (map[string]*member, error) {
 	objects, err := r.AddOns.ListWatched(ctx, client.MatchingFields{addonapi.IndexName: name})
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	known := r.fleets[name]
-	r.mu.Unlock()
-	next := &fleet{
-		members: make(map[string]*member, len(objects)), versions: make(map[string]string, len(objects)),
-	}
+	members := make(map[string]*member, len(objects))
+	var like *member
 	for _, object := range objects {
-		cluster, version := object.GetNamespace(), object.GetResourceVersion()
-		next.versions[cluster] = version
-		if known != nil && known.versions[cluster] == version {
-			next.members[cluster] = known.members[cluster]
-			continue
-		}
 		addOn, err := addonapi.AddOn(object)
 		if err != nil {
 			return nil, err
 		}
-		next.members[cluster] = newMember(addOn)
+		like = newMember(addOn, like)
+		members[object.GetNamespace()] = like
 	}
+	r.keepMembers(name, members)
+	return members, nil
+}
+
+// takeChanged returns the add-ons that an earlier pass read, nil for none, and the clusters on which they changed since.
+func (r *Reconciler) takeChanged(name string) (map[string]*member, map[string]struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.fleets == nil {
-		r.fleets = map[string]*fleet{}
-	}
-	if len(objects) == 0 {
+	changed := r.changed[name]
+	delete(r.changed, name)
+	return r.fleets[name], changed
+}
+
+// keepMembers keeps the add-ons for the next pass; none are forgotten.
+func (r *Reconciler) keepMembers(name string, members map[string]*member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(members) == 0 {
 		delete(r.fleets, name)
-		return next.members, nil
+		return
 	}
-	r.fleets[name] = next
-	return next.members, nil
+	if r.fleets == nil {
+		r.fleets = map[string]map[string]*member{}
+	}
+	r.fleets[name] = members
+}
+
+// note remembers that an add-on changed on a cluster.
+func (r *Reconciler) note(addOn client.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := addOn.GetName()
+	if r.changed == nil {
+		r.changed = map[string]map[string]struct{}{}
+	}
+	if r.changed[name] == nil {
+		r.changed[name] = map[string]struct{}{}
+	}
+	r.changed[name][addOn.GetNamespace()] = struct{}{}
 }
 
 func (r *Reconciler) observePlacement(ctx context.Context, ref addonv1beta1.PlacementRef) (placementFacts, error) {
@@ -138,18 +189,39 @@ func (r *Reconciler) observePlacement(ctx context.Context, ref addonv1beta1.Plac
 	if err != nil {
 		return placementFacts{}, fmt.Errorf("listing the decisions of placement %s: %w", key, err)
 	}
-	observed := placementFacts{exists: found != nil, clusters: map[string]group{}}
+	observed := placementFacts{exists: found != nil, selection: r.selection(key, decisions.Items)}
 	if found != nil {
 		observed.conditions = found.Status.Conditions
 		observed.groupSize = found.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup
 	}
-	for i := range decisions.Items {
-		of := groupOf(&decisions.Items[i])
-		for _, decision := range decisions.Items[i].Status.Decisions {
-			observed.clusters[decision.ClusterName] = of
+	return observed, nil
+}
+
+// selection returns the clusters that PlacementDecisions select.
+func (r *Reconciler) selection(key types.NamespacedName, decisions []clusterv1beta1.PlacementDecision) selection {
+	slices.SortFunc(decisions, func(a, b clusterv1beta1.PlacementDecision) int { return strings.Compare(a.Name, b.Name) })
+	var version strings.Builder
+	for i := range decisions {
+		fmt.Fprintf(&version, "%s@%s,", decisions[i].Name, decisions[i].ResourceVersion)
+	}
+	if known, found := r.selections[key]; found && known.version == version.String() {
+		return known
+	}
+	s := selection{version: version.String(), groups: map[string]group{}}
+	for i := range decisions {
+		of := groupOf(&decisions[i])
+		for _, decision := range decisions[i].Status.Decisions {
+			s.groups[decision.ClusterName] = of
 		}
 	}
-	return observed, nil
+	s.names = slices.Sorted(maps.Keys(s.groups))
+	if r.selections == nil {
+		r.selections = map[types.NamespacedName]selection{}
+	}
+	if r.selections[key] = s; len(decisions) == 0 {
+		delete(r.selections, key)
+	}
+	return s
 }
 
 // groupOf returns the decision group of a PlacementDecision.

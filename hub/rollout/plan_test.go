@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,8 +105,8 @@ func TestStateOfAnAddOn(t *testing.T) {
 				states:   addonconfig.States{template: {Hash: "t"}, config: {Hash: "d"}},
 				admitted: map[string]admission{"c": {target: test.admitted, granted: true, since: ago(time.Second)}},
 			}
-			m := newMember(test.addOn)
-			state, since := f.state(m, f.target(m.addOn, 0), "the target", test.soak)
+			m := newMember(test.addOn, nil)
+			state, since := f.state(m, f.target(m.addOn(), 0), "the target", test.soak)
 			assert.Equal(t, test.state, state)
 			assert.Equal(t, test.since, since)
 		})
@@ -397,15 +399,16 @@ func concluded(f facts) (*addonv1beta1.ClusterManagementAddOn, time.Time) {
 func membersOf(addOns ...*addonv1beta1.ManagedClusterAddOn) map[string]*member {
 	members := map[string]*member{}
 	for _, addOn := range addOns {
-		members[addOn.Namespace] = newMember(addOn)
+		members[addOn.Namespace] = newMember(addOn, nil)
 	}
 	return members
 }
 
 func selects(clusters ...string) placementFacts {
-	observed := placementFacts{exists: true, clusters: map[string]group{}}
+	observed := placementFacts{exists: true, selection: selection{groups: map[string]group{}}}
 	for _, cluster := range clusters {
-		observed.clusters[cluster] = group{}
+		observed.groups[cluster] = group{}
 	}
+	observed.names = slices.Sorted(maps.Keys(observed.groups))
 	return observed
 }

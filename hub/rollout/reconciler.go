@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,10 +43,14 @@ type Reconciler struct {
 	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 
 	mu sync.Mutex
-	// fleets are the add-ons that were observed, by ClusterManagementAddOn.
-	fleets map[string]*fleet
+	// fleets are the add-ons that were observed, by ClusterManagementAddOn and cluster; changed are the clusters on which
+	// they changed since.
+	fleets  map[string]map[string]*member
+	changed map[string]map[string]struct{}
 	// admissions are the decisions by ClusterManagementAddOn and cluster.
 	admissions map[string]map[string]admission
+	// selections are used by passes alone, one at a time.
+	selections map[types.NamespacedName]selection
 }
 
 // Reconcile plans one ClusterManagementAddOn.

@@ -123,14 +123,26 @@ func placementConfigs(strategy addonv1beta1.PlacementStrategy) []addonv1beta1.Ad
 	return configs
 }
 
-// contents collects the contents that references name.
-type contents []addonconfig.Chosen
+// contents collects the contents that references name. Thousands of add-ons name the same few.
+type contents struct {
+	all  []addonconfig.Chosen
+	seen map[addonconfig.Chosen]struct{}
+}
 
 func (c *contents) add(kind addonv1beta1.ConfigGroupResource, named ...*addonv1beta1.ConfigSpecHash) {
 	for _, content := range named {
-		if content != nil && content.SpecHash != "" {
-			*c = append(*c, addonconfig.Chosen{ConfigGroupResource: kind, ConfigSpecHash: *content})
+		if content == nil || content.SpecHash == "" {
+			continue
 		}
+		one := addonconfig.Chosen{ConfigGroupResource: kind, ConfigSpecHash: *content}
+		if _, known := c.seen[one]; known {
+			continue
+		}
+		if c.seen == nil {
+			c.seen = map[addonconfig.Chosen]struct{}{}
+		}
+		c.seen[one] = struct{}{}
+		c.all = append(c.all, one)
 	}
 }
 
@@ -149,16 +161,16 @@ func referredBy(cma *addonv1beta1.ClusterManagementAddOn) []addonconfig.Chosen {
 			all.add(r.ConfigGroupResource, r.DesiredConfig, r.LastAppliedConfig, r.LastKnownGoodConfig)
 		}
 	}
-	return all
+	return all.all
 }
 
 // referredByMembers returns the contents that add-ons on clusters have or are to have.
 func referredByMembers(members map[string]*member) []addonconfig.Chosen {
 	var all contents
 	for _, m := range members {
-		for _, r := range m.addOn.Status.ConfigReferences {
+		for _, r := range m.references {
 			all.add(r.ConfigGroupResource, r.DesiredConfig, r.LastAppliedConfig)
 		}
 	}
-	return all
+	return all.all
 }

@@ -79,7 +79,7 @@ func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
 				placements: []placementFacts{selects("c1", "c2", "c3")}, members: membersOf(tc.addOns...), served: map[string]bool{"c1": true}}
 			for _, cluster := range []string{"c1", "c2", "c3"} {
 				if f.members[cluster] == nil {
-					f.members[cluster] = newMember(fixture.AddOn(cluster))
+					f.members[cluster] = newMember(fixture.AddOn(cluster), nil)
 				}
 			}
 			after, recheck := concluded(f)

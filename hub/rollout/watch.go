@@ -36,7 +36,7 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	controller := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(1)).
 		Watches(r.AddOns.WatchedClusterManagementAddOn(), ofManagement()).
-		Watches(r.AddOns.WatchedAddOn(), batched(ofAddOn)).
+		Watches(r.AddOns.WatchedAddOn(), batched(r.ofAddOn)).
 		// What a killed hub manager left behind is found by the list at the start.
 		Watches(&appsv1.ControllerRevision{}, batched(ofRevision)).
 		Watches(&clusterv1beta1.PlacementDecision{}, batched(r.ofDecision)).
@@ -87,7 +87,9 @@ func ofManagement() handler.EventHandler {
 	}
 }
 
-func ofAddOn(_ context.Context, o client.Object) []ctrl.Request {
+// ofAddOn notes which add-on changed.
+func (r *Reconciler) ofAddOn(_ context.Context, o client.Object) []ctrl.Request {
+	r.note(o)
 	return []ctrl.Request{request(o.GetName())}
 }
 

@@ -48,14 +48,16 @@ func TestAnObjectThatNoDefinitionAllowsIsNamedInTheRefusalOfItsList(t *testing.T
 	assert.Empty(t, answer.Response.ConvertedObjects)
 }
 
-// BenchmarkConvertPage measures the conversion of one page of a list, plain and with a field of a newer definition in
-// every object.
+// BenchmarkConvertPage measures the conversion of one page of a list: with a null in every object, without, and with a
+// field of a newer definition in every object.
 func BenchmarkConvertPage(b *testing.B) {
-	plain, newer := page(), page()
+	plain, usual, newer := page(), page(), page()
 	for i := range newer {
+		usual[i] = strings.NewReplacer(`"desiredConfig":null`, `"desiredConfig":{"name":"t","specHash":"h"}`,
+			`"uid":"u1"`, `"uid":"u1","creationTimestamp":"2026-03-01T12:00:00Z"`).Replace(usual[i])
 		newer[i] = strings.Replace(newer[i], `"installNamespace":"ns"`, `"installNamespace":"ns","later":true`, 1)
 	}
-	for name, objects := range map[string][]string{"plain": plain, "newer": newer} {
+	for name, objects := range map[string][]string{"plain": plain, "usual": usual, "newer": newer} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			request := review(beta, objects...)

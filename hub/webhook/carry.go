@@ -74,6 +74,9 @@ func pack(known map[string]any, f field) (carried, error) {
 
 // unpack restores fields in an object, and returns those whose place is gone.
 func unpack(object map[string]any, fields []carried) []carried {
+	if len(fields) == 0 {
+		return nil
+	}
 	before := (&unstructured.Unstructured{Object: object}).DeepCopy().Object
 	return slices.DeleteFunc(slices.Clone(fields), func(one carried) bool {
 		return mayCarry(one.Path) && place(object, before, one)

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // refusalsShown is the number of objects that a refusal lists; the API server would cut a longer message.
@@ -124,18 +126,34 @@ func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
 			return nil, err
 		}
 	}
-	fields, err := known(convert(in))
+	out := convert(in)
+	if len(rest) == 0 {
+		if raw, simple := encode(out); simple {
+			return raw, nil
+		}
+	}
+	fields, err := known(out)
 	if err != nil {
 		return nil, err
 	}
 	if err := exchange(fields, in, rest); err != nil {
 		return nil, err
 	}
-	out, err := json.Marshal(fields)
+	encoded, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
-	return out, nil
+	return encoded, nil
+}
+
+// encode encodes a converted object that carries nothing and has no nulls, which is nearly every one. It returns false
+// for any other.
+func encode(object any) ([]byte, bool) {
+	if o, ok := object.(metav1.Object); !ok || o.GetAnnotations()[names.AnnotationCarried] != "" {
+		return nil, false
+	}
+	raw, err := json.Marshal(object)
+	return raw, err == nil && !bytes.Contains(raw, []byte(":null"))
 }
 
 // known returns the fields of a typed object.

@@ -9,7 +9,7 @@
 // In OCM, this is behind a feature gate that is off. A work without the field is never touched, and setting the field
 // is an explicit request, so here it is on.
 //
-// A hub has tens of thousands of ManifestWorks and a handful of these, and their metadata does not distinguish them. So
-// all are watched, but only those that wait for their deletion are kept in memory. A deletion is guarded by UID and
-// resourceVersion: a work that has changed is checked again.
+// A hub has tens of thousands of ManifestWorks and a handful of these, and their metadata does not distinguish them.
+// Those of add-ons are in the cache of the manager. All others are watched, but only those that wait for their deletion
+// are kept in memory. A deletion is guarded by UID and resourceVersion: a work that has changed is checked again.
 package work

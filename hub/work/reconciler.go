@@ -3,7 +3,9 @@ package work
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +16,8 @@ import (
 type Reconciler struct {
 	// Works lists, watches and deletes ManifestWorks without a cache.
 	Works client.WithWatch
+	// OfAddOns reads the ManifestWorks of add-ons, which the cache of the manager has anyway.
+	OfAddOns client.Reader
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many works are deleted at the same time.
@@ -25,12 +29,29 @@ type Reconciler struct {
 // Reconcile deletes one work if it is due, and otherwise returns when it is.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	work, known := r.finished.Get(request.NamespacedName)
+	work, known, err := r.observe(ctx, request.NamespacedName)
 	switch {
+	case err != nil:
+		return reconcile.Retry(err).Settle(now)
 	case !known:
 		return reconcile.Done().Settle(now)
 	case now.Before(work.due):
 		return reconcile.Waiting(work.due).Settle(now)
 	}
 	return reconcile.FromError(r.remove(ctx, request.NamespacedName, work)).Settle(now)
+}
+
+// observe returns a work that is to be deleted; false when it stays.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (finished, bool, error) {
+	if work, known := r.finished.Get(key); known {
+		return work, true, nil
+	}
+	work, err := reconcile.Get(ctx, r.OfAddOns, key, &workv1.ManifestWork{}, client.UnsafeDisableDeepCopy)
+	if err != nil || work == nil {
+		return finished{}, false, err
+	}
+	if f := finishedOf(work); f != nil {
+		return *f, true, nil
+	}
+	return finished{}, false, nil
 }

@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
@@ -113,10 +115,15 @@ func (h *hub) Delete(_ context.Context, _ client.Object, options ...client.Delet
 	return h.answer
 }
 
-func newReconciler(t *testing.T, now time.Time) (*Reconciler, *finishedWorks, *hub) {
+func newReconciler(t *testing.T, now time.Time, cached ...client.Object) (*Reconciler, *finishedWorks, *hub) {
 	t.Helper()
 	h := &hub{}
-	r := &Reconciler{Works: h, Clock: clocktesting.NewFakePassiveClock(now)}
+	scheme := runtime.NewScheme()
+	require.NoError(t, workv1.Install(scheme))
+	r := &Reconciler{
+		Works: h, OfAddOns: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cached...).Build(),
+		Clock: clocktesting.NewFakePassiveClock(now),
+	}
 	queue := priorityqueue.New[ctrl.Request]("test")
 	t.Cleanup(queue.ShutDown)
 	r.keep(queue)
@@ -138,6 +145,26 @@ func TestAWorkIsDeletedWhenItsTimeIsOverAndNotBefore(t *testing.T) {
 	require.Len(t, h.deleted, 1)
 	assert.Equal(t, types.UID("uid"), *h.deleted[0].Preconditions.UID)
 	assert.Equal(t, "7", *h.deleted[0].Preconditions.ResourceVersion)
+}
+
+func TestAWorkOfAnAddOnIsDeletedLikeAnyOther(t *testing.T) {
+	waits := completed(ptr.To[int64](90), func(w *workv1.ManifestWork) { w.Name = "waits" })
+	stays := completed(nil, func(w *workv1.ManifestWork) { w.Name = "stays" })
+	due := completed(ptr.To[int64](0))
+	r, _, h := newReconciler(t, done, waits, stays, due)
+	assert.True(t, isFinished(waits))
+	assert.False(t, isFinished(stays))
+	for name, after := range map[string]time.Duration{"waits": 90 * time.Second, "stays": 0, "gone": 0} {
+		of := types.NamespacedName{Namespace: key.Namespace, Name: name}
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: of})
+		require.NoError(t, err)
+		assert.Equal(t, after, result.RequeueAfter, name)
+	}
+	assert.Empty(t, h.deleted)
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	require.NoError(t, err)
+	require.Len(t, h.deleted, 1)
+	assert.Equal(t, types.UID("uid"), *h.deleted[0].Preconditions.UID)
 }
 
 func TestWhatIsNotToGoIsLeftAlone(t *testing.T) {

@@ -11,9 +11,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/watch"
 )
@@ -32,6 +36,8 @@ type finishedWorks = watch.Store[*workv1.ManifestWork, finished]
 // SetupWithManager registers the reconciler and its watch.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
+		Watches(&workv1.ManifestWork{}, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(predicate.NewPredicateFuncs(isFinished))).
 		WatchesRawSource(source.Func(r.start)).
 		Complete(r)
 	if err != nil {
@@ -40,15 +46,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// start watches works until the context ends.
+// isFinished reports whether a work of an add-on is to be deleted.
+func isFinished(o client.Object) bool {
+	work, isWork := o.(*workv1.ManifestWork)
+	return isWork && finishedOf(work) != nil
+}
+
+// start watches the works that belong to no add-on until the context ends.
 func (r *Reconciler) start(ctx context.Context, queue queue) error {
-	replica, err := labels.NewRequirement(LabelReplicaSet, selection.DoesNotExist, nil)
-	if err != nil {
-		return fmt.Errorf("building the selector of ManifestWorks: %w", err)
+	selector := labels.NewSelector()
+	for _, label := range []string{LabelReplicaSet, names.LabelAddonName} {
+		without, err := labels.NewRequirement(label, selection.DoesNotExist, nil)
+		if err != nil {
+			return fmt.Errorf("building the selector of ManifestWorks: %w", err)
+		}
+		selector = selector.Add(*without)
 	}
 	newList := func() client.ObjectList { return &workv1.ManifestWorkList{} }
 	source := watch.FromClient(r.Works, metav1.NamespaceAll, newList)
-	source.LabelSelector, source.PageSize = labels.NewSelector().Add(*replica).String(), pageSize
+	source.LabelSelector, source.PageSize = selector.String(), pageSize
 	r.keep(queue)
 	one := watch.Watch[*workv1.ManifestWork]{
 		Name: Name, Description: "manifestworks", Source: source, Handler: &r.finished, Trim: trim,

@@ -3,6 +3,7 @@ package addonapi
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -196,6 +197,9 @@ func (c Client) DeleteAddOn(ctx context.Context, addon *addonv1beta1.ManagedClus
 // PatchAddOn writes the difference between two copies except the status, like reconcile.PatchMain. after gets the new
 // resourceVersion and generation, so that its status can be written next.
 func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	if reflect.DeepEqual(before.ObjectMeta, after.ObjectMeta) && reflect.DeepEqual(before.Spec, after.Spec) {
+		return false, nil
+	}
 	wire := c.wireAddOn(after)
 	changed, err := reconcile.PatchMain(ctx, c.Client, c.wireAddOn(before), wire)
 	if changed {
@@ -207,6 +211,9 @@ func (c Client) PatchAddOn(ctx context.Context, before, after *addonv1beta1.Mana
 // PatchAddOnStatus writes the difference between the statuses of two copies, like reconcile.PatchStatus. after gets the
 // new resourceVersion, so that more of it can be written next.
 func (c Client) PatchAddOnStatus(ctx context.Context, before, after *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	if reflect.DeepEqual(before.Status, after.Status) {
+		return false, nil // Most passes change nothing, and a conversion copies the whole object.
+	}
 	wire := c.wireAddOn(after)
 	changed, err := reconcile.PatchStatus(ctx, c.Client, c.wireAddOn(before), wire)
 	if changed {
@@ -220,6 +227,9 @@ func (c Client) PatchAddOnStatus(ctx context.Context, before, after *addonv1beta
 func (c Client) PatchClusterManagementAddOnStatus(
 	ctx context.Context, before, after *addonv1beta1.ClusterManagementAddOn,
 ) (bool, error) {
+	if reflect.DeepEqual(before.Status, after.Status) {
+		return false, nil
+	}
 	return reconcile.PatchStatus(ctx, c.Client, c.wireClusterManagementAddOn(before), c.wireClusterManagementAddOn(after))
 }
 

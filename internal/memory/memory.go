@@ -1,4 +1,5 @@
-// Package memory returns free heap to the operating system when a burst of work is over. The runtime keeps it much
+// Package memory bounds the memory of a process: limit.go by the limit of its container, and the rest of the package
+// returns free heap to the operating system when a burst of work is over. The runtime keeps it much
 // longer by itself, and a process that rests most of the time would be measured by its bursts.
 package memory
 
@@ -15,15 +16,15 @@ import (
 
 const (
 	// burst is the number of requests that allocate enough to be worth a collection. At rest an agent sends one or two
-	// in a minute.
+	// in a minute, and a hub manager a dozen.
 	burst = 100
 	// quiet is how long there must be no request until the burst is over.
 	quiet = 2 * time.Second
 )
 
 // Releaser frees memory when a burst of requests is over: the start, or works that came. Requests measure the work,
-// because the agent does nothing without them. At rest nothing runs: the 100th request starts a timer, which runs until
-// two seconds pass without another.
+// because agents and hub managers do nothing without them. At rest nothing runs: the 100th request starts a timer,
+// which runs until two seconds pass without another.
 type Releaser struct {
 	clock   clock.WithDelayedExecution
 	release func()

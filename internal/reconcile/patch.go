@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// statusField is the name of the status of an object in JSON, and statusMember in Go.
+const statusField, statusMember = "status", "Status"
+
 // SetCondition puts want into conditions. The transition time moves to now only when the status differs from the
 // stored one. It returns whether anything changed.
 func SetCondition(conditions *[]metav1.Condition, want metav1.Condition, now time.Time) bool {
@@ -41,7 +44,7 @@ func SetCondition(conditions *[]metav1.Condition, want metav1.Condition, now tim
 // patch, guarded by UID and resourceVersion. It sends nothing and returns false when the copies do not differ. A
 // conflict comes back as the API error, to be sorted by FromError. after receives the answer of the server.
 func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
-	patch, err := guardedPatch(before, after, "status")
+	patch, err := guardedPatch(before, after, statusField)
 	if err != nil || patch == nil {
 		return false, err
 	}
@@ -78,39 +81,75 @@ func PatchMain(ctx context.Context, c client.Client, before, after client.Object
 // guardedPatch returns the merge patch from before to after, of only the field named by only or, when that is empty,
 // of all but the status; nil when they do not differ. The patch carries the UID and resourceVersion of before.
 func guardedPatch(before, after client.Object, only string) ([]byte, error) {
-	from, err := json.Marshal(before)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", kindOf(before), err)
+	from, to := part(before, only), part(after, only)
+	// Most passes change nothing, and comparing is a tenth of the work of encoding both.
+	if reflect.DeepEqual(from, to) {
+		return nil, nil
 	}
-	to, err := json.Marshal(after)
+	diff, err := mergePatch(from, to, kindOf(after))
 	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", kindOf(after), err)
-	}
-	raw, err := jsonpatch.CreateMergePatch(from, to)
-	if err != nil {
-		return nil, fmt.Errorf("comparing two copies of %s: %w", kindOf(after), err)
-	}
-	var diff map[string]any
-	if err := json.Unmarshal(raw, &diff); err != nil {
-		return nil, fmt.Errorf("decoding the patch of %s: %w", kindOf(after), err)
+		return nil, err
 	}
 	keep := map[string]any{}
 	for key, value := range diff {
-		if (only != "" && key == only) || (only == "" && key != "status") {
+		if (only != "" && key == only) || (only == "" && key != statusField) {
 			keep[key] = value
 		}
 	}
 	if len(keep) == 0 {
 		return nil, nil
 	}
-	meta, _ := keep["metadata"].(map[string]any)
-	if meta == nil {
-		meta = map[string]any{}
+	meta := map[string]any{}
+	if changed, found := diff["metadata"]; found && only == "" {
+		if err := json.Unmarshal(changed, &meta); err != nil {
+			return nil, fmt.Errorf("decoding the patch of %s: %w", kindOf(after), err)
+		}
 	}
 	meta["uid"] = string(before.GetUID())
 	meta["resourceVersion"] = before.GetResourceVersion()
 	keep["metadata"] = meta
 	return json.Marshal(keep)
+}
+
+// part returns what of an object has to be compared for a patch of the status, or of all but the status. It shares
+// memory with the object. Of an object without a Go type it is the whole.
+func part(o client.Object, only string) any {
+	value := reflect.ValueOf(o)
+	if value.Kind() != reflect.Pointer || value.IsNil() || value.Elem().Kind() != reflect.Struct {
+		return o
+	}
+	status := value.Elem().FieldByName(statusMember)
+	switch {
+	case !status.IsValid():
+		return o
+	case only == statusField:
+		return map[string]any{statusField: status.Interface()}
+	}
+	without := reflect.New(value.Elem().Type())
+	without.Elem().Set(value.Elem())
+	without.Elem().FieldByName(statusMember).SetZero()
+	return without.Interface()
+}
+
+// mergePatch returns the fields of the merge patch between two parts of objects of a kind.
+func mergePatch(before, after any, kind string) (map[string]json.RawMessage, error) {
+	from, err := json.Marshal(before)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", kind, err)
+	}
+	to, err := json.Marshal(after)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", kind, err)
+	}
+	raw, err := jsonpatch.CreateMergePatch(from, to)
+	if err != nil {
+		return nil, fmt.Errorf("comparing two copies of %s: %w", kind, err)
+	}
+	var diff map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &diff); err != nil {
+		return nil, fmt.Errorf("decoding the patch of %s: %w", kind, err)
+	}
+	return diff, nil
 }
 
 // kindOf returns the kind of an object for messages; where it is not set, the name of the Go type, which is the same.

@@ -202,3 +202,22 @@ func TestAPatchIsValidJSONOfAnyStatus(t *testing.T) {
 	require.NoError(t, json.Unmarshal(patch, &decoded))
 	assert.Equal(t, odd.Status.Version, decoded.Status.Version)
 }
+
+func BenchmarkPatch(b *testing.B) {
+	changed := cluster(func(c *clusterv1.ManagedCluster) {
+		c.Status.Version.Kubernetes, c.Spec.LeaseDurationSeconds = "v1.36.0", 30
+	})
+	for name, after := range map[string]*clusterv1.ManagedCluster{"nothing": cluster(nil), "one field": changed} {
+		for only, of := range map[string]string{statusField: "status", "": "main"} {
+			b.Run(name+" of the "+of, func(b *testing.B) {
+				before := cluster(nil)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := guardedPatch(before, after, only); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

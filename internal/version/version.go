@@ -1,14 +1,22 @@
 // Package version has the version of the build.
 package version
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"sync"
+)
 
 // version is set by the linker, which can set nothing but a variable; see the Makefile.
 var version string
 
+// resolved is the version, which is decoded from the program once.
+var resolved = sync.OnceValue(resolve)
+
 // String returns the version that the build was stamped with, the version of the module when it was built from a
 // module cache, and "unversioned" otherwise.
-func String() string {
+func String() string { return resolved() }
+
+func resolve() string {
 	if version != "" {
 		return version
 	}

@@ -1,5 +1,5 @@
-// Package e2e tests Spokelet on real Kubernetes clusters with real pods ("make e2e"): it creates kind clusters, loads our
-// images, installs from manifests/ as a user does, and plays scenarios. It is a module of its own, because kind and
+// Package e2e tests Spokelet on real Kubernetes clusters with real pods ("make e2e"): it creates kind clusters, loads
+// our images, installs from manifests/ as a user does, and plays scenarios. It is a module of its own, because kind and
 // kustomize are nobody else's dependencies.
 //
 //   - cluster: kind clusters: create, delete, load images, cut the network, restart a node, measure memory.
@@ -25,10 +25,10 @@
 //	}
 //
 // Scenarios run in the order of the list, one at a time. One whose Needs did not pass is not run and counts as failed.
-// Cleanups run when the scenario ends, last one first, whatever its result; one that fails makes the scenario fail. A note
-// stands beside the result in the report. Conditions are waited for (cluster.Until), with the deadline of the scenario;
-// there are no sleeps. s.Fleet has the clusters by their roles, each with clients of its administrator, and what
-// installs.
+// Cleanups run when the scenario ends, last one first, whatever its result; one that fails makes the scenario fail. A
+// note stands beside the result in the report. Conditions are waited for (cluster.Until), with the deadline of the
+// scenario; there are no sleeps. s.Fleet has the clusters by their roles, each with clients of its administrator, and
+// what installs.
 //
 // # Add a suite
 //
@@ -43,8 +43,8 @@
 //		}
 //	}
 //
-// and stands in the list of cmd/e2e. Each suite gets clusters of its own, which exist, have our images, and have nothing
-// of ours installed when its first scenario runs. s.Fleet.InstallHub, InstallAgent, Join and Uninstall are what
+// and stands in the list of cmd/e2e. Each suite gets clusters of its own, which exist, have our images, and have
+// nothing of ours installed when its first scenario runs. s.Fleet.InstallHub, InstallAgent, Join and Uninstall are what
 // suites share.
 //
 // # Rules

@@ -44,24 +44,28 @@ func RunAgent(t T, config agent.Config) *Program {
 func Admit(t T, hub *Plane, cluster string) {
 	t.Helper()
 	Eventually(t, func() error {
-		var found clusterv1.ManagedCluster
-		if err := hub.Client.Get(t.Context(), client.ObjectKey{Name: cluster}, &found); err != nil {
-			return err
-		}
-		if meta.IsStatusConditionTrue(found.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) {
-			return nil
-		}
-		if !found.Spec.HubAcceptsClient {
-			found.Spec.HubAcceptsClient = true
-			if err := hub.Client.Update(t.Context(), &found); err != nil {
-				return err
-			}
-		}
-		if err := approveAll(t.Context(), hub, cluster); err != nil {
+		found, err := AdmitOnce(t.Context(), hub, cluster)
+		if err != nil || meta.IsStatusConditionTrue(found.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) {
 			return err
 		}
 		return fmt.Errorf("the cluster is not available: %v", found.Status.Conditions)
 	})
+}
+
+// AdmitOnce does once what Admit does until the cluster is available, and returns the cluster as it was found. The
+// cluster must exist.
+func AdmitOnce(ctx context.Context, hub *Plane, cluster string) (*clusterv1.ManagedCluster, error) {
+	var found clusterv1.ManagedCluster
+	if err := hub.Client.Get(ctx, client.ObjectKey{Name: cluster}, &found); err != nil {
+		return nil, err
+	}
+	if !found.Spec.HubAcceptsClient {
+		found.Spec.HubAcceptsClient = true
+		if err := hub.Client.Update(ctx, &found); err != nil {
+			return nil, err
+		}
+	}
+	return &found, approveAll(ctx, hub, cluster)
 }
 
 // approveAll approves the requests of a cluster.

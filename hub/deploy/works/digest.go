@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/intern"
 )
 
 // Stored is a manifest of an existing ManifestWork, as far as it is needed.
@@ -44,22 +47,57 @@ func (d *digest) MarshalJSON() ([]byte, error) {
 	return text, nil
 }
 
-// TrimWork is a cache transformation that replaces each manifest of a ManifestWork by a digest: the identity of the
-// object, the SHA-256 of its canonical JSON and the few fields that decisions read. It drops managed fields as well.
-// Such a work must be written by patches of what changed only; the API server refuses digests. Other objects pass.
-func TrimWork(in any) (any, error) {
-	work, isWork := in.(*workv1.ManifestWork)
-	if !isWork {
-		return in, nil
-	}
-	work.SetManagedFields(nil)
-	for i := range work.Spec.Workload.Manifests {
-		m := &work.Spec.Workload.Manifests[i]
-		if stored, err := Read(m); err == nil {
-			m.Raw, m.Object = nil, &digest{stored}
+// Trim returns a cache transformation that replaces each manifest of a ManifestWork by a digest: the identity of the
+// object, the SHA-256 of its canonical JSON and the few fields that decisions read. It drops managed fields and what
+// nobody reads of the status as well, and shares strings. Such a work must be written by patches of what changed only;
+// the API server refuses digests. Other objects pass.
+func Trim(shared *intern.Table) func(in any) (any, error) {
+	return func(in any) (any, error) {
+		work, isWork := in.(*workv1.ManifestWork)
+		if !isWork {
+			return in, nil
 		}
+		work.SetManagedFields(nil)
+		shared.Meta(work)
+		work.Spec.Workload.Manifests = intern.Clip(work.Spec.Workload.Manifests)
+		for i := range work.Spec.Workload.Manifests {
+			m := &work.Spec.Workload.Manifests[i]
+			if stored, err := Read(m); err == nil {
+				shared.Strings(&stored.Group, &stored.Kind, &stored.Namespace, &stored.Name)
+				m.Raw, m.Object = nil, &digest{stored}
+			}
+		}
+		work.Status.Conditions = intern.Clip(work.Status.Conditions)
+		shared.Conditions(work.Status.Conditions)
+		trimStatus(shared, &work.Status.ResourceStatus)
+		return work, nil
 	}
-	return work, nil
+}
+
+// trimStatus drops what is reported of objects that are applied and feed nothing back, and the conditions of those that
+// are well.
+func trimStatus(shared *intern.Table, status *workv1.ManifestResourceStatus) {
+	kept := make([]workv1.ManifestCondition, 0, len(status.Manifests))
+	for _, m := range status.Manifests {
+		m.Conditions = slices.DeleteFunc(m.Conditions, func(c metav1.Condition) bool {
+			return c.Type != workv1.ManifestApplied || c.Status == metav1.ConditionTrue
+		})
+		if len(m.Conditions) == 0 {
+			m.Conditions = nil
+		}
+		if len(m.Conditions) == 0 && len(m.StatusFeedbacks.Values) == 0 {
+			continue
+		}
+		shared.Conditions(m.Conditions)
+		about := &m.ResourceMeta
+		shared.Strings(&about.Group, &about.Version, &about.Kind, &about.Resource, &about.Namespace, &about.Name)
+		m.StatusFeedbacks.Values = intern.Clip(m.StatusFeedbacks.Values)
+		for i := range m.StatusFeedbacks.Values {
+			shared.Strings(&m.StatusFeedbacks.Values[i].Name)
+		}
+		kept = append(kept, m)
+	}
+	status.Manifests = intern.Clip(kept)
 }
 
 // Read reads a manifest of a ManifestWork, or its digest.
@@ -67,13 +105,44 @@ func Read(m *workv1.Manifest) (Stored, error) {
 	if d, isDigest := m.Object.(*digest); isDigest {
 		return d.Stored, nil
 	}
-	raw := m.Raw
-	if raw == nil && m.Object != nil {
-		var err error
-		if raw, err = json.Marshal(m.Object); err != nil {
-			return Stored{}, fmt.Errorf("encoding a manifest: %w", err)
-		}
+	raw, err := rawOf(m)
+	if err != nil {
+		return Stored{}, err
 	}
+	s, err := describe(raw)
+	if err != nil {
+		return Stored{}, err
+	}
+	s.Sum, err = canonicalSum(raw)
+	return s, err
+}
+
+// Glance reads a manifest without its Sum, which is most of the work.
+func Glance(m *workv1.Manifest) (Stored, error) {
+	if d, isDigest := m.Object.(*digest); isDigest {
+		return d.Stored, nil
+	}
+	raw, err := rawOf(m)
+	if err != nil {
+		return Stored{}, err
+	}
+	return describe(raw)
+}
+
+// rawOf returns the JSON of a manifest.
+func rawOf(m *workv1.Manifest) ([]byte, error) {
+	if m.Raw != nil || m.Object == nil {
+		return m.Raw, nil
+	}
+	raw, err := json.Marshal(m.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a manifest: %w", err)
+	}
+	return raw, nil
+}
+
+// describe reads all of a manifest but its Sum.
+func describe(raw []byte) (Stored, error) {
 	var object struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -103,8 +172,7 @@ func Read(m *workv1.Manifest) (Stored, error) {
 	if json.Unmarshal(object.Spec, &spec) == nil && spec.Replicas != nil {
 		s.Replicas = *spec.Replicas
 	}
-	s.Sum, err = canonicalSum(raw)
-	return s, err
+	return s, nil
 }
 
 // canonicalSum returns the SHA-256 of the canonical form of JSON: sorted keys, no spaces, numbers as they are.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,6 +17,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/intern"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -30,7 +32,7 @@ func testSet(side Side, namespace string) Set {
 // trimmed is a work as a cache has it.
 func trimmed(t *testing.T, work *workv1.ManifestWork) *workv1.ManifestWork {
 	t.Helper()
-	out, err := TrimWork(work.DeepCopy())
+	out, err := Trim(&intern.Table{})(work.DeepCopy())
 	require.NoError(t, err)
 	small, ok := out.(*workv1.ManifestWork)
 	require.True(t, ok)
@@ -108,7 +110,7 @@ func sameDigests(a, b *workv1.ManifestWork) bool {
 	return true
 }
 
-func TestTrimWork(t *testing.T) {
+func TestTrim(t *testing.T) {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}, Annotations: map[string]string{"k": "v"},
 	}}
@@ -120,6 +122,18 @@ func TestTrimWork(t *testing.T) {
 	} {
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(raw)}})
 	}
+	applied := metav1.Condition{Type: workv1.ManifestApplied, Status: metav1.ConditionTrue}
+	refused := metav1.Condition{Type: workv1.ManifestApplied, Status: metav1.ConditionFalse, Message: "no"}
+	ready := workv1.StatusFeedbackResult{Values: []workv1.FeedbackValue{{Name: "ReadyReplicas"}}}
+	reported := []workv1.ManifestCondition{
+		{ResourceMeta: workv1.ManifestResourceMeta{Name: "fine"}, Conditions: []metav1.Condition{applied}},
+		{ResourceMeta: workv1.ManifestResourceMeta{Name: "refused"}, Conditions: []metav1.Condition{refused}},
+		{ResourceMeta: workv1.ManifestResourceMeta{Name: "feeds"}, StatusFeedbacks: ready},
+	}
+	for _, m := range reported {
+		m.Conditions = append(slices.Clone(m.Conditions), metav1.Condition{Type: workv1.ManifestAvailable})
+		work.Status.ResourceStatus.Manifests = append(work.Status.ResourceStatus.Manifests, m)
+	}
 	want := ReadAll(work)
 	small := trimmed(t, work)
 	assert.Equal(t, want, ReadAll(small))
@@ -128,6 +142,7 @@ func TestTrimWork(t *testing.T) {
 	assert.Empty(t, small.ManagedFields)
 	assert.Equal(t, work.Annotations, small.Annotations)
 	assert.Nil(t, small.Spec.Workload.Manifests[0].Raw)
+	assert.Equal(t, []workv1.ManifestCondition{reported[1], reported[2]}, small.Status.ResourceStatus.Manifests)
 	assert.Equal(t, "not JSON", string(small.Spec.Workload.Manifests[2].Raw))
 	assert.Equal(t, int64(0), want[0].Replicas)
 	assert.Equal(t, &Terms{Deadline: "5m"}, want[1].Terms)
@@ -137,7 +152,7 @@ func TestTrimWork(t *testing.T) {
 	assert.NotContains(t, string(text), "kind", "the API server must refuse a digest as a manifest")
 
 	node := &corev1.Node{}
-	same, err := TrimWork(node)
+	same, err := Trim(&intern.Table{})(node)
 	require.NoError(t, err)
 	assert.Same(t, node, same)
 }

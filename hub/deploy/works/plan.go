@@ -72,11 +72,11 @@ func Plan(
 		case s.there == nil:
 			work := newWork(set, o, s)
 			work.Annotations = reconcile.WithEntries(work.Annotations, map[string]string{
-				names.AnnotationRenderedFrom: rendered(o, len(manifests), &work.Spec),
+				names.AnnotationRenderedFrom: rendered(o, len(manifests), s),
 			})
 			steps = append(steps, Step{Verb: reconcile.Create, After: work})
 		default:
-			record := rendered(o, len(manifests), &newWork(set, o, s).Spec)
+			record := rendered(o, len(manifests), s)
 			after, changed := changedWork(set, o, s, record)
 			if !changed {
 				kept = append(kept, s.there)

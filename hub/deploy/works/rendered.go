@@ -93,9 +93,15 @@ func intact(set Set, work *workv1.ManifestWork, hashes string) bool {
 	return equality.Semantic.DeepEqual(reconcile.WithOwners(work.OwnerReferences, set.owners()), work.OwnerReferences)
 }
 
-// rendered returns the record for a work.
-func rendered(o Options, total int, spec *workv1.ManifestWorkSpec) string {
-	raw, err := json.Marshal(Rendered{Inputs: o.Inputs, Manifests: total, Hooks: o.Hooks, Spec: specHash(spec)})
+// rendered returns the record for a work with the manifests of a slot.
+func rendered(o Options, total int, s *slot) string {
+	sums := make([][sha256.Size]byte, len(s.manifests))
+	for i := range s.manifests {
+		sums[i] = s.manifests[i].sum
+	}
+	raw, err := json.Marshal(Rendered{
+		Inputs: o.Inputs, Manifests: total, Hooks: o.Hooks, Spec: hashOf(sums, o.Configs, o.Delete),
+	})
 	if err != nil {
 		return "" // Strings and numbers can always be encoded.
 	}
@@ -104,17 +110,24 @@ func rendered(o Options, total int, spec *workv1.ManifestWorkSpec) string {
 
 // specHash returns the short hash of the spec of a work, which is the same for manifests and for their digests.
 func specHash(spec *workv1.ManifestWorkSpec) string {
-	sum := sha256.New()
+	sums := make([][sha256.Size]byte, len(spec.Workload.Manifests))
 	for i := range spec.Workload.Manifests {
 		stored, err := Read(&spec.Workload.Manifests[i])
 		if err != nil {
 			return ""
 		}
-		_, _ = sum.Write(stored.Sum[:])
+		sums[i] = stored.Sum
 	}
-	options, err := json.Marshal(workv1.ManifestWorkSpec{
-		ManifestConfigs: defaulted(spec.ManifestConfigs), DeleteOption: spec.DeleteOption,
-	})
+	return hashOf(sums, spec.ManifestConfigs, spec.DeleteOption)
+}
+
+// hashOf returns the short hash of a spec with these manifests and options.
+func hashOf(sums [][sha256.Size]byte, configs []workv1.ManifestConfigOption, deletion *workv1.DeleteOption) string {
+	sum := sha256.New()
+	for i := range sums {
+		_, _ = sum.Write(sums[i][:])
+	}
+	options, err := json.Marshal(workv1.ManifestWorkSpec{ManifestConfigs: defaulted(configs), DeleteOption: deletion})
 	if err != nil {
 		return ""
 	}

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
 const (
@@ -74,19 +76,42 @@ func (r *run) floor(ctx context.Context) error {
 	if err := r.hub.Create(ctx, namespace); err != nil {
 		return fmt.Errorf("creating namespace %s: %w", namespaceFloor, err)
 	}
+	r.spokes.Stop() // What this process uses from now on is what the writers use.
 	n := min(floorMost, r.Size.all())
+	before, err := measure.Processor(os.Getpid())
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	if err := spread(ctx, n, r.floorOne); err != nil {
 		return fmt.Errorf("writing without a hub manager: %w", err)
 	}
 	bare := time.Since(began)
+	after, err := measure.Processor(os.Getpid())
+	if err != nil {
+		return err
+	}
 	each := 2 + len(r.sample.bindings) + 3*len(r.sample.works)
+	r.compareProcessor((after - before) / time.Duration(n*each))
 	r.Note(r.title+"the same writes by bare writers", fmt.Sprintf("%.0f writes a second, %d writes an add-on",
 		float64(n*each)/bare.Seconds(), each), "", true)
 	scaled := bare * time.Duration(r.Size.all()) / time.Duration(n)
-	r.Note(r.title+"install beside that", fmt.Sprintf("%s, %.2fx of %s bare", r.installed.Round(time.Millisecond),
-		float64(r.installed)/float64(scaled), scaled.Round(time.Millisecond)), "", true)
+	r.Note(r.title+"install beside that", fmt.Sprintf("%s, %.2fx of %s bare", r.installing.took.Round(time.Millisecond),
+		float64(r.installing.took)/float64(scaled), scaled.Round(time.Millisecond)), "", true)
 	return nil
+}
+
+// compareProcessor relates the processor time of one request of the hub manager, with all that it watches and decides
+// for it, to that of one bare write.
+func (r *run) compareProcessor(bare time.Duration) {
+	if bare == 0 || r.installing.requests.Count == 0 {
+		return
+	}
+	one := r.installing.processor / time.Duration(r.installing.requests.Count)
+	r.Note(r.title+"the same writes by bare writers, processor", fmt.Sprintf("%s a write", bare.Round(time.Microsecond)),
+		"", true)
+	r.Note(r.title+"install beside that, processor", fmt.Sprintf("%s a request, %.1fx", one.Round(time.Microsecond),
+		float64(one)/float64(bare)), "", true)
 }
 
 // floorOne writes what belongs to one add-on on one cluster.

@@ -34,9 +34,8 @@ type run struct {
 	// revision is that of the templates in force, and made the last one of which there are templates.
 	revision, made int
 	sample         sample
-	// installed is how long the installation took, and perChange what one change cost.
-	installed time.Duration
-	perChange cost
+	// installing is what the installation cost, and perChange what one change cost.
+	installing, perChange cost
 }
 
 // managerUser is the user of the hub manager.

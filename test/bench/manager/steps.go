@@ -36,7 +36,7 @@ func (r *run) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.installed = c.took
+	r.installing = c
 	return r.take(ctx)
 }
 

@@ -51,7 +51,7 @@ func (c *Cluster) Cut(ctx context.Context, other *Cluster) (mend func(context.Co
 
 // RestartNode restarts the container of the node, as a reboot of the machine, and waits until the cluster is ready.
 func (c *Cluster) RestartNode(ctx context.Context) error {
-	if _, err := docker(ctx, "restart", c.nodeName()); err != nil {
+	if err := docker(ctx, "restart", c.nodeName()); err != nil {
 		return fmt.Errorf("restarting node %s: %w", c.nodeName(), err)
 	}
 	return c.WaitReady(ctx)

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	kindexec "sigs.k8s.io/kind/pkg/exec"
 )
 
 // The metrics of the kubelet about the memory of a container.
@@ -77,6 +79,25 @@ func parseMemory(text []byte, namespaces []string) ([]Memory, error) {
 		return strings.Compare(a.Namespace+"/"+a.Pod+"/"+a.Container, b.Namespace+"/"+b.Pod+"/"+b.Container)
 	})
 	return all, nil
+}
+
+// ProcessRSS returns the resident memory of the one process of that name on the node, in bytes. It has the pages of the
+// program, too, which the kubelet counts to the container only if the container was the first to read them.
+func (c *Cluster) ProcessRSS(ctx context.Context, program string) (int64, error) {
+	node, err := c.node()
+	if err != nil {
+		return 0, err
+	}
+	script := fmt.Sprintf("pid=$(pgrep -x %s) && sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\) kB/\\1/p' /proc/$pid/status", program)
+	lines, err := kindexec.OutputLines(node.CommandContext(ctx, "sh", "-c", script))
+	if err != nil || len(lines) != 1 {
+		return 0, fmt.Errorf("finding the one process %s on node %s: %w: %v", program, c.nodeName(), err, lines)
+	}
+	kilobytes, err := strconv.ParseInt(lines[0], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of process %s: %w", program, err)
+	}
+	return kilobytes << 10, nil
 }
 
 func labelsOf(metric *dto.Metric) map[string]string {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 )
 
 const (
@@ -29,7 +28,7 @@ type Network struct {
 // work directory, run the random part of the names.
 func NewNetwork(ctx context.Context, owner, run string) (*Network, error) {
 	n := &Network{Name: Prefix + run}
-	if _, err := docker(ctx, "network", "create", "--label", ownerLabel+"="+owner, n.Name); err != nil {
+	if err := docker(ctx, "network", "create", "--label", ownerLabel+"="+owner, n.Name); err != nil {
 		return nil, fmt.Errorf("creating Docker network %s: %w", n.Name, err)
 	}
 	if err := os.Setenv(networkVariable, n.Name); err != nil {
@@ -40,7 +39,7 @@ func NewNetwork(ctx context.Context, owner, run string) (*Network, error) {
 
 // Remove removes the network, on which no container may be left.
 func (n *Network) Remove(ctx context.Context) error {
-	if _, err := docker(ctx, "network", "rm", n.Name); err != nil {
+	if err := docker(ctx, "network", "rm", n.Name); err != nil {
 		return fmt.Errorf("removing Docker network %s: %w", n.Name, err)
 	}
 	return nil
@@ -49,25 +48,23 @@ func (n *Network) Remove(ctx context.Context) error {
 // CheckEngine returns an error with a remedy when no Docker engine answers, or when the engine has no image of that
 // name. An empty name is not looked for.
 func CheckEngine(ctx context.Context, image string) error {
-	if _, err := docker(ctx, "version", "--format", "{{.Server.Version}}"); err != nil {
+	if err := docker(ctx, "version", "--format", "{{.Server.Version}}"); err != nil {
 		return fmt.Errorf("no Docker engine answers; start dockerd, see docs/operations/e2e.md: %w", err)
 	}
 	if image == "" {
 		return nil
 	}
-	if _, err := docker(ctx, "image", "inspect", "--format", "{{.Id}}", image); err != nil {
+	if err := docker(ctx, "image", "inspect", "--format", "{{.Id}}", image); err != nil {
 		return fmt.Errorf("node image %s does not exist; \"make node-image\" builds it: %w", image, err)
 	}
 	return nil
 }
 
-// docker runs the Docker CLI and returns its output without white space around it.
-func docker(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "docker", args...)
-	var stdout, stderr bytes.Buffer
-	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("docker %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+// docker runs the Docker CLI.
+func docker(ctx context.Context, args ...string) error {
+	output, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("docker %s: %w: %s", args[0], err, bytes.TrimSpace(output))
 	}
-	return strings.TrimSpace(stdout.String()), nil
+	return nil
 }

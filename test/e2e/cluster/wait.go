@@ -12,7 +12,7 @@ import (
 // pollInterval is how often a condition is looked at: rarely enough that looking costs two cores little.
 const pollInterval = 300 * time.Millisecond
 
-// ErrFinal, wrapped in the error of a condition, ends the waiting: what is waited for cannot come any more.
+// ErrFinal ends the waiting when a condition wraps it: what is waited for cannot come any more.
 var ErrFinal = errors.New("this will not change")
 
 // Until waits until holds returns nil. When ctx ends before, the error has what was waited for, and the last reason why
@@ -46,13 +46,13 @@ func During(ctx context.Context, period time.Duration, holds func(ctx context.Co
 	err = wait.PollUntilContextCancel(limited, pollInterval, true, func(ctx context.Context) (bool, error) {
 		err := holds(ctx)
 		if ctx.Err() != nil {
-			return true, nil
+			return false, ctx.Err() // What fails because the while is over did not fail.
 		}
 		looks++
 		return false, err
 	})
 	if limited.Err() != nil && ctx.Err() == nil {
-		return looks, nil
+		err = nil
 	}
 	return looks, err
 }

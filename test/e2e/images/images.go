@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Product builds our images, and that of the sample add-on, from the source in root by the program of "make image", with
-// tag as their version. It returns the paths of the files in dir. The sample names its image with tag latest.
+// Product builds our images, and that of the sample add-on, from the source in root by the program of "make image",
+// with tag as their version. It returns the paths of the files in dir. The sample names its image with tag latest.
 func Product(ctx context.Context, root, dir, tag string) ([]string, error) {
 	out := filepath.Join(dir, tag)
 	command := exec.CommandContext(ctx, "go", "run", "./image", "--source", root, "--output", out, "--version", tag,
@@ -39,8 +39,8 @@ func Product(ctx context.Context, root, dir, tag string) ([]string, error) {
 // workload is the name of the image of cmd/workload.
 const workload = "spokelet/workload:e2e"
 
-// Workload compiles cmd/workload and writes its image into a file in dir. It returns the path of the file and the name of
-// the image.
+// Workload compiles cmd/workload and writes its image into a file in dir. It returns the path of the file and the name
+// of the image.
 func Workload(ctx context.Context, root, dir string) (file, image string, err error) {
 	program := filepath.Join(dir, "workload")
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program,

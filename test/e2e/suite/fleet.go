@@ -56,11 +56,13 @@ func dumpObjects(c *cluster.Cluster, dir string) error {
 		"applied": &workv1.AppliedManifestWorkList{}, "clusters": &clusterv1.ManagedClusterList{},
 		"addons": &addonv1beta1.ManagedClusterAddOnList{}, "definitions": &addonv1beta1.ClusterManagementAddOnList{},
 	} {
-		content, err := []byte(nil), c.Client.List(ctx, list)
+		var content []byte
+		err := c.Client.List(ctx, list)
+		if err == nil {
+			content, err = yaml.Marshal(list)
+		}
 		if err != nil { // A definition that is not installed is no failure of the export.
 			content = []byte(err.Error())
-		} else if content, err = yaml.Marshal(list); err != nil {
-			errs = append(errs, fmt.Errorf("encoding %s: %w", name, err))
 		}
 		errs = append(errs, os.WriteFile(filepath.Join(dir, c.Name, name+".yaml"), content, 0o600))
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -27,8 +28,8 @@ const (
 	HubManager = "spokelet-hub"
 	// Agent is the name of the Deployment of the agent in names.NamespaceAgent.
 	Agent = "klusterlet-agent"
-	// bootstrapLifetime is how long the token is valid with which a cluster joins.
-	bootstrapLifetime = time.Hour
+	// tokenLifetime is how long the tokens of ServiceAccounts are valid, such as the one with which a cluster joins.
+	tokenLifetime = time.Hour
 )
 
 // HubObjects returns all that is applied to a hub, with a tag of our images.
@@ -91,15 +92,39 @@ func (f *Fleet) InstallAgent(ctx context.Context, name, tag string) error {
 // BootstrapKubeconfig returns a kubeconfig of the hub with which a cluster joins, at the address that pods of other
 // clusters reach.
 func (f *Fleet) BootstrapKubeconfig(ctx context.Context) ([]byte, error) {
-	lifetime := int64(bootstrapLifetime.Seconds())
-	token, err := f.Hub().Kube.CoreV1().ServiceAccounts(names.NamespaceBootstrap).CreateToken(ctx,
-		names.ServiceAccountBootstrap, &authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime},
-		}, metav1.CreateOptions{})
+	return AccountKubeconfig(ctx, f.Hub(), names.NamespaceBootstrap, names.ServiceAccountBootstrap)
+}
+
+// AccountKubeconfig returns a kubeconfig of a ServiceAccount, with a new token, at the address that pods of other
+// clusters reach.
+func AccountKubeconfig(ctx context.Context, c *cluster.Cluster, namespace, name string) ([]byte, error) {
+	token, err := accountToken(ctx, c, namespace, name)
 	if err != nil {
-		return nil, fmt.Errorf("creating a token to join with: %w", err)
+		return nil, err
 	}
-	return withToken(f.Hub(), token.Status.Token)
+	return withToken(c, token)
+}
+
+// AccountClient returns a client of a ServiceAccount.
+func AccountClient(ctx context.Context, c *cluster.Cluster, namespace, name string) (client.Client, error) {
+	token, err := accountToken(ctx, c, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.AnonymousClientConfig(c.Admin)
+	config.BearerToken = token
+	return client.New(config, client.Options{Scheme: c.Client.Scheme()})
+}
+
+func accountToken(ctx context.Context, c *cluster.Cluster, namespace, name string) (string, error) {
+	lifetime := int64(tokenLifetime.Seconds())
+	token, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("creating a token of ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return token.Status.Token, nil
 }
 
 // withToken returns the internal kubeconfig of a cluster with a token in place of the administrator's certificate.

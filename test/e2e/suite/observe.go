@@ -63,7 +63,8 @@ func PodsOf(
 		return nil, fmt.Errorf("reading a selector: %w", err)
 	}
 	var list corev1.PodList
-	if err := c.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: match}); err != nil {
+	labelled := client.MatchingLabelsSelector{Selector: match}
+	if err := c.Client.List(ctx, &list, client.InNamespace(namespace), labelled); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
 	var pods []corev1.Pod

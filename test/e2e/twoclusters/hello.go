@@ -299,7 +299,8 @@ func changeTemplate(ctx context.Context, hub *cluster.Cluster) error {
 			return fmt.Errorf("changing the AddOnTemplate: %w", err)
 		}
 	}
-	if err := unstructured.SetNestedSlice(template.Object, manifests, "spec", "agentSpec", "workload", "manifests"); err != nil {
+	err = unstructured.SetNestedSlice(template.Object, manifests, "spec", "agentSpec", "workload", "manifests")
+	if err != nil {
 		return fmt.Errorf("changing the AddOnTemplate: %w", err)
 	}
 	if err := hub.Client.Update(ctx, template); err != nil {

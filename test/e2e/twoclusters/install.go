@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -148,10 +147,14 @@ func (p *play) uninstall(ctx context.Context, s *suite.Session) error {
 	if err := waitNoAddOns(ctx, s.Fleet); err != nil {
 		return err
 	}
-	mc := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
-	if err := suite.Delete(ctx, hub, []*unstructured.Unstructured{object("cluster.open-cluster-management.io/v1",
-		"ManagedCluster", "", mc.Name)}); err != nil {
-		return err
+	// The namespace of a cluster stays for its administrator to delete.
+	for _, left := range []*unstructured.Unstructured{
+		object(clusterv1.GroupVersion.String(), "ManagedCluster", "", clusterName),
+		object("v1", "Namespace", "", clusterName),
+	} {
+		if err := suite.Delete(ctx, hub, []*unstructured.Unstructured{left}); err != nil {
+			return err
+		}
 	}
 	tag := s.Fleet.Images().Tag
 	agent, err := s.Fleet.AgentObjects(clusterName, tag)
@@ -178,7 +181,7 @@ func (p *play) uninstall(ctx context.Context, s *suite.Session) error {
 			return p.before[role].Diff(after)
 		})
 		errs = append(errs, err)
-		s.Note("%s: %d objects before and after", role, len(p.before[role]))
+		s.Note("%s: %d objects were compared", role, len(p.before[role]))
 	}
 	return errors.Join(errs...)
 }

@@ -112,11 +112,23 @@ func measure(ctx context.Context, s *suite.Session, when string, budget int64) e
 	if agent.WorkingSet > budget {
 		verdict = "missed"
 	}
-	s.Note("%-30s %-28s working set %5.1f MiB, rss %5.1f MiB; budget of %d MiB %s", when, agent.Container+" (agent)",
-		float64(agent.WorkingSet)/mib, float64(agent.RSS)/mib, budget/mib, verdict)
-	for _, m := range append(hub, others...) {
-		s.Note("%-30s %-28s working set %5.1f MiB, rss %5.1f MiB", when, m.Container, float64(m.WorkingSet)/mib,
-			float64(m.RSS)/mib)
+	if err := note(ctx, s, s.Fleet.Managed(), when, "spokelet", []cluster.Memory{agent}); err != nil {
+		return err
+	}
+	s.Note("%-27s the budget of %d MiB for the working set of the agent is %s", when, budget/mib, verdict)
+	return errors.Join(note(ctx, s, s.Fleet.Hub(), when, "spokelet-hub", hub),
+		note(ctx, s, s.Fleet.Managed(), when, helloAgent, others))
+}
+
+// note notes the memory of the containers of one program.
+func note(ctx context.Context, s *suite.Session, c *cluster.Cluster, when, program string, all []cluster.Memory) error {
+	process, err := c.ProcessRSS(ctx, program)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		s.Note("%-27s %-12s working set %5.1f MiB, rss %5.1f MiB; process with its program %5.1f MiB", when, program,
+			float64(m.WorkingSet)/mib, float64(m.RSS)/mib, float64(process)/mib)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package twoclusters
 
 import (
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,7 +11,7 @@ func TestTheSuiteIsWellFormed(t *testing.T) {
 	s := New()
 	require.NoError(t, s.Check())
 	for _, scenario := range s.Scenarios {
-		assert.Regexp(t, regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`), scenario.Name)
+		assert.Regexp(t, `^[a-z]+(-[a-z]+)*$`, scenario.Name)
 		assert.NotEmpty(t, scenario.Doc, scenario.Name)
 		assert.NotNil(t, scenario.Run, scenario.Name)
 	}

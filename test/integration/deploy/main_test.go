@@ -21,6 +21,7 @@ import (
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/intern"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 // runReconcilers runs the rollout and the deployment as the hub manager does.
 func runReconcilers(ctx context.Context, config *rest.Config, bindings client.Client) error {
 	options := suite.CachedConfigurations(names.NamespaceHub)
-	options.ByObject[&workv1.ManifestWork{}] = cache.ByObject{Transform: works.TrimWork}
+	options.ByObject[&workv1.ManifestWork{}] = cache.ByObject{Transform: works.Trim(&intern.Table{})}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/suite"
 )
 
 // requests returns the certificate requests of the cluster, or of an add-on of it.
@@ -75,7 +76,7 @@ func (k *klusterlet) awaitClaim() {
 	claim := &clusterv1alpha1.ClusterClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: k.name}, Spec: clusterv1alpha1.ClusterClaimSpec{Value: "claimed"},
 	}
-	require.NoError(k.t, plane.Client.Create(k.t.Context(), claim))
+	require.NoError(k.t, k.spoke.Client.Create(k.t.Context(), claim))
 	k.eventually(func() bool {
 		var found clusterv1.ManagedCluster
 		require.NoError(k.t, plane.Client.Get(k.t.Context(), types.NamespacedName{Name: k.name}, &found))
@@ -84,12 +85,23 @@ func (k *klusterlet) awaitClaim() {
 }
 
 // registerAddon does on the hub what an add-on manager and a person do for an add-on, and waits for its credential on
-// the cluster.
+// the managed cluster.
 func (k *klusterlet) registerAddon(addon string) {
 	k.t.Helper()
+	k.registerAt(k.spoke, k.there, addon, nil)
+}
+
+// registerHosted does the same for an add-on that runs on the hosting cluster.
+func (k *klusterlet) registerHosted(addon string) {
+	k.t.Helper()
+	k.registerAt(plane, k.namespace, addon, map[string]string{names.AnnotationHostingCluster: "host"})
+}
+
+func (k *klusterlet) registerAt(cluster *suite.Plane, namespace, addon string, annotations map[string]string) {
+	k.t.Helper()
 	object := &addonv1alpha1.ManagedClusterAddOn{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.name, Name: addon},
-		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: k.namespace},
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.name, Name: addon, Annotations: annotations},
+		Spec:       addonv1alpha1.ManagedClusterAddOnSpec{InstallNamespace: namespace},
 	}
 	require.NoError(k.t, plane.Client.Create(k.t.Context(), object))
 	after := object.DeepCopy()
@@ -97,13 +109,13 @@ func (k *klusterlet) registerAddon(addon string) {
 		SignerName: certificatesv1.KubeAPIServerClientSignerName,
 		Subject:    addonv1alpha1.Subject{User: csr.AddonUser(k.name, addon, "a1"), Groups: csr.AddonGroups(k.name, addon)},
 	}}
-	after.Status.Namespace = k.namespace
+	after.Status.Namespace = namespace
 	require.NoError(k.t, plane.Client.Status().Patch(k.t.Context(), after, client.MergeFrom(object)))
 	k.approve(addon)
 	k.eventually(func() bool {
 		var secret corev1.Secret
-		key := client.ObjectKey{Namespace: k.namespace, Name: addon + "-hub-kubeconfig"}
-		return plane.Client.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0 &&
+		key := client.ObjectKey{Namespace: namespace, Name: addon + "-hub-kubeconfig"}
+		return cluster.Client.Get(k.t.Context(), key, &secret) == nil && len(secret.Data[csr.KeyCertificate]) > 0 &&
 			len(secret.Data[csr.KeyKubeconfig]) > 0
 	}, "the credential of the add-on")
 }
@@ -111,7 +123,7 @@ func (k *klusterlet) registerAddon(addon string) {
 // work creates a ManifestWork with a ConfigMap of the same name.
 func (k *klusterlet) work(name string) {
 	k.t.Helper()
-	raw := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q}}`, k.namespace, name)
+	raw := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q}}`, k.there, name)
 	require.NoError(k.t, plane.Client.Create(k.t.Context(), &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.name, Name: name},
 		Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
@@ -135,7 +147,7 @@ func (k *klusterlet) awaitApplied(name string) {
 func (k *klusterlet) configMap(name string) bool {
 	k.t.Helper()
 	var found corev1.ConfigMap
-	err := plane.Client.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: name}, &found)
+	err := k.spoke.Client.Get(k.t.Context(), client.ObjectKey{Namespace: k.there, Name: name}, &found)
 	require.NoError(k.t, client.IgnoreNotFound(err))
 	return err == nil
 }
@@ -143,8 +155,8 @@ func (k *klusterlet) configMap(name string) bool {
 // removed deletes a ConfigMap of a work on the cluster, and waits until the agent has made it anew.
 func (k *klusterlet) removed(name string) {
 	k.t.Helper()
-	require.NoError(k.t, plane.Client.Delete(k.t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name},
+	require.NoError(k.t, k.spoke.Client.Delete(k.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.there, Name: name},
 	}))
 	k.eventually(func() bool { return k.configMap(name) }, "%s is made anew", name)
 }

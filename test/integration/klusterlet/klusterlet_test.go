@@ -2,8 +2,6 @@ package klusterlet_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +16,9 @@ import (
 
 func TestRegistrationAndWorkRunApartAsAKlusterletStartsThem(t *testing.T) {
 	k := newKlusterlet(t, "apart", false)
-	works := k.run(k.working, k.workArgs())
+	works := k.run(k.works())
 	works.awaitReadiness("/hub-kubeconfig/kubeconfig does not exist yet: the registration agent writes it")
-	registration := k.run(k.registration, k.registrationArgs())
+	registration := k.run(k.registration())
 	k.admit()
 	k.work("one")
 	k.awaitApplied("one")
@@ -45,7 +43,7 @@ func TestRegistrationAndWorkRunApartAsAKlusterletStartsThem(t *testing.T) {
 	k.registerAddon("other")
 	assert.False(t, k.configMap("two"), "registration does no works")
 	registration.stop()
-	works = k.run(k.working, k.workArgs())
+	works = k.run(k.works())
 	k.awaitApplied("two")
 	works.stop()
 	assert.Equal(t, map[string]string{"registration-agent-lock": "", "work-agent-lock": ""}, k.holders(),
@@ -54,7 +52,7 @@ func TestRegistrationAndWorkRunApartAsAKlusterletStartsThem(t *testing.T) {
 
 func TestOneProcessDoesBothAsAKlusterletStartsIt(t *testing.T) {
 	k := newKlusterlet(t, "both", true)
-	p := k.run(k.working, k.singletonArgs())
+	p := k.run(k.both().with("--status-sync-interval=60s"))
 	k.admit()
 	k.registerAddon("helper")
 	k.work("one")
@@ -68,39 +66,23 @@ func TestOneProcessDoesBothAsAKlusterletStartsIt(t *testing.T) {
 	}
 }
 
-// In hosted mode the operator mounts the kubeconfig of the managed cluster when it has made it.
-func TestWorksOfAHostedClusterWaitForItsKubeconfig(t *testing.T) {
-	k := newKlusterlet(t, "hosted", false)
-	k.run(k.registration, k.registrationArgs())
-	k.admit()
-	works := k.run(k.working, append(k.workArgs(), "--spoke-kubeconfig=/spoke/config/kubeconfig",
-		"--terminate-on-files=/spoke/config/kubeconfig"))
-	works.awaitReadiness("config/kubeconfig: no such file or directory")
-	k.work("one")
-	spoke, err := os.ReadFile(filepath.Join(works.dir, "own.kubeconfig"))
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Join(works.dir, "config"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(works.dir, "config", "kubeconfig"), spoke, 0o600))
-	k.awaitApplied("one")
-}
-
 // A Deployment with one replica gets no leader election, and so no Lease.
 func TestAReplicaAloneHoldsNoLease(t *testing.T) {
 	k := newKlusterlet(t, "alone", true)
-	k.run(k.working, append(k.singletonArgs(), "--disable-leader-election"))
+	k.run(k.both().with("--disable-leader-election"))
 	k.admit()
 	assert.Empty(t, k.holders())
 }
 
 func TestASecondPodWaitsForTheFirstAndTakesOver(t *testing.T) {
 	k := newKlusterlet(t, "second", true)
-	first := k.run(k.working, k.singletonArgs())
+	first := k.run(k.both())
 	k.admit()
-	second := k.run(k.working, k.singletonArgs())
+	second := k.run(k.both())
 	second.awaitReadiness("klusterlet-agent-lock is held by " + first.name)
 	code, _ := second.readiness()
 	assert.Equal(t, http.StatusOK, code, "else a rollout would wait for it and never end the first")
-	apart := k.run(k.working, k.workArgs())
+	apart := k.run(k.works())
 	apart.awaitReadiness("work-agent-lock is held by " + first.name)
 	apart.stop()
 
@@ -111,10 +93,10 @@ func TestASecondPodWaitsForTheFirstAndTakesOver(t *testing.T) {
 }
 
 func TestAnAgentOfOCMThatHoldsALeaseIsWaitedFor(t *testing.T) {
-	for lease, args := range map[string]func(k *klusterlet) []string{
-		"registration-agent-lock": (*klusterlet).registrationArgs,
-		"work-agent-lock":         (*klusterlet).workArgs,
-		"klusterlet-agent-lock":   (*klusterlet).singletonArgs,
+	for lease, agent := range map[string]func(k *klusterlet) container{
+		"registration-agent-lock": (*klusterlet).registration,
+		"work-agent-lock":         (*klusterlet).works,
+		"klusterlet-agent-lock":   (*klusterlet).both,
 	} {
 		t.Run(lease, func(t *testing.T) {
 			k := newKlusterlet(t, "ocm", true)
@@ -126,7 +108,7 @@ func TestAnAgentOfOCMThatHoldsALeaseIsWaitedFor(t *testing.T) {
 				},
 			}
 			require.NoError(t, plane.Client.Create(t.Context(), held))
-			p := k.run(k.working, args(k))
+			p := k.run(agent(k))
 			p.awaitReadiness(lease + " is held by klusterlet-5d9c_1f")
 			assert.Empty(t, k.requests(""), "it does nothing")
 			// As OCM's agents release it.

@@ -1,11 +1,10 @@
 // Package klusterlet_test runs the agent as the Deployments of an OCM Klusterlet do: the program of the image with
 // their arguments, their ServiceAccounts with the rights that OCM gives them and no others, their mounts, their HTTPS
-// probes and their Leases. One control plane is the hub and the cluster that all agents run on; each test has a
-// Klusterlet with a namespace of its own.
+// probes and their Leases. One control plane is the hub and the cluster that all agents run on, another one the managed
+// cluster in hosted mode; each test has a Klusterlet with a namespace of its own.
 package klusterlet_test
 
 import (
-	_ "embed"
 	"path/filepath"
 	"testing"
 
@@ -19,13 +18,10 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-//go:embed testdata/rbac.yaml
-var rbac string
-
 // What the tests share.
 var (
-	// plane is the hub and the cluster that all agents run on.
-	plane *suite.Plane
+	// plane is the hub and the cluster that all agents run on, managed the managed cluster in hosted mode.
+	plane, managed *suite.Plane
 	// bootstrap is the identity with which clusters join.
 	bootstrap *rest.Config
 	// program is the agent as it is in its image.
@@ -41,5 +37,6 @@ func TestMain(m *testing.M) {
 			manifests.CRDs(), manifests.Hub(), manifests.SpokeCRDs())
 		bootstrap = plane.AccountConfig(t, names.NamespaceBootstrap, names.ServiceAccountBootstrap)
 		suite.StartHub(t, plane)
+		managed = suite.Start(t, sandbox.Options{Name: "managed"}, manifests.SpokeCRDs())
 	})
 }

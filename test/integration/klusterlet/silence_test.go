@@ -17,7 +17,7 @@ import (
 // add-ons, and mends it.
 func TestReadinessNamesAHubThatIsCutOffAndTheLogSaysItOnce(t *testing.T) {
 	k := newKlusterlet(t, "cut", true)
-	p := k.run(k.working, k.singletonArgs())
+	p := k.run(k.both())
 	k.admit()
 	k.registerAddon("helper")
 	k.work("one")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	rendered "github.com/spokelet/spokelet/test/klusterlet"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -33,10 +35,14 @@ import (
 type klusterlet struct {
 	t *testing.T
 	// name is that of the Klusterlet, the cluster and, with a suffix, the namespace.
-	name, namespace, dir  string
-	registration, working string
+	name, namespace, dir string
+	// spec is what the operator renders for it.
+	spec rendered.Klusterlet
 	// hub is the way to the hub that its bootstrap kubeconfig names.
 	hub *sandbox.Link
+	// spoke is the managed cluster, there the namespace on it where its add-ons and works are.
+	spoke *suite.Plane
+	there string
 }
 
 // newKlusterlet does what the operator does before the agents start: the rights, the bootstrap Secret, and an empty
@@ -44,24 +50,33 @@ type klusterlet struct {
 func newKlusterlet(t *testing.T, prefix string, singleton bool) *klusterlet {
 	t.Helper()
 	t.Parallel()
+	return prepare(t, prefix, plane, rendered.Klusterlet{Singleton: singleton})
+}
+
+// prepare does that for a Klusterlet in any mode, whose managed cluster is spoke.
+func prepare(t *testing.T, prefix string, spoke *suite.Plane, spec rendered.Klusterlet) *klusterlet {
+	t.Helper()
 	name := suite.UniqueName(prefix)
+	spec.Name, spec.Cluster, spec.Namespace, spec.ManagedNamespace = name, name, name+"-agent", name+"-managed"
+	spec.UID, spec.Image, spec.Replicas = "5f4dcc3b-"+name, "ours", 3
 	k := &klusterlet{
-		t: t, name: name, namespace: name + "-agent", dir: t.TempDir(),
-		registration: name + "-registration-sa", working: name + "-work-sa",
+		t: t, name: name, namespace: spec.Namespace, dir: t.TempDir(), spec: spec, spoke: spoke, there: spec.Namespace,
 	}
-	if singleton {
-		k.registration = k.working
+	if spec.Hosted {
+		k.there = spec.ManagedNamespace
 	}
-	var err error
+	management, err := spec.Management()
+	require.NoError(t, err)
+	managed, err := spec.Managed()
+	require.NoError(t, err)
 	k.hub, err = sandbox.NewLink(plane.Host)
 	require.NoError(t, err)
 	t.Cleanup(k.hub.Close)
-	require.NoError(t, plane.Apply(t.Context(), []byte(strings.NewReplacer(
-		"NAMESPACE", k.namespace, "KLUSTERLET", name, "REGISTRATION", k.registration, "WORK", k.working,
-	).Replace(rbac))))
+	require.NoError(t, plane.Apply(t.Context(), management))
+	require.NoError(t, spoke.Apply(t.Context(), managed))
 	for secret, data := range map[string]map[string][]byte{
-		"bootstrap-hub-kubeconfig": {"kubeconfig": k.bootstrap()},
-		"hub-kubeconfig-secret":    {"placeholder": []byte("placeholder")},
+		rendered.SecretBootstrap: {"kubeconfig": k.bootstrap()},
+		rendered.SecretHub:       {"placeholder": []byte("placeholder")},
 	} {
 		require.NoError(t, plane.Client.Create(t.Context(), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: secret}, Data: data,
@@ -93,49 +108,61 @@ type pod struct {
 	stop    func()
 }
 
-// The arguments of the containers, as OCM's operator renders them for three replicas. A replica alone gets
+// container is the container of a Deployment of the Klusterlet.
+type container struct {
+	corev1.Container
+	account string
+	// secrets are the Secrets that are mounted, by the directory below /spoke.
+	secrets map[string]string
+}
+
+// with returns the container with further arguments.
+func (c container) with(args ...string) container {
+	c.Args = append(slices.Clone(c.Args), args...)
+	return c
+}
+
+// registration, works and both are the containers as the operator renders them for three replicas. A replica alone gets
 // --disable-leader-election, too.
-func (k *klusterlet) registrationArgs() []string {
-	return []string{
-		"/registration", "agent", "--spoke-cluster-name=" + k.name, "--bootstrap-kubeconfig=/spoke/bootstrap/kubeconfig",
-		"--feature-gates=AddonManagement=true", "--client-cert-expiration-seconds=3600", "--kube-api-qps=50",
-		"--kube-api-burst=100", "--addon-kubeclient-registration-auth=csr", "--tls-min-version=VersionTLS12",
-	}
-}
+func (k *klusterlet) registration() container { return k.container(false, 0) }
+func (k *klusterlet) works() container        { return k.container(false, 1) }
+func (k *klusterlet) both() container         { return k.container(true, 0) }
 
-func (k *klusterlet) workArgs() []string {
-	return []string{
-		"/work", "agent", "--spoke-cluster-name=" + k.name, "--workload-source-driver=kube",
-		"--workload-source-config=/spoke/hub-kubeconfig/kubeconfig", "--agent-id=5f4dcc3b",
-		"--feature-gates=ExecutorValidatingCaches=true", "--terminate-on-files=/spoke/hub-kubeconfig/kubeconfig",
-		"--status-sync-interval=60s", "--kube-api-qps=50", "--kube-api-burst=100", "--hub-kube-api-qps=50",
-		"--hub-kube-api-burst=100", "--appliedmanifestwork-eviction-grace-period=60m0s", "--tls-min-version=VersionTLS12",
+// container renders the nth Deployment. One account does everything where the Klusterlet is a singleton.
+func (k *klusterlet) container(singleton bool, n int) container {
+	k.t.Helper()
+	spec := k.spec
+	spec.Singleton = singleton
+	deployments, err := spec.Deployments()
+	require.NoError(k.t, err)
+	pod := deployments[n].Spec.Template.Spec
+	require.Len(k.t, pod.Containers, 1)
+	c := container{Container: pod.Containers[0], account: pod.ServiceAccountName, secrets: map[string]string{}}
+	if k.spec.Singleton {
+		c.account = k.spec.WorkAccount()
 	}
-}
-
-func (k *klusterlet) singletonArgs() []string {
-	return append([]string{
-		"/registration-operator", "agent", "--spoke-cluster-name=" + k.name,
-		"--bootstrap-kubeconfig=/spoke/bootstrap/kubeconfig",
-	}, k.workArgs()[3:]...)
+	for _, mount := range c.VolumeMounts {
+		for _, volume := range pod.Volumes {
+			if volume.Name == mount.Name && volume.Secret != nil {
+				c.secrets[strings.TrimPrefix(mount.MountPath, "/spoke/")] = volume.Secret.SecretName
+			}
+		}
+	}
+	return c
 }
 
 // run starts a pod with the arguments of its container, and does for it what a kubelet does: its Secrets are mounted
-// and kept up to date, it has a token of its ServiceAccount, and it is probed over HTTPS. The test fails when a probe
-// does once the pod has begun.
-func (k *klusterlet) run(account string, args []string) *pod {
+// and kept up to date, it has a token of its ServiceAccount, and it is probed as the Deployment says. The test fails
+// when a probe does once the pod has begun.
+func (k *klusterlet) run(c container) *pod {
 	k.t.Helper()
-	name := strings.Trim(args[0], "/") + "-" + utilrand.String(5)
+	name := strings.Trim(c.Args[0], "/") + "-" + utilrand.String(5)
 	p := &pod{klusterlet: k, name: name, port: suite.FreePort(k.t), dir: filepath.Join(k.dir, name)}
 	require.NoError(k.t, os.MkdirAll(p.dir, 0o700))
-	kubeconfig := plane.WriteKubeconfig(k.t, plane.AccountConfig(k.t, k.namespace, account), p.dir, "own")
+	kubeconfig := plane.WriteKubeconfig(k.t, plane.AccountConfig(k.t, k.namespace, c.account), p.dir, "own")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(k.t.Context()))
 	var all sync.WaitGroup
-	mounts := map[string]string{"bootstrap": "bootstrap-hub-kubeconfig"}
-	if account == k.working && args[0] == "/work" {
-		mounts = map[string]string{"hub-kubeconfig": "hub-kubeconfig-secret"}
-	}
-	for dir, secret := range mounts {
+	for dir, secret := range c.secrets {
 		k.mount(ctx, filepath.Join(p.dir, dir), secret)
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -145,7 +172,7 @@ func (k *klusterlet) run(account string, args []string) *pod {
 		})
 	}
 	given := []string{}
-	for _, arg := range args {
+	for _, arg := range c.Args {
 		if strings.HasPrefix(arg, "-") {
 			arg = strings.ReplaceAll(arg, "/spoke/", p.dir+"/")
 		}
@@ -158,7 +185,10 @@ func (k *klusterlet) run(account string, args []string) *pod {
 		Name: name, Path: program, Args: given, Env: []string{"POD_NAME=" + name}, LogPath: filepath.Join(p.dir, "log"),
 	}
 	require.NoError(k.t, p.process.Start())
-	all.Go(func() { p.keepProbing(ctx) })
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
+		require.Equal(k.t, corev1.URISchemeHTTPS, probe.HTTPGet.Scheme)
+		all.Go(func() { p.keepProbing(ctx, probe.HTTPGet.Path) })
+	}
 	var once sync.Once
 	p.stop = func() {
 		once.Do(func() {
@@ -229,11 +259,11 @@ func (p *pod) get(ctx context.Context, path string) (int, string, error) {
 	return answer.StatusCode, strings.TrimSpace(string(body)), err
 }
 
-// keepProbing probes the pod, for liveness and readiness alike, until ctx ends.
-func (p *pod) keepProbing(ctx context.Context) {
+// keepProbing probes the pod until ctx ends.
+func (p *pod) keepProbing(ctx context.Context, path string) {
 	began := false
 	for ctx.Err() == nil {
-		code, body, err := p.get(ctx, "/healthz")
+		code, body, err := p.get(ctx, path)
 		began = began || err == nil
 		if began && ctx.Err() == nil && (err != nil || code != http.StatusOK) {
 			assert.Fail(p.t, "a probe failed", "%s: %d %s %v", p.name, code, body, err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spokelet/spokelet/test/e2e/cluster"
+	"github.com/spokelet/spokelet/test/e2e/hosted"
 	"github.com/spokelet/spokelet/test/e2e/images"
 	"github.com/spokelet/spokelet/test/e2e/suite"
 	"github.com/spokelet/spokelet/test/e2e/twoclusters"
@@ -32,7 +33,7 @@ var errHelp = flag.ErrHelp
 
 // suites returns all suites, in the order in which they are played.
 func suites() []*suite.Suite {
-	return []*suite.Suite{twoclusters.New()}
+	return []*suite.Suite{twoclusters.New(), hosted.New()}
 }
 
 // options are the command line.
@@ -114,7 +115,10 @@ func run(ctx context.Context, o options) (err error) {
 		})
 		results, err = append(results, played...), errors.Join(err, playErr)
 	}
-	return errors.Join(err, report(o.dir, results))
+	if err := errors.Join(err, report(o.dir, results)); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir) // It explains failures, and there was none.
 }
 
 // build makes the images.
