@@ -105,7 +105,9 @@ func optionalReconcilers(mgr ctrl.Manager, c Config) ([]reconciler, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &work.Reconciler{Works: works, OfAddOns: mgr.GetClient(), Clock: now, Workers: c.Workers})
+		all = append(all, &work.Reconciler{
+			Works: works, OfAddOns: mgr.GetClient(), Clock: now, Workers: c.Workers,
+		})
 	}
 	return all, nil
 }
