@@ -13,13 +13,15 @@ import (
 )
 
 // AddOnDeploymentConfigGVR is the resource of AddOnDeploymentConfigs, for Options.ConfigGVRs.
-func AddOnDeploymentConfigGVR() schema.GroupVersionResource {
+func AddOnDeploymentConfigGVR() schema.GroupVersionResource { //nolint:revive // authors know it by this name
 	return schema.GroupVersionResource{
 		Group: addonv1beta1.GroupName, Version: addonv1beta1.GroupVersion.Version, Resource: "addondeploymentconfigs",
 	}
 }
 
 // AddOnDeploymentConfigToValuesFunc converts an AddOnDeploymentConfig to values.
+//
+//nolint:revive // authors know it by this name
 type AddOnDeploymentConfigToValuesFunc func(config addonv1beta1.AddOnDeploymentConfig) (Values, error)
 
 // GetAddOnDeploymentConfigValues returns a ValuesFunc with the values of the AddOnDeploymentConfigs that the rollout

@@ -17,5 +17,9 @@
 //     it is, and the question is asked again when something changes.
 //   - any other error: it may go away by itself. The message is shown too, and the question is asked again soon.
 //
+// An author need not implement Agent: New makes one of Options, which are values and functions. The objects come from
+// a function (ManifestsFunc), from a folder of YAML (package raw) or from a Helm chart (package helm, a module of its
+// own). docs/operations/write-an-addon.md has a program.
+//
 // Add-ons without code, made of an AddOnTemplate, are an Agent like any other: see package hub/template.
 package addon

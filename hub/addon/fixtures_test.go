@@ -17,7 +17,7 @@ import (
 )
 
 // request is a request for add-on weather on cluster c1 with these configurations.
-func request(t testing.TB, configs ...addonv1beta1.AddOnDeploymentConfigSpec) addon.Request {
+func request(t *testing.T, configs ...addonv1beta1.AddOnDeploymentConfigSpec) addon.Request {
 	t.Helper()
 	r := addon.Request{
 		Cluster: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
@@ -55,7 +55,7 @@ func makes(objects ...runtime.Object) addon.ManifestsFunc {
 }
 
 // build returns the agent of options with a name and manifests.
-func build(t testing.TB, options addon.Options) addon.Agent {
+func build(t *testing.T, options addon.Options) addon.Agent {
 	t.Helper()
 	if options.Name == "" {
 		options.Name = "weather"

@@ -88,14 +88,14 @@ func (o *Options) problems() []string {
 		}
 	}
 	if invalid := validation.IsDNS1123Subdomain(o.Name); len(invalid) > 0 {
-		add(fmt.Errorf("Name: %s", strings.Join(invalid, ", ")))
+		all = append(all, "Name: "+strings.Join(invalid, ", "))
 	}
 	if o.Manifests == nil {
-		add(errors.New("Manifests: it is required"))
+		all = append(all, "Manifests: it is required")
 	}
 	for i, values := range o.Values {
 		if values == nil {
-			add(fmt.Errorf("Values[%d]: it is nil", i))
+			all = append(all, fmt.Sprintf("Values[%d]: it is nil", i))
 		}
 	}
 	for i, resource := range o.ConfigGVRs {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io/fs"
 	"os"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -279,7 +278,7 @@ func TestTemplatesDoNotChangeTheChart(t *testing.T) {
 		require.NoError(t, err)
 		raw, err := rendering.Objects[1].MarshalJSON()
 		require.NoError(t, err)
-		assert.True(t, strings.Contains(string(raw), `"count":"1"`), string(raw))
+		assert.Contains(t, string(raw), `"count":"1"`)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestTheProgramOnThePageForAuthorsIsCompiled(t *testing.T) {
 	assert.Less(t, strings.Count(program, "\n"), 70, "the program is small")
 	assert.True(t, hasFunction(parsed, "weather"))
 
-	folder, err := os.MkdirTemp("testdata", "page")
+	folder, err := os.MkdirTemp("testdata", "page") //nolint:usetesting // it must be a folder of this module
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(folder)) })
 	require.NoError(t, os.Mkdir(filepath.Join(folder, "chart"), 0o700))
