@@ -58,21 +58,36 @@ func (w *FileWatch) Start(ctx context.Context) error {
 	}
 }
 
-// arm watches the directories of the files, and the nearest existing ancestor of one that does not exist. If a file is
-// a link, its target is watched, too.
+// arm watches the directories of the files, and the nearest existing ancestor of one that does not exist. A directory may
+// be created while its ancestor is not watched yet, so arm looks again until there is none that is new.
 func (w *FileWatch) arm(ctx context.Context, watcher *fsnotify.Watcher) {
-	for _, path := range w.Paths() {
-		ends := []string{path}
-		if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
-			ends = append(ends, target)
-		}
-		for _, end := range ends {
-			dir := nearest(filepath.Dir(end))
+	for watched := map[string]bool{}; ; {
+		before := len(watched)
+		for _, dir := range w.directories() {
+			if watched[dir] {
+				continue
+			}
+			watched[dir] = true
 			if err := watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				log.FromContext(ctx).Error(err, "watching a directory", "directory", dir)
 			}
 		}
+		if len(watched) == before {
+			return
+		}
 	}
+}
+
+// directories returns the directories to watch. If a file is a link, that of its target is one of them.
+func (w *FileWatch) directories() []string {
+	var list []string
+	for _, path := range w.Paths() {
+		list = append(list, nearest(filepath.Dir(path)))
+		if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+			list = append(list, nearest(filepath.Dir(target)))
+		}
+	}
+	return list
 }
 
 // nearest returns the directory, or its first ancestor that exists.

@@ -38,13 +38,16 @@ type Klusterlet struct {
 
 // The Secrets in the namespace of the agents that the operator or a person creates.
 const (
-	// SecretBootstrap has the bootstrap kubeconfig, SecretHub becomes the credential for the hub.
-	SecretBootstrap, SecretHub = "bootstrap-hub-kubeconfig", "hub-kubeconfig-secret"
-	// SecretManagedRegistration, SecretManagedWork and SecretManagedAgent have, in hosted mode, the kubeconfig of the
-	// managed cluster for each agent.
+	// SecretBootstrap has the bootstrap kubeconfig.
+	SecretBootstrap = "bootstrap-hub-kubeconfig"
+	// SecretHub becomes the credential for the hub.
+	SecretHub = "hub-kubeconfig-secret"
+	// SecretManagedRegistration has, in hosted mode, the kubeconfig of the managed cluster for the registration agent.
 	SecretManagedRegistration = "external-managed-kubeconfig-registration"
-	SecretManagedWork         = "external-managed-kubeconfig-work"
-	SecretManagedAgent        = "external-managed-kubeconfig-agent"
+	// SecretManagedWork has it for the work agent.
+	SecretManagedWork = "external-managed-kubeconfig-work"
+	// SecretManagedAgent has it for a singleton.
+	SecretManagedAgent = "external-managed-kubeconfig-agent"
 )
 
 // RegistrationAccount and WorkAccount are the names of the ServiceAccounts; a singleton has the latter only.

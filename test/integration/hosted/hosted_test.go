@@ -157,7 +157,7 @@ func TestAManagedClusterThatDoesNotAnswer(t *testing.T) {
 	k.enable("hello", k.there, "")
 	k.awaitCondition("hello", "ClusterCertificateRotated", metav1.ConditionTrue, "")
 	suite.Eventually(t, func() error {
-		if _, body := k.readiness(); body != "serving" {
+		if body := k.readiness(); body != "serving" {
 			return fmt.Errorf("readiness is %q", body)
 		}
 		return nil
@@ -195,7 +195,7 @@ func TestAManagedClusterThatRejectsTheCredential(t *testing.T) {
 	k.awaitAvailable(metav1.ConditionTrue, "")
 	k.awaitApplied("one")
 	suite.Eventually(t, func() error {
-		if _, body := k.readiness(); body != "serving" {
+		if body := k.readiness(); body != "serving" {
 			return fmt.Errorf("readiness is %q", body)
 		}
 		return nil

@@ -143,25 +143,25 @@ func (k *klusterlet) give(identity *rest.Config) {
 	require.NoError(k.t, os.Rename(fresh, k.config.SpokeKubeconfig))
 }
 
-// readiness is the answer of /readyz; code 0 while nobody answers.
-func (k *klusterlet) readiness() (code int, body string) {
+// readiness is the answer of /readyz, or why there is none.
+func (k *klusterlet) readiness() string {
 	k.t.Helper()
 	request, err := http.NewRequestWithContext(k.t.Context(), http.MethodGet, "http://"+k.config.HealthAddress+"/readyz", nil)
 	require.NoError(k.t, err)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, err.Error()
+		return err.Error()
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
 	require.NoError(k.t, err)
-	return answer.StatusCode, strings.TrimSpace(string(data))
+	return strings.TrimSpace(string(data))
 }
 
 func (k *klusterlet) awaitReadiness(text string) {
 	k.t.Helper()
 	suite.Eventually(k.t, func() error {
-		if _, body := k.readiness(); !strings.Contains(body, text) {
+		if body := k.readiness(); !strings.Contains(body, text) {
 			return fmt.Errorf("readiness must contain %q: %q", text, body)
 		}
 		return nil
