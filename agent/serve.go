@@ -282,7 +282,8 @@ func (s *serving) admit(ctx context.Context) error {
 }
 
 // setWaiting sets the state to why nothing can serve yet, and reports whether that has to be logged: an outage of the
-// hub is logged anyway. During one, the agent stands by: it has a credential, and can do no more until the hub responds.
+// hub is logged anyway. During one, the agent stands by: it has a credential, and can do no more until the hub
+// responds.
 func (s *serving) setWaiting(err error) (isNew bool) {
 	text := "waiting for the hub: " + err.Error()
 	if !s.state.Explains(err) {

@@ -170,7 +170,8 @@ func someWork(cluster, addOn string) *workv1.ManifestWork {
 		})
 		m := workv1.ManifestCondition{
 			ResourceMeta: workv1.ManifestResourceMeta{
-				Ordinal: int32(n), Group: "apps", Version: "v1", Kind: kind, Resource: kind + "s", Namespace: "agents", Name: "agent", //nolint:gosec // three
+				Ordinal: int32(n), Group: "apps", Version: "v1", Kind: kind, Resource: kind + "s", Namespace: "agents",
+				Name: "agent",
 			},
 			Conditions: conditionsOf("Applied", "Available", "StatusFeedbackSynced"),
 		}

@@ -38,7 +38,8 @@ func (t *trims) addOn(in any) (any, error) {
 		status.Conditions = intern.Clip(status.Conditions)
 		t.shared.Conditions(status.Conditions)
 		t.shared.Strings(&status.Namespace, &status.KubeClientDriver)
-		status.SupportedConfigs, status.ConfigReferences = intern.Clip(status.SupportedConfigs), intern.Clip(status.ConfigReferences)
+		status.SupportedConfigs = intern.Clip(status.SupportedConfigs)
+		status.ConfigReferences = intern.Clip(status.ConfigReferences)
 		for i := range status.SupportedConfigs {
 			t.shared.Strings(&status.SupportedConfigs[i].Group, &status.SupportedConfigs[i].Resource)
 		}

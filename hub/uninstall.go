@@ -75,8 +75,8 @@ func uninstall(ctx context.Context, c Config, cfg *rest.Config, out io.Writer) e
 		u.stopConversion,
 		u.releaseDecisions,
 		func(ctx context.Context) error {
-			return u.removeAll(ctx, ofKind(shipped, "Service", "NetworkPolicy", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role",
-				"ServiceAccount"))
+			return u.removeAll(ctx, ofKind(shipped, "Service", "NetworkPolicy", "ClusterRoleBinding", "ClusterRole",
+				"RoleBinding", "Role", "ServiceAccount"))
 		},
 		u.removeCertificate,
 	} {

@@ -8,7 +8,7 @@
 //     cluster on a hosting cluster.
 //   - samples.go: add-ons to start from.
 //
-// The folders are plain kustomize bases too: kubectl apply -k works on each of them but crds, which are applied with -f.
-// overlays has examples of what to make of the bases. chart is the Helm chart of the same objects: its files are written
-// from the bases by "make chart".
+// The folders are plain kustomize bases too: kubectl apply -k works on each of them but crds, which are applied with
+// -f. overlays has examples of what to make of the bases. chart is the Helm chart of the same objects: its files are
+// written from the bases by "make chart".
 package manifests

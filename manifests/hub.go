@@ -62,8 +62,8 @@ func PoliciesFor(namespace, manager, addons string) [][]byte {
 // WorksWithoutExecutor returns an optional policy, with which works without an executor require a right.
 func WorksWithoutExecutor() [][]byte { return hubFiles("optional/works-without-executor.yaml") }
 
-// HubDeployment returns the Deployment of the hub manager, the Service of its webhook, and the NetworkPolicy of both, two
-// YAML files.
+// HubDeployment returns the Deployment of the hub manager, the Service of its webhook, and the NetworkPolicy of both,
+// two YAML files.
 func HubDeployment() [][]byte { return hubFiles("deployment.yaml", "network-policy.yaml") }
 
 // hubFiles reads embedded files, which can always be read; a test reads all of them.

@@ -24,7 +24,8 @@ func Klusterlet() [][]byte {
 	var docs [][]byte
 	for _, entry := range entries {
 		name := entry.Name()
-		if name == deploymentFile || name == networkPolicyFile || name == kustomizationFile || !strings.HasSuffix(name, ".yaml") {
+		apart := name == deploymentFile || name == networkPolicyFile || name == kustomizationFile
+		if apart || !strings.HasSuffix(name, ".yaml") {
 			continue
 		}
 		if doc, err := klusterlet.ReadFile(path.Join("klusterlet", name)); err == nil {
@@ -47,7 +48,8 @@ var klusterletHosted embed.FS
 const hostedNamespace = "klusterlet-hosted"
 
 // KlusterletHosted returns what the agent of another cluster needs on the hosting cluster, in a namespace of its own,
-// one file each: the namespace, the ServiceAccount with its roles, the NetworkPolicy, and the Deployment, in the order of applying.
+// one file each: the namespace, the ServiceAccount with its roles, the NetworkPolicy, and the Deployment, in the order
+// of applying.
 func KlusterletHosted(namespace string) [][]byte {
 	var docs [][]byte
 	for _, name := range []string{"namespace.yaml", "service-account.yaml", networkPolicyFile, deploymentFile} {

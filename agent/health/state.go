@@ -28,8 +28,8 @@ type State struct {
 // Set sets what the agent is doing now, and reports whether that changed.
 func (s *State) Set(text string) bool { return s.set(text, false) }
 
-// StandBy sets that the agent does everything that it can do now, though it does not serve: another one leads, or the hub
-// that it has a credential for does not respond. It reports whether that changed.
+// StandBy sets that the agent does everything that it can do now, though it does not serve: another one leads, or the
+// hub that it has a credential for does not respond. It reports whether that changed.
 func (s *State) StandBy(text string) bool { return s.set(text, true) }
 
 func (s *State) set(text string, standby bool) bool {

@@ -133,7 +133,7 @@ func checkConfigKind(index int, resource schema.GroupVersionResource, earlier []
 func (r HubRole) check() error {
 	switch {
 	case r.Name == "":
-		return errors.New("Name is required")
+		return errors.New("its Name is required")
 	case r.Kind != "" && r.Kind != KindClusterRole && r.Kind != KindRole:
 		return fmt.Errorf("kind %q is unknown: it must be %s or %s", r.Kind, KindClusterRole, KindRole)
 	case r.ToUser && r.Namespace != "":
@@ -149,7 +149,7 @@ func (s CustomSigner) check(earlier []CustomSigner) error {
 		return fmt.Errorf("signer %s stands there twice; one agent gets one certificate of a signer", s.SignerName)
 	}
 	if s.Lifetime < 0 {
-		return errors.New("Lifetime must not be negative")
+		return errors.New("the Lifetime must not be negative")
 	}
 	return csr.CheckCustomSigner(s.SignerName)
 }

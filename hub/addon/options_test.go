@@ -30,7 +30,7 @@ func TestWrongOptionsAreRefusedWhenTheAddOnIsBuilt(t *testing.T) {
 		"a kind of config needs a resource":   {kinds(schema.GroupVersionResource{Version: "v1"}), "version and resource"},
 		"a kind of config stands there once":  {kinds(config, config), "ConfigGVRs[1]: addondeploymentconfigs"},
 		"two versions of a kind are one kind": {kinds(config, older), "twice"},
-		"a role needs a name":                 {roles(addon.HubRole{}), "KubeClient.Roles[0]: Name is required"},
+		"a role needs a name":                 {roles(addon.HubRole{}), "KubeClient.Roles[0]: its Name is required"},
 		"a role has one of two kinds":         {roles(addon.HubRole{Name: "a", Kind: "X"}), `kind "X" is unknown`},
 		"a user differs between clusters": {roles(addon.HubRole{Name: "a", Namespace: "n", ToUser: true}),
 			"only in the namespaces of clusters"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
@@ -33,16 +34,19 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 		return f, err
 	}
 	f.set = set
-	selector, invalid := clustersets.Selector(name, set)
-	if invalid != nil {
-		f.invalid = invalid
-		return f, nil
+	var selector labels.Selector
+	if selector, f.invalid = clustersets.Selector(name, set); f.invalid == nil {
+		f.clusters, err = r.count(ctx, name, selector)
 	}
+	return f, err
+}
+
+// count returns how many clusters a set has.
+func (r *Reconciler) count(ctx context.Context, name string, selector labels.Selector) (int, error) {
 	var list clusterv1.ManagedClusterList
 	by := client.MatchingLabelsSelector{Selector: selector}
 	if err := r.Client.List(ctx, &list, by, client.UnsafeDisableDeepCopy); err != nil {
-		return f, fmt.Errorf("listing the clusters of ManagedClusterSet %s: %w", name, err)
+		return 0, fmt.Errorf("listing the clusters of ManagedClusterSet %s: %w", name, err)
 	}
-	f.clusters = len(list.Items)
-	return f, nil
+	return len(list.Items), nil
 }

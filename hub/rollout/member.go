@@ -35,8 +35,8 @@ type member struct {
 	otherSince time.Time
 }
 
-// newMember returns what a rollout looks at of an add-on. It shares the lists of another member that has equal ones; nil
-// for none.
+// newMember returns what a rollout looks at of an add-on. It shares the lists of another member that has equal ones;
+// nil for none.
 func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 	status := &addOn.Status
 	m := &member{

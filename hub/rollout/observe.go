@@ -140,7 +140,8 @@ func (r *Reconciler) allMembers(ctx context.Context, name string) (map[string]*m
 	return members, nil
 }
 
-// takeChanged returns the add-ons that an earlier pass read, nil for none, and the clusters on which they changed since.
+// takeChanged returns the add-ons that an earlier pass read, nil for none, and the clusters on which they changed
+// since.
 func (r *Reconciler) takeChanged(name string) (map[string]*member, map[string]struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package intern lets the objects of a cache share equal strings and maps. A hub holds tens of thousands of objects that
-// differ in little: the same labels, reasons, messages and hashes, each of which is decoded into memory of its own.
+// Package intern lets the objects of a cache share equal strings and maps. A hub holds tens of thousands of objects
+// that differ in little: the same labels, reasons, messages and hashes, each of which is decoded into memory of its
+// own.
 package intern
 
 import (
@@ -23,8 +24,8 @@ const (
 	smallMap, mapGeneration = 4, 1024
 )
 
-// Table returns one copy of equal strings and maps. It keeps those of the last two generations. The zero value is ready,
-// and several goroutines may use it.
+// Table returns one copy of equal strings and maps. It keeps those of the last two generations. The zero value is
+// ready, and several goroutines may use it.
 type Table struct {
 	mu         sync.Mutex
 	young, old map[string]string

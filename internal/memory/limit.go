@@ -7,8 +7,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// headRoom is the least memory, in bytes, that stays outside of the limit of the runtime: the pages of the program, which
-// the runtime does not count, and buffers of the kernel.
+// headRoom is the least memory, in bytes, that stays outside of the limit of the runtime: the pages of the program,
+// which the runtime does not count, and buffers of the kernel.
 const headRoom = 32 << 20
 
 // SetLimit sets the soft limit of the runtime (GOMEMLIMIT) below that of the container, so that the garbage collector

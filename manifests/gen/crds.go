@@ -69,7 +69,8 @@ func withBeta(raw []byte) ([]byte, error) {
 	before, rest, found := bytes.Cut(raw, []byte(list))
 	alpha, status, ended := bytes.Cut(rest, []byte("\n"+end))
 	versions := bytes.Count(alpha, []byte("\n    storage: "))
-	if !found || !ended || versions != 1 || !bytes.Contains(alpha, []byte(name)) || !bytes.Contains(alpha, []byte(stored)) {
+	one := versions == 1 && bytes.Contains(alpha, []byte(name)) && bytes.Contains(alpha, []byte(stored))
+	if !found || !ended || !one {
 		return nil, errors.New("the definition does not have one version, v1alpha1, which is stored")
 	}
 	beta := bytes.Replace(alpha, []byte(name), []byte("    name: v1beta1\n"), 1)

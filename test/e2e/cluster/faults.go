@@ -57,8 +57,8 @@ func (c *Cluster) RestartNode(ctx context.Context) error {
 	return c.WaitReady(ctx)
 }
 
-// SetSigningDuration changes the longest lifetime of a certificate that the cluster issues, which must have been created
-// with one, and waits until that is in force.
+// SetSigningDuration changes the longest lifetime of a certificate that the cluster issues, which must have been
+// created with one, and waits until that is in force.
 func (c *Cluster) SetSigningDuration(ctx context.Context, lifetime time.Duration) error {
 	flag := fmt.Sprintf("--%s=%s", signingFlag, lifetime)
 	// The kubelet looks at every file of the folder, so nothing may be written there besides.

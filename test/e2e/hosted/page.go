@@ -180,8 +180,9 @@ func (s *shell) objects(c command) ([]*unstructured.Unstructured, error) {
 
 // config changes a kubeconfig.
 func (s *shell) config(c command) error {
-	config, err := clientcmdapi.NewConfig(), error(nil)
+	config := clientcmdapi.NewConfig()
 	if content := s.files[c.config]; content != nil {
+		var err error
 		if config, err = clientcmd.Load(content); err != nil {
 			return fmt.Errorf("reading %s: %w", c.config, err)
 		}
@@ -202,8 +203,12 @@ func (s *shell) config(c command) error {
 	default:
 		return errors.New("a command that the suite does not know")
 	}
-	s.files[c.config], err = clientcmd.Write(*config)
-	return err
+	written, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", c.config, err)
+	}
+	s.files[c.config] = written
+	return nil
 }
 
 // address is that of the managed cluster for pods of the hosting cluster, in place of the one on the page.

@@ -129,8 +129,8 @@ func Decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply applies objects, in order, as "kubectl apply --server-side" does. A kind whose definition is among them is waited
-// for.
+// Apply applies objects, in order, as "kubectl apply --server-side" does. A kind whose definition is among them is
+// waited for.
 func Apply(ctx context.Context, c *cluster.Cluster, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		what := Describe(object)

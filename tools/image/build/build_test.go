@@ -197,6 +197,7 @@ func checkRows(t *testing.T, o Options, rows []Row) {
 }
 
 func checkRegistry(t *testing.T, o Options) {
+	t.Helper()
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true)))
 	t.Cleanup(server.Close)
 	index := open(t, filepath.Join(o.Output, "spokelet"))
@@ -247,6 +248,7 @@ func checkAttached(t *testing.T, artifact v1.Image, file string) {
 }
 
 func checkArchive(t *testing.T, o Options) {
+	t.Helper()
 	for _, text := range []string{"spokelet/hello-agent:v1.2.3", "spokelet/hello-agent:latest"} {
 		tag, err := name.NewTag(text)
 		require.NoError(t, err)

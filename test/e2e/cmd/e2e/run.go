@@ -52,8 +52,8 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.dir, "dir", filepath.Join(o.root, "bin", "e2e"), "folder for kubeconfigs, logs and reports")
 	flags.StringVar(&o.nodeImage, "node-image", official, "image of the nodes; \"official\" means the one of kind")
 	flags.StringVar(&selected, "suites", "", "names of the suites to play, with commas between them; empty means all")
-	flags.StringVar(&only, "run", "", "words, with commas between them: only scenarios whose name has one, and those that "+
-		"they need")
+	flags.StringVar(&only, "run", "",
+		"words, with commas between them: only scenarios whose name has one, and those that they need")
 	flags.DurationVar(&o.outage, "outage", 3*time.Minute, "how long the hub is away where a scenario takes it away")
 	flags.BoolVar(&o.list, "list", false, "print the scenarios and play none")
 	if err := flags.Parse(args); err != nil {

@@ -1,5 +1,5 @@
-// Command workload is the program in the pods of add-ons that do nothing of their own. Its argument is what it does: run
-// until it is told to end, fail, or work for a while and succeed.
+// Command workload is the program in the pods of add-ons that do nothing of their own. Its argument is what it does:
+// run until it is told to end, fail, or work for a while and succeed.
 package main
 
 import (
