@@ -58,8 +58,8 @@ func (w *FileWatch) Start(ctx context.Context) error {
 	}
 }
 
-// arm watches the directories of the files, and the nearest existing ancestor of one that does not exist. A directory may
-// be created while its ancestor is not watched yet, so arm looks again until there is none that is new.
+// arm watches the directories of the files, and the nearest existing ancestor of one that does not exist. A directory
+// may be created while its ancestor is not watched yet, so arm looks again until there is none that is new.
 func (w *FileWatch) arm(ctx context.Context, watcher *fsnotify.Watcher) {
 	for watched := map[string]bool{}; ; {
 		before := len(watched)

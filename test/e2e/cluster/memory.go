@@ -88,7 +88,8 @@ func (c *Cluster) ProcessRSS(ctx context.Context, program string) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	script := fmt.Sprintf("pid=$(pgrep -x %s) && sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\) kB/\\1/p' /proc/$pid/status", program)
+	script := fmt.Sprintf(
+		"pid=$(pgrep -x %s) && sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\) kB/\\1/p' /proc/$pid/status", program)
 	lines, err := kindexec.OutputLines(node.CommandContext(ctx, "sh", "-c", script))
 	if err != nil || len(lines) != 1 {
 		return 0, fmt.Errorf("finding the one process %s on node %s: %w: %v", program, c.nodeName(), err, lines)

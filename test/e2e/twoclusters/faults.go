@@ -18,8 +18,9 @@ import (
 	"github.com/spokelet/spokelet/test/e2e/suite"
 )
 
-// repairPause is the time between two changes that the agent has to repair: an object that is changed again and again is
-// repaired ten times at once, and then every 15 seconds. repairLimit is how long a repair may take on a busy machine.
+// repairPause is the time between two changes that the agent has to repair: an object that is changed again and again
+// is repaired ten times at once, and then every 15 seconds. repairLimit is how long a repair may take on a busy
+// machine.
 const repairPause, repairLimit = 20 * time.Second, 10 * time.Second
 
 // leaseSeconds is how often the agent renews its lease on the hub while the hub is taken away, so that the hub notices

@@ -260,7 +260,9 @@ func (p *play) configure(ctx context.Context, s *suite.Session) error {
 	started := time.Now()
 	patch := client.RawPatch(types.MergePatchType,
 		[]byte(`{"spec":{"customizedVariables":[{"name":"LOG_LEVEL","value":"2"}]}}`))
-	config := &addonv1beta1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: helloNamespace, Name: helloName}}
+	config := &addonv1beta1.AddOnDeploymentConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: helloNamespace, Name: helloName},
+	}
 	if err := hub.Client.Patch(ctx, config, patch); err != nil {
 		return fmt.Errorf("changing the AddOnDeploymentConfig: %w", err)
 	}

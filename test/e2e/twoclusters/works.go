@@ -103,7 +103,8 @@ func waitContent(ctx context.Context, f *suite.Fleet, w workRef, text string) er
 	})
 }
 
-// repair deletes the ConfigMap of a work on the managed cluster and returns how long the agent takes to create it again.
+// repair deletes the ConfigMap of a work on the managed cluster and returns how long the agent takes to create it
+// again.
 func repair(ctx context.Context, s *suite.Session, w workRef) (time.Duration, error) {
 	managed := s.Fleet.Managed().Client
 	var before corev1.ConfigMap
