@@ -121,7 +121,7 @@ func (r *run) change(ctx context.Context) error {
 		}
 		wrote = append(wrote, time.Since(began))
 		applied := func(e watch.Event) bool { return e.Type != watch.Deleted && valueOf(e) == value }
-		if err := awaitEvent(ctx, events, applied); err != nil {
+		if err := fleet.AwaitEvent(ctx, events, applied); err != nil {
 			return err
 		}
 		took = append(took, time.Since(began))
@@ -173,7 +173,7 @@ func (r *run) disturbOne(
 		return 0, fmt.Errorf("disturbing %s: %w", name, err)
 	}
 	disturbed := false
-	err = awaitEvent(ctx, events, func(e watch.Event) bool {
+	err = fleet.AwaitEvent(ctx, events, func(e watch.Event) bool {
 		if e.Type == watch.Deleted || valueOf(e) == "hacked" {
 			disturbed = true
 			return false
@@ -196,22 +196,6 @@ func (r *run) watchObject(ctx context.Context, name string) (watch.Interface, er
 		return nil, fmt.Errorf("watching %s: %w", name, err)
 	}
 	return events, nil
-}
-
-func awaitEvent(ctx context.Context, events watch.Interface, done func(watch.Event) bool) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case event, open := <-events.ResultChan():
-			if !open {
-				return fleet.NotYet("the watch ended")
-			}
-			if done(event) {
-				return nil
-			}
-		}
-	}
 }
 
 func valueOf(e watch.Event) string {

@@ -29,7 +29,7 @@ func (c *ControlPlane) Apply(ctx context.Context, yamlDocs ...[]byte) error {
 		return err
 	}
 	for _, doc := range yamlDocs {
-		objects, err := decode(doc)
+		objects, err := Decode(doc)
 		if err != nil {
 			return err
 		}
@@ -42,8 +42,8 @@ func (c *ControlPlane) Apply(ctx context.Context, yamlDocs ...[]byte) error {
 	return nil
 }
 
-// decode splits a YAML stream into its objects; empty documents are left out.
-func decode(doc []byte) ([]*unstructured.Unstructured, error) {
+// Decode splits a YAML stream into its objects; empty documents are left out.
+func Decode(doc []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(doc), 4096)
 	for {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -77,7 +76,7 @@ func (r *run) changeOne(ctx context.Context, cluster, addOn string, revision int
 	if err := r.hub.Patch(ctx, &found, client.MergeFrom(before)); err != nil {
 		return 0, fmt.Errorf("changing add-on %s: %w", key, err)
 	}
-	err = awaitEvent(ctx, events, func(e watch.Event) bool {
+	err = fleet.AwaitEvent(ctx, events, func(e watch.Event) bool {
 		now, ok := e.Object.(*addonv1alpha1.ManagedClusterAddOn)
 		return ok && completed(now, templateName(addOn, revision))
 	})
@@ -110,24 +109,4 @@ func (r *run) compare(smallest cost, size Size) {
 	name := r.title + "one change beside one at " + size.String()
 	r.Number(name+", time", float64(r.perChange.took)/float64(smallest.took), 2, "x", flat)
 	r.Number(name+", processor", float64(r.perChange.processor)/float64(smallest.processor), 2, "x", flat)
-}
-
-// awaitEvent waits for an event of a watch.
-func awaitEvent(ctx context.Context, events watch.Interface, done func(watch.Event) bool) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case event, open := <-events.ResultChan():
-			if !open {
-				return fleet.NotYet("the watch ended")
-			}
-			if event.Type == watch.Error {
-				return apierrors.FromObject(event.Object)
-			}
-			if done(event) {
-				return nil
-			}
-		}
-	}
 }

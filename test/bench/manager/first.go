@@ -160,11 +160,11 @@ func (s *single) round(ctx context.Context) (deployment, credential time.Duratio
 	}
 	there := make(chan error, 1)
 	go func() {
-		err := awaitEvent(ctx, secrets, complete)
+		err := fleet.AwaitEvent(ctx, secrets, complete)
 		credential = time.Since(began)
 		there <- err
 	}()
-	failed := awaitEvent(ctx, deployments, func(e watch.Event) bool { return e.Type == watch.Added })
+	failed := fleet.AwaitEvent(ctx, deployments, func(e watch.Event) bool { return e.Type == watch.Added })
 	deployment = time.Since(began)
 	if err := errors.Join(failed, <-there); err != nil {
 		return 0, 0, err

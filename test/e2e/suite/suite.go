@@ -56,7 +56,7 @@ type Scenario struct {
 	Needs []string
 	// Timeout ends a scenario that hangs; zero means DefaultTimeout.
 	Timeout time.Duration
-	// Run plays the scenario; an error says what did not hold.
+	// Run plays the scenario; an error states what did not hold.
 	Run func(ctx context.Context, s *Session) error
 }
 

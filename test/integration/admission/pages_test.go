@@ -1,9 +1,6 @@
 package admission_test
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/test/sandbox"
 )
 
 // blocks finds the YAML of a page.
@@ -27,7 +25,9 @@ func TestTheExamplesOfAPageAreAccepted(t *testing.T) {
 			require.NoError(t, err)
 			var objects []*unstructured.Unstructured
 			for _, block := range blocks.FindAllSubmatch(text, -1) {
-				objects = append(objects, decode(t, block[1])...)
+				found, err := sandbox.Decode(block[1])
+				require.NoError(t, err)
+				objects = append(objects, found...)
 			}
 			require.NotEmpty(t, objects, "the page must have examples")
 			for _, object := range objects {
@@ -36,22 +36,6 @@ func TestTheExamplesOfAPageAreAccepted(t *testing.T) {
 					client.FieldValidation(metav1.FieldValidationStrict)), "%s %s", object.GetKind(), object.GetName())
 			}
 		})
-	}
-}
-
-// decode returns the objects of a YAML text with several documents.
-func decode(t *testing.T, text []byte) []*unstructured.Unstructured {
-	t.Helper()
-	var objects []*unstructured.Unstructured
-	decoder := yamlutil.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(object)
-		if errors.Is(err, io.EOF) {
-			return objects
-		}
-		require.NoError(t, err)
-		objects = append(objects, object)
 	}
 }
 
