@@ -110,20 +110,21 @@ func (r *run) all(ctx context.Context) error {
 	if r.hub, err = client.NewWithWatch(r.fleet.Hub.Admin(), client.Options{Scheme: fleet.Scheme()}); err != nil {
 		return fmt.Errorf("building the client of the hub: %w", err)
 	}
-	steps := []step{{"joining", r.join}, {"installing", r.install}, {"upgrading", r.upgrade}}
+	// Those that write everything once more come last: a run that is ended early has the other figures.
+	steps := []step{{"joining", r.join}, {"installing", r.install}}
 	if r.Idle > 0 {
 		steps = append(steps, step{"idle", r.idle})
 	}
 	if r.Changes > 0 {
 		steps = append(steps, step{"changing", r.change})
 	}
-	if r.Wave > 0 {
-		steps = append(steps, step{"upgrading in waves", r.waves})
-	}
 	if r.Restart {
 		steps = append(steps, step{"starting again", r.restart})
 	}
-	steps = append(steps, step{"uninstalling", r.uninstall}, step{"the floor", r.floor})
+	if r.Wave > 0 {
+		steps = append(steps, step{"upgrading in waves", r.waves})
+	}
+	steps = append(steps, step{"upgrading", r.upgrade}, step{"uninstalling", r.uninstall}, step{"the floor", r.floor})
 	for _, s := range steps {
 		fmt.Fprintf(r.Log, "%s %s%s\n", time.Now().UTC().Format(time.TimeOnly), r.title, s.name)
 		patience := r.Size.patience()
