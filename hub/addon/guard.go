@@ -14,8 +14,8 @@ import (
 // rest is for those that read from somewhere.
 const defaultTimeout = 10 * time.Second
 
-// attempt calls functions of an author for a cluster, with a context that ends after Options.Timeout. An error names the
-// add-on and the cluster; a panic is an InvalidError, because the same facts would panic again.
+// attempt calls functions of an author for a cluster, with a context that ends after Options.Timeout. Errors name the
+// add-on and the cluster. A panic is an InvalidError, because the same facts would panic again.
 func attempt[T any](
 	ctx context.Context, a *author, request Request, call func(ctx context.Context) (T, error),
 ) (result T, err error) {
