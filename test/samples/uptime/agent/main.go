@@ -1,6 +1,6 @@
 // Command agent is the agent of add-on uptime on a managed cluster. It asks the API server of the cluster for its
-// version again and again, and records in ConfigMap uptime since when it answers, and how often it did not. As long as it
-// can record that, it renews the Lease of the add-on, by which the hub knows that the add-on is available.
+// version again and again, and records in ConfigMap uptime since when it answers, and how often it did not. As long as
+// it can record that, it renews the Lease of the add-on, by which the hub knows that the add-on is available.
 //
 // It knows nothing of the hub, and imports nothing of the hub's side.
 package main
