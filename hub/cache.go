@@ -26,6 +26,7 @@ import (
 	"github.com/spokelet/spokelet/hub/cluster"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/hub/install"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
 	"github.com/spokelet/spokelet/lease"
@@ -50,11 +51,11 @@ func cacheOptions(home string) (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, err
 	}
-	t := &trims{}
+	t := &hubprocess.Trims{}
 	return cache.Options{
-		DefaultTransform: t.other,
+		DefaultTransform: t.Other,
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: works.Trim(&t.shared)},
+			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: works.Trim(&t.Shared)},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {
@@ -65,15 +66,26 @@ func cacheOptions(home string) (cache.Options, error) {
 			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
 			&clusterv1beta1.PlacementDecision{}: {Transform: install.TrimDecision},
 			// Only one of the two is watched: the stored version.
-			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: t.addOn},
-			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: t.addOn},
-			&clusterv1.ManagedCluster{}:          {Transform: t.cluster},
-			&rbacv1.RoleBinding{}:                {Transform: t.binding},
+			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: trimAddOn(t)},
+			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: trimAddOn(t)},
+			&clusterv1.ManagedCluster{}:          {Transform: t.Cluster},
+			&rbacv1.RoleBinding{}:                {Transform: t.Binding},
 			&corev1.ServiceAccount{}:             {Label: ofToken},
 			&appsv1.ControllerRevision{}:         {Label: ofConfig, Namespaces: in(cmp.Or(home, names.NamespaceHub))},
 			&rbacv1.Role{}:                       {Label: ofToken},
 		},
 	}, nil
+}
+
+// trimAddOn returns the transformation of ManagedClusterAddOns.
+func trimAddOn(t *hubprocess.Trims) func(any) (any, error) {
+	return func(in any) (any, error) {
+		out, err := install.TrimAddOn(in)
+		if err != nil {
+			return out, err
+		}
+		return t.AddOn(out)
+	}
 }
 
 // in restricts a kind to one namespace.
@@ -98,7 +110,7 @@ func trimForeignWork(in any) (any, error) {
 	if err != nil {
 		return in, nil //nolint:nilerr // a transformation must pass on what it does not know
 	}
-	dropNoise(o)
+	hubprocess.DropNoise(o)
 	o.SetLabels(nil)
 	o.SetOwnerReferences(nil)
 	return in, nil

@@ -25,6 +25,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	tokens "github.com/spokelet/spokelet/internal/token"
@@ -196,7 +197,7 @@ func someWork(cluster, addOn string) *workv1.ManifestWork {
 // trimmed is a transformation with the kinds of objects that it is for, and what it drops of them.
 type trimmed struct {
 	make func(n int) client.Object
-	trim func(*trims) func(any) (any, error)
+	trim func(*hubprocess.Trims) func(any) (any, error)
 	// drop removes from a whole object what no reconciler reads.
 	drop func(client.Object)
 }
@@ -214,7 +215,7 @@ func trimmedKinds() map[string]trimmed {
 	return map[string]trimmed{
 		"ManagedClusterAddOn": {
 			func(n int) client.Object { return someAddOn(cluster(n), addOn(n)) },
-			func(t *trims) func(any) (any, error) { return t.addOn },
+			func(t *hubprocess.Trims) func(any) (any, error) { return trimAddOn(t) },
 			func(o client.Object) {
 				withoutNoise(o)
 				if a, isAddOn := o.(*addonv1alpha1.ManagedClusterAddOn); isAddOn {
@@ -224,7 +225,7 @@ func trimmedKinds() map[string]trimmed {
 		},
 		"ManagedClusterAddOn in v1beta1": {
 			func(n int) client.Object { return addonapi.AddOnToBeta(someAddOn(cluster(n), addOn(n))) },
-			func(t *trims) func(any) (any, error) { return t.addOn },
+			func(t *hubprocess.Trims) func(any) (any, error) { return trimAddOn(t) },
 			func(o client.Object) {
 				withoutNoise(o)
 				if a, isAddOn := o.(*addonv1beta1.ManagedClusterAddOn); isAddOn {
@@ -234,7 +235,7 @@ func trimmedKinds() map[string]trimmed {
 		},
 		"ManagedCluster": {
 			func(n int) client.Object { return someCluster(cluster(n)) },
-			func(t *trims) func(any) (any, error) { return t.cluster },
+			func(t *hubprocess.Trims) func(any) (any, error) { return t.Cluster },
 			func(o client.Object) {
 				withoutNoise(o)
 				if c, isCluster := o.(*clusterv1.ManagedCluster); isCluster {
@@ -245,11 +246,11 @@ func trimmedKinds() map[string]trimmed {
 		},
 		"RoleBinding of an add-on": {
 			func(n int) client.Object { return someBinding(cluster(n), addOn(n)) },
-			func(t *trims) func(any) (any, error) { return t.binding }, withoutNoise,
+			func(t *hubprocess.Trims) func(any) (any, error) { return t.Binding }, withoutNoise,
 		},
 		"RoleBinding of somebody else": {
 			func(n int) client.Object { return someBinding(cluster(n), "") },
-			func(t *trims) func(any) (any, error) { return t.binding },
+			func(t *hubprocess.Trims) func(any) (any, error) { return t.Binding },
 			func(o client.Object) {
 				if b, isBinding := o.(*rbacv1.RoleBinding); isBinding {
 					*b = rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
@@ -264,7 +265,7 @@ func trimmedKinds() map[string]trimmed {
 func TestTheCacheKeepsAllButWhatNobodyReads(t *testing.T) {
 	for name, kind := range trimmedKinds() {
 		t.Run(name, func(t *testing.T) {
-			var shared trims
+			var shared hubprocess.Trims
 			for n := range 2 {
 				want := kind.make(n)
 				kind.drop(want)
@@ -304,7 +305,7 @@ func TestWhichBindingsAreOurs(t *testing.T) {
 		"that of somebody else":             {binding("system:deployers", "team"), false},
 		"token infrastructure of no add-on": {binding("a-token-role", ""), false},
 	} {
-		t.Run(sentence, func(t *testing.T) { assert.Equal(t, tc.want, isOurBinding(tc.binding)) })
+		t.Run(sentence, func(t *testing.T) { assert.Equal(t, tc.want, hubprocess.IsOurBinding(tc.binding)) })
 	}
 }
 
@@ -322,11 +323,11 @@ func TestAPatchOfATrimmedObjectDropsNothing(t *testing.T) {
 	read := func(into client.Object) {
 		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: into.GetNamespace(), Name: into.GetName()}, into))
 	}
-	var shared trims
+	var shared hubprocess.Trims
 	before := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
 	read(before)
 	whole := before.DeepCopy()
-	_, err := shared.cluster(before)
+	_, err := shared.Cluster(before)
 	require.NoError(t, err)
 	after := before.DeepCopy()
 	after.Labels["new"], after.Spec.Taints = "label", nil
@@ -351,7 +352,7 @@ func TestAPatchOfATrimmedObjectDropsNothing(t *testing.T) {
 	cached := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a"}}
 	read(cached)
 	stored := cached.DeepCopy()
-	_, err = shared.addOn(cached)
+	_, err = trimAddOn(&shared)(cached)
 	require.NoError(t, err)
 	healthy := addonapi.AddOnToBeta(cached)
 	sick := healthy.DeepCopy()
@@ -419,10 +420,10 @@ func TestWhatTheCacheKeepsOfAnObject(t *testing.T) {
 	kinds := trimmedKinds()
 	kinds["ManifestWork"] = trimmed{
 		make: func(n int) client.Object { return someWork(fmt.Sprintf("cluster%d", n), fmt.Sprintf("addon%d", n%20)) },
-		trim: func(t *trims) func(any) (any, error) { return works.Trim(&t.shared) },
+		trim: func(t *hubprocess.Trims) func(any) (any, error) { return works.Trim(&t.Shared) },
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		var shared trims
+		var shared hubprocess.Trims
 		whole := heapOf(t, 1000, kinds[name], func(in any) (any, error) { return in, nil })
 		kept := heapOf(t, 1000, kinds[name], kinds[name].trim(&shared))
 		t.Logf("%-32s %6.0f bytes as decoded, %6.0f kept", name, whole, kept)

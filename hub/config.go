@@ -16,15 +16,12 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/webhook"
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-const (
-	// off is the address of a disabled endpoint.
-	off = "0"
-	// defaultWebhookPort is the port of the conversion webhook in OCM.
-	defaultWebhookPort = 9443
-)
+// defaultWebhookPort is the port of the conversion webhook in OCM.
+const defaultWebhookPort = 9443
 
 // Config is the configuration of the hub manager: a field for each flag, Agents and WrapTransport. DefaultConfig
 // returns the defaults, and AddFlags binds the flags to it.
@@ -124,7 +121,7 @@ func DefaultConfig() Config {
 		Election: command.Election{
 			LeaderElect: true, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 		},
-		MetricsAddress: off,
+		MetricsAddress: hubprocess.Off,
 		HealthAddress:  ":8081",
 		Workers:        10,
 	}

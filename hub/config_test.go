@@ -2,10 +2,6 @@ package hub
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -183,28 +179,6 @@ func TestWhereTheWebhookIsFound(t *testing.T) {
 			assert.Equal(t, tc.names, names)
 		})
 	}
-}
-
-func TestReadinessSaysWhatFails(t *testing.T) {
-	var wrong error
-	handler := health([]check{
-		{"cache", func(context.Context) error { return nil }},
-		{"conversion", func(context.Context) error { return wrong }},
-	})
-	get := func(path string) (int, string) {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-		return w.Code, w.Body.String()
-	}
-	code, text := get("/readyz")
-	assert.Equal(t, http.StatusOK, code)
-	assert.Equal(t, "[+]cache ok\n[+]conversion ok\n", text)
-	wrong = errors.New("nobody converts")
-	code, text = get("/readyz")
-	assert.Equal(t, http.StatusServiceUnavailable, code)
-	assert.Equal(t, "[+]cache ok\n[-]conversion: nobody converts\n", text)
-	code, _ = get("/healthz")
-	assert.Equal(t, http.StatusOK, code, "to restart it would help nobody")
 }
 
 func TestTheSecondCacheKeepsOnlyWhatADeletionNeeds(t *testing.T) {

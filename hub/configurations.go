@@ -21,7 +21,7 @@ import (
 )
 
 // maxAdmitted is how many add-ons that were admitted to a new configuration may wait for their pass before the planner
-// waits, and how many changed configurations may.
+// waits.
 const maxAdmitted = 1024
 
 // configurations configures add-ons and rolls their configurations out.
@@ -34,8 +34,8 @@ type configurations struct {
 // newConfigurations returns what configures the add-ons of a hub, and adds the watches of configurations of any kind to
 // the manager.
 func newConfigurations(mgr ctrl.Manager, c Config, addOns addonapi.Client) (*configurations, error) {
-	changed := newChanges()
-	others, err := objectwatch.New(mgr.GetConfig(), 0, changed.send)
+	changed := objectwatch.NewChanges(2)
+	others, err := objectwatch.New(mgr.GetConfig(), 0, changed.Send)
 	if err != nil {
 		return nil, err
 	}
@@ -48,10 +48,10 @@ func newConfigurations(mgr ctrl.Manager, c Config, addOns addonapi.Client) (*con
 	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
 	all.roller = &rollout.Reconciler{
 		Client: mgr.GetClient(), AddOns: addOns, Store: store, Clock: clock.RealClock{}, Wake: all.admitted,
-		Changed: changed[0],
+		Changed: changed.Receiver(0),
 	}
 	all.configurer = &configure.Configurer{
-		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.admission, Changed: changed[1],
+		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.admission, Changed: changed.Receiver(1),
 	}
 	return all, nil
 }
@@ -67,27 +67,4 @@ func (c *configurations) admission(
 // watch adds the watches of all that decides the configuration of add-ons, and of their admission to a rollout.
 func (c *configurations) watch(b *builder.Builder) *builder.Builder {
 	return c.configurer.Watch(b).WatchesRawSource(source.Channel(c.admitted, &handler.EnqueueRequestForObject{}))
-}
-
-// changes are the channels on which controllers receive the configurations that changed.
-type changes [2]chan event.TypedGenericEvent[objectwatch.Ref]
-
-func newChanges() *changes {
-	var all changes
-	for i := range all {
-		all[i] = make(chan event.TypedGenericEvent[objectwatch.Ref], maxAdmitted)
-	}
-	return &all
-}
-
-// send never blocks its caller.
-func (c *changes) send(ref objectwatch.Ref) {
-	for _, receiver := range c {
-		e := event.TypedGenericEvent[objectwatch.Ref]{Object: ref}
-		select {
-		case receiver <- e:
-		default:
-			go func() { receiver <- e }()
-		}
-	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/hub/definition"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/memory"
 )
 
@@ -40,7 +40,9 @@ func Run(ctx context.Context, c Config) error {
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, c.Verbosity)
 	c.foreign.notes.Log(ctx)
-	cfg, err := restConfig(c)
+	cfg, err := hubprocess.Connection{
+		Kubeconfig: c.Kubeconfig, UserAgent: fieldManager, QPS: c.QPS, Burst: c.Burst, Wrap: c.WrapTransport,
+	}.Config()
 	if err != nil {
 		return err
 	}
@@ -94,32 +96,15 @@ func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition
 	if err != nil {
 		return err
 	}
-	return addChecks(mgr, c, cacheCheck(mgr), check{"conversion", func(context.Context) error { return keeper.Ready() }})
-}
-
-// restConfig returns the client configuration for the hub. Without a limit of ours, API Priority and Fairness limits
-// requests.
-func restConfig(c Config) (*rest.Config, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("reading how to reach the hub: %w", err)
-	}
-	cfg.UserAgent = fieldManager
-	cfg.QPS, cfg.Burst = c.QPS, c.Burst
-	if c.QPS == 0 {
-		cfg.QPS = -1
-	}
-	if c.WrapTransport != nil {
-		cfg.Wrap(c.WrapTransport)
-	}
-	return cfg, nil
+	return hubprocess.AddChecks(mgr, c.HealthAddress, hubprocess.CacheCheck(mgr),
+		hubprocess.Check{Name: "conversion", Fail: func(context.Context) error { return keeper.Ready() }})
 }
 
 // newManager returns a manager with all reconcilers.
 func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, error) {
-	scheme, err := newScheme()
+	scheme, err := hubprocess.NewScheme()
 	if err != nil {
-		return nil, fmt.Errorf("building the scheme: %w", err)
+		return nil, err
 	}
 	wire, err := addonapi.DetectAt(cfg, nil)
 	if err != nil {
@@ -129,7 +114,7 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 	if err != nil {
 		return nil, err
 	}
-	versions := newVersions(ctx, cfg, wire)
+	versions := hubprocess.NewVersions(ctx, cfg, wire, "the hub manager")
 	options.DefaultWatchErrorHandler = versions.WatchError
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: options,
@@ -137,8 +122,8 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 		LeaderElection: c.LeaderElect, LeaderElectionID: leaseName, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &c.LeaseDuration, RenewDeadline: &c.RenewDeadline, RetryPeriod: &c.RetryPeriod,
-		// We serve health ourselves (ready.go), because the library does not report the cause.
-		HealthProbeBindAddress: off,
+		// We serve health ourselves (package hubprocess), because the library does not report the cause.
+		HealthProbeBindAddress: hubprocess.Off,
 		Metrics:                metricsserver.Options{BindAddress: c.MetricsAddress},
 	})
 	if err != nil {
@@ -173,24 +158,4 @@ func newForeignWorks(mgr ctrl.Manager, scheme *runtime.Scheme, cfg *rest.Config)
 		return nil, fmt.Errorf("registering the cache of other ManifestWorks: %w", err)
 	}
 	return foreign, nil
-}
-
-// newVersions detects that the hub no longer serves the API version of add-ons that this process uses. All reconcilers
-// are built for one version, so the process exits, and restarts with the other.
-func newVersions(ctx context.Context, cfg *rest.Config, wire addonapi.Wire) *addonapi.Versions {
-	v := addonapi.NewVersions()
-	v.Wire = wire
-	v.Detect = func() (addonapi.Wire, error) { return addonapi.DetectAt(cfg, nil) }
-	v.Changed = func(now addonapi.Wire) error {
-		return fmt.Errorf("the hub serves add-ons in %s and no longer in %s: the hub manager has to be started again, "+
-			"and then uses %s", now, wire, now)
-	}
-	v.Missing = func(why error) {
-		if why == nil {
-			ctrl.LoggerFrom(ctx).Info("the hub serves add-ons again", "version", wire)
-			return
-		}
-		ctrl.LoggerFrom(ctx).Error(why, "the add-ons of the hub cannot be seen, looking again")
-	}
-	return v
 }

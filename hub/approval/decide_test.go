@@ -374,6 +374,10 @@ func TestSelector(t *testing.T) {
 	assert.True(t, Selector().Matches(labels.Set{names.LabelClusterName: "c1"}))
 	assert.False(t, Selector().Matches(labels.Set{names.LabelAddonName: "hello"}))
 	assert.Equal(t, names.LabelClusterName, Selector().String())
+	own := Selector("hello", "world")
+	assert.True(t, own.Matches(labels.Set{names.LabelClusterName: "c1", names.LabelAddonName: "world"}))
+	assert.False(t, own.Matches(labels.Set{names.LabelClusterName: "c1", names.LabelAddonName: "other"}))
+	assert.False(t, own.Matches(labels.Set{names.LabelClusterName: "c1"}), "requests of clusters are for the hub manager")
 }
 
 // Shows: registration/signing-judged

@@ -36,8 +36,8 @@ type facts struct {
 	now   time.Time
 	csr   *certificatesv1.CertificateSigningRequest
 	stage stage
-	// home is the namespace of the hub manager.
-	home string
+	// home and account are the namespace and the ServiceAccount of this program, see Reconciler.
+	home, account string
 	// trust decides which requests for a first credential are approved without a person.
 	trust csrs.Trust
 	// joined reports whether the cluster of the request has joined before; read only for requests of clusters.
@@ -67,7 +67,7 @@ type addonFacts struct {
 
 // observe reads the facts. The error is that of reading the request; others are in facts.unknown.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{now: r.Clock.Now(), trust: r.Trust, home: cmp.Or(r.Home, names.NamespaceHub)}
+	f := facts{now: r.Clock.Now(), trust: r.Trust, home: cmp.Or(r.Home, names.NamespaceHub), account: r.Account}
 	var csr certificatesv1.CertificateSigningRequest
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &csr); err != nil {
 		return f, fmt.Errorf("reading certificate request %s: %w", name, err)

@@ -23,8 +23,11 @@ type Reconciler struct {
 	// Secrets reads Secrets of CAs from the API server as names.ServiceAccountAddons, so that the API server refuses every
 	// Secret that nobody granted.
 	Secrets client.Reader
-	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
+	// Home is the namespace of this program, for CAs that name none; empty means names.NamespaceHub.
 	Home string
+	// Account is the ServiceAccount of this program as namespace/name, for messages; empty means those of the hub manager
+	// in Home.
+	Account string
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
 	// Live reads ManagedClusters from the API server, when a request asks for a first credential.

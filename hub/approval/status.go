@@ -54,7 +54,10 @@ func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 
 // explain returns a note for an error that a person must repair; nil for any other.
 func explain(f facts, p plan, err error) *note {
-	manager, addOns := f.home+"/"+names.ServiceAccountManager, f.home+"/"+names.ServiceAccountAddons
+	who, manager, addOns := "the hub manager", f.home+"/"+names.ServiceAccountManager, f.home+"/"+names.ServiceAccountAddons
+	if f.account != "" {
+		who, manager, addOns = "the manager of the add-on", f.account, f.account
+	}
 	signer := f.csr.Spec.SignerName
 	warn := func(reason, format string, args ...any) *note {
 		return &note{true, reason, fmt.Sprintf(format, args...)}
@@ -69,20 +72,20 @@ func explain(f facts, p plan, err error) *note {
 		return warn(reasonCAMissing, "Not signed: the CA of signer %s is Secret %s, which does not exist. Create it with "+
 			"type %s; the request is then signed automatically.", signer, p.ca, corev1.SecretTypeTLS)
 	case failed.part == partReadingCA && forbidden:
-		return warn(reasonCAForbidden, "Not signed: the CA of signer %s is Secret %s, which the hub manager may not read. "+
+		return warn(reasonCAForbidden, "Not signed: the CA of signer %s is Secret %s, which %s may not read. "+
 			"Grant ServiceAccount %s the verb get on that Secret; the request is then signed automatically.",
-			signer, p.ca, addOns)
+			signer, p.ca, who, addOns)
 	case failed.part == partAskingCA:
 		return warn(reasonCANotServing, "Not signed: %s; the request is then signed automatically.", failed.err)
 	case failed.part == partUsingCA:
 		return warn(reasonCAInvalid, "Not signed: the CA of signer %s cannot be used. %s.", signer, failed.err)
 	case failed.part == partApproving && forbidden:
-		return warn(reasonApprovalForbidden, "Not approved: the request is a good one, but the hub manager may not approve "+
+		return warn(reasonApprovalForbidden, "Not approved: the request is a good one, but %s may not approve "+
 			"for signer %s. Grant ServiceAccount %s the verb approve on signers %s in API group %s.",
-			signer, manager, signer, certificatesv1.GroupName)
+			who, signer, manager, signer, certificatesv1.GroupName)
 	case failed.part == partStoring && forbidden:
-		return warn(reasonSigningForbidden, "Not signed: the hub manager may not sign for signer %s. Grant ServiceAccount "+
-			"%s the verb sign on signers %s in API group %s.", signer, manager, signer, certificatesv1.GroupName)
+		return warn(reasonSigningForbidden, "Not signed: %s may not sign for signer %s. Grant ServiceAccount "+
+			"%s the verb sign on signers %s in API group %s.", who, signer, manager, signer, certificatesv1.GroupName)
 	}
 	return nil
 }

@@ -27,13 +27,23 @@ const controllerName = "hub.approval"
 // indexUnfinished finds the unfinished requests of a cluster, and of an add-on on a cluster.
 const indexUnfinished = "spokelet.io/unfinished"
 
-// Selector selects the requests with the label of a cluster.
-func Selector() labels.Selector {
+// Selector selects the requests with the label of a cluster; if add-ons are named, only those with the label of one of
+// them.
+func Selector(addOns ...string) labels.Selector {
+	selector := labels.NewSelector()
 	labelled, err := labels.NewRequirement(names.LabelClusterName, selection.Exists, nil)
 	if err != nil {
 		return labels.Nothing()
 	}
-	return labels.NewSelector().Add(*labelled)
+	selector = selector.Add(*labelled)
+	if len(addOns) == 0 {
+		return selector
+	}
+	of, err := labels.NewRequirement(names.LabelAddonName, selection.In, addOns)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector.Add(*of)
 }
 
 // Index adds the field index to a cache; it must be called once, before the cache starts.

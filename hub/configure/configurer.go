@@ -114,13 +114,5 @@ func (c *Configurer) named(
 	case err != nil:
 		return nil, nil, err
 	}
-	for _, config := range cma.Spec.DefaultConfigs {
-		if addonapi.HasDefault(config) {
-			named = append(named, config)
-		}
-	}
-	for _, placement := range cma.Spec.InstallStrategy.Placements {
-		named = append(named, placement.Configs...)
-	}
-	return named, desired, nil
+	return append(named, addonconfig.NamedBy(cma)...), desired, nil
 }

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -24,8 +23,8 @@ import (
 // facts are the inputs of a pass. The objects belong to the cache and must not be changed.
 type facts struct {
 	now time.Time
-	// home is the namespace of the hub manager.
-	home string
+	// account is the ServiceAccount as which bindings are written, see Reconciler.
+	account string
 	// relevant is false when there is nothing to deploy. Then only deleting may be set, or configuration, addOn and works.
 	relevant bool
 	// deleting is the add-on when it is being deleted.
@@ -68,7 +67,7 @@ type answers struct {
 
 // observe reads the facts about one add-on on one cluster.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
-	f := facts{now: r.Clock.Now(), home: cmp.Or(r.Home, names.NamespaceHub)}
+	f := facts{now: r.Clock.Now(), account: r.account()}
 	var err error
 	f.addOn, err = r.AddOns.GetAddOn(ctx, key)
 	switch {

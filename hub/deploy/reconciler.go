@@ -1,10 +1,12 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 
 	"k8s.io/client-go/tools/events"
@@ -27,8 +29,8 @@ const defaultWorkers = 8
 type Reconciler struct {
 	// Client reads clusters, ManifestWorks and RoleBindings of the hub from a cache, and writes ManifestWorks.
 	Client client.Client
-	// Bindings writes RoleBindings as names.ServiceAccountAddons, so that the API server refuses every role that no
-	// administrator granted to that account.
+	// Bindings writes RoleBindings. The hub manager writes them as names.ServiceAccountAddons, so that the API server
+	// refuses every role that no administrator granted to that account.
 	Bindings client.Client
 	// Live reads from the API server, which happens only when the cache is or may be behind.
 	Live client.Reader
@@ -44,6 +46,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Home is the namespace of the hub manager; empty means names.NamespaceHub.
 	Home string
+	// Account is the ServiceAccount, as namespace/name, as which Bindings writes, for messages; empty means
+	// names.ServiceAccountAddons in Home.
+	Account string
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time; zero means 8.
@@ -93,4 +98,9 @@ func (r *Reconciler) reconcileDeletion(
 	}
 	p := decideDeletion(f)
 	return r.actOnDeletion(ctx, f, p).Settle(now)
+}
+
+// account returns the ServiceAccount as which bindings are written, as namespace/name.
+func (r *Reconciler) account() string {
+	return cmp.Or(r.Account, cmp.Or(r.Home, names.NamespaceHub)+"/"+names.ServiceAccountAddons)
 }

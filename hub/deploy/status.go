@@ -148,7 +148,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 		case reconcile.IsLostRace(err):
 			return condition, false
 		default:
-			failed = append(failed, explainBinding(p.bindings[i], f.home, err))
+			failed = append(failed, explainBinding(p.bindings[i], f.account, err))
 		}
 	}
 	switch {
@@ -167,7 +167,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 }
 
 // explainBinding explains why a role could not be bound, with a remedy.
-func explainBinding(s bindingStep, home string, err error) string {
+func explainBinding(s bindingStep, account string, err error) string {
 	if s.Verb == reconcile.Delete {
 		return sentence(err.Error())
 	}
@@ -188,10 +188,10 @@ func explainBinding(s bindingStep, home string, err error) string {
 		if kind == "Role" {
 			resource = "rolebinding"
 		}
-		return fmt.Sprintf("%s: ServiceAccount %s/%s may not grant rights that it does not have. Grant it the %s, for "+
-			"example by: kubectl create %s addon-manager-%s%s --%s=%s --serviceaccount=%s:%s.%s The API server says: %v.",
-			what, home, names.ServiceAccountAddons, kind, resource, role, scope, strings.ToLower(kind), role,
-			home, names.ServiceAccountAddons, label, err)
+		return fmt.Sprintf("%s: ServiceAccount %s may not grant rights that it does not have. Grant it the %s, for "+
+			"example by: kubectl create %s addon-manager-%s%s --%s=%s --serviceaccount=%s.%s The API server says: %v.",
+			what, account, kind, resource, role, scope, strings.ToLower(kind), role,
+			strings.Replace(account, "/", ":", 1), label, err)
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%s: create the %s or the namespace that is missing. The API server says: %v.", what, kind, err)
 	}

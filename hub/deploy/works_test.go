@@ -38,7 +38,7 @@ func factsOf(objects ...*unstructured.Unstructured) facts {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "addon-uid"},
 		},
 		cluster: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
-		about:   addon.About{Name: "a"}, home: names.NamespaceHub,
+		about:   addon.About{Name: "a"}, account: names.NamespaceHub + "/" + names.ServiceAccountAddons,
 		answers: answers{
 			rendering: addon.Rendering{Objects: objects}, setup: addon.Setup{Health: addon.HealthWorkloads},
 		},

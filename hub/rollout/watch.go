@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -56,16 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // batched enqueues the requests of mapped after batchPeriod.
 func batched(mapped handler.MapFunc) handler.EventHandler {
-	add := func(ctx context.Context, q queue, object client.Object) {
-		for _, request := range mapped(ctx, object) {
-			q.AddAfter(request, batchPeriod)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
-	}
+	return reconcile.Delayed(batchPeriod, mapped)
 }
 
 // ofManagement enqueues a ClusterManagementAddOn at once when its spec changes, and after batchPeriod when only its
@@ -108,11 +98,11 @@ func (r *Reconciler) ofDecision(ctx context.Context, o client.Object) []ctrl.Req
 		return nil
 	}
 	ref := addonapi.PlacementOf(decision)
-	return r.managements(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(ref.Namespace, ref.Name))
+	return r.AddOns.ManagementsBy(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(ref.Namespace, ref.Name))
 }
 
 func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrl.Request {
-	return r.managements(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(o.GetNamespace(), o.GetName()))
+	return r.AddOns.ManagementsBy(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(o.GetNamespace(), o.GetName()))
 }
 
 // ofConfig maps a config to the ClusterManagementAddOns that name it, or whose add-ons do.
@@ -121,27 +111,7 @@ func (r *Reconciler) ofConfig(ctx context.Context, o client.Object) []ctrl.Reque
 }
 
 func (r *Reconciler) namedBy(ctx context.Context, key string) []ctrl.Request {
-	requests := r.managements(ctx, addonconfig.IndexConfig, key)
-	for _, addOn := range r.AddOns.Requests(ctx, nil, client.MatchingFields{addonconfig.IndexConfig: key}) {
-		if of := request(addOn.Name); !slices.Contains(requests, of) {
-			requests = append(requests, of)
-		}
-	}
-	return requests
-}
-
-func (r *Reconciler) managements(ctx context.Context, index, value string) []ctrl.Request {
-	cmas, err := r.AddOns.ListClusterManagementAddOns(ctx, client.MatchingFields{index: value})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the ClusterManagementAddOns that a change concerns", "index", index,
-			"value", value)
-		return nil
-	}
-	requests := make([]ctrl.Request, 0, len(cmas))
-	for _, cma := range cmas {
-		requests = append(requests, request(cma.Name))
-	}
-	return requests
+	return r.AddOns.ManagementRequests(ctx, addonconfig.IndexConfig, key)
 }
 
 func request(name string) ctrl.Request {

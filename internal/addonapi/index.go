@@ -2,6 +2,7 @@ package addonapi
 
 import (
 	"context"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,13 +32,22 @@ const (
 
 // Index adds the shared field indexes to a cache; it must be called once, before the cache starts.
 func (c Client) Index(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := c.IndexAddOns(ctx, indexer); err != nil {
+		return err
+	}
+	return reconcile.AddIndexes(ctx, indexer,
+		reconcile.FieldIndex{Object: &clusterv1beta1.PlacementDecision{}, Field: IndexCluster, Keys: SelectedClusters},
+	)
+}
+
+// IndexAddOns is Index without the indexes of placement, for a cache without PlacementDecisions.
+func (c Client) IndexAddOns(ctx context.Context, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer,
 		reconcile.FieldIndex{
 			Object: c.WatchedAddOn(), Field: IndexName,
 			Keys: func(o client.Object) []string { return []string{o.GetName()} },
 		},
 		reconcile.FieldIndex{Object: c.WatchedClusterManagementAddOn(), Field: IndexPlacement, Keys: placementKeys},
-		reconcile.FieldIndex{Object: &clusterv1beta1.PlacementDecision{}, Field: IndexCluster, Keys: SelectedClusters},
 		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: IndexBinding, Keys: BindingKeys},
 		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: IndexSharedBinding, Keys: SharedBindingKeys},
 	)
@@ -124,6 +134,34 @@ func (c Client) Requests(
 			}
 		}
 		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+	}
+	return requests
+}
+
+// ManagementsBy returns requests for the ClusterManagementAddOns under a key of a field index. An error is logged, as in
+// Requests.
+func (c Client) ManagementsBy(ctx context.Context, index, key string) []ctrl.Request {
+	var requests []ctrl.Request
+	err := c.EachClusterManagementAddOn(ctx, func(o client.Object) {
+		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}})
+	}, client.MatchingFields{index: key})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the ClusterManagementAddOns that a change concerns", "index", index,
+			"key", key)
+		return nil
+	}
+	return requests
+}
+
+// ManagementRequests returns requests for the ClusterManagementAddOns under a key of a field index, and for those with an
+// add-on on some cluster under it. An error is logged, as in Requests.
+func (c Client) ManagementRequests(ctx context.Context, index, key string) []ctrl.Request {
+	requests := c.ManagementsBy(ctx, index, key)
+	for _, addOn := range c.Requests(ctx, nil, client.MatchingFields{index: key}) {
+		of := ctrl.Request{NamespacedName: types.NamespacedName{Name: addOn.Name}}
+		if !slices.Contains(requests, of) {
+			requests = append(requests, of)
+		}
 	}
 	return requests
 }

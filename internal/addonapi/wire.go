@@ -3,6 +3,7 @@ package addonapi
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -87,6 +88,29 @@ func (c Client) DeleteWireAddOn(ctx context.Context, addon client.Object) error 
 	target.SetName(addon.GetName())
 	if err := c.Client.Delete(ctx, target, client.Preconditions{UID: &uid}); err != nil {
 		return fmt.Errorf("deleting add-on %s: %w", client.ObjectKeyFromObject(addon), err)
+	}
+	return nil
+}
+
+// IsAddOn reports whether a watched object is a ManagedClusterAddOn.
+func IsAddOn(wire client.Object) bool {
+	switch wire.(type) {
+	case *addonv1alpha1.ManagedClusterAddOn, *addonv1beta1.ManagedClusterAddOn:
+		return true
+	}
+	return false
+}
+
+// ConfigsOf returns the configurations in the spec of a watched ManagedClusterAddOn; nil for any other object.
+func ConfigsOf(wire client.Object) []addonv1beta1.AddOnConfig {
+	switch typed := wire.(type) {
+	case *addonv1alpha1.ManagedClusterAddOn:
+		if len(typed.Spec.Configs) == 0 {
+			return nil
+		}
+		return AddOnToBeta(typed).Spec.Configs
+	case *addonv1beta1.ManagedClusterAddOn:
+		return slices.Clone(typed.Spec.Configs)
 	}
 	return nil
 }

@@ -168,6 +168,18 @@ func PlacementsOf(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.Place
 	return cma.Spec.InstallStrategy.Placements
 }
 
+// NamedBy returns the configurations that the spec of a ClusterManagementAddOn names: its defaults, and those of all its
+// placements.
+func NamedBy(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.AddOnConfig {
+	named := slices.DeleteFunc(slices.Clone(cma.Spec.DefaultConfigs), func(c addonv1beta1.AddOnConfig) bool {
+		return !addonapi.HasDefault(c)
+	})
+	for _, placement := range cma.Spec.InstallStrategy.Placements {
+		named = append(named, placement.Configs...)
+	}
+	return named
+}
+
 // MinSuccessTime returns how long a cluster must be well before it counts as done.
 func MinSuccessTime(strategy clusterv1alpha1.RolloutStrategy) time.Duration {
 	switch {

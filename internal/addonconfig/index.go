@@ -2,6 +2,7 @@ package addonconfig
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -16,6 +17,9 @@ import (
 func (s *Store) Watched() []client.Object {
 	var kinds []client.Object
 	for _, resource := range confighash.Resources() {
+		if s.Kinds != nil && !slices.Contains(s.Kinds, resource) {
+			continue
+		}
 		if kind, known := s.Versions.New(resource); known {
 			kinds = append(kinds, kind)
 		}

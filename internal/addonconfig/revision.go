@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/confighash"
 	"github.com/spokelet/spokelet/internal/names"
@@ -70,6 +71,9 @@ func newRevision(
 		Data: runtime.RawExtension{Raw: raw}, Revision: number,
 	}, nil
 }
+
+// AddOnOf returns the add-on that a ControllerRevision keeps a content for; "" when it keeps none.
+func AddOnOf(revision client.Object) string { return revision.GetLabels()[names.LabelAddonName] }
 
 // readRevision returns the content of a ControllerRevision.
 func readRevision(revision *appsv1.ControllerRevision) (*unstructured.Unstructured, error) {

@@ -39,6 +39,8 @@ type Store struct {
 	Versions confighash.Versions
 	// Home is the namespace of the ControllerRevisions.
 	Home string
+	// Kinds restricts Watched to kinds; nil does not.
+	Kinds []addonv1beta1.ConfigGroupResource
 	// Others are configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig; nil reads none.
 	Others Objects
 

@@ -1,7 +1,8 @@
-package hub
+package hubprocess
 
 import (
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -13,8 +14,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// newScheme returns a scheme with all kinds that the hub manager reads or writes.
-func newScheme() (*runtime.Scheme, error) {
+// NewScheme returns a scheme with all kinds that the reconcilers of a hub read or write.
+func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	var failed error
 	for _, add := range []func(*runtime.Scheme) error{
@@ -23,5 +24,8 @@ func newScheme() (*runtime.Scheme, error) {
 	} {
 		failed = errors.Join(failed, add(scheme))
 	}
-	return scheme, failed
+	if failed != nil {
+		return nil, fmt.Errorf("building the scheme: %w", failed)
+	}
+	return scheme, nil
 }

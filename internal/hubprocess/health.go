@@ -1,4 +1,4 @@
-package hub
+package hubprocess
 
 import (
 	"context"
@@ -18,20 +18,25 @@ const (
 	headerTimeout = 10 * time.Second
 )
 
-// check is a condition for the hub manager to be ready.
-type check struct {
-	name string
-	fail func(ctx context.Context) error
+// Off is the address of a disabled endpoint.
+const Off = "0"
+
+// Check is a condition for a program to be ready.
+type Check struct {
+	// Name is the name of the check in the answer of /readyz.
+	Name string
+	// Fail returns why the program is not ready; nil when it is.
+	Fail func(ctx context.Context) error
 }
 
-// addChecks adds a server for /healthz, which always succeeds, and for /readyz, which reports the cause of each failed
-// check.
-func addChecks(mgr ctrl.Manager, c Config, checks ...check) error {
-	if c.HealthAddress == off || c.HealthAddress == "" {
+// AddChecks adds a server at an address for /healthz, which always succeeds, and for /readyz, which reports the cause of
+// each failed check. It adds none if the address is empty or Off.
+func AddChecks(mgr ctrl.Manager, address string, checks ...Check) error {
+	if address == Off || address == "" {
 		return nil
 	}
 	server := &manager.Server{Name: "health probe", Server: &http.Server{
-		Addr: c.HealthAddress, Handler: health(checks), ReadHeaderTimeout: headerTimeout,
+		Addr: address, Handler: Health(checks), ReadHeaderTimeout: headerTimeout,
 	}}
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("registering the server of health probes: %w", err)
@@ -39,9 +44,9 @@ func addChecks(mgr ctrl.Manager, c Config, checks ...check) error {
 	return nil
 }
 
-// cacheCheck fails until the cache is synced.
-func cacheCheck(mgr ctrl.Manager) check {
-	return check{"cache", func(ctx context.Context) error {
+// CacheCheck fails until the cache is synced.
+func CacheCheck(mgr ctrl.Manager) Check {
+	return Check{"cache", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 		defer cancel()
 		if !mgr.GetCache().WaitForCacheSync(ctx) {
@@ -51,18 +56,18 @@ func cacheCheck(mgr ctrl.Manager) check {
 	}}
 }
 
-// health answers /healthz and /readyz.
-func health(checks []check) http.Handler {
+// Health answers /healthz and /readyz.
+func Health(checks []Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		text, code := "", http.StatusOK
 		for _, one := range checks {
-			if err := one.fail(r.Context()); err != nil {
-				text, code = text+fmt.Sprintf("[-]%s: %v\n", one.name, err), http.StatusServiceUnavailable
+			if err := one.Fail(r.Context()); err != nil {
+				text, code = text+fmt.Sprintf("[-]%s: %v\n", one.Name, err), http.StatusServiceUnavailable
 				continue
 			}
-			text += fmt.Sprintf("[+]%s ok\n", one.name)
+			text += fmt.Sprintf("[+]%s ok\n", one.Name)
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -1,4 +1,4 @@
-package hub
+package hubprocess
 
 import (
 	"strings"
@@ -11,7 +11,6 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
-	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/intern"
 	"github.com/spokelet/spokelet/internal/names"
 	tokens "github.com/spokelet/spokelet/internal/token"
@@ -20,38 +19,39 @@ import (
 // rolePrefix is the prefix of the names of all our RoleBindings but those of tokens.
 const rolePrefix = "open-cluster-management:"
 
-// trims are the transformations of the cache: they drop what no reconciler reads, and let objects share equal strings.
-// What is dropped is absent from both sides of every comparison, so a patch never removes it from the API server.
-type trims struct{ shared intern.Table }
+// Trims are the transformations of a cache: they drop what no reconciler reads, and let objects share equal strings.
+// What is dropped is absent from both sides of every comparison, so a patch never removes it from the API server. The
+// zero value works.
+type Trims struct {
+	// Shared has the strings that objects share.
+	Shared intern.Table
+}
 
-// addOn trims ManagedClusterAddOns. The display name, the description and the related objects are for people.
-func (t *trims) addOn(in any) (any, error) {
-	out, err := install.TrimAddOn(in)
-	if err != nil {
-		return out, err
-	}
-	switch addOn := out.(type) {
+// AddOn trims ManagedClusterAddOns, except for their managed fields. The display name, the description and the related
+// objects are for people.
+func (t *Trims) AddOn(in any) (any, error) {
+	switch addOn := in.(type) {
 	case *addonv1alpha1.ManagedClusterAddOn:
 		t.meta(addOn)
 		status := &addOn.Status
 		status.RelatedObjects, status.AddOnMeta = nil, addonv1alpha1.AddOnMeta{}
 		status.Conditions = intern.Clip(status.Conditions)
-		t.shared.Conditions(status.Conditions)
-		t.shared.Strings(&status.Namespace, &status.KubeClientDriver)
+		t.Shared.Conditions(status.Conditions)
+		t.Shared.Strings(&status.Namespace, &status.KubeClientDriver)
 		status.SupportedConfigs = intern.Clip(status.SupportedConfigs)
 		status.ConfigReferences = intern.Clip(status.ConfigReferences)
 		for i := range status.SupportedConfigs {
-			t.shared.Strings(&status.SupportedConfigs[i].Group, &status.SupportedConfigs[i].Resource)
+			t.Shared.Strings(&status.SupportedConfigs[i].Group, &status.SupportedConfigs[i].Resource)
 		}
 		for i := range status.ConfigReferences {
 			t.alphaReference(&status.ConfigReferences[i])
 		}
 		for i := range status.Registrations {
 			r := &status.Registrations[i]
-			t.shared.Strings(&r.SignerName) //nolint:staticcheck // it is what the version on the wire has
+			t.Shared.Strings(&r.SignerName) //nolint:staticcheck // it is what the version on the wire has
 			subject := &r.Subject           //nolint:staticcheck // likewise
 			subject.Groups = intern.Clip(subject.Groups)
-			t.shared.Strings(&subject.User)
+			t.Shared.Strings(&subject.User)
 			t.strings(subject.Groups)
 		}
 	case *addonv1beta1.ManagedClusterAddOn:
@@ -59,36 +59,36 @@ func (t *trims) addOn(in any) (any, error) {
 		status := &addOn.Status
 		status.RelatedObjects, status.AddOnMeta = nil, addonv1beta1.AddOnMeta{}
 		status.Conditions = intern.Clip(status.Conditions)
-		t.shared.Conditions(status.Conditions)
-		t.shared.Strings(&status.Namespace)
+		t.Shared.Conditions(status.Conditions)
+		t.Shared.Strings(&status.Namespace)
 		for i := range status.ConfigReferences {
 			t.betaReference(&status.ConfigReferences[i])
 		}
 	}
-	return out, nil
+	return in, nil
 }
 
-func (t *trims) alphaReference(r *addonv1alpha1.ConfigReference) {
-	t.shared.Strings(&r.Group, &r.Resource, &r.Namespace, &r.Name)
+func (t *Trims) alphaReference(r *addonv1alpha1.ConfigReference) {
+	t.Shared.Strings(&r.Group, &r.Resource, &r.Namespace, &r.Name)
 	for _, hash := range []*addonv1alpha1.ConfigSpecHash{r.DesiredConfig, r.LastAppliedConfig} {
 		if hash != nil {
-			t.shared.Strings(&hash.Namespace, &hash.Name, &hash.SpecHash)
+			t.Shared.Strings(&hash.Namespace, &hash.Name, &hash.SpecHash)
 		}
 	}
 }
 
-func (t *trims) betaReference(r *addonv1beta1.ConfigReference) {
-	t.shared.Strings(&r.Group, &r.Resource)
+func (t *Trims) betaReference(r *addonv1beta1.ConfigReference) {
+	t.Shared.Strings(&r.Group, &r.Resource)
 	for _, hash := range []*addonv1beta1.ConfigSpecHash{r.DesiredConfig, r.LastAppliedConfig} {
 		if hash != nil {
-			t.shared.Strings(&hash.Namespace, &hash.Name, &hash.SpecHash)
+			t.Shared.Strings(&hash.Namespace, &hash.Name, &hash.SpecHash)
 		}
 	}
 }
 
-// cluster trims ManagedClusters: their CA bundles and the namespaces that their agents manage. All else may be named by
+// Cluster trims ManagedClusters: their CA bundles and the namespaces that their agents manage. All else may be named by
 // an expression of a Placement.
-func (t *trims) cluster(in any) (any, error) {
+func (t *Trims) Cluster(in any) (any, error) {
 	cluster, isCluster := in.(*clusterv1.ManagedCluster)
 	if !isCluster {
 		return in, nil
@@ -101,41 +101,41 @@ func (t *trims) cluster(in any) (any, error) {
 	status := &cluster.Status
 	status.ManagedNamespaces = nil
 	status.Conditions = intern.Clip(status.Conditions)
-	t.shared.Conditions(status.Conditions)
-	t.shared.Strings(&status.Version.Kubernetes)
+	t.Shared.Conditions(status.Conditions)
+	t.Shared.Strings(&status.Version.Kubernetes)
 	for i := range status.ClusterClaims {
-		t.shared.Strings(&status.ClusterClaims[i].Name, &status.ClusterClaims[i].Value)
+		t.Shared.Strings(&status.ClusterClaims[i].Name, &status.ClusterClaims[i].Value)
 	}
 	return cluster, nil
 }
 
-// binding trims RoleBindings. Of one that is not ours, neither by its labels nor by its name, only the name is kept:
+// Binding trims RoleBindings. Of one that is not ours, neither by its labels nor by its name, only the name is kept:
 // what others grant is none of our business, and there may be several in every namespace of a hub.
-func (t *trims) binding(in any) (any, error) {
+func (t *Trims) Binding(in any) (any, error) {
 	b, isBinding := in.(*rbacv1.RoleBinding)
 	if !isBinding {
 		return in, nil
 	}
-	if !isOurBinding(b) {
+	if !IsOurBinding(b) {
 		*b = rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
-			Namespace: t.shared.String(b.Namespace), Name: t.shared.String(b.Name), UID: b.UID,
+			Namespace: t.Shared.String(b.Namespace), Name: t.Shared.String(b.Name), UID: b.UID,
 			ResourceVersion: b.ResourceVersion,
 		}}
 		return b, nil
 	}
 	b.ManagedFields = nil
 	t.meta(b)
-	t.shared.Strings(&b.RoleRef.APIGroup, &b.RoleRef.Kind, &b.RoleRef.Name)
+	t.Shared.Strings(&b.RoleRef.APIGroup, &b.RoleRef.Kind, &b.RoleRef.Name)
 	b.Subjects = intern.Clip(b.Subjects)
 	for i := range b.Subjects {
 		s := &b.Subjects[i]
-		t.shared.Strings(&s.APIGroup, &s.Kind, &s.Name, &s.Namespace)
+		t.Shared.Strings(&s.APIGroup, &s.Kind, &s.Name, &s.Namespace)
 	}
 	return b, nil
 }
 
-// isOurBinding reports whether a reconciler may look at a RoleBinding.
-func isOurBinding(b *rbacv1.RoleBinding) bool {
+// IsOurBinding reports whether a reconciler may look at a RoleBinding.
+func IsOurBinding(b *rbacv1.RoleBinding) bool {
 	for _, label := range []string{names.LabelAddonName, names.LabelClusterName, tokens.LabelInfrastructure} {
 		if _, labelled := b.Labels[label]; labelled {
 			return true
@@ -144,27 +144,28 @@ func isOurBinding(b *rbacv1.RoleBinding) bool {
 	return strings.HasPrefix(b.Name, rolePrefix)
 }
 
-// other trims objects of all other kinds.
-func (t *trims) other(in any) (any, error) {
+// Other trims objects of all other kinds.
+func (t *Trims) Other(in any) (any, error) {
 	if o, err := meta.Accessor(in); err == nil {
-		dropNoise(o)
+		DropNoise(o)
 	}
 	return in, nil
 }
 
 // meta trims the metadata of an object, except for its managed fields, and shares its strings.
-func (t *trims) meta(o metav1.Object) {
+func (t *Trims) meta(o metav1.Object) {
 	dropApplied(o)
-	t.shared.Meta(o)
+	t.Shared.Meta(o)
 }
 
-func (t *trims) strings(all []string) {
+func (t *Trims) strings(all []string) {
 	for i := range all {
-		t.shared.Strings(&all[i])
+		t.Shared.Strings(&all[i])
 	}
 }
 
-func dropNoise(o metav1.Object) {
+// DropNoise drops the managed fields of an object, and the copy of it that kubectl apply keeps in an annotation.
+func DropNoise(o metav1.Object) {
 	o.SetManagedFields(nil)
 	dropApplied(o)
 }

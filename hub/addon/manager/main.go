@@ -1,0 +1,80 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/command"
+)
+
+// Main is the program of an author: it builds the add-ons, parses the command line, and returns the exit code, which is
+// 0, or 1 after an error that it printed. Without a subcommand it runs the add-ons until it is told to end (SIGTERM or
+// SIGINT). The subcommand rbac prints the rights that the program needs on the hub.
+func Main(agents ...func() (addon.Agent, error)) int {
+	program := filepath.Base(os.Args[0])
+	err := run(ctrl.SetupSignalHandler(), program, os.Args[1:], os.Stdout, agents)
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
+		return 1
+	}
+	return 0
+}
+
+// run is Main with all that it uses. The error is pflag.ErrHelp when there was nothing to run.
+func run(
+	ctx context.Context, program string, args []string, out io.Writer, build []func() (addon.Agent, error),
+) error {
+	agents := make([]addon.Agent, 0, len(build))
+	for _, function := range build {
+		agent, err := function()
+		if err != nil {
+			return fmt.Errorf("building an add-on: %w", err)
+		}
+		agents = append(agents, agent)
+	}
+	if _, err := newAddOns(agents); err != nil {
+		return err
+	}
+	verb, action := "", Run
+	if len(args) > 0 && args[0] == verbRights {
+		verb, args = args[0], args[1:]
+		action = func(_ context.Context, c Config, agents ...addon.Agent) error { return printRights(out, c, agents) }
+	}
+	config := DefaultConfig(agents...)
+	command := command.Program{
+		Name: program, Story: story(program, verb, agents), Verbs: []string{verbRights},
+	}
+	if err := command.Parse(args, out, config.AddFlags); err != nil {
+		return err
+	}
+	return action(ctx, config, agents...)
+}
+
+// verbRights prints the rights of the program.
+const verbRights = "rbac"
+
+// story describes the program for its help.
+func story(program, verb string, agents []addon.Agent) string {
+	if verb == verbRights {
+		return program + " " + verb + " prints the ServiceAccount, roles and bindings that this program needs on the hub."
+	}
+	text := program + " runs the add-on"
+	if len(agents) > 1 {
+		text += "s"
+	}
+	for i, agent := range agents {
+		if i > 0 {
+			text += ","
+		}
+		text += " " + agent.About().Name
+	}
+	return text + " on the hub."
+}

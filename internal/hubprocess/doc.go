@@ -1,0 +1,8 @@
+// Package hubprocess has what the programs with reconcilers of a hub share: the hub manager, and the program of an author
+// of add-ons (package hub/addon/manager).
+//
+//   - connection.go configures the clients, and ends the program when the hub serves add-ons in another version.
+//   - scheme.go lists the kinds.
+//   - trim.go has the transformations of the caches, so that these hold what is looked at.
+//   - health.go answers /healthz and /readyz, with the cause of each failed check.
+package hubprocess
