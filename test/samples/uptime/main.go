@@ -1,5 +1,4 @@
-// Command uptime runs add-on uptime on the hub: "uptime" runs it, "uptime rbac" prints the rights that it needs, and
-// "uptime render" prints what it deploys on a cluster.
+// Command uptime runs add-on uptime on the hub. "uptime rbac" prints the rights that it needs there.
 package main
 
 import (
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/addon/manager"
 	"github.com/spokelet/spokelet/hub/addon/raw"
 )
 
@@ -20,12 +20,7 @@ var version string
 //go:embed manifests
 var files embed.FS
 
-func main() {
-	if _, err := uptime(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(manager.Main(uptime)) }
 
 // uptime describes the add-on. Its agent does not use the hub, and so has no credentials for it.
 func uptime() (addon.Agent, error) {

@@ -103,11 +103,16 @@ func TestBadInput(t *testing.T) {
 		request func(t *testing.T) addon.Request
 		want    string
 	}{
-		"an annotation that is no JSON": {func(t *testing.T) addon.Request { return request(t, "", "Interval=5s") }, "is no JSON object"},
+		"an annotation that is no JSON": {func(t *testing.T) addon.Request {
+			t.Helper()
+			return request(t, "", "Interval=5s")
+		}, "is no JSON object"},
 		"a value that breaks the YAML": {func(t *testing.T) addon.Request {
+			t.Helper()
 			return request(t, "", `{"Image": "a: b: c"}`)
 		}, "file manifests/agent.yaml, in the result"},
 		"a hosting cluster": {func(t *testing.T) addon.Request {
+			t.Helper()
 			r := request(t, "", "")
 			r.AddOn.Annotations["addon.open-cluster-management.io/hosting-cluster-name"] = "hosting1"
 			return r

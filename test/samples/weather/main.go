@@ -1,5 +1,4 @@
-// Command weather runs add-on weather on the hub: "weather" runs it, "weather rbac" prints the rights that it needs, and
-// "weather render" prints what it deploys on a cluster.
+// Command weather runs add-on weather on the hub. "weather rbac" prints the rights that it needs there.
 package main
 
 import (
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/addon/helm"
+	"github.com/spokelet/spokelet/hub/addon/manager"
 )
 
 // version is the commit that the program was built from; the linker sets it.
@@ -21,12 +21,7 @@ var version string
 //go:embed all:chart
 var files embed.FS
 
-func main() {
-	if _, err := weather(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(manager.Main(weather)) }
 
 // weather describes the add-on.
 func weather() (addon.Agent, error) {

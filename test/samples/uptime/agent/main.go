@@ -27,10 +27,10 @@ const addOn, account = "uptime", "uptime-agent"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		slog.Error("the agent ends", "error", err)
-		stop()
 		os.Exit(1)
 	}
 }

@@ -2,7 +2,7 @@
 // reports to the hub: ConfigMap weather in the namespace of the cluster has the forecast that the agent read on the hub,
 // what it saw on its cluster, and a signature with which everybody can verify which station the report is from.
 //
-// "agent goodbye" removes the report; the pre-delete hook of the add-on runs it.
+// "agent goodbye" closes the report; the pre-delete hook of the add-on runs it.
 package main
 
 import (
@@ -19,10 +19,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	err := command(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		slog.Error("the agent ends", "error", err)
-		stop()
 		os.Exit(1)
 	}
 }

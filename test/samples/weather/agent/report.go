@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 )
 
 const (
@@ -25,6 +26,8 @@ const (
 	reportName = "weather"
 	// centralNamespace and forecastName identify the ConfigMap with the forecast on the hub.
 	centralNamespace, forecastName = "weather-central", "forecast"
+	// closed is the key in the ConfigMap that marks the last report.
+	closed = "closed"
 )
 
 // Report is what the agent reports.
@@ -45,6 +48,8 @@ type station struct {
 	cluster string
 	// certificate is the folder with the certificate.
 	certificate string
+	// reported reports that there was a report.
+	reported bool
 }
 
 // report writes a report, unless the one on the hub is the same.
@@ -132,7 +137,8 @@ func Verify(data map[string]string, roots *x509.CertPool) (Report, error) {
 	return report, nil
 }
 
-// write writes data into the ConfigMap. A signature alone is no change, because each is another one.
+// write writes data into the ConfigMap. A signature alone is no change, because each is another one. A report that was
+// closed after the agent began stays closed: the add-on is about to go.
 func (s *station) write(ctx context.Context, data map[string]string) error {
 	reports := s.hub.CoreV1().ConfigMaps(s.cluster)
 	existing, err := reports.Get(ctx, reportName, metav1.GetOptions{})
@@ -140,21 +146,42 @@ func (s *station) write(ctx context.Context, data map[string]string) error {
 	case apierrors.IsNotFound(err):
 		report := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster, Name: reportName}, Data: data}
 		_, err = reports.Create(ctx, report, metav1.CreateOptions{})
-	case err == nil && (existing.Data["report"] != data["report"] || existing.Data["certificate"] != data["certificate"]):
+	case err == nil && s.outdates(existing.Data, data):
 		existing.Data = data
 		_, err = reports.Update(ctx, existing, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report on the hub: %w", err)
 	}
+	s.reported = true
 	return nil
 }
 
-// goodbye removes the report.
+// outdates reports whether data must replace those on the hub.
+func (s *station) outdates(existing, data map[string]string) bool {
+	if existing[closed] != "" {
+		return !s.reported
+	}
+	return existing["report"] != data["report"] || existing["certificate"] != data["certificate"]
+}
+
+// goodbye marks the report as closed: it is the last one.
 func goodbye(ctx context.Context, hub kubernetes.Interface, cluster string) error {
-	err := hub.CoreV1().ConfigMaps(cluster).Delete(ctx, reportName, metav1.DeleteOptions{})
+	reports := hub.CoreV1().ConfigMaps(cluster)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		report, err := reports.Get(ctx, reportName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if report.Data == nil {
+			report.Data = map[string]string{}
+		}
+		report.Data[closed] = "true"
+		_, err = reports.Update(ctx, report, metav1.UpdateOptions{})
+		return err
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing the report on the hub: %w", err)
+		return fmt.Errorf("closing the report on the hub: %w", err)
 	}
 	return nil
 }

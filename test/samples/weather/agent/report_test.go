@@ -26,7 +26,7 @@ import (
 // issue writes a certificate of a station into a folder and returns its CA.
 func issue(t *testing.T, folder, name string) *x509.CertPool {
 	t.Helper()
-	make := func(template *x509.Certificate, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	create := func(template *x509.Certificate, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		require.NoError(t, err)
 		if parent == nil {
@@ -39,11 +39,11 @@ func issue(t *testing.T, folder, name string) *x509.CertPool {
 		return certificate, key
 	}
 	until := time.Now().Add(time.Hour)
-	ca, caKey := make(&x509.Certificate{
+	ca, caKey := create(&x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign,
 	}, nil, nil)
-	leaf, key := make(&x509.Certificate{
+	leaf, key := create(&x509.Certificate{
 		SerialNumber: big.NewInt(2), NotAfter: until, Subject: pkix.Name{CommonName: name},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, ca, caKey)
@@ -132,12 +132,21 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 }
 
 func TestGoodbye(t *testing.T) {
-	s, _ := newStation(t)
+	s, roots := newStation(t)
+	require.NoError(t, goodbye(t.Context(), s.hub, "c1"), "there is no report to close")
 	require.NoError(t, s.report(t.Context()))
 	require.NoError(t, goodbye(t.Context(), s.hub, "c1"))
-	_, err := s.hub.CoreV1().ConfigMaps("c1").Get(t.Context(), "weather", metav1.GetOptions{})
-	require.ErrorContains(t, err, "not found")
-	require.NoError(t, goodbye(t.Context(), s.hub, "c1"), "nothing is left to remove")
+	last := onHub(t, s).Data
+	assert.Equal(t, "true", last["closed"])
+	_, err := Verify(last, roots)
+	require.NoError(t, err, "the last report stays")
+
+	issue(t, s.certificate, "station-c1")
+	require.NoError(t, s.report(t.Context()))
+	assert.Equal(t, last, onHub(t, s).Data, "the agent still runs, and leaves it closed")
+	s.reported = false
+	require.NoError(t, s.report(t.Context()))
+	assert.Empty(t, onHub(t, s).Data["closed"], "an agent that begins opens it")
 }
 
 func TestTheHealthIsThatOfTheLastReport(t *testing.T) {

@@ -39,7 +39,7 @@ func run(ctx context.Context, o options) error {
 	server := &http.Server{Addr: o.listen, Handler: state, ReadHeaderTimeout: 5 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ListenAndServe() }()
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 
 	ticker := time.NewTicker(o.interval)
 	defer ticker.Stop()
