@@ -36,7 +36,7 @@ func (a *author) About() About {
 
 // Resolve implements Agent.
 func (a *author) Resolve(ctx context.Context, request Request) (Resolved, error) {
-	return attempt(a.Name, request, func() (Resolved, error) { return a.resolve(ctx, request) })
+	return attempt(ctx, a, request, func(ctx context.Context) (Resolved, error) { return a.resolve(ctx, request) })
 }
 
 func (a *author) resolve(ctx context.Context, request Request) (Resolved, error) {
@@ -92,7 +92,7 @@ func (a *author) namespace(ctx context.Context, request Request) (string, error)
 
 // Render implements Agent.
 func (a *author) Render(ctx context.Context, request Request) (Rendering, error) {
-	return attempt(a.Name, request, func() (Rendering, error) { return a.render(ctx, request) })
+	return attempt(ctx, a, request, func(ctx context.Context) (Rendering, error) { return a.render(ctx, request) })
 }
 
 func (a *author) render(ctx context.Context, request Request) (Rendering, error) {
@@ -115,7 +115,7 @@ func (a *author) render(ctx context.Context, request Request) (Rendering, error)
 	if err != nil {
 		return Rendering{}, err
 	}
-	objects, err := a.finish(made)
+	objects, err := a.finish(made, in.InstallMode() == InstallModeHosted)
 	if err != nil {
 		return Rendering{}, err
 	}
@@ -146,7 +146,7 @@ func (a *author) CheckRequest(
 	if a.CSRApproveCheck == nil {
 		return nil
 	}
-	_, err := attempt(a.Name, request, func() (struct{}, error) {
+	_, err := attempt(ctx, a, request, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, a.CSRApproveCheck(ctx, request, csr)
 	})
 	return err

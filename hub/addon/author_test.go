@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -185,6 +187,45 @@ func TestAnAuthorMayRefuseARequest(t *testing.T) {
 	require.ErrorContains(t, err, "panicked at addon/author_test.go:")
 }
 
+// Shows: hub/library-timeout
+func TestAFunctionThatBlocksEndsWithItsTime(t *testing.T) {
+	blocks := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	tests := map[string]addon.Options{
+		"values": {Values: []addon.ValuesFunc{func(ctx context.Context, _ addon.Request) (addon.Values, error) {
+			return nil, blocks(ctx)
+		}}},
+		"objects": {Manifests: addon.ManifestsFunc(func(ctx context.Context, _ addon.Input) ([]runtime.Object, error) {
+			return nil, blocks(ctx)
+		})},
+		"a namespace": {InstallNamespace: func(ctx context.Context, _ addon.Request) (string, error) { return "", blocks(ctx) }},
+		"an approval": {CSRApproveCheck: func(
+			ctx context.Context, _ addon.Request, _ *certificatesv1.CertificateSigningRequest,
+		) error {
+			return blocks(ctx)
+		}},
+	}
+	for name, options := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, agent := time.Now(), build(t, options)
+				_, err := agent.Resolve(t.Context(), request(t))
+				if err == nil {
+					_, err = agent.Render(t.Context(), request(t))
+				}
+				if approver, ok := agent.(addon.Approver); err == nil && ok {
+					err = approver.CheckRequest(t.Context(), request(t), &certificatesv1.CertificateSigningRequest{})
+				}
+				require.ErrorContains(t, err, "add-on weather on cluster c1: the functions of the add-on took longer than 10s")
+				assert.False(t, addon.IsInvalid(err), "it is tried again")
+				assert.Equal(t, 10*time.Second, time.Since(began))
+			})
+		})
+	}
+}
+
 func TestAnAuthorMayWait(t *testing.T) {
 	agent := build(t, addon.Options{InstallNamespace: func(context.Context, addon.Request) (string, error) {
 		return "", &addon.NotReadyError{Message: "waiting for a namespace"}
@@ -246,6 +287,95 @@ func TestWhereTheAgentIs(t *testing.T) {
 	}
 }
 
+// Shows: hub/library-order
+func TestFunctionsOfValuesAreCalledInOrder(t *testing.T) {
+	fixed := func(values addon.Values) addon.ValuesFunc {
+		return func(context.Context, addon.Request) (addon.Values, error) { return values, nil }
+	}
+	var got addon.Input
+	agent := build(t, addon.Options{
+		Values: []addon.ValuesFunc{
+			fixed(addon.Values{"image": "default", "global": map[string]any{"level": "1", "color": "red"}}),
+			addon.GetAddOnDeploymentConfigValues(addon.ToAddOnCustomizedVariableValues, addon.ToAddOnNodePlacementValues),
+			fixed(nil), addon.GetValuesFromAddonAnnotation,
+		},
+		KubeClient: &addon.KubeClient{},
+		Manifests: addon.ManifestsFunc(func(_ context.Context, in addon.Input) ([]runtime.Object, error) {
+			got = in
+			return nil, nil
+		}),
+	})
+	r := request(t, addonv1beta1.AddOnDeploymentConfigSpec{
+		CustomizedVariables: []addonv1beta1.CustomizedVariable{{Name: "image", Value: "set"}, {Name: "global", Value: "x"}},
+		NodePlacement:       &addonv1beta1.NodePlacement{NodeSelector: map[string]string{"disk": "ssd"}},
+	})
+	r.AddOn.Annotations[names.AnnotationValues] = `{"image": "own", "global": {"color": "blue"}}`
+	_, err := agent.Render(t.Context(), r)
+	require.NoError(t, err)
+	assert.True(t, got.Registers)
+	assert.Equal(t, addon.Values{
+		"image": "own", "tolerations": nil,
+		"global": map[string]any{"level": "1", "color": "blue", "nodeSelector": map[string]any{"disk": "ssd"}},
+	}, got.Values, "the conversions of one function are merged before they meet others")
+}
+
+// Shows: hub/library-scheme
+func TestAnAuthorMayHaveTypesOfItsOwn(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, workv1.Install(scheme))
+	own := &workv1.ManifestWork{}
+	own.Name, own.Namespace = "a", "weather"
+	rendering, err := build(t, addon.Options{Scheme: scheme, Manifests: makes(own)}).Render(t.Context(), request(t))
+	require.NoError(t, err)
+	assert.Equal(t, "work.open-cluster-management.io/v1, Kind=ManifestWork",
+		rendering.Objects[0].GroupVersionKind().String())
+
+	own.APIVersion, own.Kind = "example.com/v1", "Station"
+	rendering, err = build(t, addon.Options{Manifests: makes(own)}).Render(t.Context(), request(t))
+	require.NoError(t, err)
+	assert.Equal(t, "Station", rendering.Objects[0].GetKind(), "an object that states its kind needs no scheme")
+}
+
+// A Namespace is needed on both sides when the agent on one works in the same namespace of the other.
+//
+// Shows: hub/library-hosted
+func TestAnObjectMayBeOnBothSidesOfAHostedAddOn(t *testing.T) {
+	namespace := func(side string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "weather"},
+		}}
+		if side != "" {
+			u.SetAnnotations(map[string]string{names.AnnotationHostedLocation: side})
+		}
+		return u
+	}
+	const twice = "it is the same object as 0"
+	for sentence, tc := range map[string]struct {
+		first, second, host, says string
+	}{
+		"one on each side is none twice":          {"", "hosting", "h", ""},
+		"managed is the side of one without":      {"", "managed", "h", twice},
+		"two on one side are one twice":           {"hosting", "hosting", "h", twice},
+		"one that is nowhere is no other":         {"none", "hosting", "h", ""},
+		"without a host, all are on one cluster":  {"", "hosting", "", twice},
+		"whatever their sides would be otherwise": {"none", "hosting", "", twice},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			agent := build(t, addon.Options{HostedMode: true, Manifests: makes(namespace(tc.first), namespace(tc.second))})
+			r := request(t)
+			r.AddOn.Annotations[names.AnnotationHostingCluster] = tc.host
+			rendering, err := agent.Render(t.Context(), r)
+			if tc.says != "" {
+				require.ErrorContains(t, err, tc.says)
+				return
+			}
+			require.NoError(t, err)
+			assert.Len(t, rendering.Objects, 2)
+		})
+	}
+}
+
+// Shows: hub/library-hosted
 func TestAHostedAgentKnowsItsMode(t *testing.T) {
 	var mode string
 	agent := build(t, addon.Options{HostedMode: true, Manifests: addon.ManifestsFunc(
@@ -260,11 +390,15 @@ func TestAHostedAgentKnowsItsMode(t *testing.T) {
 	assert.Equal(t, addon.InstallModeHosted, mode)
 }
 
+// Shows: hub/library-definitions
 func TestDescriptionsOfDefinitionsAreTrimmed(t *testing.T) {
 	text := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"stations.example.com"},
 		"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"description":"d","type":"object","properties":{
 			"description":{"type":"string","description":"d"},
-			"list":{"type":"array","items":{"description":"d","anyOf":[{"description":"d"}]}}}}}}]}}`
+			"list":{"type":"array","items":{"description":"d","anyOf":[{"description":"d"}],"not":{"description":"d"}}},
+			"map":{"additionalProperties":{"description":"d"},"externalDocs":{"description":"d","url":"u"}}},
+			"patternProperties":{"^a":{"description":"d","allOf":[{"description":"d"}],"oneOf":[{"description":"d"}]}},
+			"definitions":{"a":{"description":"d"}}}}}]}}`
 	var definition apiextensionsv1.CustomResourceDefinition
 	require.NoError(t, json.Unmarshal([]byte(text), &definition))
 	agent := build(t, addon.Options{TrimCRDDescription: true, Manifests: makes(&definition, deployment("a"))})
@@ -273,5 +407,6 @@ func TestDescriptionsOfDefinitionsAreTrimmed(t *testing.T) {
 	raw, err := json.Marshal(rendering.Objects[0].Object)
 	require.NoError(t, err)
 	assert.NotContains(t, string(raw), `"d"`)
+	assert.Contains(t, string(raw), `"externalDocs":{"url":"u"}`)
 	assert.Contains(t, string(raw), `"description":{"type":"string"}`, "a field of this name stays")
 }

@@ -110,7 +110,9 @@ func ToAddOnDeploymentConfigValues(config addonv1beta1.AddOnDeploymentConfig) (V
 		}
 	}
 	if len(config.Spec.ResourceRequirements) > 0 {
-		values["ResourceRequirements"] = GetRegexResourceRequirements(config.Spec.ResourceRequirements)
+		if values["ResourceRequirements"], err = GetRegexResourceRequirements(config.Spec.ResourceRequirements); err != nil {
+			return nil, err
+		}
 	}
 	return values, nil
 }
@@ -131,31 +133,38 @@ func ToAddOnNodePlacementValues(config addonv1beta1.AddOnDeploymentConfig) (Valu
 	}{placement.Tolerations, global{placement.NodeSelector}})
 }
 
-// ToAddOnProxyConfigValues returns values for charts: HTTP_PROXY, HTTPS_PROXY, NO_PROXY and PROXY_CA_BUNDLE in
-// global.proxyConfig. Without a proxy for HTTP or HTTPS there are none.
+// ToAddOnProxyConfigValues returns values for charts: those of HTTP_PROXY, HTTPS_PROXY, NO_PROXY and PROXY_CA_BUNDLE in
+// global.proxyConfig that the configuration sets; the others stay as the chart has them. Without a proxy for HTTP or
+// HTTPS there are none.
 func ToAddOnProxyConfigValues(config addonv1beta1.AddOnDeploymentConfig) (Values, error) {
 	proxy := config.Spec.ProxyConfig
 	if proxy.HTTPProxy == "" && proxy.HTTPSProxy == "" {
 		return nil, nil
 	}
-	return Values{"global": map[string]any{"proxyConfig": map[string]any{
-		"HTTP_PROXY": proxy.HTTPProxy, "HTTPS_PROXY": proxy.HTTPSProxy, "NO_PROXY": proxy.NoProxy,
-		"PROXY_CA_BUNDLE": string(proxy.CABundle),
-	}}}, nil
+	settings := map[string]any{}
+	for _, setting := range []struct{ name, value string }{
+		{"HTTP_PROXY", proxy.HTTPProxy}, {"HTTPS_PROXY", proxy.HTTPSProxy}, {"NO_PROXY", proxy.NoProxy},
+		{"PROXY_CA_BUNDLE", string(proxy.CABundle)},
+	} {
+		if setting.value != "" {
+			settings[setting.name] = setting.value
+		}
+	}
+	return Values{"global": map[string]any{"proxyConfig": settings}}, nil
 }
 
 // RegexResourceRequirements are the resources of the containers whose id matches a regular expression.
 type RegexResourceRequirements struct {
 	// ContainerIDRegex matches ids such as deployments:agent:main: resource, object and container.
 	ContainerIDRegex string `json:"containerIDRegex"`
-	// Resources are the resources as quantities.
-	Resources corev1.ResourceRequirements `json:"resources"`
-	// ResourcesRaw are the same as text.
-	ResourcesRaw ResourceRequirementsRaw `json:"resourcesRaw"`
+	// Resources are the resources as text, which templates can print.
+	Resources ResourceTexts `json:"resources"`
+	// ResourcesRaw are the same as quantities.
+	ResourcesRaw corev1.ResourceRequirements `json:"resourcesRaw"`
 }
 
-// ResourceRequirementsRaw are limits and requests as text, by the names of the resources.
-type ResourceRequirementsRaw struct {
+// ResourceTexts are limits and requests as text, by the names of the resources.
+type ResourceTexts struct {
 	// Limits are the limits.
 	Limits map[string]string `json:"limits,omitempty"`
 	// Requests are the requests.
@@ -163,21 +172,26 @@ type ResourceRequirementsRaw struct {
 }
 
 // GetRegexResourceRequirements returns resource requirements with a regular expression in place of the container id, in
-// which "*" stands for one or more characters. Of several that match a container, the last counts.
+// which "*" stands for one or more characters. Of several that match a container, the last counts. The error is an
+// InvalidError about an id that has not three parts.
 func GetRegexResourceRequirements(
 	requirements []addonv1beta1.ContainerResourceRequirements,
-) []RegexResourceRequirements {
+) ([]RegexResourceRequirements, error) {
 	all := make([]RegexResourceRequirements, 0, len(requirements))
 	for _, requirement := range requirements {
+		if strings.Count(requirement.ContainerID, ":") != 2 {
+			return nil, &InvalidError{Message: fmt.Sprintf("the containerID %q of resourceRequirements is not of the form "+
+				"deployments:agent:main: resource, object and container, each of which may be *", requirement.ContainerID)}
+		}
 		all = append(all, RegexResourceRequirements{
 			ContainerIDRegex: "^" + strings.ReplaceAll(regexp.QuoteMeta(requirement.ContainerID), `\*`, ".+") + "$",
-			Resources:        requirement.Resources,
-			ResourcesRaw: ResourceRequirementsRaw{
+			Resources: ResourceTexts{
 				Limits: asText(requirement.Resources.Limits), Requests: asText(requirement.Resources.Requests),
 			},
+			ResourcesRaw: requirement.Resources,
 		})
 	}
-	return all
+	return all, nil
 }
 
 func asText(list corev1.ResourceList) map[string]string {
@@ -192,15 +206,20 @@ func asText(list corev1.ResourceList) map[string]string {
 }
 
 // ToAddOnResourceRequirementsValues returns values for charts: the list global.resourceRequirements, whose items have
-// containerIDRegex, resources and resourcesRaw. Without resource requirements there are none.
+// containerIDRegex, resources and resourcesRaw. Without resource requirements there are none; an empty list of them is
+// an empty list.
 func ToAddOnResourceRequirementsValues(config addonv1beta1.AddOnDeploymentConfig) (Values, error) {
-	if len(config.Spec.ResourceRequirements) == 0 {
+	if config.Spec.ResourceRequirements == nil {
 		return nil, nil
+	}
+	requirements, err := GetRegexResourceRequirements(config.Spec.ResourceRequirements)
+	if err != nil {
+		return nil, err
 	}
 	type global struct {
 		ResourceRequirements []RegexResourceRequirements `json:"resourceRequirements"`
 	}
 	return JSONStructToValues(struct {
 		Global global `json:"global"`
-	}{global{GetRegexResourceRequirements(config.Spec.ResourceRequirements)}})
+	}{global{requirements}})
 }

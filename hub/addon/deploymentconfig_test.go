@@ -67,15 +67,20 @@ func TestValuesFromADeploymentConfig(t *testing.T) {
 			"HTTPProxy":   "http://p:1", "HTTPSProxy": "https://p:2", "NoProxy": "example.com", "ProxyCABundle": "bundle",
 			"ResourceRequirements": []addon.RegexResourceRequirements{{
 				ContainerIDRegex: pattern,
-				Resources: corev1.ResourceRequirements{
+				Resources:        addon.ResourceTexts{Limits: map[string]string{"memory": "64Mi"}},
+				ResourcesRaw: corev1.ResourceRequirements{
 					Limits: corev1.ResourceList{"memory": resource.MustParse("64Mi")},
 				},
-				ResourcesRaw: addon.ResourceRequirementsRaw{Limits: map[string]string{"memory": "64Mi"}},
 			}},
 		}},
 		"no placement is no value":   {addonv1beta1.AddOnDeploymentConfigSpec{}, addon.ToAddOnNodePlacementValues, addon.Values{}},
 		"no resources are no values": {addonv1beta1.AddOnDeploymentConfigSpec{}, addon.ToAddOnResourceRequirementsValues, addon.Values{}},
 		"an empty one is empty":      {addonv1beta1.AddOnDeploymentConfigSpec{}, addon.ToAddOnDeploymentConfigValues, addon.Values{}},
+		"a setting of the proxy that is not there stays that of the chart": {addonv1beta1.AddOnDeploymentConfigSpec{
+			ProxyConfig: addonv1beta1.ProxyConfig{HTTPSProxy: "https://p:2"},
+		}, addon.ToAddOnProxyConfigValues, addon.Values{"global": map[string]any{
+			"proxyConfig": map[string]any{"HTTPS_PROXY": "https://p:2"},
+		}}},
 		"only noProxy is no proxy": {addonv1beta1.AddOnDeploymentConfigSpec{ProxyConfig: addonv1beta1.ProxyConfig{NoProxy: "a"}},
 			addon.ToAddOnProxyConfigValues, addon.Values{}},
 	}
@@ -88,6 +93,53 @@ func TestValuesFromADeploymentConfig(t *testing.T) {
 	}
 }
 
+func TestAnEmptyListOfResourcesReplacesThatOfAChart(t *testing.T) {
+	var config addonv1beta1.AddOnDeploymentConfig
+	config.Spec.ResourceRequirements = []addonv1beta1.ContainerResourceRequirements{}
+	got, err := addon.ToAddOnResourceRequirementsValues(config)
+	require.NoError(t, err)
+	assert.Equal(t, addon.Values{"global": map[string]any{"resourceRequirements": []any{}}}, got)
+}
+
+// Shows: hub/library-config-values
+func TestIDsOfContainersAreExpressions(t *testing.T) {
+	tests := map[string]struct{ id, want, says string }{
+		"a container has an id":             {"deployments:agent:main", `^deployments:agent:main$`, ""},
+		"a star stands for any resource":    {"*:agent:main", `^.+:agent:main$`, ""},
+		"and for any object":                {"*:*:main", `^.+:.+:main$`, ""},
+		"and for any container":             {"*:*:*", `^.+:.+:.+$`, ""},
+		"and for a part of a name":          {"pods:agent-*:main", `^pods:agent-.+:main$`, ""},
+		"a dot is a dot":                    {"pods:my.agent:main", `^pods:my\.agent:main$`, ""},
+		"fewer than three parts are no id":  {"agent:main", "", `the containerID "agent:main" of resourceRequirements`},
+		"nor are more than three parts one": {"pods:a:b:c", "", "resource, object and container"},
+	}
+	for sentence, tc := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			spec := addonv1beta1.AddOnDeploymentConfigSpec{
+				ResourceRequirements: []addonv1beta1.ContainerResourceRequirements{{ContainerID: tc.id}},
+			}
+			for _, convert := range []addon.AddOnDeploymentConfigToValuesFunc{
+				addon.ToAddOnResourceRequirementsValues, addon.ToAddOnDeploymentConfigValues,
+			} {
+				_, err := addon.GetAddOnDeploymentConfigValues(convert)(t.Context(), request(t, spec))
+				if tc.says != "" {
+					require.ErrorContains(t, err, tc.says)
+					require.ErrorContains(t, err, "AddOnDeploymentConfig c1/config")
+					assert.True(t, addon.IsInvalid(err))
+					continue
+				}
+				require.NoError(t, err)
+			}
+			if tc.says == "" {
+				got, err := addon.GetRegexResourceRequirements(spec.ResourceRequirements)
+				require.NoError(t, err)
+				assert.Equal(t, tc.want, got[0].ContainerIDRegex)
+			}
+		})
+	}
+}
+
+// Shows: hub/library-config-values
 func TestSeveralDeploymentConfigs(t *testing.T) {
 	variable := func(name, value string) addonv1beta1.AddOnDeploymentConfigSpec {
 		return addonv1beta1.AddOnDeploymentConfigSpec{
@@ -168,12 +220,15 @@ func TestOverrideImage(t *testing.T) {
 		mirrors []addonv1beta1.ImageMirror
 		want    string
 	}{
-		"without mirrors an image stays":  {nil, "quay.io/a/b:v1"},
-		"a source is a beginning":         {mirror("quay.io/a", "m"), "m/b:v1"},
-		"of any length":                   {mirror("quay.io/a/b:", "m/c:"), "m/c:v1"},
-		"another source is none":          {mirror("quay.io/c", "m"), "quay.io/a/b:v1"},
-		"no source is that of all images": {mirror("", "m/"), "m/b:v1"},
-		"a slash at an end means nothing": {mirror("quay.io/a/", "m/"), "m/b:v1"},
+		"without mirrors an image stays":                {nil, "quay.io/a/b:v1"},
+		"a source is a beginning":                       {mirror("quay.io/a", "m"), "m/b:v1"},
+		"of any length":                                 {mirror("quay.io/a/b:", "m/c:"), "m/c:v1"},
+		"another source is none":                        {mirror("quay.io/c", "m"), "quay.io/a/b:v1"},
+		"no source is that of all images":               {mirror("", "m/"), "m/b:v1"},
+		"a slash at an end means nothing":               {mirror("quay.io/a/", "m/"), "m/b:v1"},
+		"a mirror without a place leaves the last part": {mirror("", ""), "b:v1"},
+		"an image is no mirror of itself": {append(mirror("quay.io", "m"), mirror("quay.io/a", "quay.io/a")...),
+			"m/a/b:v1"},
 		"the last mirror counts": {append(mirror("quay.io", "m"), mirror("quay.io/a", "n")...),
 			"n/b:v1"},
 	}

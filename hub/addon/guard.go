@@ -1,25 +1,41 @@
 package addon
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"path"
 	"runtime"
 	"strings"
+	"time"
 )
 
-// attempt calls functions of an author for a cluster. An error names the add-on and the cluster; a panic is an
-// InvalidError, because the same facts would panic again.
-func attempt[T any](addOn string, request Request, call func() (T, error)) (result T, err error) {
+// defaultTimeout is how long the functions of an author may take for one cluster. Rendering takes milliseconds; the
+// rest is for those that read from somewhere.
+const defaultTimeout = 10 * time.Second
+
+// attempt calls functions of an author for a cluster, with a context that ends after Options.Timeout. Errors name the
+// add-on and the cluster. A panic is an InvalidError, because the same facts would panic again.
+func attempt[T any](
+	ctx context.Context, a *author, request Request, call func(ctx context.Context) (T, error),
+) (result T, err error) {
+	limit := cmp.Or(a.Timeout, defaultTimeout)
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	defer func() {
 		if value := recover(); value != nil {
 			err = panicked(value)
 		}
-		if err != nil {
-			var none T
-			result, err = none, fmt.Errorf("add-on %s on cluster %s: %w", addOn, request.Cluster.Name, err)
+		if err == nil {
+			return
 		}
+		if within.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("the functions of the add-on took longer than %v: %w", limit, err)
+		}
+		var none T
+		result, err = none, fmt.Errorf("add-on %s on cluster %s: %w", a.Name, request.Cluster.Name, err)
 	}()
-	return call()
+	return call(within)
 }
 
 // guarded returns a prober whose check survives a panic.

@@ -13,21 +13,29 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// OverrideImage returns the mirror of an image: the last mirror counts whose source begins the image. A source is
-// compared as text, so that quay.io/a is the source of quay.io/ab/c as well; one that ends with a slash is a whole
-// path. A mirror without a source applies to the last part of every image.
+// OverrideImage returns the mirror of an image: the last mirror counts that changes the image. A source is compared as
+// text with the beginning of the image, so that quay.io/a is the source of quay.io/ab/c as well; one that ends with a
+// slash is a whole path. A mirror without a source applies to the last part of every image.
 func OverrideImage(mirrors []addonv1beta1.ImageMirror, image string) string {
 	for _, m := range slices.Backward(mirrors) {
-		source, mirror := strings.TrimSuffix(m.Source, "/"), strings.TrimSuffix(m.Mirror, "/")
-		if source == "" {
-			return mirror + "/" + image[strings.LastIndex(image, "/")+1:]
-		}
-		rest, found := strings.CutPrefix(image, source)
-		if found && (source == m.Source || strings.HasPrefix(rest, "/")) {
-			return mirror + rest
+		if mirrored := mirrorOf(m, image); mirrored != image {
+			return mirrored
 		}
 	}
 	return image
+}
+
+// mirrorOf returns an image by one mirror; the image itself where the mirror does not apply.
+func mirrorOf(m addonv1beta1.ImageMirror, image string) string {
+	source, mirror := strings.TrimSuffix(m.Source, "/"), strings.TrimSuffix(m.Mirror, "/")
+	if source == "" {
+		return strings.TrimPrefix(mirror+"/"+image[strings.LastIndex(image, "/")+1:], "/")
+	}
+	rest, found := strings.CutPrefix(image, source)
+	if !found || (source != m.Source && !strings.HasPrefix(rest, "/")) {
+		return image
+	}
+	return mirror + rest
 }
 
 // ClusterImageRegistries returns the image mirrors in annotation open-cluster-management.io/image-registries of a

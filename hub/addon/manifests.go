@@ -75,14 +75,28 @@ func schemeOf(given *runtime.Scheme) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// identity is what makes two objects the same.
+// identity is what makes two objects the same. In hosted mode, one for each side may have the same name.
 type identity struct {
 	schema.GroupKind
-	namespace, name string
+	namespace, name, side string
+}
+
+// identityOf returns the identity of an object.
+func identityOf(u *unstructured.Unstructured, hosted bool) identity {
+	id := identity{u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName(), "managed"}
+	if !hosted {
+		return id
+	}
+	for _, stated := range []map[string]string{u.GetLabels(), u.GetAnnotations()} {
+		if side, found := stated[names.AnnotationHostedLocation]; found {
+			id.side = side
+		}
+	}
+	return id
 }
 
 // finish checks objects and returns them as they are deployed. The error is an InvalidError that lists all problems.
-func (a *author) finish(made []runtime.Object) ([]*unstructured.Unstructured, error) {
+func (a *author) finish(made []runtime.Object, hosted bool) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	var problems []string
 	first := map[identity]int{}
@@ -96,7 +110,7 @@ func (a *author) finish(made []runtime.Object) ([]*unstructured.Unstructured, er
 			for _, problem := range problemsOf(u) {
 				problems = append(problems, fmt.Sprintf("object %d (%s): %s", i, describe(u), problem))
 			}
-			id := identity{u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName()}
+			id := identityOf(u, hosted)
 			if earlier, taken := first[id]; taken && id.name != "" {
 				problems = append(problems, fmt.Sprintf("object %d (%s): it is the same object as %d; remove one of the two", i,
 					describe(u), earlier))
@@ -264,7 +278,7 @@ func withoutDescription(value any) any {
 				named[name] = withoutDescription(schema)
 			}
 			node[key] = named
-		case "items", "additionalItems", "additionalProperties", "not", "allOf", "anyOf", "oneOf":
+		case "items", "additionalItems", "additionalProperties", "not", "allOf", "anyOf", "oneOf", "externalDocs":
 			node[key] = withoutDescription(below)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,6 +54,9 @@ type Options struct {
 	// Scheme has the Go types that a ManifestsFunc returns; nil means those of Kubernetes and CustomResourceDefinition.
 	// Objects that state their apiVersion and kind, and unstructured ones, need none.
 	Scheme *runtime.Scheme
+	// Timeout is how long the functions may take for one cluster in one pass; zero means 10 seconds. Then their context
+	// ends, and they must return.
+	Timeout time.Duration
 	// Version identifies the functions and files of the add-on, for example the commit that the program was built from.
 	// With it, objects are rendered again only when the version, a configuration, the add-on object or a fact of the
 	// cluster (ClusterFacts) changes; so the functions must use nothing else. Without it, they are rendered in each pass,
@@ -114,6 +118,9 @@ func (o *Options) problems() []string {
 		}
 	}
 	add(o.HealthProber.check())
+	if o.Timeout < 0 {
+		all = append(all, "Timeout: it must not be negative")
+	}
 	return all
 }
 

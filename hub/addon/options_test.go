@@ -41,6 +41,7 @@ func TestWrongOptionsAreRefusedWhenTheAddOnIsBuilt(t *testing.T) {
 		"a lifetime is positive": {func(o *addon.Options) {
 			o.CustomSigners = []addon.CustomSigner{{SignerName: "example.com/a", Lifetime: -time.Hour}}
 		}, "Lifetime"},
+		"a time limit is positive":  {func(o *addon.Options) { o.Timeout = -time.Second }, "Timeout"},
 		"a prober has a known type": {func(o *addon.Options) { o.HealthProber.Type = "Guess" }, `"Guess" is unknown`},
 		"fields count with works only": {func(o *addon.Options) {
 			o.HealthProber = addon.HealthProber{Type: addon.HealthLease, Work: &addon.WorkProbe{}}

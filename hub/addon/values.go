@@ -103,8 +103,8 @@ func JSONStructToValues(object any) (Values, error) {
 }
 
 // StructToValues returns a struct, or what a pointer to one points to, as values by the names of its exported fields,
-// as Go templates read them. Structs in it become values, too; anything else stays as it is. Values of any other type
-// are no values.
+// as Go templates read them. Structs in it become values, too, also in lists and maps. One without exported fields, like
+// a time, and anything else stays as it is. Values of any other type are no values.
 func StructToValues(object any) Values {
 	values, _ := fieldsOf(reflect.ValueOf(object)).(map[string]any)
 	if values == nil {
@@ -114,26 +114,50 @@ func StructToValues(object any) Values {
 }
 
 func fieldsOf(value reflect.Value) any {
-	for value.Kind() == reflect.Pointer && !value.IsNil() && value.Elem().Kind() == reflect.Struct {
-		value = value.Elem()
+	if !value.IsValid() {
+		return nil
+	}
+	inner := value
+	for inner.Kind() == reflect.Pointer && !inner.IsNil() {
+		inner = inner.Elem()
 	}
 	switch {
-	case !value.IsValid():
-		return nil
-	case value.Kind() == reflect.Struct:
-		fields := map[string]any{}
-		for i := range value.NumField() {
-			if field := value.Type().Field(i); field.IsExported() {
-				fields[field.Name] = fieldsOf(value.Field(i))
-			}
+	case inner.Kind() == reflect.Struct:
+		if fields := exported(inner); len(fields) > 0 {
+			return fields
 		}
-		return fields
-	case value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct:
-		items := make([]any, value.Len())
+	case inner.Kind() == reflect.Slice && hasStructs(inner.Type()):
+		items := make([]any, inner.Len())
 		for i := range items {
-			items[i] = fieldsOf(value.Index(i))
+			items[i] = fieldsOf(inner.Index(i))
+		}
+		return items
+	case inner.Kind() == reflect.Map && inner.Type().Key().Kind() == reflect.String && hasStructs(inner.Type()):
+		items := make(map[string]any, inner.Len())
+		for entries := inner.MapRange(); entries.Next(); {
+			items[entries.Key().String()] = fieldsOf(entries.Value())
 		}
 		return items
 	}
 	return value.Interface()
+}
+
+// exported returns the exported fields of a struct.
+func exported(value reflect.Value) map[string]any {
+	fields := map[string]any{}
+	for i := range value.NumField() {
+		if field := value.Type().Field(i); field.IsExported() {
+			fields[field.Name] = fieldsOf(value.Field(i))
+		}
+	}
+	return fields
+}
+
+// hasStructs reports whether the elements of a list or of a map are structs, pointers to some, or lists of some.
+func hasStructs(collection reflect.Type) bool {
+	element := collection.Elem()
+	for element.Kind() == reflect.Pointer || element.Kind() == reflect.Slice {
+		element = element.Elem()
+	}
+	return element.Kind() == reflect.Struct
 }

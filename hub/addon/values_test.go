@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -105,6 +106,31 @@ func TestValuesFromTheAnnotation(t *testing.T) {
 	}
 }
 
+// Shows: hub/library-structs
+func TestStructsInListsAndMapsAreValues(t *testing.T) {
+	type port struct{ Number int }
+	type settings struct {
+		ByName   map[string]port
+		Several  map[string][]port
+		Pointers []*port
+		None     *port
+		Nobody   []*port
+		Labels   map[string]string
+		At       time.Time
+		Any      any
+	}
+	at := time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
+	one := map[string]any{"Number": 1}
+	assert.Equal(t, addon.Values{
+		"ByName": map[string]any{"a": one}, "Several": map[string]any{"a": []any{one}}, "Pointers": []any{one, (*port)(nil)},
+		"None": (*port)(nil), "Nobody": []any{}, "Labels": map[string]string{"l": "v"}, "At": at, "Any": "x",
+	}, addon.StructToValues(settings{
+		ByName: map[string]port{"a": {1}}, Several: map[string][]port{"a": {{1}}}, Pointers: []*port{{1}, nil},
+		Labels: map[string]string{"l": "v"}, At: at, Any: "x",
+	}))
+}
+
+// Shows: hub/library-structs
 func TestStructsAreValues(t *testing.T) {
 	type container struct {
 		Name  string `json:"name"`

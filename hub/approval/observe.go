@@ -138,13 +138,18 @@ func (r *Reconciler) observeAddon(
 	return a, nil
 }
 
-// request returns the question about an add-on on its cluster, with the configuration that it runs with.
+// request returns the question about an add-on on its cluster, with the configuration that it runs with and the cluster
+// that hosts it: the same question as for its objects.
 func (r *Reconciler) request(ctx context.Context, a *addonFacts) (addon.Request, error) {
 	configuration, err := r.Configurer.Configure(ctx, a.addon)
 	if err == nil {
 		err = configuration.Err
 	}
-	return addon.Request{Cluster: a.cluster, AddOn: a.addon, Choice: configuration.Choice}, err
+	request := addon.Request{Cluster: a.cluster, AddOn: a.addon, Choice: configuration.Choice}
+	if host := a.addon.Annotations[names.AnnotationHostingCluster]; host != "" && err == nil {
+		request.Hosting, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: host}, &clusterv1.ManagedCluster{})
+	}
+	return request, err
 }
 
 // stageOf returns the stage of a request.

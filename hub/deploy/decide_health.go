@@ -19,11 +19,12 @@ import (
 
 // steadyHealth returns the health probe to use in this pass, and the probe that the template asks for if it differs.
 // The annotation that selects the probe is not part of a rollout, so an edit of it, or an upgrade of the hub, would
-// change the health of a whole fleet at once. It takes effect with the next rollout of the template.
+// change the health of a whole fleet at once. It takes effect with the next rollout of the template. The probe of an
+// add-on without a template is in the program of its author, and counts at once.
 func steadyHealth(f facts) (use, pending addon.HealthProbe) {
 	isWanted := f.setup.Health
 	own := ownWorks(f)
-	if f.setupErr != nil || len(own) == 0 || (f.renderErr == nil && rollsOut(f, own)) {
+	if f.setupErr != nil || len(own) == 0 || !byTemplate(f, own) || (f.renderErr == nil && rollsOut(f, own)) {
 		return isWanted, ""
 	}
 	mode := f.addOn.Status.HealthCheck.Mode
@@ -34,6 +35,14 @@ func steadyHealth(f facts) (use, pending addon.HealthProbe) {
 		return addon.HealthLease, isWanted
 	}
 	return isWanted, ""
+}
+
+// byTemplate reports whether the add-on is made of a template, or was until now.
+func byTemplate(f facts, own []*workv1.ManifestWork) bool {
+	return len(templateHashes(works.ConfigHashes(f.rendering.Configs))) > 0 ||
+		slices.ContainsFunc(own, func(work *workv1.ManifestWork) bool {
+			return len(templateHashes(work.Annotations[names.AnnotationConfigSpecHash])) > 0
+		})
 }
 
 // rollsOut reports whether this pass brings different content of a template to the cluster.

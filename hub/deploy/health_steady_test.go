@@ -87,6 +87,40 @@ func TestTheWayToTellHealthChangesWithARolloutOnly(t *testing.T) {
 	}
 }
 
+// A program has no rollout: the works that its former version wrote have no hash of a template.
+func TestTheProbeOfAProgramCountsAtOnce(t *testing.T) {
+	const workloads, lease, work = addon.HealthWorkloads, addon.HealthLease, addon.HealthWork
+	for sentence, test := range map[string]struct{ was, isWanted addon.HealthProbe }{
+		"a lease in place of workloads":  {workloads, lease},
+		"workloads in place of a lease":  {lease, workloads},
+		"a lease in place of a check":    {work, lease},
+		"a check in place of a lease":    {lease, work},
+		"nothing in place of workloads":  {workloads, addon.HealthCustom},
+		"a lease in place of itself":     {lease, lease},
+		"workloads in place of nothing":  {addon.HealthCustom, workloads},
+		"workloads in place of a check":  {work, workloads},
+		"Deployments in place of others": {workloads, addon.HealthDeployments},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := factsOf()
+			f.rendering, f.setup.Health = addon.Rendering{Objects: of("", agentDeployment()).Objects}, test.was
+			f, _ = simulate(t, f)
+			require.NotEmpty(t, f.works)
+			f.addOn.Status.HealthCheck.Mode = addonv1beta1.HealthCheckModeCustomized
+			if test.was == lease {
+				f.addOn.Status.HealthCheck.Mode = addonv1beta1.HealthCheckModeLease
+			}
+			f.setup.Health = test.isWanted
+			use, pending := steadyHealth(f)
+			assert.Equal(t, test.isWanted, use)
+			assert.Empty(t, pending)
+			f.renderErr = errors.New("chart")
+			use, _ = steadyHealth(f)
+			assert.Equal(t, test.isWanted, use)
+		})
+	}
+}
+
 func TestAWayToTellHealthThatDoesNotCountYetIsTold(t *testing.T) {
 	f := rolledOut(t, addon.HealthWorkloads)
 	f.pendingHealth = addon.HealthLease

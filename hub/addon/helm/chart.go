@@ -63,6 +63,10 @@ func New(files fs.FS, dir string, options Options) (*Chart, error) {
 		return nil, fmt.Errorf("reading the chart in folder %s: %w", dir, err)
 	}
 	c.name = loaded.Name()
+	if loaded.Metadata.Type == "library" {
+		return nil, fmt.Errorf("chart %s in folder %s is a library, which has no objects: put it into charts/ of the chart "+
+			"of the add-on", c.name, dir)
+	}
 	return c, nil
 }
 
@@ -91,9 +95,9 @@ func (c *Chart) Build(_ context.Context, in addon.Input) ([]runtime.Object, erro
 	if err != nil {
 		return nil, c.invalid(err)
 	}
-	version := capabilities.KubeVersion.Version
-	if need := loaded.Metadata.KubeVersion; need != "" && !chartutil.IsCompatibleRange(need, version) {
-		return nil, c.invalid(fmt.Errorf("it needs Kubernetes %s, and the cluster runs %s", need, version))
+	if need := loaded.Metadata.KubeVersion; need != "" && !runs(need, capabilities.KubeVersion) {
+		return nil, c.invalid(fmt.Errorf("it needs Kubernetes %s, and the cluster runs %s", need,
+			capabilities.KubeVersion.Version))
 	}
 	if err := chartutil.ProcessDependencies(loaded, chartutil.Values(values)); err != nil {
 		return nil, c.invalid(err)
@@ -110,20 +114,27 @@ func (c *Chart) Build(_ context.Context, in addon.Input) ([]runtime.Object, erro
 	return c.objects(loaded, rendered)
 }
 
-// builtIn returns the values of an add-on with those that are built in.
+// builtIn returns the values of an add-on with those that are built in, as a values file would have them. The error is
+// an addon.InvalidError about a value that no file can have.
 func builtIn(in addon.Input) (addon.Values, error) {
+	given, err := addon.JSONStructToValues(in.Values)
+	if err != nil {
+		return nil, &addon.InvalidError{Message: fmt.Sprintf("the values for a chart must be such as JSON has: %v", err)}
+	}
 	defaults := addon.Values{"managedKubeConfigSecret": in.AddOn.Name + "-managed-kubeconfig"}
 	if in.Registers {
 		defaults["hubKubeConfigSecret"] = in.AddOn.Name + "-hub-kubeconfig"
 	}
+	hosting := &chartutil.Capabilities{}
 	if in.Hosting != nil {
-		capabilities, err := capabilitiesOf(in.Hosting)
-		if err != nil {
+		if hosting, err = capabilitiesOf(in.Hosting); err != nil {
 			return nil, err
 		}
-		defaults["hostingClusterCapabilities"] = capabilities
 	}
-	return addon.MergeValues(defaults, in.Values, addon.Values{
+	if defaults["hostingClusterCapabilities"], err = addon.JSONStructToValues(hosting); err != nil {
+		return nil, err
+	}
+	return addon.MergeValues(defaults, given, addon.Values{
 		"clusterName": in.Cluster.Name, "addonInstallNamespace": in.Namespace, "installMode": in.InstallMode(),
 	}), nil
 }
@@ -140,10 +151,18 @@ func capabilitiesOf(cluster *clusterv1.ManagedCluster) (*chartutil.Capabilities,
 		return nil, &addon.InvalidError{Message: fmt.Sprintf("ManagedCluster %s: status.version.kubernetes is %q: %v",
 			cluster.Name, reported, err)}
 	}
+	version.Version = reported // Parsing removes what a distribution adds to its version.
 	return &chartutil.Capabilities{
 		KubeVersion: *version, APIVersions: chartutil.VersionSet{},
 		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
 	}, nil
+}
+
+// runs reports whether a cluster with this version has one that a chart needs. What a distribution adds to its version
+// does not count.
+func runs(need string, has chartutil.KubeVersion) bool {
+	bare, err := chartutil.ParseKubeVersion(has.Version)
+	return err == nil && chartutil.IsCompatibleRange(need, bare.Version)
 }
 
 // objects returns the objects of a chart: definitions, and what its templates rendered to, by the path of a template.

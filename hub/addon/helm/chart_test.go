@@ -205,7 +205,9 @@ func TestFilesThatAreNoChart(t *testing.T) {
 		"a folder that is not there": {fstest.MapFS{}, "reading the chart in folder chart"},
 		"a folder without a chart":   {fstest.MapFS{"chart/a.yaml": {Data: []byte("a: 1")}}, "Chart.yaml"},
 		"a chart without a name":     {changed(map[string]string{"Chart.yaml": "apiVersion: v2\nversion: 1.0.0\n"}), "name"},
-		"values that are no YAML":    {changed(map[string]string{"values.yaml": "a: ["}), "values.yaml"},
+		"a library": {changed(map[string]string{"Chart.yaml": "apiVersion: v2\nname: l\ntype: library\nversion: 1.0.0\n"}),
+			"chart l in folder chart is a library, which has no objects"},
+		"values that are no YAML": {changed(map[string]string{"values.yaml": "a: ["}), "values.yaml"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := helm.New(tc.files, "chart", helm.Options{})

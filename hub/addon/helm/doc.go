@@ -7,8 +7,10 @@
 // Values of the add-on override those of the chart. Built in are:
 //
 //   - clusterName, addonInstallNamespace and installMode (Default or Hosted); nothing overrides them.
-//   - hubKubeConfigSecret, where the agent gets credentials, managedKubeConfigSecret, and hostingClusterCapabilities of
-//     a hosting cluster; values of the author override them.
+//   - hubKubeConfigSecret, where the agent gets credentials, managedKubeConfigSecret, and hostingClusterCapabilities,
+//     whose KubeVersion.Version is empty without a hosting cluster; values of the author override them.
+//
+// Values are used as a values file would have them: Go types become what their JSON is.
 //
 // Release has the name of the add-on and the namespace of the agent. Capabilities has the Kubernetes version of the
 // managed cluster and no API versions. There is no cluster to look anything up in.

@@ -1,6 +1,7 @@
 package raw_test
 
 import (
+	"context"
 	"embed"
 	"os"
 	"testing"
@@ -17,8 +18,8 @@ import (
 	"github.com/spokelet/spokelet/hub/addon/raw"
 )
 
-//go:embed testdata/hello
-var hello embed.FS
+//go:embed testdata/hello testdata/hosted
+var folders embed.FS
 
 // everything is a configuration that sets all that the files use.
 func everything() addonv1beta1.AddOnDeploymentConfigSpec {
@@ -43,9 +44,9 @@ func everything() addonv1beta1.AddOnDeploymentConfigSpec {
 	}
 }
 
-// Shows: hub/library-raw
+// Shows: hub/library-raw, hub/library-examples
 func TestAnAddOnOfFiles(t *testing.T) {
-	templates, err := raw.New(hello, "testdata/hello")
+	templates, err := raw.New(folders, "testdata/hello")
 	require.NoError(t, err)
 	agent, err := addon.New(addon.Options{
 		Name: "hello", Manifests: templates, KubeClient: &addon.KubeClient{},
@@ -63,19 +64,74 @@ func TestAnAddOnOfFiles(t *testing.T) {
 			r := input(nil).Request
 			r.AddOn.Name = "hello"
 			for _, spec := range configs {
-				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&addonv1beta1.AddOnDeploymentConfig{Spec: spec})
-				require.NoError(t, err)
-				chosen := addon.ChosenConfig{Object: &unstructured.Unstructured{Object: content}}
-				chosen.Group, chosen.Resource = addonv1beta1.GroupName, "addondeploymentconfigs"
-				r.Choice.Configs = append(r.Choice.Configs, chosen)
+				configured(t, &r, spec)
 			}
 			rendering, err := agent.Render(t.Context(), r)
 			require.NoError(t, err)
-			text, err := os.ReadFile("testdata/want/" + file)
-			require.NoError(t, err)
-			want, err := addon.ParseYAML(string(text))
-			require.NoError(t, err)
-			assert.Equal(t, want, rendering.Objects)
+			assert.Equal(t, wanted(t, file), rendering.Objects)
 		})
 	}
+}
+
+// configured adds an AddOnDeploymentConfig to a request.
+func configured(t *testing.T, r *addon.Request, spec addonv1beta1.AddOnDeploymentConfigSpec) {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&addonv1beta1.AddOnDeploymentConfig{Spec: spec})
+	require.NoError(t, err)
+	chosen := addon.ChosenConfig{Object: &unstructured.Unstructured{Object: content}}
+	chosen.Group, chosen.Resource = addonv1beta1.GroupName, "addondeploymentconfigs"
+	r.Choice.Configs = append(r.Choice.Configs, chosen)
+}
+
+// wanted returns the objects of a file.
+func wanted(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := os.ReadFile("testdata/want/" + file)
+	require.NoError(t, err)
+	objects, err := addon.ParseYAML(string(text))
+	require.NoError(t, err)
+	return objects
+}
+
+// A Namespace on both sides, objects for the hosting cluster and objects for neither, and the resources of the last
+// expression that matches.
+//
+// Shows: hub/library-examples, hub/library-hosted
+func TestAnAddOnOfFilesThatMayBeHosted(t *testing.T) {
+	templates, err := raw.New(folders, "testdata/hosted")
+	require.NoError(t, err)
+	image := func(context.Context, addon.Request) (addon.Values, error) {
+		return addon.StructToValues(struct{ Image string }{"quay.io/weather/gauge:v1"}), nil
+	}
+	agent, err := addon.New(addon.Options{
+		Name: "gauge", Manifests: templates, KubeClient: &addon.KubeClient{}, HostedMode: true,
+		InstallNamespace: addon.AgentInstallNamespaceFromDeploymentConfig,
+		Values: []addon.ValuesFunc{
+			image, addon.GetAddOnDeploymentConfigValues(addon.ToAddOnDeploymentConfigValues),
+			addon.GetValuesFromAddonAnnotation,
+		},
+	})
+	require.NoError(t, err)
+	r := input(nil).Request
+	r.AddOn.Name = "gauge"
+	rendering, err := agent.Render(t.Context(), r)
+	require.NoError(t, err)
+	assert.Equal(t, wanted(t, "hosted-default.yaml"), rendering.Objects)
+
+	resources := func(limits, requests corev1.ResourceList) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Limits: limits, Requests: requests}
+	}
+	configured(t, &r, addonv1beta1.AddOnDeploymentConfigSpec{
+		AgentInstallNamespace: "weather-c1",
+		ResourceRequirements: []addonv1beta1.ContainerResourceRequirements{
+			{ContainerID: "*:*:*", Resources: resources(corev1.ResourceList{"memory": resource.MustParse("1Gi")}, nil)},
+			{ContainerID: "deployments:*:agent", Resources: resources(corev1.ResourceList{"memory": resource.MustParse("64Mi")},
+				corev1.ResourceList{"cpu": resource.MustParse("50m"), "memory": resource.MustParse("32Mi")})},
+			{ContainerID: "daemonsets:*:agent", Resources: resources(nil, nil)},
+		},
+	})
+	r.AddOn.Annotations["addon.open-cluster-management.io/hosting-cluster-name"] = "h"
+	rendering, err = agent.Render(t.Context(), r)
+	require.NoError(t, err)
+	assert.Equal(t, wanted(t, "hosted.yaml"), rendering.Objects)
 }

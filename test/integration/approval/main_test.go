@@ -63,7 +63,7 @@ func startApproval(t suite.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, approval.Index(t.Context(), mgr.GetFieldIndexer()))
-	agents, err := addon.NewFixed(agent{}, byToken{})
+	agents, err := addon.NewFixed(agent{}, byToken{}, weather(t))
 	require.NoError(t, err)
 	reconciler := &approval.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: suite.NewClient(t, suite.AsAddOns(config)),
