@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/configure"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/confighash"
@@ -27,9 +28,11 @@ import (
 type scene struct {
 	*catalog
 	options Options
-	// templates reports whether the add-ons are those made of AddOnTemplates.
+	// ofTemplates reports whether the add-ons are those made of AddOnTemplates.
 	ofTemplates bool
 	agents      addon.Lookup
+	// configurer decides configurations as the hub manager does.
+	configurer *configure.Configurer
 
 	// subjects are the add-ons on clusters, sorted.
 	subjects []types.NamespacedName

@@ -99,8 +99,11 @@ func (p *printer) summary(key types.NamespacedName, preview deploy.Preview) {
 	p.comment("Health: %s", health(status.HealthCheck.Mode))
 	p.list("Finalizers of the ManagedClusterAddOn", preview.AddOn.Finalizers)
 	p.list("Credentials on the hub", credentials(status.Registrations))
-	p.list("Roles on the hub, which an administrator must have granted to add-ons (docs/security.md, \"Consent\")",
-		roles(preview.Bindings))
+	who := "to add-ons (docs/security.md, \"Consent\")"
+	if !p.ofTemplates {
+		who = "to the program"
+	}
+	p.list("Roles on the hub, which an administrator must have granted "+who, roles(preview.Bindings))
 	if preview.Pending != "" {
 		p.comment("The roles on the hub are bound when the agent has its first credential: %s", preview.Pending)
 	}

@@ -71,7 +71,7 @@ func (p Program) Render(ctx context.Context, files []File, o Options) (string, e
 	out.begin()
 	var problems []error
 	for _, key := range s.subjects {
-		preview, err := deployer.Preview(ctx, key)
+		preview, err := s.preview(ctx, deployer, key)
 		if err == nil {
 			err = out.addOn(key, preview, o.Output)
 		}
@@ -89,18 +89,55 @@ func (p Program) Render(ctx context.Context, files []File, o Options) (string, e
 func (s *scene) deployer(ctx context.Context) (*deploy.Reconciler, error) {
 	home := cmp.Or(s.options.Home, names.NamespaceHub)
 	addOns := addonapi.Client{Client: s.hub, Wire: addonapi.WireBeta}
-	configurer := &configure.Configurer{
+	s.configurer = &configure.Configurer{
 		AddOns: addOns, Client: s.hub, Store: &addonconfig.Store{Client: s.hub, Home: home, Others: s.catalog},
 	}
-	if s.ofTemplates {
-		s.agents = template.NewRegistry(s.hub, addOns, configurer, home)
-	}
 	deployer := &deploy.Reconciler{
-		Client: s.hub, Bindings: s.hub, Live: s.hub, AddOns: addOns, Agents: s.agents, Configurer: configurer, Home: home,
+		Client: s.hub, Bindings: s.hub, Live: s.hub, AddOns: addOns, Configurer: s.configurer, Home: home,
 		Clock: clock.RealClock{},
 	}
+	if s.ofTemplates {
+		s.agents = template.NewRegistry(s.hub, addOns, s.configurer, home)
+	} else {
+		deployer.Configurer = &configure.Follower{Configurer: *s.configurer, Supports: s.supports(ctx)}
+	}
+	deployer.Agents = s.agents
 	return deployer, errors.Join(addOns.Index(ctx, s.hub), deployer.Index(ctx, s.hub),
 		addonconfig.Index(ctx, addOns, s.hub))
+}
+
+// supports returns a function that reports whether an add-on understands a kind of configuration.
+func (s *scene) supports(ctx context.Context) func(string, addonv1beta1.ConfigGroupResource) bool {
+	return func(name string, kind addonv1beta1.ConfigGroupResource) bool {
+		agent, found, err := s.agents.Agent(ctx, name)
+		return err == nil && found && slices.Contains(agent.About().SupportedConfigs, kind)
+	}
+}
+
+// preview returns what passes write for an add-on. The program of an author follows the configuration that the hub
+// manager wrote into the status of the add-on before.
+func (s *scene) preview(
+	ctx context.Context, deployer *deploy.Reconciler, key types.NamespacedName,
+) (deploy.Preview, error) {
+	if s.ofTemplates {
+		return deployer.Preview(ctx, key)
+	}
+	addOn, err := deployer.AddOns.GetAddOn(ctx, key)
+	if err != nil {
+		return deploy.Preview{}, err
+	}
+	configuration, err := s.configurer.Configure(ctx, addOn)
+	if err == nil {
+		err = configuration.Err
+	}
+	if err != nil {
+		return deploy.Preview{}, err
+	}
+	if configuration.Record != nil {
+		configuration.Record(addOn, addon.Progress{Now: deployer.Clock.Now()})
+		s.hub.put(addOn)
+	}
+	return deployer.Preview(ctx, key)
 }
 
 // explain returns the error about an add-on on a cluster, with the files of its configurations.

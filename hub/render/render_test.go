@@ -14,7 +14,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -65,12 +68,16 @@ func author(t *testing.T) render.Program {
 		KubeClient: &addon.KubeClient{Roles: []addon.HubRole{{Name: "notes-reader"}}},
 		Manifests: addon.ManifestsFunc(func(_ context.Context, in addon.Input) ([]runtime.Object, error) {
 			text, _ := in.Values["text"].(string)
+			data := map[string]string{"text": text}
+			if pen := in.Choice.First(addonv1beta1.ConfigGroupResource{Resource: "configmaps"}); pen != nil && pen.Object != nil {
+				data["ink"], _, _ = unstructured.NestedString(pen.Object.Object, "data", "ink")
+			}
 			return []runtime.Object{&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Cluster.Name},
-				Data:       map[string]string{"text": text},
+				ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Cluster.Name}, Data: data,
 			}, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: "notes"}}}, nil
 		}),
 		HealthProber: addon.HealthProber{Type: addon.HealthDeployments},
+		ConfigGVRs:   []schema.GroupVersionResource{{Version: "v1", Resource: "configmaps"}},
 	})
 	require.NoError(t, err)
 	agents, err := addon.NewFixed(agent)
@@ -88,7 +95,25 @@ metadata:
   name: notes
   namespace: desk
   annotations: {addon.open-cluster-management.io/values: '{"text":"{{not a variable}}"}'}
-spec: {installNamespace: notes}
+spec:
+  installNamespace: notes
+  configs:
+    - {resource: configmaps, namespace: desks, name: pen}
+    - {group: pencils.example.com, resource: pencils, name: hard}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: pen, namespace: desks}
+data: {ink: blue}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pencils.pencils.example.com}
+spec: {group: pencils.example.com, names: {kind: Graphite, plural: pencils}}
+---
+apiVersion: pencils.example.com/v1
+kind: Graphite
+metadata: {name: hard}
 `}
 	for sentence, tc := range map[string]struct {
 		golden  string
