@@ -83,6 +83,7 @@ func TestTheRulesReportWhatBreaksThem(t *testing.T) {
 		"hub/addon":         {"lease", "open-cluster-management.io/api/work/v1"},
 		"hub/addon/manager": {"hub/addon", "hub/approval", "hub/deploy", "internal/names", "github.com/spf13/pflag"},
 		"lease":             {"internal/names"}, "csr": {"internal/names", "crypto/x509"},
+		"hub/render":     {"hub/deploy", "manifests", "github.com/spf13/pflag"},
 		"internal/names": {}, "internal/reconcile": {"internal/names"}, "internal/addonapi": {"internal/reconcile"},
 		"manifests": {"embed"}, "test/sandbox": {"manifests", "testing"}, "test/integration/x": {"test/sandbox", "agent"},
 	}
@@ -114,6 +115,8 @@ func TestTheRulesReportWhatBreaksThem(t *testing.T) {
 		"somebody imports the reference":             {"hub/deploy", "open-cluster-management.io/sdk-go/pkg/patcher"},
 		"a test imports the reference":               {"test/sandbox", "open-cluster-management.io/ocm/pkg/work"},
 		"the agent links Helm":                       {"agent/work", "helm.sh/helm/v3/pkg/engine"},
+		"the rendering imports another reconciler":   {"hub/render", "hub/approval"},
+		"a reconciler imports the rendering":         {"hub/deploy", "hub/render"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := graph{}

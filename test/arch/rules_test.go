@@ -40,7 +40,7 @@ var importRules = []rule{
 	},
 	{
 		name: "only composition roots and commands know flags",
-		from: production, except: []string{"cmd/...", "agent", "hub", "hub/addon/manager", "internal/command"},
+		from:  production, except: []string{"cmd/...", "agent", "hub", "hub/addon/manager", "hub/render", "internal/command"},
 		never: []string{"flag", "github.com/spf13/pflag", "github.com/spf13/pflag/..."},
 	},
 	{
@@ -49,8 +49,15 @@ var importRules = []rule{
 	},
 	{
 		name: "a reconciler of the hub imports libraries, the kit and API types, never a sibling or its root",
-		from: []string{"hub/*"}, except: []string{"hub/addon", "hub/addon/*", "hub/deploy/works"},
+		from: []string{"hub/*"}, except: []string{"hub/addon", "hub/addon/*", "hub/deploy/works", "hub/render"},
 		only: append([]string{"internal/..."}, libraries...),
+	},
+	{
+		// It asks the reconcilers themselves, so that no second implementation can differ (docs/adr/0060).
+		name: "the rendering from files is a composition root of what decides about the works of an add-on",
+		from: []string{"hub/render"}, only: append([]string{
+			"internal/...", "manifests", "hub/configure", "hub/deploy", "hub/deploy/works", "hub/install", "hub/template",
+		}, libraries...),
 	},
 	{
 		name: "the works of an add-on have the feedback rules that its health needs",
