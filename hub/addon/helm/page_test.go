@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,15 +15,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The program on the page for authors is compiled, in a folder of its own in this module.
+// fileOnPage is a file on a page: a paragraph that begins with its name, and a block.
+var fileOnPage = regexp.MustCompile(
+	"(?m)^`([^`\\n]+)`[^\\n]*\\n(?:[^\\n`]+\\n)*\\n```(?:go|yaml)\\n((?:[^`\\n].*\\n|\\n)*)```\\n")
+
+// The add-on on the page for authors and its test are compiled, in a folder of their own in this module. The whole page
+// is followed by test/integration/author.
 func TestTheProgramOnThePageForAuthorsIsCompiled(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/operations/write-an-addon.md")
 	require.NoError(t, err)
-	_, after, found := strings.Cut(string(page), "```go\npackage main\n")
-	require.True(t, found, "the page has a program")
-	program, _, found := strings.Cut(after, "```")
-	require.True(t, found)
-	program = "package main\n" + program
+	files := map[string]string{}
+	for _, match := range fileOnPage.FindAllStringSubmatch(string(page), -1) {
+		files[match[1]] = match[2]
+	}
+	program := files["weather.go"]
+	require.NotEmpty(t, program, "the page has a program")
+	require.NotEmpty(t, files["weather_test.go"], "and its test")
 
 	parsed, err := parser.ParseFile(token.NewFileSet(), "main.go", program, parser.SkipObjectResolution)
 	require.NoError(t, err)
@@ -37,6 +45,7 @@ func TestTheProgramOnThePageForAuthorsIsCompiled(t *testing.T) {
 	chart := []byte("apiVersion: v2\nname: weather\nversion: 1.0.0\n")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "chart", "Chart.yaml"), chart, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(program+"\nfunc main() { _, _ = weather() }\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "main_test.go"), []byte(files["weather_test.go"]), 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "vet", "./"+folder).CombinedOutput()
 	require.NoError(t, err, string(out))
 }
