@@ -35,7 +35,7 @@ LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster h
 # Without packages on the command line the tools and what ships as YAML are tested, too.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
-TEST_TOOLS := test-tools test-helm test-ship
+TEST_TOOLS := test-tools test-helm test-samples test-ship
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
@@ -103,6 +103,15 @@ test-tools: ## Test the programs that build and check images
 test-helm: ## Test the charts of add-ons
 	cd hub/addon/helm && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
+# Add-ons as other people write them: modules that import the library for authors.
+SAMPLES := test/samples/weather test/samples/uptime
+
+.PHONY: test-samples
+test-samples: ## Test the sample add-ons
+	for sample in $(SAMPLES); do \
+		(cd $$sample && go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...) || exit 1; \
+	done
+
 .PHONY: test-ship
 test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
 	cd test/ship && KUBE_ASSETS=$(or $(KUBE_ASSETS),$(abspath $(BIN)/kube)) \
@@ -120,6 +129,10 @@ lint: ## Check the code with golangci-lint and go vet
 	cd test/kube && go vet ./build
 	cd test/ship && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd hub/addon/helm && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../../$(BIN)/golangci-lint run --timeout 30m ./...
+	for sample in $(SAMPLES); do \
+		(cd $$sample && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache $(CURDIR)/$(BIN)/golangci-lint run --timeout 30m ./...) || \
+			exit 1; \
+	done
 	cd test/e2e && GOLANGCI_LINT_CACHE=$(CURDIR)/$(BIN)/lint-cache ../../$(BIN)/golangci-lint run --timeout 30m ./...
 	cd test/e2e/node-image && go vet ./cmd/pause ./cmd/crictl ./cmd/capruntime
 
@@ -196,6 +209,7 @@ generate: crds rows chart ## Write anew all that is generated, and tidy the modu
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy
 	cd hub/addon/helm && go mod tidy
+	for sample in $(SAMPLES); do (cd $$sample && go mod tidy) || exit 1; done
 	cd test/e2e && go mod tidy
 	cd test/ship && go mod tidy
 

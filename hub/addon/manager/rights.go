@@ -179,6 +179,8 @@ func sortedKeys(m map[string][]string) []string {
 func (r *rights) clusterRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		rule([]string{groupAddOns}, []string{"managedclusteraddons"}, []string{"list", "watch"}),
+		// One that is being deleted is read before its hooks are created.
+		rule([]string{groupAddOns}, []string{"managedclusteraddons"}, []string{"get"}, r.addOns...),
 		// Finalizers, and the status.
 		rule([]string{groupAddOns}, []string{"managedclusteraddons", "managedclusteraddons/status"}, []string{"patch"},
 			r.addOns...),

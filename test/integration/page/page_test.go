@@ -1,4 +1,4 @@
-package author_test
+package page_test
 
 import (
 	"bytes"
@@ -76,7 +76,7 @@ func TestThePageForAuthorsLeadsToAnAddOnOnBothClusters(t *testing.T) {
 func (s shell) writeFiles(page string) {
 	s.Helper()
 	files := fileOnPage.FindAllStringSubmatch(page, -1)
-	require.Equal(s, 8, len(files)) //nolint:testifylint // require.Len prints all files
+	require.Equal(s, 7, len(files)) //nolint:testifylint // require.Len prints all files
 	for _, file := range files {
 		path := filepath.Join(s.dir, file[1])
 		require.NoError(s, os.MkdirAll(filepath.Dir(path), 0o700))

@@ -1,7 +1,7 @@
-// Package author_test follows docs/operations/write-an-addon.md from an empty folder on: it writes the files of the
+// Package page_test follows docs/operations/write-an-addon.md from an empty folder on: it writes the files of the
 // page, runs its commands, and waits until the add-on is available on both clusters, whose agents are ours. The program
 // is built as outsiders build it, in a module of its own, and runs with the rights that it prints. Pods are played.
-package author_test
+package page_test
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ var clusters = map[string]*suite.Plane{}
 
 func TestMain(m *testing.M) {
 	suite.Main(m, func(t suite.T) {
-		plane = suite.Start(t, sandbox.Options{Name: "author"}, manifests.Hub())
+		plane = suite.Start(t, sandbox.Options{Name: "page"}, manifests.Hub())
 		suite.StartHub(t, plane, func(c *hub.Config) {
 			c.InstallCRDs = true
 			suite.ServeWebhook(t, c)
