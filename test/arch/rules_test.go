@@ -40,7 +40,7 @@ var importRules = []rule{
 	},
 	{
 		name: "only composition roots and commands know flags",
-		from:  production, except: []string{"cmd/...", "agent", "hub", "hub/addon/manager", "hub/render", "internal/command"},
+		from: production, except: []string{"cmd/...", "agent", "hub", "hub/addon/manager", "hub/render", "internal/command"},
 		never: []string{"flag", "github.com/spf13/pflag", "github.com/spf13/pflag/..."},
 	},
 	{

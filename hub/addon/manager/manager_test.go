@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -84,6 +85,7 @@ func TestTheCommandLine(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		args  []string
 		build []func() (addon.Agent, error)
+		in    string
 		says  string
 		err   string
 	}{
@@ -95,6 +97,14 @@ func TestTheCommandLine(t *testing.T) {
 		"rights": {
 			args: []string{"rbac", "--namespace", "x", "--name", "y"}, build: []func() (addon.Agent, error){build},
 			says: "system:serviceaccount:x:y",
+		},
+		"rendering": {
+			args: []string{"render", "-f", "-", "--cluster", "c1"}, build: []func() (addon.Agent, error){build},
+			in:   "{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn, metadata: {name: plain}}",
+			says: "plain",
+		},
+		"rendering nothing": {
+			args: []string{"render"}, build: []func() (addon.Agent, error){build}, err: "name at least one file",
 		},
 		"an add-on that cannot be built": {
 			build: []func() (addon.Agent, error){func() (addon.Agent, error) { return nil, errors.New("no chart") }},
@@ -113,7 +123,7 @@ func TestTheCommandLine(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var out bytes.Buffer
-			err := run(t.Context(), "weather", tc.args, &out, tc.build)
+			err := run(t.Context(), "weather", tc.args, strings.NewReader(tc.in), &out, tc.build)
 			if tc.err == "" {
 				require.NoError(t, err)
 			} else {
