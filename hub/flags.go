@@ -1,24 +1,44 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/spf13/pflag"
 
+	"github.com/spokelet/spokelet/hub/render"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 )
+
+// programName is the name of the program.
+const programName = "spokelet-hub"
+
+// Main runs the program with the arguments of a command line until ctx ends: the hub manager, or the subcommand
+// "render", which needs no hub. It returns pflag.ErrHelp when the arguments ask for help, for the version or for the
+// policies, which are written to out.
+func Main(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	if len(args) > 0 && args[0] == "render" {
+		return render.Program{Name: programName}.Command(ctx, args[1:], in, out)
+	}
+	config, err := ParseFlags(args, out)
+	if err != nil {
+		return err
+	}
+	return Run(ctx, config)
+}
 
 // ParseFlags parses the arguments of a command line. It returns pflag.ErrHelp when they ask for help, for the version
 // or for the policies, which are written to out.
 func ParseFlags(args []string, out io.Writer) (Config, error) {
 	config := DefaultConfig()
 	program := command.Program{
-		Name:  "spokelet-hub",
-		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.",
+		Name: programName,
+		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.\n\"spokelet-hub render\" prints what add-ons " +
+			"would deploy, from files; see spokelet-hub render --help.",
 		Verbs: []string{"controller", "manager"},
 	}
 	if len(args) > 0 && slices.Contains(program.Verbs, args[0]) {

@@ -18,10 +18,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	config, err := hub.ParseFlags(os.Args[1:], os.Stdout)
-	if err == nil {
-		err = hub.Run(ctx, config)
-	}
+	err := hub.Main(ctx, os.Args[1:], os.Stdin, os.Stdout)
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "spokelet-hub:", err)
 		os.Exit(1) //nolint:gocritic // the signal handler goes with the process
