@@ -49,4 +49,6 @@ func TestThePageForThoseWhoMoveNamesWhatThereIs(t *testing.T) {
 }
 
 // withoutArguments returns the code of a cell without what stands in parentheses.
-func withoutArguments(cell string) string { return regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(cell, "") }
+func withoutArguments(cell string) string {
+	return regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(cell, "")
+}

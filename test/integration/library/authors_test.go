@@ -109,7 +109,7 @@ func mayFail(ctx context.Context, in addon.Input) ([]runtime.Object, error) {
 	forecast := object("v1", "ConfigMap", "forecast", map[string]any{"data": map[string]any{"text": text}})
 	switch in.Values["fault"] {
 	case "panic":
-		var none *addonv1beta1.ManagedClusterAddOn
+		none, _ := in.Values["nothing"].(*addonv1beta1.ManagedClusterAddOn)
 		forecast.SetName(none.Name)
 	case "blocks":
 		<-ctx.Done()
