@@ -22,7 +22,9 @@ var update = flag.Bool("update", false, "write the files of exported declaration
 
 // libraries are the folders of the libraries by the names of their files.
 func libraries() map[string]string {
-	return map[string]string{"addon": "hub/addon", "raw": "hub/addon/raw", "helm": "hub/addon/helm"}
+	return map[string]string{
+		"addon": "hub/addon", "raw": "hub/addon/raw", "helm": "hub/addon/helm", "manager": "hub/addon/manager",
+	}
 }
 
 func TestExportedDeclarations(t *testing.T) {

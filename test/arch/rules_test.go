@@ -40,7 +40,7 @@ var importRules = []rule{
 	},
 	{
 		name: "only composition roots and commands know flags",
-		from: production, except: []string{"cmd/...", "agent", "hub", "hub/render", "internal/command"},
+		from: production, except: []string{"cmd/...", "agent", "hub", "hub/addon/manager", "hub/render", "internal/command"},
 		never: []string{"flag", "github.com/spf13/pflag", "github.com/spf13/pflag/..."},
 	},
 	{
@@ -53,7 +53,7 @@ var importRules = []rule{
 		only: append([]string{"internal/..."}, libraries...),
 	},
 	{
-		// It asks the reconcilers themselves, so that no second implementation can differ (docs/adr/0062).
+		// It asks the reconcilers themselves, so that no second implementation can differ (docs/adr/0060).
 		name: "the rendering from files is a composition root of what decides about the works of an add-on",
 		from: []string{"hub/render"}, only: append([]string{
 			"internal/...", "manifests", "hub/configure", "hub/deploy", "hub/deploy/works", "hub/install", "hub/template",
@@ -77,7 +77,18 @@ var importRules = []rule{
 	},
 	{
 		name: "a builder of objects for authors imports their library",
-		from: []string{"hub/addon/*"}, only: []string{"hub/addon", "internal/names"},
+		from: []string{"hub/addon/*"}, except: []string{"hub/addon/manager"},
+		only: []string{"hub/addon", "internal/names"},
+	},
+	{
+		// It is a composition root: it knows reconcilers, and not the root of the hub manager, whose webhooks, placement
+		// and definitions an author's program does not need.
+		name: "the program of an author runs the reconcilers of add-ons",
+		from: []string{"hub/addon/manager"},
+		only: []string{
+			"hub/addon", "hub/approval", "hub/configure", "hub/deploy", "hub/deploy/works", "hub/hashes", "hub/render", "csr",
+			"internal/...",
+		},
 	},
 	{
 		name: "the kit imports nothing of ours but the kit",

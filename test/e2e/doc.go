@@ -6,6 +6,8 @@
 //   - images: the images that are loaded.
 //   - suite: what a suite is made of: scenarios, the fleet that they play on, installing, the report.
 //   - twoclusters: the suite of a hub and a managed cluster.
+//   - hosted: the suite of agents on a hosting cluster.
+//   - authors: the suite of the sample add-ons in test/samples.
 //   - cmd/e2e: the program; it names all suites. cmd/workload: the program in the pods of add-ons that do nothing.
 //   - clean.sh: removes what a killed run left behind ("make clean").
 //   - node-image: the image of a node, built without a container registry ("make node-image"); a module of its own.

@@ -7,20 +7,23 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/render"
 	"github.com/spokelet/spokelet/internal/command"
 )
 
 // Main is the program of an author: it builds the add-ons, parses the command line, and returns the exit code, which is
 // 0, or 1 after an error that it printed. Without a subcommand it runs the add-ons until it is told to end (SIGTERM or
-// SIGINT). The subcommand rbac prints the rights that the program needs on the hub.
+// SIGINT). The subcommand rbac prints the rights that the program needs on the hub, and render prints what the add-ons
+// would deploy, from files and without a hub.
 func Main(agents ...func() (addon.Agent, error)) int {
 	program := filepath.Base(os.Args[0])
-	err := run(ctrl.SetupSignalHandler(), program, os.Args[1:], os.Stdout, agents)
+	err := run(ctrl.SetupSignalHandler(), program, os.Args[1:], os.Stdin, os.Stdout, agents)
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", program, err)
 		return 1
@@ -30,7 +33,8 @@ func Main(agents ...func() (addon.Agent, error)) int {
 
 // run is Main with all that it uses. The error is pflag.ErrHelp when there was nothing to run.
 func run(
-	ctx context.Context, program string, args []string, out io.Writer, build []func() (addon.Agent, error),
+	ctx context.Context, program string, args []string, in io.Reader, out io.Writer,
+	build []func() (addon.Agent, error),
 ) error {
 	agents := make([]addon.Agent, 0, len(build))
 	for _, function := range build {
@@ -40,17 +44,23 @@ func run(
 		}
 		agents = append(agents, agent)
 	}
-	if _, err := newAddOns(agents); err != nil {
+	own, err := newAddOns(agents)
+	if err != nil {
 		return err
 	}
 	verb, action := "", Run
-	if len(args) > 0 && args[0] == verbRights {
+	if len(args) > 0 && slices.Contains([]string{verbRights, verbRender}, args[0]) {
 		verb, args = args[0], args[1:]
+	}
+	switch verb {
+	case verbRender:
+		return render.Program{Name: program, Agents: own, AddOns: own.names}.Command(ctx, args, in, out)
+	case verbRights:
 		action = func(_ context.Context, c Config, agents ...addon.Agent) error { return printRights(out, c, agents) }
 	}
 	config := DefaultConfig(agents...)
 	command := command.Program{
-		Name: program, Story: story(program, verb, agents), Verbs: []string{verbRights},
+		Name: program, Story: story(program, verb, agents), Verbs: []string{verbRights, verbRender},
 	}
 	if err := command.Parse(args, out, config.AddFlags); err != nil {
 		return err
@@ -58,8 +68,13 @@ func run(
 	return action(ctx, config, agents...)
 }
 
-// verbRights prints the rights of the program.
-const verbRights = "rbac"
+// The subcommands of a program.
+const (
+	// verbRights prints the rights of the program.
+	verbRights = "rbac"
+	// verbRender prints what the add-ons would deploy.
+	verbRender = "render"
+)
 
 // story describes the program for its help.
 func story(program, verb string, agents []addon.Agent) string {
@@ -76,5 +91,6 @@ func story(program, verb string, agents []addon.Agent) string {
 		}
 		text += " " + agent.About().Name
 	}
-	return text + " on the hub."
+	return text + " on the hub.\n\"" + program + " rbac\" prints the rights that it needs there, \"" + program +
+		" render\" what it would deploy, from files."
 }

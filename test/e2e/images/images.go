@@ -42,26 +42,55 @@ const workload = "spokelet/workload:e2e"
 // Workload compiles cmd/workload and writes its image into a file in dir. It returns the path of the file and the name
 // of the image.
 func Workload(ctx context.Context, root, dir string) (file, image string, err error) {
-	program := filepath.Join(dir, "workload")
+	file, err = compile(ctx, filepath.Join(root, "test", "e2e"), "./cmd/workload", filepath.Join(dir, "workload"), workload)
+	return file, workload, err
+}
+
+// Samples compiles the programs of the sample add-ons and writes their images into files in dir. It returns the paths of
+// the files, and those of the programs that run on the hub by the name of their add-on. The agent of weather is there
+// only under the name of a mirror.
+func Samples(ctx context.Context, root, dir string) (files []string, programs map[string]string, err error) {
+	programs = map[string]string{}
+	for _, sample := range []struct{ name, manager, agent string }{
+		{"weather", "registry.example.com/weather/manager:v1", "mirror.example.com/stations/agent:v1"},
+		{"uptime", "registry.example.com/uptime/manager:v1", "registry.example.com/uptime/agent:v1"},
+	} {
+		source, out := filepath.Join(root, "test", "samples", sample.name), filepath.Join(dir, sample.name)
+		programs[sample.name] = filepath.Join(out, "manager")
+		manager, err := compile(ctx, source, ".", programs[sample.name], sample.manager)
+		if err != nil {
+			return nil, nil, err
+		}
+		agent, err := compile(ctx, source, "./agent", filepath.Join(out, "agent"), sample.agent)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, manager, agent)
+	}
+	return files, programs, nil
+}
+
+// compile compiles a package of the module in source to a program, and writes its image into the file that it returns.
+func compile(ctx context.Context, source, pkg, program, image string) (file string, err error) {
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program,
-		"./cmd/workload")
-	command.Dir, command.Env = filepath.Join(root, "test", "e2e"), append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+		pkg)
+	command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if output, err := command.CombinedOutput(); err != nil {
-		return "", "", fmt.Errorf("compiling cmd/workload: %w: %s", err, output)
+		return "", fmt.Errorf("compiling %s in %s: %w: %s", pkg, source, err, output)
 	}
 	made, err := assemble(program)
 	if err != nil {
-		return "", "", fmt.Errorf("assembling image %s: %w", workload, err)
+		return "", fmt.Errorf("assembling image %s: %w", image, err)
 	}
-	tag, err := name.NewTag(workload)
+	tag, err := name.NewTag(image)
 	if err != nil {
-		return "", "", fmt.Errorf("naming an image: %w", err)
+		return "", fmt.Errorf("naming an image: %w", err)
 	}
 	file = program + ".tar"
 	if err := tarball.WriteToFile(file, tag, made); err != nil {
-		return "", "", fmt.Errorf("writing image %s: %w", workload, err)
+		return "", fmt.Errorf("writing image %s: %w", image, err)
 	}
-	return file, workload, nil
+	return file, nil
 }
 
 // assemble makes an image of a program for an unprivileged user.

@@ -23,6 +23,8 @@ import (
 type Fleet struct {
 	clusters map[Role]*cluster.Cluster
 	options  Options
+	// files are the images that are loaded into every cluster.
+	files []string
 }
 
 // Cluster returns the cluster of a role, which the suite must have named; nil otherwise.
@@ -34,7 +36,7 @@ func (f *Fleet) Hub() *cluster.Cluster { return f.clusters[Hub] }
 // Managed returns the managed cluster.
 func (f *Fleet) Managed() *cluster.Cluster { return f.clusters[Managed] }
 
-// Images returns the images that every cluster has.
+// Images returns the images; every cluster has those of the suite.
 func (f *Fleet) Images() Images { return f.options.Images }
 
 // Outage returns how long the hub is to be away where a scenario takes it away.

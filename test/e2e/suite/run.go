@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,7 +25,7 @@ type Options struct {
 	Manifests string
 	// NodeImage is the image of all nodes; empty means the official one.
 	NodeImage string
-	// Images are the images that are loaded into every cluster.
+	// Images are the images that are loaded into the clusters.
 	Images Images
 	// Only are words of which one is in the name of each scenario that is played; empty means all.
 	Only []string
@@ -42,6 +43,10 @@ type Images struct {
 	Tag, NextTag string
 	// Workload is the image of a program for pods of add-ons, with its tag.
 	Workload string
+	// Samples are the images of the sample add-ons, as Files, for the suites that use them.
+	Samples []string
+	// Programs are the programs of the sample add-ons that run on the hub, by the names of the add-ons.
+	Programs map[string]string
 }
 
 // Play plays a suite and returns what became of its scenarios. Its clusters are deleted, whatever happens, and their
@@ -120,7 +125,7 @@ func (f *Fleet) create(ctx context.Context) error {
 			if err := c.Create(ctx); err != nil {
 				return err
 			}
-			for _, file := range f.options.Images.Files {
+			for _, file := range f.files {
 				if err := c.LoadImage(file); err != nil {
 					return err
 				}
@@ -153,7 +158,10 @@ func (f *Fleet) exportLogs() error {
 
 // newFleet names the clusters of a suite.
 func newFleet(s *Suite, o Options, log io.Writer) *Fleet {
-	f := &Fleet{options: o, clusters: map[Role]*cluster.Cluster{}}
+	f := &Fleet{options: o, clusters: map[Role]*cluster.Cluster{}, files: o.Images.Files}
+	if s.Samples {
+		f.files = slices.Concat(f.files, o.Images.Samples)
+	}
 	for _, spec := range s.Clusters {
 		f.clusters[spec.Role] = cluster.New(cluster.Options{
 			Name:      fmt.Sprintf("%s%s-%s-%s", cluster.Prefix, o.Run, s.Name, spec.Role),

@@ -22,6 +22,8 @@ type Suite struct {
 	Name string
 	// Clusters are the clusters that it needs.
 	Clusters []ClusterSpec
+	// Samples loads the images of the sample add-ons, too.
+	Samples bool
 	// Scenarios are played in this order.
 	Scenarios []Scenario
 }

@@ -7,6 +7,9 @@ package authors_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/spokelet/spokelet/hub"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
@@ -14,8 +17,8 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// The managed clusters. East hosts the agent of west where a test asks for it.
-const east, west = "east", "west"
+// The managed clusters.
+const east, west, guest = "east", "west", "guest"
 
 // What the tests share.
 var (
@@ -37,13 +40,27 @@ func TestMain(m *testing.M) {
 		})
 		plane.AwaitDefinitions(t)
 		plane.AwaitPolicies(t)
-		for _, name := range []string{east, west} {
+		for _, name := range []string{east, west, guest} {
 			clusters[name] = suite.Start(t, sandbox.Options{Name: name}, manifests.SpokeCRDs(), manifests.Klusterlet())
+		}
+		for _, name := range []string{east, west} {
 			startKubelet(t, name, clusters[name])
 			suite.RunAgent(t, suite.ConfigureAgent(t, plane, clusters[name], name, names.NamespaceAgent))
 		}
-		for _, name := range []string{east, west} {
+		startHostedAgent(t)
+		for name := range clusters {
 			suite.Admit(t, plane, name)
 		}
 	})
+}
+
+// startHostedAgent runs the agent of guest on east.
+func startHostedAgent(t suite.T) {
+	t.Helper()
+	const namespace = guest + "-agent"
+	require.NoError(t, clusters[east].Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: at("", namespace)}))
+	config := suite.ConfigureAgent(t, plane, clusters[east], guest, namespace)
+	config.SpokeKubeconfig = clusters[guest].WriteKubeconfig(t,
+		clusters[guest].AccountConfig(t, names.NamespaceAgent, names.ServiceAccountAgent), t.TempDir(), "spoke")
+	suite.RunAgent(t, config)
 }

@@ -109,6 +109,7 @@ func TestTheSampleWithAChart(t *testing.T) {
 	t.Parallel()
 	weather.install(t)
 	ca := createCA(t)
+	hosted(t, ca)
 	for _, cluster := range []string{east, west} {
 		enable(t, "weather", cluster, "{}", nil)
 	}
@@ -131,32 +132,30 @@ func TestTheSampleWithAChart(t *testing.T) {
 	get(t, west, names.NamespaceAgentAddon, "weather-agent", &appsv1.Deployment{})
 	report(t, west, ca)
 	sayGoodbye(t, west, west, names.NamespaceAgentAddon, stop[west])
-
-	hosted(t, ca)
 }
 
-// hosted runs the agent of west on east, and removes it there.
+// hosted runs the agent of guest on east, and removes it there.
 func hosted(t *testing.T, ca *x509.CertPool) {
 	t.Helper()
-	const namespace = "station-west"
+	const namespace = "station-guest"
 	require.NoError(t, plane.Apply(t.Context(), []byte(`apiVersion: addon.open-cluster-management.io/v1beta1
 kind: AddOnDeploymentConfig
-metadata: {name: weather, namespace: west}
+metadata: {name: weather, namespace: guest}
 spec: {agentInstallNamespace: `+namespace+`}
 `)))
-	enable(t, "weather", west, "{configs: [{group: addon.open-cluster-management.io, resource: addondeploymentconfigs, "+
-		"namespace: west, name: weather}]}", map[string]string{names.AnnotationHostingCluster: east})
-	says(t, "weather", west, "HostingClusterValidity=True", "HostingManifestApplied=True", "ManifestApplied=True",
+	enable(t, "weather", guest, "{configs: [{group: addon.open-cluster-management.io, resource: addondeploymentconfigs, "+
+		"namespace: guest, name: weather}]}", map[string]string{names.AnnotationHostingCluster: east})
+	says(t, "weather", guest, "HostingClusterValidity=True", "HostingManifestApplied=True", "ManifestApplied=True",
 		"Available=True", "ClusterCertificateRotated=True")
 	deployment := get(t, east, namespace, "weather-agent", &appsv1.Deployment{})
-	goes(t, clusters[west], &appsv1.Deployment{ObjectMeta: at(names.NamespaceAgentAddon, "weather-agent")},
+	goes(t, clusters[guest], &appsv1.Deployment{ObjectMeta: at(names.NamespaceAgentAddon, "weather-agent")},
 		&corev1.Namespace{ObjectMeta: at("", namespace)})
-	managedKubeconfig(t, west, east, namespace, "weather-managed-kubeconfig",
-		clusters[west].AccountConfig(t, names.NamespaceAgentAddon, "weather-agent"))
+	managedKubeconfig(t, guest, east, namespace, "weather-managed-kubeconfig",
+		clusters[guest].AccountConfig(t, names.NamespaceAgentAddon, "weather-agent"))
 	stop := start(t, pod(t, east, namespace, weather.agent, deployment.Spec.Template.Spec))
-	report(t, west, ca)
+	report(t, guest, ca)
 
-	sayGoodbye(t, west, east, namespace, stop)
+	sayGoodbye(t, guest, east, namespace, stop)
 	goes(t, clusters[east], &corev1.Namespace{ObjectMeta: at("", namespace)})
 }
 

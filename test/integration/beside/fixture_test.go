@@ -91,6 +91,11 @@ func (f fixture) deploys(city string) *workv1.ManifestWork {
 		if err == nil && data["city"] != city {
 			err = fmt.Errorf("%s has city %q instead of %q", f.cluster, data["city"], city)
 		}
+		if err != nil {
+			if addOn, failed := f.addOn(); failed == nil {
+				err = fmt.Errorf("%w; the add-on has %+v", err, addOn.Status)
+			}
+		}
 		work = found
 		return err
 	})

@@ -119,7 +119,8 @@ func refused(t *testing.T, p *suite.Plane) [][]byte {
 	require.NoError(t, err)
 	var lines [][]byte
 	for line := range bytes.Lines(log) {
-		if bytes.Contains(line, []byte("serviceaccount:"+home+":"+program)) && bytes.Contains(line, []byte(`"code":403`)) {
+		// The tests act as the same account, but not as the same program.
+		if bytes.Contains(line, []byte(`"userAgent":"`+program)) && bytes.Contains(line, []byte(`"code":403`)) {
 			lines = append(lines, line)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +16,8 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// management applies the ClusterManagementAddOn for all clusters with a label.
-func management(t *testing.T) {
+// management applies the ClusterManagementAddOn for all clusters with a value of a label.
+func management(t *testing.T, label string) {
 	t.Helper()
 	require.NoError(t, hub.Apply(t.Context(), []byte(`apiVersion: cluster.open-cluster-management.io/v1beta2
 kind: ManagedClusterSetBinding
@@ -29,7 +28,7 @@ apiVersion: cluster.open-cluster-management.io/v1beta1
 kind: Placement
 metadata: {name: weather, namespace: `+home+`}
 spec:
-  predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {weather: "yes"}}}}]
+  predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {weather: `+label+`}}}}]
   tolerations: [{operator: Exists}]
 ---
 apiVersion: addon.open-cluster-management.io/v1alpha1
@@ -51,8 +50,9 @@ spec:
 // Shows: hub/author-rights
 func TestAProgramBesideOurHubManager(t *testing.T) {
 	configure(t, hub, "cities", "Oslo")
-	management(t)
-	labels := map[string]string{"weather": "yes"}
+	label := suite.UniqueName("yes")
+	management(t, label)
+	labels := map[string]string{"weather": label}
 	one, two := join(t, hub, "a-one", labels), join(t, hub, "b-two", labels)
 	for _, f := range []fixture{one, two} {
 		f.deploys("Oslo")
@@ -93,9 +93,11 @@ func TestAProgramBesideOurHubManager(t *testing.T) {
 
 	t.Run("a ConfigMap as configuration of one cluster", func(t *testing.T) {
 		two := fixture{t, hub, two.cluster}
-		require.NoError(t, hub.Client.Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "names"}, Data: map[string]string{"language": "no"},
-		}))
+		require.NoError(t, hub.Apply(t.Context(), []byte(`apiVersion: v1
+kind: ConfigMap
+metadata: {name: names, namespace: `+home+`}
+data: {language: norwegian}
+`)))
 		require.NoError(t, hub.Client.Patch(t.Context(), &addonv1beta1.ManagedClusterAddOn{
 			ObjectMeta: metav1.ObjectMeta{Namespace: two.cluster, Name: weather},
 		}, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"configs":[
@@ -116,7 +118,7 @@ subjects:
 `)))
 		suite.Within(t, 2*time.Minute, func() error { // a refused watch is tried again ever later
 			data, _, err := two.deployed()
-			if err == nil && data["names"] != "map[language:no]" {
+			if err == nil && data["names"] != "map[language:norwegian]" {
 				err = fmt.Errorf("there are no names: %v", data)
 			}
 			return err

@@ -1,4 +1,5 @@
-// Command uptime runs add-on uptime on the hub. "uptime rbac" prints the rights that it needs there.
+// Command uptime runs add-on uptime on the hub. "uptime rbac" prints the rights that it needs there, and "uptime
+// render" what it deploys, from files.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command weather runs add-on weather on the hub. "weather rbac" prints the rights that it needs there.
+// Command weather runs add-on weather on the hub. "weather rbac" prints the rights that it needs there, and "weather
+// render" what it deploys, from files.
 package main
 
 import (

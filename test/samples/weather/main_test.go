@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -202,4 +203,16 @@ func TestAClusterThatHasNotReportedIsWaitedFor(t *testing.T) {
 	r.Cluster.Status.Version.Kubernetes = ""
 	_, err = agent.Render(t.Context(), r)
 	assert.True(t, addon.IsNotReady(err), "%v", err)
+}
+
+// The page for authors shows this program, in full.
+func TestTheProgramOnThePageForAuthorsIsThisOne(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/operations/write-an-addon.md")
+	require.NoError(t, err)
+	program, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	_, code, found := strings.Cut(string(program), "\npackage main\n")
+	require.True(t, found)
+	assert.Contains(t, string(page), "```go\npackage main\n"+code+"```\n")
+	assert.Less(t, strings.Count(code, "\n"), 70, "the program is small")
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spokelet/spokelet/test/e2e/authors"
 	"github.com/spokelet/spokelet/test/e2e/cluster"
 	"github.com/spokelet/spokelet/test/e2e/hosted"
 	"github.com/spokelet/spokelet/test/e2e/images"
@@ -33,7 +34,7 @@ var errHelp = flag.ErrHelp
 
 // suites returns all suites, in the order in which they are played.
 func suites() []*suite.Suite {
-	return []*suite.Suite{twoclusters.New(), hosted.New()}
+	return []*suite.Suite{twoclusters.New(), hosted.New(), authors.New()}
 }
 
 // options are the command line.
@@ -135,7 +136,11 @@ func build(ctx context.Context, root, dir string) (suite.Images, error) {
 		made.Files = append(made.Files, files...)
 	}
 	workload, named, err := images.Workload(ctx, root, dir)
+	if err != nil {
+		return made, err
+	}
 	made.Files, made.Workload = append(made.Files, workload), named
+	made.Samples, made.Programs, err = images.Samples(ctx, root, dir)
 	return made, err
 }
 
