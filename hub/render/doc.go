@@ -7,8 +7,8 @@
 // (docs/adr/0060-render.md).
 //
 //   - command.go is the subcommand "render" of a program: its flags, and the files that they name.
-//   - read.go takes the files apart, and schema.go checks each object of an API of OCM against its definition, as the API
-//     server would: a field that does not exist is an error, and defaults are set.
+//   - read.go takes the files apart, and schema.go checks each object of an API of OCM against its definition, as the
+//     API server would: a field that does not exist is an error, and defaults are set.
 //   - assume.go adds what the files leave out and can be assumed safely, with a sentence for the reader about each.
 //   - render.go asks the reconcilers, and print.go writes their answers: stable and sorted, with comments.
 //

@@ -98,7 +98,9 @@ func accepted(work *workv1.ManifestWork) error {
 		return err
 	}
 	unstructured.RemoveNestedField(content, "status")
-	of := known[schema.GroupVersionKind{Group: workv1.GroupName, Version: workv1.GroupVersion.Version, Kind: "ManifestWork"}]
+	of := known[schema.GroupVersionKind{
+		Group: workv1.GroupName, Version: workv1.GroupVersion.Version, Kind: "ManifestWork",
+	}]
 	if err := of.complete(&unstructured.Unstructured{Object: content}); err != nil {
 		return fmt.Errorf("the API server refuses ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
 	}

@@ -157,8 +157,8 @@ func decodeMetadata(path string, from any, into *metav1.ObjectMeta) (unknown, pr
 	return unknown, nil
 }
 
-// embeddedProblems returns what an API server refuses in an object that is part of another one: a manifest. Only the managed
-// cluster knows the fields of its kind, but metadata is the same for all kinds.
+// embeddedProblems returns what an API server refuses in an object that is part of another one: a manifest. Only the
+// managed cluster knows the fields of its kind, but metadata is the same for all kinds.
 func embeddedProblems(path string, value any) []string {
 	object, isMap := value.(map[string]any)
 	if !isMap {
