@@ -37,8 +37,8 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	config := DefaultConfig()
 	program := command.Program{
 		Name: programName,
-		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.\n\"spokelet-hub render\" prints what add-ons " +
-			"would deploy, from files; see spokelet-hub render --help.",
+		Story: "spokelet-hub manages the clusters of a fleet and their add-ons.\n\"spokelet-hub render\" prints what " +
+			"add-ons would deploy, from files; see spokelet-hub render --help.",
 		Verbs: []string{"controller", "manager"},
 	}
 	if len(args) > 0 && slices.Contains(program.Verbs, args[0]) {

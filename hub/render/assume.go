@@ -84,7 +84,7 @@ func (s *scene) addOnNames(known []string) ([]string, error) {
 	for key := range s.addOns {
 		all[key.Name] = true
 	}
-	for _, template := range s.catalog.templates {
+	for _, template := range s.templates {
 		if name := addOnOf(template); s.ofTemplates && name != "" {
 			all[name] = true
 		}
@@ -126,7 +126,8 @@ func (s *scene) completeAddOn(ctx context.Context, name string) error {
 		}
 	}
 	s.hub.put(cma)
-	if _, found, err := s.agents.Agent(ctx, name); err != nil || !found {
+	agent, found, err := s.agents.Agent(ctx, name)
+	if err != nil || !found {
 		if err == nil && s.ofTemplates {
 			s.leave("add-on %s is not made of AddOnTemplates: its ClusterManagementAddOn does not list them among its "+
 				"configurations, so the program of its author renders it", name)
@@ -142,7 +143,7 @@ func (s *scene) completeAddOn(ctx context.Context, name string) error {
 	}
 	var problems []error
 	for _, cluster := range clusters {
-		if err := s.install(cma, cluster, selected[cluster]); err != nil {
+		if err := s.install(cma, cluster, selected[cluster], agent.About()); err != nil {
 			problems = append(problems, fmt.Errorf("cluster %s: %w", cluster, err))
 		}
 	}
@@ -161,7 +162,7 @@ func (s *scene) assumeManagement(name string) (*addonv1beta1.ClusterManagementAd
 		return cma, nil
 	}
 	var candidates []string
-	for _, template := range s.catalog.templates {
+	for _, template := range s.templates {
 		if addOnOf(template) == name {
 			candidates = append(candidates, template.GetName())
 		}
@@ -270,7 +271,9 @@ func (s *scene) decide(placement addonv1beta1.PlacementRef, clusters []string) {
 }
 
 // install adds an add-on on a cluster, if it would be installed there.
-func (s *scene) install(cma *addonv1beta1.ClusterManagementAddOn, cluster string, selected bool) error {
+func (s *scene) install(
+	cma *addonv1beta1.ClusterManagementAddOn, cluster string, selected bool, about addon.About,
+) error {
 	key := types.NamespacedName{Namespace: cluster, Name: cma.Name}
 	addOn := s.addOns[key]
 	byPeople := len(placementsOf(cma)) == 0
@@ -300,9 +303,10 @@ func (s *scene) install(cma *addonv1beta1.ClusterManagementAddOn, cluster string
 	if host := installed.Annotations[names.AnnotationHostingCluster]; host != "" {
 		s.cluster(host)
 	}
-	s.hub.put(installed)
+	// The first pass writes it, and configurations of other kinds wait for that.
+	installed.Status.SupportedConfigs = about.SupportedConfigs
 	s.subjects = append(s.subjects, key)
-	return nil
+	return s.putAddOn(installed)
 }
 
 // cluster returns a cluster, which it adds to the hub; one that the files do not have is assumed.

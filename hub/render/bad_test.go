@@ -42,11 +42,11 @@ spec:
 `
 )
 
-// with replaces a part of a text that must be there.
-func with(t *testing.T, text, part, by string) string {
+// with returns the good template with a part replaced, which must be there.
+func with(t *testing.T, part, by string) string {
 	t.Helper()
-	require.Contains(t, text, part)
-	return strings.Replace(text, part, by, 1)
+	require.Contains(t, goodTemplate, part)
+	return strings.Replace(goodTemplate, part, by, 1)
 }
 
 // Shows: hub/render-refuses
@@ -71,31 +71,31 @@ func TestWhatIsRefused(t *testing.T) {
 			text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 1}\n", message: "f.yaml:1: metadata.name: it is no text; put it in quotes",
 		},
 		"a misspelled kind": {
-			text:    with(t, goodTemplate, "AddOnTemplate", "AddonTemplate"),
+			text:    with(t, "AddOnTemplate", "AddonTemplate"),
 			message: "f.yaml:1: AddonTemplate tea: the hub does not serve this kind; it serves addon.open-cluster-management.io/v1alpha1 AddOnTemplate, addon.open-cluster-management.io/v1beta1 AddOnTemplate",
 		},
 		"a kind of another name": {
-			text:    with(t, goodTemplate, "AddOnTemplate", "Template"),
+			text:    with(t, "AddOnTemplate", "Template"),
 			message: "f.yaml:1: Template tea: the hub does not serve this kind; in this group it serves addon.open-cluster-management.io/v1alpha1 AddOnDeploymentConfig, ",
 		},
 		"a misspelled group": {
-			text:    with(t, goodTemplate, "addon.open-cluster-management.io", "addons.open-cluster-management.io"),
+			text:    with(t, "addon.open-cluster-management.io", "addons.open-cluster-management.io"),
 			message: "f.yaml:1: AddOnTemplate tea: the hub does not serve this kind; it serves",
 		},
 		"a version that is not served": {
-			text:    with(t, goodTemplate, "v1alpha1", "v1"),
+			text:    with(t, "v1alpha1", "v1"),
 			message: "f.yaml:1: AddOnTemplate tea: the hub does not serve this kind; it serves",
 		},
 		"an unknown field": {
-			text:    with(t, goodTemplate, "    workload:", "    workloads:"),
+			text:    with(t, "    workload:", "    workloads:"),
 			message: "f.yaml:1: AddOnTemplate tea: spec.agentSpec.workloads: there is no such field; there are deleteOption, executor, manifestConfigs, workload",
 		},
 		"an unknown field of the metadata": {
-			text:    with(t, goodTemplate, "{name: tea}", "{name: tea, label: {a: b}}"),
+			text:    with(t, "{name: tea}", "{name: tea, label: {a: b}}"),
 			message: `f.yaml:1: AddOnTemplate tea: metadata: unknown field "label"`,
 		},
 		"a value of another type": {
-			text:    with(t, goodTemplate, "addonName: tea", "addonName: 3"),
+			text:    with(t, "addonName: tea", "addonName: 3"),
 			message: "f.yaml:1: AddOnTemplate tea: spec.addonName must be of type string",
 		},
 		"a value that is not allowed": {
@@ -104,7 +104,7 @@ func TestWhatIsRefused(t *testing.T) {
 		},
 		"a missing namespace": {
 			text:    "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ManagedClusterAddOn\nmetadata: {name: tea}\nspec: {}\n",
-			message: "f.yaml:1: ManagedClusterAddOn tea: metadata.namespace: it is required",
+			message: "f.yaml:1: ManagedClusterAddOn tea: metadata.namespace: Required value",
 		},
 		"an object that stands twice": {
 			text: goodTemplate + "---\n" + goodTemplate, message: "f.yaml:11: AddOnTemplate tea: it is in f.yaml:1, too; remove one of the two",
@@ -112,6 +112,31 @@ func TestWhatIsRefused(t *testing.T) {
 		"a decision of no placement": {
 			text:    "apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: PlacementDecision\nmetadata: {name: d, namespace: p}\n",
 			message: "f.yaml:1: PlacementDecision p/d: metadata.labels: it needs label cluster.open-cluster-management.io/placement",
+		},
+		"a namespace that is no name": {
+			text:    "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ManagedClusterAddOn\nmetadata: {name: tea, namespace: a.b}\nspec: {}\n",
+			message: `f.yaml:1: ManagedClusterAddOn a.b/tea: metadata.namespace: Invalid value: "a.b"`,
+		},
+		"a manifest with a variable where the API server takes none": {
+			text:    with(t, "namespace: tea}", `namespace: "{{CLUSTER_NAME}}"}`),
+			message: "f.yaml:1: AddOnTemplate tea: spec.agentSpec.workload.manifests[0].metadata.namespace: Invalid value: ",
+		},
+		"a manifest without a kind": {
+			text: with(t, "kind: ConfigMap, ", ""), message: "spec.agentSpec.workload.manifests[0].kind: it is required",
+		},
+		"a work that the API server refuses": {
+			text: goodManagement + `    - {group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: p, name: c}
+---
+apiVersion: addon.open-cluster-management.io/v1beta1
+kind: AddOnDeploymentConfig
+metadata: {name: c, namespace: p}
+spec: {customizedVariables: [{name: ROOM, value: a/b}]}
+---
+` + with(t, "{name: tea, namespace: tea}", `{name: "{{ROOM}}", namespace: tea}`),
+			options: cluster, message: `add-on tea on cluster c1: the API server refuses ManifestWork c1/addon-tea-deploy-0: spec.workload.manifests[0].metadata.name: Invalid value: "a/b"`,
+		},
+		"a cluster whose name is none": {
+			text: goodTemplate, options: render.Options{Clusters: []string{"A B"}}, message: `--cluster: "A B" is no name of a cluster: `,
 		},
 		"nothing": {
 			message: "there is nothing to render: no file has a ClusterManagementAddOn or a ManagedClusterAddOn",
@@ -132,7 +157,7 @@ func TestWhatIsRefused(t *testing.T) {
 			options: cluster, message: "add-on tea is not made of AddOnTemplates: its ClusterManagementAddOn does not list them among its configurations, so the program of its author renders it",
 		},
 		"an add-on with two templates and nothing that chooses": {
-			text:    goodTemplate + "---\n" + with(t, goodTemplate, "{name: tea}", "{name: tea2}"),
+			text:    goodTemplate + "---\n" + with(t, "{name: tea}", "{name: tea2}"),
 			options: cluster, message: "add-on tea: its ClusterManagementAddOn is not among the files, and the AddOnTemplates with this spec.addonName are tea, tea2: add the ClusterManagementAddOn",
 		},
 		"placements of which each may select the cluster": {
@@ -144,15 +169,15 @@ func TestWhatIsRefused(t *testing.T) {
 			message: `add-on tea on cluster c1: addontemplates "tea" does not exist (named by defaults of ClusterManagementAddOn tea)`,
 		},
 		"a variable without a value": {
-			text:    goodManagement + "---\n" + with(t, goodTemplate, `"black"`, `"{{KIND}}"`),
+			text:    goodManagement + "---\n" + with(t, `"black"`, `"{{KIND}}"`),
 			options: cluster, message: `(configurations: addontemplates "tea" in f.yaml:8)`,
 		},
 		"a manifest without a name": {
-			text:    goodManagement + "---\n" + with(t, goodTemplate, "{name: tea, namespace: tea}", "{namespace: tea}"),
+			text:    goodManagement + "---\n" + with(t, "{name: tea, namespace: tea}", "{namespace: tea}"),
 			options: cluster, message: "metadata.name",
 		},
 		"a location that does not exist": {
-			text: goodManagement + "---\n" + with(t, goodTemplate, "{name: tea, namespace: tea}",
+			text: goodManagement + "---\n" + with(t, "{name: tea, namespace: tea}",
 				"{name: tea, namespace: tea, annotations: {addon.open-cluster-management.io/hosted-manifest-location: host}}") +
 				"---\napiVersion: addon.open-cluster-management.io/v1beta1\nkind: ManagedClusterAddOn\nmetadata: {name: tea, namespace: c1, annotations: {addon.open-cluster-management.io/hosting-cluster-name: h}}\nspec: {}\n",
 			options: cluster, message: `add-on tea on cluster c1: ConfigMap tea/tea has location "host"`,

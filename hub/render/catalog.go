@@ -3,10 +3,12 @@ package render
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -35,8 +37,10 @@ type catalog struct {
 	addOns    map[types.NamespacedName]*addonv1beta1.ManagedClusterAddOn
 	templates []*unstructured.Unstructured
 	decisions []*clusterv1beta1.PlacementDecision
-	// others are the objects of other kinds.
+	// others are the objects of other kinds, and read are the kinds of these that are read: those that the add-on in
+	// question understands.
 	others map[objectwatch.Ref]*unstructured.Unstructured
+	read   []addonv1beta1.ConfigGroupResource
 }
 
 // newCatalog sorts the objects of files.
@@ -166,10 +170,42 @@ var _ addonconfig.Objects = &catalog{}
 // Want implements addonconfig.Objects; all objects are there already.
 func (*catalog) Want(string, []objectwatch.Ref) {}
 
-// Get implements addonconfig.Objects.
+// Get implements addonconfig.Objects. A hub manager may read no object of a kind that the add-on does not understand,
+// unless somebody granted that.
 func (c *catalog) Get(ref objectwatch.Ref) objectwatch.State {
+	if !slices.Contains(c.read, addonv1beta1.ConfigGroupResource{Group: ref.Group, Resource: ref.Resource}) {
+		return objectwatch.State{Cause: &objectwatch.Cause{
+			Reason: objectwatch.Forbidden, Message: "the hub manager may not read " + ref.String(),
+		}}
+	}
 	if object := c.others[ref]; object != nil {
 		return objectwatch.State{Phase: objectwatch.Found, Object: object}
 	}
 	return objectwatch.State{Phase: objectwatch.Missing}
+}
+
+// putAddOn adds an add-on to the hub as it is read there: with the defaults of the version in which it is stored, which
+// is v1alpha1 in every OCM.
+func (c *catalog) putAddOn(addOn *addonv1beta1.ManagedClusterAddOn) error {
+	known, err := shipped()
+	if err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(addonapi.AddOnToAlpha(addOn))
+	if err != nil {
+		return fmt.Errorf("encoding add-on %s: %w", client.ObjectKeyFromObject(addOn), err)
+	}
+	if spec, isMap := content["spec"].(map[string]any); isMap {
+		stored := known[schema.GroupVersionKind{
+			Group: addonv1alpha1.GroupName, Version: addonv1alpha1.GroupVersion.Version, Kind: "ManagedClusterAddOn",
+		}]
+		of := stored.schema.Properties["spec"]
+		defaults(spec, &of)
+	}
+	alpha, err := typed(&unstructured.Unstructured{Object: content}, &addonv1alpha1.ManagedClusterAddOn{})
+	if err != nil {
+		return err
+	}
+	c.hub.put(addonapi.AddOnToBeta(alpha))
+	return nil
 }

@@ -37,8 +37,8 @@ func (p Program) Command(ctx context.Context, args []string, in io.Reader, out i
 	program := command.Program{
 		Name: p.Name + " render",
 		Story: "Print what add-ons deploy on clusters, from files with ClusterManagementAddOns, their configurations, " +
-			"ManagedClusters,\nManagedClusterAddOns and PlacementDecisions, without a hub. Comments list what was assumed because " +
-			"the files do not\nhave it.",
+			"ManagedClusters,\nManagedClusterAddOns and PlacementDecisions, without a hub. Comments list what was assumed " +
+			"because the files do\nnot have it.",
 	}
 	err := program.Parse(args, out, func(f *pflag.FlagSet) {
 		f.StringSliceVarP(&names, "filename", "f", nil, "file or folder with objects as YAML or JSON, - for the standard "+

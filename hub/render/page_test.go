@@ -1,7 +1,6 @@
 package render_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -94,7 +93,7 @@ func TestTheCommandLine(t *testing.T) {
 func TestTheHelp(t *testing.T) {
 	var out strings.Builder
 	err := render.Program{Name: "tea-manager"}.Command(t.Context(), []string{"--help"}, nil, &out)
-	require.True(t, errors.Is(err, pflag.ErrHelp))
+	require.ErrorIs(t, err, pflag.ErrHelp)
 	assert.Contains(t, out.String(), "tea-manager render [flags]")
 	for _, flag := range []string{"-f, --filename", "--cluster", "--add-on", "-o, --output", "--hub-namespace"} {
 		assert.Contains(t, out.String(), flag)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -27,6 +28,9 @@ type printer struct {
 	*scene
 }
 
+// text writes text.
+func (p *printer) text(text string) { _, _ = p.WriteString(text) } // A Builder takes everything.
+
 // comment writes lines of comment. What comes from a file cannot end a comment.
 func (p *printer) comment(format string, args ...any) {
 	text := strings.Map(func(r rune) rune {
@@ -35,7 +39,7 @@ func (p *printer) comment(format string, args ...any) {
 		}
 		return r
 	}, fmt.Sprintf(format, args...))
-	p.WriteString(strings.TrimRight("# "+text, " ") + "\n")
+	p.text(strings.TrimRight("# "+text, " ") + "\n")
 }
 
 // list writes a title and entries below it; nothing for no entries.
@@ -60,12 +64,15 @@ func (p *printer) begin() {
 // addOn writes one add-on on one cluster.
 func (p *printer) addOn(key types.NamespacedName, preview deploy.Preview, output Output) error {
 	if p.Len() > 0 {
-		p.WriteString("---\n")
+		p.text("---\n")
 	}
 	p.summary(key, preview)
 	for i, work := range preview.Works {
 		if i > 0 {
-			p.WriteString("---\n")
+			p.text("---\n")
+		}
+		if err := accepted(work.After); err != nil {
+			return err
 		}
 		write := p.work
 		if output == OutputObjects {
@@ -74,6 +81,28 @@ func (p *printer) addOn(key types.NamespacedName, preview deploy.Preview, output
 		if err := write(work); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// accepted returns why the API server of a hub would refuse a work.
+func accepted(work *workv1.ManifestWork) error {
+	tried := work.DeepCopy()
+	tried.OwnerReferences = nil // The object of the hub has a UID.
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tried)
+	if err != nil {
+		return fmt.Errorf("encoding ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	known, err := shipped()
+	if err != nil {
+		return err
+	}
+	unstructured.RemoveNestedField(content, "status")
+	of := known[schema.GroupVersionKind{
+		Group: workv1.GroupName, Version: workv1.GroupVersion.Version, Kind: "ManifestWork",
+	}]
+	if err := of.complete(&unstructured.Unstructured{Object: content}); err != nil {
+		return fmt.Errorf("the API server refuses ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
 	}
 	return nil
 }
@@ -92,7 +121,9 @@ func (p *printer) summary(key types.NamespacedName, preview deploy.Preview) {
 	p.comment("Add-on %s on cluster %s", key.Name, key.Namespace)
 	configs := make([]string, 0, len(preview.Choice.Configs))
 	for _, config := range preview.Choice.Configs {
-		configs = append(configs, fmt.Sprintf("%s, hash %.12s", p.place(config, p.files), config.SpecHash))
+		if config.SpecHash != "" {
+			configs = append(configs, fmt.Sprintf("%s, hash %.12s", p.place(config, p.files), config.SpecHash))
+		}
 	}
 	p.list("Configurations", configs)
 	p.comment("Namespace of the agent: %s", status.Namespace)
@@ -198,7 +229,7 @@ func (p *printer) work(preview deploy.PreviewWork) error {
 func (p *printer) objects(work deploy.PreviewWork) error {
 	for i := range work.After.Spec.Workload.Manifests {
 		if i > 0 {
-			p.WriteString("---\n")
+			p.text("---\n")
 		}
 		p.comment("Cluster %s, side %s, work %s%s", work.After.Namespace, work.Side, work.After.Name, when(work))
 		if err := p.document(work.After.Spec.Workload.Manifests[i].Raw); err != nil {
@@ -214,6 +245,6 @@ func (p *printer) document(raw []byte) error {
 	if err != nil {
 		return fmt.Errorf("encoding an object as YAML: %w", err)
 	}
-	p.Write(text)
+	p.text(string(text))
 	return nil
 }

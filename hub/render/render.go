@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -51,6 +52,11 @@ type Options struct {
 func (p Program) Render(ctx context.Context, files []File, o Options) (string, error) {
 	// Reconcilers log for operators; everything that they say is in the result.
 	ctx = logr.NewContext(ctx, logr.Discard())
+	for _, cluster := range o.Clusters {
+		if problems := validation.IsDNS1123Label(cluster); len(problems) > 0 {
+			return "", fmt.Errorf("--cluster: %q is no name of a cluster: %s", cluster, problems[0])
+		}
+	}
 	all, err := read(files)
 	if err != nil {
 		return "", err
@@ -119,6 +125,9 @@ func (s *scene) supports(ctx context.Context) func(string, addonv1beta1.ConfigGr
 func (s *scene) preview(
 	ctx context.Context, deployer *deploy.Reconciler, key types.NamespacedName,
 ) (deploy.Preview, error) {
+	if agent, found, err := s.agents.Agent(ctx, key.Name); err == nil && found {
+		s.read = agent.About().SupportedConfigs
+	}
 	if s.ofTemplates {
 		return deployer.Preview(ctx, key)
 	}
@@ -170,7 +179,7 @@ func unsupported(preview deploy.Preview) []string {
 	var all []string
 	for _, config := range preview.Choice.Configs {
 		if !slices.Contains(preview.About.SupportedConfigs, config.ConfigGroupResource) {
-			all = append(all, fmt.Sprintf("%s has no effect, because the add-on does not support configurations of this kind",
+			all = append(all, fmt.Sprintf("%s has no effect and is not read, because the add-on does not support its kind",
 				addonconfig.Describe(addonv1beta1.AddOnConfig{
 					ConfigGroupResource: config.ConfigGroupResource, ConfigReferent: config.ConfigReferent,
 				})))

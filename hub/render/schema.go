@@ -10,9 +10,12 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	validatepath "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
@@ -34,7 +37,8 @@ type definition struct {
 // definitions are the kinds of the APIs of OCM that a hub serves.
 type definitions map[schema.GroupVersionKind]definition
 
-// shipped returns the definitions that we ship. They are part of the program, and reading them takes longer than all else.
+// shipped returns the definitions that we ship. They are part of the program, and reading them takes longer than all
+// else.
 //
 //nolint:gochecknoglobals // they never change
 var shipped = sync.OnceValues(readDefinitions)
@@ -97,23 +101,17 @@ func (d definitions) find(kind schema.GroupVersionKind) (definition, bool, error
 
 // complete sets the defaults of an object and returns all that is wrong with it, as the API server would.
 func (d definition) complete(u *unstructured.Unstructured) error {
-	problems := metadataProblems(u)
-	for _, field := range slices.Sorted(maps.Keys(u.Object)) {
-		switch below, known := d.schema.Properties[field]; {
-		case field == "apiVersion", field == "kind", field == "metadata":
+	problems := d.metadataProblems(u)
+	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
+		switch below, known := d.schema.Properties[name]; {
+		case name == "apiVersion", name == "kind", name == "metadata":
 		case !known:
-			problems = append(problems, unknownField(field, d.schema))
+			problems = append(problems, unknownField(name, d.schema))
 		default:
-			u.Object[field] = walk(field, u.Object[field], &below, &problems)
+			u.Object[name] = walk(name, u.Object[name], &below, &problems)
 		}
 	}
 	defaults(u.Object, d.schema)
-	switch {
-	case d.namespaced && u.GetNamespace() == "":
-		problems = append(problems, "metadata.namespace: it is required")
-	case !d.namespaced:
-		u.SetNamespace("")
-	}
 	// What has no place in the schema would be reported once more, in other words.
 	if len(problems) == 0 {
 		invalid, err := d.invalid(u)
@@ -128,19 +126,59 @@ func (d definition) complete(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// metadataProblems returns the fields of the metadata that do not exist or have another type.
-func metadataProblems(u *unstructured.Unstructured) []string {
-	raw, err := json.Marshal(u.Object["metadata"])
-	if err != nil {
-		return []string{"metadata: " + err.Error()}
+// metadataProblems returns the fields of the metadata that do not exist, have another type or are not valid.
+func (d definition) metadataProblems(u *unstructured.Unstructured) []string {
+	if !d.namespaced {
+		u.SetNamespace("") // kubectl drops it, too.
 	}
-	strict, err := kjson.UnmarshalStrict(raw, &metav1.ObjectMeta{})
-	if err != nil {
-		return []string{"metadata: " + err.Error()}
+	metadata := &metav1.ObjectMeta{}
+	unknown, problems := decodeMetadata("metadata", u.Object["metadata"], metadata)
+	problems = append(problems, unknown...)
+	for _, problem := range validation.ValidateObjectMetaAccessor(metadata, d.namespaced, validation.NameIsDNSSubdomain,
+		field.NewPath("metadata")) {
+		problems = append(problems, problem.Error())
 	}
-	problems := make([]string, 0, len(strict))
+	return problems
+}
+
+// decodeMetadata decodes metadata, and returns its unknown fields and what else is wrong with it.
+func decodeMetadata(path string, from any, into *metav1.ObjectMeta) (unknown, problems []string) {
+	raw, err := json.Marshal(from)
+	if err != nil {
+		return nil, []string{path + ": " + err.Error()}
+	}
+	strict, err := kjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		return nil, []string{path + ": " + err.Error()}
+	}
 	for _, problem := range strict {
-		problems = append(problems, "metadata: "+problem.Error())
+		unknown = append(unknown, path+": "+problem.Error())
+	}
+	return unknown, nil
+}
+
+// embeddedProblems returns what an API server refuses in an object that is part of another one: a manifest. Only the
+// managed cluster knows the fields of its kind, but metadata is the same for all kinds.
+func embeddedProblems(path string, value any) []string {
+	object, isMap := value.(map[string]any)
+	if !isMap {
+		return []string{path + ": it is no object"}
+	}
+	var problems []string
+	for _, name := range []string{"apiVersion", "kind"} {
+		if text, isText := object[name].(string); !isText || text == "" {
+			problems = append(problems, path+"."+name+": it is required")
+		}
+	}
+	metadata := &metav1.ObjectMeta{}
+	unknown, invalid := decodeMetadata(path+".metadata", object["metadata"], metadata)
+	problems = slices.Concat(problems, unknown, invalid)
+	if metadata.Name == "" && metadata.GenerateName == "" {
+		return problems // Whoever renders it says so.
+	}
+	for _, problem := range validation.ValidateObjectMetaAccessor(metadata, metadata.Namespace != "",
+		validatepath.ValidatePathSegmentName, field.NewPath(path, "metadata")) {
+		problems = append(problems, problem.Error())
 	}
 	return problems
 }
@@ -148,24 +186,27 @@ func metadataProblems(u *unstructured.Unstructured) []string {
 // walk sets defaults in a value of a schema, drops nulls that the schema does not allow, and reports unknown fields. It
 // returns the value.
 func walk(path string, value any, of *apiextensionsv1.JSONSchemaProps, problems *[]string) any {
-	if of.XEmbeddedResource || (of.XPreserveUnknownFields != nil && *of.XPreserveUnknownFields) {
+	if of.XEmbeddedResource {
+		*problems = append(*problems, embeddedProblems(path, value)...)
+	}
+	if of.XPreserveUnknownFields != nil && *of.XPreserveUnknownFields {
 		return value
 	}
 	switch typed := value.(type) {
 	case map[string]any:
-		for _, field := range slices.Sorted(maps.Keys(typed)) {
-			below, known := of.Properties[field]
+		for _, name := range slices.Sorted(maps.Keys(typed)) {
+			below, known := of.Properties[name]
 			if !known && of.AdditionalProperties != nil && of.AdditionalProperties.Schema != nil {
 				below, known = *of.AdditionalProperties.Schema, true
 			}
 			switch {
 			case !known && of.AdditionalProperties == nil:
-				*problems = append(*problems, unknownField(path+"."+field, of))
+				*problems = append(*problems, unknownField(path+"."+name, of))
 			case !known:
-			case typed[field] == nil && !below.Nullable:
-				delete(typed, field)
+			case typed[name] == nil && !below.Nullable:
+				delete(typed, name)
 			default:
-				typed[field] = walk(path+"."+field, typed[field], &below, problems)
+				typed[name] = walk(path+"."+name, typed[name], &below, problems)
 			}
 		}
 		defaults(typed, of)
@@ -181,16 +222,16 @@ func walk(path string, value any, of *apiextensionsv1.JSONSchemaProps, problems 
 
 // defaults sets the defaults of missing fields, and the defaults in these.
 func defaults(object map[string]any, of *apiextensionsv1.JSONSchemaProps) {
-	for field := range of.Properties {
-		below := of.Properties[field]
-		if _, stated := object[field]; stated || below.Default == nil {
+	for name := range of.Properties {
+		below := of.Properties[name]
+		if _, stated := object[name]; stated || below.Default == nil {
 			continue
 		}
 		var value any
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(below.Default.Raw, &value); err != nil {
 			continue // The API server accepts no definition with such a default.
 		}
-		object[field] = walk(field, value, &below, &[]string{})
+		object[name] = walk(name, value, &below, &[]string{})
 	}
 }
 
