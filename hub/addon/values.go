@@ -103,8 +103,8 @@ func JSONStructToValues(object any) (Values, error) {
 }
 
 // StructToValues returns a struct, or what a pointer to one points to, as values by the names of its exported fields,
-// as Go templates read them. Structs in it become values, too, also in lists and maps. One without exported fields, like
-// a time, and anything else stays as it is. Values of any other type are no values.
+// as Go templates read them. Structs in it become values, too, also in lists and maps. One without exported fields,
+// like a time, and anything else stays as it is. Values of any other type are no values.
 func StructToValues(object any) Values {
 	values, _ := fieldsOf(reflect.ValueOf(object)).(map[string]any)
 	if values == nil {

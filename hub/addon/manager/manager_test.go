@@ -100,7 +100,7 @@ func TestTheCommandLine(t *testing.T) {
 		},
 		"rendering": {
 			args: []string{"render", "-f", "-", "--cluster", "c1"}, build: []func() (addon.Agent, error){build},
-			in:   "{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn, metadata: {name: plain}}",
+			in:   "{apiVersion: addon.open-cluster-management.io/v1alpha1, kind: ClusterManagementAddOn, metadata: {name: plain}, spec: {}}",
 			says: "plain",
 		},
 		"rendering nothing": {

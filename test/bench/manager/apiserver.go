@@ -9,8 +9,8 @@ import (
 // auditPolicy logs the requests of those whom the benchmark counts, one line each, and the begin of each watch, so that
 // it shows when the garbage collector knows a kind.
 func auditPolicy() string {
-	users := fmt.Sprintf("[%q, %q, %q]", managerUser(), spokes.User, collectorUser)
-	watchers := fmt.Sprintf("[%q, %q]", managerUser(), controllersUser)
+	users := fmt.Sprintf("[%q, %q, %q, %q]", managerUser(), authorUser(), spokes.User, collectorUser)
+	watchers := fmt.Sprintf("[%q, %q, %q]", managerUser(), authorUser(), controllersUser)
 	return `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

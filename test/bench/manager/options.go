@@ -17,6 +17,8 @@ type Options struct {
 	Changes int
 	// Rounds is how often one add-on is installed on one real cluster; zero leaves that out.
 	Rounds int
+	// Chart measures the sample add-on with a Helm chart, in the program of its author.
+	Chart bool
 	// Wave is the number of clusters in a wave of the progressive upgrade; zero leaves that out.
 	Wave int
 	// Restart measures the start of the hub manager with all add-ons in place.
@@ -34,7 +36,7 @@ type Options struct {
 
 // DefaultOptions are those of the budgets of the design.
 func DefaultOptions() Options {
-	return Options{Size: budgeted(), Idle: time.Minute, Changes: 50, Rounds: 30, Wave: 25}
+	return Options{Size: budgeted(), Idle: time.Minute, Changes: 50, Rounds: 30, Wave: 25, Chart: true}
 }
 
 // budgeted is the size for which the design has budgets of time.

@@ -49,10 +49,13 @@ const (
 	controllersUser = "system:kube-controller-manager"
 )
 
-// Run measures a hub of one size, and one add-on on one real cluster.
+// Run measures a hub of one size, an add-on in the program of its author, and one add-on on one real cluster.
 func Run(ctx context.Context, o Options, log io.Writer) ([]measure.Figure, error) {
 	table := &measure.Table{Log: log}
-	_, err := runHub(ctx, o, table, "")
+	r, err := runHub(ctx, o, table, "")
+	if err == nil && o.Chart {
+		err = chart(ctx, o, table, r.installing)
+	}
 	if err == nil && o.Rounds > 0 {
 		err = first(ctx, o, table)
 	}

@@ -126,7 +126,8 @@ func mayFail(ctx context.Context, in addon.Input) ([]runtime.Object, error) {
 	return []runtime.Object{forecast}, nil
 }
 
-// agent returns two Deployments, one of which is not important, a DaemonSet and a ConfigMap with the state of the agent.
+// agent returns two Deployments, one of which is not important, a DaemonSet and a ConfigMap with the state of the
+// agent.
 func agent(context.Context, addon.Input) ([]runtime.Object, error) {
 	labels := map[string]any{"app": "weather"}
 	spec := func() map[string]any {

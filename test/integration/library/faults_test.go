@@ -24,19 +24,24 @@ func TestAFaultOfAnAuthorStaysWhereItIs(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"panic": {faulty, map[string]any{"fault": "panic"}, "", "the program of the add-on panicked at library/authors_test.go:"},
+		"panic": {faulty, map[string]any{"fault": "panic"}, "",
+			"the program of the add-on panicked at library/authors_test.go:"},
 		"blocks": {faulty, map[string]any{"fault": "blocks"}, "",
 			"the functions of the add-on took longer than 300ms: context deadline exceeded"},
-		"nameless": {faulty, map[string]any{"fault": "nameless"}, "", "object 0 (ConfigMap weather/): metadata.name is required"},
+		"nameless": {faulty, map[string]any{"fault": "nameless"}, "",
+			"object 0 (ConfigMap weather/): metadata.name is required"},
 		"twice": {faulty, map[string]any{"fault": "twice"}, "",
 			"object 1 (ConfigMap weather/forecast): it is the same object as 0"},
 		"large": {faulty, map[string]any{"fault": "large"}, "", "object 0 (ConfigMap weather/forecast): it has 409"},
 		"error": {faulty, map[string]any{"fault": "error"}, "", "the forecast does not answer"},
 		"type":  {faulty, map[string]any{"text": 5}, "", "value text is int64 instead of a text"},
-		"list":  {faulty, `["a"]`, "", "annotation addon.open-cluster-management.io/values of ManagedClusterAddOn fault-list/faulty"},
-		"field": {files, map[string]any{"Text": "x"}, "", "file manifests/map.yaml, line 3 of the result: a field has no value"},
+		"list": {faulty, `["a"]`, "",
+			"annotation addon.open-cluster-management.io/values of ManagedClusterAddOn fault-list/faulty"},
+		"field": {files, map[string]any{"Text": "x"}, "",
+			"file manifests/map.yaml, line 3 of the result: a field has no value"},
 		"parse": {files, map[string]any{"Name": "forecast", "Text": "\""}, "", "file manifests/map.yaml, in the result"},
-		"func":  {files, map[string]any{"Name": "forecast", "Text": 5}, "", "file manifests/map.yaml cannot be rendered: manifests/map.yaml:4"},
+		"func": {files, map[string]any{"Name": "forecast", "Text": 5}, "",
+			"file manifests/map.yaml cannot be rendered: manifests/map.yaml:4"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +49,8 @@ func TestAFaultOfAnAuthorStaysWhereItIs(t *testing.T) {
 			join(t, here)
 			join(t, there)
 			good := map[string]any{"text": "sunny", "Text": "sunny", "Name": "forecast"}
-			bad, other, neighbor := install(t, here, tc.addOn, good), install(t, there, tc.addOn, good), install(t, here, sound, good)
+			bad, neighbor := install(t, here, tc.addOn, good), install(t, here, sound, good)
+			other := install(t, there, tc.addOn, good)
 			before := bad.deploys("sunny")
 			other.deploys("sunny")
 			neighbor.deploys("sunny")

@@ -61,8 +61,8 @@ func TestEachProberJudgesWhatItIsFor(t *testing.T) {
 		fields: {
 			{feed{phase: "Starting"}, no, ill, "the station on prober-fields is Starting"},
 			{feed{phase: "Ready"}, yes, well, ""},
-			{feed{phase: "Burning"}, no, ill, "add-on fields on cluster prober-fields: the health check failed: the program of " +
-				"the add-on panicked at library/authors_test.go:"},
+			{feed{phase: "Burning"}, no, ill, "add-on fields on cluster prober-fields: the health check failed: the program " +
+				"of the add-on panicked at library/authors_test.go:"},
 			{feed{phase: "Ready"}, yes, well, ""},
 		},
 		deployments: {

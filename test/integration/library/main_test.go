@@ -1,5 +1,5 @@
-// Package library_test runs add-ons that are made with the library for authors in a hub manager, with the rights that we
-// ship and nothing more. Their functions do what must not happen: they panic, block, and return what no cluster can
+// Package library_test runs add-ons that are made with the library for authors in a hub manager, with the rights that
+// we ship and nothing more. Their functions do what must not happen: they panic, block, and return what no cluster can
 // take. The tests play the clusters: they write what an agent would.
 package library_test
 

@@ -58,9 +58,10 @@ func install(t *testing.T, cluster, addOn string, values map[string]any) install
 	management := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addOn}}
 	management.Spec.InstallStrategy.Type = addonv1beta1.AddonInstallStrategyManual
 	require.NoError(t, client.IgnoreAlreadyExists(plane.Client.Create(t.Context(), management)))
-	require.NoError(t, plane.AddOns.CreateAddOn(t.Context(), &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+	enabled := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cluster, Name: addOn, Annotations: map[string]string{names.AnnotationValues: encoded(t, values)},
-	}}))
+	}}
+	require.NoError(t, plane.AddOns.CreateAddOn(t.Context(), enabled))
 	return i
 }
 
@@ -124,7 +125,8 @@ func (i installed) mode(want addonv1beta1.HealthCheckMode) {
 // work reads the only work of the add-on.
 func (i installed) work() (*workv1.ManifestWork, error) {
 	var work workv1.ManifestWork
-	err := plane.Client.Get(i.Context(), client.ObjectKey{Namespace: i.cluster, Name: "addon-" + i.addOn + "-deploy-0"}, &work)
+	key := client.ObjectKey{Namespace: i.cluster, Name: "addon-" + i.addOn + "-deploy-0"}
+	err := plane.Client.Get(i.Context(), key, &work)
 	return &work, err
 }
 
@@ -152,7 +154,8 @@ type feed struct {
 	node        int64
 }
 
-// report writes the status of the work as an agent that has applied it would; it feeds back only what the work asks for.
+// report writes the status of the work as an agent that has applied it would; it feeds back only what the work asks
+// for.
 func (i installed) report(f feed) {
 	i.Helper()
 	integer := func(name string, value int64) workv1.FeedbackValue {

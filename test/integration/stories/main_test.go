@@ -1,7 +1,7 @@
 // Package stories_test runs the stories of users from their YAML files on: somebody applies all documents of a story to
 // a hub as a GitOps tool does, and the hub manager and real agents make of it what the story promises. The hub is a
 // managed cluster, too, and there are two more; cluster east hosts agents of others. Deployments and Jobs are run by
-// the controllers of Kubernetes. There is no kubelet: the pods are played, see kubelet.
+// the controllers of Kubernetes. There is no kubelet: the pods are played, see suite.StartKubelet.
 package stories_test
 
 import (
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 			clusters[name] = suite.Start(t, sandbox.Options{Name: name}, manifests.SpokeCRDs(), manifests.Klusterlet())
 		}
 		for name, own := range clusters {
-			startKubelet(t, name, own)
+			suite.StartKubelet(t, name, own, playedByHand)
 			suite.RunAgent(t, suite.ConfigureAgent(t, plane, own, name, names.NamespaceAgent))
 		}
 		for name := range clusters {

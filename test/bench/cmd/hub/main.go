@@ -30,6 +30,7 @@ func run() error {
 	flag.IntVar(&options.Changes, "changes", options.Changes, "changes of one add-on on one cluster; 0 leaves them out")
 	flag.IntVar(&options.Rounds, "rounds", options.Rounds,
 		"installations of one add-on on one cluster with a real agent; 0 leaves them out")
+	flag.BoolVar(&options.Chart, "chart", options.Chart, "measure the sample add-on with a chart in its author's program")
 	flag.IntVar(&options.Wave, "wave", options.Wave, "clusters in a wave of a progressive upgrade; 0 leaves it out")
 	flag.BoolVar(&options.Restart, "restart", options.Restart,
 		"measure the start of the hub manager with all add-ons in place")
