@@ -1,7 +1,6 @@
 package authors_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,48 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// kubelet lets pods run: each is ready at once, except those of Jobs, which the tests play.
-type kubelet struct{ client.Client }
-
-// Reconcile implements reconcile.Reconciler.
-func (k kubelet) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var pod corev1.Pod
-	if err := k.Get(ctx, request.NamespacedName, &pod); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if _, job := pod.Labels[batchv1.JobNameLabel]; job || pod.Status.Phase == corev1.PodRunning {
-		return ctrl.Result{}, nil
-	}
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	err := k.Status().Update(ctx, &pod)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // A newer pod comes by an event of its own.
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
-}
-
-// startKubelet plays the kubelets of a cluster.
-func startKubelet(t suite.T, name string, own *suite.Plane) {
-	t.Helper()
-	skip := true
-	mgr, err := ctrl.NewManager(own.Admin(), ctrl.Options{
-		Scheme: suite.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &skip},
-	})
-	require.NoError(t, err)
-	err = ctrl.NewControllerManagedBy(mgr).Named("kubelet").For(&corev1.Pod{}).Complete(kubelet{mgr.GetClient()})
-	require.NoError(t, err)
-	suite.StartManager(t, "the kubelets of "+name, mgr)
+// ofJob reports whether a pod is one of a Job, which the tests play.
+func ofJob(pod *corev1.Pod) bool {
+	_, ofJob := pod.Labels[batchv1.JobNameLabel]
+	return ofJob
 }
 
 // finish waits for a pod of a Job, and ends it with success.

@@ -1,7 +1,7 @@
 // Package authors_test runs the sample add-ons of test/samples as their authors would. Each is a module of its own that
-// imports the library; it is copied out of the repository and built there. Its program runs beside the hub manager, with
-// the rights that it prints and no others, for clusters east and west. The programs of the agents run, too: with the
-// arguments, the Secrets and the ServiceAccount that their pods would have.
+// imports the library; it is copied out of the repository and built there. Its program runs beside the hub manager,
+// with the rights that it prints and no others, for clusters east and west. The programs of the agents run, too: with
+// the arguments, the Secrets and the ServiceAccount that their pods would have.
 package authors_test
 
 import (
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 			clusters[name] = suite.Start(t, sandbox.Options{Name: name}, manifests.SpokeCRDs(), manifests.Klusterlet())
 		}
 		for _, name := range []string{east, west} {
-			startKubelet(t, name, clusters[name])
+			suite.StartKubelet(t, name, clusters[name], ofJob)
 			suite.RunAgent(t, suite.ConfigureAgent(t, plane, clusters[name], name, names.NamespaceAgent))
 		}
 		startHostedAgent(t)

@@ -99,8 +99,8 @@ func start(t *testing.T, process *sandbox.Process) (stop func()) {
 	return stop
 }
 
-// pod returns the process that a pod on a cluster would be: a program with the arguments of the first container, and the
-// files of its Secrets. Its kubeconfig is that of the ServiceAccount, unless the arguments name one.
+// pod returns the process that a pod on a cluster would be: a program with the arguments of the first container, and
+// the files of its Secrets. Its kubeconfig is that of the ServiceAccount, unless the arguments name one.
 func pod(t *testing.T, cluster, namespace, program string, spec corev1.PodSpec) *sandbox.Process {
 	t.Helper()
 	own, container := clusters[cluster], spec.Containers[0]

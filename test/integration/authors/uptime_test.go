@@ -37,11 +37,18 @@ func TestTheSampleOfPlainYAML(t *testing.T) {
 		says(t, "uptime", cluster, "Progressing=False")
 	}
 
-	disable(t, "uptime", east)
-	goes(t, plane, addOnOf("uptime", east))
-	goes(t, clusters[east], &appsv1.Deployment{ObjectMeta: at(names.NamespaceAgentAddon, "uptime-agent")},
+	uptimeGoes(t, east)
+	says(t, "uptime", west, "Available=True")
+	uptimeGoes(t, west)
+}
+
+// uptimeGoes deletes the add-on on a cluster, and waits until nothing is left there.
+func uptimeGoes(t *testing.T, cluster string) {
+	t.Helper()
+	disable(t, "uptime", cluster)
+	goes(t, plane, addOnOf("uptime", cluster))
+	goes(t, clusters[cluster], &appsv1.Deployment{ObjectMeta: at(names.NamespaceAgentAddon, "uptime-agent")},
 		&corev1.ServiceAccount{ObjectMeta: at(names.NamespaceAgentAddon, "uptime-agent")},
 		&corev1.ConfigMap{ObjectMeta: at(names.NamespaceAgentAddon, "uptime")},
 		&coordinationv1.Lease{ObjectMeta: at(names.NamespaceAgentAddon, "uptime")})
-	says(t, "uptime", west, "Available=True")
 }

@@ -1,6 +1,7 @@
 package authors_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -48,6 +49,7 @@ func createCA(t *testing.T) *x509.CertPool {
 		},
 	}
 	require.NoError(t, plane.Client.Create(t.Context(), secret))
+	t.Cleanup(func() { assert.NoError(t, plane.Client.Delete(context.WithoutCancel(t.Context()), secret)) })
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey]))
 	return pool

@@ -1,6 +1,6 @@
 // Command agent is the agent of add-on weather. It runs on a managed cluster, or for one on a hosting cluster, and
-// reports to the hub: ConfigMap weather in the namespace of the cluster has the forecast that the agent read on the hub,
-// what it saw on its cluster, and a signature with which everybody can verify which station the report is from.
+// reports to the hub: ConfigMap weather in the namespace of the cluster has the forecast that the agent read on the
+// hub, what it saw on its cluster, and a signature with which everybody can verify which station the report is from.
 //
 // "agent goodbye" closes the report; the pre-delete hook of the add-on runs it.
 package main
