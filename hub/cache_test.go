@@ -215,7 +215,7 @@ func trimmedKinds() map[string]trimmed {
 	return map[string]trimmed{
 		"ManagedClusterAddOn": {
 			func(n int) client.Object { return someAddOn(cluster(n), addOn(n)) },
-			func(t *hubprocess.Trims) func(any) (any, error) { return trimAddOn(t) },
+			trimAddOn,
 			func(o client.Object) {
 				withoutNoise(o)
 				if a, isAddOn := o.(*addonv1alpha1.ManagedClusterAddOn); isAddOn {
@@ -225,7 +225,7 @@ func trimmedKinds() map[string]trimmed {
 		},
 		"ManagedClusterAddOn in v1beta1": {
 			func(n int) client.Object { return addonapi.AddOnToBeta(someAddOn(cluster(n), addOn(n))) },
-			func(t *hubprocess.Trims) func(any) (any, error) { return trimAddOn(t) },
+			trimAddOn,
 			func(o client.Object) {
 				withoutNoise(o)
 				if a, isAddOn := o.(*addonv1beta1.ManagedClusterAddOn); isAddOn {

@@ -138,8 +138,8 @@ func (c Client) Requests(
 	return requests
 }
 
-// ManagementsBy returns requests for the ClusterManagementAddOns under a key of a field index. An error is logged, as in
-// Requests.
+// ManagementsBy returns requests for the ClusterManagementAddOns under a key of a field index. An error is logged, as
+// in Requests.
 func (c Client) ManagementsBy(ctx context.Context, index, key string) []ctrl.Request {
 	var requests []ctrl.Request
 	err := c.EachClusterManagementAddOn(ctx, func(o client.Object) {
@@ -153,8 +153,8 @@ func (c Client) ManagementsBy(ctx context.Context, index, key string) []ctrl.Req
 	return requests
 }
 
-// ManagementRequests returns requests for the ClusterManagementAddOns under a key of a field index, and for those with an
-// add-on on some cluster under it. An error is logged, as in Requests.
+// ManagementRequests returns requests for the ClusterManagementAddOns under a key of a field index, and for those with
+// an add-on on some cluster under it. An error is logged, as in Requests.
 func (c Client) ManagementRequests(ctx context.Context, index, key string) []ctrl.Request {
 	requests := c.ManagementsBy(ctx, index, key)
 	for _, addOn := range c.Requests(ctx, nil, client.MatchingFields{index: key}) {

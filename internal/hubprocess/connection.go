@@ -43,8 +43,8 @@ func (c Connection) Config() (*rest.Config, error) {
 }
 
 // NewVersions detects that the hub no longer serves the API version of add-ons that this process uses. All reconcilers
-// are built for one version, so the process exits, and restarts with the other. program is the process in messages, such
-// as "the hub manager".
+// are built for one version, so the process exits, and restarts with the other. program is the process in messages,
+// such as "the hub manager".
 func NewVersions(
 	ctx context.Context, cfg *rest.Config, wire addonapi.Wire, program string,
 ) *addonapi.Versions {

@@ -1,5 +1,5 @@
-// Package hubprocess has what the programs with reconcilers of a hub share: the hub manager, and the program of an author
-// of add-ons (package hub/addon/manager).
+// Package hubprocess has what the programs with reconcilers of a hub share: the hub manager, and the program of an
+// author of add-ons (package hub/addon/manager).
 //
 //   - connection.go configures the clients, and ends the program when the hub serves add-ons in another version.
 //   - scheme.go lists the kinds.

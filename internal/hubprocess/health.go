@@ -29,8 +29,8 @@ type Check struct {
 	Fail func(ctx context.Context) error
 }
 
-// AddChecks adds a server at an address for /healthz, which always succeeds, and for /readyz, which reports the cause of
-// each failed check. It adds none if the address is empty or Off.
+// AddChecks adds a server at an address for /healthz, which always succeeds, and for /readyz, which reports the cause
+// of each failed check. It adds none if the address is empty or Off.
 func AddChecks(mgr ctrl.Manager, address string, checks ...Check) error {
 	if address == Off || address == "" {
 		return nil

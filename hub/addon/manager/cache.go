@@ -24,8 +24,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// cacheOptions configures the cache: what belongs to the add-ons with these names, clusters, and configurations. home is
-// the namespace of the hub manager.
+// cacheOptions configures the cache: what belongs to the add-ons with these names, clusters, and configurations. home
+// is the namespace of the hub manager.
 func cacheOptions(home string, addOns []string) (cache.Options, error) {
 	mine, err := labels.NewRequirement(names.LabelAddonName, selection.In, addOns)
 	if err != nil {

@@ -55,7 +55,7 @@ type Config struct {
 	// QPS and Burst limit requests to the hub; QPS zero leaves that to API Priority and Fairness.
 	QPS   float32
 	Burst int
-	// Workers is how many add-ons are looked at at the same time; zero means 10.
+	// Workers is how many add-ons on clusters are reconciled at once; zero means 10.
 	Workers int
 	// Verbosity is the highest level of log lines.
 	Verbosity int
@@ -111,7 +111,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.Float32Var(&c.QPS, "kube-api-qps", c.QPS,
 		"requests per second to the hub; 0 leaves that to API Priority and Fairness")
 	f.IntVar(&c.Burst, "kube-api-burst", c.Burst, "requests that may exceed --kube-api-qps")
-	f.IntVar(&c.Workers, "workers", c.Workers, "number of add-ons on clusters that are looked at at the same time")
+	f.IntVar(&c.Workers, "workers", c.Workers, "number of add-ons on clusters that are reconciled at once")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "verbosity of the log")
 }
 

@@ -27,12 +27,14 @@ func (r *rights) guard() []client.Object {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionregistrationv1.Fail),
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-				guarded(groupWorks, "v1", "manifestworks"),
-				guarded("rbac.authorization.k8s.io", "v1", "rolebindings"),
-				guarded("certificates.k8s.io", "v1", "certificatesigningrequests", "certificatesigningrequests/approval",
-					"certificatesigningrequests/status"),
-			}},
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					guarded(groupWorks, "v1", "manifestworks"),
+					guarded("rbac.authorization.k8s.io", "v1", "rolebindings"),
+					guarded("certificates.k8s.io", "v1", "certificatesigningrequests", "certificatesigningrequests/approval",
+						"certificatesigningrequests/status"),
+				},
+			},
 			MatchConditions: []admissionregistrationv1.MatchCondition{{
 				Name: "the-program",
 				Expression: fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", r.Namespace,

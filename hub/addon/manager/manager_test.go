@@ -33,9 +33,13 @@ func agent(t *testing.T, options addon.Options) addon.Agent {
 	return made
 }
 
-func plain(t *testing.T) addon.Agent { return agent(t, addon.Options{Name: "plain"}) }
+func plain(t *testing.T) addon.Agent {
+	t.Helper()
+	return agent(t, addon.Options{Name: "plain"})
+}
 
 func full(t *testing.T) addon.Agent {
+	t.Helper()
 	return agent(t, addon.Options{
 		Name: "full",
 		ConfigGVRs: []schema.GroupVersionResource{

@@ -48,8 +48,10 @@ func chart(ctx context.Context, o Options, table *measure.Table, template cost) 
 	if err != nil {
 		return err
 	}
-	a := &author{run: &run{Options: o, Table: table, title: "a chart: ", fleet: f, audit: measure.NewAudit(f.Hub.AuditLog())}}
-	a.Profiles = ""
+	o.Profiles = ""
+	a := &author{run: &run{
+		Options: o, Table: table, title: "a chart: ", fleet: f, audit: measure.NewAudit(f.Hub.AuditLog()),
+	}}
 	err = a.measure(ctx, template)
 	if a.program != nil {
 		a.program.Stop(stopGrace)
@@ -193,11 +195,9 @@ func (a *author) install(ctx context.Context) (time.Duration, error) {
 		}},
 	}
 	cma := management(chartAddOn, 0)
-	cma.Spec.SupportedConfigs = []addonv1alpha1.ConfigMeta{{ConfigGroupResource: addonv1alpha1.ConfigGroupResource{
-		Group: apiGroup, Resource: "addondeploymentconfigs",
-	}}}
+	cma.Spec = addonv1alpha1.ClusterManagementAddOnSpec{InstallStrategy: cma.Spec.InstallStrategy}
 	cma.Spec.InstallStrategy.Placements[0].Configs = []addonv1alpha1.AddOnConfig{{
-		ConfigGroupResource: cma.Spec.SupportedConfigs[0].ConfigGroupResource,
+		ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: apiGroup, Resource: "addondeploymentconfigs"},
 		ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: values.Namespace, Name: values.Name},
 	}}
 	began := time.Now()
