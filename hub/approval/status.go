@@ -54,7 +54,8 @@ func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 
 // explain returns a note for an error that a person must repair; nil for any other.
 func explain(f facts, p plan, err error) *note {
-	who, manager, addOns := "the hub manager", f.home+"/"+names.ServiceAccountManager, f.home+"/"+names.ServiceAccountAddons
+	who := "the hub manager"
+	manager, addOns := f.home+"/"+names.ServiceAccountManager, f.home+"/"+names.ServiceAccountAddons
 	if f.account != "" {
 		who, manager, addOns = "the manager of the add-on", f.account, f.account
 	}

@@ -143,8 +143,8 @@ func (f followed) names(config addonv1beta1.AddOnConfig) bool {
 	return slices.Contains(f.named(), config)
 }
 
-// held returns why the hub manager keeps the add-on from the configuration of the specs, and why nothing may be rendered
-// yet; "" for neither. Of an add-on that no hub manager configures, nothing is awaited.
+// held returns why the hub manager keeps the add-on from the configuration of the specs, and why nothing may be
+// rendered yet; "" for neither. Of an add-on that no hub manager configures, nothing is awaited.
 func (f followed) held() (held, wait string) {
 	if f.cma == nil {
 		return "there is no ClusterManagementAddOn " + f.addOn.Name + ", which defines what the add-on runs with", ""

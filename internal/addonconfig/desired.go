@@ -168,8 +168,8 @@ func PlacementsOf(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.Place
 	return cma.Spec.InstallStrategy.Placements
 }
 
-// NamedBy returns the configurations that the spec of a ClusterManagementAddOn names: its defaults, and those of all its
-// placements.
+// NamedBy returns the configurations that the spec of a ClusterManagementAddOn names: its defaults, and those of all
+// its placements.
 func NamedBy(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.AddOnConfig {
 	named := slices.DeleteFunc(slices.Clone(cma.Spec.DefaultConfigs), func(c addonv1beta1.AddOnConfig) bool {
 		return !addonapi.HasDefault(c)

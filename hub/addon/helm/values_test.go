@@ -53,7 +53,7 @@ func TestValuesOfACharts(t *testing.T) {
 	}{
 		"the release has the name of the add-on":      {".Release.Name", nil, nil, "hello"},
 		"and the namespace of the agent":              {".Release.Namespace", nil, nil, "open-cluster-management-agent-addon"},
-		"it is neither installed nor upgraded":        {`printf "%t %t" .Release.IsInstall .Release.IsUpgrade`, nil, nil, "false false"},
+		"it is neither installed nor upgraded":        {`printf "%t,%t" .Release.IsInstall .Release.IsUpgrade`, nil, nil, "false,false"},
 		"the version of Kubernetes is the cluster's":  {".Capabilities.KubeVersion.Version", nil, nil, "v1.31.2"},
 		"its parts are, too":                          {`print .Capabilities.KubeVersion.Major "." .Capabilities.KubeVersion.Minor`, nil, nil, "1.31"},
 		"no API versions are known":                   {`.Capabilities.APIVersions.Has "apps/v1"`, nil, nil, "false"},

@@ -44,8 +44,8 @@ type Config struct {
 
 	// LeaderElect makes a replica wait for the leader lease before it acts.
 	LeaderElect bool
-	// LeaseDuration is how long after its last renewal the lease expires, RenewDeadline how long a leader may fail to renew
-	// it before it stops, RetryPeriod the pause between two attempts. Zero means 30, 20 and 5 seconds.
+	// LeaseDuration is how long after its last renewal the lease expires, RenewDeadline how long a leader may fail to
+	// renew it before it stops, RetryPeriod the pause between two attempts. Zero means 30, 20 and 5 seconds.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	// MetricsAddress serves /metrics over http; empty or "0" is off.
@@ -140,7 +140,8 @@ func (c *Config) validate() error {
 		complain("workers", "must not be below 1")
 	}
 	election := command.Election{
-		LeaderElect: c.LeaderElect, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RetryPeriod: c.RetryPeriod,
+		LeaderElect: c.LeaderElect, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline,
+		RetryPeriod: c.RetryPeriod,
 	}
 	if err := election.Validate(); err != nil {
 		wrong = append(wrong, err)

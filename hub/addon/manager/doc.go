@@ -18,7 +18,7 @@
 // manager of Spokelet stored it. A hub manager of OCM stores none; then a cluster that waits for its turn keeps what it
 // has while a configuration is edited in place.
 //
-//   - main.go has the command line of such a program: it runs, prints its rights (rbac), or renders from files (render).
+//   - main.go has the command line of such a program: it runs, prints its rights (rbac), or renders files (render).
 //   - config.go is the configuration. Its zero value works.
 //   - manager.go builds the reconcilers, with a cache of what belongs to the add-ons (cache.go).
 //   - rights.go generates the ServiceAccount, the roles and the bindings that exactly these add-ons need, and

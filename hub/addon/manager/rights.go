@@ -27,9 +27,9 @@ const (
 	groupCoordination = "coordination.k8s.io"
 )
 
-// Rights returns the objects that give a program exactly the rights that it needs on the hub with these add-ons and this
-// configuration: its ServiceAccount, a ClusterRole, Roles in single namespaces, their bindings, and an admission policy
-// that restricts what RBAC cannot. Each add-on must be an addon.Declarer, as those of addon.New are.
+// Rights returns the objects that give a program exactly the rights that it needs on the hub with these add-ons and
+// this configuration: its ServiceAccount, a ClusterRole, Roles in single namespaces, their bindings, and an admission
+// policy that restricts what RBAC cannot. Each add-on must be an addon.Declarer, as those of addon.New are.
 //
 // No right to read ConfigMaps and Secrets as configurations is among them, because the kinds of configuration do not
 // name objects: grant list and watch on those that a ClusterManagementAddOn names.

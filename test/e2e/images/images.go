@@ -42,13 +42,14 @@ const workload = "spokelet/workload:e2e"
 // Workload compiles cmd/workload and writes its image into a file in dir. It returns the path of the file and the name
 // of the image.
 func Workload(ctx context.Context, root, dir string) (file, image string, err error) {
-	file, err = compile(ctx, filepath.Join(root, "test", "e2e"), "./cmd/workload", filepath.Join(dir, "workload"), workload)
+	folder := filepath.Join(root, "test", "e2e")
+	file, err = compile(ctx, folder, "./cmd/workload", filepath.Join(dir, "workload"), workload)
 	return file, workload, err
 }
 
-// Samples compiles the programs of the sample add-ons and writes their images into files in dir. It returns the paths of
-// the files, and those of the programs that run on the hub by the name of their add-on. The agent of weather is there
-// only under the name of a mirror.
+// Samples compiles the programs of the sample add-ons and writes their images into files in dir. It returns the paths
+// of the files, and those of the programs that run on the hub by the name of their add-on. The agent of weather is
+// there only under the name of a mirror.
 func Samples(ctx context.Context, root, dir string) (files []string, programs map[string]string, err error) {
 	programs = map[string]string{}
 	for _, sample := range []struct{ name, manager, agent string }{
