@@ -14,13 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
-	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -192,15 +189,5 @@ func (c *Follower) Watch(b *builder.Builder) *builder.Builder {
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
 				return c.addOnsBy(ctx, addonapi.IndexName, addonconfig.AddOnOf(o))
 			}), builder.WithPredicates(reconcile.CreatedOrDeleted()))
-	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	for _, kind := range c.Store.Watched() {
-		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(c.addOnsOfConfig), builder.WithPredicates(edited))
-	}
-	if c.Changed != nil {
-		b = b.WatchesRawSource(source.TypedChannel(c.Changed,
-			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, ref objectwatch.Ref) []ctrl.Request {
-				return c.addOnsNaming(ctx, addonconfig.KeyOf(ref))
-			})))
-	}
-	return b
+	return c.watchConfigs(b)
 }

@@ -22,6 +22,11 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(c.addOnsOfPlacement),
 			builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		Watches(&clusterv1beta1.PlacementDecision{}, c.addOnsOfDecision())
+	return c.watchConfigs(b)
+}
+
+// watchConfigs adds the watches of configurations.
+func (c *Configurer) watchConfigs(b *builder.Builder) *builder.Builder {
 	edited := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	for _, kind := range c.Store.Watched() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(c.addOnsOfConfig), builder.WithPredicates(edited))

@@ -37,6 +37,7 @@ func TestMemoryIsReleasedAfterABurst(t *testing.T) {
 				released := 0
 				releaser := NewReleaser(clock.RealClock{})
 				releaser.release = func() { released++ }
+				releaser.measure = func() heap { return heap{} }
 				for _, s := range tc.steps {
 					for range s.requests {
 						releaser.count()
@@ -48,6 +49,47 @@ func TestMemoryIsReleasedAfterABurst(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAReleaseIsRepeatedWhileWorkFollows(t *testing.T) {
+	const mebibyte = 1 << 20
+	tests := map[string]struct {
+		live uint64
+		// rates are what is allocated in each second of successive pauses of half a minute.
+		rates    []uint64
+		released int
+	}{
+		"a process at rest is left alone":             {10 * mebibyte, []uint64{mebibyte, 100 * mebibyte}, 1},
+		"one that works is looked at again":           {10 * mebibyte, []uint64{2 * mebibyte, 2 * mebibyte, 0, 9 * mebibyte}, 3},
+		"a large heap is released for much more only": {400 * mebibyte, []uint64{3 * mebibyte, 100 * mebibyte}, 1},
+		"and then it is":                              {400 * mebibyte, []uint64{4 * mebibyte, 0}, 2},
+	}
+	for sentence, tc := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				released := 0
+				h := heap{live: tc.live}
+				releaser := NewReleaser(clock.RealClock{})
+				releaser.release = func() { released++ }
+				releaser.measure = func() heap { return h }
+				releaser.count()
+				time.Sleep(quiet) // of the fake clock
+				synctest.Wait()
+				for _, rate := range tc.rates {
+					h.allocated += rate * uint64(later/time.Second)
+					time.Sleep(later)
+					synctest.Wait()
+				}
+				assert.Equal(t, tc.released, released)
+			})
+		})
+	}
+}
+
+func TestTheHeapIsMeasured(t *testing.T) {
+	h := measure()
+	assert.Positive(t, h.allocated)
+	assert.GreaterOrEqual(t, h.allocated, h.live)
 }
 
 func TestRequestsOfEveryTransportAreCounted(t *testing.T) {

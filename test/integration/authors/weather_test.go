@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,6 +127,7 @@ func TestTheSampleWithAChart(t *testing.T) {
 		assert.Equal(t, "sunny", report(t, cluster, ca)["forecast"])
 	}
 
+	refuses(t)
 	setVariable(t, "weather-central", "weather", "interval", "2m")
 	for _, cluster := range []string{east, west} {
 		argument(t, cluster, names.NamespaceAgentAddon, "weather-agent", "--interval=2m")
@@ -134,6 +138,46 @@ func TestTheSampleWithAChart(t *testing.T) {
 	get(t, west, names.NamespaceAgentAddon, "weather-agent", &appsv1.Deployment{})
 	report(t, west, ca)
 	sayGoodbye(t, west, west, names.NamespaceAgentAddon, stop[west])
+}
+
+// refuses gives west values that the chart has no use for: the add-on names add-on, cluster and cause, its works stay, and
+// east goes on.
+func refuses(t *testing.T) {
+	t.Helper()
+	before := get(t, west, names.NamespaceAgentAddon, "weather-agent", &appsv1.Deployment{})
+	for values, cause := range map[string]string{
+		`{"replicas": "many"}`: "replicas", `{"global": "everything"}`: "agent.yaml",
+	} {
+		annotate(t, west, &values)
+		suite.Eventually(t, func() error {
+			addOn, err := plane.AddOns.GetAddOn(t.Context(), client.ObjectKeyFromObject(addOnOf("weather", west)))
+			if err != nil {
+				return err
+			}
+			c := meta.FindStatusCondition(addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnManifestApplied)
+			if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, cause) ||
+				!strings.Contains(c.Message, "add-on weather on cluster west") {
+				return fmt.Errorf("with %s, it reports %v", values, c)
+			}
+			return nil
+		})
+		says(t, "weather", east, "ManifestApplied=True", "Available=True")
+	}
+	after := get(t, west, names.NamespaceAgentAddon, "weather-agent", &appsv1.Deployment{})
+	assert.Equal(t, before.Generation, after.Generation, "what is on the cluster stays as it is")
+	annotate(t, west, nil)
+	says(t, "weather", west, "ManifestApplied=True", "Available=True", "Progressing=False")
+}
+
+// annotate sets the values of the add-on on a cluster, or removes them.
+func annotate(t *testing.T, cluster string, values *string) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{names.AnnotationValues: values},
+	}})
+	require.NoError(t, err)
+	require.NoError(t, plane.Client.Patch(t.Context(), addOnOf("weather", cluster),
+		client.RawPatch("application/merge-patch+json", patch)))
 }
 
 // hosted runs the agent of guest on east, and removes it there.
