@@ -146,7 +146,7 @@ func refuses(t *testing.T) {
 	t.Helper()
 	before := get(t, west, names.NamespaceAgentAddon, "weather-agent", &appsv1.Deployment{})
 	for values, cause := range map[string]string{
-		`{"replicas": "many"}`: "replicas", `{"global": "everything"}`: "agent.yaml",
+		`{"replicas": "many"}`: "replicas", `{"global": "everything"}`: "cannot be rendered",
 	} {
 		annotate(t, west, &values)
 		suite.Eventually(t, func() error {
