@@ -31,8 +31,9 @@ const (
 // because agents and hub managers do nothing for long without them. At rest nothing runs: the 100th request starts a
 // timer, which runs until two seconds pass without another.
 //
-// A hub manager that starts with 60,000 add-ons lists them with a few requests and then looks at each for a minute, with
-// none. So a release is repeated after half a minute if much was allocated meanwhile: 32 MiB, and a quarter of the heap.
+// A hub manager that starts with 60,000 add-ons lists them with a few requests and then looks at each for a minute,
+// with none. So a release is repeated after half a minute if much was allocated meanwhile: 32 MiB, and a quarter of the
+// heap.
 type Releaser struct {
 	clock   clock.WithDelayedExecution
 	release func()
