@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -61,7 +62,12 @@ func printRights(out io.Writer, c Config, agents []addon.Agent) error {
 		return err
 	}
 	for _, object := range objects {
-		data, err := yaml.Marshal(object)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return fmt.Errorf("converting %s: %w", object.GetName(), err)
+		}
+		delete(content, "status") // It is empty, and a difference for ever in a tool that compares.
+		data, err := yaml.Marshal(content)
 		if err != nil {
 			return fmt.Errorf("encoding %s: %w", object.GetName(), err)
 		}
