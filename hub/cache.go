@@ -2,7 +2,6 @@ package hub
 
 import (
 	"cmp"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -11,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -35,19 +33,19 @@ import (
 // cacheOptions configures the cache of the manager: which objects of each kind, and which of their fields. home is the
 // namespace of the hub manager.
 func cacheOptions(home string) (cache.Options, error) {
-	ofCluster, err := requires(names.LabelClusterName, selection.Exists)
+	ofCluster, err := hubprocess.Requires(names.LabelClusterName, selection.Exists)
 	if err != nil {
 		return cache.Options{}, err
 	}
-	ofAddon, err := requires(names.LabelAddonName, selection.Exists)
+	ofAddon, err := hubprocess.Requires(names.LabelAddonName, selection.Exists)
 	if err != nil {
 		return cache.Options{}, err
 	}
-	ofToken, err := requires(tokens.LabelInfrastructure, selection.Exists)
+	ofToken, err := hubprocess.Requires(tokens.LabelInfrastructure, selection.Exists)
 	if err != nil {
 		return cache.Options{}, err
 	}
-	ofConfig, err := requires(names.LabelConfigRevision, selection.Exists)
+	ofConfig, err := hubprocess.Requires(names.LabelConfigRevision, selection.Exists)
 	if err != nil {
 		return cache.Options{}, err
 	}
@@ -93,7 +91,7 @@ func in(namespace string) map[string]cache.Config { return map[string]cache.Conf
 
 // foreignWorkOptions configures the second cache: the metadata of ManifestWorks that do not belong to add-ons.
 func foreignWorkOptions() (cache.Options, error) {
-	foreign, err := requires(names.LabelAddonName, selection.DoesNotExist)
+	foreign, err := hubprocess.Requires(names.LabelAddonName, selection.DoesNotExist)
 	if err != nil {
 		return cache.Options{}, err
 	}
@@ -114,12 +112,4 @@ func trimForeignWork(in any) (any, error) {
 	o.SetLabels(nil)
 	o.SetOwnerReferences(nil)
 	return in, nil
-}
-
-func requires(label string, op selection.Operator) (labels.Selector, error) {
-	requirement, err := labels.NewRequirement(label, op, nil)
-	if err != nil {
-		return nil, fmt.Errorf("building the selector for label %s: %w", label, err)
-	}
-	return labels.NewSelector().Add(*requirement), nil
 }

@@ -7,16 +7,12 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/hub/definition"
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/memory"
@@ -102,37 +98,18 @@ func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition
 
 // newManager returns a manager with all reconcilers.
 func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, error) {
-	scheme, err := hubprocess.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	wire, err := addonapi.DetectAt(cfg, nil)
-	if err != nil {
-		return nil, err
-	}
 	options, err := cacheOptions(c.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	versions := hubprocess.NewVersions(ctx, cfg, wire, "the hub manager")
-	options.DefaultWatchErrorHandler = versions.WatchError
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: options,
-		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		LeaderElection: c.LeaderElect, LeaderElectionID: leaseName, LeaderElectionNamespace: c.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &c.LeaseDuration, RenewDeadline: &c.RenewDeadline, RetryPeriod: &c.RetryPeriod,
-		// We serve health ourselves (package hubprocess), because the library does not report the cause.
-		HealthProbeBindAddress: hubprocess.Off,
-		Metrics:                metricsserver.Options{BindAddress: c.MetricsAddress},
+	mgr, wire, err := hubprocess.NewManager(ctx, cfg, hubprocess.Program{
+		Name: "the hub manager", Lease: leaseName, Namespace: c.Namespace, Election: c.Election,
+		MetricsAddress: c.MetricsAddress, Cache: options,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("building the manager: %w", err)
+		return nil, err
 	}
-	if err := mgr.Add(versions); err != nil {
-		return nil, fmt.Errorf("registering the watch of the versions that the hub serves: %w", err)
-	}
-	foreign, err := newForeignWorks(mgr, scheme, cfg)
+	foreign, err := newForeignWorks(mgr, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +120,13 @@ func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, 
 }
 
 // newForeignWorks adds a second cache to the manager, for ManifestWorks that do not belong to add-ons.
-func newForeignWorks(mgr ctrl.Manager, scheme *runtime.Scheme, cfg *rest.Config) (ctrlcluster.Cluster, error) {
+func newForeignWorks(mgr ctrl.Manager, cfg *rest.Config) (ctrlcluster.Cluster, error) {
 	options, err := foreignWorkOptions()
 	if err != nil {
 		return nil, err
 	}
 	foreign, err := ctrlcluster.New(cfg, func(o *ctrlcluster.Options) {
-		o.Scheme, o.Cache, o.Logger = scheme, options, mgr.GetLogger()
+		o.Scheme, o.Cache, o.Logger = mgr.GetScheme(), options, mgr.GetLogger()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building the cache of other ManifestWorks: %w", err)

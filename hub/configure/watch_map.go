@@ -79,8 +79,8 @@ func (c *Configurer) stays(ctx context.Context, cma client.Object) sets.Set[stri
 func (c *Configurer) addOnsOfPlacement(ctx context.Context, o client.Object) []ctrl.Request {
 	var requests []ctrl.Request
 	placement := addonapi.PlacementKey(o.GetNamespace(), o.GetName())
-	for _, name := range c.cmasOf(ctx, addonapi.IndexPlacement, placement) {
-		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, name)...)
+	for _, cma := range c.AddOns.ManagementsBy(ctx, addonapi.IndexPlacement, placement) {
+		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, cma.Name)...)
 	}
 	return requests
 }
@@ -93,8 +93,8 @@ func (c *Configurer) addOnsOfConfig(ctx context.Context, o client.Object) []ctrl
 
 func (c *Configurer) addOnsNaming(ctx context.Context, key string) []ctrl.Request {
 	requests := c.addOnsBy(ctx, addonconfig.IndexConfig, key)
-	for _, name := range c.cmasOf(ctx, addonconfig.IndexConfig, key) {
-		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, name)...)
+	for _, cma := range c.AddOns.ManagementsBy(ctx, addonconfig.IndexConfig, key) {
+		requests = append(requests, c.addOnsBy(ctx, addonapi.IndexName, cma.Name)...)
 	}
 	return requests
 }
@@ -107,9 +107,10 @@ func (c *Configurer) addOnsOfDecision() handler.EventHandler {
 			if decision == nil {
 				continue
 			}
-			for _, name := range c.cmasOf(ctx, addonapi.IndexPlacement, placementKey(asDecision(decision))) {
+			placement := placementKey(asDecision(decision))
+			for _, cma := range c.AddOns.ManagementsBy(ctx, addonapi.IndexPlacement, placement) {
 				for _, cluster := range changedClusters(asDecision(was), asDecision(is)) {
-					c.decided(ctx, q, types.NamespacedName{Namespace: cluster, Name: name})
+					c.decided(ctx, q, types.NamespacedName{Namespace: cluster, Name: cma.Name})
 				}
 			}
 		}
@@ -169,19 +170,6 @@ func changedClusters(was, is *clusterv1beta1.PlacementDecision) []string {
 
 func (c *Configurer) addOnsBy(ctx context.Context, index, value string) []ctrl.Request {
 	return c.AddOns.Requests(ctx, nil, client.MatchingFields{index: value})
-}
-
-func (c *Configurer) cmasOf(ctx context.Context, index, value string) []string {
-	cmas, err := c.AddOns.ListClusterManagementAddOns(ctx, client.MatchingFields{index: value})
-	if err != nil {
-		log.FromContext(ctx).Error(err, "looking for ClusterManagementAddOns to look at", "index", index, "value", value)
-		return nil
-	}
-	found := make([]string, 0, len(cmas))
-	for _, cma := range cmas {
-		found = append(found, cma.Name)
-	}
-	return found
 }
 
 // placementKey returns the index key of the placement of a PlacementDecision.

@@ -169,9 +169,14 @@ func (s *scene) place(config addon.ChosenConfig, where map[string]string) string
 	ref := objectwatch.Ref{
 		Group: config.Group, Resource: config.Resource, Namespace: config.Namespace, Name: config.Name,
 	}
-	return fmt.Sprintf("%s in %s", addonconfig.Describe(addonv1beta1.AddOnConfig{
+	return fmt.Sprintf("%s in %s", described(config), where[ref.String()])
+}
+
+// described names a configuration for messages.
+func described(config addon.ChosenConfig) string {
+	return addonconfig.Describe(addonv1beta1.AddOnConfig{
 		ConfigGroupResource: config.ConfigGroupResource, ConfigReferent: config.ConfigReferent,
-	}), where[ref.String()])
+	})
 }
 
 // unsupported returns the configurations that an add-on is to have and does not understand.
@@ -180,9 +185,7 @@ func unsupported(preview deploy.Preview) []string {
 	for _, config := range preview.Choice.Configs {
 		if !slices.Contains(preview.About.SupportedConfigs, config.ConfigGroupResource) {
 			all = append(all, fmt.Sprintf("%s has no effect and is not read, because the add-on does not support its kind",
-				addonconfig.Describe(addonv1beta1.AddOnConfig{
-					ConfigGroupResource: config.ConfigGroupResource, ConfigReferent: config.ConfigReferent,
-				})))
+				described(config)))
 		}
 	}
 	return all

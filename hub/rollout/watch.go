@@ -85,8 +85,8 @@ func (r *Reconciler) ofAddOn(_ context.Context, o client.Object) []ctrl.Request 
 
 // ofRevision maps a stored content to the ClusterManagementAddOn that it is stored for.
 func ofRevision(_ context.Context, o client.Object) []ctrl.Request {
-	name, found := o.GetLabels()[names.LabelAddonName]
-	if !found {
+	name := addonconfig.AddOnOf(o)
+	if name == "" {
 		return nil
 	}
 	return []ctrl.Request{request(name)}

@@ -27,11 +27,16 @@ func (e *Election) AddFlags(f *pflag.FlagSet) {
 		e.LeaderElect = e.LeaderElect && !disabled
 		return err
 	})
-	f.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", e.LeaseDuration,
+	AddElectionTimes(f, &e.LeaseDuration, &e.RenewDeadline, &e.RetryPeriod)
+}
+
+// AddElectionTimes binds the flags of the times of an Election; their defaults are the present values.
+func AddElectionTimes(f *pflag.FlagSet, leaseDuration, renewDeadline, retryPeriod *time.Duration) {
+	f.DurationVar(leaseDuration, "leader-election-lease-duration", *leaseDuration,
 		"how long after its last renewal the lease of a leader that died expires")
-	f.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", e.RenewDeadline,
+	f.DurationVar(renewDeadline, "leader-election-renew-deadline", *renewDeadline,
 		"how long a leader may fail to renew its lease before it stops, less than the duration of the lease")
-	f.DurationVar(&e.RetryPeriod, "leader-election-retry-period", e.RetryPeriod,
+	f.DurationVar(retryPeriod, "leader-election-retry-period", *retryPeriod,
 		"pause between two renewals of the lease, or two attempts to acquire it")
 }
 

@@ -42,10 +42,10 @@ func (c Connection) Config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// NewVersions detects that the hub no longer serves the API version of add-ons that this process uses. All reconcilers
+// newVersions detects that the hub no longer serves the API version of add-ons that this process uses. All reconcilers
 // are built for one version, so the process exits, and restarts with the other. program is the process in messages,
 // such as "the hub manager".
-func NewVersions(
+func newVersions(
 	ctx context.Context, cfg *rest.Config, wire addonapi.Wire, program string,
 ) *addonapi.Versions {
 	v := addonapi.NewVersions()

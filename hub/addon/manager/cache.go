@@ -1,14 +1,11 @@
 package manager
 
 import (
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -27,15 +24,15 @@ import (
 // cacheOptions configures the cache: what belongs to the add-ons with these names, clusters, and configurations. home
 // is the namespace of the hub manager.
 func cacheOptions(home string, addOns []string) (cache.Options, error) {
-	mine, err := labels.NewRequirement(names.LabelAddonName, selection.In, addOns)
+	mine, err := hubprocess.Requires(names.LabelAddonName, selection.In, addOns...)
 	if err != nil {
-		return cache.Options{}, fmt.Errorf("building the selector of label %s: %w", names.LabelAddonName, err)
+		return cache.Options{}, err
 	}
-	stored, err := labels.NewRequirement(names.LabelConfigRevision, selection.Exists, nil)
+	stored, err := hubprocess.Requires(names.LabelConfigRevision, selection.Exists)
 	if err != nil {
-		return cache.Options{}, fmt.Errorf("building the selector of label %s: %w", names.LabelConfigRevision, err)
+		return cache.Options{}, err
 	}
-	selector := labels.NewSelector().Add(*mine)
+	kept, _ := stored.Requirements()
 	// The API server selects by one name only. With several add-ons, those of others are received, too.
 	var named fields.Selector
 	if len(addOns) == 1 {
@@ -45,13 +42,13 @@ func cacheOptions(home string, addOns []string) (cache.Options, error) {
 	return cache.Options{
 		DefaultTransform: t.Other,
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}: {Label: selector, Transform: works.Trim(&t.Shared)},
+			&workv1.ManifestWork{}: {Label: mine, Transform: works.Trim(&t.Shared)},
 			&certificatesv1.CertificateSigningRequest{}: {
 				Label: approval.Selector(addOns...), Transform: csr.Trim,
 			},
-			&rbacv1.RoleBinding{}: {Label: selector, Transform: t.Binding},
+			&rbacv1.RoleBinding{}: {Label: mine, Transform: t.Binding},
 			&appsv1.ControllerRevision{}: {
-				Label: selector.Add(*stored), Namespaces: map[string]cache.Config{home: {}},
+				Label: mine.Add(kept...), Namespaces: map[string]cache.Config{home: {}},
 			},
 			&clusterv1.ManagedCluster{}: {Transform: t.Cluster},
 			// Only one of two versions is watched: the stored one.

@@ -99,12 +99,7 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.HubNamespace, "hub-namespace", c.HubNamespace,
 		"namespace of the hub manager, in which the contents of configurations are stored")
 	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before doing anything")
-	f.DurationVar(&c.LeaseDuration, "leader-election-lease-duration", c.LeaseDuration,
-		"how long after its last renewal the lease of a leader that died expires")
-	f.DurationVar(&c.RenewDeadline, "leader-election-renew-deadline", c.RenewDeadline,
-		"how long a leader may fail to renew its lease before it stops, less than the duration of the lease")
-	f.DurationVar(&c.RetryPeriod, "leader-election-retry-period", c.RetryPeriod,
-		"pause between two renewals of the lease, or two attempts to acquire it")
+	command.AddElectionTimes(f, &c.LeaseDuration, &c.RenewDeadline, &c.RetryPeriod)
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
 		"address for /healthz and /readyz over http; 0 is off")
@@ -139,10 +134,7 @@ func (c *Config) validate() error {
 	if c.Workers < 1 {
 		complain("workers", "must not be below 1")
 	}
-	election := command.Election{
-		LeaderElect: c.LeaderElect, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline,
-		RetryPeriod: c.RetryPeriod,
-	}
+	election := c.election()
 	if err := election.Validate(); err != nil {
 		wrong = append(wrong, err)
 	}
@@ -151,3 +143,11 @@ func (c *Config) validate() error {
 
 // account returns the ServiceAccount of the program as namespace/name.
 func (c *Config) account() string { return c.Namespace + "/" + c.Name }
+
+// election returns how replicas elect a leader.
+func (c *Config) election() command.Election {
+	return command.Election{
+		LeaderElect: c.LeaderElect, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline,
+		RetryPeriod: c.RetryPeriod,
+	}
+}

@@ -5,8 +5,11 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -29,9 +32,9 @@ func (r *rights) guard() []client.Object {
 			FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 			MatchConstraints: &admissionregistrationv1.MatchResources{
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-					guarded(groupWorks, "v1", "manifestworks"),
-					guarded("rbac.authorization.k8s.io", "v1", "rolebindings"),
-					guarded("certificates.k8s.io", "v1", "certificatesigningrequests", "certificatesigningrequests/approval",
+					guarded(workv1.GroupName, "v1", "manifestworks"),
+					guarded(rbacv1.GroupName, "v1", "rolebindings"),
+					guarded(certificatesv1.GroupName, "v1", "certificatesigningrequests", "certificatesigningrequests/approval",
 						"certificatesigningrequests/status"),
 				},
 			},

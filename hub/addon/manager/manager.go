@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -110,34 +109,16 @@ func (a addOns) kinds() []addonv1beta1.ConfigGroupResource {
 
 // newManager returns a manager with the reconcilers of the add-ons.
 func newManager(ctx context.Context, c Config, cfg *rest.Config, own addOns) (ctrl.Manager, error) {
-	scheme, err := hubprocess.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	wire, err := addonapi.DetectAt(cfg, nil)
-	if err != nil {
-		return nil, err
-	}
 	options, err := cacheOptions(c.HubNamespace, own.names)
 	if err != nil {
 		return nil, err
 	}
-	versions := hubprocess.NewVersions(ctx, cfg, wire, "the program of the add-ons")
-	options.DefaultWatchErrorHandler = versions.WatchError
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: options,
-		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		LeaderElection: c.LeaderElect, LeaderElectionID: c.Name, LeaderElectionNamespace: c.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &c.LeaseDuration, RenewDeadline: &c.RenewDeadline, RetryPeriod: &c.RetryPeriod,
-		HealthProbeBindAddress: hubprocess.Off, // package hubprocess reports the cause, too
-		Metrics:                metricsserver.Options{BindAddress: c.MetricsAddress},
+	mgr, wire, err := hubprocess.NewManager(ctx, cfg, hubprocess.Program{
+		Name: "the program of the add-ons", Lease: c.Name, Namespace: c.Namespace, Election: c.election(),
+		MetricsAddress: c.MetricsAddress, Cache: options,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("building the manager: %w", err)
-	}
-	if err := mgr.Add(versions); err != nil {
-		return nil, fmt.Errorf("registering the watch of the versions that the hub serves: %w", err)
+		return nil, err
 	}
 	return mgr, setup(ctx, mgr, c, wire, own)
 }

@@ -7,11 +7,15 @@ import (
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -20,13 +24,6 @@ import (
 
 // rolePrefix begins the names of the ClusterRole of a program, and of its guard.
 const rolePrefix = "open-cluster-management:addon-manager:"
-
-const (
-	groupAddOns       = "addon.open-cluster-management.io"
-	groupClusters     = "cluster.open-cluster-management.io"
-	groupWorks        = "work.open-cluster-management.io"
-	groupCoordination = "coordination.k8s.io"
-)
 
 // Rights returns the objects that give a program exactly the rights that it needs on the hub with these add-ons and
 // this configuration: its ServiceAccount, a ClusterRole, Roles in single namespaces, their bindings, and an admission
@@ -82,9 +79,8 @@ func printRights(out io.Writer, c Config, agents []addon.Agent) error {
 type rights struct {
 	Config
 
-	addOns     []string
-	configs    []schema.GroupResource
-	kubeClient bool
+	addOns  []string
+	configs []schema.GroupResource
 	// approves and signs are signers.
 	approves, signs []string
 	// clusterRoles are bound anywhere; roles, by their namespace, only there. secrets are CAs by their namespace.
@@ -99,7 +95,6 @@ func (r *rights) add(n addon.Needs) {
 			r.configs = appendNew(r.configs, resource.GroupResource())
 		}
 	}
-	r.kubeClient = r.kubeClient || n.KubeClient
 	if n.KubeClient {
 		r.approves = appendNew(r.approves, certificatesv1.KubeAPIServerClientSignerName)
 	}
@@ -151,8 +146,8 @@ func (r *rights) objects() []client.Object {
 	})
 	all = append(all, r.inNamespace(r.Namespace, "lease", []rbacv1.PolicyRule{
 		// The right to create cannot be restricted to a name.
-		rule([]string{groupCoordination}, []string{"leases"}, []string{"create"}),
-		rule([]string{groupCoordination}, []string{"leases"}, []string{"get", "update"}, r.Name),
+		rule([]string{coordinationv1.GroupName}, []string{"leases"}, []string{"create"}),
+		rule([]string{coordinationv1.GroupName}, []string{"leases"}, []string{"get", "update"}, r.Name),
 	})...)
 	all = append(all, r.inNamespace(r.HubNamespace, "configurations", []rbacv1.PolicyRule{
 		rule([]string{"apps"}, []string{"controllerrevisions"}, []string{"list", "watch"}),
@@ -184,20 +179,20 @@ func sortedKeys(m map[string][]string) []string {
 // clusterRules returns the rights on objects in all namespaces. Objects of these add-ons are named where RBAC can.
 func (r *rights) clusterRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
-		rule([]string{groupAddOns}, []string{"managedclusteraddons"}, []string{"list", "watch"}),
+		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons"}, []string{"list", "watch"}),
 		// One that is being deleted is read before its hooks are created.
-		rule([]string{groupAddOns}, []string{"managedclusteraddons"}, []string{"get"}, r.addOns...),
+		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons"}, []string{"get"}, r.addOns...),
 		// Finalizers, and the status.
-		rule([]string{groupAddOns}, []string{"managedclusteraddons", "managedclusteraddons/status"}, []string{"patch"},
+		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons", "managedclusteraddons/status"}, []string{"patch"},
 			r.addOns...),
 		// Works and bindings block the deletion of the add-on that owns them.
-		rule([]string{groupAddOns}, []string{"managedclusteraddons/finalizers"}, []string{"update"}, r.addOns...),
-		rule([]string{groupAddOns}, []string{"clustermanagementaddons"}, []string{"list", "watch"}),
+		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons/finalizers"}, []string{"update"}, r.addOns...),
+		rule([]string{addonv1beta1.GroupName}, []string{"clustermanagementaddons"}, []string{"list", "watch"}),
 		// The hashes of configurations.
-		rule([]string{groupAddOns}, []string{"clustermanagementaddons/status"}, []string{"patch"}, r.addOns...),
-		rule([]string{groupClusters}, []string{"managedclusters"}, []string{"list", "watch"}),
+		rule([]string{addonv1beta1.GroupName}, []string{"clustermanagementaddons/status"}, []string{"patch"}, r.addOns...),
+		rule([]string{clusterv1.GroupName}, []string{"managedclusters"}, []string{"list", "watch"}),
 		rule([]string{""}, []string{"namespaces"}, []string{"list", "watch"}),
-		rule([]string{groupWorks}, []string{"manifestworks"},
+		rule([]string{workv1.GroupName}, []string{"manifestworks"},
 			[]string{"get", "list", "watch", "create", "patch", "delete"}),
 		rule([]string{rbacv1.GroupName}, []string{"rolebindings"}, r.bindingVerbs()),
 		rule([]string{certificatesv1.GroupName}, []string{"certificatesigningrequests"},

@@ -1,0 +1,72 @@
+package hubprocess
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/command"
+)
+
+// Program is what a manager of controller-runtime needs to know of a program.
+type Program struct {
+	// Name is the program in messages, such as "the hub manager".
+	Name string
+	// Lease is the name of the leader lease in Namespace, and Election how replicas elect the leader.
+	Lease, Namespace string
+	Election         command.Election
+	// MetricsAddress serves /metrics over http; Off is off.
+	MetricsAddress string
+	// Cache selects and transforms the objects of the cache.
+	Cache cache.Options
+}
+
+// NewManager returns a manager without reconcilers, and the API version of add-ons that they have to use. The manager ends
+// with an error when the hub no longer serves that version.
+func NewManager(ctx context.Context, cfg *rest.Config, p Program) (ctrl.Manager, addonapi.Wire, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, "", err
+	}
+	wire, err := addonapi.DetectAt(cfg, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	versions := newVersions(ctx, cfg, wire, p.Name)
+	p.Cache.DefaultWatchErrorHandler = versions.WatchError
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: p.Cache,
+		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		LeaderElection: p.Election.LeaderElect, LeaderElectionID: p.Lease, LeaderElectionNamespace: p.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &p.Election.LeaseDuration, RenewDeadline: &p.Election.RenewDeadline,
+		RetryPeriod: &p.Election.RetryPeriod,
+		// We serve health ourselves (AddChecks), because the library does not report the cause.
+		HealthProbeBindAddress: Off,
+		Metrics:                metricsserver.Options{BindAddress: p.MetricsAddress},
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("building the manager: %w", err)
+	}
+	if err := mgr.Add(versions); err != nil {
+		return nil, "", fmt.Errorf("registering the watch of the versions that the hub serves: %w", err)
+	}
+	return mgr, wire, nil
+}
+
+// Requires returns a selector with one requirement about a label.
+func Requires(label string, op selection.Operator, values ...string) (labels.Selector, error) {
+	requirement, err := labels.NewRequirement(label, op, values)
+	if err != nil {
+		return nil, fmt.Errorf("building the selector for label %s: %w", label, err)
+	}
+	return labels.NewSelector().Add(*requirement), nil
+}
