@@ -29,8 +29,8 @@ type Program struct {
 	Cache cache.Options
 }
 
-// NewManager returns a manager without reconcilers, and the API version of add-ons that they have to use. The manager ends
-// with an error when the hub no longer serves that version.
+// NewManager returns a manager without reconcilers, and the API version of add-ons that they have to use. The manager
+// ends with an error when the hub no longer serves that version.
 func NewManager(ctx context.Context, cfg *rest.Config, p Program) (ctrl.Manager, addonapi.Wire, error) {
 	scheme, err := NewScheme()
 	if err != nil {

@@ -183,8 +183,8 @@ func (r *rights) clusterRules() []rbacv1.PolicyRule {
 		// One that is being deleted is read before its hooks are created.
 		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons"}, []string{"get"}, r.addOns...),
 		// Finalizers, and the status.
-		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons", "managedclusteraddons/status"}, []string{"patch"},
-			r.addOns...),
+		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons", "managedclusteraddons/status"},
+			[]string{"patch"}, r.addOns...),
 		// Works and bindings block the deletion of the add-on that owns them.
 		rule([]string{addonv1beta1.GroupName}, []string{"managedclusteraddons/finalizers"}, []string{"update"}, r.addOns...),
 		rule([]string{addonv1beta1.GroupName}, []string{"clustermanagementaddons"}, []string{"list", "watch"}),

@@ -167,21 +167,7 @@ func (a *author) start(ctx context.Context) error {
 }
 
 // used returns what the program has used so far.
-func (a *author) used() (cost, error) {
-	if err := a.program.Exited(); err != nil {
-		return cost{}, err
-	}
-	requests, err := a.audit.Of(authorUser())
-	if err != nil {
-		return cost{}, err
-	}
-	processor, err := measure.Processor(a.program.PID())
-	if err != nil {
-		return cost{}, err
-	}
-	memory, err := measure.Peak(a.program.PID())
-	return cost{requests: requests, processor: processor, memory: memory}, err
-}
+func (a *author) used() (cost, error) { return a.usedBy(a.program, authorUser()) }
 
 // authorUser is the user of the program.
 func authorUser() string { return "system:serviceaccount:" + chartNamespace + ":" + chartAccount }
@@ -255,21 +241,10 @@ func (a *author) again(ctx context.Context) error {
 	if err := a.program.Start(); err != nil {
 		return err
 	}
-	last, since := cost{}, time.Now()
-	err = fleet.Wait(ctx, "the program to be at rest", nil, func(context.Context) error {
-		now, err := a.used()
-		if err != nil {
-			return err
-		}
-		if len(now.requests.Since(before).Watches) == 0 || now.requests.Count != last.requests.Count ||
-			now.processor-last.processor > settled/20 {
-			last, since = now, time.Now()
-		}
-		if time.Since(since) < settled {
-			return fleet.NotYet("%d requests, %s of processor time", now.requests.Count, now.processor)
-		}
-		return nil
-	})
+	if err := begun(ctx, "the program to begin", a.used, before); err != nil {
+		return err
+	}
+	since, err := restSince(ctx, "the program to be at rest", a.used)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spokelet/spokelet/test/bench/measure"
+	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
@@ -29,17 +30,23 @@ type cost struct {
 	others load
 }
 
-// at returns the state of the counters.
-func (r *run) at() (cost, error) {
-	requests, err := r.audit.Of(managerUser())
+// at returns the state of the counters of the hub manager.
+func (r *run) at() (cost, error) { return r.usedBy(r.fleet.HubManager(), managerUser()) }
+
+// usedBy returns what a process that still runs has used so far, and its user has sent.
+func (r *run) usedBy(process *sandbox.Process, user string) (cost, error) {
+	if err := process.Exited(); err != nil {
+		return cost{}, err
+	}
+	requests, err := r.audit.Of(user)
 	if err != nil {
 		return cost{}, err
 	}
-	processor, err := measure.Processor(r.pid())
+	processor, err := measure.Processor(process.PID())
 	if err != nil {
 		return cost{}, err
 	}
-	memory, err := measure.Peak(r.pid())
+	memory, err := measure.Peak(process.PID())
 	return cost{processor: processor, requests: requests, memory: memory}, err
 }
 
@@ -126,13 +133,16 @@ func (r *run) quiet(ctx context.Context) error {
 
 // quietSince does that and returns when the quiet began.
 func (r *run) quietSince(ctx context.Context) (time.Time, error) {
+	return restSince(ctx, "the hub manager to be at rest", r.at)
+}
+
+// restSince waits until a process has sent nothing for a while and needs hardly any processor time, and returns since
+// when that is. at returns what the process has used so far.
+func restSince(ctx context.Context, what string, at func() (cost, error)) (time.Time, error) {
 	const hardly = settled / 20
 	last, since := cost{requests: measure.Requests{Count: -1}}, time.Now()
-	err := fleet.Wait(ctx, "the hub manager to be at rest", nil, func(context.Context) error {
-		if err := r.fleet.HubManager().Exited(); err != nil {
-			return err
-		}
-		now, err := r.at()
+	err := fleet.Wait(ctx, what, nil, func(context.Context) error {
+		now, err := at()
 		if err != nil {
 			return err
 		}

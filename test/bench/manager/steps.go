@@ -156,16 +156,7 @@ func (r *run) restart(ctx context.Context) error {
 	if err := manager.Start(); err != nil {
 		return err
 	}
-	if err := fleet.Wait(ctx, "the hub manager to begin", nil, func(context.Context) error {
-		if err := manager.Exited(); err != nil {
-			return err
-		}
-		now, err := r.audit.Of(managerUser())
-		if err == nil && len(now.Since(before).Watches) == 0 {
-			return fleet.NotYet("it watches nothing")
-		}
-		return err
-	}); err != nil {
+	if err := begun(ctx, "the hub manager to begin", r.at, before); err != nil {
 		return err
 	}
 	quiet, err := r.quietSince(ctx)
@@ -187,6 +178,18 @@ func (r *run) restart(ctx context.Context) error {
 	r.Time(r.title+"start, processor", after.processor, 0)
 	r.Number(r.title+"start, memory at most", after.memory/measure.Mebibyte, 0, " MiB", 0)
 	return nil
+}
+
+// begun waits until a process that was started watches anything. at returns what it has used so far, and before is what
+// its user had sent before.
+func begun(ctx context.Context, what string, at func() (cost, error), before measure.Requests) error {
+	return fleet.Wait(ctx, what, nil, func(context.Context) error {
+		now, err := at()
+		if err == nil && len(now.requests.Since(before).Watches) == 0 {
+			return fleet.NotYet("it watches nothing")
+		}
+		return err
+	})
 }
 
 // stopGrace is how long the hub manager gets to end by itself.
