@@ -142,7 +142,7 @@ func someBinding(namespace, addOn string) *rbacv1.RoleBinding {
 		b.Name = "open-cluster-management:" + addOn + ":clusterrole:agent"
 		b.Labels = map[string]string{names.LabelAddonName: addOn, names.LabelAddonTemplate: ""}
 		b.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ManagedClusterAddOn", Name: addOn, UID: "mca",
+			APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ManagedClusterAddOn", Name: addOn, UID: types.UID("mca-" + namespace),
 		}}
 	}
 	return b
@@ -414,8 +414,8 @@ func zero(o client.Object) client.Object {
 // TestWhatTheCacheKeepsOfAnObject measures 1,000 objects of each kind, and holds them to their budgets in bytes.
 func TestWhatTheCacheKeepsOfAnObject(t *testing.T) {
 	budgets := map[string]float64{ // about a third more than is kept
-		"ManagedClusterAddOn": 3328, "ManagedClusterAddOn in v1beta1": 3328, "ManagedCluster": 6144,
-		"RoleBinding of an add-on": 1280, "RoleBinding of somebody else": 512, "ManifestWork": 4096,
+		"ManagedClusterAddOn": 2048, "ManagedClusterAddOn in v1beta1": 2048, "ManagedCluster": 5120,
+		"RoleBinding of an add-on": 896, "RoleBinding of somebody else": 512, "ManifestWork": 2048,
 	}
 	kinds := trimmedKinds()
 	kinds["ManifestWork"] = trimmed{

@@ -34,11 +34,11 @@ func (r *Reconciler) observeBindings(
 	ctx context.Context, key types.NamespacedName, agent addon.Agent, a answers,
 ) (bindingFacts, error) {
 	var b bindingFacts
-	bindings, err := r.listBindings(ctx, addonapi.IndexBinding, key.String())
+	bindings, err := addonapi.ListBindings(ctx, r.Client, key)
 	if err != nil {
 		return b, err
 	}
-	shared, err := r.listBindings(ctx, addonapi.IndexSharedBinding, key.Name)
+	shared, err := r.listShared(ctx, key.Name)
 	if err != nil {
 		return b, err
 	}
@@ -57,12 +57,13 @@ func (r *Reconciler) observeBindings(
 	return b, err
 }
 
-// listBindings lists the RoleBindings under a key of an index.
-func (r *Reconciler) listBindings(ctx context.Context, index, key string) ([]*rbacv1.RoleBinding, error) {
+// listShared lists the RoleBindings of an add-on for all clusters.
+func (r *Reconciler) listShared(ctx context.Context, addOn string) ([]*rbacv1.RoleBinding, error) {
 	var list rbacv1.RoleBindingList
-	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.MatchingFields{index: key})
+	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{addonapi.IndexSharedBinding: addOn})
 	if err != nil {
-		return nil, fmt.Errorf("listing the RoleBindings of add-on %s: %w", key, err)
+		return nil, fmt.Errorf("listing the RoleBindings of add-on %s for all clusters: %w", addOn, err)
 	}
 	return reconcile.Pointers(list.Items), nil
 }

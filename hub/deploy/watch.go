@@ -29,7 +29,7 @@ import (
 // of addonapi.Client are needed, too.
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer,
-		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys},
+		reconcile.FieldIndex{Object: r.AddOns.WatchedAddOn(), Field: indexHost, Keys: hostKeys, Everywhere: true},
 		reconcile.FieldIndex{Object: &workv1.ManifestWork{}, Field: indexHosted, Keys: hostedKeys},
 	)
 }

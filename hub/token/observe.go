@@ -72,8 +72,7 @@ func (r *Reconciler) listGranted(ctx context.Context, key types.NamespacedName) 
 	var granted []client.Object
 	for i := range list.Items {
 		binding := &list.Items[i]
-		_, template := binding.Labels[names.LabelAddonTemplate]
-		if template && binding.Labels[names.LabelClusterName] != "" && binding.Namespace != key.Namespace {
+		if _, template := binding.Labels[names.LabelAddonTemplate]; template {
 			granted = append(granted, binding)
 		}
 	}

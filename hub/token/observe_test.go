@@ -53,5 +53,5 @@ func TestRolesOfAServiceAccountAreFoundByIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, granted, 1, "those in the namespace of the cluster go with the add-on, those of others stay")
 	assert.Equal(t, "own-c1", granted[0].GetName())
-	assert.Equal(t, 3, read, "what has the labels of the add-on on this cluster, and nothing else of 101")
+	assert.Equal(t, 2, read, "what has the labels of the add-on on this cluster in other namespaces, and nothing else of 101")
 }

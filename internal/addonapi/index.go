@@ -2,6 +2,7 @@ package addonapi
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,7 +25,8 @@ const (
 	IndexPlacement = "addon.placement"
 	// IndexCluster finds PlacementDecisions by the clusters that they select.
 	IndexCluster = "addon.cluster"
-	// IndexBinding finds the RoleBindings of one add-on on one cluster, in any namespace, by "<cluster>/<add-on>".
+	// IndexBinding finds the RoleBindings of one add-on on one cluster in the namespaces of others, by
+	// "<cluster>/<add-on>". See ListBindings for the rest.
 	IndexBinding = "addon.binding"
 	// IndexSharedBinding finds the RoleBindings of an add-on for all clusters by its name.
 	IndexSharedBinding = "addon.shared-binding"
@@ -44,28 +46,46 @@ func (c Client) Index(ctx context.Context, indexer client.FieldIndexer) error {
 func (c Client) IndexAddOns(ctx context.Context, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer,
 		reconcile.FieldIndex{
-			Object: c.WatchedAddOn(), Field: IndexName,
+			Object: c.WatchedAddOn(), Field: IndexName, Everywhere: true,
 			Keys: func(o client.Object) []string { return []string{o.GetName()} },
 		},
 		reconcile.FieldIndex{Object: c.WatchedClusterManagementAddOn(), Field: IndexPlacement, Keys: placementKeys},
-		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: IndexBinding, Keys: BindingKeys},
-		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: IndexSharedBinding, Keys: SharedBindingKeys},
+		reconcile.FieldIndex{Object: &rbacv1.RoleBinding{}, Field: IndexBinding, Keys: BindingKeys, Everywhere: true},
+		reconcile.FieldIndex{
+			Object: &rbacv1.RoleBinding{}, Field: IndexSharedBinding, Keys: SharedBindingKeys, Everywhere: true,
+		},
 	)
 }
 
-// BindingKeys returns the add-on on a cluster that a RoleBinding belongs to: that of the cluster in its label,
-// otherwise that of the cluster whose namespace it is in. It returns nil for a RoleBinding of no add-on.
+// BindingKeys returns the add-on on a cluster that a RoleBinding in another namespace belongs to, by its labels. It
+// returns nil for any other RoleBinding. Those in the namespaces of clusters are one for each add-on on each cluster,
+// and easily found without an index.
 func BindingKeys(o client.Object) []string {
 	labels := o.GetLabels()
-	addOn := labels[names.LabelAddonName]
-	if addOn == "" {
+	addOn, cluster := labels[names.LabelAddonName], labels[names.LabelClusterName]
+	if addOn == "" || cluster == "" || cluster == o.GetNamespace() {
 		return nil
 	}
-	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: addOn}
-	if cluster := labels[names.LabelClusterName]; cluster != "" {
-		key.Namespace = cluster
+	return []string{types.NamespacedName{Namespace: cluster, Name: addOn}.String()}
+}
+
+// ListBindings lists the RoleBindings of one add-on on one cluster: those in the namespace of the cluster that do not
+// name another one, and those in other namespaces that name the cluster. They must not be changed.
+func ListBindings(ctx context.Context, from client.Reader, key types.NamespacedName) ([]*rbacv1.RoleBinding, error) {
+	var here, elsewhere rbacv1.RoleBindingList
+	err := from.List(ctx, &here, client.UnsafeDisableDeepCopy, client.InNamespace(key.Namespace),
+		client.MatchingLabels{names.LabelAddonName: key.Name})
+	if err == nil {
+		err = from.List(ctx, &elsewhere, client.UnsafeDisableDeepCopy, client.MatchingFields{IndexBinding: key.String()})
 	}
-	return []string{key.String()}
+	if err != nil {
+		return nil, fmt.Errorf("listing the RoleBindings of add-on %s: %w", key, err)
+	}
+	all := slices.DeleteFunc(reconcile.Pointers(here.Items), func(binding *rbacv1.RoleBinding) bool {
+		cluster := binding.Labels[names.LabelClusterName]
+		return cluster != "" && cluster != key.Namespace
+	})
+	return append(all, reconcile.Pointers(elsewhere.Items)...), nil
 }
 
 // SharedBindingKeys returns the add-on of a RoleBinding for all clusters, which names no cluster and belongs to no

@@ -1,14 +1,19 @@
 package addonapi
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -43,11 +48,12 @@ func TestWhoseABindingIs(t *testing.T) {
 		owner       string
 		own, shared []string
 	}{
-		"that of an add-on in the namespace of its cluster": {map[string]string{addOn: "a", template: ""}, "ManagedClusterAddOn", []string{"ns/a"}, nil},
+		"that of an add-on in the namespace of its cluster": {map[string]string{addOn: "a", template: ""}, "ManagedClusterAddOn", nil, nil},
 		"that of one cluster elsewhere":                     {map[string]string{addOn: "a", template: "", cluster: "c1"}, "ClusterManagementAddOn", []string{"c1/a"}, nil},
-		"that of all clusters":                              {map[string]string{addOn: "a", template: ""}, "ClusterManagementAddOn", []string{"ns/a"}, []string{"a"}},
-		"that of all clusters without an owner":             {map[string]string{addOn: "a", template: ""}, "", []string{"ns/a"}, []string{"a"}},
-		"one that lost a label, to be repaired":             {map[string]string{addOn: "a"}, "", []string{"ns/a"}, []string{"a"}},
+		"that of all clusters":                              {map[string]string{addOn: "a", template: ""}, "ClusterManagementAddOn", nil, []string{"a"}},
+		"that of all clusters without an owner":             {map[string]string{addOn: "a", template: ""}, "", nil, []string{"a"}},
+		"one that lost a label, to be repaired":             {map[string]string{addOn: "a"}, "", nil, []string{"a"}},
+		"that of its cluster in its namespace":              {map[string]string{addOn: "a", cluster: "ns"}, "", nil, nil},
 		"that of a cluster":                                 {map[string]string{cluster: "c1"}, "", nil, nil},
 		"that of somebody else":                             {nil, "", nil, nil},
 	} {
@@ -95,4 +101,31 @@ func TestTheDriverIsReadWithoutAConversion(t *testing.T) {
 	}
 	assert.False(t, HasDriver(&addonv1alpha1.ClusterManagementAddOn{}, ""))
 	assert.Nil(t, Conditions(&addonv1alpha1.ClusterManagementAddOn{}))
+}
+
+func TestTheBindingsOfAnAddOnOnACluster(t *testing.T) {
+	binding := func(namespace, name, addOn, cluster string) client.Object {
+		labels := map[string]string{names.LabelAddonName: addOn}
+		if cluster != "" {
+			labels[names.LabelClusterName] = cluster
+		}
+		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+	}
+	c := fake.NewClientBuilder().WithIndex(&rbacv1.RoleBinding{}, IndexBinding, BindingKeys).WithObjects(
+		binding("c1", "own", "a", ""), binding("c1", "named", "a", "c1"), binding("shared", "elsewhere", "a", "c1"),
+		binding("c1", "of-another-add-on", "b", ""), binding("c1", "of-another-cluster", "a", "c2"),
+		binding("c2", "there", "a", ""), binding("shared", "of-all", "a", ""), binding("shared", "theirs", "a", "c2"),
+	).Build()
+	of := func(cluster string) []string {
+		bindings, err := ListBindings(t.Context(), c, types.NamespacedName{Namespace: cluster, Name: "a"})
+		require.NoError(t, err)
+		found := make([]string, len(bindings))
+		for i, b := range bindings {
+			found[i] = b.Namespace + "/" + b.Name
+		}
+		slices.Sort(found)
+		return found
+	}
+	assert.Equal(t, []string{"c1/named", "c1/own", "shared/elsewhere"}, of("c1"))
+	assert.Equal(t, []string{"c1/of-another-cluster", "c2/there", "shared/theirs"}, of("c2"))
 }

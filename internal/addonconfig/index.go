@@ -49,7 +49,7 @@ const IndexConfig = "configure.config"
 // of addonapi.Client are needed, too.
 func Index(ctx context.Context, addOns addonapi.Client, indexer client.FieldIndexer) error {
 	return reconcile.AddIndexes(ctx, indexer,
-		reconcile.FieldIndex{Object: addOns.WatchedAddOn(), Field: IndexConfig, Keys: addOnConfigKeys},
+		reconcile.FieldIndex{Object: addOns.WatchedAddOn(), Field: IndexConfig, Keys: addOnConfigKeys, Everywhere: true},
 		reconcile.FieldIndex{Object: addOns.WatchedClusterManagementAddOn(), Field: IndexConfig, Keys: cmaConfigKeys},
 	)
 }

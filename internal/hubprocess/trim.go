@@ -38,14 +38,9 @@ func (t *Trims) AddOn(in any) (any, error) {
 		status.Conditions = intern.Clip(status.Conditions)
 		t.Shared.Conditions(status.Conditions)
 		t.Shared.Strings(&status.Namespace, &status.KubeClientDriver)
-		status.SupportedConfigs = intern.Clip(status.SupportedConfigs)
-		status.ConfigReferences = intern.Clip(status.ConfigReferences)
-		for i := range status.SupportedConfigs {
-			t.Shared.Strings(&status.SupportedConfigs[i].Group, &status.SupportedConfigs[i].Resource)
-		}
-		for i := range status.ConfigReferences {
-			t.alphaReference(&status.ConfigReferences[i])
-		}
+		status.SupportedConfigs = intern.List(&t.Shared, "supported by "+addOn.Name, status.SupportedConfigs, nil)
+		status.ConfigReferences = intern.List(&t.Shared, "references of "+addOn.Name, status.ConfigReferences, nil)
+		status.Registrations = intern.Clip(status.Registrations)
 		for i := range status.Registrations {
 			r := &status.Registrations[i]
 			t.Shared.Strings(&r.SignerName) //nolint:staticcheck // it is what the version on the wire has
@@ -61,29 +56,17 @@ func (t *Trims) AddOn(in any) (any, error) {
 		status.Conditions = intern.Clip(status.Conditions)
 		t.Shared.Conditions(status.Conditions)
 		t.Shared.Strings(&status.Namespace)
-		for i := range status.ConfigReferences {
-			t.betaReference(&status.ConfigReferences[i])
+		status.SupportedConfigs = intern.List(&t.Shared, "supported by "+addOn.Name, status.SupportedConfigs, nil)
+		status.ConfigReferences = intern.List(&t.Shared, "references of "+addOn.Name, status.ConfigReferences, nil)
+		status.Registrations = intern.Clip(status.Registrations)
+		for i := range status.Registrations {
+			if kube := status.Registrations[i].KubeClient; kube != nil {
+				kube.Subject.Groups = intern.Clip(kube.Subject.Groups)
+				t.strings(kube.Subject.Groups)
+			}
 		}
 	}
 	return in, nil
-}
-
-func (t *Trims) alphaReference(r *addonv1alpha1.ConfigReference) {
-	t.Shared.Strings(&r.Group, &r.Resource, &r.Namespace, &r.Name)
-	for _, hash := range []*addonv1alpha1.ConfigSpecHash{r.DesiredConfig, r.LastAppliedConfig} {
-		if hash != nil {
-			t.Shared.Strings(&hash.Namespace, &hash.Name, &hash.SpecHash)
-		}
-	}
-}
-
-func (t *Trims) betaReference(r *addonv1beta1.ConfigReference) {
-	t.Shared.Strings(&r.Group, &r.Resource)
-	for _, hash := range []*addonv1beta1.ConfigSpecHash{r.DesiredConfig, r.LastAppliedConfig} {
-		if hash != nil {
-			t.Shared.Strings(&hash.Namespace, &hash.Name, &hash.SpecHash)
-		}
-	}
 }
 
 // Cluster trims ManagedClusters: their CA bundles and the namespaces that their agents manage. All else may be named by

@@ -1,16 +1,16 @@
-// Package intern lets the objects of a cache share equal strings and maps. A hub holds tens of thousands of objects
-// that differ in little: the same labels, reasons, messages and hashes, each of which is decoded into memory of its
-// own.
+// Package intern lets the objects of a cache share equal strings, maps and lists. A hub holds tens of thousands of
+// objects that differ in little: the same labels, reasons, messages, hashes and references to configurations, each of
+// which is decoded into memory of its own. What is shared must not be changed.
 package intern
 
 import (
 	"hash/maphash"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -22,16 +22,21 @@ const (
 	// smallMap is the number of entries of the largest map that is shared, and mapGeneration the number of such maps after
 	// which the oldest ones are forgotten.
 	smallMap, mapGeneration = 4, 1024
+	// variants is the number of different lists under one key, and listGeneration the number of keys after which the oldest
+	// ones are forgotten.
+	variants, listGeneration = 4, 4096
 )
 
-// Table returns one copy of equal strings and maps. It keeps those of the last two generations. The zero value is
-// ready, and several goroutines may use it.
+// Table returns one copy of equal strings, maps and lists. It keeps those of the last two generations. The zero value
+// is ready, and several goroutines may use it.
 type Table struct {
 	mu         sync.Mutex
 	young, old map[string]string
 	// seed is that of the hashes by which maps are found.
 	seed               maphash.Seed
 	youngMaps, oldMaps map[uint64]map[string]string
+	// youngLists and oldLists have the last few lists under each key, the latest one first.
+	youngLists, oldLists map[string][]any
 }
 
 // String returns a string that is equal to the given one.
@@ -111,6 +116,55 @@ func (t *Table) sum(m map[string]string) uint64 {
 	return sum
 }
 
+// List returns a list that is equal to the given one: one that was given before under the same key, or the given one
+// after prepare shared what is in it; nil prepares nothing. A key says of which objects the lists are likely to be equal,
+// such as "owners of a", and is about one type of list. Equal lists are compared much faster than their strings are
+// found one by one.
+func List[E any](t *Table, key string, list []E, prepare func([]E)) []E {
+	if len(list) == 0 {
+		return list
+	}
+	for _, known := range t.lists(key) {
+		if known, sameType := known.([]E); sameType && reflect.DeepEqual(known, list) {
+			return known
+		}
+	}
+	list = Clip(list)
+	if prepare != nil {
+		prepare(list)
+	}
+	t.addList(key, list)
+	return list
+}
+
+// lists returns the lists under a key.
+func (t *Table) lists(key string) []any {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, found := t.youngLists[key]
+	if !found {
+		if known, found = t.oldLists[key]; found {
+			t.putLists(key, known)
+		}
+	}
+	return known
+}
+
+// addList adds a list under a key, in the place of the oldest one if there are too many.
+func (t *Table) addList(key string, list any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.youngLists[key]
+	t.putLists(key, append([]any{list}, known[:min(len(known), variants-1)]...)) // Others may read what is there.
+}
+
+func (t *Table) putLists(key string, lists []any) {
+	if _, found := t.youngLists[key]; !found && (t.youngLists == nil || len(t.youngLists) >= listGeneration) {
+		t.youngLists, t.oldLists = make(map[string][]any), t.youngLists
+	}
+	t.youngLists[key] = lists
+}
+
 // Clip returns a list without room for more elements: what decodes a list leaves room for twice as many.
 func Clip[S ~[]E, E any](list S) S {
 	if cap(list) == len(list) {
@@ -124,17 +178,13 @@ func (t *Table) Meta(o metav1.Object) {
 	o.SetName(t.String(o.GetName()))
 	o.SetNamespace(t.String(o.GetNamespace()))
 	o.SetLabels(t.Map(o.GetLabels()))
-	o.SetAnnotations(t.copyOf(o.GetAnnotations())) // They are seldom those of another object.
-	owners := Clip(o.GetOwnerReferences())
-	for i := range owners {
-		t.Strings(&owners[i].APIVersion, &owners[i].Kind, &owners[i].Name)
-		owners[i].UID = types.UID(t.String(string(owners[i].UID)))
-	}
-	o.SetOwnerReferences(owners)
-	finalizers := Clip(o.GetFinalizers())
-	for i := range finalizers {
-		t.Strings(&finalizers[i])
-	}
+	o.SetAnnotations(t.Map(o.GetAnnotations()))
+	o.SetOwnerReferences(List(t, "owners of "+o.GetName(), o.GetOwnerReferences(), func(owners []metav1.OwnerReference) {
+		for i := range owners {
+			t.Strings(&owners[i].APIVersion, &owners[i].Kind, &owners[i].Name)
+		}
+	}))
+	o.SetFinalizers(List(t, "finalizers", o.GetFinalizers(), nil))
 }
 
 // Conditions shares the strings of conditions in place.

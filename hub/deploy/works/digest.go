@@ -19,18 +19,26 @@ import (
 
 // Stored is a manifest of an existing ManifestWork, as far as it is needed.
 type Stored struct {
+	About
+	// Sum is the SHA-256 of the canonical JSON.
+	Sum [sha256.Size]byte
+}
+
+// About is what the manifests of an add-on on all clusters mostly have in common.
+type About struct {
 	Identity
 	// Replicas is spec.replicas; -1 when it is not set.
 	Replicas int64
 	// Terms are the terms of a pre-delete hook; nil for every other object.
 	Terms *Terms
-	// Sum is the SHA-256 of the canonical JSON.
-	Sum [sha256.Size]byte
 }
 
 // digest stands for a manifest in a cached ManifestWork. As it is in the field that is never decoded, no manifest can
-// pretend to be one.
-type digest struct{ Stored }
+// pretend to be one. Digests share what they are about.
+type digest struct {
+	about *About
+	sum   [sha256.Size]byte
+}
 
 // GetObjectKind implements runtime.Object.
 func (*digest) GetObjectKind() schema.ObjectKind { return &metav1.TypeMeta{} }
@@ -40,9 +48,9 @@ func (d *digest) DeepCopyObject() runtime.Object { return d }
 
 // MarshalJSON lets copies of a work be compared. The API server refuses it as a manifest, which must have a kind.
 func (d *digest) MarshalJSON() ([]byte, error) {
-	text, err := json.Marshal(map[string]string{"digest": hex.EncodeToString(d.Sum[:])})
+	text, err := json.Marshal(map[string]string{"digest": hex.EncodeToString(d.sum[:])})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the digest of %s: %w", d.Identity, err)
+		return nil, fmt.Errorf("encoding the digest of %s: %w", d.about.Identity, err)
 	}
 	return text, nil
 }
@@ -61,23 +69,32 @@ func Trim(shared *intern.Table) func(in any) (any, error) {
 		shared.Meta(work)
 		work.Spec.Workload.Manifests = intern.Clip(work.Spec.Workload.Manifests)
 		for i := range work.Spec.Workload.Manifests {
-			m := &work.Spec.Workload.Manifests[i]
-			if stored, err := Read(m); err == nil {
-				shared.Strings(&stored.Group, &stored.Kind, &stored.Namespace, &stored.Name)
-				m.Raw, m.Object = nil, &digest{stored}
-			}
+			digestOf(shared, work.Name, &work.Spec.Workload.Manifests[i])
 		}
+		work.Spec.ManifestConfigs = intern.List(shared, "configs of "+work.Name, work.Spec.ManifestConfigs, nil)
 		work.Status.Conditions = intern.Clip(work.Status.Conditions)
 		shared.Conditions(work.Status.Conditions)
-		trimStatus(shared, &work.Status.ResourceStatus)
+		trimStatus(shared, work)
 		return work, nil
+	}
+}
+
+// digestOf replaces a manifest of a work by its digest. One that cannot be read stays.
+func digestOf(shared *intern.Table, work string, m *workv1.Manifest) {
+	if _, isDigest := m.Object.(*digest); isDigest {
+		return
+	}
+	if stored, err := Read(m); err == nil {
+		about := intern.List(shared, work+" has "+stored.Kind+" "+stored.Name, []About{stored.About}, nil)
+		m.Raw, m.Object = nil, &digest{&about[0], stored.Sum}
 	}
 }
 
 // trimStatus drops what is reported of objects that are applied and feed nothing back, and the conditions of those that
 // are well.
-func trimStatus(shared *intern.Table, status *workv1.ManifestResourceStatus) {
-	kept := make([]workv1.ManifestCondition, 0, len(status.Manifests))
+func trimStatus(shared *intern.Table, work *workv1.ManifestWork) {
+	status := &work.Status.ResourceStatus
+	var kept []workv1.ManifestCondition
 	for _, m := range status.Manifests {
 		m.Conditions = slices.DeleteFunc(m.Conditions, func(c metav1.Condition) bool {
 			return c.Type != workv1.ManifestApplied || c.Status == metav1.ConditionTrue
@@ -88,22 +105,31 @@ func trimStatus(shared *intern.Table, status *workv1.ManifestResourceStatus) {
 		if len(m.Conditions) == 0 && len(m.StatusFeedbacks.Values) == 0 {
 			continue
 		}
-		shared.Conditions(m.Conditions)
-		about := &m.ResourceMeta
-		shared.Strings(&about.Group, &about.Version, &about.Kind, &about.Resource, &about.Namespace, &about.Name)
-		m.StatusFeedbacks.Values = intern.Clip(m.StatusFeedbacks.Values)
-		for i := range m.StatusFeedbacks.Values {
-			shared.Strings(&m.StatusFeedbacks.Values[i].Name)
-		}
 		kept = append(kept, m)
 	}
-	status.Manifests = intern.Clip(kept)
+	status.Manifests = intern.List(shared, "status of "+work.Name, kept, prepareStatus(shared))
+}
+
+// prepareStatus returns a function that shares the strings of the status of manifests.
+func prepareStatus(shared *intern.Table) func([]workv1.ManifestCondition) {
+	return func(status []workv1.ManifestCondition) {
+		for i := range status {
+			m := &status[i]
+			shared.Conditions(m.Conditions)
+			about := &m.ResourceMeta
+			shared.Strings(&about.Group, &about.Version, &about.Kind, &about.Resource, &about.Namespace, &about.Name)
+			m.StatusFeedbacks.Values = intern.Clip(m.StatusFeedbacks.Values)
+			for j := range m.StatusFeedbacks.Values {
+				shared.Strings(&m.StatusFeedbacks.Values[j].Name)
+			}
+		}
+	}
 }
 
 // Read reads a manifest of a ManifestWork, or its digest.
 func Read(m *workv1.Manifest) (Stored, error) {
 	if d, isDigest := m.Object.(*digest); isDigest {
-		return d.Stored, nil
+		return Stored{*d.about, d.sum}, nil
 	}
 	raw, err := rawOf(m)
 	if err != nil {
@@ -120,7 +146,7 @@ func Read(m *workv1.Manifest) (Stored, error) {
 // Glance reads a manifest without its Sum, which is most of the work.
 func Glance(m *workv1.Manifest) (Stored, error) {
 	if d, isDigest := m.Object.(*digest); isDigest {
-		return d.Stored, nil
+		return Stored{*d.about, d.sum}, nil
 	}
 	raw, err := rawOf(m)
 	if err != nil {
@@ -162,7 +188,9 @@ func describe(raw []byte) (Stored, error) {
 		return Stored{}, errors.New("decoding a manifest: it has no apiVersion and kind")
 	}
 	about := object.Metadata
-	s := Stored{Identity: Identity{version.Group, object.Kind, about.Namespace, about.Name}, Replicas: -1}
+	s := Stored{About: About{
+		Identity: Identity{version.Group, object.Kind, about.Namespace, about.Name}, Replicas: -1,
+	}}
 	if isHook(s.Kind, about.Annotations, about.Labels) {
 		s.Terms = termsOf(about.Annotations)
 	}
