@@ -22,8 +22,8 @@ const (
 	// smallMap is the number of entries of the largest map that is shared, and mapGeneration the number of such maps after
 	// which the oldest ones are forgotten.
 	smallMap, mapGeneration = 4, 1024
-	// variants is the number of different lists under one key, and listGeneration the number of keys after which the oldest
-	// ones are forgotten.
+	// variants is the number of different lists under one key, and listGeneration the number of keys after which the
+	// oldest ones are forgotten.
 	variants, listGeneration = 4, 4096
 )
 
@@ -117,9 +117,9 @@ func (t *Table) sum(m map[string]string) uint64 {
 }
 
 // List returns a list that is equal to the given one: one that was given before under the same key, or the given one
-// after prepare shared what is in it; nil prepares nothing. A key says of which objects the lists are likely to be equal,
-// such as "owners of a", and is about one type of list. Equal lists are compared much faster than their strings are
-// found one by one.
+// after prepare shared what is in it; nil prepares nothing. A key says of which objects the lists are likely to be
+// equal, such as "owners of a", and is about one type of list. Equal lists are compared much faster than their strings
+// are found one by one.
 func List[E any](t *Table, key string, list []E, prepare func([]E)) []E {
 	if len(list) == 0 {
 		return list
