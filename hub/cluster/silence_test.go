@@ -208,6 +208,32 @@ func TestTheLabelOfANewAddOnWaitsForItsAgent(t *testing.T) {
 		"it is being deleted": {
 			change: func(_ *facts, a *addonv1beta1.ManagedClusterAddOn) { a.DeletionTimestamp = deletedAt() },
 		},
+		"the time of another add-on is over": {
+			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				older := a.DeepCopy()
+				older.Name, older.CreationTimestamp = "older", metav1.NewTime(f.now.Add(-labelPatience))
+				f.addons = append(f.addons, older)
+			},
+			want: "unreachable", waits: true,
+		},
+		"another add-on is labelled already": {
+			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				older := a.DeepCopy()
+				older.Name, older.CreationTimestamp = "older", metav1.NewTime(f.now.Add(-labelPatience))
+				f.cluster.Labels[featurePrefix+"older"] = "unreachable"
+				f.addons = append(f.addons, older)
+			},
+			waits: true,
+		},
+		"another agent has reported": {
+			change: func(f *facts, a *addonv1beta1.ManagedClusterAddOn) {
+				well := a.DeepCopy()
+				well.Name = "well"
+				well.Status.Conditions = []metav1.Condition{condition("Available", metav1.ConditionTrue, "x", noon())}
+				f.addons = append(f.addons, well)
+			},
+			waits: true,
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			f := settledFacts()

@@ -43,7 +43,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, p Program) (ctrl.Manager,
 	versions := newVersions(ctx, cfg, wire, p.Name)
 	p.Cache.DefaultWatchErrorHandler = versions.WatchError
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: p.Cache,
+		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: p.Cache, MapperProvider: newMapper(scheme),
 		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		LeaderElection: p.Election.LeaderElect, LeaderElectionID: p.Lease, LeaderElectionNamespace: p.Namespace,
 		LeaderElectionReleaseOnCancel: true,

@@ -16,6 +16,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -47,6 +50,44 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 		return nil, err
 	}
 	return &authority{cert: cert, key: key, certPEM: certPEM}, nil
+}
+
+// CA is a certificate authority for tests, of an add-on author or of a webhook.
+type CA struct {
+	Certificate *x509.Certificate
+	// CertPEM and KeyPEM are the certificate and the PKCS #8 key, as a Secret of type kubernetes.io/tls has them.
+	CertPEM, KeyPEM []byte
+}
+
+// NewCA creates a certificate authority of a name. A nil key is a new ECDSA key.
+func NewCA(name string, key crypto.Signer) (*CA, error) {
+	if key == nil {
+		var err error
+		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return nil, fmt.Errorf("making the key of the certificate authority: %w", err)
+		}
+	}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	cert, certPEM, err := sign(template, nil, key, key.Public(), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the key of the certificate authority: %w", err)
+	}
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	return &CA{Certificate: cert, CertPEM: certPEM, KeyPEM: keyPEM}, nil
+}
+
+// Secret returns the authority as a Secret of type kubernetes.io/tls.
+func (c *CA) Secret(namespace, name string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: c.CertPEM, corev1.TLSPrivateKeyKey: c.KeyPEM},
+	}
 }
 
 // server issues a certificate for a server on loopback under the given further names.

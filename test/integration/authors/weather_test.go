@@ -2,21 +2,15 @@ package authors_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,32 +23,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
 // createCA creates the certificate authority of the author, and returns its certificate.
 func createCA(t *testing.T) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := sandbox.NewCA("weather-ca", nil)
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "weather-ca"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	secret := &corev1.Secret{
-		ObjectMeta: at("weather-central", "weather-ca"), Type: corev1.SecretTypeTLS, Data: map[string][]byte{
-			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
-			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
-		},
-	}
+	secret := ca.Secret("weather-central", "weather-ca")
 	require.NoError(t, plane.Client.Create(t.Context(), secret))
 	t.Cleanup(func() { assert.NoError(t, plane.Client.Delete(context.WithoutCancel(t.Context()), secret)) })
 	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey]))
+	pool.AddCert(ca.Certificate)
 	return pool
 }
 

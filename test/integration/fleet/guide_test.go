@@ -3,15 +3,9 @@ package fleet_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
-	"math/big"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
@@ -64,7 +59,8 @@ func TestTheExampleOfTheDeveloperGuide(t *testing.T) {
 // the guide shows, and the CA with the grant to read it. It returns the CA's certificate.
 func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate {
 	t.Helper()
-	ca, certPEM, keyPEM := newCA(t)
+	ca, err := sandbox.NewCA("signer-test", nil)
+	require.NoError(t, err)
 	configMaps := func(verbs ...string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
 	}
@@ -86,11 +82,7 @@ func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate 
 			ObjectMeta: metav1.ObjectMeta{Name: "cm-reader", Namespace: "open-cluster-management"},
 			Rules:      configMaps("get", "list", "watch"),
 		},
-		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: "ca-secret", Namespace: "test-namespace"},
-			Type:       corev1.SecretTypeTLS,
-			Data:       map[string][]byte{"tls.crt": certPEM, "tls.key": keyPEM},
-		},
+		ca.Secret("test-namespace", "ca-secret"),
 		&rbacv1.Role{ObjectMeta: reader, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"ca-secret"}, Verbs: []string{"get"}},
 		}},
@@ -107,26 +99,7 @@ func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate 
 			assert.NoError(t, client.IgnoreNotFound(f.HubClient.Delete(context.WithoutCancel(t.Context()), object)))
 		})
 	}
-	return ca
-}
-
-func newCA(t *testing.T) (ca *x509.Certificate, certPEM, keyPEM []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "signer-test"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:  x509.KeyUsageCertSign,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(365 * 24 * time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	ca, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	return ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return ca.Certificate
 }
 
 // rolledOut returns why an add-on is not rolled out on a cluster yet.

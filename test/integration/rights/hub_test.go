@@ -2,15 +2,8 @@ package rights_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"maps"
-	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -43,29 +36,11 @@ const plainLists = "KUBE_FEATURE_WatchListClient=false"
 
 // createCA creates the CA of the custom signer.
 func (w *world) createCA(ctx context.Context) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := sandbox.NewCA("ca", nil)
 	if err != nil {
-		return fmt.Errorf("making a key: %w", err)
+		return err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return fmt.Errorf("making a CA: %w", err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return fmt.Errorf("encoding a key: %w", err)
-	}
-	return w.HubClient.Create(ctx, &corev1.Secret{
-		ObjectMeta: in("signing", "ca"), Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{
-			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
-		},
-	})
+	return w.HubClient.Create(ctx, ca.Secret("signing", "ca"))
 }
 
 // createOther creates and accepts a cluster without an agent. Somebody made a ClusterRole and a ClusterRoleBinding of

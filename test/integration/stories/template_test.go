@@ -1,17 +1,11 @@
 package stories_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
-	"math/big"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -31,8 +26,10 @@ import (
 func TestATemplateWithTwoCredentials(t *testing.T) {
 	t.Parallel()
 	s := story{T: t, addOn: "weather", file: "template.yaml"}
-	ca, certificate, key := newCA(t)
-	s.apply("CERTIFICATE", base64.StdEncoding.EncodeToString(certificate), "KEY", base64.StdEncoding.EncodeToString(key))
+	ca, err := sandbox.NewCA("stations", nil)
+	require.NoError(s, err)
+	s.apply("CERTIFICATE", base64.StdEncoding.EncodeToString(ca.CertPEM),
+		"KEY", base64.StdEncoding.EncodeToString(ca.KeyPEM))
 	for _, cluster := range []string{east, west} {
 		s.runs(cluster)
 		s.says(cluster, "ClusterCertificateRotated", metav1.ConditionTrue, "ClientCertificateUpdated")
@@ -41,7 +38,7 @@ func TestATemplateWithTwoCredentials(t *testing.T) {
 			"--cluster-name=" + cluster, "--hub-kubeconfig=/managed/hub-kubeconfig/kubeconfig", "--v=2",
 		}, d.Spec.Template.Spec.Containers[0].Args)
 		s.usesHub(cluster)
-		s.hasCertificate(cluster, ca)
+		s.hasCertificate(cluster, ca.Certificate)
 	}
 
 	s.deleteManagement()
@@ -105,23 +102,4 @@ func (s story) hasCertificate(cluster string, ca *x509.Certificate) {
 		Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	require.NoError(s, err)
-}
-
-// newCA returns a CA, and its certificate and key as PEM.
-func newCA(t *testing.T) (ca *x509.Certificate, certificate, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "stations"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	require.NoError(t, err)
-	ca, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	return ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
