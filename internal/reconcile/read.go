@@ -78,7 +78,7 @@ type FieldIndex struct {
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer, indexes ...FieldIndex) error {
 	for _, index := range indexes {
 		add := indexer.IndexField
-		if informers, real := indexer.(cache.Informers); real && index.Everywhere {
+		if informers, isCache := indexer.(cache.Informers); isCache && index.Everywhere {
 			add = everywhere(informers)
 		}
 		if err := add(ctx, index.Object, index.Field, index.Keys); err != nil {
