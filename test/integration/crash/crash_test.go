@@ -37,7 +37,7 @@ func TestAnAgentKilledAfterAnyWriteOfJoiningAndRegisteringEndsTheSame(t *testing
 		" kubernetes.io/kube-apiserver-client": 1, "crash kubernetes.io/kube-apiserver-client": 1, "crash " + signer: 1,
 	}, want.Requests)
 
-	inParallel(t, len(writes)+spare, func(t *testing.T, at int) bool {
+	inParallel(t, len(writes)+spare, func(t *testing.T, at int) *axe {
 		t.Helper()
 		s := newSoul(t, fmt.Sprintf("join-%d", at))
 		a := &axe{at: at}
@@ -45,13 +45,13 @@ func TestAnAgentKilledAfterAnyWriteOfJoiningAndRegisteringEndsTheSame(t *testing
 		// The first life may end before the cluster exists, and the second one goes on from wherever it ended.
 		accepted := make(chan struct{})
 		go func() { defer close(accepted); s.accept() }()
-		died := s.untilDeathOrEnd(a)
+		s.untilDeathOrEnd(a)
 		stop()
 		second := s.live(&axe{})
 		<-accepted
 		assert.Equal(t, want, s.settle(), "killed after %s", last(a))
 		second()
-		return died
+		return a
 	})
 }
 
@@ -83,41 +83,47 @@ func TestAnAgentKilledAfterAnyWriteOfARotationEndsTheSame(t *testing.T) {
 		" kubernetes.io/kube-apiserver-client": 2, "crash kubernetes.io/kube-apiserver-client": 2, "crash " + signer: 2,
 	}, want.Requests, "one more of each")
 
-	inParallel(t, len(writes)+spare, func(t *testing.T, at int) bool {
+	inParallel(t, len(writes)+spare, func(t *testing.T, at int) *axe {
 		t.Helper()
 		end, a := rotate(t, at)
 		assert.Equal(t, want, end, "killed after %s", last(a))
-		return a.hasFallen()
+		return a
 	})
 }
 
 // inParallel runs a death at each write from 1 to n, and on from there one by one until an agent came to rest before
 // its death: then there was no write left to die after, and one agent or another died after every single write.
-func inParallel(t *testing.T, n int, run func(t *testing.T, at int) (died bool)) {
+func inParallel(t *testing.T, n int, run func(t *testing.T, at int) *axe) {
 	t.Helper()
-	slots, died := make(chan struct{}, parallel), make([]atomic.Bool, 3*n)
+	slots, axes := make(chan struct{}, parallel), make([]atomic.Pointer[axe], 3*n)
+	died := func(at int) bool { a := axes[at].Load(); return a != nil && a.hasFallen() }
 	t.Run("killed", func(t *testing.T) {
 		for at := 1; at <= n; at++ {
 			t.Run(fmt.Sprintf("after write %d", at), func(t *testing.T) {
 				t.Parallel()
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				died[at].Store(run(t, at))
+				axes[at].Store(run(t, at))
 			})
 		}
 	})
-	for at := n + 1; died[at-1].Load() && !t.Failed(); at++ {
-		require.Less(t, at, len(died), "the agent does not come to rest")
-		died[at].Store(run(t, at))
+	for at := n + 1; died(at-1) && !t.Failed(); at++ {
+		require.Less(t, at, len(axes), "the agent does not come to rest")
+		axes[at].Store(run(t, at))
 	}
-	deaths := 0
-	for at := range died {
-		if died[at].Load() {
+	deaths, most := 0, 0
+	for at := range axes {
+		switch a := axes[at].Load(); {
+		case a == nil:
+		case a.hasFallen():
 			deaths++
+		default:
+			most = max(most, len(a.made()))
 		}
 	}
 	t.Logf("%d agents died, each after another write", deaths)
-	assert.GreaterOrEqual(t, deaths, n-2*spare, "an agent came to rest after fewer writes than others, and none may have died in between")
+	// The undisturbed agent is no measure: alone on the machine it writes its status more often.
+	assert.GreaterOrEqual(t, deaths, most-spare, "agents came to rest after more writes than others died after")
 }
 
 // settle waits until everything is as it should be in the end, and returns it.

@@ -53,6 +53,9 @@ func look(ctx context.Context) (state, error) {
 	}
 	everything := strings.Join(slices.Collect(maps.Values(s)), "\n")
 	for _, revision := range revisions {
+		// Its number says when it was stored. What nobody refers to is deleted after ten seconds, so that a life on a slow
+		// machine stores a content once more when it goes back.
+		delete(revision.Object, "revision")
 		if strings.Contains(everything, hashOf(revision.GetAnnotations()[names.AnnotationConfigKey])) {
 			s.add(revision)
 		}
