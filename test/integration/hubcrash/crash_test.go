@@ -166,6 +166,10 @@ func (l *life) live(death func(phase int) (at int, how blow)) {
 		eras = append(eras, era{phase: phase, from: phase.act(l.t)})
 		l.awaitEnd(m, i, fmt.Sprintf("killed %s write %d", how, at))
 	}
+	if m.isDead() { // It died at the very end of the last phase.
+		<-m.fell
+		m.revive()
+	}
 	l.cleanUp()
 	// The next life has a hub manager of its own: a second one would do what the dead one left undone.
 	m.program.Stop()
