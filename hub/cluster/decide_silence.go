@@ -85,8 +85,8 @@ func keepUntil(addon *addonv1beta1.ManagedClusterAddOn, cluster *metav1.Conditio
 
 // mirrorAddons sets the feature labels of a cluster from the health of its add-ons, and reports whether any changed. A
 // cluster of unknown health has no such labels. When a label must be written although the agent of its add-on has not
-// reported, those of all others that have not are written with it: each on its own was a third of the writes of an
-// installation of 20 add-ons.
+// reported, those of all others that have not are written with it: each on its own was about an eighth of the requests
+// of installing 20 add-ons on 3,000 clusters.
 func mirrorAddons(
 	cluster *clusterv1.ManagedCluster, addons []*addonv1beta1.ManagedClusterAddOn, now time.Time,
 ) bool {

@@ -3,6 +3,7 @@
 //
 //   - connection.go configures the clients, and ends the program when the hub serves add-ons in another version.
 //   - manager.go builds the manager of controller-runtime that runs the reconcilers.
+//   - mapper.go remembers the resources of our kinds.
 //   - scheme.go lists the kinds.
 //   - trim.go has the transformations of the caches, so that these hold what is looked at.
 //   - health.go answers /healthz and /readyz, with the cause of each failed check.

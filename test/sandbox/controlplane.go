@@ -145,7 +145,7 @@ func (c *ControlPlane) makeDir() error {
 
 func (c *ControlPlane) startProcesses(ctx context.Context, now time.Time) error {
 	var err error
-	if c.authority, err = newAuthority(c.Name, now); err != nil {
+	if c.authority, err = newAuthority("spokelet-sandbox-"+c.Name, nil, now); err != nil {
 		return err
 	}
 	if err := c.authority.writePKI(c.Dir, now); err != nil {

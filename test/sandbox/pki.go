@@ -34,13 +34,16 @@ type authority struct {
 	certPEM []byte
 }
 
-func newAuthority(name string, now time.Time) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("making the key of the certificate authority: %w", err)
+// newAuthority creates an authority of a name. A nil key is a new ECDSA key.
+func newAuthority(name string, key crypto.Signer, now time.Time) (*authority, error) {
+	if key == nil {
+		var err error
+		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return nil, fmt.Errorf("making the key of the certificate authority: %w", err)
+		}
 	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "spokelet-sandbox-" + name},
+		Subject:               pkix.Name{CommonName: name},
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
@@ -61,25 +64,12 @@ type CA struct {
 
 // NewCA creates a certificate authority of a name. A nil key is a new ECDSA key.
 func NewCA(name string, key crypto.Signer) (*CA, error) {
-	if key == nil {
-		var err error
-		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-			return nil, fmt.Errorf("making the key of the certificate authority: %w", err)
-		}
-	}
-	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	cert, certPEM, err := sign(template, nil, key, key.Public(), time.Now())
+	a, err := newAuthority(name, key, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the key of the certificate authority: %w", err)
-	}
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
-	return &CA{Certificate: cert, CertPEM: certPEM, KeyPEM: keyPEM}, nil
+	keyPEM, err := encodeKey(a.key)
+	return &CA{Certificate: a.cert, CertPEM: a.certPEM, KeyPEM: keyPEM}, err
 }
 
 // Secret returns the authority as a Secret of type kubernetes.io/tls.

@@ -40,6 +40,9 @@ type digest struct {
 	sum   [sha256.Size]byte
 }
 
+// stored returns the manifest that a digest stands for.
+func (d *digest) stored() Stored { return Stored{*d.about, d.sum} }
+
 // GetObjectKind implements runtime.Object.
 func (*digest) GetObjectKind() schema.ObjectKind { return &metav1.TypeMeta{} }
 
@@ -129,7 +132,7 @@ func prepareStatus(shared *intern.Table) func([]workv1.ManifestCondition) {
 // Read reads a manifest of a ManifestWork, or its digest.
 func Read(m *workv1.Manifest) (Stored, error) {
 	if d, isDigest := m.Object.(*digest); isDigest {
-		return Stored{*d.about, d.sum}, nil
+		return d.stored(), nil
 	}
 	raw, err := rawOf(m)
 	if err != nil {
@@ -146,7 +149,7 @@ func Read(m *workv1.Manifest) (Stored, error) {
 // Glance reads a manifest without its Sum, which is most of the work.
 func Glance(m *workv1.Manifest) (Stored, error) {
 	if d, isDigest := m.Object.(*digest); isDigest {
-		return Stored{*d.about, d.sum}, nil
+		return d.stored(), nil
 	}
 	raw, err := rawOf(m)
 	if err != nil {
