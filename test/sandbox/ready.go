@@ -3,13 +3,13 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -26,26 +26,37 @@ func (c *ControlPlane) waitReady(ctx context.Context) error {
 	})
 }
 
-// waitControllers waits until the controllers have made the first ServiceAccount, which tests and pods start with, and
-// the certificate that pods verify the API server with.
+// systemNamespaces are the namespaces that the API server creates by itself.
+var systemNamespaces = []string{
+	metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
+}
+
+// waitControllers waits until the controllers have given every namespace of the system what pods there start with: the
+// ServiceAccount and the certificate to verify the API server with. They do so in any order, so one namespace says
+// nothing about the next.
 func (c *ControlPlane) waitControllers(ctx context.Context) error {
 	clients, err := kubernetes.NewForConfig(c.Admin())
 	if err != nil {
 		return fmt.Errorf("building a client: %w", err)
 	}
 	return c.poll(ctx, "the controllers to work", func(ctx context.Context) error {
-		_, err := clients.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return errors.New("ServiceAccount default/default does not exist yet")
+		for _, namespace := range systemNamespaces {
+			_, err := clients.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return fmt.Errorf("ServiceAccount %s/default does not exist yet", namespace)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = clients.CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return fmt.Errorf("ConfigMap %s/kube-root-ca.crt does not exist yet", namespace)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-		_, err = clients.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return errors.New("ConfigMap default/kube-root-ca.crt does not exist yet")
-		}
-		return err
+		return nil
 	})
 }
 

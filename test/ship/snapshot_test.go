@@ -54,9 +54,6 @@ func snapshotOf(t *testing.T, plane *suite.Plane, aside ...string) snapshot {
 			require.NoError(t, err, "%s", which)
 			for i := range found.Items {
 				item := &found.Items[i]
-				if item.GetName() == "kube-root-ca.crt" { // a controller creates it some time after the start
-					continue
-				}
 				if slices.Contains(aside, item.GetNamespace()) ||
 					resource.Name == "namespaces" && slices.Contains(aside, item.GetName()) {
 					continue
