@@ -156,7 +156,7 @@ func someWork(cluster, addOn string) *workv1.ManifestWork {
 		Labels: map[string]string{names.LabelAddonName: addOn}, Finalizers: []string{names.FinalizerManifestWork},
 		Annotations: map[string]string{
 			names.AnnotationConfigSpecHash: `{"addontemplates.addon.open-cluster-management.io//` + addOn + `":"2f3a1bd0c5e4f6a7"}`,
-			names.AnnotationRenderedFrom:   `{"inputs":"` + cluster + `","manifests":3,"spec":"0123456789abcdef"}`,
+			names.AnnotationRenderedFrom:   `{"inputs":"` + cluster + `","by":"v1.2.3","manifests":3,"spec":"0123456789abcdef"}`,
 		},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ManagedClusterAddOn", Name: addOn,

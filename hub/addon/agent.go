@@ -59,9 +59,12 @@ type Resolved struct {
 	Setup Setup
 	// Remarks are sentences for the author of a configuration about what does not count, although it is no error.
 	Remarks []string
-	// Key identifies all that Render uses of the request: requests with the same key have the same objects. Empty means
-	// that Render must be called.
+	// Key identifies all that Render uses of the request: requests with the same key have the same objects, as long as
+	// Version is the same. Empty means that Render must be called.
 	Key string
+	// Version is the version of the code that renders. A program of another version renders once more, and writes only
+	// what comes out differently. Empty means that the version of the program says it.
+	Version string
 }
 
 // SigningCA is the certificate authority of a custom signer.

@@ -60,7 +60,7 @@ func (a *author) resolve(ctx context.Context, request Request) (Resolved, error)
 		Setup: Setup{
 			Namespace: namespace, Permissions: permissions, Health: a.HealthProber.Type, WorkProbe: a.HealthProber.Work,
 		},
-		Key: key,
+		Key: key, Version: a.Version,
 	}, nil
 }
 

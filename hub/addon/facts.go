@@ -118,7 +118,7 @@ func (a *author) key(request Request, namespace string) (string, error) {
 		return "", nil
 	}
 	all := []any{
-		a.Version, a.Name, namespace, a.facts(request.Cluster), a.facts(request.Hosting), request.AddOn.Namespace,
+		a.Name, namespace, a.facts(request.Cluster), a.facts(request.Hosting), request.AddOn.Namespace,
 		without(request.AddOn.Labels, prefixOwn), without(request.AddOn.Annotations, prefixOwn, prefixApply),
 	}
 	for _, config := range request.Choice.Configs {

@@ -94,7 +94,7 @@ func TestAProgramThatHidesItsVersionIsRenderedInEachPass(t *testing.T) {
 	} {
 		resolved, err := build(t, options).Resolve(t.Context(), request(t))
 		require.NoError(t, err)
-		keys[resolved.Key] = true
+		keys[resolved.Key+" by "+resolved.Version] = true
 	}
 	assert.Len(t, keys, 3)
 }

@@ -59,8 +59,9 @@ type Options struct {
 	Timeout time.Duration
 	// Version identifies the functions and files of the add-on, for example the commit that the program was built from.
 	// With it, objects are rendered again only when the version, a configuration, the add-on object or a fact of the
-	// cluster (ClusterFacts) changes; so the functions must use nothing else. Without it, they are rendered in each pass,
-	// which costs processor time and nothing more.
+	// cluster (ClusterFacts) changes; so the functions must use nothing else. A program of another version renders them
+	// once, and writes only what comes out differently. Without it, they are rendered in each pass, which costs processor
+	// time and nothing more.
 	Version string
 	// ClusterFacts are the facts of a cluster that the functions use, besides its name, Kubernetes version and image
 	// registries. Nil means its labels, annotations and claims. It counts only with a Version.

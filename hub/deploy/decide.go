@@ -33,6 +33,8 @@ type plan struct {
 	kept []*workv1.ManifestWork
 	// finalizers are those that the add-on must have before its works are written; nil when it has exactly them.
 	finalizers *[]string
+	// verified identifies the records of works of another version that this one renders the same; zero for none.
+	verified works.Sum
 }
 
 // decide returns the plan for the facts.
@@ -57,7 +59,7 @@ func decide(f facts) plan {
 		p.kept = ownWorks(f)
 		return p
 	}
-	p.works, p.kept = slices.Concat(w.steps, planLeftHooks(f)), w.kept
+	p.works, p.kept, p.verified = slices.Concat(w.steps, planLeftHooks(f)), w.kept, w.verified
 	if finalizers, changed := withGuards(f.addOn.Finalizers, w.guards); changed {
 		p.finalizers = &finalizers
 	}

@@ -91,6 +91,9 @@ type worksPlan struct {
 	kept []*workv1.ManifestWork
 	// guards are the finalizers that the add-on needs.
 	guards []string
+	// verified identifies the records of works that another version of the code rendered, and that this one renders the
+	// same; zero for none.
+	verified works.Sum
 }
 
 // planWorks plans the ManifestWorks for the objects of the agent on both sides. On an error none may be touched.
@@ -102,6 +105,7 @@ func planWorks(f facts) (worksPlan, error) {
 	}
 	inputs := func(content string) string { return fingerprint(f, cmp.Or(f.key, content)) }
 	o := works.OptionsOf(f.rendering, health.Options(f.setup, f.rendering), inputs, d)
+	o.By = f.by
 	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
 	wanted, hosted := d.Deploy[works.Managed], d.Deploy[works.Hosting]
 	if state != hostReady {
@@ -135,6 +139,10 @@ func planWorks(f facts) (worksPlan, error) {
 		return worksPlan{}, err
 	}
 	p.steps, p.kept = append(p.steps, steps...), append(p.kept, kept...)
+	if state == hostNone && len(p.steps) == 0 && f.key != "" {
+		standing, _ := works.Current(managed, f.works, o)
+		p.verified = standing.Foreign
+	}
 	return p, nil
 }
 
@@ -145,12 +153,14 @@ func currentWorks(f facts) *worksPlan {
 		return nil
 	}
 	managed := setOf(f, works.Managed, works.Deploy)
-	hooks, current := works.Current(managed, f.works, fingerprint(f, f.key), works.ConfigHashes(f.rendering.Configs))
-	if !current {
+	standing, current := works.Current(managed, f.works, works.Options{
+		Inputs: fingerprint(f, f.key), By: f.by, Hashes: works.ConfigHashes(f.rendering.Configs),
+	})
+	if !current || (standing.Foreign != works.Sum{} && standing.Foreign != f.verified) {
 		return nil
 	}
-	p := &worksPlan{kept: managed.Select(f.works)}
-	if slices.Contains(hooks, works.Managed) {
+	p := &worksPlan{kept: managed.Select(f.works), verified: standing.Foreign}
+	if slices.Contains(standing.Hooks, works.Managed) {
 		p.guards = append(p.guards, finalizerHook)
 	}
 	return p

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -43,6 +44,8 @@ type facts struct {
 	// works are the ManifestWorks with the labels of the add-on, of any owner: in the namespace of its cluster, and of
 	// hosted mode in any other.
 	works []*workv1.ManifestWork
+	// verified identifies the records of works of another version that a former pass rendered the same; zero for none.
+	verified works.Sum
 	bindingFacts
 }
 
@@ -61,6 +64,8 @@ type answers struct {
 	remarks []string
 	// key identifies what the objects are rendered from; empty when they must be rendered.
 	key string
+	// by is the version of the code that renders; empty when key is.
+	by string
 	// current is the plan that changes no work; nil when the objects were rendered.
 	current *worksPlan
 }
@@ -97,6 +102,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if f.works, err = r.listWorks(ctx, key); err != nil {
 		return facts{}, err
 	}
+	f.verified = r.verified.get(key)
 	r.ask(ctx, agent, &f, false)
 	f.bindingFacts, err = r.observeBindings(ctx, key, agent, f.answers)
 	return f, err
@@ -117,7 +123,7 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, alway
 	}
 	f.answers = answers{registrations: resolved.Registrations, setup: resolved.Setup, remarks: resolved.Remarks}
 	if resolved.Key != "" {
-		f.key = resolved.Key + "@" + version.String()
+		f.key, f.by = resolved.Key, strings.TrimSpace(cmp.Or(r.Version, version.String())+" "+resolved.Version)
 	}
 	f.rendering.Configs = request.Choice.Configs
 	f.setup.Health, f.pendingHealth = steadyHealth(*f)

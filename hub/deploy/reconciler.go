@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
 
@@ -53,11 +54,18 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time; zero means 8.
 	Workers int
+	// Version is the version of the code that renders; empty means that of the build.
+	Version string
+
+	verified verified
 }
 
 // Reconcile deploys the agent of one add-on on one cluster.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, request.NamespacedName)
+	if err == nil && !f.relevant {
+		r.verified.set(request.NamespacedName, works.Sum{})
+	}
 	if err == nil && f.deleting != nil {
 		return r.reconcileDeletion(ctx, f.deleting)
 	}
@@ -71,6 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}
 	p := decide(f)
+	r.verified.set(request.NamespacedName, p.verified)
 	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}

@@ -308,6 +308,63 @@ func TestWorkIsAsTheContractSays(t *testing.T) {
 	assert.Nil(t, work.Spec.Executor)
 }
 
+// pass is what a pass with a version of the code does about the works: whether it renders, and what it writes. It
+// returns the facts of the next pass.
+func pass(t *testing.T, f facts, version string) (next facts, renders bool, steps []workStep) {
+	t.Helper()
+	f.by = version
+	if current := currentWorks(f); current != nil {
+		f.verified = current.verified
+		return f, false, nil
+	}
+	planned, err := planWorks(f)
+	require.NoError(t, err)
+	f.verified = planned.verified
+	f, steps = simulate(t, f)
+	return f, true, steps
+}
+
+// Shows: hub/upgrade-writes-nothing
+func TestANewVersionWritesOnlyWhatItRendersDifferently(t *testing.T) {
+	f := factsOf(configMap("a", 300_000), configMap("b", 300_000))
+	f.key = "k"
+	f, renders, steps := pass(t, f, "v1")
+	require.True(t, renders)
+	require.Len(t, steps, 2)
+	f, renders, _ = pass(t, f, "v1")
+	require.False(t, renders, "works of the present version need no rendering")
+	assert.Zero(t, f.verified)
+
+	f, renders, steps = pass(t, f, "v2")
+	assert.True(t, renders, "a new version may render something else")
+	assert.Empty(t, steps)
+	f, renders, _ = pass(t, f, "v2")
+	assert.False(t, renders, "it renders once in the life of the process")
+
+	restarted := f
+	restarted.verified = works.Sum{}
+	_, renders, steps = pass(t, restarted, "v2")
+	assert.True(t, renders)
+	assert.Empty(t, steps)
+
+	other := f
+	other.rendering.Objects = []*unstructured.Unstructured{configMap("a", 300_001), configMap("b", 300_000)}
+	other.verified = works.Sum{}
+	other, _, steps = pass(t, other, "v3")
+	assert.Len(t, steps, 1, "only the work that comes out differently is written")
+	other, renders, steps = pass(t, other, "v3")
+	assert.True(t, renders, "the other work is still by v1")
+	assert.Empty(t, steps)
+	_, renders, _ = pass(t, other, "v3")
+	assert.False(t, renders)
+	other = f
+	other.works[0] = other.works[0].DeepCopy()
+	other.works[0].Spec.Workload.Manifests = nil
+	_, renders, steps = pass(t, other, "v2")
+	assert.True(t, renders, "what was verified were other works")
+	assert.Len(t, steps, 1, "drift is repaired")
+}
+
 // Shows: hub/drift-of-a-work
 func TestDriftOfAWorkIsRepaired(t *testing.T) {
 	base := func(t *testing.T) facts {

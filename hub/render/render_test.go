@@ -32,7 +32,7 @@ const (
 )
 
 // inputs of the records of works have the version of the program.
-var inputs = regexp.MustCompile(`"inputs":"[0-9a-f]{16}"`)
+var inputs = regexp.MustCompile(`"inputs":"[0-9a-f]{16}"(,"by":"[^"]*")?`)
 
 // fromFiles returns the files of folders and files; of a page of the documentation, its examples.
 func fromFiles(t *testing.T, names ...string) []render.File {

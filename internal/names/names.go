@@ -50,7 +50,7 @@ const (
 	// removes it starts the attempts again. It is Spokelet's own addition.
 	AnnotationHookAttempts = "addon.spokelet.io/pre-delete-attempts"
 	// AnnotationRenderedFrom on a ManifestWork of an add-on records hashes of what it was rendered from and of what was
-	// written, as JSON. It is Spokelet's own addition.
+	// written, and the version of the program that rendered it first, as JSON. It is Spokelet's own addition.
 	AnnotationRenderedFrom = "addon.spokelet.io/rendered-from"
 	// AnnotationValues on a ManagedClusterAddOn carries values for the add-on as JSON.
 	AnnotationValues = "addon.open-cluster-management.io/values"

@@ -185,9 +185,11 @@ func TestCurrent(t *testing.T) {
 	tests := map[string]struct {
 		change  func(works []*workv1.ManifestWork) []*workv1.ManifestWork
 		inputs  string
+		by      string
 		current bool
 	}{
 		"what was written":              {inputs: record.Inputs, current: true},
+		"what another version wrote":    {inputs: record.Inputs, by: "v2", current: true},
 		"other inputs":                  {inputs: "other"},
 		"inputs that nobody knows":      {inputs: ""},
 		"a work is gone":                {inputs: record.Inputs, change: func(w []*workv1.ManifestWork) []*workv1.ManifestWork { return w[:1] }},
@@ -223,13 +225,15 @@ func TestCurrent(t *testing.T) {
 			if test.change != nil {
 				have = test.change(have)
 			}
-			_, current := Current(set, have, test.inputs, "")
+			standing, current := Current(set, have, Options{Inputs: test.inputs, By: test.by})
 			assert.Equal(t, test.current, current)
 			for i := range have {
 				have[i] = trimmed(t, have[i])
 			}
-			_, current = Current(set, have, test.inputs, "")
+			digests, current := Current(set, have, Options{Inputs: test.inputs, By: test.by})
 			assert.Equal(t, test.current, current, "as digests")
+			assert.Equal(t, standing, digests)
+			assert.Equal(t, test.by != "", standing.Foreign != Sum{}, "another version than the recorded one")
 		})
 	}
 }

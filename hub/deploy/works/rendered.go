@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -22,6 +25,8 @@ const shortHash = 8
 type Rendered struct {
 	// Inputs is the fingerprint of the inputs.
 	Inputs string `json:"inputs"`
+	// By is the version of the code that first rendered this from the inputs; empty when Inputs are the content itself.
+	By string `json:"by,omitempty"`
 	// Manifests is how many manifests all works of the set have.
 	Manifests int `json:"manifests"`
 	// Hooks are the sides with pre-delete hooks, whose finalizers the add-on must have.
@@ -58,24 +63,49 @@ func (d Divided) key(options []workv1.ManifestConfigOption) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Current reports whether the works of a set are exactly what was written for the given inputs, with the given hashes
-// of configurations, so that nothing has to be rendered and nothing written. It returns the sides with hooks. It is
-// false for a set without works.
-func Current(set Set, have []*workv1.ManifestWork, inputs, hashes string) (hooks []Side, current bool) {
+// Sum identifies the records of all works of a set; zero for none.
+type Sum [shortHash]byte
+
+// Standing is what the records say of works that are as they were written.
+type Standing struct {
+	// Hooks are the sides with pre-delete hooks.
+	Hooks []Side
+	// Foreign identifies the records if other code than the present rendered any of the works; zero if not. The present
+	// code may render something else from the same inputs.
+	Foreign Sum
+}
+
+// Current reports whether the works of a set are exactly what was written for the inputs and the hashes of
+// configurations of the options, by any version of the code. It is false for a set without works.
+func Current(set Set, have []*workv1.ManifestWork, o Options) (Standing, bool) {
 	own := set.Select(have)
-	total := manifestsIn(own)
+	total, foreign := manifestsIn(own), false
+	texts := make([]string, 0, len(own))
+	var standing Standing
 	for i, work := range own {
-		var r Rendered
-		if json.Unmarshal([]byte(work.Annotations[names.AnnotationRenderedFrom]), &r) != nil ||
-			r.Inputs != inputs || r.Manifests != total || !intact(set, work, hashes) || r.Spec != specHash(&work.Spec) {
-			return nil, false
+		r, err := recordOf(work)
+		if err != nil || r.Inputs != o.Inputs || r.Manifests != total || !intact(set, work, o.Hashes) ||
+			r.Spec != specHash(&work.Spec) || (i > 0 && !slices.Equal(standing.Hooks, r.Hooks)) {
+			return Standing{}, false
 		}
-		if i > 0 && !slices.Equal(hooks, r.Hooks) {
-			return nil, false
-		}
-		hooks = r.Hooks
+		standing.Hooks, foreign = r.Hooks, foreign || r.By != o.By
+		texts = append(texts, work.Name+" "+work.Annotations[names.AnnotationRenderedFrom])
 	}
-	return hooks, len(own) > 0 && inputs != ""
+	if foreign {
+		slices.Sort(texts)
+		sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+		copy(standing.Foreign[:], sum[:])
+	}
+	return standing, len(own) > 0 && o.Inputs != ""
+}
+
+// recordOf reads the record of a work.
+func recordOf(work *workv1.ManifestWork) (Rendered, error) {
+	var r Rendered
+	if err := json.Unmarshal([]byte(work.Annotations[names.AnnotationRenderedFrom]), &r); err != nil {
+		return Rendered{}, fmt.Errorf("decoding annotation %s: %w", names.AnnotationRenderedFrom, err)
+	}
+	return r, nil
 }
 
 // intact reports whether a work is in its place with the labels, annotations and owners of its set, and without an
@@ -93,15 +123,25 @@ func intact(set Set, work *workv1.ManifestWork, hashes string) bool {
 	return equality.Semantic.DeepEqual(reconcile.WithOwners(work.OwnerReferences, set.owners()), work.OwnerReferences)
 }
 
-// rendered returns the record for a work with the manifests of a slot.
+// rendered returns the record for a work with the manifests of a slot. A record that says the same of another version
+// stays: a new version that renders the same writes no work.
 func rendered(o Options, total int, s *slot) string {
 	sums := make([][sha256.Size]byte, len(s.manifests))
 	for i := range s.manifests {
 		sums[i] = s.manifests[i].sum
 	}
-	raw, err := json.Marshal(Rendered{
-		Inputs: o.Inputs, Manifests: total, Hooks: o.Hooks, Spec: hashOf(sums, o.Configs, o.Delete),
-	})
+	record := Rendered{
+		Inputs: o.Inputs, By: o.By, Manifests: total, Hooks: o.Hooks, Spec: hashOf(sums, o.Configs, o.Delete),
+	}
+	if s.there != nil {
+		if former, err := recordOf(s.there); err == nil {
+			by := former.By
+			if former.By = record.By; reflect.DeepEqual(former, record) {
+				record.By = by
+			}
+		}
+	}
+	raw, err := json.Marshal(record)
 	if err != nil {
 		return "" // Strings and numbers can always be encoded.
 	}

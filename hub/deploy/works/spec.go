@@ -25,6 +25,8 @@ type Options struct {
 	Delete *workv1.DeleteOption
 	// Inputs identifies what the works are rendered from, see Fingerprint.
 	Inputs string
+	// By is the version of the code that renders; empty when Inputs are the content itself.
+	By string
 	// Hooks are the sides with pre-delete hooks, in the order of the sides.
 	Hooks []Side
 }

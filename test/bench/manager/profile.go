@@ -18,6 +18,9 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
+// profiled is the package of the hub manager that can be profiled.
+const profiled = "./test/bench/cmd/profiled"
+
 // build builds the hub manager that can be profiled, when profiles are wanted, and uses it from then on.
 func (o *Options) build(ctx context.Context) error {
 	if o.Profiles == "" {
@@ -33,7 +36,7 @@ func (o *Options) build(ctx context.Context) error {
 	}
 	o.Binaries = dir
 	return fleet.Build(ctx, dir, map[string]string{
-		"spokelet-hub": "./test/bench/cmd/profiled", "spokelet": "./cmd/spokelet",
+		"spokelet-hub": profiled, "spokelet": "./cmd/spokelet",
 	})
 }
 

@@ -122,7 +122,7 @@ func (r *run) all(ctx context.Context) error {
 		steps = append(steps, step{"changing", r.change})
 	}
 	if r.Restart {
-		steps = append(steps, step{"starting again", r.restart})
+		steps = append(steps, step{"starting again", r.restart}, step{"starting another version", r.replace})
 	}
 	if r.Wave > 0 {
 		steps = append(steps, step{"upgrading in waves", r.waves})

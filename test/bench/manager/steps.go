@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -144,8 +146,32 @@ func (r *run) uninstall(ctx context.Context) error {
 	return err
 }
 
-// restart starts the hub manager again with all add-ons in place, and measures until it is quiet.
-func (r *run) restart(ctx context.Context) error {
+// restart starts the hub manager again with all add-ons in place.
+func (r *run) restart(ctx context.Context) error { return r.start(ctx, "start") }
+
+// replace starts the hub manager as a build of another version, as an upgrade does. It renders all add-ons, and must
+// write nothing, as the code is the same.
+func (r *run) replace(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "spokelet-bench-")
+	if err != nil {
+		return fmt.Errorf("making a directory for the program: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	source := "./cmd/spokelet-hub"
+	if r.Profiles != "" {
+		source = profiled
+	}
+	const version = "github.com/spokelet/spokelet/internal/version.version=another"
+	err = fleet.Build(ctx, dir, map[string]string{"spokelet-hub": source}, "-ldflags", "-s -w -X "+version)
+	if err != nil {
+		return err
+	}
+	r.fleet.HubManager().Path = filepath.Join(dir, "spokelet-hub")
+	return r.start(ctx, "start of another version")
+}
+
+// start ends the hub manager, starts it, and measures until it is quiet.
+func (r *run) start(ctx context.Context, title string) error {
 	manager := r.fleet.HubManager()
 	manager.Stop(stopGrace)
 	before, err := r.audit.Of(managerUser())
@@ -171,12 +197,12 @@ func (r *run) restart(ctx context.Context) error {
 	if r.Size == largest() {
 		limit = time.Minute
 	}
-	r.Time(r.title+"start of the hub manager until it is quiet", quiet.Sub(began), limit)
+	r.Time(r.title+title+" of the hub manager until it is quiet", quiet.Sub(began), limit)
 	sent := after.requests.Since(before)
 	fmt.Fprintf(r.Log, "  the hub manager sent: %s\n", sent)
-	r.Number(r.title+"start, requests", float64(sent.Count), 0, "", 0)
-	r.Time(r.title+"start, processor", after.processor, 0)
-	r.Number(r.title+"start, memory at most", after.memory/measure.Mebibyte, 0, " MiB", 0)
+	r.Number(r.title+title+", requests", float64(sent.Count), 0, "", 0)
+	r.Time(r.title+title+", processor", after.processor, 0)
+	r.Number(r.title+title+", memory at most", after.memory/measure.Mebibyte, 0, " MiB", 0)
 	return nil
 }
 

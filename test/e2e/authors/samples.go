@@ -2,16 +2,11 @@ package authors
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"os/exec"
 	"slices"
 	"strings"
@@ -26,6 +21,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/e2e/cluster"
 	"github.com/spokelet/spokelet/test/e2e/suite"
+	"github.com/spokelet/spokelet/test/sandbox"
 )
 
 // installBoth installs hub manager and agent, and lets the cluster join.
@@ -123,34 +119,15 @@ func weatherRuns(ctx context.Context, s *suite.Session) error {
 
 // createCA creates the certificate authority of the author, and returns its certificate.
 func createCA(ctx context.Context, hub *cluster.Cluster) (*x509.CertPool, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := sandbox.NewCA("weather-ca", nil)
 	if err != nil {
-		return nil, fmt.Errorf("generating the key of the CA: %w", err)
+		return nil, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "weather-ca"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("issuing the certificate of the CA: %w", err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the key of the CA: %w", err)
-	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "weather-central", Name: "weather-ca"}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{
-			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
-			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
-		},
-	}
-	if err := hub.Client.Create(ctx, secret); err != nil {
+	if err := hub.Client.Create(ctx, ca.Secret("weather-central", "weather-ca")); err != nil {
 		return nil, fmt.Errorf("creating the Secret of the CA: %w", err)
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(secret.Data[corev1.TLSCertKey])
+	pool.AddCert(ca.Certificate)
 	return pool, nil
 }
 

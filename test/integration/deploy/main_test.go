@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,9 @@ var plane *suite.Plane
 // program runs the reconcilers. Tests may stop and start it: nothing may be lost by that.
 var program *suite.Program
 
+// rendererVersion is the version of the code that renders; empty for that of the build.
+var rendererVersion atomic.Value
+
 // deployClock is the clock of the deployment, which only moves when a test moves it.
 var deployClock = clocktesting.NewFakePassiveClock(time.Now())
 
@@ -61,12 +65,14 @@ func runReconcilers(ctx context.Context, config *rest.Config, bindings client.Cl
 		return err
 	}
 	cached := addonapi.Client{Client: mgr.GetClient()}
+	version, _ := rendererVersion.Load().(string)
 	configurations := suite.NewConfigurations(mgr, cached, names.NamespaceHub)
 	deployer := &deploy.Reconciler{
 		Client: mgr.GetClient(), Bindings: bindings, Live: mgr.GetAPIReader(),
 		AddOns: cached, Clock: deployClock, Workers: 2,
 		Configurer: configurations.Configurer, Watch: configurations.Watch,
-		Agents: template.NewRegistry(mgr.GetClient(), cached, configurations.Configurer, names.NamespaceHub),
+		Version: version,
+		Agents:  template.NewRegistry(mgr.GetClient(), cached, configurations.Configurer, names.NamespaceHub),
 	}
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spokelet/spokelet/test/sandbox"
@@ -23,14 +24,16 @@ func findBinaries(dir string) (string, error) {
 	return filepath.Join(root, "bin"), nil
 }
 
-// Build builds programs of this module into a directory: the name of each, and its package below the module root.
-func Build(ctx context.Context, dir string, programs map[string]string) error {
+// Build builds programs of this module into a directory: the name of each, and its package below the module root. flags
+// are those of "go build".
+func Build(ctx context.Context, dir string, programs map[string]string, flags ...string) error {
 	root, err := sandbox.ModuleRoot()
 	if err != nil {
 		return fmt.Errorf("looking for our programs: %w", err)
 	}
 	for program, path := range programs {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, program), path)
+		args := slices.Concat([]string{"build"}, flags, []string{"-o", filepath.Join(dir, program), path})
+		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
