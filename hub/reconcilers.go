@@ -20,6 +20,7 @@ import (
 	"github.com/spokelet/spokelet/hub/deploy"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/hub/placement"
+	"github.com/spokelet/spokelet/hub/setbinding"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/hub/token"
 	"github.com/spokelet/spokelet/hub/work"
@@ -65,6 +66,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 			Trust: c.trust(), Recorder: mgr.GetEventRecorder(cluster.Name), Clock: now, Workers: c.Workers,
 		},
 		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},
+		&setbinding.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: trusted, Home: c.Namespace, AddOns: addOns,
 			Agents: agents, Configurer: configs.configurer, Trust: c.trust(), Clock: now, Random: rand.Reader,

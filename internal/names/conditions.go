@@ -48,6 +48,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedClusterAddOn", "addon.spokelet.io/Deleting", "hub.deploy"},
 		{"ManagedClusterAddOn", ConditionWorkloadsReady, "agent.addon"},
 		{"ManagedClusterSet", "ClusterSetEmpty", "hub.clusterset"},
+		{"ManagedClusterSetBinding", "Bound", "hub.setbinding"},
 		{"ManifestWork", "Applied", "agent.work"},
 		{"ManifestWork", "Available", "agent.work"},
 		{"ManifestWork", "Deleting", "agent.work"},

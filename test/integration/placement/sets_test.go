@@ -30,6 +30,35 @@ func (n *tenant) reports(set *clusterv1beta2.ManagedClusterSet, status metav1.Co
 	})
 }
 
+// bound waits until a binding reports whether its set is bound.
+func (n *tenant) bound(binding *clusterv1beta2.ManagedClusterSetBinding, status metav1.ConditionStatus, reason string) {
+	n.Helper()
+	suite.Eventually(n, func() error {
+		var got clusterv1beta2.ManagedClusterSetBinding
+		if err := plane.Client.Get(n.Context(), client.ObjectKeyFromObject(binding), &got); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(got.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
+		if c == nil || c.Status != status || c.Reason != reason {
+			return fmt.Errorf("the condition is %+v, not %s %s", c, status, reason)
+		}
+		return nil
+	})
+}
+
+// Shows: hub/binding-status
+func TestABindingReportsWhetherItsSetIsBound(t *testing.T) {
+	n := newTenant(t)
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: n.full("late")}}
+	early, global := n.bind(set.Name), n.bind("global")
+	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound")
+	n.bound(global, metav1.ConditionTrue, "ClusterSetBound")
+	require.NoError(t, plane.Client.Create(t.Context(), set))
+	n.bound(early, metav1.ConditionTrue, "ClusterSetBound")
+	require.NoError(t, plane.Client.Delete(t.Context(), set))
+	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound")
+}
+
 // Shows: hub/set-status
 func TestASetReportsItsClusters(t *testing.T) {
 	n := newTenant(t)
