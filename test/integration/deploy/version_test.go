@@ -25,10 +25,9 @@ func renderedBy(t *testing.T, work *workv1.ManifestWork) string {
 //nolint:paralleltest // it stops the hub manager that the tests share
 func TestAnUpgradeOfTheHubManagerWritesNoWork(t *testing.T) {
 	f := install(t, "upgraded")
-	before := f.work(t, nil)
 	f.report(t, 1)
 	f.atRest(t)
-	before = f.work(t, nil)
+	before := f.work(t, nil)
 	former := renderedBy(t, before)
 	require.NotEmpty(t, former)
 	writes := f.writes(t)

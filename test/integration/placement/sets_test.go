@@ -17,30 +17,33 @@ import (
 // reports waits until the condition of a set has a status, a reason and a message.
 func (n *tenant) reports(set *clusterv1beta2.ManagedClusterSet, status metav1.ConditionStatus, reason, message string) {
 	n.Helper()
-	suite.Eventually(n, func() error {
-		var got clusterv1beta2.ManagedClusterSet
-		if err := plane.Client.Get(n.Context(), client.ObjectKeyFromObject(set), &got); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(got.Status.Conditions, clusterv1beta2.ManagedClusterSetConditionEmpty)
-		if c == nil || c.Status != status || c.Reason != reason || c.Message != message {
-			return fmt.Errorf("the condition is %+v, not %s %s: %s", c, status, reason, message)
-		}
-		return nil
+	got := set.DeepCopy()
+	n.awaits(got, &got.Status.Conditions, metav1.Condition{
+		Type: clusterv1beta2.ManagedClusterSetConditionEmpty, Status: status, Reason: reason, Message: message,
 	})
 }
 
 // bound waits until a binding reports whether its set is bound.
-func (n *tenant) bound(binding *clusterv1beta2.ManagedClusterSetBinding, status metav1.ConditionStatus, reason string) {
+func (n *tenant) bound(
+	binding *clusterv1beta2.ManagedClusterSetBinding, status metav1.ConditionStatus, reason, message string,
+) {
+	n.Helper()
+	got := binding.DeepCopy()
+	n.awaits(got, &got.Status.Conditions, metav1.Condition{
+		Type: clusterv1beta2.ClusterSetBindingBoundType, Status: status, Reason: reason, Message: message,
+	})
+}
+
+// awaits reads an object until its conditions have the wanted one.
+func (n *tenant) awaits(object client.Object, conditions *[]metav1.Condition, want metav1.Condition) {
 	n.Helper()
 	suite.Eventually(n, func() error {
-		var got clusterv1beta2.ManagedClusterSetBinding
-		if err := plane.Client.Get(n.Context(), client.ObjectKeyFromObject(binding), &got); err != nil {
+		if err := plane.Client.Get(n.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
-		c := meta.FindStatusCondition(got.Status.Conditions, clusterv1beta2.ClusterSetBindingBoundType)
-		if c == nil || c.Status != status || c.Reason != reason {
-			return fmt.Errorf("the condition is %+v, not %s %s", c, status, reason)
+		c := meta.FindStatusCondition(*conditions, want.Type)
+		if c == nil || c.Status != want.Status || c.Reason != want.Reason || c.Message != want.Message {
+			return fmt.Errorf("the condition is %+v, not %+v", c, want)
 		}
 		return nil
 	})
@@ -50,13 +53,16 @@ func (n *tenant) bound(binding *clusterv1beta2.ManagedClusterSetBinding, status 
 func TestABindingReportsWhetherItsSetIsBound(t *testing.T) {
 	n := newTenant(t)
 	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: n.full("late")}}
-	early, global := n.bind(set.Name), n.bind("global")
-	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound")
-	n.bound(global, metav1.ConditionTrue, "ClusterSetBound")
+	early := n.bind(set.Name)
+	missing := "ManagedClusterSet " + set.Name + " does not exist: create it, or delete this binding"
+	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound", missing)
+	n.bound(n.bind("global"), metav1.ConditionTrue, "ClusterSetBound", "ManagedClusterSet global is bound to namespace "+
+		n.namespace+"; it has no object, which it needs only for placement controllers other than that of Spokelet")
 	require.NoError(t, plane.Client.Create(t.Context(), set))
-	n.bound(early, metav1.ConditionTrue, "ClusterSetBound")
+	n.bound(early, metav1.ConditionTrue, "ClusterSetBound",
+		"ManagedClusterSet "+set.Name+" is bound to namespace "+n.namespace)
 	require.NoError(t, plane.Client.Delete(t.Context(), set))
-	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound")
+	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound", missing)
 }
 
 // Shows: hub/set-status
