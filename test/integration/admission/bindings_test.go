@@ -6,8 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const setBindings = "managedclustersetbindings.spokelet.io"
@@ -35,6 +37,11 @@ func TestToBindASetTakesTheRightToIt(t *testing.T) {
 	// What does not choose a set takes no right to it.
 	red := setBinding("red", "red")
 	require.NoError(t, plane.Client.Create(t.Context(), red))
-	red.Labels = map[string]string{"a": "b"}
-	require.NoError(t, may.Update(t.Context(), red))
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error { // the hub manager writes its status
+		if err := may.Get(t.Context(), client.ObjectKeyFromObject(red), red); err != nil {
+			return err
+		}
+		red.Labels = map[string]string{"a": "b"}
+		return may.Update(t.Context(), red)
+	}))
 }
