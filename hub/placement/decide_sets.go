@@ -69,14 +69,16 @@ func scopeOf(f facts) (scope, error) {
 func boundSets(f facts) (bound, odd []string) {
 	for _, binding := range f.bindings {
 		name := binding.Spec.ClusterSet
+		if !binding.DeletionTimestamp.IsZero() {
+			continue
+		}
 		_, exists := f.sets[name]
-		switch {
-		case !binding.DeletionTimestamp.IsZero():
-		case binding.Name != name:
+		switch clustersets.StateOf(binding, exists) {
+		case clustersets.AnotherName:
 			odd = append(odd, fmt.Sprintf("binding %s does not have the name of its set %q", binding.Name, name))
-		case !exists && name != clustersets.Default && name != clustersets.Global:
+		case clustersets.NotFound:
 			odd = append(odd, fmt.Sprintf("ManagedClusterSet %s does not exist", name))
-		default:
+		case clustersets.Bound:
 			bound = append(bound, name)
 		}
 	}

@@ -40,7 +40,7 @@ func TestTheCommandsOfThePage(t *testing.T) {
 		if err != nil {
 			out.WriteString("spokelet-hub: " + err.Error() + "\n") // as the program prints it
 		}
-		return "```console\n" + first + "\n" + inputs.ReplaceAllString(out.String(), `"inputs":"..."`) + "```"
+		return "```console\n" + first + "\n" + by.ReplaceAllString(out.String(), "") + "```"
 	})
 	assert.Equal(t, 3, commands)
 	if *update {

@@ -17,8 +17,8 @@ const (
 	reasonAnotherName = "BindingNameMismatch"
 )
 
-// conclude sets the condition Bound. Programs that ask which sets a namespace may use look at nothing else, such
-// as the placement controller of OCM.
+// conclude sets the condition Bound. Programs that ask which sets a namespace may use look at nothing else, such as the
+// placement controller of OCM.
 func conclude(f facts, status *clusterv1beta2.ManagedClusterSetBindingStatus) {
 	name := f.binding.Spec.ClusterSet
 	c := metav1.Condition{
@@ -26,17 +26,18 @@ func conclude(f facts, status *clusterv1beta2.ManagedClusterSetBindingStatus) {
 		Status: metav1.ConditionTrue, Reason: reasonBound,
 		Message: fmt.Sprintf("ManagedClusterSet %s is bound to namespace %s", name, f.binding.Namespace),
 	}
-	switch {
-	case f.binding.Name != name:
+	switch clustersets.StateOf(f.binding, f.exists) {
+	case clustersets.AnotherName:
 		c.Status, c.Reason = metav1.ConditionFalse, reasonAnotherName
 		c.Message = fmt.Sprintf("A binding has the name of its set: delete this one, and create %s for ManagedClusterSet %s",
 			name, name)
-	case f.exists:
-	case name == clustersets.Default || name == clustersets.Global:
-		c.Message += "; it has no object, which it needs only for placement controllers other than that of Spokelet"
-	default:
+	case clustersets.NotFound:
 		c.Status, c.Reason = metav1.ConditionFalse, reasonNotFound
 		c.Message = fmt.Sprintf("ManagedClusterSet %s does not exist: create it, or delete this binding", name)
+	case clustersets.Bound:
+		if !f.exists {
+			c.Message += "; it has no object, which it needs only for placement controllers other than that of Spokelet"
+		}
 	}
 	reconcile.SetCondition(&status.Conditions, c, f.now)
 }

@@ -8,7 +8,7 @@
 //     hook.
 //   - options.go has feedback rules, update strategies and orphaning rules.
 //   - digest.go replaces the manifests of cached works by digests, which is all that a plan compares. rendered.go
-//     records on a work which inputs it was rendered from.
+//     records on a work which inputs it was rendered from, and by which version.
 //
 // Nothing here reads or writes. A plan is the same for works with manifests and for works with digests.
 package works

@@ -135,9 +135,9 @@ func rendered(o Options, total int, s *slot) string {
 	}
 	if s.there != nil {
 		if former, err := recordOf(s.there); err == nil {
-			by := former.By
-			if former.By = record.By; reflect.DeepEqual(former, record) {
-				record.By = by
+			same := former
+			if same.By = record.By; reflect.DeepEqual(same, record) {
+				record = former
 			}
 		}
 	}
