@@ -32,10 +32,10 @@ TEST_PARALLEL_TESTS := 4
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
 LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials authors
-# Without packages on the command line the tools and what ships as YAML are tested, too.
+# Without packages on the command line there is also fuzzing, and the tools and what ships as YAML are tested.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
-TEST_TOOLS := test-tools test-helm test-samples test-ship
+TEST_TOOLS := fuzz test-tools test-helm test-samples test-ship
 endif
 TEST_PACKAGES ?= $(addprefix ./test/integration/,$(LONGEST)) ./...
 # What "make deflake" repeats: a package, the tests of it, and how often.
@@ -44,10 +44,21 @@ RUN ?= .
 COUNT ?= 20
 # Further flags, such as -burners 8.
 DEFLAKE_FLAGS ?=
-# Further flags for the benchmarks: of the agent, of the hub manager, and of the hub manager with large fleets.
+# Further flags for the benchmarks: of the agent, of the hub manager, of the hub manager with large fleets, of a flood.
 BENCH_FLAGS ?=
 BENCH_HUB_FLAGS ?=
 BENCH_FLEET_FLAGS ?=
+BENCH_FLOOD_FLAGS ?=
+# Further flags for the benchmark of the policies.
+BENCH_POLICIES_FLAGS ?=
+# Fuzz tests of what strangers write, as package:name, and how long each of them runs.
+FUZZ ?= hub/webhook:FuzzConvert hub/webhook:FuzzCarriedFields csr:FuzzJudgeAndSign csr:FuzzJudgeCluster \
+	hub/template:FuzzRender agent/work/offline:FuzzDecodeCopy agent/work/offline:FuzzCopy \
+	agent/work/manifest:FuzzParseManifest agent/work/feedback:FuzzJSONPath agent/bootstrap:FuzzKubeconfig \
+	hub/placement/layout:FuzzPlanOfAnySlices hub/fleet:FuzzAClusterThatStaysIsNotUnselectedBetweenTwoWrites \
+	hub/rollout/planner:FuzzMakeIsTotal agent/work/apply:FuzzSecretsAreNotTold \
+	internal/decode:FuzzAnObjectIsDecodedOrReplacedByItsMetadata
+FUZZ_TIME ?= 10s
 # Further flags for the soak.
 SOAK_FLAGS ?=
 # Further flags for the storm.
@@ -73,7 +84,7 @@ CLUSTERS ?= hub,cluster1
 
 .PHONY: help
 help: ## Print this list
-	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 13
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
 
 .PHONY: build
 build: ## Build the agent and the hub manager into bin/
@@ -116,6 +127,12 @@ test-samples: ## Test the sample add-ons
 test-ship: kube ## Test what ships as YAML: kustomize, the Helm chart, and the commands of the pages about installing
 	cd test/ship && KUBE_ASSETS=$(or $(KUBE_ASSETS),$(abspath $(BIN)/kube)) \
 		go test -count 1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+# Their corpora, in testdata/fuzz, are part of the unit tests, too. Go compiles their packages once more, to watch which
+# code an input reaches; its cache keeps them.
+.PHONY: fuzz
+fuzz: ## Fuzz what reads the input of strangers, ten seconds each (FUZZ=hub/webhook:FuzzConvert FUZZ_TIME=10m)
+	go run ./test/fuzz -time $(FUZZ_TIME) $(FUZZ)
 
 .PHONY: deflake
 deflake: kube ## Repeat tests under load until one fails (PKG=./test/integration/work RUN=TestCost COUNT=20)
@@ -162,6 +179,14 @@ bench-hub: kube build ## Measure the hub manager with 500 simulated clusters (BE
 bench-fleet: kube build ## Measure it with up to 3,000 clusters x 20 add-ons; hours (BENCH_FLEET_FLAGS='-sizes 100x1,500x1')
 	go run ./test/bench/cmd/fleet $(BENCH_FLEET_FLAGS)
 
+.PHONY: bench-policies
+bench-policies: kube ## Measure what the admission policies cost a write (BENCH_POLICIES_FLAGS='-rounds 5 -writes 100')
+	go run ./test/bench/cmd/policies $(BENCH_POLICIES_FLAGS)
+
+.PHONY: bench-flood
+bench-flood: kube build ## Measure hub manager and agent on a hub full of requests (BENCH_FLOOD_FLAGS='-requests 6000 -v')
+	go run ./test/bench/cmd/flood $(BENCH_FLOOD_FLAGS)
+
 .PHONY: soak
 soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLAGS='-duration 10m -seed 7 -v')
 	go run ./test/soak/cmd/soak $(SOAK_FLAGS)
@@ -204,7 +229,7 @@ chart: ## Write the objects of the Helm chart, from the kustomize bases, and the
 	cd test/ship && go run ./generate
 
 .PHONY: generate
-generate: crds rows chart ## Write anew all that is generated, and tidy the modules
+generate: crds rows chart ## Write again all that is generated, and tidy the modules
 	go mod tidy
 	cd tools && go mod tidy
 	cd test/kube && go mod tidy

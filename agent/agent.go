@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/cluster"
@@ -22,6 +24,7 @@ import (
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/agent/leader"
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/memory"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/roundtrip"
@@ -40,6 +43,8 @@ type agent struct {
 	config Config
 	scheme *runtime.Scheme
 	state  health.State
+	// objects are the informers of all caches, and the objects that they cannot decode.
+	objects *decode.Objects
 	// host is the cluster that the agent runs on, spoke the managed cluster; outside hosted mode they are one. spokeRaw
 	// is the file that spoke was read from in hosted mode.
 	host, spoke *rest.Config
@@ -57,7 +62,7 @@ type agent struct {
 	rejected atomic.Pointer[join.Credential]
 }
 
-// Run runs the agent until ctx ends, which is no error. It returns an error only for a configuration that can never
+// Run runs the agent until ctx ends, which is not an error. It returns an error only for a configuration that can never
 // work. It reports and retries everything else, a bootstrap kubeconfig that is missing or broken, too. Run makes the
 // garbage collector run more often unless GOGC is set, and keeps it below the limit of the container.
 func Run(ctx context.Context, config Config) error {
@@ -76,6 +81,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
+	a.objects.Logger = ctrl.LoggerFrom(ctx)
 	config.foreign.Log(ctx)
 	ctx = withoutOutages(ctx, a.state.Explains)
 	group, ctx := errgroup.WithContext(ctx)
@@ -94,6 +100,10 @@ func newAgent(config Config) (*agent, error) {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	a := &agent{config: config, scheme: scheme, clock: clock.RealClock{}}
+	if a.objects, err = decode.New(scheme, logr.Discard(), a.clock, metrics.Registry); err != nil {
+		return nil, err
+	}
+	a.state.Undecodable = a.objects.Bad
 	a.hubClock = hubconn.NewClock(a.clock)
 	a.selector = &bootstrap.Selector{Scheme: scheme, Wrap: config.WrapTransport}
 	if a.host, err = clientConfig(config.Kubeconfig, config.WrapTransport); err != nil {

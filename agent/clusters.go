@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -27,26 +26,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/agent/addon"
 	agentcluster "github.com/spokelet/spokelet/agent/cluster"
-	"github.com/spokelet/spokelet/csr"
-	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // shutdownTimeout bounds the end of a phase.
 const shutdownTimeout = 10 * time.Second
 
 // syncTimeout is how long a controller waits for its caches: as long as it takes. A hub that does not respond, or has
-// not accepted the cluster yet, is no reason to give up.
+// not accepted the cluster yet, is not a reason to give up.
 const syncTimeout = time.Duration(math.MaxInt64)
 
 // newManager returns the manager of a phase, for the cluster that the agent runs on.
 func (a *agent) newManager(ctx context.Context) (ctrl.Manager, error) {
 	unchecked, timeout := true, shutdownTimeout
 	options := ctrl.Options{
-		Scheme: a.scheme, Logger: ctrl.LoggerFrom(ctx), NewCache: independentCache,
+		Scheme: a.scheme, Logger: ctrl.LoggerFrom(ctx), NewCache: a.newCache,
 		Cache:                  a.withErrorLog(ctrl.LoggerFrom(ctx), a.hostCache()),
 		Metrics:                metricsserver.Options{BindAddress: a.config.MetricsAddress},
 		HealthProbeBindAddress: off, GracefulShutdownTimeout: &timeout,
@@ -60,7 +60,25 @@ func (a *agent) newManager(ctx context.Context) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the manager: %w", err)
 	}
-	return mgr, nil
+	return containing{mgr}, nil
+}
+
+// containing is a manager that contains what runs in it: a panic ends the phase, and not the process.
+type containing struct{ ctrl.Manager }
+
+// Add adds a Runnable. Controllers and clusters contain themselves.
+func (c containing) Add(runnable manager.Runnable) error {
+	switch runnable.(type) {
+	case manager.LeaderElectionRunnable, cluster.Cluster:
+		return c.Manager.Add(runnable)
+	}
+	return c.Manager.Add(manager.RunnableFunc(func(ctx context.Context) (err error) {
+		defect := reconcile.Contain(ctx, fmt.Sprintf("%T", runnable), func() { err = runnable.Start(ctx) })
+		if defect != nil {
+			return defect
+		}
+		return err
+	}))
 }
 
 // hostCache returns the cache of the cluster that the agent runs on: the Secrets of the agent's namespace and, outside
@@ -113,12 +131,12 @@ func (a *agent) newSpoke(mgr ctrl.Manager, clusterName string) (cluster.Cluster,
 	}))
 }
 
-// newHub returns the hub as far as it concerns one managed cluster; mgr starts it. user is the agent's user name there,
-// empty while it joins. failed, unless nil, is called with the errors of watches.
+// newHub returns the hub as far as it concerns one managed cluster; mgr starts it. failed, unless nil, is called with
+// the errors of watches.
 func (a *agent) newHub(
-	mgr ctrl.Manager, config *rest.Config, clusterName, user string, failed func(error),
+	mgr ctrl.Manager, config *rest.Config, clusterName string, failed func(error),
 ) (cluster.Cluster, error) {
-	opts := a.withErrorLog(mgr.GetLogger(), options(hubCache(clusterName, user)))
+	opts := a.withErrorLog(mgr.GetLogger(), options(hubCache(clusterName)))
 	if handle := opts.DefaultWatchErrorHandler; failed != nil {
 		opts.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 			handle(ctx, r, err)
@@ -129,19 +147,16 @@ func (a *agent) newHub(
 }
 
 // hubCache returns the objects that the agent caches of the hub. Anybody may create certificate requests with the label
-// of the cluster, so little is kept of those that the agent did not create. ManifestWorks are large and read often, so
-// reads do not copy them, nor AppliedManifestWorks: only agent/work reads them, and it changes none.
-func hubCache(clusterName, user string) map[client.Object]cache.ByObject {
+// of the cluster, so none are cached: each one of the agent's own is watched by its name while it waits. ManifestWorks
+// are large and read often, so reads do not copy them, nor AppliedManifestWorks: only agent/work reads them, and it
+// changes none.
+func hubCache(clusterName string) map[client.Object]cache.ByObject {
 	own := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
 	works := own
 	works.UnsafeDisableDeepCopy = ptr.To(true)
 	return map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {
 			Field: fields.OneTermEqualSelector("metadata.name", clusterName), Transform: agentcluster.StripManagedCluster,
-		},
-		&certificatesv1.CertificateSigningRequest{}: {
-			Label:     labels.SelectorFromSet(labels.Set{names.LabelClusterName: clusterName}),
-			Transform: csr.TrimForAgent(user),
 		},
 		&addonv1alpha1.ManagedClusterAddOn{}: own,
 		&addonv1beta1.ManagedClusterAddOn{}:  own,
@@ -154,7 +169,7 @@ func (a *agent) newCluster(
 ) (cluster.Cluster, error) {
 	c, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme, o.Logger, o.MapperProvider = a.scheme, mgr.GetLogger(), mapper
-		o.Cache, o.NewCache = a.withErrorLog(mgr.GetLogger(), opts), independentCache
+		o.Cache, o.NewCache = a.withErrorLog(mgr.GetLogger(), opts), a.newCache
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building the client of %s: %w", config.Host, err)
@@ -222,10 +237,12 @@ func (k staticMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*m
 	return k.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// options returns what all caches have in common: they drop managed fields, and a read never starts a watch.
+// options returns what all caches have in common: they drop managed fields, a read never starts a watch, and they
+// notice a store that was restored from a backup.
 func options(objects map[client.Object]cache.ByObject) cache.Options {
 	return cache.Options{
 		ByObject: objects, DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true,
+		NewInformer: watch.NewInformer,
 	}
 }
 
@@ -237,11 +254,11 @@ func (a *agent) withErrorLog(logger logr.Logger, o cache.Options) cache.Options 
 	return o
 }
 
-// independentCache returns a cache whose informers do not wait for each other. By default a controller waits for all
-// informers of a cache, so that one kind that may not be listed would stop controllers that do not need it. A
-// controller still waits for its own informers.
-func independentCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
-	c, err := cache.New(config, opts)
+// newCache returns a cache whose informers do not wait for each other, and go on without objects that cannot be
+// decoded. By default a controller waits for all informers of a cache, so that one kind that may not be listed would
+// stop controllers that do not need it. A controller still waits for its own informers.
+func (a *agent) newCache(config *rest.Config, opts cache.Options) (cache.Cache, error) {
+	c, err := a.objects.NewCache(config, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spokelet/spokelet/agent/cluster"
 	"github.com/spokelet/spokelet/agent/health"
 	"github.com/spokelet/spokelet/agent/work/feedback"
+	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/command"
@@ -60,6 +61,9 @@ type Config struct {
 	// SpokeKubeconfig is the path of a kubeconfig of the managed cluster where that is another cluster (hosted mode). When
 	// the file changes, it is read again.
 	SpokeKubeconfig string
+	// WorkServiceAccount is the ServiceAccount of the managed cluster under which works are applied: a name in Namespace,
+	// or namespace/name. Empty means the agent's own identity.
+	WorkServiceAccount string
 	// HostedAddonNamespaces are the namespaces of the cluster that the agent runs on in which it may serve hosted add-ons;
 	// empty means all. It is for hosted mode.
 	HostedAddonNamespaces []string
@@ -84,10 +88,13 @@ type Config struct {
 	Claims cluster.ClaimRules
 	// EvictionGracePeriod is how long an AppliedManifestWork without a ManifestWork is kept.
 	EvictionGracePeriod time.Duration
+	// EvictMissingWorks is what happens to the objects of ManifestWorks of which many are missing on the hub at once: a
+	// missing.Policy.
+	EvictMissingWorks string
 	// Workers is the number of ManifestWorks that are worked on at once.
 	Workers int
 	// MaxWatches is how many watches of the objects of works there are at most, WorkRelist how long one is trusted before
-	// it lists anew.
+	// it lists again.
 	MaxWatches int
 	WorkRelist time.Duration
 	// MaxJSONRawLength is the longest raw JSON value of feedback, in bytes, where the gate for them is on.
@@ -158,6 +165,7 @@ func DefaultConfig() Config {
 		HubSecret:           names.SecretHub,
 		Claims:              cluster.ClaimRules{MaxCustom: cluster.DefaultMaxCustomClaims},
 		EvictionGracePeriod: time.Hour,
+		EvictMissingWorks:   string(missing.Hold),
 		Workers:             10,
 		MaxWatches:          watch.DefaultMaxWatches,
 		WorkRelist:          watch.DefaultRelist,
@@ -208,6 +216,16 @@ func (c *Config) source(entry string) bootstrap.Source {
 	}
 	source.File = entry
 	return source
+}
+
+// ownSecrets returns the names of the Secrets with which the agent joins and is known to its hub. Agents of other
+// clusters in other namespaces have the default names.
+func (c *Config) ownSecrets() []string {
+	list := []string{names.SecretBootstrap, names.SecretHub, c.HubSecret}
+	for _, source := range c.sources() {
+		list = append(list, source.Secret.Name)
+	}
+	return list
 }
 
 // healthTLS returns how health is served over https.

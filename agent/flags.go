@@ -51,14 +51,27 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"number of claims that are reported besides the reserved ones")
 	f.StringSliceVar(&c.Claims.ReservedSuffixes, "reserved-cluster-claim-suffixes", c.Claims.ReservedSuffixes,
 		"endings of claim names that are reserved too")
+	c.addWorkFlags(f)
+	c.addHubFlags(f)
+	c.addProcessFlags(f)
+	c.addServingFlags(f)
+	c.addForeignFlags(f)
+}
+
+// addWorkFlags binds the flags of works.
+func (c *Config) addWorkFlags(f *pflag.FlagSet) {
 	f.DurationVar(&c.EvictionGracePeriod, "appliedmanifestwork-eviction-grace-period", c.EvictionGracePeriod,
 		"how long what was applied is kept when its ManifestWork is gone without a trace")
+	f.StringVar(&c.EvictMissingWorks, "evict-missing-works", c.EvictMissingWorks,
+		"what happens when more than three ManifestWorks, or more than a tenth of all, are gone without a trace at once: "+
+			"hold keeps what was applied until a person confirms on the hub that it may go, grace deletes it like that of a "+
+			"single one")
 	f.IntVar(&c.Workers, "workload-agent-workers", c.Workers, "number of ManifestWorks that are worked on at once")
 	f.IntVar(&c.MaxWatches, "work-max-watches", c.MaxWatches,
 		"number of watches of objects of ManifestWorks, each of a resource in a namespace; objects beyond are looked at "+
 			"every few minutes")
 	f.DurationVar(&c.WorkRelist, "work-relist-period", c.WorkRelist,
-		"how long a watch of objects of ManifestWorks is trusted before it lists anew, lengthened by up to a half")
+		"how long a watch of objects of ManifestWorks is trusted before it lists again, lengthened by up to a half")
 	f.IntVar(&c.MaxJSONRawLength, "max-json-raw-length", c.MaxJSONRawLength,
 		"longest raw JSON value of feedback, in bytes, with --feature-gates=RawFeedbackJsonString=true; the API takes no "+
 			"more than 1024 characters")
@@ -66,10 +79,6 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"directory for encrypted copies of the ManifestWorks, by which the agent looks after them when it starts while the "+
 			"hub is away; it must survive a restart; empty keeps none")
 	f.IntVar(&c.WorkCacheMiB, "work-cache-size", c.WorkCacheMiB, "how much --work-cache-dir may take, in MiB")
-	c.addHubFlags(f)
-	c.addProcessFlags(f)
-	c.addServingFlags(f)
-	c.addForeignFlags(f)
 }
 
 // addHubFlags binds the flags of several hubs, of a hub that rejects the credential, of add-ons and feature gates.
@@ -78,9 +87,9 @@ func (c *Config) addHubFlags(f *pflag.FlagSet) {
 		"path of a bootstrap kubeconfig, or secret: and the name of a Secret in the agent's namespace; repeated for two or "+
 			"more hubs in the order of preference, with --feature-gates=MultipleHubs=true")
 	f.Var(&seconds{&c.HubTimeout, minHubTimeout}, "hub-connection-timeout-seconds",
-		"how long a hub of --bootstrap-kubeconfigs may be silent before the hubs are chosen anew, 180 or more")
+		"how long a hub of --bootstrap-kubeconfigs may be silent before the hubs are chosen again, 180 or more")
 	f.DurationVar(&c.UnauthorizedAfter, "hub-unauthorized-timeout", c.UnauthorizedAfter,
-		"how long the hub may answer nothing but 401 to the stored credential before the agent joins anew with the "+
+		"how long the hub may answer nothing but 401 to the stored credential before the agent joins again with the "+
 			"bootstrap kubeconfig")
 	f.StringVar(&c.AddonDriver, "addon-kubeclient-registration-auth", c.AddonDriver,
 		"how add-ons get credentials for the API server of the hub: csr (also when empty) or token")
@@ -94,6 +103,9 @@ func (c *Config) addHubFlags(f *pflag.FlagSet) {
 }
 
 func (c *Config) addProcessFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.WorkServiceAccount, "work-service-account", c.WorkServiceAccount,
+		"ServiceAccount of the managed cluster under which ManifestWorks are applied, as a name in --namespace or as "+
+			"namespace/name; the agent needs create on its token; empty means the agent's own identity")
 	f.Float32Var(&c.SpokeQPS, "kube-api-qps", c.SpokeQPS,
 		"requests per second to the managed cluster; 0 leaves it to priority and fairness of the API server")
 	f.IntVar(&c.SpokeBurst, "kube-api-burst", c.SpokeBurst, "burst over --kube-api-qps")

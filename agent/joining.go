@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/agent/bootstrap"
@@ -24,7 +23,7 @@ func (a *agent) join(
 	r.progress("asking hub " + target.Server.Server + " for the certificate of cluster " + id.Cluster)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	config, err := clientcmd.RESTConfigFromKubeConfig(target.Kubeconfig)
+	config, err := bootstrap.Parse(target.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("bootstrap kubeconfig %s: %w", target.Source, err)
 	}
@@ -44,7 +43,7 @@ func (a *agent) join(
 			return fmt.Errorf("adding the watch of the hub's silence: %w", err)
 		}
 	}
-	hub, err := a.newHub(mgr, config, id.Cluster, "", nil)
+	hub, err := a.newHub(mgr, config, id.Cluster, nil)
 	if err != nil {
 		return err
 	}

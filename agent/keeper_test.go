@@ -25,11 +25,17 @@ import (
 // pairFor returns a self-signed client certificate with its key.
 func pairFor(t *testing.T, name string) csr.Pair {
 	t.Helper()
+	return pairUntil(t, name, time.Now().Add(time.Hour))
+}
+
+// pairUntil is pairFor with the end of its validity.
+func pairUntil(t *testing.T, name string, until time.Time) csr.Pair {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: until.Add(-24 * time.Hour), NotAfter: until,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/spokelet/spokelet/agent/bootstrap"
 	"github.com/spokelet/spokelet/agent/join"
@@ -27,8 +27,9 @@ type member struct {
 	credential join.Credential
 	// files are the files that were read or missing.
 	files []string
-	// problem is why there is no credential.
+	// problem is why there is no credential, expired that it is the age of the certificate.
 	problem error
+	expired bool
 }
 
 // same reports whether nothing changed between two reads.
@@ -38,7 +39,7 @@ func (m member) same(other member) bool {
 
 // readMember reads the hub kubeconfig at a path, with the certificate that it names. An empty name of the cluster is
 // taken from the file cluster-name beside the kubeconfig, or from the certificate.
-func readMember(path, cluster string, now time.Time) member {
+func readMember(path, cluster string) member {
 	m := member{files: []string{path, filepath.Join(filepath.Dir(path), csr.KeyClusterName)}}
 	raw, named, err := bootstrap.ReadFile(path)
 	m.files = append(m.files, named...)
@@ -56,9 +57,25 @@ func readMember(path, cluster string, now time.Time) member {
 		return m
 	}
 	m.name(path, cluster)
+	return m
+}
+
+// expire sets the problem of a certificate that expired by now.
+func (m *member) expire(path string, now time.Time) {
 	if m.problem == nil && !m.credential.NotAfter.After(now) {
+		m.expired = true
 		m.problem = fmt.Errorf("hub kubeconfig %s: its certificate expired at %s: the registration agent replaces it", path,
 			m.credential.NotAfter.UTC().Format(time.RFC3339))
+	}
+}
+
+// readMember reads the hub kubeconfig and judges its certificate by the time of the hub, like the phase that serves
+// with it.
+func (a *agent) readMember(ctx context.Context) member {
+	m := readMember(a.config.hubFile(), a.config.ClusterName)
+	if m.problem == nil {
+		a.hubClock.Query(ctx, m.credential.Server, m.credential.Pair, a.config.WrapTransport)
+		m.expire(a.config.hubFile(), a.hubClock.Now())
 	}
 	return m
 }
@@ -88,7 +105,7 @@ func memberCredential(kubeconfig []byte) (join.Credential, error) {
 	if err != nil {
 		return join.Credential{}, err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	config, err := bootstrap.Parse(kubeconfig)
 	if err != nil {
 		return join.Credential{}, err
 	}
@@ -141,7 +158,7 @@ func (w *memberWatch) Start(ctx context.Context) error {
 }
 
 func (w *memberWatch) read(ctx context.Context) {
-	now := readMember(w.config.hubFile(), w.config.ClusterName, w.clock.Now())
+	now := w.readMember(ctx)
 	w.mu.Lock()
 	before := w.last
 	w.last = now
@@ -158,12 +175,13 @@ func (w *memberWatch) read(ctx context.Context) {
 // memberPhase is the phase of a process that only does works: it serves with the hub kubeconfig that the registration
 // agent keeps, or waits for it. It never requests a certificate.
 func (a *agent) memberPhase(ctx context.Context) error {
-	found := readMember(a.config.hubFile(), a.config.ClusterName, a.clock.Now())
+	found := a.readMember(ctx)
+	problem := found.problem
 	if err := a.connectSpoke(ctx); err != nil {
-		found.problem = err
+		problem = err
 	}
-	if found.problem != nil {
-		return a.awaitMember(ctx, found)
+	if problem != nil {
+		return a.awaitMember(ctx, found, problem)
 	}
 	logger := ctrl.LoggerFrom(ctx).WithValues("cluster", found.credential.Identity.Cluster,
 		"hub", found.credential.Server.Server)
@@ -171,10 +189,11 @@ func (a *agent) memberPhase(ctx context.Context) error {
 	return a.serveWorks(ctrl.LoggerInto(ctx, logger), found)
 }
 
-// awaitMember waits until the files change, and keeps the works that it has offline copies of.
-func (a *agent) awaitMember(ctx context.Context, found member) error {
-	if a.state.Set("waiting: " + found.problem.Error()) {
-		ctrl.LoggerFrom(ctx).Info("waiting", "reason", found.problem.Error())
+// awaitMember waits until the files change, and keeps the works that it has offline copies of. problem is that of the
+// hub kubeconfig, or that of the managed cluster.
+func (a *agent) awaitMember(ctx context.Context, found member, problem error) error {
+	if a.state.Set("waiting: " + problem.Error()) {
+		ctrl.LoggerFrom(ctx).Info("waiting", "reason", problem.Error())
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -191,7 +210,27 @@ func (a *agent) awaitMember(ctx context.Context, found member) error {
 	if err := a.watchMember(mgr, found, changed, end); err != nil {
 		return err
 	}
+	if found.expired {
+		ask := manager.RunnableFunc(func(ctx context.Context) error { return a.askTime(ctx, found, end) })
+		if err := mgr.Add(ask); err != nil {
+			return fmt.Errorf("adding the question for the time at the hub: %w", err)
+		}
+	}
 	return finish(ctx, mgr)
+}
+
+// askTime asks the hub for the time until it is known, and ends the phase if the certificate is valid by it: nothing
+// changes the files then.
+func (a *agent) askTime(ctx context.Context, found member, end context.CancelCauseFunc) error {
+	c := found.credential
+	for pause := firstPause; ctx.Err() == nil && !a.hubClock.IsKnown(); pause = min(2*pause, lastPause) {
+		a.sleep(ctx, pause)
+		a.hubClock.Query(ctx, c.Server, c.Pair, a.config.WrapTransport)
+	}
+	if c.NotAfter.After(a.hubClock.Now()) {
+		end(phaseOverError("the certificate is valid by the time at the hub"))
+	}
+	return nil
 }
 
 // serveWorks serves the works of a cluster whose membership another process keeps. It ends when the hub kubeconfig

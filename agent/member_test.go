@@ -37,12 +37,12 @@ func mounted(t *testing.T, user string, change func(files map[string][]byte)) st
 func TestWhoDoesWorksUsesTheCredentialThatIsMounted(t *testing.T) {
 	dir := mounted(t, csr.ClusterUser("c1", "a1"), nil)
 	for _, named := range []string{"", "c1"} {
-		found := readMember(filepath.Join(dir, "kubeconfig"), named, time.Now())
+		found := readMember(filepath.Join(dir, "kubeconfig"), named)
 		require.NoError(t, found.problem)
 		assert.Equal(t, csr.Identity{Cluster: "c1", Agent: "a1"}, found.credential.Identity)
 		assert.Equal(t, "https://hub.example.com:6443", found.credential.Server.Server)
 		assert.Contains(t, found.files, filepath.Join(dir, "tls.crt"), "it is watched")
-		assert.True(t, found.same(readMember(filepath.Join(dir, "kubeconfig"), named, time.Now())))
+		assert.True(t, found.same(readMember(filepath.Join(dir, "kubeconfig"), named)))
 	}
 }
 
@@ -93,12 +93,14 @@ func TestWhatIsWrongWithAMountedCredentialIsTold(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(mounted(t, tc.user, tc.change), "kubeconfig")
-			found := readMember(path, tc.cluster, time.Now().Add(tc.after))
+			found := readMember(path, tc.cluster)
+			found.expire(path, time.Now().Add(tc.after))
+			assert.Equal(t, tc.after > 0, found.expired)
 			require.ErrorContains(t, found.problem, tc.problem)
 			assert.Contains(t, found.files, path, "it is watched until it is right")
 		})
 	}
-	found := readMember(filepath.Join(mounted(t, user, without("cluster-name")), "kubeconfig"), "", time.Now())
+	found := readMember(filepath.Join(mounted(t, user, without("cluster-name")), "kubeconfig"), "")
 	require.NoError(t, found.problem)
 	assert.Equal(t, "c1", found.credential.Identity.Cluster, "the certificate names it")
 }

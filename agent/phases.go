@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/agent/bootstrap"
+	"github.com/spokelet/spokelet/agent/credentialdir"
 	"github.com/spokelet/spokelet/agent/join"
 	"github.com/spokelet/spokelet/csr"
 )
@@ -32,47 +33,81 @@ type againError string
 // Error returns why the phase waited.
 func (a againError) Error() string { return string(a) }
 
-// runPhases runs one phase after the other until ctx ends.
-func (a *agent) runPhases(ctx context.Context) error {
-	pause := firstPause
-	for ctx.Err() == nil {
-		began := a.clock.Now()
-		failed := a.runPhase(ctx, pause)
-		if !failed || a.clock.Since(began) > 2*lastPause {
-			pause = firstPause
-			continue
-		}
-		pause = min(2*pause, lastPause)
-	}
-	return nil
+// pacing is the sequence of pauses between phases.
+type pacing struct {
+	// next is the pause after the next phase that fails; zero means the first one.
+	next time.Duration
+	// early counts the phases that ended by plan after a short time.
+	early int
 }
 
-// runPhase runs one phase. After one that failed it waits for the pause and returns true.
-func (a *agent) runPhase(ctx context.Context, pause time.Duration) (failed bool) {
-	err := a.phase(ctx, pause)
-	logger := ctrl.LoggerFrom(ctx)
-	var over phaseOverError
-	var again againError
-	switch {
-	case ctx.Err() != nil:
-		return false
-	case errors.As(err, &over):
-		logger.Info("choosing anew", "reason", over.Error())
-		return false
-	case errors.As(err, &again):
-		return true
-	case err == nil:
-		err = errors.New("the phase ended by itself")
+// freeEnds is how many phases in a row may end by plan within a minute without a pause: to join takes some, and a
+// person who tries kubeconfigs changes them now and then.
+const freeEnds = 5
+
+// pause returns the pause for a phase that fails now.
+func (p *pacing) pause() time.Duration { return max(p.next, firstPause) }
+
+// failed takes a phase that failed, and whose pause is over.
+func (p *pacing) failed(lasted time.Duration) {
+	if p.next = min(2*p.pause(), lastPause); lasted > 2*lastPause {
+		p.next = firstPause
 	}
-	logger.Error(err, "trying again", "pause", pause.String())
-	a.state.Set("trying again: " + err.Error())
-	a.sleep(ctx, pause)
-	return true
+}
+
+// planned takes a phase that ended by plan, and returns the pause after it. It is none unless phases end all the time,
+// which is a mistake: whatever ended them did not change what the next one was chosen by.
+func (p *pacing) planned(lasted time.Duration) time.Duration {
+	if lasted >= lastPause {
+		*p = pacing{}
+		return 0
+	}
+	if p.early++; p.early <= freeEnds {
+		p.next = 0
+		return 0
+	}
+	pause := p.pause()
+	p.next = min(2*pause, lastPause)
+	return pause
+}
+
+// runPhases runs one phase after the other until ctx ends.
+func (a *agent) runPhases(ctx context.Context) error { return a.repeat(ctx, a.phase) }
+
+// repeat runs a phase again and again until ctx ends, with pauses.
+func (a *agent) repeat(ctx context.Context, phase func(ctx context.Context, pause time.Duration) error) error {
+	var pauses pacing
+	for ctx.Err() == nil {
+		began := a.clock.Now()
+		err := phase(ctx, pauses.pause())
+		logger := ctrl.LoggerFrom(ctx)
+		var over phaseOverError
+		var again againError
+		switch {
+		case ctx.Err() != nil:
+		case errors.As(err, &over):
+			pause := pauses.planned(a.clock.Since(began))
+			logger.Info("choosing again", "reason", over.Error(), "pause", pause.String())
+			a.sleep(ctx, pause)
+		case errors.As(err, &again):
+			pauses.failed(a.clock.Since(began))
+		default:
+			if err == nil {
+				err = errors.New("the phase ended by itself")
+			}
+			logger.Error(err, "trying again", "pause", pauses.pause().String())
+			a.state.Set("trying again: " + err.Error())
+			a.sleep(ctx, pauses.pause())
+			pauses.failed(a.clock.Since(began))
+		}
+	}
+	return nil
 }
 
 // phase chooses a phase by the bootstrap kubeconfigs and the stored credential, and runs it. If time alone may change
 // the choice, it waits for the pause.
 func (a *agent) phase(ctx context.Context, pause time.Duration) error {
+	defer a.state.FollowAccount(nil) // the next phase asks for a token of its own
 	if !a.config.Duties.Registration {
 		return a.memberPhase(ctx)
 	}
@@ -109,7 +144,9 @@ func (a *agent) phase(ctx context.Context, pause time.Duration) error {
 func (a *agent) selectHub(ctx context.Context, v view, clusterName string) (target bootstrap.Target, why string) {
 	stored := v.storedServer()
 	if a.config.Gates.MultipleHubs {
-		return a.selector.Select(ctx, v.found, stored, clusterName)
+		pair := csr.PairOf(v.stored)
+		credential := bootstrap.Stored{Server: stored, Valid: stored != nil && !csr.IsExpired(pair, a.hubClock.Now())}
+		return a.selector.Select(ctx, v.found, credential, clusterName)
 	}
 	if one := v.found[0]; one.Problem == nil {
 		return one.Target, ""
@@ -164,14 +201,14 @@ type view struct {
 	stored *corev1.Secret
 }
 
-// storedServer returns the hub of the stored credential; nil if there is none or it cannot be parsed, so that only a
-// bootstrap kubeconfig can help.
+// storedServer returns the hub of the stored credential; nil if there is none or it cannot be used, so that only a
+// bootstrap kubeconfig can help. A kubeconfig in a Secret names no files of the pod.
 func (v view) storedServer() *csr.HubServer {
 	if v.stored == nil {
 		return nil
 	}
 	server, err := csr.ParseHubServer(v.stored.Data[csr.KeyKubeconfig])
-	if err != nil {
+	if err != nil || server.CAFile != "" {
 		return nil
 	}
 	return &server
@@ -259,7 +296,7 @@ func endPhase(end context.CancelCauseFunc) func(reason string) {
 // setupPhase adds what every phase of registration has to its manager.
 func (a *agent) setupPhase(mgr ctrl.Manager, watcher *bootstrap.Watcher) error {
 	if a.config.HubKubeconfigDir != "" {
-		d := &credentialDir{path: a.config.HubKubeconfigDir, secret: a.hubSecret(), client: mgr.GetClient()}
+		d := &credentialdir.Dir{Path: a.config.HubKubeconfigDir, Secret: a.hubSecret(), Client: mgr.GetClient()}
 		if err := d.SetupWithManager(mgr); err != nil {
 			return err
 		}
@@ -286,6 +323,9 @@ func finish(ctx context.Context, mgr ctrl.Manager) error {
 
 // sleep waits for the pause or the end of ctx.
 func (a *agent) sleep(ctx context.Context, pause time.Duration) {
+	if pause <= 0 {
+		return
+	}
 	timer := a.clock.NewTimer(pause)
 	defer timer.Stop()
 	select {

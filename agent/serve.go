@@ -99,7 +99,7 @@ func (s *serving) reconcilers() []kit.Setup {
 			HostedNamespaces: c.HostedAddonNamespaces, Cluster: id.Cluster, User: csr.ClusterUser(id.Cluster, id.Agent),
 			Server: s.target.Server, ExpirationSeconds: s.certExpiration(),
 			Driver: c.AddonDriver, TokenExpirationSeconds: c.AddonTokenExpirationSeconds, Clock: now,
-			Ahead: s.hubClock.Ahead,
+			Ahead: s.hubClock.Ahead, Reserved: c.ownSecrets(),
 		})
 	}
 	if c.Gates.MultipleHubs {
@@ -139,6 +139,8 @@ func (s *serving) run(ctx context.Context, setup func() error) error {
 	}
 	s.state.Follow(observers.Reachability)
 	defer s.state.Follow(nil)
+	defer s.state.Note(noteWorks, "")
+	defer s.state.Note(noteHeartbeat, "")
 	connection, err := hubconn.Connect(s.credential.Server, s.credential.Pair, observers)
 	if err != nil {
 		return err
@@ -186,8 +188,7 @@ func (s *serving) connect(ctx context.Context, connection *hubconn.Connection) e
 	}
 	config := connection.RESTConfig(s.config.WrapTransport)
 	limit(config, s.config.HubQPS, s.config.HubBurst)
-	if s.hub, err = s.newHub(s.mgr, config, name, csr.ClusterUser(id.Cluster, id.Agent),
-		s.versions.Note); err != nil {
+	if s.hub, err = s.newHub(s.mgr, config, name, s.versions.Note); err != nil {
 		return err
 	}
 	if !s.config.Duties.Registration {
@@ -197,7 +198,10 @@ func (s *serving) connect(ctx context.Context, connection *hubconn.Connection) e
 	if err != nil {
 		return fmt.Errorf("building the client of the heartbeat: %w", err)
 	}
-	s.heartbeat = &agentcluster.Heartbeat{Leases: leases.Leases(name), Cluster: name, Clock: s.clock}
+	s.heartbeat = &agentcluster.Heartbeat{
+		Leases: leases.Leases(name), Cluster: name, Clock: s.clock,
+		OnFailure: func(text string) { s.state.Note(noteHeartbeat, text) },
+	}
 	if s.watchdog != nil {
 		s.heartbeat.Leases = s.watchdog.Leases(s.heartbeat.Leases)
 	}

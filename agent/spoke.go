@@ -91,6 +91,10 @@ func (a *agent) useSpoke(config *rest.Config) error {
 		return fmt.Errorf("reading the address of the managed cluster: %w", err)
 	}
 	a.spoke, a.spokeHealth = config, &cluster.Health{Client: httpClient, Server: address, Failures: failures}
+	if a.hosted() {
+		// Nothing but watches may go to the cluster, which live on without its storage: the Leases are elsewhere.
+		a.spokeHealth.Every = a.config.Period
+	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spokelet/spokelet/agent/join"
+	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/token"
 
@@ -52,6 +53,10 @@ func (c *Config) Validate() error {
 	for _, problem := range validation.IsDNS1123Label(c.Namespace) {
 		complain("namespace", "%q is no name of a namespace: %s", c.Namespace, problem)
 	}
+	if account := c.workAccount(); c.WorkServiceAccount != "" &&
+		len(validation.IsDNS1123Label(account.Namespace))+len(validation.IsDNS1123Subdomain(account.Name)) > 0 {
+		complain("work-service-account", "%q is not the name of a ServiceAccount, nor namespace/name", c.WorkServiceAccount)
+	}
 	c.validateDuties(complain)
 	c.validateHosted(complain)
 	if err := c.Election.Validate(); err != nil {
@@ -81,6 +86,9 @@ func (c *Config) Validate() error {
 		if u, err := url.Parse(address); err != nil || u.Scheme != "https" || u.Host == "" {
 			complain("spoke-external-server-urls", "%q is no https address", address)
 		}
+	}
+	if p := missing.Policy(c.EvictMissingWorks); p != missing.Hold && p != missing.Grace {
+		complain("evict-missing-works", "must be %s or %s, got %q", missing.Hold, missing.Grace, p)
 	}
 	if c.WorkSource != driverKube {
 		complain("workload-source-driver", "%q is not supported, only %s is: keep OCM's agent for clusters whose works "+

@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/spokelet/spokelet/agent/work"
+	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/agent/work/offline"
 )
 
@@ -19,21 +21,30 @@ func (a *agent) works(
 	c := &a.config
 	r := &work.Reconciler{
 		Cluster: clusterName, AgentID: c.AgentID, HubHash: work.HubHash(server), Hub: hub, Spoke: spoke,
-		EvictionGrace: c.EvictionGracePeriod, Workers: c.Workers, Clock: a.clock,
+		EvictionGrace: max(c.EvictionGracePeriod, evictAtOnce), Workers: c.Workers, Clock: a.clock,
 		MaxWatches: c.MaxWatches, Relist: c.WorkRelist,
 		RawFeedback: c.Gates.RawFeedback, MaxJSONRawLength: c.MaxJSONRawLength,
 		RecordEvents: true, Metrics: metrics.Registry,
-	}
-	if c.WorkCacheDir == "" {
-		return r, nil
+		Missing:   missing.Policy(c.EvictMissingWorks),
+		OnMissing: func(text string) { a.state.Note(noteWorks, text) },
 	}
 	var err error
+	if r.Objects, err = a.workConfig(ctrl.LoggerFrom(ctx), spoke.GetConfig()); err != nil || c.WorkCacheDir == "" {
+		return r, err
+	}
 	r.Cache, err = offline.Open(ctx, offline.Config{
 		Dir: c.WorkCacheDir, MaxBytes: int64(c.WorkCacheMiB) << mebi, Secrets: a.live, Namespace: c.Namespace,
 		HubHash: r.HubHash, Cluster: clusterName,
 	})
 	return r, err
 }
+
+// noteWorks and noteHeartbeat are what /readyz?verbose says besides: works that are missing on the hub, and heartbeats
+// that it does not take.
+const noteWorks, noteHeartbeat = "works", "heartbeat"
+
+// evictAtOnce is the grace period for --appliedmanifestwork-eviction-grace-period=0; zero would be the default.
+const evictAtOnce = time.Nanosecond
 
 // mebi is the shift that turns MiB into bytes.
 const mebi = 20

@@ -115,6 +115,12 @@ func JudgeAddon(
 	if v.Decision != DecisionApprove {
 		return v
 	}
+	return judgeAddonRequester(csr, v)
+}
+
+// judgeAddonRequester refuses a request of an add-on that an agent of its cluster did not make; v is the verdict on its
+// content.
+func judgeAddonRequester(csr *certificatesv1.CertificateSigningRequest, v Verdict) Verdict {
 	cluster, addon, _ := Subject(csr)
 	requester := csr.Spec.Username
 	if id, ok := ParseClusterUser(requester); !ok || id.Cluster != cluster {

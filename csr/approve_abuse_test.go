@@ -186,9 +186,9 @@ func TestAMessageTellsEveryDifferenceAndStaysShort(t *testing.T) {
 
 	asked.Groups = nil
 	for range 15 {
-		asked.Groups = append(asked.Groups, strings.Repeat("ä", 150))
+		asked.Groups = append(asked.Groups, strings.Repeat("ä", 20))
 	}
-	asked.User = strings.Repeat("u", 5000)
+	asked.User = strings.Repeat("u", 1000)
 	v = csr.JudgeAddon(newRequest(t, asked, csr.ClusterUser("c1", "a")),
 		[]addonv1beta1.RegistrationConfig{kubeClient("c1", "hello")})
 	assertNotApproved(t, v, csr.ReasonSubjectNotExpected)

@@ -29,6 +29,7 @@ func TestTheCapHolds(t *testing.T) {
 	answer, err := w.pass()
 	require.NoError(t, err)
 	assert.Equal(t, "Stop creating csr since there are too many csr created already on hub", answer.Condition.Message)
+	assert.ElementsMatch(t, w.created, answer.Awaited, "a decision about one of them needs the next pass")
 
 	require.NoError(t, w.api.Delete(t.Context(), &w.requests()[0]))
 	w.refresh()
@@ -137,21 +138,29 @@ func TestAClockThatIsSetBackDoesNotHoldAKeyBack(t *testing.T) {
 	assert.Equal(t, StepCreate, Decide(i.standing).Step)
 }
 
-// TestARequestThatTheCacheDoesNotHoldInFullIsReadFromTheServer: a cache keeps a stub of what it takes for somebody
-// else's, and the name of our request may lead to one.
-func TestARequestThatTheCacheDoesNotHoldInFullIsReadFromTheServer(t *testing.T) {
+// TestAFloodOfRequestsCostsAnAgentFewPages: with requests of strangers that fill all pages that are read, an agent that
+// serves is slowed down and not stopped.
+// Shows: security/own-request-only
+func TestAFloodOfRequestsCostsAnAgentFewPages(t *testing.T) {
 	w := newWorld(t)
-	w.pass() //nolint:errcheck // the first request
-	w.approve()
-	w.refresh()
-	now, ok := w.pendings.(snapshot)
-	require.True(t, ok)
-	for n := range now.requests.Items {
-		_, err := TrimForAgent("somebody")(&now.requests.Items[n])
-		require.NoError(t, err)
+	w.user = ClusterUser("c1", "a1")
+	for n := range maxPages*pageSize + 1 {
+		require.NoError(t, w.api.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c1-flood%04d", n), Labels: wanted.Labels},
+			Spec:       certificatesv1.CertificateSigningRequestSpec{Username: ClusterUser("c10", "a1")},
+		}))
 	}
-	w.pendings = now
+	w.refresh()
+	w.paged = true
 	answer, err := w.pass()
 	require.NoError(t, err)
-	assert.Equal(t, StepTake, answer.Step)
+	assert.Equal(t, StepReserve, answer.Step)
+	assert.Equal(t, maxPages, w.reads)
+	w.paged = false
+	w.refresh()
+	w.paged = true
+	w.now = w.now.Add(time.Minute)
+	answer, err = w.pass()
+	require.NoError(t, err)
+	assert.Equal(t, StepCreate, answer.Step)
 }

@@ -41,7 +41,7 @@ func ClusterGroup(cluster string) string { return subjectPrefix + cluster }
 // ClusterGroupIAM returns the group of one cluster whose agent was identified by a cloud provider.
 func ClusterGroupIAM(cluster string) string { return iamPrefix + cluster }
 
-// ParseClusterUser is the way back from ClusterUser; false when user is no user name of a cluster's agent.
+// ParseClusterUser is the way back from ClusterUser; false when user is not a user name of a cluster's agent.
 func ParseClusterUser(user string) (Identity, bool) {
 	rest, ok := strings.CutPrefix(user, subjectPrefix)
 	if !ok {
@@ -65,7 +65,7 @@ func AddonGroups(cluster, addon string) []string {
 	return []string{addonGroup(cluster, addon), subjectPrefix + "addon:" + addon}
 }
 
-// ParseAddonUser is the way back from AddonUser; false when user is no user name of an add-on's agent.
+// ParseAddonUser is the way back from AddonUser; false when user is not a user name of an add-on's agent.
 func ParseAddonUser(user string) (AddonIdentity, bool) {
 	rest, ok := strings.CutPrefix(user, subjectPrefix+addonPrefix)
 	if !ok {

@@ -75,6 +75,8 @@ type Standing struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Open is the number of undecided request objects of the same owner on the hub.
 	Open int
+	// undecided are the names of the first of them.
+	undecided []string
 	// Lately has the creation times of the issued request objects of the same owner that are younger than recentWindow,
 	// the latest first. The hub deletes them long after that.
 	Lately []time.Time
@@ -251,7 +253,7 @@ func (s Standing) start(failure string, attempt int) Plan {
 	}}
 	if s.Open >= MaxRequests {
 		if !s.Shared {
-			return Plan{Step: StepWait, Condition: failed(messageCapped)}
+			return Plan{Step: StepWait, Wake: s.Now.Add(firstRetry), Condition: failed(messageCapped)}
 		}
 		plan.Step = StepReserve
 		plan.Wake, plan.Condition = s.turn(plan.Pending)
@@ -269,7 +271,7 @@ func (s Standing) start(failure string, attempt int) Plan {
 }
 
 // create decides whether the request object of the pending key is created now. Where too many others wait that may be
-// somebody else's, the key waits its turn.
+// another client's, the key waits its turn.
 func (s Standing) create() Plan {
 	if s.Shared && s.Open >= MaxRequests && !s.Pending.MadeAt.IsZero() {
 		at, condition := s.turn(*s.Pending)
@@ -319,11 +321,17 @@ func refusal(request *certificatesv1.CertificateSigningRequest) (why string, at 
 	return "", time.Time{}, false
 }
 
-// Undecided reports whether a request object still waits for somebody to approve or deny it.
+// Undecided reports whether a request object still waits for somebody to approve or deny it. What the hub manager
+// writes on it in other conditions decides nothing, whatever their status.
 func Undecided(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Certificate) == 0 &&
 		!slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-			return c.Status != corev1.ConditionFalse
+			switch c.Type {
+			case certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
+				return c.Status != corev1.ConditionFalse
+			default:
+				return false
+			}
 		})
 }
 

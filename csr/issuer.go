@@ -18,12 +18,21 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+const (
+	// pageSize is the number of request objects that are read at once, and maxPages the number of such reads.
+	pageSize, maxPages = 100, 5
+)
+
 // Issuer gets certificates from a hub. It is stateless: the pending key is in a Secret, the rest on the hub.
 type Issuer struct {
-	// Hub reads request objects from a cache that holds those of this cluster, and creates them.
-	Hub client.Client
-	// HubLive reads request objects from the API server.
+	// Hub creates request objects.
+	Hub client.Writer
+	// HubLive reads request objects from the API server. No cache holds them: anybody may create any number with the
+	// labels of this cluster.
 	HubLive client.Reader
+	// HubSeen reads the request object of a pending key; it may answer from memory what has not changed since. Nil means
+	// HubLive.
+	HubSeen client.Reader
 	// Agent reads and writes the Secrets in Namespace; it may read from a cache.
 	Agent client.Client
 	// AgentLive reads the Secrets in Namespace from the API server.
@@ -53,6 +62,8 @@ type Task struct {
 type Answer struct {
 	// Plan is the executed plan. With StepTake the caller must store Pair, and then call Finish or Keep.
 	Plan
+	// Awaited are the names of the request objects whose change needs the next pass.
+	Awaited []string
 	// pending is the Secret of the pending key as last read or written; nil when there is none.
 	pending *corev1.Secret
 }
@@ -64,9 +75,8 @@ func (i Issuer) Ask(ctx context.Context, t Task) (Answer, error) {
 		return failedAt(standing, Answer{}), err
 	}
 	plan := Decide(standing)
-	if plan.Step == StepStart || plan.Step == StepReserve || (plan.Step == StepWait && plan.Urgent) {
-		// A cache may lag behind our own writes or the hub. A new key needs a live read, and an urgent certificate must not
-		// depend on a watch that hangs.
+	if makesRequest(plan.Step) || (plan.Step == StepWait && plan.Urgent) {
+		// A cache may lag behind our own writes. A new key needs a live read, and the number of requests on the hub.
 		if standing, pending, err = i.observe(ctx, t, true); err != nil {
 			return failedAt(standing, Answer{}), err
 		}
@@ -76,7 +86,29 @@ func (i Issuer) Ask(ctx context.Context, t Task) (Answer, error) {
 	if err != nil {
 		return failedAt(standing, answer), err
 	}
+	answer.Awaited = awaited(standing, answer)
 	return answer, nil
+}
+
+// makesRequest reports whether a step makes a key or a request object.
+func makesRequest(s Step) bool { return s == StepStart || s == StepReserve || s == StepCreate }
+
+// awaited returns the names of the request objects that an answer waits for: that of its pending key, and those of the
+// owner while they are too many for another one.
+func awaited(s Standing, a Answer) []string {
+	var all []string
+	if a.Step == StepWait && !s.Shared && s.Open >= MaxRequests {
+		all = slices.Clone(s.undecided)
+	}
+	pending := ReadPending(a.pending)
+	if pending == nil || pending.RequestUID == "" || !slices.Contains(
+		[]Step{StepStart, StepCreate, StepRecord, StepWait}, a.Step) {
+		return all
+	}
+	if name, err := requestName(s.Want, pending.Key); err == nil && !slices.Contains(all, name) {
+		all = append(all, name)
+	}
+	return all
 }
 
 // failedAt sets the time of the next attempt in the answer if it is urgent and must not be left to a back-off.
@@ -153,10 +185,10 @@ func (i Issuer) observe(ctx context.Context, t Task, live bool) (Standing, *core
 			return s, nil, err
 		}
 	}
-	if s.Open, s.Lately, err = i.countRequests(ctx, s); err != nil {
-		return s, nil, err
+	if live {
+		err = i.countRequests(ctx, &s)
 	}
-	return s, secret, nil
+	return s, secret, err
 }
 
 // formerPending returns the Secret of a pending key for this very certificate that an agent of an earlier version made
@@ -192,8 +224,7 @@ func (i Issuer) pendingSecret(ctx context.Context, name string, live bool) (*cor
 	return secret.DeepCopy(), nil
 }
 
-// requestOf returns the request object of a pending key; nil when it does not exist. If the key records that the object
-// existed, the API server must confirm that it is missing.
+// requestOf returns the request object of a pending key; nil when it does not exist.
 func (i Issuer) requestOf(
 	ctx context.Context, want Request, p Pending, live bool,
 ) (*certificatesv1.CertificateSigningRequest, error) {
@@ -201,61 +232,75 @@ func (i Issuer) requestOf(
 	if err != nil {
 		return nil, nil //nolint:nilerr // an unreadable key has no request, and is replaced
 	}
-	readers := []client.Reader{i.Hub, i.HubLive}
-	switch {
-	case live:
-		readers = readers[1:]
-	case p.RequestUID == "":
-		readers = readers[:1]
+	reader := i.HubSeen
+	if live || reader == nil {
+		reader = i.HubLive
 	}
-	for _, reader := range readers {
-		var request certificatesv1.CertificateSigningRequest
-		switch err := reader.Get(ctx, types.NamespacedName{Name: name}, &request); {
-		case err == nil && isStub(&request):
-			continue // The cache does not hold it in full; the API server, which is asked last, does.
-		case err == nil:
-			return &request, nil
-		case !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("reading csr %s: %w", name, err)
-		}
+	var request certificatesv1.CertificateSigningRequest
+	switch err := reader.Get(ctx, types.NamespacedName{Name: name}, &request); {
+	case apierrors.IsNotFound(err):
+		return nil, nil // gone is a good answer
+	case err != nil:
+		return nil, fmt.Errorf("reading csr %s: %w", name, err)
 	}
-	return nil, nil // gone is a good answer
+	return &request, nil
 }
 
 // countRequests counts the undecided request objects of the same owner: the same cluster label and the same add-on
 // label or none. Anybody may set these labels, but the API server sets the user name: with its own credential, an agent
 // counts only the requests of its user; with a shared one, all requests except those of agents of other clusters. It
-// also returns the creation times of the issued ones within recentWindow, the latest first.
-func (i Issuer) countRequests(ctx context.Context, s Standing) (open int, lately []time.Time, err error) {
+// also collects the creation times of the issued ones within recentWindow, the latest first.
+//
+// It reads some pages at most. Where there are more, not all can be of this agent: it is then slowed down as with a
+// shared credential.
+func (i Issuer) countRequests(ctx context.Context, s *Standing) error {
 	want := s.Want
 	selector := labels.SelectorFromSet(want.Labels)
 	if want.Labels[names.LabelAddonName] == "" {
 		none, err := labels.NewRequirement(names.LabelAddonName, selection.DoesNotExist, nil)
 		if err != nil {
-			return 0, nil, fmt.Errorf("selecting csrs: %w", err)
+			return fmt.Errorf("selecting csrs: %w", err)
 		}
 		selector = selector.Add(*none)
 	}
-	var list certificatesv1.CertificateSigningRequestList
-	if err := i.Hub.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return 0, nil, fmt.Errorf("listing csrs: %w", err)
+	more := ""
+	for page := range maxPages {
+		var list certificatesv1.CertificateSigningRequestList
+		if err := i.HubLive.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector},
+			client.Limit(pageSize), client.Continue(more)); err != nil {
+			return fmt.Errorf("listing csrs: %w", err)
+		}
+		for n := range list.Items {
+			s.count(&list.Items[n], i.User)
+		}
+		if more = list.Continue; more == "" {
+			break
+		}
+		if page == maxPages-1 {
+			s.Open, s.Shared = MaxRequests, true
+		}
 	}
-	for n := range list.Items {
-		request := &list.Items[n]
-		ours := !fromStranger(request, want)
-		if i.User != "" {
-			ours = request.Spec.Username == i.User
-		}
-		if ours && Undecided(request) {
-			open++
-		}
-		made := request.CreationTimestamp.Time
-		if ours && len(request.Status.Certificate) > 0 && made.After(s.Now.Add(-recentWindow)) && !made.After(s.Now) {
-			lately = append(lately, made)
+	slices.SortFunc(s.Lately, func(a, b time.Time) int { return b.Compare(a) })
+	return nil
+}
+
+// count counts one request object with the labels of the owner. user is the user name of the agent; empty with a shared
+// credential.
+func (s *Standing) count(request *certificatesv1.CertificateSigningRequest, user string) {
+	ours := !fromStranger(request, s.Want)
+	if user != "" {
+		ours = request.Spec.Username == user
+	}
+	if ours && Undecided(request) {
+		s.Open++
+		if len(s.undecided) < MaxRequests {
+			s.undecided = append(s.undecided, request.Name)
 		}
 	}
-	slices.SortFunc(lately, func(a, b time.Time) int { return b.Compare(a) })
-	return open, lately, nil
+	made := request.CreationTimestamp.Time
+	if ours && len(request.Status.Certificate) > 0 && made.After(s.Now.Add(-recentWindow)) && !made.After(s.Now) {
+		s.Lately = append(s.Lately, made)
+	}
 }
 
 // start stores a new key before it requests a certificate, so that every request has its key.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -43,6 +44,25 @@ type world struct {
 	secret string
 	// user is the agent on the hub; empty while it uses a bootstrap credential.
 	user string
+	// paged lets the API server answer lists of requests in pages; reads counts them.
+	paged bool
+	reads int
+}
+
+// page cuts a list of requests to a page, as an API server does.
+func (w *world) page(list client.ObjectList, opts []client.ListOption) {
+	requests, ok := list.(*certificatesv1.CertificateSigningRequestList)
+	if !ok || !w.paged {
+		return
+	}
+	w.reads++
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	from, _ := strconv.Atoi(o.Continue)
+	requests.Items = requests.Items[min(from, len(requests.Items)):]
+	if o.Limit > 0 && int64(len(requests.Items)) > o.Limit {
+		requests.Items, requests.Continue = requests.Items[:o.Limit], strconv.FormatInt(int64(from)+o.Limit, 10)
+	}
 }
 
 func newWorld(t *testing.T) *world {
@@ -68,6 +88,11 @@ func newWorld(t *testing.T) *world {
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			return w.write(func() error { return c.Update(ctx, o, opts...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			w.page(list, opts)
+			return err
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return w.write(func() error { return c.Delete(ctx, o, opts...) })

@@ -75,6 +75,9 @@ func checkServer(cluster, server string) error {
 	}
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
+		if strings.Contains(server, "@") { // There may be a password in it.
+			server = "(with a user)"
+		}
 		return fmt.Errorf("cluster %q has server %q, which is no URL like https://hub.example.com:6443", cluster, server)
 	}
 	return nil

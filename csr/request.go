@@ -13,6 +13,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -41,6 +42,11 @@ func Usages() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{
 		certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
 	}
+}
+
+// RequestKind returns the kind of request objects.
+func RequestKind() schema.GroupVersionKind {
+	return certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
 }
 
 // Request is the content of a certificate request and the labels of the request object.

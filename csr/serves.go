@@ -18,12 +18,14 @@ type Use struct {
 	Home string
 	// Rivals describe other definitions that name the same Secret for another add-on or another signer.
 	Rivals []string
+	// Unmarked lets a Secret elsewhere serve without an annotation, as in OCM, while it has no rivals.
+	Unmarked bool
 }
 
 // CheckServes returns an error for the author of the add-on if the CA in a Secret must not be used. Annotations of the
-// Secret list the signers and add-ons that it serves. A Secret without them may be used if it is in the namespace of
-// the hub manager, and elsewhere only while no other definition names it: an author must not get the CA of another
-// add-on by naming its Secret.
+// Secret list the signers and add-ons that it serves. A Secret elsewhere than in the namespace of the hub manager
+// serves only add-ons that it lists: an author must not get a CA by naming its Secret, and chooses the name of a
+// signer.
 func CheckServes(secret *corev1.Secret, use Use) error {
 	where := secret.Namespace + "/" + secret.Name
 	annotate := func(key, value string) string {
@@ -34,11 +36,16 @@ func CheckServes(secret *corev1.Secret, use Use) error {
 	case named && !slices.Contains(listed(signers), use.Signer):
 		return fmt.Errorf("CA Secret %s serves the signers %s, and not %s: whoever owns it can change that by: %s", where,
 			quote(signers), quote(use.Signer), annotate(names.AnnotationSigners, "SIGNER,..."))
-	case !named && use.Home != secret.Namespace && len(use.Rivals) > 0:
+	case !named && use.Unmarked && use.Home != secret.Namespace && len(use.Rivals) > 0:
 		return fmt.Errorf("CA Secret %s does not say whom it serves, and is named by %s, too: whoever owns it can say so "+
 			"by: %s", where, quote(strings.Join(use.Rivals, ", ")), annotate(names.AnnotationSigners, "SIGNER,..."))
 	}
 	addons, named := secret.Annotations[names.AnnotationSignerAddons]
+	if !named && use.Home != secret.Namespace && !use.Unmarked {
+		return fmt.Errorf("CA Secret %s does not say which add-ons it serves, and is not in namespace %s: whoever owns it "+
+			"can say so by: %s %s=%s", where, use.Home, annotate(names.AnnotationSignerAddons, use.Addon),
+			names.AnnotationSigners, use.Signer)
+	}
 	if named && !slices.Contains(listed(addons), use.Addon) {
 		return fmt.Errorf("CA Secret %s serves the add-ons %s, and not %s: whoever owns it can change that by: %s", where,
 			quote(addons), quote(use.Addon), annotate(names.AnnotationSignerAddons, "ADDON,..."))

@@ -40,6 +40,8 @@ type Issuance struct {
 	Expected Request
 	// Lifetime is the maximum lifetime of the certificate; zero means 24 hours.
 	Lifetime time.Duration
+	// Limit is the maximum lifetime of any certificate; zero limits none.
+	Limit time.Duration
 	// Now is the instant of signing.
 	Now time.Time
 	// Random gives the serial number.
@@ -131,6 +133,9 @@ func (a Authority) validity(i Issuance) (from, to time.Time, err error) {
 			ca.NotBefore.UTC().Format(time.RFC3339))
 	}
 	lifetime := cmp.Or(i.Lifetime, signedLifetime)
+	if i.Limit > 0 {
+		lifetime = min(lifetime, i.Limit)
+	}
 	if wished := i.CSR.Spec.ExpirationSeconds; wished != nil && *wished > 0 {
 		lifetime = min(lifetime, time.Duration(*wished)*time.Second)
 	}

@@ -142,14 +142,17 @@ func TestTheLifetimeIsTheShortestOfAll(t *testing.T) {
 	key := ecdsaKey(t)
 	for name, tc := range map[string]struct {
 		wished         *int32
+		limit          time.Duration
 		caFrom, caTo   time.Duration
 		wantFrom, want time.Duration
 	}{
-		"a day without a wish":                {nil, -time.Hour, month, -5 * time.Minute, 24 * time.Hour},
-		"the wish when it is shorter":         {ptr.To[int32](3600), -time.Hour, month, -5 * time.Minute, time.Hour},
-		"a day when the wish is longer":       {ptr.To[int32](1e6), -time.Hour, month, -5 * time.Minute, 24 * time.Hour},
-		"the CA's when that ends earlier":     {nil, -time.Hour, 2 * time.Hour, -5 * time.Minute, 2 * time.Hour},
-		"not before the CA where that is new": {nil, -time.Minute, month, -time.Minute, 24 * time.Hour},
+		"a day without a wish":                {nil, 0, -time.Hour, month, -5 * time.Minute, 24 * time.Hour},
+		"the wish when it is shorter":         {ptr.To[int32](3600), 0, -time.Hour, month, -5 * time.Minute, time.Hour},
+		"a day when the wish is longer":       {ptr.To[int32](1e6), 0, -time.Hour, month, -5 * time.Minute, 24 * time.Hour},
+		"the CA's when that ends earlier":     {nil, 0, -time.Hour, 2 * time.Hour, -5 * time.Minute, 2 * time.Hour},
+		"the limit when that is shorter":      {nil, time.Hour, -time.Hour, month, -5 * time.Minute, time.Hour},
+		"never more than a limit allows":      {ptr.To[int32](1e6), 48 * time.Hour, -time.Hour, month, -5 * time.Minute, 24 * time.Hour},
+		"not before the CA where that is new": {nil, 0, -time.Minute, month, -time.Minute, 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			authority, err := csr.ParseAuthority(newCA(t, key, func(ca *x509.Certificate) {
@@ -158,7 +161,9 @@ func TestTheLifetimeIsTheShortestOfAll(t *testing.T) {
 			require.NoError(t, err)
 			request, expected := approved(t, customRegistration("u", nil, nil))
 			request.Spec.ExpirationSeconds = tc.wished
-			certPEM, err := authority.Sign(csr.Issuance{CSR: request, Expected: expected, Now: signedAt, Random: rand.Reader})
+			certPEM, err := authority.Sign(csr.Issuance{
+				CSR: request, Expected: expected, Limit: tc.limit, Now: signedAt, Random: rand.Reader,
+			})
 			require.NoError(t, err)
 			certificate := parse(t, certPEM)
 			assert.Equal(t, signedAt.Add(tc.wantFrom), certificate.NotBefore)

@@ -1,7 +1,6 @@
 package csr
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 
@@ -13,54 +12,37 @@ import (
 
 const (
 	// MaxRequestBytes is the largest spec.request that is judged. Those of agents have about 500 bytes, and one with
-	// the largest key that is accepted, RSA of 8192 bits, has 4 KiB.
-	MaxRequestBytes = 16 << 10
+	// the largest key that is accepted, RSA of 8192 bits, has 3 KiB.
+	MaxRequestBytes = 4 << 10
 	// maxOtherBytes bounds the metadata and the requester of a request object, each.
 	maxOtherBytes = 16 << 10
 	// perEntry is the assumed overhead of one entry of a list or map.
 	perEntry = 16
-	// maxAgentRequestBytes is the largest spec.request that an agent keeps of others while it joins. Its own have an
-	// ECDSA key.
-	maxAgentRequestBytes = 4 << 10
-	// annotationStub marks a request object that a cache does not hold in full; its value is the size of the dropped
-	// fields. It exists in caches only.
+	// annotationStub marks a request object that is larger than it may be; its value is its size. It exists in caches
+	// only.
 	annotationStub = "spokelet.io/not-in-full"
 )
 
-// Trim is a transform for a cache of the hub that bounds the size of a request object. An object that is larger than
-// any of an agent becomes a stub, which is judged TooLarge and never written back. The metadata of all others is kept,
-// because approval and signing write it back.
+// Trim is a transform for a cache of the hub that keeps of a request object what is judged: its content, its two
+// labels, its requester and its progress. Who approves or signs reads it from the API server first, because that writes
+// the metadata back. An object that is larger than any of an agent becomes a stub without content, which is judged
+// TooLarge.
 func Trim(object any) (any, error) {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-	if !ok {
+	switch {
+	case !ok, isStub(csr): // a transform may see an object twice
 		return object, nil
 	}
-	csr.ManagedFields = nil
 	if size := sizeBeyond(csr, MaxRequestBytes); size > 0 {
 		makeStub(csr, size)
-	} else if len(csr.Status.Certificate) > 0 {
+		return csr, nil
+	}
+	csr.ObjectMeta = identityOf(csr)
+	csr.Spec.Extra, csr.Spec.UID = nil, ""
+	if len(csr.Status.Certificate) > 0 {
 		csr.Status.Certificate = issuedMark()
 	}
 	return csr, nil
-}
-
-// TrimForAgent returns a transform for a cache of an agent. While the agent serves, user is its user name on the hub,
-// and requests of other users become stubs; while it joins, user is empty, and all that an agent could have made are
-// kept.
-func TrimForAgent(user string) func(any) (any, error) {
-	return func(object any) (any, error) {
-		csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-		if !ok {
-			return object, nil
-		}
-		csr.ManagedFields, csr.Annotations = nil, nil
-		others := user != "" && csr.Spec.Username != user
-		if size := sizeBeyond(csr, maxAgentRequestBytes); size > 0 || others {
-			makeStub(csr, cmp.Or(size, len(csr.Spec.Request)))
-		}
-		csr.Spec.Extra, csr.Spec.Groups = nil, nil
-		return csr, nil
-	}
 }
 
 // TooLarge reports whether a request is larger than any that an agent makes.
@@ -73,10 +55,11 @@ func tooLargeProblem() problem {
 		"annotations and what is known of the requester %d", MaxRequestBytes, maxOtherBytes)}
 }
 
-// isStub reports whether a cache does not hold a request in full.
+// isStub reports whether a cache does not hold a request in full. Everybody who may create a request may annotate it,
+// but the API server stores none without content.
 func isStub(csr *certificatesv1.CertificateSigningRequest) bool {
-	_, stub := csr.Annotations[annotationStub]
-	return stub
+	_, marked := csr.Annotations[annotationStub]
+	return marked && len(csr.Spec.Request) == 0
 }
 
 // sizeBeyond returns the size of a request that is larger than it may be, and zero for all others.
@@ -119,19 +102,24 @@ func sizeOfRequester(spec *certificatesv1.CertificateSigningRequestSpec) int {
 	return size
 }
 
-// makeStub drops all fields of a request but its identity, its labels, its requester and its progress.
-func makeStub(csr *certificatesv1.CertificateSigningRequest, size int) {
-	labels := map[string]string{}
+// identityOf returns the metadata of a request by which it is found and judged.
+func identityOf(csr *certificatesv1.CertificateSigningRequest) metav1.ObjectMeta {
+	labels := make(map[string]string, 2)
 	for _, name := range []string{names.LabelClusterName, names.LabelAddonName} {
 		if value, ok := csr.Labels[name]; ok {
 			labels[name] = value
 		}
 	}
-	csr.ObjectMeta = metav1.ObjectMeta{
+	return metav1.ObjectMeta{
 		Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion, Generation: csr.Generation,
-		CreationTimestamp: csr.CreationTimestamp, DeletionTimestamp: csr.DeletionTimestamp,
-		Labels: labels, Annotations: map[string]string{annotationStub: strconv.Itoa(size)},
+		CreationTimestamp: csr.CreationTimestamp, DeletionTimestamp: csr.DeletionTimestamp, Labels: labels,
 	}
+}
+
+// makeStub drops all fields of a request but its identity, its labels, its requester and its progress.
+func makeStub(csr *certificatesv1.CertificateSigningRequest, size int) {
+	csr.ObjectMeta = identityOf(csr)
+	csr.Annotations = map[string]string{annotationStub: strconv.Itoa(size)}
 	csr.Spec = certificatesv1.CertificateSigningRequestSpec{
 		SignerName: csr.Spec.SignerName, Username: shorten(csr.Spec.Username, maxAgentName),
 	}

@@ -49,7 +49,7 @@ func TestARequestThatWaitsSaysForWhom(t *testing.T) {
 			},
 			reason: ReasonRequestRefused, says: []string{": Rule: Not so. Do this."},
 		},
-		"an approval starts the wait for the signature anew": {
+		"an approval starts the wait for the signature again": {
 			given: func(i *issuing) { i.conditioned(certificatesv1.CertificateApproved, noon.Add(time.Minute)) },
 			after: time.Minute + 9*time.Second, wake: time.Minute + 10*time.Second,
 		},

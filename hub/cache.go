@@ -23,6 +23,7 @@ import (
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
@@ -51,26 +52,27 @@ func cacheOptions(home string) (cache.Options, error) {
 	}
 	t := &hubprocess.Trims{}
 	return cache.Options{
-		DefaultTransform: t.Other,
+		DefaultTransform: hubprocess.Bounded(t.Other),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: works.Trim(&t.Shared)},
+			&workv1.ManifestWork{}:                      {Label: ofAddon, Transform: hubprocess.Bounded(works.Trim(&t.Shared))},
 			&certificatesv1.CertificateSigningRequest{}: {Label: approval.Selector(), Transform: csr.Trim},
 			// Selected by name, so that a lease without our label is cached as well.
 			&coordinationv1.Lease{}: {
 				Field:     fields.OneTermEqualSelector("metadata.name", lease.ClusterLease),
-				Transform: cluster.TrimLease,
+				Transform: hubprocess.Bounded(cluster.TrimLease),
 			},
 			&rbacv1.ClusterRole{}:               {Label: ofCluster},
 			&rbacv1.ClusterRoleBinding{}:        {Label: ofCluster},
-			&clusterv1beta1.PlacementDecision{}: {Transform: install.TrimDecision},
+			&clusterv1beta1.PlacementDecision{}: {Transform: hubprocess.Bounded(fleet.TrimDecision)},
 			// Only one of the two is watched: the stored version.
-			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: trimAddOn(t)},
-			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: trimAddOn(t)},
-			&clusterv1.ManagedCluster{}:          {Transform: t.Cluster},
-			&rbacv1.RoleBinding{}:                {Transform: t.Binding},
-			&corev1.ServiceAccount{}:             {Label: ofToken},
-			&appsv1.ControllerRevision{}:         {Label: ofConfig, Namespaces: in(cmp.Or(home, names.NamespaceHub))},
-			&rbacv1.Role{}:                       {Label: ofToken},
+			&addonv1alpha1.ManagedClusterAddOn{}: {Transform: hubprocess.Bounded(trimAddOn(t))},
+			&addonv1beta1.ManagedClusterAddOn{}:  {Transform: hubprocess.Bounded(trimAddOn(t))},
+			// Placements select clusters by any label. Policies bound those that agents write.
+			&clusterv1.ManagedCluster{}:  {Transform: fleet.KeepWritten(t.Cluster)},
+			&rbacv1.RoleBinding{}:        {Transform: hubprocess.Bounded(t.Binding)},
+			&corev1.ServiceAccount{}:     {Label: ofToken, Transform: hubprocess.Bounded(t.Account)},
+			&appsv1.ControllerRevision{}: {Label: ofConfig, Namespaces: in(cmp.Or(home, names.NamespaceHub))},
+			&rbacv1.Role{}:               {Label: ofToken, Transform: hubprocess.Bounded(t.Role)},
 		},
 	}, nil
 }
@@ -97,7 +99,7 @@ func foreignWorkOptions() (cache.Options, error) {
 	}
 	return cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}: {Label: foreign, Transform: trimForeignWork},
+			&workv1.ManifestWork{}: {Label: foreign, Transform: hubprocess.Bounded(trimForeignWork)},
 		},
 	}, nil
 }

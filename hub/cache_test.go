@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -128,7 +129,7 @@ func someCluster(name string) *clusterv1.ManagedCluster {
 	return cluster
 }
 
-// someBinding is a binding of an add-on, or one of somebody else.
+// someBinding is a binding of an add-on, or one of another client.
 func someBinding(namespace, addOn string) *rbacv1.RoleBinding {
 	b := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -407,6 +408,8 @@ func zero(o client.Object) client.Object {
 		return &clusterv1.ManagedCluster{}
 	case *workv1.ManifestWork:
 		return &workv1.ManifestWork{}
+	case *certificatesv1.CertificateSigningRequest:
+		return &certificatesv1.CertificateSigningRequest{}
 	}
 	return &rbacv1.RoleBinding{}
 }
@@ -416,8 +419,10 @@ func TestWhatTheCacheKeepsOfAnObject(t *testing.T) {
 	budgets := map[string]float64{ // about a third more than is kept
 		"ManagedClusterAddOn": 2048, "ManagedClusterAddOn in v1beta1": 2048, "ManagedCluster": 5120,
 		"RoleBinding of an add-on": 896, "RoleBinding of somebody else": 512, "ManifestWork": 2048,
+		"CertificateSigningRequest of a flood": 7168, "ManagedCluster of a flood": 1536,
 	}
 	kinds := trimmedKinds()
+	maps.Copy(kinds, floodKinds())
 	kinds["ManifestWork"] = trimmed{
 		make: func(n int) client.Object { return someWork(fmt.Sprintf("cluster%d", n), fmt.Sprintf("addon%d", n%20)) },
 		trim: func(t *hubprocess.Trims) func(any) (any, error) { return works.Trim(&t.Shared) },

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,10 +15,12 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/webhook"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/objectwatch"
 )
 
 // defaultWebhookPort is the port of the conversion webhook in OCM.
@@ -50,6 +53,17 @@ type Config struct {
 	// AutoApproveJoinedClusters extends that to clusters that have joined before: each of the users can then take over the
 	// identity of every such cluster.
 	AutoApproveJoinedClusters bool
+	// MaxAddOnCertificateLifetime is the maximum lifetime of certificates of add-ons; zero leaves it to the signer.
+	MaxAddOnCertificateLifetime time.Duration
+	// TrustAsOCM makes the hub manager trust as much as OCM's does, where Spokelet trusts less and an installation of OCM
+	// may depend on it (docs/security.md, "A hub that comes from OCM").
+	TrustAsOCM bool
+	// RequireHostingConsent makes a cluster host add-ons of others only if its annotation addon.spokelet.io/hosts lists
+	// them. Without RequirePolicies that is always so, because nothing checks who names a hosting cluster.
+	RequireHostingConsent bool
+	// RemoveUnacceptedAfter is how long a ManagedCluster stays that was never accepted and whose certificate requests
+	// nobody approved; zero, or TrustAsOCM, means for ever.
+	RemoveUnacceptedAfter time.Duration
 	// AutoApproveBoundBootstrap does the same as AutoApprovedCSRUsers for every bootstrap credential that is bound to the
 	// cluster of the request, including clusters that have joined before.
 	AutoApproveBoundBootstrap bool
@@ -71,7 +85,11 @@ type Config struct {
 	WebhookService string
 	// TLS configures TLS of the webhook.
 	TLS command.TLS
-	// WorkAdmission makes the webhook validate ManifestWorks; off where OCM's own webhook does.
+	// WebhookClientCA is the path of the authorities of the clients of the webhook; empty asks for no certificate. API
+	// servers of Kubernetes present none for conversions, so this needs a proxy that does.
+	WebhookClientCA string
+	// WorkAdmission makes the webhook serve the check of ManifestWorks, which an administrator announces to the API
+	// server.
 	WorkAdmission bool
 	// ManifestLimit is the limit for the manifests of one ManifestWork together, in bytes.
 	ManifestLimit int
@@ -89,6 +107,8 @@ type Config struct {
 	// QPS and Burst limit requests to the hub; QPS zero leaves that to API Priority and Fairness.
 	QPS   float32
 	Burst int
+	// WatchedConfigs is how many configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig are watched.
+	WatchedConfigs int
 	// Workers is how many objects each reconciler reconciles at the same time.
 	Workers int
 	// Verbosity is the highest level of log lines.
@@ -112,6 +132,8 @@ func DefaultConfig() Config {
 
 		RemovalLimitPercent: 25, RemovalLimitClusters: 10,
 
+		RemoveUnacceptedAfter: 24 * time.Hour,
+
 		WorkTTL:         true,
 		WebhookPort:     defaultWebhookPort,
 		WebhookSecret:   names.SecretWebhook,
@@ -123,6 +145,7 @@ func DefaultConfig() Config {
 		},
 		MetricsAddress: hubprocess.Off,
 		HealthAddress:  ":8081",
+		WatchedConfigs: objectwatch.DefaultLimit,
 		Workers:        10,
 	}
 }
@@ -141,20 +164,13 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"decide Placements; turn it off where another placement controller runs")
 	f.IntVar(&c.RemovalLimitPercent, "removal-limit-percent", c.RemovalLimitPercent,
 		"share of the clusters of an add-on that may lose it within 15 minutes without an edit of a Placement, a "+
-			"ClusterManagementAddOn or a ManagedClusterSet that explains it; a removal from more is held until somebody "+
+			"ClusterManagementAddOn or a ManagedClusterSet that explains it; a removal from more is held until a person "+
 			"confirms it; 0 holds nothing")
 	f.IntVar(&c.RemovalLimitClusters, "removal-limit-clusters", c.RemovalLimitClusters,
 		"number of clusters up to which --removal-limit-percent holds nothing")
 	f.BoolVar(&c.WorkTTL, "work-ttl", c.WorkTTL,
 		"delete ManifestWorks that are complete when their ttlSecondsAfterFinished is over")
-	f.StringSliceVar(&c.AutoApprovedCSRUsers, "auto-approved-csr-users", c.AutoApprovedCSRUsers,
-		"users whose certificate requests for new clusters are approved, which also accepts the cluster, once; "+
-			"exact names, may be repeated")
-	f.BoolVar(&c.AutoApproveJoinedClusters, "auto-approve-joined-clusters", c.AutoApproveJoinedClusters,
-		"extend --auto-approved-csr-users to clusters that have joined before; everybody with the credential of such a "+
-			"user can then take over the identity of any cluster")
-	f.BoolVar(&c.AutoApproveBoundBootstrap, "auto-approve-bound-bootstrap", c.AutoApproveBoundBootstrap,
-		"approve, and accept the cluster once, where a bootstrap credential is bound to the cluster that it asks for")
+	c.addTrustFlags(f)
 	f.StringVar(&c.WebhookBindAddress, "webhook-bind-address", c.WebhookBindAddress,
 		"address on which the conversion webhook listens; empty means all")
 	f.IntVar(&c.WebhookPort, "webhook-port", c.WebhookPort, "port on which the conversion webhook listens")
@@ -169,12 +185,16 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"namespace/name of the service at which the API server finds the conversion webhook, for --install-crds")
 	f.StringVar(&c.WebhookCAFile, "webhook-ca-file", c.WebhookCAFile,
 		"certificate that the API server is to trust for the conversion webhook, for --install-crds")
+	f.StringVar(&c.WebhookClientCA, "webhook-client-ca", c.WebhookClientCA,
+		"file with the authorities of clients of the webhook: it then refuses requests without a client certificate of "+
+			"theirs; API servers of Kubernetes present none for conversions, so this needs a proxy that does; empty asks "+
+			"for none")
 	f.StringVar(&c.TLS.MinVersion, "tls-min-version", c.TLS.MinVersion,
 		"least version of TLS that the webhook serves: VersionTLS12 or VersionTLS13; empty means VersionTLS12")
 	f.StringSliceVar(&c.TLS.CipherSuites, "tls-cipher-suites", c.TLS.CipherSuites,
 		"cipher suites of TLS 1.2 that the webhook serves; those of TLS 1.3 cannot be chosen; empty means those of Go")
 	f.BoolVar(&c.WorkAdmission, "work-admission", c.WorkAdmission,
-		"have the webhook check ManifestWorks, too; turn it off where OCM's own webhook does")
+		"have the webhook serve the check of ManifestWorks, for manifests/hub/work-webhook")
 	f.IntVar(&c.ManifestLimit, "manifest-limit", c.ManifestLimit,
 		"bytes that the manifests of one ManifestWork may have together, for --work-admission")
 	f.BoolVar(&c.RequirePolicies, "require-policies", c.RequirePolicies,
@@ -186,9 +206,36 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.Float32Var(&c.QPS, "kube-api-qps", c.QPS,
 		"requests per second to the hub; 0 leaves it to priority and fairness of the API server")
 	f.IntVar(&c.Burst, "kube-api-burst", c.Burst, "burst over --kube-api-qps")
+	f.IntVar(&c.WatchedConfigs, "watched-configs", c.WatchedConfigs,
+		"number of configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig that are watched, one by one; "+
+			"an add-on may have half of them")
 	f.IntVar(&c.Workers, "workers", c.Workers, "number of objects that each reconciler works on at once")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
 	c.addForeignFlags(f)
+}
+
+// addTrustFlags binds the flags about whom the hub manager trusts, and for how long.
+func (c *Config) addTrustFlags(f *pflag.FlagSet) {
+	f.StringSliceVar(&c.AutoApprovedCSRUsers, "auto-approved-csr-users", c.AutoApprovedCSRUsers,
+		"users whose certificate requests for new clusters are approved, which also accepts the cluster, once; "+
+			"exact names, may be repeated")
+	f.BoolVar(&c.AutoApproveJoinedClusters, "auto-approve-joined-clusters", c.AutoApproveJoinedClusters,
+		"extend --auto-approved-csr-users to clusters that have joined before; everybody with the credential of such a "+
+			"user can then take over the identity of any cluster")
+	f.BoolVar(&c.AutoApproveBoundBootstrap, "auto-approve-bound-bootstrap", c.AutoApproveBoundBootstrap,
+		"approve, and accept the cluster once, where a bootstrap credential is bound to the cluster that it asks for")
+	f.DurationVar(&c.RemoveUnacceptedAfter, "remove-unaccepted-clusters-after", c.RemoveUnacceptedAfter,
+		"time after which a ManagedCluster is removed that was never accepted and whose certificate requests no user "+
+			"approved, unless an administrator prepared it; 0 is never")
+	f.DurationVar(&c.MaxAddOnCertificateLifetime, "max-addon-certificate-lifetime", c.MaxAddOnCertificateLifetime,
+		"longest lifetime of certificates of add-ons: a request for more, or for the default of the signer, is not "+
+			"approved, and the hub manager signs for no more; 0 approves up to a year, and the default of the signer")
+	f.BoolVar(&c.TrustAsOCM, "trust-as-ocm", c.TrustAsOCM,
+		"trust as much as the hub of OCM does, for an installation that comes from OCM and depends on it; "+
+			"docs/security.md lists what that allows")
+	f.BoolVar(&c.RequireHostingConsent, "require-hosting-consent", c.RequireHostingConsent,
+		"let a cluster host add-ons of other clusters only if its annotation addon.spokelet.io/hosts lists them; always so "+
+			"with --require-policies=false, and never with --trust-as-ocm")
 }
 
 // Validate checks the configuration without any request, and returns all errors at once.
@@ -204,6 +251,11 @@ func (c *Config) Validate() error {
 		if strings.ContainsAny(user, "*?") {
 			complain("auto-approved-csr-users", "%q: users are named exactly, there are no patterns", user)
 		}
+	}
+	// The API server signs for ten minutes at least.
+	if limit := c.MaxAddOnCertificateLifetime; limit != 0 && limit < 10*time.Minute {
+		complain("max-addon-certificate-lifetime", "%s is less than ten minutes, the shortest lifetime that the API server "+
+			"grants", limit)
 	}
 	if c.WebhookPort < 1 || c.WebhookPort > math.MaxUint16 {
 		complain("webhook-port", "%d is no port", c.WebhookPort)
@@ -226,6 +278,16 @@ func (c *Config) Validate() error {
 	if err := c.TLS.Apply(&tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
 		complain("tls-min-version and --tls-cipher-suites", "%s", err)
 	}
+	c.validateNumbers(complain)
+	if err := c.Election.Validate(); err != nil {
+		wrong = append(wrong, err)
+	}
+	c.validateForeign(complain)
+	return errors.Join(wrong...)
+}
+
+// validateNumbers complains about numbers that are out of range.
+func (c *Config) validateNumbers(complain func(flag, format string, args ...any)) {
 	if math.IsNaN(float64(c.QPS)) || c.QPS < 0 {
 		complain("kube-api-qps", "must not be below 0")
 	}
@@ -238,17 +300,14 @@ func (c *Config) Validate() error {
 	if c.RemovalLimitClusters < 0 {
 		complain("removal-limit-clusters", "must not be below 0")
 	}
-	if c.ManifestLimit < 1 {
-		complain("manifest-limit", "must not be below 1")
+	for _, number := range []struct {
+		flag  string
+		value int
+	}{{"manifest-limit", c.ManifestLimit}, {"watched-configs", c.WatchedConfigs}, {"workers", c.Workers}} {
+		if number.value < 1 {
+			complain(number.flag, "must not be below 1")
+		}
 	}
-	if c.Workers < 1 {
-		complain("workers", "must not be below 1")
-	}
-	if err := c.Election.Validate(); err != nil {
-		wrong = append(wrong, err)
-	}
-	c.validateForeign(complain)
-	return errors.Join(wrong...)
 }
 
 // secretProblems returns why a name is not valid for a Secret; the empty name means no Secret.
@@ -264,6 +323,21 @@ func (c *Config) trust() csr.Trust {
 	return csr.Trust{
 		Users: c.AutoApprovedCSRUsers, Joined: c.AutoApproveJoinedClusters, Bound: c.AutoApproveBoundBootstrap,
 	}
+}
+
+// hosting returns how much a hosting cluster has to say.
+func (c *Config) hosting() hosting.Rules {
+	return hosting.Rules{
+		RequireConsent: (c.RequireHostingConsent || !c.RequirePolicies) && !c.TrustAsOCM, TrustAsOCM: c.TrustAsOCM,
+	}
+}
+
+// unacceptedLife returns how long a cluster stays that was never accepted; zero means for ever.
+func (c *Config) unacceptedLife() time.Duration {
+	if c.TrustAsOCM {
+		return 0
+	}
+	return max(0, c.RemoveUnacceptedAfter)
 }
 
 // service returns the key of the webhook's service; empty when none is configured.

@@ -28,6 +28,7 @@ func TestAConfigurationThatCannotWorkIsNamed(t *testing.T) {
 	}{
 		"a namespace that is none":            {func(c *Config) { c.Namespace = "A" }, "--namespace"},
 		"a pattern of users":                  {func(c *Config) { c.AutoApprovedCSRUsers = []string{"system:*"} }, "--auto-approved-csr-users"},
+		"a lifetime that nobody grants":       {func(c *Config) { c.MaxAddOnCertificateLifetime = time.Minute }, "--max-addon-certificate-lifetime"},
 		"a port that is none":                 {func(c *Config) { c.WebhookPort = 70000 }, "--webhook-port"},
 		"an address that is not secure":       {func(c *Config) { c.WebhookURL = "http://x"; c.WebhookCAFile = "y" }, "--webhook-url"},
 		"an address without a certificate":    {func(c *Config) { c.WebhookURL = "https://x"; c.WebhookCertDir = "y" }, "--webhook-ca-file"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/hub/configure"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -33,9 +35,11 @@ type configurations struct {
 
 // newConfigurations returns what configures the add-ons of a hub, and adds the watches of configurations of any kind to
 // the manager.
-func newConfigurations(mgr ctrl.Manager, c Config, addOns addonapi.Client) (*configurations, error) {
+func newConfigurations(
+	mgr ctrl.Manager, c Config, addOns addonapi.Client, placements *fleet.Placements,
+) (*configurations, error) {
 	changed := objectwatch.NewChanges(2)
-	others, err := objectwatch.New(mgr.GetConfig(), 0, changed.Send)
+	others, err := objectwatch.New(mgr.GetConfig(), c.WatchedConfigs, changed.Send)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +48,12 @@ func newConfigurations(mgr ctrl.Manager, c Config, addOns addonapi.Client) (*con
 	}
 	store := &addonconfig.Store{
 		Client: mgr.GetClient(), Versions: addOns.Configs, Home: cmp.Or(c.Namespace, names.NamespaceHub), Others: others,
+		Limit: c.WatchedConfigs,
 	}
 	all := &configurations{admitted: make(chan event.GenericEvent, maxAdmitted)}
 	all.roller = &rollout.Reconciler{
 		Client: mgr.GetClient(), AddOns: addOns, Store: store, Clock: clock.RealClock{}, Wake: all.admitted,
-		Changed: changed.Receiver(0),
+		Changed: changed.Receiver(0), Placements: placements,
 	}
 	all.configurer = &configure.Configurer{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.admission, Changed: changed.Receiver(1),
@@ -58,9 +63,9 @@ func newConfigurations(mgr ctrl.Manager, c Config, addOns addonapi.Client) (*con
 
 // admission asks the rollout whether an add-on may have a target.
 func (c *configurations) admission(
-	addOn, cluster string, target []addonv1beta1.ConfigReference,
+	addOn metav1.Object, target []addonv1beta1.ConfigReference,
 ) configure.Admission {
-	granted, reason := c.roller.Admission(addOn, cluster, target)
+	granted, reason := c.roller.Admission(addOn, target)
 	return configure.Admission{Granted: granted, Reason: reason}
 }
 

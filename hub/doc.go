@@ -4,7 +4,7 @@
 //  1. Config is checked, as a whole and before any request.
 //  2. The certificate of the webhook is read or made (package certificate). With --install-crds the
 //     CustomResourceDefinitions are applied (package definition): the schema by server-side apply without force, so
-//     that definitions that somebody else keeps are left to them, and the conversion of add-ons by itself.
+//     that definitions that another client keeps are left to them, and the conversion of add-ons by itself.
 //  3. The admission policies of the hub are checked (package policy): without them nothing starts, unless that is asked
 //     for.
 //  4. The version in which add-ons travel is asked for once: v1alpha1 where it is served.

@@ -18,8 +18,8 @@ import (
 const programName = "spokelet-hub"
 
 // Main runs the program with the arguments of a command line until ctx ends: the hub manager, or the subcommand
-// "render", which needs no hub. It returns pflag.ErrHelp when the arguments ask for help, for the version or for the
-// policies, which are written to out.
+// "render", which needs no hub. It returns pflag.ErrHelp when the arguments ask for help, for the version, for the
+// policies or the definitions, which are written to out.
 func Main(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	if len(args) > 0 && args[0] == "render" {
 		return render.Program{Name: programName}.Command(ctx, args[1:], in, out)
@@ -31,8 +31,8 @@ func Main(ctx context.Context, args []string, in io.Reader, out io.Writer) error
 	return Run(ctx, config)
 }
 
-// ParseFlags parses the arguments of a command line. It returns pflag.ErrHelp when they ask for help, for the version
-// or for the policies, which are written to out.
+// ParseFlags parses the arguments of a command line. It returns pflag.ErrHelp when they ask for help, for the
+// version, the policies or the definitions, which are written to out.
 func ParseFlags(args []string, out io.Writer) (Config, error) {
 	config := DefaultConfig()
 	program := command.Program{
@@ -44,11 +44,13 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	if len(args) > 0 && slices.Contains(program.Verbs, args[0]) {
 		args = args[1:]
 	}
-	printed, account := false, names.ServiceAccountManager
+	printed, crds, account := false, false, names.ServiceAccountManager
 	bind := func(f *pflag.FlagSet) {
 		config.AddFlags(f)
 		f.BoolVar(&printed, "print-policies", printed,
 			"print the admission policies for a hub manager in --namespace under --service-account, and exit")
+		f.BoolVar(&crds, "print-crds", crds,
+			"print the CustomResourceDefinitions of the hub, without their conversion, and exit")
 		f.StringVar(&account, "service-account", account,
 			"ServiceAccount of the hub manager, for --print-policies; otherwise the API server returns it")
 	}
@@ -56,18 +58,20 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		return Config{}, err
 	}
 	config.adopt()
-	if printed {
-		return Config{}, printPolicies(out, config.Namespace, account)
+	switch {
+	case printed:
+		return Config{}, printAll(out, policiesFor(config.Namespace, account))
+	case crds:
+		return Config{}, printAll(out, manifests.CRDs())
 	}
 	return config, nil
 }
 
-// printPolicies writes the policies as one stream of YAML documents. It returns pflag.ErrHelp, because there is nothing
-// to run.
-func printPolicies(out io.Writer, namespace, account string) error {
-	for _, file := range policiesFor(namespace, account) {
+// printAll writes files as one stream of YAML documents. It returns pflag.ErrHelp, because there is nothing to run.
+func printAll(out io.Writer, files [][]byte) error {
+	for _, file := range files {
 		if _, err := fmt.Fprintf(out, "---\n%s", file); err != nil {
-			return fmt.Errorf("printing the policies: %w", err)
+			return fmt.Errorf("printing YAML: %w", err)
 		}
 	}
 	return pflag.ErrHelp

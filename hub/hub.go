@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,8 +16,10 @@ import (
 
 	"github.com/spokelet/spokelet/hub/definition"
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/memory"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 const (
@@ -25,17 +29,23 @@ const (
 	leaseDuration = 30 * time.Second
 	renewDeadline = 20 * time.Second
 	retryPeriod   = 5 * time.Second
+	// reasonUndecodable is the reason of the Event about an object that cannot be decoded.
+	reasonUndecodable = "Undecodable"
 )
 
-// Run runs the hub manager until ctx ends, which is no error. It logs to the logger in ctx or, without one, to standard
-// error. It fails if the configuration is invalid, if the hub is unreachable at the start or its admission policies are
-// not in force, or if leadership is lost. With c.Uninstall it uninstalls the hub manager instead.
+// Run runs the hub manager until ctx ends, which is not an error. It logs to the logger in ctx or, without one, to
+// standard error. It fails if the configuration is invalid, if the hub is unreachable at the start or its admission
+// policies are not in force, or if leadership is lost. With c.Uninstall it uninstalls the hub manager instead.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("the configuration cannot work:\n%w", err)
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, c.Verbosity)
 	c.foreign.notes.Log(ctx)
+	if c.TrustAsOCM {
+		ctrl.LoggerFrom(ctx).Info("Warning: --trust-as-ocm is set, so the hub trusts more than it has to: docs/security.md " +
+			"lists what that allows, and to whom")
+	}
 	cfg, err := hubprocess.Connection{
 		Kubeconfig: c.Kubeconfig, UserAgent: fieldManager, QPS: c.QPS, Burst: c.Burst, Wrap: c.WrapTransport,
 	}.Config()
@@ -63,10 +73,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	mgr, err := newManager(ctx, c, cfg)
 	if err != nil {
-		return err
-	}
-	if err := removeObsolete(mgr); err != nil {
-		return err
+		return withFindings(err, findings)
 	}
 	if err := addConversion(mgr, c, s, findings); err != nil {
 		return err
@@ -77,8 +84,20 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
+// withFindings adds to an error about a version that is not served what was found on the definitions, which nobody
+// would see otherwise: their Events are recorded only while the hub manager runs.
+func withFindings(err error, findings []definition.Finding) error {
+	if !meta.IsNoMatchError(err) {
+		return err
+	}
+	for _, f := range findings {
+		err = fmt.Errorf("%w\ndefinition %s: %s", err, f.Definition.Name, f.Message)
+	}
+	return err
+}
+
 // addConversion adds the webhook, the keeper of the conversion and the readiness checks to the manager.
-func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition.Finding) error {
+func addConversion(mgr *hubprocess.Manager, c Config, s *serving, findings []definition.Finding) error {
 	silent := func() error { return errors.New("no webhook is configured") }
 	if s.served() {
 		server, err := addWebhook(mgr, c, s)
@@ -92,41 +111,56 @@ func addConversion(mgr ctrl.Manager, c Config, s *serving, findings []definition
 	if err != nil {
 		return err
 	}
-	return hubprocess.AddChecks(mgr, c.HealthAddress, hubprocess.CacheCheck(mgr),
-		hubprocess.Check{Name: "conversion", Fail: func(context.Context) error { return keeper.Ready() }})
+	checks := []hubprocess.Check{
+		hubprocess.CacheCheck(mgr), hubprocess.ObjectsCheck(mgr.Objects),
+		{Name: "conversion", Fail: func(context.Context) error { return keeper.Ready() }},
+	}
+	if c.TrustAsOCM {
+		checks = append(checks, hubprocess.Check{
+			Name: "trust", Notes: func() []string { return []string{"as OCM, see docs/security.md"} },
+		})
+	}
+	return hubprocess.AddChecks(mgr, c.HealthAddress, checks...)
 }
 
 // newManager returns a manager with all reconcilers.
-func newManager(ctx context.Context, c Config, cfg *rest.Config) (ctrl.Manager, error) {
+func newManager(ctx context.Context, c Config, cfg *rest.Config) (*hubprocess.Manager, error) {
 	options, err := cacheOptions(c.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	mgr, wire, err := hubprocess.NewManager(ctx, cfg, hubprocess.Program{
+	mgr, err := hubprocess.NewManager(ctx, cfg, hubprocess.Program{
 		Name: "the hub manager", Lease: leaseName, Namespace: c.Namespace, Election: c.Election,
 		MetricsAddress: c.MetricsAddress, Cache: options,
 	})
 	if err != nil {
 		return nil, err
 	}
+	recorder := mgr.GetEventRecorder(fieldManager)
+	mgr.Objects.Tell(func(bad decode.Bad) {
+		recorder.Eventf(bad.Object(), nil, corev1.EventTypeWarning, reasonUndecodable, "Reading", "The hub manager cannot "+
+			"decode the object, and leaves it and all that depends on it as it is: %s", bad.Cause)
+	})
 	foreign, err := newForeignWorks(mgr, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := setup(ctx, mgr, c, wire, foreign.GetCache()); err != nil {
+	if err := setup(ctx, mgr, c, mgr.Wire, foreign.GetCache()); err != nil {
 		return nil, err
 	}
 	return mgr, nil
 }
 
 // newForeignWorks adds a second cache to the manager, for ManifestWorks that do not belong to add-ons.
-func newForeignWorks(mgr ctrl.Manager, cfg *rest.Config) (ctrlcluster.Cluster, error) {
+func newForeignWorks(mgr *hubprocess.Manager, cfg *rest.Config) (ctrlcluster.Cluster, error) {
 	options, err := foreignWorkOptions()
 	if err != nil {
 		return nil, err
 	}
+	options.NewInformer = hubprocess.InPages(watch.NewInformer)
 	foreign, err := ctrlcluster.New(cfg, func(o *ctrlcluster.Options) {
 		o.Scheme, o.Cache, o.Logger = mgr.GetScheme(), options, mgr.GetLogger()
+		o.NewCache = mgr.Objects.NewCache
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building the cache of other ManifestWorks: %w", err)

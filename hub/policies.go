@@ -2,8 +2,15 @@ package hub
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,4 +54,21 @@ func logExcess(ctx context.Context, c Config, reader client.Client) {
 			"on a hub that comes from OCM, delete the ClusterRoleBindings of its add-on manager to this account",
 			"user", user, "rights", found)
 	}
+}
+
+// uncached returns a client without a cache for policies and Secrets; a nil HTTP client means a new one.
+func uncached(cfg *rest.Config, httpClient *http.Client) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, admissionregistrationv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme, HTTPClient: httpClient})
+	if err != nil {
+		return nil, fmt.Errorf("building the client for policies and Secrets: %w", err)
+	}
+	return c, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/hub/cluster"
 	"github.com/spokelet/spokelet/hub/clusterset"
 	"github.com/spokelet/spokelet/hub/deploy"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/hub/placement"
 	"github.com/spokelet/spokelet/hub/setbinding"
@@ -42,7 +43,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	configs, failed := newConfigurations(mgr, c, addOns)
+	placements := &fleet.Placements{Client: mgr.GetClient(), Own: c.Placement, Clock: now}
+	configs, failed := newConfigurations(mgr, c, addOns, placements)
 	if failed != nil {
 		return failed
 	}
@@ -52,30 +54,30 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		Client: mgr.GetClient(), Bindings: trusted, Live: mgr.GetAPIReader(), AddOns: addOns, Agents: agents,
 		Configurer: configs.configurer, Watch: configs.watch,
 		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.Namespace, Clock: now, Workers: c.Workers,
+		Hosting: c.hosting(),
 	}
-	indexer := mgr.GetFieldIndexer()
-	if err := errors.Join(
-		addOns.Index(ctx, indexer), approval.Index(ctx, indexer), cluster.Index(ctx, indexer),
-		deployer.Index(ctx, indexer), addonconfig.Index(ctx, addOns, indexer),
-	); err != nil {
+	if err := index(ctx, mgr.GetFieldIndexer(), addOns, deployer); err != nil {
 		return err
 	}
 	reconcilers := []reconciler{
 		&cluster.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, ForeignWorks: foreignWorks,
-			Trust: c.trust(), Recorder: mgr.GetEventRecorder(cluster.Name), Clock: now, Workers: c.Workers,
+			Trust: c.trust(), UnacceptedLife: c.unacceptedLife(), Recorder: mgr.GetEventRecorder(cluster.Name),
+			Clock: now, Workers: c.Workers,
 		},
 		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},
 		&setbinding.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: trusted, Home: c.Namespace, AddOns: addOns,
-			Agents: agents, Configurer: configs.configurer, Trust: c.trust(), Clock: now, Random: rand.Reader,
-			Workers: c.Workers, Metrics: metrics.Registry,
+			UnmarkedCAs: c.TrustAsOCM, Agents: agents, Configurer: configs.configurer.Reading(), Trust: c.trust(), Clock: now,
+			Random: rand.Reader, MaxLifetime: c.MaxAddOnCertificateLifetime, Workers: c.Workers, Metrics: metrics.Registry,
+			Identity: approval.IdentityConfirmed,
 		},
 		&install.Reconciler{
 			Client: mgr.GetClient(), AddOns: addOns, Recorder: mgr.GetEventRecorder(install.Name), Clock: now,
-			Workers: c.Workers, OwnPlacements: c.Placement,
-			Limit: install.Limit{Percent: c.RemovalLimitPercent, Clusters: c.RemovalLimitClusters},
+			Workers: c.Workers, Placements: placements,
+			Limit:      install.Limit{Percent: c.RemovalLimitPercent, Clusters: c.RemovalLimitClusters},
+			TrustAsOCM: c.TrustAsOCM,
 		},
 		configs.roller,
 		deployer,
@@ -93,6 +95,14 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		}
 	}
 	return nil
+}
+
+// index adds the field indexes.
+func index(ctx context.Context, to client.FieldIndexer, addOns addonapi.Client, deployer *deploy.Reconciler) error {
+	return errors.Join(
+		addOns.Index(ctx, to), approval.Index(ctx, to), cluster.Index(ctx, to), deployer.Index(ctx, to),
+		addonconfig.Index(ctx, addOns, to),
+	)
 }
 
 // optionalReconcilers returns the reconcilers that the configuration turns on.

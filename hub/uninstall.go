@@ -174,10 +174,7 @@ func (u *uninstaller) remove(ctx context.Context, object client.Object, kind str
 
 // removeWebhooks deletes the webhook configurations of this and earlier versions.
 func (u *uninstaller) removeWebhooks(ctx context.Context) error {
-	works := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: webhook.WorkAdmissionName},
-	}
-	for _, configuration := range append(webhook.Obsolete(), works) {
+	for _, configuration := range webhook.Configurations() {
 		kind := strings.TrimPrefix(fmt.Sprintf("%T", configuration), "*v1.")
 		if err := u.remove(ctx, configuration, kind); err != nil {
 			return err
@@ -186,8 +183,11 @@ func (u *uninstaller) removeWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// removeCertificate deletes the Secret with the certificate that the hub manager created for its webhook.
+// removeCertificate deletes the Secret with the certificate that the hub manager created for its webhook, if it did.
 func (u *uninstaller) removeCertificate(ctx context.Context) error {
+	if u.config.WebhookSecret == "" {
+		return nil
+	}
 	secret := &unstructured.Unstructured{}
 	secret.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
 	secret.SetNamespace(u.config.Namespace)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/url"
+	"os"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/spokelet/spokelet/hub/certificate"
@@ -95,36 +98,50 @@ type converter struct {
 	serving *serving
 }
 
-// addWebhook adds the webhook, its certificate, and the announcement of admission to the manager.
+// addWebhook adds the webhook and its certificate to the manager.
 func addWebhook(mgr ctrl.Manager, c Config, s *serving) (ctrlwebhook.Server, error) {
 	var served tls.Config
 	if err := c.TLS.Apply(&served); err != nil {
 		return nil, fmt.Errorf("preparing the webhook: %w", err)
 	}
-	server := webhook.NewServer(webhook.Options{
-		Host: c.WebhookBindAddress, Port: c.WebhookPort, Certificate: s.source.Certificate,
-		MinVersion: served.MinVersion, CipherSuites: served.CipherSuites,
-	}, mgr.GetLogger().WithName("hub.webhook"))
-	running := []manager.Runnable{s.source, &converter{Server: server, serving: s}}
-	live, err := uncached(mgr.GetConfig(), mgr.GetHTTPClient())
+	clients, err := clientCAs(c.WebhookClientCA)
 	if err != nil {
 		return nil, err
 	}
+	dropped, err := webhook.NewDropped(metrics.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the webhook: %w", err)
+	}
+	server := webhook.NewServer(webhook.Options{
+		Host: c.WebhookBindAddress, Port: c.WebhookPort, Certificate: s.source.Certificate,
+		MinVersion: served.MinVersion, CipherSuites: served.CipherSuites, ClientCAs: clients, Dropped: dropped,
+	}, mgr.GetLogger().WithName("hub.webhook"))
 	if c.WorkAdmission {
 		works := &webhook.Works{Limit: c.ManifestLimit}
 		works.Register(server)
 	}
-	if c.InstallCRDs {
-		running = append(running, &reannouncer{source: s.source, announcer: &announcer{
-			config: c, client: live, at: s.client, started: server.StartedChecker(),
-		}})
-	}
-	for _, runnable := range running {
+	for _, runnable := range []manager.Runnable{s.source, &converter{Server: server, serving: s}} {
 		if err := mgr.Add(runnable); err != nil {
 			return nil, fmt.Errorf("registering the webhook: %w", err)
 		}
 	}
 	return server, nil
+}
+
+// clientCAs reads the authorities of clients; nil without a file.
+func clientCAs(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-client-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("--webhook-client-ca: %s contains no certificate", file)
+	}
+	return pool, nil
 }
 
 // Start serves until ctx ends. It waits for a certificate, and logs that once.
@@ -148,26 +165,4 @@ func (w *converter) Start(ctx context.Context) error {
 		return fmt.Errorf("serving the conversion webhook: %w", err)
 	}
 	return nil
-}
-
-// reannouncer applies the webhook configuration again whenever the CA changes.
-type reannouncer struct {
-	*announcer
-
-	source *certificate.Source
-}
-
-// Start applies the configuration until ctx ends.
-func (r *reannouncer) Start(ctx context.Context) error {
-	for {
-		changed := r.source.Changed()
-		if err := r.announcer.Start(ctx); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
-	}
 }

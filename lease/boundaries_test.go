@@ -66,7 +66,7 @@ func TestThePauseAfterFailedRenewals(t *testing.T) {
 }
 
 func TestTheShareOfALeaseIsFixed(t *testing.T) {
-	// After an upgrade of the agents, a fleet must not be spread anew.
+	// After an upgrade of the agents, a fleet must not be spread again.
 	assert.InDelta(t, 0.14063194882994523, fraction("cluster1", "managed-cluster-lease"), 1e-15)
 	assert.NotEqual(t, fraction("a", "bc"), fraction("ab", "c"), "the parts are kept apart")
 	b := &Renewer{Namespace: "cluster1", Name: "managed-cluster-lease", Duration: time.Minute}

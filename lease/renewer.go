@@ -59,8 +59,8 @@ type Renewer struct {
 	Clock clock.Clock
 }
 
-// Run renews the Lease until ctx ends, which is no error. No answer of the API server ends it: a renewal that failed is
-// reported and repeated within the period. The only error is a Renewer without a client or a name.
+// Run renews the Lease until ctx ends, which is not an error. No answer of the API server ends it: a renewal that
+// failed is reported and repeated within the period. The only error is a Renewer without a client or a name.
 func (r *Renewer) Run(ctx context.Context) error {
 	if r.Leases == nil || r.Name == "" {
 		return errors.New("renewing a lease: a client and a name are needed")

@@ -62,6 +62,10 @@ func PoliciesFor(namespace, manager, addons string) [][]byte {
 // WorksWithoutExecutor returns an optional policy, with which works without an executor require a right.
 func WorksWithoutExecutor() [][]byte { return hubFiles("optional/works-without-executor.yaml") }
 
+// WorkWebhook returns an optional webhook configuration, with which the hub manager checks ManifestWorks. Its CA is
+// missing.
+func WorkWebhook() [][]byte { return hubFiles("work-webhook/webhook.yaml") }
+
 // HubDeployment returns the Deployment of the hub manager, the Service of its webhook, and the NetworkPolicy of both,
 // two YAML files.
 func HubDeployment() [][]byte { return hubFiles("deployment.yaml", "network-policy.yaml") }

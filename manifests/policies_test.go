@@ -104,5 +104,19 @@ func TestThePolicyReservesTheNamesThatTheHubRefuses(t *testing.T) {
 			}
 		}
 	}
-	assert.ElementsMatch(t, names.ReservedClusters(), reserved)
+	assert.ElementsMatch(t, append(names.ReservedClusters(), "default", "openshift"), reserved)
+}
+
+// What it announced once and could not take back, an administrator applies now (manifests/hub/work-webhook).
+func TestTheHubManagerWritesNoWebhookConfiguration(t *testing.T) {
+	for _, u := range hubObjects(t, manifests.Hub()) {
+		if u.GetKind() != "ClusterRole" {
+			continue
+		}
+		for _, rule := range typed[rbacv1.ClusterRole](t, u).Rules {
+			for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "*"} {
+				assert.NotContains(t, rule.Resources, resource, u.GetName())
+			}
+		}
+	}
 }

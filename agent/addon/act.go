@@ -35,6 +35,8 @@ type result struct {
 	missing string
 	// waits explains what the credential needs from the hub first; empty otherwise.
 	waits string
+	// awaited are the names of the request objects whose change needs the next pass.
+	awaited []string
 	// until are the targets to watch while the Secret has another owner.
 	until []target
 	// deadline is the latest time of the next attempt while the credential in use is about to expire; zero otherwise.
@@ -59,7 +61,7 @@ func (r *Reconciler) serve(ctx context.Context, f facts, p plan) []result {
 func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg registration) result {
 	var have stored
 	issuer := csr.Issuer{
-		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(),
+		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(), HubSeen: r.requests,
 		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
 		Namespace: r.Namespace, Secret: r.SecretName, HubName: r.Server.Name(), User: r.User,
 	}
@@ -76,7 +78,7 @@ func (r *Reconciler) serveCertificate(ctx context.Context, f facts, p place, reg
 	answer.Wake = f.toLocal(answer.Wake)
 	answer.Condition = csr.WithClockNote(answer.Condition, f.ahead)
 	res := newResult(reg)
-	res.condition = answer.Condition
+	res.condition, res.awaited = answer.Condition, answer.Awaited
 	if answer.Urgent {
 		res.deadline = answer.Wake
 	}
@@ -120,6 +122,7 @@ func (r *Reconciler) take(
 		res.missing = p.namespace
 		res = res.withFailure(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
 			"the cluster: the certificate is kept and stored as soon as the namespace is there", p.namespace))
+		res.outcome = res.outcome.And(r.awaitNamespace(p, f.now))
 		return res.failed(issuer.Keep(ctx, answer))
 	}
 	if err != nil {
@@ -177,6 +180,19 @@ func (res result) failed(err error) result {
 func (r *Reconciler) namespaceAbsent(p place) bool {
 	seen := r.watch.get(target{side: p.side, kind: kindNamespace, name: p.namespace})
 	return seen.known && seen.object == nil
+}
+
+// namespacePause is the time after which a namespace that is missing and may not be watched is looked at again.
+const namespacePause = time.Minute
+
+// awaitNamespace returns when to look again for the namespace of the add-on agent if it may not be watched. The first
+// refusal causes a pass.
+func (r *Reconciler) awaitNamespace(p place, now time.Time) reconcile.Outcome {
+	seen := r.watch.get(target{side: p.side, kind: kindNamespace, name: p.namespace})
+	if seen.refused == nil {
+		return reconcile.Outcome{}
+	}
+	return reconcile.DoneUntil(now.Add(namespacePause))
 }
 
 // isNamespaceMissing reports whether a Secret could not be created because its namespace is missing or being deleted.

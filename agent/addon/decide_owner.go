@@ -1,12 +1,16 @@
 package addon
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // hostedAgent is the prefix of the mark of an agent on a Secret on another cluster than the agent.
@@ -29,7 +33,36 @@ func markOf(f facts, on side) string {
 	return f.agent
 }
 
-// ownerOf returns the owner of a Secret. Secrets without our labels are adopted, and so are those that this agent
+// isCredentialOf reports whether a Secret without our labels has the content of a registration, as another agent stored
+// it: it names no other cluster, and the subject of its certificate or its token is that of the add-on. Older agents of
+// OCM stored no name of the cluster, so that without one, the subject must name the cluster. A Secret without content
+// has nothing to lose.
+func isCredentialOf(secret *corev1.Secret, f facts, reg registration) bool {
+	if len(secret.Data) == 0 {
+		return true
+	}
+	cluster := string(secret.Data[csr.KeyClusterName])
+	if cluster != "" && cluster != f.cluster {
+		return false
+	}
+	claims, err := token.Parse(secret.Data[token.KeyToken])
+	if err == nil && reg.kubeconfig && claims.Subject == token.User(f.cluster, f.name) {
+		return true
+	}
+	block, _ := pem.Decode(secret.Data[csr.KeyCertificate])
+	if block == nil {
+		return false
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return false
+	}
+	user := certificate.Subject.CommonName
+	id, own := csr.ParseAddonUser(user)
+	return cluster != "" && user == reg.request.User || own && id.Cluster == f.cluster && id.Addon == f.name
+}
+
+// ownerOf returns the owner of a Secret. Secrets without our labels have none, and those are ours that this agent
 // created under a former name of its cluster or for a former hub: the mark names the agent. hub is our hub.
 func ownerOf(secret *corev1.Secret, f facts, on side, hub string) ownership {
 	if secret.Labels[names.LabelCredential] == "" {

@@ -3,6 +3,7 @@ package addon
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -63,7 +64,7 @@ func (p *plan) planRegistrations(f facts) {
 		reg, known, err := planRegistration(f, r)
 		name := csr.AddonSecretName(f.name, r)
 		if err == nil {
-			err = p.checkSecretName(name, reg)
+			err = p.checkSecretName(f, name, reg)
 		}
 		if err != nil {
 			p.refuse(i, reg, err.Error())
@@ -86,10 +87,14 @@ func (p *plan) planRegistrations(f facts) {
 	}
 }
 
-// checkSecretName returns an error if a Secret of that name cannot exist where the add-on agent runs.
-func (p *plan) checkSecretName(name string, reg registration) error {
+// checkSecretName returns an error if a Secret of that name cannot exist where the add-on agent runs, or is not for
+// add-ons.
+func (p *plan) checkSecretName(f facts, name string, reg registration) error {
 	if p.place.problem != "" {
 		return errors.New(p.place.problem)
+	}
+	if slices.Contains(f.reserved, name) {
+		return fmt.Errorf("secret %s is a credential of the klusterlet: give the add-on another name", name)
 	}
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return fmt.Errorf("signer %s makes the Secret name %q, which Kubernetes does not allow: %s",

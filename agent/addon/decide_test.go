@@ -124,6 +124,16 @@ func TestPlaceOf(t *testing.T) {
 }
 
 // Shows: registration/requests-planned
+func TestAnAddonGetsNoSecretOfTheKlusterlet(t *testing.T) {
+	f := addonWith(hubClient("csr", "u", "g"), customSigner("example.com/s"))
+	f.name, f.reserved = "bootstrap", []string{"bootstrap-hub-kubeconfig"}
+	p := decide(f)
+	assert.Equal(t, []string{"ns/bootstrap-example.com-s-client-cert"}, secretsOf(p))
+	require.Len(t, p.refused, 1)
+	assert.Contains(t, p.refused[0].condition.Message, "registrations[0]: secret bootstrap-hub-kubeconfig is a credential of "+
+		"the klusterlet: give the add-on another name")
+}
+
 func TestPlanRegistrations(t *testing.T) {
 	const kube, custom = "ns/hello-hub-kubeconfig", "ns/hello-example.com-s-client-cert"
 	tests := map[string]struct {

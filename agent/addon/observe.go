@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,6 +39,8 @@ type facts struct {
 	name, cluster string
 	// agent identifies this agent: its namespace and the Secret of its own credential.
 	agent string
+	// reserved are the names of Secrets that no add-on gets.
+	reserved []string
 	// split is set when the agent runs on another cluster than the managed one.
 	split bool
 	// hostedNamespaces are the namespaces in which hosted add-ons are served; empty means all.
@@ -93,7 +96,7 @@ func (r *Reconciler) observe(ctx context.Context, addon string) (facts, error) {
 	f := facts{
 		now: r.Clock.Now(), ahead: r.Ahead(), name: addon, cluster: r.Cluster, split: len(r.sides) > 1, grace: r.LeaseGrace,
 		agent: r.Namespace + "/" + r.SecretName, expirationSeconds: r.ExpirationSeconds, driver: r.Driver,
-		hostedNamespaces: r.HostedNamespaces,
+		hostedNamespaces: r.HostedNamespaces, reserved: r.Reserved,
 	}
 	var err error
 	if f.secrets, err = r.observeSecrets(ctx, f); err != nil {
@@ -149,7 +152,7 @@ func (r *Reconciler) observeSecrets(ctx context.Context, f facts) ([]ownedSecret
 		}
 		for i := range list.Items {
 			secret := &list.Items[i]
-			if isOfOthers(secret, f, name, r.Server.Name()) {
+			if isOfOthers(secret, f, name, r.Server.Name()) || slices.Contains(f.reserved, secret.Name) {
 				continue
 			}
 			found = append(found, ownedSecret{
@@ -181,7 +184,8 @@ type stored struct {
 	renew  bool
 }
 
-// load reads the credential Secret of a registration.
+// load reads the credential Secret of a registration. Whether the Secret is of another owner is decided by the API
+// server: the watch that reports its deletion may be ahead of the cache, and the cache then reports no further event.
 func (r *Reconciler) load(
 	ctx context.Context, f facts, on side, reg registration, live bool,
 ) (stored, error) {
@@ -196,7 +200,10 @@ func (r *Reconciler) load(
 	case err != nil:
 		return stored{}, fmt.Errorf("reading secret %s: %w", reg.secret, err)
 	}
-	if err := r.checkOwner(ctx, &secret, f, on); err != nil {
+	if err := r.checkOwner(ctx, &secret, f, on, reg); err != nil {
+		if foreign := (foreignError{}); !live && errors.As(err, &foreign) {
+			return r.load(ctx, f, on, reg, true)
+		}
 		return stored{}, err
 	}
 	return stored{secret: secret.DeepCopy(), renew: fromOtherHub(&secret, r.Server)}, nil
@@ -214,8 +221,14 @@ func (e foreignError) Error() string { return e.message }
 
 // checkOwner returns a foreignError for a Secret of another add-on or agent. Secrets of an agent whose namespace is
 // gone are ours.
-func (r *Reconciler) checkOwner(ctx context.Context, secret *corev1.Secret, f facts, on side) error {
+func (r *Reconciler) checkOwner(
+	ctx context.Context, secret *corev1.Secret, f facts, on side, reg registration,
+) error {
 	owner := ownerOf(secret, f, on, r.Server.Name())
+	if secret.Labels[names.LabelCredential] == "" && !isCredentialOf(secret, f, reg) {
+		owner.foreign = fmt.Sprintf("secret %s/%s exists and is not a credential of the add-on: delete it, or give the "+
+			"add-on another namespace", secret.Namespace, secret.Name)
+	}
 	if owner.foreign == "" {
 		return nil
 	}

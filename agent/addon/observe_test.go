@@ -2,6 +2,13 @@ package addon
 
 import (
 	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -80,6 +87,56 @@ func TestOwnerOf(t *testing.T) {
 			assert.Contains(t, got.foreign, tc.foreign)
 		})
 	}
+}
+
+func TestASecretOfAnotherAgentIsAdoptedForItsContent(t *testing.T) {
+	pair := func(user string) map[string][]byte {
+		return map[string][]byte{csr.KeyClusterName: []byte("c1"), csr.KeyCertificate: certificateOf(t, user)}
+	}
+	with := func(data map[string][]byte, key, value string) map[string][]byte {
+		data[key] = []byte(value)
+		return data
+	}
+	own := csr.AddonUser("c1", "hello", "a")
+	for name, tc := range map[string]struct {
+		data  map[string][]byte
+		other bool
+		want  bool
+	}{
+		"a certificate of the add-on":                  {data: pair(own), want: true},
+		"a certificate with the subject that is asked": {data: pair("user"), want: true},
+		"a certificate of another add-on":              {data: pair(csr.AddonUser("c1", "other", "a"))},
+		"a certificate for another cluster":            {data: pair(csr.AddonUser("c2", "hello", "a"))},
+		"a certificate of the cluster itself":          {data: pair(csr.ClusterUser("c1", "a"))},
+		"the name of another cluster":                  {data: with(pair(own), csr.KeyClusterName, "c2")},
+		"a token of the add-on": {
+			data: with(map[string][]byte{"token": jwt(helloAccount, "u1", noon, noon)}, csr.KeyClusterName, "c1"), want: true,
+		},
+		"a token for a signer that issues certificates": {
+			data: with(map[string][]byte{"token": jwt(helloAccount, "u1", noon, noon)}, csr.KeyClusterName, "c1"), other: true,
+		},
+		"a bootstrap kubeconfig": {data: map[string][]byte{csr.KeyKubeconfig: []byte("apiVersion: v1")}},
+		"a TLS key of a server":  {data: map[string][]byte{csr.KeyCertificate: certificateOf(t, "user")}},
+		"garbage":                {data: with(pair(own), csr.KeyCertificate, "garbage")},
+		"nothing":                {want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := registration{kubeconfig: !tc.other, request: csr.Request{User: "user"}}
+			got := isCredentialOf(&corev1.Secret{Data: tc.data}, facts{name: "hello", cluster: "c1"}, reg)
+			assert.Equal(t, tc.want, got)
+		})
+	}
+}
+
+// certificateOf returns a certificate for a user, signed by itself.
+func certificateOf(t *testing.T, user string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func TestIsOfOthers(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,9 +26,11 @@ import (
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
+	"github.com/spokelet/spokelet/internal/watch"
 	"github.com/spokelet/spokelet/lease"
 )
 
@@ -39,7 +40,7 @@ const workers = 4
 // Reconciler gives the add-ons of a cluster their credentials and reports their health to the hub.
 type Reconciler struct {
 	// Hub is the hub, with the cluster's own credential. Its cache must hold the ManagedClusterAddOns in the namespace
-	// of this cluster, the request objects labelled with it, and its ManagedCluster.
+	// of this cluster, and its ManagedCluster.
 	Hub cluster.Cluster
 	// Wire is the version of the add-on API that the hub serves, from addonapi.Detect.
 	Wire addonapi.Wire
@@ -56,6 +57,8 @@ type Reconciler struct {
 	Namespace string
 	// SecretName is the Secret in Namespace with the agent's own credential; empty means names.SecretHub.
 	SecretName string
+	// Reserved are names of Secrets with other credentials of the agent: no add-on gets a Secret of such a name.
+	Reserved []string
 	// Cluster is the name of the managed cluster.
 	Cluster string
 	// User is the user name of the agent on the hub: requests of other users do not count against its limit.
@@ -78,9 +81,13 @@ type Reconciler struct {
 	// Certificates are judged by the clock of the hub, leases by Clock.
 	Ahead func() time.Duration
 
-	addons      addonapi.Client
-	sides       map[side]cluster.Cluster
-	watch       *watcher
+	addons addonapi.Client
+	sides  map[side]cluster.Cluster
+	watch  *watcher
+	// requests watches the request objects that wait for their certificates.
+	requests *watch.Named
+	// unstored has the tokens that could not be stored, by unstoredKey.
+	unstored    sync.Map
 	inspections inspections
 	// reads has the objects of namespaces for inspections.
 	reads namespaceReads
@@ -110,6 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	results := r.serve(ctx, facts, plan)
 	removeErr := r.remove(ctx, facts, plan, results)
 	r.watch.want(req.Name, withWaited(plan, results)...)
+	r.requests.Await(req, awaited(results)...)
 	publishErr := r.publish(ctx, facts, plan, results)
 	return outcomeOf(ctx, plan, results, removeErr, publishErr).Settle(facts.now)
 }
@@ -125,10 +133,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	hub := r.Hub.GetCache()
 	b := ctrl.NewControllerManagedBy(mgr).Named("agent.addon").WithOptions(reconcile.Options(workers)).
 		WatchesRawSource(r.watch).
+		WatchesRawSource(r.requests).
 		WatchesRawSource(source.Kind(hub, r.addons.WatchedAddOn(), &handler.EnqueueRequestForObject{},
 			predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.Cluster }))).
-		WatchesRawSource(source.Kind(hub, client.Object(&certificatesv1.CertificateSigningRequest{}),
-			handler.EnqueueRequestsFromMapFunc(r.byLabels))).
 		WatchesRawSource(source.Kind(hub, client.Object(&clusterv1.ManagedCluster{}),
 			handler.EnqueueRequestsFromMapFunc(r.all), r.availabilityChanged()))
 	for _, side := range r.sides {
@@ -173,7 +180,9 @@ func (r *Reconciler) complete() error {
 		direct[name] = c
 	}
 	r.watch = newWatcher(direct, r.Cluster, r.leaseMatters, r.Clock)
-	return nil
+	var err error
+	r.requests, err = watch.NewNamed("agent.addon", r.Hub, csr.RequestKind())
+	return err
 }
 
 func (r *Reconciler) completeDriver() error {
@@ -202,7 +211,7 @@ func (r *Reconciler) leaseMatters(before, after *coordinationv1.Lease) bool {
 		lease.Judge(after, now, r.LeaseGrace).State != lease.Fresh
 }
 
-// byLabels maps a request object or a Secret to the add-on that its labels name.
+// byLabels maps a Secret to the add-on that its labels name.
 func (r *Reconciler) byLabels(_ context.Context, o client.Object) []ctrl.Request {
 	addon := o.GetLabels()[names.LabelAddonName]
 	if addon == "" || o.GetLabels()[names.LabelClusterName] != r.Cluster {
@@ -213,7 +222,7 @@ func (r *Reconciler) byLabels(_ context.Context, o client.Object) []ctrl.Request
 
 // all maps any object to all add-ons.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrl.Request {
-	addons, err := r.addons.ListAddOns(ctx, client.InNamespace(r.Cluster))
+	addons, err := r.addons.ListAddOns(ctx, client.InNamespace(r.Cluster), decode.LeaveOut)
 	if err != nil { // the list comes from a cache that runs, or this pass is at the end of the process
 		return nil
 	}

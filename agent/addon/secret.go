@@ -41,8 +41,8 @@ func (c credential) putToken(secret *corev1.Secret) {
 	secret.Data[token.KeyToken] = c.token
 }
 
-// store writes the credential Secret if it differs. A Secret of that name without our labels becomes ours, as with
-// every other agent.
+// store writes the credential Secret if it differs. A Secret of that name without our labels becomes ours if another
+// agent stored the credential of this add-on in it.
 func (r *Reconciler) store(
 	ctx context.Context, f facts, p place, reg registration, seen *corev1.Secret, fresh credential,
 ) error {

@@ -132,3 +132,12 @@ func withWaited(p plan, results []result) []target {
 	}
 	return watch
 }
+
+// awaited returns the names of the request objects that registrations wait for.
+func awaited(results []result) []string {
+	var all []string
+	for _, res := range results {
+		all = append(all, res.awaited...)
+	}
+	return all
+}

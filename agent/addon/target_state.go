@@ -3,11 +3,14 @@ package addon
 import (
 	"context"
 	"sync"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/lease"
 )
 
 // observation is the last observed state of a target.
@@ -16,7 +19,8 @@ type observation struct {
 	known bool
 	// cause is the error of the watch because of which the target is unknown; nil when there is none.
 	cause error
-	// refused is cause if the agent may not watch the target and never could; nil otherwise.
+	// refused is cause if the agent may not watch the target and never could, or could not for lease.AddonGrace; nil
+	// otherwise.
 	refused error
 	// object is the target; nil when it is absent.
 	object client.Object
@@ -34,6 +38,10 @@ type targetState struct {
 	synced bool
 	cause  error
 	object client.Object
+	// refusedSince is since when a target that was observed before may not be watched; zero when it may. refused is set
+	// when that was reported.
+	refusedSince time.Time
+	refused      bool
 	// renewed is the last renewal of a Lease that came as an event; skew follows from it and the one before.
 	renewed renewal
 	skew    *skew
@@ -42,7 +50,7 @@ type targetState struct {
 func (s *targetState) get() observation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.synced && apierrors.IsForbidden(s.cause) {
+	if apierrors.IsForbidden(s.cause) && (!s.synced || s.refused) {
 		return observation{cause: s.cause, refused: s.cause}
 	}
 	if !s.synced || s.cause != nil {
@@ -57,11 +65,27 @@ func (s *targetState) answered(err error) {
 	s.mu.Lock()
 	recovered := s.synced && s.cause != nil && err == nil
 	refused := !s.synced && apierrors.IsForbidden(err) && !apierrors.IsForbidden(s.cause)
+	refused = s.refuse(err) || refused
 	s.cause = err
 	s.mu.Unlock()
 	if recovered || refused {
 		s.changed(nil, nil)
 	}
+}
+
+// refuse follows for how long a target that was observed before may not be watched. It reports whether that is long
+// enough to be reported, once.
+func (s *targetState) refuse(err error) bool {
+	switch {
+	case !s.synced || !apierrors.IsForbidden(err):
+		s.refusedSince, s.refused = time.Time{}, false
+	case s.refusedSince.IsZero():
+		s.refusedSince = s.clock.Now()
+	case !s.refused && s.clock.Since(s.refusedSince) >= lease.AddonGrace:
+		s.refused = true
+		return true
+	}
+	return false
 }
 
 // Replace implements watch.Handler. A list does not show when a Lease was renewed.

@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -50,7 +51,7 @@ func (r *Reconciler) serveToken(ctx context.Context, f facts, p place, reg regis
 		return res
 	}
 	if r.namespaceMissing(ctx, p, have) {
-		res.missing = p.namespace
+		res.missing, res.outcome = p.namespace, r.awaitNamespace(p, f.now)
 		return res.withFailure(fmt.Sprintf("namespace %s of the add-on agent does not exist or is being deleted on "+
 			"the cluster: the token is asked for as soon as the namespace is there", p.namespace))
 	}
@@ -62,7 +63,7 @@ func (r *Reconciler) refresh(
 	ctx context.Context, f facts, p place, reg registration, have tokenState, res result,
 ) result {
 	served := res.served
-	fresh, err := r.requestToken(ctx, f)
+	fresh, err := r.freshToken(ctx, f, p, reg)
 	if err != nil {
 		res = res.failed(err)
 		res.served = served
@@ -75,6 +76,7 @@ func (r *Reconciler) refresh(
 		return res
 	}
 	if err := r.store(ctx, f, p, reg, have.secret, fresh); err != nil {
+		r.unstored.Store(unstoredKey{p.side, reg.secret}, fresh)
 		res = res.failed(err)
 		res.served = served
 		return res
@@ -83,6 +85,22 @@ func (r *Reconciler) refresh(
 	res.served, res.condition = true, token.Refreshed(state.verdict.ExpiresAt)
 	res.outcome = reconcile.DoneUntil(state.rotateAt)
 	return res
+}
+
+// unstoredKey names the Secret that a token is for.
+type unstoredKey struct {
+	side   side
+	secret types.NamespacedName
+}
+
+// freshToken returns the token that could not be stored before, if it still fits, or requests one: each is valid for a
+// long time, and nobody can take one back.
+func (r *Reconciler) freshToken(ctx context.Context, f facts, p place, reg registration) (credential, error) {
+	kept, _ := r.unstored.LoadAndDelete(unstoredKey{p.side, reg.secret})
+	if fresh, ok := kept.(credential); ok && judgeToken(fresh, f, reg).good(f.now) {
+		return fresh, nil
+	}
+	return r.requestToken(ctx, f)
 }
 
 // requestToken requests a token of the add-on's ServiceAccount for the API server, bound to no other object.
@@ -111,7 +129,7 @@ func (r *Reconciler) loadToken(
 }
 
 // judgeToken judges a token. If the UID of the present ServiceAccount is unknown, the UID in the token counts: unknown
-// is no reason to give up a credential.
+// is not a reason to give up a credential.
 //
 // The times in a token are by the clock of the hub. The time at which the agent got the token gives the difference of
 // the clocks, so a wrong clock neither lets a token expire nor requests one after the other.

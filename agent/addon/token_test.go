@@ -1,18 +1,25 @@
 package addon
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/token"
@@ -205,7 +212,7 @@ func TestFillChangesTheDriverInOneWrite(t *testing.T) {
 	assert.NotContains(t, third.Data, "token")
 	assert.True(t, r.Server.Describes(third.Data["kubeconfig"]))
 
-	// The key "token" in the Secret of a custom signer is somebody else's.
+	// The key "token" in the Secret of a custom signer is another client's.
 	own, err := r.fill(addonWith(), sideAgent, registration{}, &corev1.Secret{Data: map[string][]byte{"token": []byte("x")}},
 		credential{pair: pair})
 	require.NoError(t, err)
@@ -266,4 +273,52 @@ func TestCompleteDriver(t *testing.T) {
 	require.ErrorContains(t, (&Reconciler{Driver: "awsirsa"}).completeDriver(), `driver "awsirsa" is unknown: it must be csr or token`)
 	require.ErrorContains(t, (&Reconciler{Driver: "token", TokenExpirationSeconds: 599}).completeDriver(),
 		"tokens for 599 seconds cannot be requested: the minimum is 600")
+}
+
+// stubCluster is a cluster of one client.
+type stubCluster struct {
+	cluster.Cluster
+	client client.Client
+}
+
+func (s stubCluster) GetClient() client.Client    { return s.client }
+func (s stubCluster) GetAPIReader() client.Reader { return s.client }
+
+// Shows: registration/token-asked-once
+func TestATokenThatCannotBeStoredIsKeptForTheNextTry(t *testing.T) {
+	asked, full := 0, true
+	hub := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		SubResourceCreate: func(
+			_ context.Context, _ client.Client, _ string, _, sub client.Object, _ ...client.SubResourceCreateOption,
+		) error {
+			asked++
+			request, ok := sub.(*authenticationv1.TokenRequest)
+			require.True(t, ok)
+			request.Status.Token = string(jwt(helloAccount, "u1", noon, noon.Add(24*time.Hour)))
+			return nil
+		},
+	})
+	agent := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if full {
+				return errors.New("exceeded quota")
+			}
+			return c.Create(ctx, object, options...)
+		},
+	})
+	r := &Reconciler{
+		Hub: stubCluster{client: hub}, Cluster: "c1", sides: map[side]cluster.Cluster{sideAgent: stubCluster{client: agent}},
+		watch: &watcher{},
+	}
+	f, p := addonWith(), place{side: sideAgent, namespace: "ns"}
+	reg := registration{secret: types.NamespacedName{Namespace: "ns", Name: "hello-kubeconfig"}, account: &account{user: helloAccount, uid: "u1"}}
+	for range 5 {
+		assert.False(t, r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg)).served)
+	}
+	assert.Equal(t, 1, asked, "a token is valid for a year, and nobody can take it back")
+	full = false
+	assert.True(t, r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg)).served)
+	assert.Equal(t, 1, asked)
+	r.refresh(t.Context(), f, p, reg, tokenState{}, newResult(reg))
+	assert.Equal(t, 2, asked, "a stored one is not used again")
 }

@@ -16,6 +16,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/lease"
 )
 
 func labelsOf(o client.Object) labels.Set { return o.GetLabels() }
@@ -153,4 +156,46 @@ func TestATargetThatIsNoLongerWantedIsUnknown(t *testing.T) {
 	go func() { w.run(ctx); close(done) }()
 	cancel()
 	<-done
+}
+
+// Shows: registration/lease-forbidden
+func TestALeaseThatMayNotBeWatchedAnyMoreIsReportedAfterTheGrace(t *testing.T) {
+	var changes [][2]client.Object
+	s, now := recorded(&changes), clocktesting.NewFakePassiveClock(noon)
+	s.clock = now
+	s.Replace(t.Context(), []client.Object{&coordinationv1.Lease{}}, "")
+	forbidden := apierrors.NewForbidden(coordinationv1.Resource("leases"), "hello", errors.New("no"))
+	s.answered(forbidden)
+	assert.Equal(t, observation{cause: forbidden}, s.get(), "rights may be on their way")
+	before := len(changes)
+	now.SetTime(noon.Add(lease.AddonGrace - 1))
+	s.answered(forbidden)
+	assert.Len(t, changes, before)
+	now.SetTime(noon.Add(lease.AddonGrace))
+	s.answered(forbidden)
+	assert.Equal(t, observation{cause: forbidden, refused: forbidden}, s.get())
+	assert.Len(t, changes, before+1, "a pass reports it")
+	s.answered(forbidden)
+	assert.Len(t, changes, before+1, "once")
+	s.answered(nil)
+	assert.True(t, s.get().known)
+	s.answered(forbidden)
+	assert.Equal(t, observation{cause: forbidden}, s.get(), "a new grace")
+}
+
+// Shows: registration/waits-for-namespace
+func TestANamespaceThatMayNotBeWatchedIsLookedAtAgain(t *testing.T) {
+	at := place{side: sideAgent, namespace: "ns"}
+	key := target{side: sideAgent, kind: kindNamespace, name: "ns"}
+	r := &Reconciler{watch: &watcher{states: map[target]*targetState{}}}
+	assert.Equal(t, reconcile.Outcome{}, r.awaitNamespace(at, noon), "the watch has not begun")
+	var changes [][2]client.Object
+	state := recorded(&changes)
+	r.watch.states[key] = state
+	state.answered(apierrors.NewForbidden(coordinationv1.Resource("namespaces"), "ns", errors.New("no")))
+	assert.Len(t, changes, 1, "a pass follows")
+	assert.Equal(t, reconcile.DoneUntil(noon.Add(time.Minute)), r.awaitNamespace(at, noon))
+	state.Replace(t.Context(), nil, "")
+	state.answered(nil)
+	assert.Equal(t, reconcile.Outcome{}, r.awaitNamespace(at, noon), "the watch shows it")
 }

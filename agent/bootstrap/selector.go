@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,16 +44,26 @@ type Selector struct {
 	selected string
 }
 
+// Stored is the hub of the stored credential.
+type Stored struct {
+	// Server is the hub; nil if there is none.
+	Server *csr.HubServer
+	// Valid reports whether the credential can still be used there.
+	Valid bool
+}
+
 // Select returns the hub to join or to stay with; without a server there is none, and why is the reason. It selects the
 // hub of the stored credential if that can be joined, else the first one that can (docs/reference/registration.md,
-// "Several hubs"). A hub that has not accepted the cluster cannot be joined; the agent waits for its decision if there
-// is no other, or if this process selected it before. If there is none at all, the stored credential stays in use
-// unless its hub denied the cluster: the bootstrap credential may have expired.
+// "Several hubs"). Without such a hub a valid stored credential stays in use unless its hub denied the cluster: that
+// hub may be away for a moment, or the bootstrap credential may have expired. Else the agent waits for the decision of
+// a hub that has not accepted the cluster yet. It stays with one that this process selected before.
 func (s *Selector) Select(
-	ctx context.Context, candidates []Candidate, stored *csr.HubServer, clusterName string,
+	ctx context.Context, candidates []Candidate, credential Stored, clusterName string,
 ) (target Target, why string) {
+	stored := credential.Server
 	var problems []string
-	var fallback, undecided Target
+	var own, undecided Target
+	keeps := false // the stored credential
 	for _, at := range order(candidates, stored) {
 		one := candidates[at]
 		if one.Problem != nil {
@@ -62,7 +71,8 @@ func (s *Selector) Select(
 			continue
 		}
 		denied, err := s.check(ctx, one.Target, clusterName)
-		if err == nil || (errors.Is(err, errUndecided) && one.Server.Server == s.selected) {
+		waiting := errors.Is(err, errUndecided) && one.Server.Server == s.selected
+		if err == nil || (waiting && !keeps) {
 			s.selected = one.Server.Server
 			return one.Target, ""
 		}
@@ -71,14 +81,14 @@ func (s *Selector) Select(
 		}
 		problems = append(problems, fmt.Sprintf("hub %s of bootstrap kubeconfig %s: %v", one.Server.Server, one.Source, err))
 		if !denied && stored != nil && one.Server.Server == stored.Server {
-			fallback.Server = one.Server
+			own.Server, keeps = one.Server, credential.Valid && !errors.Is(err, errUndecided)
 		}
 	}
-	if undecided.Server.Server != "" {
+	if undecided.Server.Server != "" && !keeps {
 		s.selected = undecided.Server.Server
 		return undecided, ""
 	}
-	return fallback, "no hub can be joined: " + strings.Join(problems, "; ")
+	return own, "no hub can be joined: " + strings.Join(problems, "; ")
 }
 
 // order returns the order in which hubs are checked: the one of the stored credential, then as they are configured.
@@ -100,7 +110,7 @@ func order(candidates []Candidate, stored *csr.HubServer) []int {
 // check returns why the cluster cannot join a hub now. denied reports whether the hub denied it; any other error may go
 // away.
 func (s *Selector) check(ctx context.Context, target Target, clusterName string) (denied bool, err error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(target.Kubeconfig)
+	config, err := Parse(target.Kubeconfig)
 	if err != nil {
 		return false, err
 	}

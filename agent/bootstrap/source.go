@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
@@ -106,7 +105,7 @@ func (s Source) readSecret(ctx context.Context, r client.Reader) ([]byte, error)
 func (s Source) parse(kubeconfig []byte) (csr.HubServer, error) {
 	server, err := csr.ParseHubServer(kubeconfig)
 	if err == nil {
-		_, err = clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+		_, err = Parse(kubeconfig)
 	}
 	if err != nil {
 		return csr.HubServer{}, fmt.Errorf("bootstrap kubeconfig %s: %w", s, err)

@@ -42,11 +42,11 @@ type health struct {
 	version string
 }
 
-// well reports whether the last probe succeeded.
+// healthy reports whether the last probe succeeded.
 func (h health) healthy() bool { return !h.probedAt.IsZero() && h.failingSince.IsZero() }
 
 // due returns the time of the next probe; zero when none is needed.
-func (h health) due(suspected bool) time.Time {
+func (h health) due(suspected bool, every time.Duration) time.Time {
 	switch {
 	case h.probedAt.IsZero():
 		return time.Unix(0, 0)
@@ -56,6 +56,8 @@ func (h health) due(suspected bool) time.Time {
 		return h.probedAt.Add(minProbeInterval)
 	case h.version == "":
 		return h.probedAt.Add(versionRetry)
+	case every > 0:
+		return h.probedAt.Add(every)
 	}
 	return time.Time{}
 }
@@ -68,6 +70,8 @@ type Health struct {
 	Server *url.URL
 	// Failures observes the requests to the API server.
 	Failures *FailureDetector
+	// Every is the time between two probes of a server that looks healthy; zero means none.
+	Every time.Duration
 
 	mu        sync.Mutex
 	last      health
@@ -79,12 +83,12 @@ func (h *Health) observe(ctx context.Context, now time.Time) (health, time.Time)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.suspected = h.Failures.take() || h.suspected
-	if due := h.last.due(h.suspected); due.IsZero() || due.After(now) {
+	if due := h.last.due(h.suspected, h.Every); due.IsZero() || due.After(now) {
 		return h.last, due
 	}
 	h.suspected = false
 	h.last = h.probe(asProbe(ctx), now)
-	return h.last, h.last.due(false)
+	return h.last, h.last.due(false, h.Every)
 }
 
 // probe requests /livez, or /healthz where /livez is forbidden or missing, and the version if the answer is good.

@@ -180,3 +180,18 @@ func TestTheFailureDetectorNoticesANewConnection(t *testing.T) {
 	ask("/api")
 	assert.True(t, h.Failures.take())
 }
+
+// Shows: registration/hosted-probe
+func TestHealthThatNothingElseShowsIsProbedNowAndThen(t *testing.T) {
+	s := &apiServer{version: "v1.35.4"}
+	h, _ := probed(t, s)
+	h.Every = time.Minute
+	_, next := h.observe(t.Context(), noon)
+	assert.Equal(t, noon.Add(time.Minute), next)
+	s.set("/livez", http.StatusInternalServerError) // and no other request fails: watches live on
+	got, _ := h.observe(t.Context(), noon.Add(time.Minute-1))
+	assert.True(t, got.healthy())
+	got, next = h.observe(t.Context(), noon.Add(time.Minute))
+	assert.False(t, got.healthy())
+	assert.Equal(t, noon.Add(time.Minute+probeInterval), next)
+}

@@ -23,6 +23,9 @@ type Heartbeat struct {
 	Cluster string
 	// Clock stamps the heartbeats; nil means the real clock.
 	Clock clock.Clock
+	// OnFailure is called with why heartbeats fail, and with an empty text when they succeed again. Optional; it must not
+	// block.
+	OnFailure func(text string)
 
 	mu      sync.Mutex
 	period  time.Duration
@@ -132,14 +135,22 @@ func (h *Heartbeat) report(ctx context.Context, at time.Time, err error) {
 		if h.failed == nil {
 			logger.Error(err, "the hub did not get a heartbeat, trying again")
 			h.failed = err
+			h.tell("the hub does not take heartbeats: " + err.Error())
 		}
 		return
 	}
 	if h.failed != nil {
+		h.tell("")
 		logger.Info("the hub gets heartbeats again", "after", h.failed)
 	}
 	if h.failed != nil || h.awaited || h.renewed.IsZero() {
 		h.trigger.Fire()
 	}
 	h.failed, h.awaited, h.renewed = nil, false, at
+}
+
+func (h *Heartbeat) tell(text string) {
+	if h.OnFailure != nil {
+		h.OnFailure(text)
+	}
 }

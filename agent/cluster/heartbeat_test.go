@@ -125,12 +125,15 @@ func TestAHeartbeatCountsByTheClockOfTheHub(t *testing.T) {
 func TestTheEndOfFailingHeartbeatsIsLoggedWithTheirError(t *testing.T) {
 	var entries []string
 	ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { entries = append(entries, args) }, funcr.Options{}))
-	h := &Heartbeat{Cluster: "c1"}
+	var said string
+	h := &Heartbeat{Cluster: "c1", OnFailure: func(text string) { said = text }}
 	h.report(ctx, time.Time{}, errAway)
+	assert.Equal(t, "the hub does not take heartbeats: "+errAway.Error(), said)
 	h.report(ctx, time.Time{}, errors.New("still away"))
 	require.Len(t, entries, 1, "a row of failures is one entry")
 	h.report(ctx, time.Now(), nil)
 	require.Len(t, entries, 2)
+	assert.Empty(t, said)
 	assert.Contains(t, entries[1], "gets heartbeats again")
 	assert.Contains(t, entries[1], errAway.Error(), "who leaves out the failure leaves out its end")
 	h.report(ctx, time.Now(), nil)

@@ -96,7 +96,8 @@ func TestDecideAboutNamespaces(t *testing.T) {
 		"a denied cluster keeps what it has":      {facts{cluster: cluster(denied), health: healthy()}, nil, false},
 		"a cluster on its way out lets all go":    {facts{cluster: cluster(deleting), health: healthy()}, letGo, true},
 		"a denied one on its way out, too":        {facts{cluster: cluster(func(c *clusterv1.ManagedCluster) { denied(c); deleting(c) })}, letGo, false},
-		"one that is gone, too":                   {facts{}, letGo, false},
+		"one that is gone, too":                   {facts{gone: true}, letGo, false},
+		"one that only a cache does not have":     {facts{}, nil, false},
 		"one whose API server is unwell tries it": {facts{cluster: cluster(deleting), health: failingFor(1)}, letGo, true},
 	}
 	for name, tc := range tests {

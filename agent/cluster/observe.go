@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,6 +26,8 @@ type facts struct {
 	now time.Time
 	// cluster is the ManagedCluster, a copy; nil when there is none.
 	cluster *clusterv1.ManagedCluster
+	// gone reports that the hub itself said that there is no ManagedCluster.
+	gone bool
 	// health is the result of the probes of the spoke; it is only observed once the cluster is accepted.
 	health health
 	// wake is the time of the next pass if no event comes first: the next probe of the spoke, the next attempt to read its
@@ -49,7 +52,7 @@ func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 	err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Name: r.Cluster}, f.cluster)
 	switch {
 	case apierrors.IsNotFound(err):
-		f.cluster = nil
+		f.cluster, f.gone = nil, r.isGone(ctx)
 		return f, nil
 	case err != nil:
 		return f, fmt.Errorf("reading ManagedCluster %s: %w", r.Cluster, err)
@@ -72,6 +75,13 @@ func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 		f.wake = reconcile.Earliest(f.wake, f.now.Add(nodesRetry))
 	}
 	return f, nil
+}
+
+// isGone reports whether the hub says, without a cache, that the ManagedCluster does not exist. A hub that does not
+// answer, or that does not serve the kind, has not said so.
+func (r *Reconciler) isGone(ctx context.Context) bool {
+	err := r.Hub.GetAPIReader().Get(ctx, types.NamespacedName{Name: r.Cluster}, &clusterv1.ManagedCluster{})
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // observeClaims returns the claims to report; nil while some are unknown, or when claims are disabled.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/probe"
 )
 
 // off is the address of an endpoint that is not served.
@@ -23,38 +24,29 @@ const off = "0"
 // Handler returns the endpoints.
 func (s *State) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, true, s.snapshot().lines()...)
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) {
+		probe.Respond(w, r, true, s.snapshot().lines()...)
 	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		now := s.snapshot()
 		lines := now.lines()
-		if r.URL.Query().Has("verbose") {
-			lines = now.checks()
+		if probe.Verbose(r) || !probe.Local(r) {
+			lines = append(now.checks(), s.notes()...)
 		}
-		respond(w, now.ready, lines...)
+		probe.Respond(w, r, now.ready, lines...)
 	})
-	mux.HandleFunc("/readyz/hub", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/readyz/hub", func(w http.ResponseWriter, r *http.Request) {
 		now := s.snapshot()
 		switch {
 		case !now.connected:
-			respond(w, false, "there is no credential for a hub in use: "+now.text)
+			probe.Respond(w, r, false, probe.Line{Text: "there is no credential for a hub in use: " + now.text})
 		case now.outage != "":
-			respond(w, false, now.outage)
+			probe.Respond(w, r, false, probe.Line{Text: now.outage})
 		default:
-			respond(w, true, "ok")
+			probe.Respond(w, r, true, probe.Line{Text: "ok"})
 		}
 	})
 	return mux
-}
-
-func respond(w http.ResponseWriter, good bool, lines ...string) {
-	if !good {
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	for _, line := range lines {
-		_, _ = fmt.Fprintln(w, line)
-	}
 }
 
 // Serve serves the endpoints over http until ctx ends; the address "0" or none serves nothing.

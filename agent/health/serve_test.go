@@ -21,7 +21,9 @@ import (
 func ask(t *testing.T, s *State, path string) (int, string) {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	s.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+	request.RemoteAddr = "127.0.0.1:1"
+	s.Handler().ServeHTTP(recorder, request)
 	return recorder.Code, recorder.Body.String()
 }
 
@@ -53,6 +55,22 @@ type hub struct{ outage string }
 func (h *hub) Outage() string { return h.outage }
 
 func (h *hub) Explains(error) bool { return h.outage != "" }
+
+// Shows: work/missing-held
+func TestWhatIsSaidBesidesFailsNoProbe(t *testing.T) {
+	var s State
+	s.Set(Ready)
+	s.Note("works", "12 are missing")
+	s.Note("heartbeat", "it is not taken")
+	code, text := ask(t, &s, "/readyz?verbose")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Equal(t, "[+]agent serving\n[!]heartbeat it is not taken\n[!]works 12 are missing\n", text)
+	s.Note("works", "")
+	_, text = ask(t, &s, "/readyz?verbose")
+	assert.NotContains(t, text, "[!]works")
+	code, _ = ask(t, &s, "/healthz")
+	assert.Equal(t, http.StatusOK, code)
+}
 
 func TestReadinessNamesAHubThatDoesNotAnswer(t *testing.T) {
 	var hub hub
@@ -98,6 +116,31 @@ func TestReadinessNamesAManagedClusterElsewhereThatCannotBeUsed(t *testing.T) {
 	code, _ = ask(t, &s, "/readyz/hub")
 	assert.Equal(t, http.StatusOK, code)
 	assert.True(t, s.Explains(assert.AnError))
+}
+
+// account is one whose outage the test sets.
+type account struct{ outage string }
+
+func (a *account) Outage() string { return a.outage }
+
+func TestReadinessNamesAnAccountOfWorksWithoutAToken(t *testing.T) {
+	var works account
+	var s State
+	s.Set(Ready)
+	s.FollowAccount(&works)
+	_, text := ask(t, &s, "/readyz?verbose")
+	assert.Equal(t, "[+]agent serving\n[+]account-of-works ok\n", text)
+
+	works.outage = "there is no new token for works since 2026-01-02T03:04:05Z: forbidden"
+	code, text := ask(t, &s, "/readyz")
+	assert.Equal(t, http.StatusOK, code, "a restart would not bring the right back")
+	assert.Equal(t, "serving\n"+works.outage+"\n", text)
+	_, text = ask(t, &s, "/readyz?verbose")
+	assert.Equal(t, "[+]agent serving\n[-]account-of-works "+works.outage+"\n", text)
+
+	s.FollowAccount(nil)
+	_, text = ask(t, &s, "/readyz?verbose")
+	assert.Equal(t, "[+]agent serving\n", text)
 }
 
 // serveHealth serves health as a configuration says, and returns its URL.

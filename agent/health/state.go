@@ -1,6 +1,13 @@
 package health
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/probe"
+)
 
 // Ready is the state in which the agent does its work.
 const Ready = "serving"
@@ -13,8 +20,18 @@ type Cluster interface {
 	Explains(err error) bool
 }
 
+// Account is the ServiceAccount under which works are applied, where that is another one than the agent's.
+type Account interface {
+	// Outage says why works cannot be applied under it; empty when they can.
+	Outage() string
+}
+
 // State is what the agent is doing, in a few words. The zero value is an agent that starts.
 type State struct {
+	// Undecodable returns the objects that exist and cannot be decoded. Optional; it is set before the endpoints are
+	// served.
+	Undecodable func() []decode.Bad
+
 	mu   sync.Mutex
 	text string
 	// standby is set where the agent is not serving, and does everything that it can do now.
@@ -23,6 +40,10 @@ type State struct {
 	hub Cluster
 	// spoke is the connection to the managed cluster; nil where the agent runs on it.
 	spoke Cluster
+	// said is what is to be said besides, by what it is about.
+	said map[string]string
+	// account is nil where works are applied under the agent's own identity.
+	account Account
 }
 
 // Set sets what the agent is doing now, and reports whether that changed.
@@ -54,6 +75,25 @@ func (s *State) FollowSpoke(spoke Cluster) {
 	s.spoke = spoke
 }
 
+// FollowAccount makes account the one that the state includes from now on; nil means none.
+func (s *State) FollowAccount(account Account) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.account = account
+}
+
+// Note sets what is to be said about something, which fails no probe; empty for nothing.
+func (s *State) Note(about, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.said == nil {
+		s.said = map[string]string{}
+	}
+	if s.said[about] = text; text == "" {
+		delete(s.said, about)
+	}
+}
+
 // Explains reports whether an error follows from an outage of the hub or the managed cluster.
 func (s *State) Explains(err error) bool {
 	s.mu.Lock()
@@ -74,6 +114,9 @@ type snapshot struct {
 	// hosted reports whether there is a connection to a managed cluster elsewhere, spokeOutage describes its outage.
 	hosted      bool
 	spokeOutage string
+	// separate reports whether works are applied under another account, accountOutage why they cannot be.
+	separate      bool
+	accountOutage string
 }
 
 func (s *State) snapshot() snapshot {
@@ -89,40 +132,64 @@ func (s *State) snapshot() snapshot {
 	if now.hosted = s.spoke != nil; now.hosted {
 		now.spokeOutage = s.spoke.Outage()
 	}
+	if now.separate = s.account != nil; now.separate {
+		now.accountOutage = s.account.Outage()
+	}
 	return now
 }
 
-// lines are what the agent is doing, and below it the outages of the hub and the managed cluster.
-func (s snapshot) lines() []string {
-	lines := []string{s.text}
-	for _, outage := range []string{s.outage, s.spokeOutage} {
+// lines are what the agent is doing, and below it the outages of the hub, the managed cluster and the account of works.
+func (s snapshot) lines() []probe.Line {
+	lines := []probe.Line{{Text: s.text}}
+	for _, outage := range []string{s.outage, s.spokeOutage, s.accountOutage} {
 		if outage != "" {
-			lines = append(lines, outage)
+			lines = append(lines, probe.Line{Text: outage})
 		}
 	}
 	return lines
 }
 
 // checks are the same as the verbose output of an API server.
-func (s snapshot) checks() []string {
-	mark := func(good bool, name, text string) string {
+func (s snapshot) checks() []probe.Line {
+	check := func(good bool, name, text string) probe.Line {
 		if good {
-			return "[+]" + name + " " + text
+			return probe.Line{Name: name, Text: text}
 		}
-		return "[-]" + name + " " + text
+		return probe.Line{Name: name, Text: text, State: probe.Failed}
 	}
-	lines := []string{mark(s.ready, "agent", s.text)}
-	switch {
-	case s.outage != "":
-		lines = append(lines, mark(false, "hub", s.outage))
-	case s.connected:
-		lines = append(lines, mark(true, "hub", "ok"))
+	lines := []probe.Line{check(s.ready, "agent", s.text)}
+	for _, other := range []struct {
+		name    string
+		follows bool
+		outage  string
+	}{
+		{"hub", s.connected, s.outage},
+		{"managed-cluster", s.hosted, s.spokeOutage},
+		{"account-of-works", s.separate, s.accountOutage},
+	} {
+		switch {
+		case other.outage != "":
+			lines = append(lines, check(false, other.name, other.outage))
+		case other.follows:
+			lines = append(lines, check(true, other.name, "ok"))
+		}
 	}
-	switch {
-	case s.spokeOutage != "":
-		lines = append(lines, mark(false, "managed-cluster", s.spokeOutage))
-	case s.hosted:
-		lines = append(lines, mark(true, "managed-cluster", "ok"))
+	return lines
+}
+
+// notes are what is to be said besides, and the objects that cannot be decoded.
+func (s *State) notes() []probe.Line {
+	var lines []probe.Line
+	s.mu.Lock()
+	for _, about := range slices.Sorted(maps.Keys(s.said)) {
+		lines = append(lines, probe.Line{Name: about, Text: s.said[about], State: probe.Note})
+	}
+	s.mu.Unlock()
+	if s.Undecodable == nil {
+		return lines
+	}
+	for _, bad := range s.Undecodable() {
+		lines = append(lines, probe.Line{Name: "watches", Text: "cannot decode " + bad.String(), State: probe.Note})
 	}
 	return lines
 }

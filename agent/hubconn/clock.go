@@ -15,7 +15,8 @@ import (
 	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
-// Clock is the clock of the hub: the local clock, corrected by the Date header of the responses. The hub issues and
+// Clock is the clock of the hub: the local clock, corrected by the Date header of the responses, but for those of
+// something before the hub that cannot reach it. The hub issues and
 // verifies certificates by its own clock, so their validity is judged by it.
 type Clock struct {
 	local clock.PassiveClock
@@ -36,8 +37,8 @@ func (c *Clock) Ahead() time.Duration {
 	return c.ahead
 }
 
-// isKnown reports whether the time at the hub is known.
-func (c *Clock) isKnown() bool {
+// IsKnown reports whether the time at the hub is known.
+func (c *Clock) IsKnown() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known
@@ -53,7 +54,7 @@ func (c *Clock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 // clock may be wrong, and without a bootstrap kubeconfig there is no other way to join. wrap, unless nil, is put around
 // the transport. A hub that does not respond changes nothing.
 func (c *Clock) Query(ctx context.Context, server csr.HubServer, pair csr.Pair, wrap transport.WrapperFunc) {
-	if c.isKnown() || !csr.IsExpired(pair, c.local.Now()) {
+	if c.IsKnown() || !csr.IsExpired(pair, c.local.Now()) {
 		return
 	}
 	logger := log.FromContext(ctx).WithValues("hub", server.Server)
@@ -68,7 +69,7 @@ func (c *Clock) Query(ctx context.Context, server csr.HubServer, pair csr.Pair, 
 		_, err = get(ctx, client, server.Server+"/livez")
 	}
 	logger.Info("the stored certificate looks expired, asked the hub for the time",
-		"known", c.isKnown(), "ahead", c.Ahead().String(), "error", err)
+		"known", c.IsKnown(), "ahead", c.Ahead().String(), "error", err)
 }
 
 // Wrap adds the measurement to a transport, as rest.Config.Wrap wants it.
@@ -76,7 +77,7 @@ func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundtrip.Func(func(request *http.Request) (*http.Response, error) {
 		sent := c.local.Now()
 		response, err := next.RoundTrip(request)
-		if err == nil {
+		if err == nil && !fromProxy(response.StatusCode) {
 			c.observe(response.Header.Get("Date"), sent, c.local.Now())
 		}
 		return response, err

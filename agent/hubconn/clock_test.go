@@ -38,17 +38,18 @@ func TestMeasureAhead(t *testing.T) {
 	}
 }
 
+// Shows: registration/hub-time
 func TestTheAnswersOfTheHubTellItsTime(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	wrong := clocktesting.NewFakePassiveClock(clock.RealClock{}.Now().Add(25 * time.Hour))
 	h := NewClock(wrong)
-	assert.False(t, h.isKnown())
+	assert.False(t, h.IsKnown())
 	assert.Equal(t, wrong.Now(), h.Now())
 	answer, err := (&http.Client{Transport: h.Wrap(http.DefaultTransport)}).Get(server.URL)
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
-	assert.True(t, h.isKnown())
+	assert.True(t, h.IsKnown())
 	assert.InDelta(t, 25*time.Hour, h.Ahead(), float64(5*time.Second))
 	assert.WithinDuration(t, clock.RealClock{}.Now(), h.Now(), 5*time.Second)
 
@@ -88,3 +89,19 @@ type fastClock struct {
 }
 
 func (c fastClock) Now() time.Time { return c.RealClock.Now().Add(c.by) }
+
+// Shows: registration/hub-time
+func TestAProxyDoesNotTellTheTimeOfTheHub(t *testing.T) {
+	for status, known := range map[int]bool{
+		http.StatusBadGateway: false, http.StatusServiceUnavailable: false, http.StatusGatewayTimeout: false,
+		http.StatusOK: true, http.StatusForbidden: true, http.StatusInternalServerError: true,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		h := NewClock(clocktesting.NewFakePassiveClock(time.Now().AddDate(-1, 0, 0)))
+		answer, err := (&http.Client{Transport: h.Wrap(http.DefaultTransport)}).Get(server.URL)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		assert.Equal(t, known, h.IsKnown(), status)
+		server.Close()
+	}
+}

@@ -48,7 +48,7 @@ type words struct {
 	name, outage string
 	// began and ended are the entries of the log.
 	began, ended string
-	// unauthorized is the cause of an answer of 401; empty where that is no outage.
+	// unauthorized is the cause of an answer of 401; empty where that is not an outage.
 	unauthorized string
 }
 

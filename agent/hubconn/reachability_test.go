@@ -56,7 +56,7 @@ func TestAHubThatStopsAnsweringIsToldOnce(t *testing.T) {
 	assert.Empty(t, r.Outage())
 	r.responded()
 	now.Step(time.Minute)
-	assert.Empty(t, log.take(), "a connection that is made anew is nothing")
+	assert.Empty(t, log.take(), "a connection that is made again is nothing")
 
 	for range 100 {
 		r.failed("connections break")

@@ -73,7 +73,7 @@ func (r *Reconciler) createCluster(ctx context.Context) (bool, error) {
 }
 
 // completeCluster adds addresses that are missing in the ManagedCluster. The bootstrap credential is usually not
-// allowed to; then the addresses stay as somebody else set them.
+// allowed to; then the addresses stay as another client set them.
 func (r *Reconciler) completeCluster(ctx context.Context, found *clusterv1.ManagedCluster) error {
 	missing := missingAddresses(found.Spec.ManagedClusterClientConfigs, r.Cluster)
 	if len(missing) == 0 {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,12 +26,13 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // Reconciler gets the hub credential of the cluster and renews it.
 type Reconciler struct {
 	// Hub is the hub, with the bootstrap credential while joining and the cluster's own while serving. Its cache must
-	// hold no other request objects than those labelled with this cluster, and while serving no other ManagedCluster.
+	// hold no other ManagedCluster while serving.
 	Hub cluster.Cluster
 	// Agent is the cluster where the agent runs. Its cache must hold the Secrets of Namespace.
 	Agent cluster.Cluster
@@ -64,6 +64,9 @@ type Reconciler struct {
 	// Ahead returns the time by which Clock is ahead of the clock of the hub, as far as it is known; nil means zero.
 	// Certificates are judged by the clock of the hub.
 	Ahead func() time.Duration
+
+	// requests watches the request object that waits for its certificate.
+	requests *watch.Named
 }
 
 // ClusterOptions describe a new ManagedCluster.
@@ -81,6 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	pass := r.begin()
 	ready, clusterErr := r.ensureCluster(ctx)
 	answer, askErr := r.issuer().Ask(ctx, pass.task())
+	r.requests.Await(ctrl.Request{NamespacedName: r.key()}, answer.Awaited...)
 	plan := decide(pass.facts, ready, answer.Plan)
 	actErr := r.act(ctx, pass, plan, answer)
 	publishErr := r.publish(ctx, csr.WithClockNote(conclude(answer.Plan, actErr), pass.ahead), pass.facts.Now)
@@ -123,17 +127,20 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		queue.Add(one)
 		return nil
 	})
+	var err error
+	if r.requests, err = watch.NewNamed("agent.join", r.Hub, csr.RequestKind()); err != nil {
+		return fmt.Errorf("setting up agent.join: %w", err)
+	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("agent.join").WithOptions(reconcile.Options(1)).
 		WatchesRawSource(first).
+		WatchesRawSource(r.requests).
 		WatchesRawSource(source.Kind(r.Agent.GetCache(), client.Object(&corev1.Secret{}),
-			handler.EnqueueRequestsFromMapFunc(always), predicate.NewPredicateFuncs(r.ownSecret))).
-		WatchesRawSource(source.Kind(r.Hub.GetCache(), client.Object(&certificatesv1.CertificateSigningRequest{}),
-			handler.EnqueueRequestsFromMapFunc(always), predicate.NewPredicateFuncs(r.ownRequest)))
+			handler.EnqueueRequestsFromMapFunc(always), predicate.NewPredicateFuncs(r.ownSecret)))
 	if !r.Joining {
 		b = b.WatchesRawSource(source.Kind(r.Hub.GetCache(), client.Object(&clusterv1.ManagedCluster{}),
 			handler.EnqueueRequestsFromMapFunc(always), r.conditionGone()))
 	}
-	if err := b.Complete(r); err != nil {
+	if err = b.Complete(r); err != nil {
 		return fmt.Errorf("setting up agent.join: %w", err)
 	}
 	return nil
@@ -148,12 +155,6 @@ func (r *Reconciler) ownSecret(o client.Object) bool {
 // key names the credential Secret.
 func (r *Reconciler) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: cmp.Or(r.SecretName, names.SecretHub)}
-}
-
-// ownRequest reports whether a request object is for the credential of the cluster, not of an add-on.
-func (r *Reconciler) ownRequest(o client.Object) bool {
-	_, addon := o.GetLabels()[names.LabelAddonName]
-	return !addon && o.GetLabels()[names.LabelClusterName] == r.Identity.Cluster
 }
 
 // conditionGone selects events after which the condition may be missing: the ManagedCluster is new, or was updated
@@ -184,7 +185,7 @@ func (r *Reconciler) issuer() csr.Issuer {
 		user = ""
 	}
 	return csr.Issuer{
-		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(),
+		Hub: r.Hub.GetClient(), HubLive: r.Hub.GetAPIReader(), HubSeen: r.requests,
 		Agent: r.Agent.GetClient(), AgentLive: r.Agent.GetAPIReader(),
 		Namespace: r.Namespace, Secret: r.SecretName, HubName: r.Server.Name(), User: user,
 	}

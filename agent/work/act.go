@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/executor"
@@ -23,14 +22,17 @@ import (
 const (
 	// parallel is how many objects of one work are applied at the same time.
 	parallel = 8
-	// firstUnserved and lastUnserved bound how long a work waits for a missing kind when no definition shows up.
-	firstUnserved, lastUnserved = 50 * time.Millisecond, 30 * time.Second
+	// firstUnserved and lastUnserved bound how long a work waits for a missing kind when no definition shows up. Only the
+	// kinds of aggregated APIs come without one.
+	firstUnserved, lastUnserved = 50 * time.Millisecond, 5 * time.Minute
 )
 
 // apply brings the objects of a work to the desired state and publishes the result on both sides.
 func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
-	if err := r.ensureFinalizer(ctx, f); err != nil {
-		return reconcile.FromError(client.IgnoreNotFound(err))
+	if err := r.ensureFinalizer(ctx, f); manifest.ObjectGone(err) {
+		return reconcile.Done()
+	} else if err != nil {
+		return reconcile.FromError(err)
 	}
 	r.claim(f)
 	in := r.input(f)
@@ -89,7 +91,9 @@ func (r *Reconciler) claim(f *facts) {
 // awaitsKind reports whether the kind of a tracked object is not served: then there is nothing to watch, and the watch
 // that begins when the kind is served again begins at once.
 func awaitsKind(manifests []manifest.Manifest, entry workv1.AppliedManifestResourceMeta) bool {
-	return slices.ContainsFunc(manifests, func(m manifest.Manifest) bool { return m.Unserved() && m.CouldBe(entry) })
+	return slices.ContainsFunc(manifests, func(m manifest.Manifest) bool {
+		return m.Unserved() && m.GVK.Group == entry.Group && m.CouldBe(entry)
+	})
 }
 
 // act carries out the steps of a plan rank by rank, several of a rank at a time, and records what was learned.

@@ -180,3 +180,17 @@ func TestAWrongExecutorAppliesNothingAndAsksNobody(t *testing.T) {
 	require.EqualError(t, step.Denial.Err, "the executor service account is nil")
 	assert.True(t, step.Denial.Final)
 }
+
+// Shows: work/no-polling
+func TestAKindThatIsNotServedIsLookedUpMoreAndMoreRarely(t *testing.T) {
+	r := &Reconciler{parts: parts{store: watch.NewStore(func(watch.Owner) {}, func() {}), notes: newNotes()}}
+	f := &facts{owner: watch.Owner{Name: "w"}, now: epoch, manifests: read(t,
+		`{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a"}}`)}
+	require.True(t, f.manifests[0].Unserved())
+	assert.Equal(t, epoch.Add(firstUnserved), r.awaitKinds(f))
+	lookups := 0
+	for end := epoch.Add(24 * time.Hour); f.now.Before(end); lookups++ {
+		f.now = r.awaitKinds(f)
+	}
+	assert.Less(t, lookups, 320, "a definition wakes the work, and only aggregated APIs come without one")
+}

@@ -15,8 +15,8 @@
 // A second, small reconciler cares for AppliedManifestWorks that have no work any more and evicts them after a grace
 // period (evict.go).
 //
-// Each part is a package, and only this one knows all of them: manifest, spoke, inventory, watch, feedback, executor,
-// apply, prune, status and offline. Each has a doc.go.
+// Each part is a package, and only this one knows all of them: manifest, spoke, inventory, missing, watch, feedback,
+// executor, apply, prune, status and offline. Each has a doc.go.
 //
 // A watch wakes a work when one of its objects changes, so a change on the spoke is repaired within a moment, and an
 // agent at rest sends nothing. A restart costs one read per object.
@@ -29,18 +29,21 @@
 // Everything that must survive lives in the cluster. What is unknown is never deleted: a manifest that cannot be read
 // keeps every tracked object that it may mean, and an object whose deletion failed stays listed.
 //
-// The spoke comes before the hub: a hub that does not answer a status within hubTimeout gets none for hubPause, and the
-// pass waits for nothing that only the hub can change.
+// The spoke comes before the hub: a pass hands its status to the publisher and waits for the result as long as a hub
+// usually takes, and not at all while the hub is slow. One status of a work is on its way at a time; its end wakes the
+// work, so that the newest one follows. The pass waits for nothing that only the hub can change.
 //
 // An empty hub deletes nothing by itself. The grace period of an AppliedManifestWork without a work begins only after
 // the hub has listed its works to this process, and its objects are deleted only after the hub, asked again, says that
 // the work does not exist. Whoever lost the works of a hub has the grace period, which Events on the hub announce, to
-// restore them.
+// restore them. When many works are missing at once, as on a hub that was restored from a backup, their objects stay
+// until a person confirms on the hub that they may go (lost.go, package missing).
 //
 // An agent that starts while the hub is away knows its works by copies on disk (offline.go). Until the hub has listed
 // its works, a pass keeps the objects that the AppliedManifestWork lists as the copy says, and does nothing else: a
 // copy may be old, so nothing new is created, deleted or evicted, and nothing is written to the hub.
 //
 // Events on the hub regard the ManifestWork: ApplyFailed, ApplyRecovered, DriftRepaired, DeletionBlocked,
-// EvictionStarted, EvictionStopped, Evicted. The metrics, all spokelet_work_*, have no name of an object in any label.
+// EvictionStarted, EvictionHeld, EvictionStopped, Evicted. The metrics, all spokelet_work_*, have no name of an object
+// in any label.
 package work

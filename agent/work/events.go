@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Reasons of the Events that regard a ManifestWork.
@@ -28,6 +29,7 @@ const (
 	eventRepaired  = "DriftRepaired"
 	eventBlocked   = "DeletionBlocked"
 	eventEviction  = "EvictionStarted"
+	eventHeld      = "EvictionHeld"
 	eventStayed    = "EvictionStopped"
 	eventEvicted   = "Evicted"
 )
@@ -118,7 +120,7 @@ func (r *recorder) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case l := <-r.queue:
-			r.send(ctx, l)
+			_ = reconcile.Contain(ctx, "an event "+l.reason, func() { r.send(ctx, l) }) // the next one may be sent
 		}
 	}
 }

@@ -10,14 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // evictor cares for the AppliedManifestWorks of this agent that have no work, because the work vanished from the hub
 // without having been deleted on the spoke, or because the hub changed. After a grace period it deletes them with their
-// objects.
-type evictor struct{ *Reconciler }
+// objects, unless so many works are missing that a person has to confirm it (lost.go).
+type evictor struct {
+	*Reconciler
+	// told is the last report about works that are missing; only the look at all of them uses it.
+	told string
+}
 
 // stage is what is to be done about one AppliedManifestWork.
 type stage int
@@ -31,17 +36,20 @@ const (
 	stageDelete
 	// stageKept: eviction is off.
 	stageKept
+	// stageHold: its objects stay until its work is back or a person confirms their deletion.
+	stageHold
 	// stageStart: its grace begins.
 	stageStart
 	// stageWait: its grace runs.
 	stageWait
-	// stageEvict: its grace is over.
+	// stageEvict: its grace is over, or a person confirmed its eviction.
 	stageEvict
 )
 
 // stageOf decides about an AppliedManifestWork (docs/reference/work.md, "Eviction"); managed means that its work exists
-// and is of the present hub, expiry is when its grace ends.
-func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, now time.Time) (stage, time.Time) {
+// and is of the present hub, fate what happens to it where it does not; expiry is when its grace ends.
+func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, fate missing.Fate, now time.Time,
+) (_ stage, expiry time.Time) {
 	start := applied.Status.EvictionStartTime
 	switch {
 	case applied.Spec.AgentID != e.AgentID:
@@ -52,6 +60,10 @@ func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, now
 		return stageDelete, time.Time{}
 	case e.EvictionGrace >= EvictionDisabled:
 		return stageKept, time.Time{}
+	case fate == missing.Held:
+		return stageHold, time.Time{}
+	case fate == missing.Confirmed:
+		return stageEvict, time.Time{}
 	case start == nil:
 		return stageStart, graceStart(now).Add(e.EvictionGrace)
 	}
@@ -63,6 +75,9 @@ func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, now
 
 // Reconcile cares for one AppliedManifestWork.
 func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Name == "" {
+		return e.look(ctx).Settle(e.Clock.Now())
+	}
 	f := &facts{now: e.Clock.Now(), owner: watch.Owner{Applied: true, Name: req.Name}}
 	var err error
 	if f.applied, err = inventory.Read(ctx, e.inventory.Client, req.Name); err != nil {
@@ -83,7 +98,13 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	return e.proceed(ctx, f, managed).SettleIn(e.queues.applied, req, f.now)
+	fate := missing.Waits
+	if !managed {
+		if fate, err = e.fateOf(ctx, f.applied, f.now); err != nil {
+			return reconcile.FromError(err).Settle(f.now)
+		}
+	}
+	return e.proceed(ctx, f, managed, fate).SettleIn(e.queues.applied, req, f.now)
 }
 
 // checkEvictionLag compares the cache with the last writes of the evictor, and of the pass that deleted the work.
@@ -105,14 +126,16 @@ func (e *evictor) hasWork(ctx context.Context, hub client.Reader, applied *workv
 }
 
 // proceed does what the stage requires.
-func (e *evictor) proceed(ctx context.Context, f *facts, managed bool) reconcile.Outcome {
-	stage, wake := e.stageOf(f.applied, managed, f.now)
+func (e *evictor) proceed(ctx context.Context, f *facts, managed bool, fate missing.Fate) reconcile.Outcome {
+	stage, wake := e.stageOf(f.applied, managed, fate, f.now)
 	switch stage {
 	case stageForeign:
 		return reconcile.Done()
 	case stageManaged, stageKept:
 		e.store.Forget(f.owner)
-		return reconcile.FromError(e.markEviction(ctx, f, nil))
+		return reconcile.FromError(e.letGo(ctx, f))
+	case stageHold:
+		return reconcile.FromError(e.hold(ctx, f))
 	case stageDelete:
 		return e.finish(ctx, f)
 	case stageStart:
@@ -149,7 +172,9 @@ func graceStart(now time.Time) metav1.Time {
 
 // recordEvent counts what happens to the AppliedManifestWork and records an Event, if it is of this hub.
 func (e *evictor) recordEvent(f *facts, reason string, at time.Time) {
-	e.counts.eviction(map[string]string{eventEviction: "started", eventStayed: "stopped", eventEvicted: "done"}[reason])
+	e.counts.eviction(map[string]string{
+		eventEviction: "started", eventHeld: "held", eventStayed: "stopped", eventEvicted: "done",
+	}[reason])
 	if f.applied.Name == e.inventory.Name(f.applied.Spec.ManifestWorkName) {
 		e.events.record(e.lostWork(f.applied), evictionEvent(reason, at))
 	}
@@ -180,7 +205,7 @@ func (e *evictor) evict(ctx context.Context, f *facts) reconcile.Outcome {
 		return reconcile.FromError(err)
 	}
 	if managed {
-		return reconcile.FromError(e.markEviction(ctx, f, nil))
+		return reconcile.FromError(e.letGo(ctx, f))
 	}
 	was := *f
 	outcome := e.finish(ctx, f)

@@ -1,15 +1,24 @@
 package work
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
@@ -35,7 +44,7 @@ func TestTheEvictorLeavesAloneWhatItsWorkLetsGo(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			e := &evictor{&Reconciler{parts: parts{notes: newNotes()}, Clock: clock.RealClock{}}}
+			e := &evictor{Reconciler: &Reconciler{parts: parts{notes: newNotes()}, Clock: clock.RealClock{}}}
 			test.before(e.Reconciler, &facts{owner: watch.Owner{Name: "w"}, applied: applied("u")})
 			f := &facts{now: time.Now(), owner: watch.Owner{Applied: true, Name: "a"}, applied: applied(test.cached)}
 			e.checkEvictionLag(f)
@@ -50,3 +59,44 @@ func TestTheEvictorLeavesAloneWhatItsWorkLetsGo(t *testing.T) {
 	r.announceGone(own, false)
 	assert.Equal(t, 1, r.notes.of(own.owner).blocked, "the evictor keeps its own notes")
 }
+
+// TestOnlyAWorkThatDoesNotExistIsGone has the answers that may look like one about a work.
+//
+// Shows: work/eviction-needs-hub
+func TestOnlyAWorkThatDoesNotExistIsGone(t *testing.T) {
+	works := schema.GroupResource{Group: workv1.GroupName, Resource: "manifestworks"}
+	page := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", works, "w", "404 page not found", 0, true)
+	for sentence, c := range map[string]struct {
+		answer error
+		exists bool
+		known  bool
+	}{
+		"it exists":                         {nil, true, true},
+		"it does not exist":                 {apierrors.NewNotFound(works, "w"), false, true},
+		"the definition of works is gone":   {page, false, false},
+		"a proxy has no such page":          {fmt.Errorf("reading: %w", page), false, false},
+		"the agent may not read works":      {apierrors.NewForbidden(works, "w", errors.New("no")), false, false},
+		"the hub does not know works":       {&meta.NoKindMatchError{}, false, false},
+		"the hub does not answer":           {context.DeadlineExceeded, false, false},
+		"the credential is not valid there": {apierrors.NewUnauthorized("no"), false, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hub := reader{c.answer}
+			exists, err := (&Reconciler{Cluster: "c"}).onHub(t.Context(), hub, "w")
+			assert.Equal(t, c.exists, exists)
+			assert.Equal(t, c.known, err == nil, "what is unknown deletes nothing")
+			applied, err := inventory.Read(t.Context(), hub, "a")
+			assert.Equal(t, c.exists, applied != nil)
+			assert.Equal(t, c.known, err == nil, "nor does it release a work")
+		})
+	}
+}
+
+// reader answers each request to read an object in the same way.
+type reader struct{ answer error }
+
+func (r reader) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return r.answer
+}
+
+func (r reader) List(context.Context, client.ObjectList, ...client.ListOption) error { return r.answer }

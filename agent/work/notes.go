@@ -18,6 +18,8 @@ const (
 	staleDelay = 20 * time.Millisecond
 	// staleLimit is how long it waits at most; after that the cache is believed, and preconditions protect the writes.
 	staleLimit = 2 * time.Second
+	// vanishTime is how long after the creation of its AppliedManifestWork a work may vanish with its objects.
+	vanishTime = time.Minute
 )
 
 // written is the last write of this process to one object.
@@ -27,6 +29,14 @@ type written struct {
 	at      time.Time
 	// deleting reports that the object was deleted, gone that it went.
 	deleting, gone bool
+	// unseen reports that a pass went by an older copy from a cache, so that the event of the write must wake the work.
+	unseen bool
+}
+
+// ahead reports whether a copy of the work is older than the last write: the hub would refuse a status for it. That may
+// last as long as the work takes over a slow link; a hub that is older after that was restored.
+func (w written) ahead(work *workv1.ManifestWork, now time.Time) bool {
+	return w.uid == work.UID && watch.Older(work.ResourceVersion, w.version) && now.Sub(w.at) <= publishTimeout
 }
 
 // lag reports whether a copy from a cache is older than the last write. uid is empty when the cache has none.
@@ -49,10 +59,11 @@ func (w written) left(uid types.UID, now time.Time) bool {
 // requests.
 type note struct {
 	work, applied written
-	// created is the AppliedManifestWork that was created for a work which never had a status. The API server may delete
-	// a work in the moment in which it gets its finalizer; the objects created for it are then deleted without a grace
-	// period.
-	created types.UID
+	// created is the AppliedManifestWork that was created for a work which never had a status, createdAt when. The API
+	// server may delete a work in the moment in which it gets its finalizer; the objects created for it are then deleted
+	// without a grace period.
+	created   types.UID
+	createdAt time.Time
 	// manifests are those of the work with the UID and generation.
 	uid        types.UID
 	generation int64
@@ -60,11 +71,25 @@ type note struct {
 	// blocked is how many objects are overdue for deletion, and blockedText what the last Event said about them.
 	blocked     int
 	blockedText string
-	// hubSilentUntil is until when the hub gets no status, because it did not answer.
+	// publishing is set while a status is on its way for which no pass waits, or may not wait any more.
+	publishing bool
+	// hubSilentUntil is until when the hub gets no status, because it did not take one.
 	hubSilentUntil time.Time
+	// feedback limits statuses that differ in values of feedback alone.
+	feedback watch.Limiter
 	// unservedSince is since when kinds are missing, definitions how many of their definitions were seen by then.
 	unservedSince time.Time
 	definitions   int
+}
+
+// justCreated returns the AppliedManifestWork that was created a moment ago, for a work that never had a status; empty
+// when there is none. A work that is missing later than that did not vanish while it got its finalizer: its hub may
+// have been restored to an earlier state, so its objects have their grace period.
+func (n note) justCreated(now time.Time) types.UID {
+	if now.Sub(n.createdAt) > vanishTime {
+		return ""
+	}
+	return n.created
 }
 
 // notes has the note of each owner.
@@ -110,10 +135,11 @@ func (m *notes) blocked() int {
 	return sum
 }
 
-// workTouched reports whether somebody else wrote the status of a work, which is then put right. An event of our own
+// workTouched reports whether another client wrote the status of a work, which is then put right. An event of our own
 // write that comes before the answer to it counts, too, and costs a pass without a request.
 func (r *Reconciler) workTouched(before, after *workv1.ManifestWork) bool {
-	return after.ResourceVersion != r.notes.of(watch.Owner{Name: after.Name}).work.version &&
+	known := r.notes.of(watch.Owner{Name: after.Name}).work
+	return (known.unseen || after.ResourceVersion != known.version) &&
 		!equality.Semantic.DeepEqual(before.Status, after.Status)
 }
 
@@ -135,7 +161,7 @@ func (r *Reconciler) believe(f *facts, known note) {
 	}
 	r.notes.change(f.owner, func(n *note) {
 		if work {
-			n.work.version = ""
+			n.work.unseen = true
 		}
 		if applied {
 			n.applied.version = ""

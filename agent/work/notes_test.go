@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/watch"
@@ -49,4 +50,16 @@ func TestLag(t *testing.T) {
 	w.deleting = true
 	assert.True(t, w.lag("u", "11", false, epoch))
 	assert.False(t, w.lag("u", "11", true, epoch))
+}
+
+// TestAWorkThatIsMissingLaterHasItsGrace has a work without a status: it was created just before the hub went away, and
+// the hub comes back from a backup without it.
+//
+// Shows: work/created-meanwhile
+func TestAWorkThatIsMissingLaterHasItsGrace(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	created := note{created: "u", createdAt: at}
+	assert.Equal(t, types.UID("u"), created.justCreated(at.Add(10*time.Second)), "it vanished while it got its finalizer")
+	assert.Empty(t, created.justCreated(at.Add(10*time.Minute)), "the evictor has it, with its grace period")
+	assert.Empty(t, note{}.justCreated(at), "nothing was created")
 }

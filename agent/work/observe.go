@@ -76,7 +76,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 // abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.
 // Its objects are deleted at once, so the hub has to confirm that the work does not exist.
 func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedManifestWork, error) {
-	created := r.notes.of(f.owner).created
+	created := r.notes.of(f.owner).justCreated(f.now)
 	if created == "" {
 		return nil, nil // absence is an answer here
 	}
@@ -96,7 +96,7 @@ func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedMa
 // onHub reports whether a work exists on the hub.
 func (r *Reconciler) onHub(ctx context.Context, hub client.Reader, name string) (bool, error) {
 	err := hub.Get(ctx, types.NamespacedName{Namespace: r.Cluster, Name: name}, &workv1.ManifestWork{})
-	if apierrors.IsNotFound(err) {
+	if manifest.ObjectGone(err) {
 		return false, nil
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -13,10 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/agent/work/status"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -49,16 +52,19 @@ func (r *Reconciler) SetupOffline(mgr ctrl.Manager) error {
 }
 
 // startOffline begins with the copies, and follows the hub as soon as it has listed its works. Unlike other sources it
-// does not hold up the controller until then.
+// does not hold up the controller until then. A hub that answers has the word about works that changed meanwhile, so
+// the copies wait for it a while.
 func (r *Reconciler) startOffline(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 	works := r.Cache.Works()
-	log.FromContext(ctx).Info("looking after the works as they were last seen, until the hub lists them", "works",
-		len(works))
-	for _, name := range works {
-		queue.Add(r.request(name))
-	}
+	patience := time.Duration(0)
 	if r.Hub != nil {
+		patience = r.HubPatience
 		go r.awaitHub(ctx, queue)
+	}
+	log.FromContext(ctx).Info("looking after the works as they were last seen, until the hub lists them",
+		"works", len(works), "after", patience.String())
+	for _, name := range works {
+		queue.AddAfter(r.request(name), patience)
 	}
 	return nil
 }
@@ -85,7 +91,8 @@ func (r *Reconciler) awaitHub(ctx context.Context, queue workqueue.TypedRateLimi
 	}
 	r.absence.over.Store(true)
 	var list workv1.ManifestWorkList
-	err := r.Hub.GetCache().List(ctx, &list, client.InNamespace(r.Cluster), client.UnsafeDisableDeepCopy)
+	err := r.Hub.GetCache().List(ctx, &list, client.InNamespace(r.Cluster), client.UnsafeDisableDeepCopy,
+		decode.Metadata)
 	if err != nil {
 		logger.Error(err, "cannot list the works of the hub")
 	}
@@ -140,8 +147,7 @@ func unusable(applied *workv1.AppliedManifestWork, known *offline.Copy, spec wor
 // applyOffline keeps the objects of a work as its copy says. It creates no object that did not exist when the hub was
 // last seen, deletes none and writes nothing to the hub; what it learns about complete manifests goes into the copy.
 func (r *Reconciler) applyOffline(ctx context.Context, f *facts) reconcile.Outcome {
-	tracked := inventory.Tracked(f.applied)
-	withholdUnknown(f.manifests, tracked)
+	withholdUnknown(f.manifests, inventory.Tracked(f.applied))
 	r.claim(f)
 	in := r.input(f)
 	session := r.authorize(ctx, f, in)
@@ -153,8 +159,7 @@ func (r *Reconciler) applyOffline(ctx context.Context, f *facts) reconcile.Outco
 	outcome := outcomeOf(results)
 	r.countRepairs(results)
 	f.manifests, _ = withoutUnserved(f.manifests, results)
-	list := inventory.List(f.manifests, found(results), f.applied.Status.AppliedResources,
-		inventory.Unwanted(f.manifests, tracked))
+	list := listOffline(f.manifests, results, f.applied.Status.AppliedResources)
 	outcome = outcome.And(reconcile.FromError(r.publishList(ctx, f, list)))
 	after := concludeStatus(f, results)
 	outcome = outcome.And(thaw(f.work, p.steps, after, f.now))
@@ -162,6 +167,13 @@ func (r *Reconciler) applyOffline(ctx context.Context, f *facts) reconcile.Outco
 		log.FromContext(ctx).V(1).Info("what was learned without the hub is not on disk", "reason", err.Error())
 	}
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
+}
+
+// listOffline is the list of applied resources after a pass without the hub. It never shrinks: an object that is gone
+// and could not be made, for example because its namespace is going, is made by a later pass.
+func listOffline(manifests []manifest.Manifest, results []apply.Result, before []workv1.AppliedManifestResourceMeta,
+) []workv1.AppliedManifestResourceMeta {
+	return inventory.List(manifests, found(results), before, before)
 }
 
 // withholdUnknown keeps manifests from being applied whose object the AppliedManifestWork does not name: the copy may
@@ -193,7 +205,7 @@ func (r *Reconciler) reportCompletions(ctx context.Context, f *facts) error {
 	if after, more := status.WithCompletions(f.work, learned, f.now); more {
 		was, is := lightWork(f.work), lightWork(f.work)
 		was.Status, is.Status = f.work.Status, after
-		within, cancel := context.WithTimeout(ctx, hubTimeout)
+		within, cancel := context.WithTimeout(ctx, publishTimeout)
 		defer cancel()
 		if _, err := reconcile.PatchStatus(within, r.Hub.GetClient(), was, is); err != nil {
 			return fmt.Errorf("telling the hub what became complete without it: %w", err)

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,7 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/agent/work/offline"
 )
 
@@ -32,7 +35,7 @@ func TestWhichCopiesMayBeUsed(t *testing.T) {
 	}{
 		"the record is as it was":               {record(func(*workv1.AppliedManifestWork) {}), ""},
 		"there is no record":                    {nil, "there is no AppliedManifestWork"},
-		"the record was made anew":              {record(func(a *workv1.AppliedManifestWork) { a.UID = "v" }), "another one"},
+		"the record was made again":             {record(func(a *workv1.AppliedManifestWork) { a.UID = "v" }), "another one"},
 		"the record is of another agent":        {record(func(a *workv1.AppliedManifestWork) { a.Spec.AgentID = "b" }), "another hub"},
 		"the record is of another hub":          {record(func(a *workv1.AppliedManifestWork) { a.Spec.HubHash = "b" }), "another hub"},
 		"the copy is what was applied":          {record(applied("w/7")), ""},
@@ -61,6 +64,25 @@ func TestWithoutTheHubNothingNewIsMade(t *testing.T) {
 	require.ErrorIs(t, manifests[1].Err, errWithheld)
 	require.Error(t, manifests[2].Err)
 	assert.NotErrorIs(t, manifests[2].Err, errWithheld)
+}
+
+// TestAFailedRepairWithoutTheHubIsTriedAgain has an object deleted and its creation refused, for example because its
+// namespace is on its way out.
+//
+// Shows: work/offline-repairs-again
+func TestAFailedRepairWithoutTheHubIsTriedAgain(t *testing.T) {
+	before := []workv1.AppliedManifestResourceMeta{entryOf("a", "1"), entryOf("b", "2"), entryOf("left", "3")}
+	manifests := read(t, configMap("a"), configMap("b"))
+	results := []apply.Result{
+		{Presence: manifest.Absent, Err: errors.New("the namespace is being terminated")},
+		{Presence: manifest.Present, UID: "new"},
+	}
+	list := listOffline(manifests, results, before)
+	assert.Equal(t, []workv1.AppliedManifestResourceMeta{entryOf("a", "1"), entryOf("b", "new"), entryOf("left", "3")}, list)
+	again := read(t, configMap("a"), configMap("b"))
+	withholdUnknown(again, list)
+	require.NoError(t, again[0].Err, "the next pass makes it")
+	require.NoError(t, again[1].Err)
 }
 
 func TestThePhaseWithoutTheHub(t *testing.T) {

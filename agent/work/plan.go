@@ -61,7 +61,7 @@ func planAll(in *input) plan {
 			p.record = append(p.record, in.manifests[i].Entry(""))
 		}
 	}
-	rank := func(i int) int { return manifest.Rank(in.manifests[i].GVK.Kind) }
+	rank := func(i int) int { return stepRank(in.manifests[i].GVK.Kind) }
 	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
 	for len(order) > 0 {
 		end := slices.IndexFunc(order, func(i int) bool { return rank(i) != rank(order[0]) })
@@ -72,6 +72,16 @@ func planAll(in *input) plan {
 		order = order[end:]
 	}
 	return p
+}
+
+// stepRank returns the place of a kind in a pass. It is that of its rank, but bindings follow the roles of their rank:
+// an executor may bind what a role allows only when the role exists.
+func stepRank(kind string) int {
+	rank := 2 * manifest.Rank(kind)
+	if kind == "RoleBinding" || kind == "ClusterRoleBinding" {
+		rank++
+	}
+	return rank
 }
 
 // planStep plans one manifest.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -42,6 +43,7 @@ func TestStageOfEviction(t *testing.T) {
 		start   *metav1.Time
 		dying   bool
 		managed bool
+		fate    missing.Fate
 		grace   time.Duration
 		now     time.Time
 		want    stage
@@ -58,16 +60,27 @@ func TestStageOfEviction(t *testing.T) {
 			want: stageWait, wake: epoch.Add(time.Hour),
 		},
 		"the grace is over": {agent: "me", grace: time.Hour, start: &start, now: epoch.Add(time.Hour), want: stageEvict},
+		"held with others":  {agent: "me", fate: missing.Held, grace: time.Hour, now: epoch, want: stageHold},
+		"held, whenever": {
+			agent: "me", fate: missing.Held, grace: 1, start: &start, now: epoch.Add(time.Hour), want: stageHold,
+		},
+		"held, and back":    {agent: "me", fate: missing.Held, managed: true, want: stageManaged},
+		"held, and deleted": {agent: "me", fate: missing.Held, dying: true, want: stageDelete},
+		"held, and never":   {agent: "me", fate: missing.Held, grace: EvictionDisabled, want: stageKept},
+		"confirmed": {
+			agent: "me", fate: missing.Confirmed, grace: time.Hour, start: &start, now: epoch, want: stageEvict,
+		},
+		"another's is not": {agent: "other", fate: missing.Confirmed, want: stageForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &evictor{&Reconciler{AgentID: "me", EvictionGrace: c.grace}}
+			e := &evictor{Reconciler: &Reconciler{AgentID: "me", EvictionGrace: c.grace}}
 			applied := &workv1.AppliedManifestWork{}
 			applied.Spec.AgentID = c.agent
 			applied.Status.EvictionStartTime = c.start
 			if c.dying {
 				applied.DeletionTimestamp = &start
 			}
-			got, wake := e.stageOf(applied, c.managed, c.now)
+			got, wake := e.stageOf(applied, c.managed, c.fate, c.now)
 			assert.Equal(t, c.want, got)
 			assert.Equal(t, c.wake, wake)
 		})
@@ -83,14 +96,14 @@ func TestWhatWakesAWork(t *testing.T) {
 		change func(*workv1.ManifestWork)
 		want   bool
 	}{
-		"its status does not": {func(w *workv1.ManifestWork) { w.ResourceVersion = "9" }, false},
-		"nor an annotation":   {func(w *workv1.ManifestWork) { w.Annotations = map[string]string{"a": "1"} }, false},
-		"nor a new finalizer": {func(w *workv1.ManifestWork) { w.Finalizers = append(w.Finalizers, "x") }, false},
-		"its spec does":       {func(w *workv1.ManifestWork) { w.Generation = 2 }, true},
-		"a label does":        {func(w *workv1.ManifestWork) { w.Labels = nil }, true},
-		"its deletion does":   {func(w *workv1.ManifestWork) { w.DeletionTimestamp = &metav1.Time{Time: epoch} }, true},
-		"our finalizer's end": {func(w *workv1.ManifestWork) { w.Finalizers = nil }, true},
-		"its being made anew": {func(w *workv1.ManifestWork) { w.UID = "new" }, true},
+		"its status does not":  {func(w *workv1.ManifestWork) { w.ResourceVersion = "9" }, false},
+		"nor an annotation":    {func(w *workv1.ManifestWork) { w.Annotations = map[string]string{"a": "1"} }, false},
+		"nor a new finalizer":  {func(w *workv1.ManifestWork) { w.Finalizers = append(w.Finalizers, "x") }, false},
+		"its spec does":        {func(w *workv1.ManifestWork) { w.Generation = 2 }, true},
+		"a label does":         {func(w *workv1.ManifestWork) { w.Labels = nil }, true},
+		"its deletion does":    {func(w *workv1.ManifestWork) { w.DeletionTimestamp = &metav1.Time{Time: epoch} }, true},
+		"our finalizer's end":  {func(w *workv1.ManifestWork) { w.Finalizers = nil }, true},
+		"its being made again": {func(w *workv1.ManifestWork) { w.UID = "new" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()

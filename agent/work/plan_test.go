@@ -357,3 +357,27 @@ func TestARestartOnlyReadsMore(t *testing.T) {
 	assert.Equal(t, []int{3}, read)
 	assert.True(t, slices.IsSorted(read))
 }
+
+// Shows: work/rank
+func TestBindingsComeAfterTheRolesThatTheyBind(t *testing.T) {
+	asJSON := func(kind string) string {
+		return fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":"a","namespace":"ns"}}`, kind)
+	}
+	kinds := []string{"RoleBinding", "ServiceAccount", "ClusterRoleBinding", "Role", "ClusterRole", "Namespace"}
+	in := &input{now: epoch, objects: make([]object, len(kinds))}
+	for _, kind := range kinds {
+		in.manifests = append(in.manifests, manifest.Manifest{GVK: schema.GroupVersionKind{Kind: kind}})
+		in.raw = append(in.raw, []byte(asJSON(kind)))
+	}
+	var order [][]string
+	for _, rank := range planAll(in).ranks {
+		var names []string
+		for _, i := range rank {
+			names = append(names, kinds[i])
+		}
+		order = append(order, names)
+	}
+	assert.Equal(t, [][]string{
+		{"Namespace"}, {"Role", "ClusterRole"}, {"RoleBinding", "ClusterRoleBinding"}, {"ServiceAccount"},
+	}, order, "an executor may bind only a role that exists")
+}

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/agent/work/manifest"
+	"github.com/spokelet/spokelet/agent/work/status"
+	"github.com/spokelet/spokelet/agent/work/watch"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -19,7 +22,8 @@ import (
 const (
 	// hubTimeout is how long one request to the hub may take before the pass goes on without its answer.
 	hubTimeout = 3 * time.Second
-	// hubPause is how long a hub that did not answer gets no status of the same work.
+	// hubPause is how long a hub that did not take a status late, or that keeps all senders busy, gets none of the same
+	// work.
 	hubPause = 10 * time.Second
 	// deletingPause is the least time between two statuses that differ only in what a deletion waits for.
 	deletingPause = time.Second
@@ -57,7 +61,7 @@ func (r *Reconciler) finalizeWork(ctx context.Context, f *facts) error {
 	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	_, err := reconcile.PatchMain(within, r.Hub.GetClient(), before, after)
-	if apierrors.IsNotFound(err) {
+	if manifest.ObjectGone(err) {
 		return nil
 	}
 	if err != nil {
@@ -78,40 +82,135 @@ func lightWork(work *workv1.ManifestWork) *workv1.ManifestWork {
 }
 
 // wroteWork remembers the last write to the work.
-func (r *Reconciler) wroteWork(f *facts, work *workv1.ManifestWork) {
-	r.notes.change(f.owner, func(n *note) {
+func (r *Reconciler) wroteWork(f *facts, work *workv1.ManifestWork) { r.noteWork(f.owner, work) }
+
+// noteWork remembers the last write to the work of an owner.
+func (r *Reconciler) noteWork(owner watch.Owner, work *workv1.ManifestWork) {
+	r.notes.change(owner, func(n *note) {
 		n.work = written{uid: work.UID, version: work.ResourceVersion, at: r.Clock.Now()}
 		n.created = ""
 	})
 }
 
-// publishStatus writes the status of the work, if it differs, and records an event of it. A hub that does not answer
-// delays the pass for so long only, and the passes after that not at all for a while: the spoke comes first.
+// publishStatus sends the status of the work, if it differs, and records an event of it. The pass waits for the hub
+// only as long as it usually takes: the spoke comes first. Its end then wakes the work, and so the newest status
+// follows.
 func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) reconcile.Outcome {
-	if equality.Semantic.DeepEqual(f.work.Status, status) {
+	before := f.work
+	if equality.Semantic.DeepEqual(before.Status, status) {
 		r.notes.change(f.owner, func(n *note) { n.created = "" })
 		return reconcile.Done()
 	}
-	if until := r.notes.of(f.owner).hubSilentUntil; f.now.Before(until) {
-		return reconcile.DoneUntil(until)
-	}
-	within, cancel := context.WithTimeout(ctx, hubTimeout)
-	defer cancel()
-	after := lightWork(f.work)
-	after.Status = status
-	err := reconcile.PutStatus(within, r.Hub.GetClient(), after)
+	known := r.notes.of(f.owner)
 	switch {
-	case err != nil && within.Err() != nil && ctx.Err() == nil:
-		until := r.Clock.Now().Add(hubPause)
-		r.notes.change(f.owner, func(n *note) { n.hubSilentUntil = until })
-		return reconcile.RetryBy(ctx, fmt.Errorf("the hub did not answer: %w", err), until)
-	case err != nil:
-		return reconcile.FromError(client.IgnoreNotFound(err))
+	case known.publishing:
+		return reconcile.Done()
+	case known.work.ahead(before, f.now):
+		return reconcile.DoneUntil(known.work.at.Add(publishTimeout))
+	case f.now.Before(known.hubSilentUntil):
+		return reconcile.DoneUntil(known.hubSilentUntil)
+	case onlyFeedback(&before.Status, &status):
+		limit, at, ok := known.feedback.Spend(f.now)
+		if !ok {
+			return reconcile.DoneUntil(at)
+		}
+		r.notes.change(f.owner, func(n *note) { n.feedback = limit })
 	}
-	r.wroteWork(f, after)
-	if e, changed := appliedEvent(&f.work.Status, &status); changed {
-		r.events.record(f.work.ObjectMeta, e)
+	after := lightWork(before)
+	after.Status = status
+	return r.publish(ctx, f, after)
+}
+
+// publish sends a status by the publisher; a reconciler that was not set up sends it at once.
+func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.ManifestWork) reconcile.Outcome {
+	before, owner := f.work, f.owner
+	send := func(ctx context.Context) error {
+		err := r.send(ctx, before, after)
+		if err == nil {
+			r.published(owner, before, after)
+		}
+		return err
+	}
+	if r.publisher == nil {
+		return r.sent(f, after, send(ctx))
+	}
+	r.notes.change(owner, func(n *note) { n.publishing = true })
+	taken, known, err := r.publisher.publish(ctx, send, func(err error) { r.sentLate(owner, err) })
+	switch {
+	case !taken:
+		until := f.now.Add(hubPause)
+		r.notes.change(owner, func(n *note) { n.publishing, n.hubSilentUntil = false, until })
+		return reconcile.DoneUntil(until)
+	case !known:
+		return reconcile.Done()
+	}
+	r.notes.change(owner, func(n *note) { n.publishing = false })
+	return r.sent(f, after, err)
+}
+
+// send writes a status to the hub. A large one is a patch of what changed, of which the hub answers with the metadata
+// alone: all that costs a slow link more than the hub (docs/adr/0022).
+func (r *Reconciler) send(ctx context.Context, before, after *workv1.ManifestWork) error {
+	patch, err := status.Patch(before, &after.Status)
+	switch {
+	case err != nil:
+		return fmt.Errorf("encoding the status of ManifestWork %s: %w", after.Name, err)
+	case patch == nil || r.hubMetas == nil:
+		return reconcile.PutStatus(ctx, r.Hub.GetClient(), after)
+	}
+	works := r.hubMetas.Resource(schema.GroupVersion(workv1.GroupVersion).WithResource("manifestworks"))
+	answer, err := works.Namespace(after.Namespace).Patch(ctx, after.Name, types.JSONPatchType, patch,
+		metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("patching the status of ManifestWork %s: %w", after.Name, err)
+	}
+	after.ObjectMeta = answer.ObjectMeta
+	return nil
+}
+
+// sent is the outcome of a pass that knows how sending its status ended.
+func (r *Reconciler) sent(f *facts, after *workv1.ManifestWork, err error) reconcile.Outcome {
+	if manifest.ObjectGone(err) {
+		return reconcile.Done()
+	}
+	if err != nil {
+		return reconcile.FromError(err)
 	}
 	f.work = after
 	return reconcile.Done()
+}
+
+// sentLate notes how sending a status ended for which no pass waits, and wakes the work: at once, or after a pause
+// where it failed.
+func (r *Reconciler) sentLate(owner watch.Owner, err error) {
+	pause := time.Duration(0)
+	if err != nil {
+		pause = hubPause
+	}
+	until := r.Clock.Now().Add(pause)
+	r.notes.change(owner, func(n *note) { n.publishing, n.hubSilentUntil = false, until })
+	r.queues.works.AddAfter(r.request(owner.Name), pause)
+}
+
+// published notes that the hub has a status, and records an event of it.
+func (r *Reconciler) published(owner watch.Owner, before, after *workv1.ManifestWork) {
+	r.noteWork(owner, after)
+	if e, changed := appliedEvent(&before.Status, &after.Status); changed {
+		r.events.record(before.ObjectMeta, e)
+	}
+}
+
+// onlyFeedback reports whether two statuses differ in values of feedback alone. Such a change may come several times a
+// second for ever.
+func onlyFeedback(before, after *workv1.ManifestWorkStatus) bool {
+	was, is := before.ResourceStatus.Manifests, after.ResourceStatus.Manifests
+	if len(was) != len(is) || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
+		return false
+	}
+	for i := range was {
+		if was[i].ResourceMeta != is[i].ResourceMeta || !equality.Semantic.DeepEqual(was[i].Conditions, is[i].Conditions) {
+			return false
+		}
+	}
+	return true
 }

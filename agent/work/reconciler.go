@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +16,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/executor"
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/agent/work/prune"
 	"github.com/spokelet/spokelet/agent/work/watch"
@@ -25,6 +28,8 @@ const (
 	DefaultEvictionGrace = time.Hour
 	// EvictionDisabled is the shortest grace period with which nothing is ever evicted.
 	EvictionDisabled = 100 * 365 * 24 * time.Hour
+	// DefaultHubPatience is how long, after a start, the copies of works wait for the hub.
+	DefaultHubPatience = 10 * time.Second
 	// DefaultWorkers is how many works are reconciled at the same time.
 	DefaultWorkers = 10
 	// evictionWorkers is how many AppliedManifestWorks without work are reconciled at the same time.
@@ -48,11 +53,20 @@ type Reconciler struct {
 	// Spoke is the managed cluster. Its cache must cover AppliedManifestWorks and should use Transform; its
 	// configuration should not limit the rate of requests much below what the API server takes.
 	Spoke cluster.Cluster
+	// Objects is the client configuration for the objects of works; nil means that of Spoke. The reconciler's own records
+	// and reviews of executors are with that of Spoke.
+	Objects *rest.Config
 	// Clock is the clock; nil means the real one.
 	Clock clock.PassiveClock
 	// EvictionGrace is how long the objects of a work that vanished from the hub stay; 0 means DefaultEvictionGrace,
 	// EvictionDisabled and more means forever.
 	EvictionGrace time.Duration
+	// Missing is what happens to the objects of works when many are missing on the hub at once; empty means missing.Grace.
+	// For missing.Hold, the cache of Hub must cover the ManagedCluster, whose condition reports it.
+	Missing missing.Policy
+	// OnMissing is called with the report about works that are missing whose objects are held, and with an empty text when
+	// there are none any more. Optional; it must not block.
+	OnMissing func(text string)
 	// Workers is how many works are reconciled at the same time; 0 means DefaultWorkers.
 	Workers int
 	// DeletionTimeout is how long an object that does not go blocks the deletion of those after it; 0 means
@@ -76,6 +90,9 @@ type Reconciler struct {
 	// Cache has copies of the works, for a restart while the hub is away; nil keeps none.
 	Cache *offline.Store
 
+	// HubPatience is how long, after a start, the copies wait for the hub to list its works; 0 means DefaultHubPatience.
+	HubPatience time.Duration
+
 	// parts are built once, by complete.
 	parts
 	// absence is nil when nothing is done before the hub has listed its works.
@@ -92,9 +109,12 @@ type parts struct {
 	applier    apply.Applier
 	pruner     prune.Pruner
 	notes      *notes
-	queues     queues
-	events     *recorder
-	counts     *counters
+	publisher  *publisher
+	// hubMetas patches statuses; nil puts them as a whole.
+	hubMetas metadata.Interface
+	queues   queues
+	events   *recorder
+	counts   *counters
 }
 
 // queues are the queues of the controllers, for the events of the spoke and for copies.

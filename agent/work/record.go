@@ -28,7 +28,7 @@ func (r *Reconciler) record(ctx context.Context, f *facts, objects []workv1.Appl
 	}
 	r.wroteApplied(f, applied)
 	if created && len(f.work.Status.Conditions) == 0 {
-		r.notes.change(f.owner, func(n *note) { n.created = applied.UID })
+		r.notes.change(f.owner, func(n *note) { n.created, n.createdAt = applied.UID, r.Clock.Now() })
 	}
 	return nil
 }

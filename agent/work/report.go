@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/metadata"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/prune"
 	"github.com/spokelet/spokelet/agent/work/status"
 	"github.com/spokelet/spokelet/internal/message"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Actions of the Events.
@@ -92,16 +94,29 @@ func evictionEvent(reason string, at time.Time) workEvent {
 	case eventEviction:
 		m.note = fmt.Sprintf("The work is not on the hub any more; its objects on the spoke are deleted at %s unless it "+
 			"comes back", at.UTC().Format(time.RFC3339))
+	case eventHeld:
+		m.note = fmt.Sprintf("The work is not on the hub any more, as others; its objects on the spoke stay until it comes "+
+			"back, or until a person confirms their deletion: see condition %s of the ManagedCluster",
+			names.ConditionWorksPresent)
 	case eventEvicted:
-		m.note = "The grace of the work is over; its objects on the spoke are deleted"
+		m.note = "The grace of the work is over, or a person confirmed its eviction; its objects on the spoke are deleted"
 	case eventStayed:
 		m.kind, m.note = corev1.EventTypeNormal, "The work is back; its objects on the spoke stay"
 	}
 	return m
 }
 
-// addReporters adds the Events and the gauges to the manager, as far as they are wanted.
+// addReporters adds the publisher of statuses to the manager, and the Events and the gauges as far as they are wanted.
 func (r *Reconciler) addReporters(mgr ctrl.Manager) error {
+	var err error
+	r.hubMetas, err = metadata.NewForConfigAndClient(metadata.ConfigFor(r.Hub.GetConfig()), r.Hub.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("building the metadata client of the hub: %w", err)
+	}
+	r.publisher = newPublisher(r.Workers)
+	if err := mgr.Add(r.publisher); err != nil {
+		return fmt.Errorf("adding the publisher of statuses: %w", err)
+	}
 	if r.RecordEvents {
 		client, err := eventsv1client.NewForConfigAndClient(r.Hub.GetConfig(), r.Hub.GetHTTPClient())
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/executor"
 	"github.com/spokelet/spokelet/agent/work/feedback"
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/missing"
 	"github.com/spokelet/spokelet/agent/work/prune"
 	"github.com/spokelet/spokelet/agent/work/spoke"
 	"github.com/spokelet/spokelet/agent/work/watch"
@@ -67,12 +68,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	e := &evictor{Reconciler: r}
-	err := ctrl.NewControllerManagedBy(mgr).Named("agent.work.eviction").WithOptions(reconcile.Options(evictionWorkers)).
+	controller := ctrl.NewControllerManagedBy(mgr).Named("agent.work.eviction").
+		WithOptions(reconcile.Options(evictionWorkers)).
 		WatchesRawSource(source.Func(e.start)).
 		WatchesRawSource(e.worksSource()).
-		WatchesRawSource(e.appliedSource()).
-		Complete(e)
-	if err != nil {
+		WatchesRawSource(e.appliedSource())
+	for _, also := range e.missingSources() {
+		controller.WatchesRawSource(also)
+	}
+	if err := controller.Complete(e); err != nil {
 		return fmt.Errorf("setting up agent.work.eviction: %w", err)
 	}
 	return nil
@@ -106,17 +110,24 @@ func (r *Reconciler) complete() error {
 		r.Clock = clock.RealClock{}
 	}
 	r.EvictionGrace = cmp.Or(r.EvictionGrace, DefaultEvictionGrace)
-	r.Workers = cmp.Or(r.Workers, DefaultWorkers)
+	if r.holds() {
+		r.EvictionGrace = max(r.EvictionGrace, missing.Settle)
+	}
+	r.Workers, r.HubPatience = cmp.Or(r.Workers, DefaultWorkers), cmp.Or(r.HubPatience, DefaultHubPatience)
 	r.MaxWatches, r.Relist = cmp.Or(r.MaxWatches, watch.DefaultMaxWatches), cmp.Or(r.Relist, watch.DefaultRelist)
 	r.DeletionTimeout = cmp.Or(r.DeletionTimeout, prune.DefaultTimeout)
 	r.MaxJSONRawLength = cmp.Or(r.MaxJSONRawLength, feedback.DefaultMaxRawLength)
-	config := rest.CopyConfig(r.Spoke.GetConfig())
+	config := rest.CopyConfig(cmp.Or(r.Objects, r.Spoke.GetConfig()))
 	config.UserAgent = names.FieldManagerWork
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("building the client of the spoke: %w", err)
 	}
 	objects, err := spoke.NewClient(config, transport)
+	if err != nil {
+		return err
+	}
+	records, err := spoke.NewClient(r.Spoke.GetConfig(), r.Spoke.GetHTTPClient())
 	if err != nil {
 		return err
 	}
@@ -135,7 +146,7 @@ func (r *Reconciler) complete() error {
 		return apiutil.NewDynamicRESTMapper(r.Spoke.GetConfig(), r.Spoke.GetHTTPClient())
 	}}
 	r.inventory = &inventory.Writer{
-		Client: r.Spoke.GetClient(), Live: r.Spoke.GetAPIReader(), Objects: objects, HubHash: r.HubHash, AgentID: r.AgentID,
+		Client: r.Spoke.GetClient(), Live: r.Spoke.GetAPIReader(), Objects: records, HubHash: r.HubHash, AgentID: r.AgentID,
 	}
 	store, watcher := watch.NewWatcher(metas, r.MaxWatches, r.Relist, r.wake)
 	r.applier = apply.Applier{Client: objects, Feedback: feedback.New(r.RawFeedback, r.MaxJSONRawLength)}
@@ -147,9 +158,11 @@ func (r *Reconciler) complete() error {
 	return nil
 }
 
-// buildAuthorizer builds the authorizer of executors.
+// buildAuthorizer builds the authorizer of executors. It watches RBAC as the works may, and asks and tries as the
+// reconciler itself.
 func (r *Reconciler) buildAuthorizer(config *rest.Config, transport *http.Client, metas metadata.Interface) error {
-	reviews, err := authorizationclient.NewForConfigAndClient(config, transport)
+	own := r.Spoke.GetConfig()
+	reviews, err := authorizationclient.NewForConfigAndClient(own, r.Spoke.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("building the client for access reviews: %w", err)
 	}
@@ -161,7 +174,8 @@ func (r *Reconciler) buildAuthorizer(config *rest.Config, transport *http.Client
 		Reviews: reviews.SubjectAccessReviews(), Bindings: rbac, Roles: metas, Clock: r.Clock,
 		Wake: func(work string) { r.wake(watch.Owner{Name: work}) },
 		Impersonate: func(user string) (spoke.Client, error) {
-			as := rest.CopyConfig(config)
+			as := rest.CopyConfig(own)
+			as.UserAgent = names.FieldManagerWork
 			as.Impersonate = rest.ImpersonationConfig{UserName: user}
 			transport, err := rest.HTTPClientFor(as)
 			if err != nil {

@@ -49,7 +49,7 @@ func lost(before, after []string, name string) bool {
 	return slices.Contains(before, name) && !slices.Contains(after, name)
 }
 
-// appliedSource reconciles the work of an AppliedManifestWork of this agent and hub when somebody else changes it.
+// appliedSource reconciles the work of an AppliedManifestWork of this agent and hub when another client changes it.
 func (r *Reconciler) appliedSource() source.Source {
 	return source.Kind(r.Spoke.GetCache(), &workv1.AppliedManifestWork{},
 		handler.TypedEnqueueRequestsFromMapFunc(
@@ -102,8 +102,7 @@ func (e *evictor) appliedSource() source.Source {
 		&handler.TypedEnqueueRequestForObject[*workv1.AppliedManifestWork]{},
 		predicate.TypedFuncs[*workv1.AppliedManifestWork]{
 			UpdateFunc: func(u event.TypedUpdateEvent[*workv1.AppliedManifestWork]) bool {
-				return appliedChanged(u.ObjectOld, u.ObjectNew) ||
-					!u.ObjectOld.Status.EvictionStartTime.Equal(u.ObjectNew.Status.EvictionStartTime)
+				return evictionChanged(u.ObjectOld, u.ObjectNew)
 			},
 		})
 }

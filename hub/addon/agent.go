@@ -57,7 +57,7 @@ type Resolved struct {
 	Registrations []addonv1beta1.RegistrationConfig
 	// Setup is the namespace, the permissions and the health probe of the agent.
 	Setup Setup
-	// Remarks are sentences for the author of a configuration about what does not count, although it is no error.
+	// Remarks are sentences for the author of a configuration about what does not count, although it is not an error.
 	Remarks []string
 	// Key identifies all that Render uses of the request: requests with the same key have the same objects, as long as
 	// Version is the same. Empty means that Render must be called.
@@ -101,13 +101,12 @@ type Setup struct {
 
 // Permission binds a role on the hub to the agent of an add-on.
 type Permission struct {
-	// Namespace is the namespace of the binding. In the namespace of the cluster, the binding belongs to the add-on on
-	// this cluster; in any other namespace, one binding serves the add-on on all clusters.
+	// Namespace is the namespace of the binding. Wherever it is, the binding is for the add-on on this cluster alone.
 	Namespace string
 	// RoleRef is the Role or ClusterRole; it must exist.
 	RoleRef rbacv1.RoleRef
 	// Subjects are the subjects of the binding. They are computed on the hub, and never read from a status that an agent
-	// may write. Outside the namespace of the cluster, they must be the same for all clusters.
+	// may write. In place of the group of the agents on all clusters, that on this cluster is bound.
 	Subjects []rbacv1.Subject
 }
 

@@ -57,7 +57,7 @@ func TestRegistrationsAndPermissions(t *testing.T) {
 	assert.Equal(t, "station-c1", resolved.Registrations[2].CustomSigner.Subject.User)
 	assert.Equal(t, []addon.Permission{
 		bound("c1", "ClusterRole", "reader", "Group", groups[0]), bound("c1", "ClusterRole", "owner", "User", user),
-		bound("central", "Role", "writer", "Group", groups[1]), bound("c1", "ClusterRole", "here", "Group", groups[0]),
+		bound("central", "Role", "writer", "Group", groups[0]), bound("c1", "ClusterRole", "here", "Group", groups[0]),
 	}, resolved.Setup.Permissions)
 
 	shared, err := agent.SharedPermissions(t.Context())

@@ -11,8 +11,8 @@
 //
 // An Agent that has no answer says why by its error:
 //
-//   - NotReadyError: somebody else must move first. Nothing is reported, everything stays as it is, and the question is
-//     asked again when one of the add-on, its cluster or its configuration changes.
+//   - NotReadyError: another client must move first. Nothing is reported, everything stays as it is, and the question
+//     is asked again when one of the add-on, its cluster or its configuration changes.
 //   - InvalidError: only a person can help. The message is shown in the conditions of the add-on, everything stays as
 //     it is, and the question is asked again when something changes.
 //   - any other error: it may go away by itself. The message is shown too, and the question is asked again soon.

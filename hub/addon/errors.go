@@ -2,7 +2,7 @@ package addon
 
 import "errors"
 
-// NotReadyError means that an Agent has no answer until somebody else acts.
+// NotReadyError means that an Agent has no answer until another client acts.
 type NotReadyError struct {
 	// Message names what is missing, and who provides it.
 	Message string

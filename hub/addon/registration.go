@@ -40,8 +40,8 @@ type HubRole struct {
 	Kind string
 	// Name is the name of the role.
 	Name string
-	// Namespace is the namespace of the binding. Empty means the namespace of each cluster, where only the agent of that
-	// cluster is bound. In any other namespace, the agents of all clusters are bound.
+	// Namespace is the namespace of the binding. Empty means the namespace of each cluster. In any other namespace, the
+	// agent of each cluster that the hub accepts has a binding of its own.
 	Namespace string
 	// ToUser binds the user of the agent in place of its group.
 	ToUser bool
@@ -54,7 +54,7 @@ type CustomSigner struct {
 	// Subject returns the subject on a cluster; nil means DefaultUser and DefaultGroups.
 	Subject func(request Request) addonv1beta1.Subject
 	// CA is the Secret on the hub, of type kubernetes.io/tls, with which the hub manager signs. An empty namespace means
-	// that of the hub manager. An empty name means that somebody else signs.
+	// that of the hub manager. An empty name means that another client signs.
 	CA types.NamespacedName
 	// Lifetime is the maximum lifetime of a certificate; zero means 24 hours.
 	Lifetime time.Duration
@@ -134,7 +134,8 @@ func (a *author) registrations(request Request) ([]addonv1beta1.RegistrationConf
 }
 
 // permissions returns the roles of the agent with this identity. A role for a group that the agent is not in would
-// grant nothing, which is an InvalidError.
+// grant nothing, which is an InvalidError. Outside the namespace of the cluster, an agent that is only in the group of
+// the agents of all clusters is bound as a user: a role for that group would stay when the cluster is denied.
 func (a *author) permissions(cluster string, identity addonv1beta1.BaseSubject) ([]Permission, error) {
 	groups := DefaultGroups(cluster, a.Name)
 	var all []Permission
@@ -142,10 +143,9 @@ func (a *author) permissions(cluster string, identity addonv1beta1.BaseSubject) 
 		p := Permission{Namespace: cmp.Or(role.Namespace, cluster), RoleRef: role.ref()}
 		kind, name := rbacv1.GroupKind, groups[0]
 		switch {
-		case role.ToUser:
+		case role.ToUser, p.Namespace != cluster && slices.Contains(identity.Groups, groups[1]) &&
+			!slices.Contains(identity.Groups, groups[0]):
 			kind, name = rbacv1.UserKind, identity.User
-		case p.Namespace != cluster:
-			name = groups[1]
 		}
 		if kind == rbacv1.GroupKind && !slices.Contains(identity.Groups, name) {
 			return nil, &InvalidError{Message: fmt.Sprintf("%s %s is bound to group %s, and KubeClient.Subject returned only "+

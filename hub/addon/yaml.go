@@ -10,7 +10,7 @@ import (
 )
 
 // ParseYAML returns the objects of a text in YAML or JSON, which may have several, separated by "---". A document
-// without content is no object. The error names the line at which the document begins.
+// without content is not an object. The error names the line at which the document begins.
 func ParseYAML(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	var current strings.Builder

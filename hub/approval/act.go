@@ -2,12 +2,15 @@ package approval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	csrs "github.com/spokelet/spokelet/csr"
@@ -46,6 +49,12 @@ func (e *stepError) Unwrap() error { return e.err }
 
 // act runs the step of the plan.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
+	if p.step == stepApprove || p.step == stepReview || p.step == stepSign || p.step == stepVouch {
+		var err error
+		if f.csr, err = r.inFull(ctx, f.csr); err != nil {
+			return result{verdict: p.verdict, err: err}
+		}
+	}
 	switch p.step {
 	case stepApprove:
 		return result{verdict: p.verdict, err: r.approve(ctx, f, p.verdict)}
@@ -55,9 +64,27 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 		return result{verdict: p.verdict, err: r.sign(ctx, f, p)}
 	case stepExpire:
 		return result{err: r.expire(ctx, f)}
+	case stepVouch:
+		return result{err: r.vouch(ctx, f, p.verdict)}
 	case stepNone:
 	}
 	return result{}
+}
+
+// inFull reads from the API server the request that was judged, because the cache holds a part of it only, and a write
+// of its status writes its metadata, too.
+func (r *Reconciler) inFull(
+	ctx context.Context, judged *certificatesv1.CertificateSigningRequest,
+) (*certificatesv1.CertificateSigningRequest, error) {
+	var csr certificatesv1.CertificateSigningRequest
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(judged), &csr); err != nil {
+		return nil, fmt.Errorf("reading certificate request %s: %w", judged.Name, err)
+	}
+	if csr.UID != judged.UID || csr.ResourceVersion != judged.ResourceVersion {
+		return nil, apierrors.NewConflict(certificatesv1.Resource("certificatesigningrequests"), csr.Name,
+			errors.New("it has changed since it was judged"))
+	}
+	return &csr, nil
 }
 
 // review creates an access review for the renewal and approves the request if it is allowed.
@@ -105,7 +132,8 @@ func (r *Reconciler) sign(ctx context.Context, f facts, p plan) error {
 		return &stepError{partUsingCA, err}
 	}
 	certificate, err := authority.Sign(csrs.Issuance{
-		CSR: f.csr, Expected: p.verdict.Expected, Lifetime: f.addon.ca.Lifetime, Now: f.now, Random: r.Random,
+		CSR: f.csr, Expected: p.verdict.Expected, Lifetime: f.addon.ca.Lifetime, Limit: f.maxLifetime,
+		Now: f.now, Random: r.Random,
 	})
 	if err != nil {
 		return &stepError{partUsingCA, fmt.Errorf("CA Secret %s: %w", p.ca, err)}

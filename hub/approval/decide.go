@@ -25,6 +25,7 @@ const (
 	stepReview  step = "review"
 	stepSign    step = "sign"
 	stepExpire  step = "expire"
+	stepVouch   step = "vouch"
 )
 
 // Reasons besides those of the verdicts of package csr.
@@ -35,7 +36,11 @@ const (
 	reasonAddonInvalid       = "AddonInvalid"
 	reasonRefusedByAddon     = "RefusedByAddon"
 	reasonNotSigned          = "NotSigned"
+	reasonNotVouched         = "IdentityNotConfirmed"
 )
+
+// vouchTimeout is how long a program waits for the hub manager before it says so: that takes less than a second.
+const vouchTimeout = 30 * time.Second
 
 // plan is the decision about a request.
 type plan struct {
@@ -69,8 +74,10 @@ func decide(f facts) plan {
 		return decideUnknown(f)
 	case f.addon == nil && f.stage == stageOpen:
 		return decideVerdict(csrs.JudgeCluster(f.csr, f.trust, f.joined))
-	case f.addon == nil || !f.addon.ours:
+	case f.addon == nil:
 		return plan{}
+	case !f.addon.ours:
+		return decideVouching(f)
 	}
 	if p := missing(f); p != nil {
 		return plan{note: p}
@@ -81,7 +88,71 @@ func decide(f facts) plan {
 	if f.addon.objection != nil {
 		return decideObjection(f)
 	}
-	return decideVerdict(csrs.JudgeAddon(f.csr, f.addon.registrations))
+	v := csrs.JudgeAddon(f.csr, f.addon.registrations)
+	if n := tooLong(f); n != nil && v.Decision == csrs.DecisionApprove {
+		return plan{note: n}
+	}
+	if v.Decision == csrs.DecisionApprove && f.identity == IdentityAwaited && forHub(f.csr) {
+		return decideVouched(f, v)
+	}
+	return decideVerdict(v)
+}
+
+// decideVouching plans what the hub manager says about the identity in a request that the program of an author
+// approves. It says so once: neither the request nor the name of its requester ever changes.
+func decideVouching(f facts) plan {
+	_, _, found := csrs.Vouched(f.csr)
+	if f.identity != IdentityConfirmed || f.stage != stageOpen || !forHub(f.csr) || found ||
+		csrs.TooLarge(f.csr) || missing(f) != nil {
+		return plan{}
+	}
+	if v := csrs.JudgeIdentity(f.csr); v.Decision != csrs.DecisionIgnore {
+		return plan{step: stepVouch, verdict: v}
+	}
+	return plan{}
+}
+
+// decideVouched approves a good request only once the hub manager vouches for the identity in it.
+func decideVouched(f facts, v csrs.Verdict) plan {
+	own, message, found := csrs.Vouched(f.csr)
+	patience := f.csr.CreationTimestamp.Add(vouchTimeout)
+	switch {
+	case own:
+		return decideVerdict(v)
+	case found:
+		return plan{note: &note{true, reasonNotVouched, "Not approved: the hub manager does not confirm the identity in " +
+			"the request. " + message}}
+	case f.now.Before(patience):
+		return plan{outcome: reconcile.Waiting(patience)}
+	}
+	return plan{note: &note{true, reasonNotVouched, "Not approved: the hub manager has not confirmed the identity in " +
+		"the request yet, with condition " + string(csrs.ConditionIdentityOwn) + ". See that it runs, in this version; " +
+		"on a hub of Open Cluster Management, run the program of the add-on with --trust-as-ocm."}}
+}
+
+// forHub reports whether a request is for a credential of the API server of the hub.
+func forHub(csr *certificatesv1.CertificateSigningRequest) bool {
+	return csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName
+}
+
+// tooLong returns why the certificate of a request would be valid for longer than the hub allows; nil when it would
+// not. It is about the signer of the API server, which takes the lifetime from the request: what the hub manager signs
+// itself, it limits itself.
+func tooLong(f facts) *note {
+	asked := "not set, and the default of the signer may be longer"
+	if seconds := f.csr.Spec.ExpirationSeconds; seconds != nil {
+		if time.Duration(*seconds)*time.Second <= f.maxLifetime {
+			return nil
+		}
+		asked = fmt.Sprint(*seconds)
+	}
+	if f.maxLifetime == 0 || f.csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		return nil
+	}
+	most := int64(f.maxLifetime / time.Second)
+	return &note{true, csrs.ReasonLifetimeTooLong, fmt.Sprintf("Not approved: spec.expirationSeconds is %s, and this hub "+
+		"approves certificates of add-ons for at most %d seconds (--max-addon-certificate-lifetime). Let the agent of the "+
+		"cluster ask for that or less (--client-cert-expiration-seconds)", asked, most)}
 }
 
 // decideObjection handles a good request that the author of the add-on does not let the hub approve. It is judged again
@@ -148,6 +219,7 @@ func decideSigning(f facts) plan {
 	ca.Namespace = cmp.Or(ca.Namespace, f.home)
 	return plan{step: stepSign, verdict: v, ca: ca, use: csrs.Use{
 		Signer: v.Expected.Signer, Addon: f.addon.addon.Name, Home: f.home, Rivals: f.addon.ca.SharedWith,
+		Unmarked: f.unmarkedCAs,
 	}}
 }
 
@@ -174,7 +246,8 @@ func missing(f facts) *note {
 	return nil
 }
 
-// noteOf turns a verdict into a note. Waiting for approval is the ordinary course of a first join, so it is no warning.
+// noteOf turns a verdict into a note. Waiting for approval is the ordinary course of a first join, so it is not a
+// warning.
 func noteOf(v csrs.Verdict) *note {
 	return &note{warning: v.Reason != csrs.ReasonAwaitingApproval, reason: v.Reason, message: v.Message}
 }
@@ -204,7 +277,8 @@ func expiry(f facts) time.Time {
 	if f.stage != stageOpen || f.csr == nil {
 		return time.Time{}
 	}
-	if _, found := csrs.CommentOn(f.csr, csrs.ConditionApprovedByHub); !found {
+	_, commented := csrs.CommentOn(f.csr, csrs.ConditionApprovedByHub)
+	if _, _, judged := csrs.Vouched(f.csr); !commented && !judged {
 		return time.Time{}
 	}
 	return f.csr.CreationTimestamp.Add(openLife)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -413,6 +414,93 @@ func TestAnAgentRenewsItsCredentialWhileItsHookRuns(t *testing.T) {
 			f.addon.addon.DeletionTimestamp = &metav1.Time{Time: now}
 			f.addon.addon.Finalizers = []string{addonv1beta1.AddonPreDeleteHookFinalizer}
 			assert.Equal(t, stepApprove, decide(f).step)
+		})
+	}
+}
+
+// Shows: security/identity-awaited
+func TestTwoProgramsAgreeOnACredentialOfAnAddOn(t *testing.T) {
+	agent := csrs.ClusterUser("c1", "agent")
+	ofProgram := func(r addonv1beta1.RegistrationConfig, created time.Duration, confirmed *csrs.Decision) facts {
+		f := addonsFacts(addonRequest(t, r, agent))
+		f.identity, f.csr.CreationTimestamp = IdentityAwaited, metav1.NewTime(now.Add(-created))
+		if confirmed != nil {
+			csrs.Verdict{Decision: *confirmed, Message: "said so"}.Vouch(f.csr, now)
+		}
+		return f
+	}
+	yes, no := csrs.DecisionApprove, csrs.DecisionRefuse
+	t.Run("the program waits for the hub manager, and says so after a while", func(t *testing.T) {
+		early, late := decide(ofProgram(kube(), time.Second, nil)), decide(ofProgram(kube(), time.Minute, nil))
+		assert.Equal(t, plan{outcome: reconcile.Waiting(now.Add(29 * time.Second))}, early)
+		assert.Equal(t, stepNone, late.step)
+		assert.Contains(t, late.note.message, "--trust-as-ocm")
+	})
+	t.Run("it approves what the hub manager confirmed, and nothing else", func(t *testing.T) {
+		assert.Equal(t, stepApprove, decide(ofProgram(kube(), time.Second, &yes)).step)
+		refused := decide(ofProgram(kube(), time.Second, &no))
+		assert.Equal(t, stepNone, refused.step)
+		assert.Contains(t, refused.note.message, "said so")
+	})
+	t.Run("it asks nobody about signers of its own", func(t *testing.T) {
+		assert.Equal(t, stepApprove, decide(ofProgram(custom(), time.Second, nil)).step)
+	})
+	ofHub := func(r addonv1beta1.RegistrationConfig, change func(*facts)) plan {
+		f := addonsFacts(addonRequest(t, r, agent))
+		f.identity, f.addon.ours, f.addon.registrations = IdentityConfirmed, false, nil
+		change(&f)
+		return decide(f)
+	}
+	for sentence, tc := range map[string]struct {
+		r      addonv1beta1.RegistrationConfig
+		change func(*facts)
+		step   step
+	}{
+		"the hub manager confirms a good request once": {kube(), func(*facts) {}, stepVouch},
+		"and says so of a bad one": {
+			kube(), func(f *facts) { f.csr.Spec.Username = csrs.ClusterUser("c2", "agent") }, stepVouch,
+		},
+		"but not again":                      {kube(), func(f *facts) { csrs.Verdict{}.Vouch(f.csr, now) }, stepNone},
+		"nor of a signer of its own":         {custom(), func(*facts) {}, stepNone},
+		"nor before the cluster is accepted": {kube(), func(f *facts) { f.addon.cluster.Spec.HubAcceptsClient = false }, stepNone},
+		"nor without the add-on":             {kube(), func(f *facts) { f.addon.addon = nil }, stepNone},
+		"nor as a program":                   {kube(), func(f *facts) { f.identity = IdentityAwaited }, stepNone},
+		"and removes one that is open for too long": {kube(), func(f *facts) {
+			csrs.Verdict{}.Vouch(f.csr, now)
+			f.csr.CreationTimestamp = metav1.NewTime(now.Add(-25 * time.Hour))
+		}, stepExpire},
+	} {
+		t.Run(sentence, func(t *testing.T) { assert.Equal(t, tc.step, ofHub(tc.r, tc.change).step) })
+	}
+}
+
+// Shows: security/certificate-lifetime
+func TestARequestForALongerCertificateThanTheHubAllowsIsNotApproved(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		limit   time.Duration
+		seconds *int32
+		of      addonv1beta1.RegistrationConfig
+		want    step
+	}{
+		"without a limit the signer decides":                    {0, nil, kube(), stepApprove},
+		"without a limit a year is approved":                    {0, ptr.To[int32](31536000), kube(), stepApprove},
+		"a request for the limit is approved":                   {time.Hour, ptr.To[int32](3600), kube(), stepApprove},
+		"a request for more is not":                             {time.Hour, ptr.To[int32](3601), kube(), stepNone},
+		"nor one that leaves it to the signer":                  {time.Hour, nil, kube(), stepNone},
+		"what the hub manager signs itself it limits by itself": {time.Hour, nil, custom(), stepApprove},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			request := addonRequest(t, tc.of, csrs.ClusterUser("c1", "a"))
+			request.Spec.ExpirationSeconds = tc.seconds
+			f := addonsFacts(request)
+			f.maxLifetime = tc.limit
+			p := decide(f)
+			assert.Equal(t, tc.want, p.step)
+			if tc.want == stepNone {
+				require.NotNil(t, p.note)
+				assert.Equal(t, csrs.ReasonLifetimeTooLong, p.note.reason)
+				assert.Contains(t, p.note.message, "at most 3600 seconds")
+			}
 		})
 	}
 }

@@ -12,6 +12,11 @@
 //	                                              the agent of that very cluster asks ────────────> approve
 //	approved, without certificate, signer of the add-on with a CA ──────────────────────────────> sign
 //
+// Requests of an add-on that the program of an author manages need both programs, if they are for the API server of the
+// hub. The hub manager confirms by csr.JudgeIdentity that the subject is that of the add-on, in a condition of the
+// request; the program judges as above, and approves once it is there. Admission policies see that condition, so the
+// token of the program alone approves nobody else (Reconciler.Identity).
+//
 // Nothing is ever denied: a request that is not approved waits, a person may still approve it, and an Event on it says
 // once what is wrong. The Event stands in the namespace "default", where kubectl describe finds it. The same stands in
 // the status of the request, as a condition of package csr, for the agent that asked: that cannot read the Event, and

@@ -38,8 +38,14 @@ type facts struct {
 	stage stage
 	// home and account are the namespace and the ServiceAccount of this program, see Reconciler.
 	home, account string
+	// unmarkedCAs is that of Reconciler.
+	unmarkedCAs bool
 	// trust decides which requests for a first credential are approved without a person.
 	trust csrs.Trust
+	// identity is how this program treats identities in requests of add-ons, see Reconciler.
+	identity Identity
+	// maxLifetime is the maximum lifetime of certificates of add-ons; zero for none.
+	maxLifetime time.Duration
 	// joined reports whether the cluster of the request has joined before; read only for requests of clusters.
 	joined bool
 
@@ -51,7 +57,7 @@ type facts struct {
 
 // addonFacts are the facts of a request of an add-on.
 type addonFacts struct {
-	// ours reports whether this hub manages the add-on; otherwise nothing below is read.
+	// ours reports whether this program manages the add-on; otherwise at most the cluster and the add-on are read.
 	ours bool
 	// cluster and addon are nil when they do not exist.
 	cluster *clusterv1.ManagedCluster
@@ -67,7 +73,8 @@ type addonFacts struct {
 
 // observe reads the facts. The error is that of reading the request; others are in facts.unknown.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{now: r.Clock.Now(), trust: r.Trust, home: cmp.Or(r.Home, names.NamespaceHub), account: r.Account}
+	f := facts{now: r.Clock.Now(), trust: r.Trust, home: cmp.Or(r.Home, names.NamespaceHub), account: r.Account,
+		unmarkedCAs: r.UnmarkedCAs, identity: r.Identity, maxLifetime: r.MaxLifetime}
 	var csr certificatesv1.CertificateSigningRequest
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &csr); err != nil {
 		return f, fmt.Errorf("reading certificate request %s: %w", name, err)
@@ -101,7 +108,7 @@ func (r *Reconciler) observeAddon(
 		return nil, fmt.Errorf("finding the agent of add-on %s: %w", addonName, err)
 	}
 	a := &addonFacts{ours: ours}
-	if !ours {
+	if !ours && (r.Identity != IdentityConfirmed || at != stageOpen || !forHub(csr)) {
 		return a, nil
 	}
 	a.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: clusterName}, &clusterv1.ManagedCluster{})
@@ -115,7 +122,9 @@ func (r *Reconciler) observeAddon(
 	if err != nil {
 		return a, client.IgnoreNotFound(err)
 	}
-	a.addon = addOn
+	if a.addon = addOn; !ours {
+		return a, nil
+	}
 	request, err := r.request(ctx, a)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
@@ -28,9 +29,13 @@ type Reconciler struct {
 	// Account is the ServiceAccount of this program as namespace/name, for messages; empty means those of the hub manager
 	// in Home.
 	Account string
+	// UnmarkedCAs lets CAs outside of Home serve that do not say which add-ons they serve, as in OCM. It is for programs
+	// whose add-ons are all of one author.
+	UnmarkedCAs bool
 	// AddOns reads add-ons.
 	AddOns addonapi.Client
-	// Live reads ManagedClusters from the API server, when a request asks for a first credential.
+	// Live reads from the API server: ManagedClusters when a request asks for a first credential, and each request before
+	// it is written.
 	Live client.Reader
 	// Agents finds the agent of an add-on, which defines its registrations and CAs. Requests of an add-on without an agent
 	// are left to others.
@@ -39,6 +44,10 @@ type Reconciler struct {
 	Configurer addon.Configurer
 	// Trust decides which requests for a first credential of a cluster are approved without a person.
 	Trust csrs.Trust
+	// Identity is how this program treats the identities in requests of add-ons for the API server of the hub.
+	Identity Identity
+	// MaxLifetime is the maximum lifetime of certificates of add-ons; zero leaves it to the signer.
+	MaxLifetime time.Duration
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Random is the source of serial numbers: crypto/rand.Reader outside tests.
@@ -50,6 +59,21 @@ type Reconciler struct {
 
 	memory
 }
+
+// Identity is how a program treats the identities in requests of add-ons for the API server of the hub. Two programs
+// must agree on one that neither of them manages alone: the hub manager confirms it, and the program of the author
+// approves the request. Admission policies see that confirmation, while they cannot read the request.
+type Identity string
+
+const (
+	// IdentityTrusted is the zero value: requests of add-ons of this program are approved, and those of others are left to
+	// them.
+	IdentityTrusted Identity = ""
+	// IdentityConfirmed is that of the hub manager: it confirms identities in requests of add-ons of other programs.
+	IdentityConfirmed Identity = "Confirmed"
+	// IdentityAwaited is that of the program of an author: it approves a request once the hub manager has confirmed it.
+	IdentityAwaited Identity = "Awaited"
+)
 
 // memory are caches of what was recorded, and of the requests in the queue.
 type memory struct {

@@ -39,7 +39,7 @@ func conclude(f facts, p plan, done result) (*note, reconcile.Outcome) {
 	switch {
 	case p.step == stepNone:
 		return p.note, p.outcome.And(reconcile.DoneUntil(expiry(f)))
-	case p.step == stepExpire:
+	case p.step == stepExpire, p.step == stepVouch:
 		return nil, reconcile.FromError(done.err)
 	case done.err == nil && done.verdict.Decision == csrs.DecisionApprove:
 		return nil, reconcile.Done()

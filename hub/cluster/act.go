@@ -15,13 +15,21 @@ import (
 )
 
 // act writes the cluster and runs the stages. A cluster that is being deleted is written last, because its finalizers
-// go with that write. act returns the cluster as it is afterwards.
+// go with that write. One that is not accepted loses its rights first, whatever becomes of the write of the cluster:
+// its agent, which may update the cluster, could have that write fail for ever. act returns the cluster as it is
+// afterwards.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) (*clusterv1.ManagedCluster, error) {
-	if p.phase == phaseDeleting {
+	switch p.phase {
+	case phaseGone, phaseRefused, phaseAccepted:
+	case phaseDeleting:
 		if err := r.runStages(ctx, p.stages); err != nil {
 			return f.cluster, err
 		}
 		return r.writeCluster(ctx, f, p)
+	case phaseDenied, phaseNew:
+		failed := r.runStages(ctx, p.stages)
+		latest, err := r.writeCluster(ctx, f, p)
+		return latest, errors.Join(failed, err)
 	}
 	latest, err := r.writeCluster(ctx, f, p)
 	if err != nil {
@@ -69,8 +77,12 @@ func (r *Reconciler) writer() reconcile.Writer[client.Object] {
 		if addon, ok := o.(*addonv1beta1.ManagedClusterAddOn); ok {
 			return r.AddOns.DeleteAddOn(ctx, addon)
 		}
-		uid := o.GetUID()
-		return r.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
+		uid, version := o.GetUID(), o.GetResourceVersion()
+		only := client.Preconditions{UID: &uid}
+		if _, ok := o.(*clusterv1.ManagedCluster); ok { // somebody may accept it at this instant
+			only.ResourceVersion = &version
+		}
+		return r.Client.Delete(ctx, o, only)
 	}
 	return w
 }

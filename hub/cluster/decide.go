@@ -52,6 +52,8 @@ type facts struct {
 	works []*workv1.ManifestWork
 	// requests are the certificate requests with the label of the cluster; read only where the decision uses them.
 	requests []*certificatesv1.CertificateSigningRequest
+	// unacceptedLife is how long a cluster that was never accepted stays; zero means for ever.
+	unacceptedLife time.Duration
 	// trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	trust csrs.Trust
 	// live is the answer of the API server, which the caches may lag behind; nil when it was not asked.
@@ -69,10 +71,12 @@ type live struct {
 type plan struct {
 	phase phase
 	// cluster is the ManagedCluster with the desired finalizers, labels, taints and acceptance; nil when nothing changes.
-	// It is written before the stages, and after them when the cluster is being deleted.
+	// It is written before the stages, and after them when the cluster is being deleted or is not accepted.
 	cluster *clusterv1.ManagedCluster
 	// approvedRequest is the certificate request that auto-accepts the cluster; nil when none does.
 	approvedRequest *certificatesv1.CertificateSigningRequest
+	// abandoned is set when the cluster is removed because it was never accepted.
+	abandoned bool
 	// stages run one after the other; a stage begins only when all steps before it succeeded.
 	stages [][]step
 	// unknownAddOns are the add-ons whose Available condition becomes Unknown.
@@ -81,6 +85,8 @@ type plan struct {
 	refused error
 	// blocked is what must happen first; an event starts the next pass.
 	blocked error
+	// foreign is why the namespace of that name is not that of the cluster; nil when it is.
+	foreign error
 	// remaining is what a deletion still waits for; empty when nothing is left.
 	remaining string
 	// silent is true when the agent stopped renewing its lease.
@@ -107,7 +113,7 @@ func phaseOf(name string, cluster *clusterv1.ManagedCluster) phase {
 		return phaseRefused
 	case cluster.Spec.HubAcceptsClient:
 		return phaseAccepted
-	case acceptedBefore(cluster) && names.CheckCluster(name) == nil:
+	case names.AcceptedBefore(cluster, cluster.Status.Conditions) && names.CheckCluster(name) == nil:
 		return phaseDenied
 	}
 	return phaseNew
@@ -131,7 +137,7 @@ func needsLiveCheck(p phase, f facts) bool {
 
 // decide returns the plan for one cluster.
 func decide(f facts) plan {
-	p := plan{phase: phaseOf(f.name, f.cluster)}
+	p := plan{phase: phaseOf(f.name, f.cluster), foreign: foreignNamespace(f)}
 	if p.phase != phaseGone && p.phase != phaseDeleting {
 		p.wake = labelsAwaited(f)
 	}
@@ -150,7 +156,7 @@ func decide(f facts) plan {
 	case phaseAccepted:
 		decideAccepted(f, &p)
 	case phaseDenied:
-		p.cluster, p.stages = wantedCluster(f), [][]step{shrinkGrants(f)}
+		p.cluster, p.stages = wantedCluster(f), [][]step{append(recordDenial(f), shrinkGrants(f)...)}
 	}
 	decideSilence(f, &p)
 	p.unknownAddOns = decideUnknownAddOns(f, &p)
@@ -158,18 +164,24 @@ func decide(f facts) plan {
 }
 
 // decideNew removes the access that an earlier cluster of the same name left behind, and accepts the new cluster if one
-// of its certificate requests is approved without a person.
+// of its certificate requests is approved without a person. One that was denied when it was deleted is denied again.
 func decideNew(f facts, p *plan) {
 	p.stages = [][]step{removeGrants(f, true, worksGone(f))}
 	p.cluster = wantedCluster(f)
-	if !needsApprovedRequest(f, p.phase) {
-		return
+	denied := deniedBefore(f) && names.CheckCluster(f.name) == nil
+	if needsApprovedRequest(f, p.phase) {
+		p.approvedRequest = approvedRequest(f)
 	}
-	if p.approvedRequest = approvedRequest(f); p.approvedRequest == nil {
+	if !denied && p.approvedRequest == nil {
+		decideUnaccepted(f, p)
 		return
 	}
 	if p.cluster == nil {
 		p.cluster = f.cluster.DeepCopy()
+	}
+	if denied {
+		annotate(p.cluster, names.AnnotationAcceptedOn, f.now) // The next pass denies it.
+		return
 	}
 	autoAccept(p.cluster, f.now)
 }
@@ -182,6 +194,10 @@ func decideAccepted(f facts, p *plan) {
 			"when the namespace is gone", f.name)
 		return
 	}
+	if p.foreign != nil {
+		p.blocked = p.foreign
+		return
+	}
 	want := renderGrants(f.name, true)
 	var access []step
 	for _, role := range sharedRoles() {
@@ -191,7 +207,7 @@ func decideAccepted(f facts, p *plan) {
 	access = append(access, ensureClusterBinding(f.have.binding, want.binding)...)
 	access = append(access, ensureBinding(f.have.registration, want.registration)...)
 	access = append(access, ensureBinding(f.have.work, want.work)...)
-	p.stages = [][]step{ensureNamespace(f), append(access, ensureLease(f)...)}
+	p.stages = [][]step{append(ensureNamespace(f), forgetDenial(f)...), append(access, ensureLease(f)...)}
 }
 
 // wantedCluster returns the cluster with our finalizer, the annotation of its acceptance, a cluster set, the feature
@@ -215,15 +231,24 @@ func wantedCluster(f facts) *clusterv1.ManagedCluster {
 	return want
 }
 
-// ensureNamespace creates the namespace of the cluster, or labels the existing one.
-func ensureNamespace(f facts) []step {
-	if f.namespace == nil {
-		return []step{{Verb: reconcile.Create, After: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name: f.name, Labels: map[string]string{names.LabelClusterName: f.name},
-		}}}}
+// foreignNamespace returns why the namespace with the name of the cluster is not its own; nil when it is, or when there
+// is none. Tools of OCM label a namespace before they import a cluster.
+func foreignNamespace(f facts) error {
+	if f.namespace == nil || f.namespace.Labels[names.LabelOCMCluster] == f.name {
+		return nil
 	}
+	return names.CheckNamespace(f.namespace, f.name)
+}
+
+// ensureNamespace creates the namespace of the cluster, or labels one that tools of OCM labelled.
+func ensureNamespace(f facts) []step {
 	labels := map[string]string{names.LabelClusterName: f.name}
-	if hasLabels(f.namespace, labels) {
+	switch {
+	case f.namespace == nil:
+		return []step{{Verb: reconcile.Create, After: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: f.name, Labels: labels,
+		}}}}
+	case hasLabels(f.namespace, labels):
 		return nil
 	}
 	after := f.namespace.DeepCopy()

@@ -3,26 +3,15 @@ package cluster
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// acceptedBefore reports whether a cluster that is not accepted now was accepted earlier, which means that it was
-// denied. The annotation decides: an admission policy keeps agents from removing it. The condition, which an agent may
-// remove, is for clusters that a hub accepted before the annotation existed.
-func acceptedBefore(cluster *clusterv1.ManagedCluster) bool {
-	if _, ok := cluster.Annotations[names.AnnotationAcceptedOn]; ok {
-		return true
-	}
-	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) != nil
-}
-
 // annotateAcceptance annotates a cluster that is or was accepted, and reports whether that changed it.
 func annotateAcceptance(cluster *clusterv1.ManagedCluster, now time.Time) bool {
-	if !cluster.Spec.HubAcceptsClient && !acceptedBefore(cluster) {
+	if !cluster.Spec.HubAcceptsClient && !names.AcceptedBefore(cluster, cluster.Status.Conditions) {
 		return false
 	}
 	return annotate(cluster, names.AnnotationAcceptedOn, now)

@@ -36,7 +36,9 @@ func decideDeleting(f facts, p *plan) {
 	}
 	var next []step
 	next, p.remaining = removeNext(f)
-	switch {
+	switch denial := recordDenial(f); {
+	case len(denial) > 0:
+		p.stages, p.remaining = [][]step{denial}, cmp.Or(p.remaining, "the record of its denial")
 	case p.remaining != "":
 		p.stages = [][]step{next}
 	case emptyConfirmed(f.cluster):

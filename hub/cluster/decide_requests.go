@@ -14,10 +14,12 @@ import (
 )
 
 // needsApprovedRequest reports whether a certificate request may accept the cluster. It may not if the cluster was
-// accepted before, so that a denial stands, nor if it was auto-accepted once.
+// accepted before or denied when it was deleted, so that a denial stands, nor if it was auto-accepted once, nor into a
+// namespace that is not its own.
 func needsApprovedRequest(f facts, p phase) bool {
 	_, once := f.cluster.Annotations[names.AnnotationAutoAcceptedOn]
-	return p == phaseNew && !once && !f.trust.Empty() && names.CheckCluster(f.name) == nil
+	return p == phaseNew && !once && !deniedBefore(f) && !f.trust.Empty() && names.CheckCluster(f.name) == nil &&
+		foreignNamespace(f) == nil
 }
 
 // approvedRequest returns the certificate request that auto-accepts a new cluster; nil when there is none. The request

@@ -10,6 +10,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
 )
@@ -52,6 +53,9 @@ func decideUnknownAddOns(f facts, p *plan) []addOnStatus {
 	}
 	var unknownAddOns []addOnStatus
 	for _, addon := range f.addons {
+		if _, undecodable := decode.Unknown(addon); undecodable {
+			continue
+		}
 		after := addon.DeepCopy()
 		if !reconcile.SetCondition(&after.Status.Conditions, metav1.Condition{
 			Type:   addonv1beta1.ManagedClusterAddOnConditionAvailable,
@@ -101,6 +105,12 @@ func mirrorAddons(
 		if !addon.DeletionTimestamp.IsZero() || len(validation.IsQualifiedName(key)) > 0 {
 			continue
 		}
+		if _, undecodable := decode.Unknown(addon); undecodable {
+			if value, labelled := cluster.Labels[key]; labelled {
+				want[key] = value
+			}
+			continue
+		}
 		if labelAwaited(cluster, addon).After(now) {
 			awaited = append(awaited, key)
 			continue
@@ -129,6 +139,9 @@ func mirrorAddons(
 // Placement. On a cluster that is not well, nothing is waited for.
 func labelAwaited(cluster *clusterv1.ManagedCluster, addon *addonv1beta1.ManagedClusterAddOn) time.Time {
 	_, labelled := cluster.Labels[featurePrefix+addon.Name]
+	if _, undecodable := decode.Unknown(addon); undecodable {
+		return time.Time{}
+	}
 	well := meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if labelled || !well || featureValue(addon) != featureUnreachable {
 		return time.Time{}

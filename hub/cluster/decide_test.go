@@ -150,8 +150,8 @@ func TestDriftIsRepairedObjectByObject(t *testing.T) {
 				"create *v1.RoleBinding open-cluster-management:managedcluster:c1:work",
 			},
 		},
-		"a namespace without label": {
-			func(f *facts) { f.namespace.Labels = nil },
+		"a namespace with the label that people of OCM set": {
+			func(f *facts) { f.namespace.Labels = map[string]string{names.LabelOCMCluster: "c1"} },
 			[]string{"patch *v1.PartialObjectMetadata c1"},
 		},
 		"a lease without label": {
@@ -172,6 +172,14 @@ func TestDriftIsRepairedObjectByObject(t *testing.T) {
 	}
 }
 
+func TestANamespaceOfAnotherPurposeIsNotMadeThatOfACluster(t *testing.T) {
+	f := settledFacts()
+	f.namespace.Labels, f.have = nil, grants{}
+	p := decide(f)
+	assert.Empty(t, steps(p))
+	require.ErrorContains(t, p.blocked, "kubectl label namespace c1 open-cluster-management.io/cluster-name=c1")
+}
+
 func TestANamespaceThatIsGoingIsWaitedFor(t *testing.T) {
 	f := settledFacts()
 	f.namespace.DeletionTimestamp = deletedAt()
@@ -188,6 +196,7 @@ func TestADeniedCluster(t *testing.T) {
 	denied := func() facts {
 		f := settledFacts()
 		f.cluster.Spec.HubAcceptsClient = false
+		f.namespace.Annotations = map[string]string{names.AnnotationDeniedOn: "2026-03-01T11:00:00Z"}
 		return f
 	}
 	t.Run("keeps its access to works while there are some", func(t *testing.T) {

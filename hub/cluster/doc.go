@@ -8,15 +8,19 @@
 //     asked, because caches may be behind.
 //   - Is it gone without clean-up, because somebody removed its finalizers? Then the same is done, if any access is
 //     left, which proves that the cluster was accepted once. A namespace that was only prepared for a cluster stays.
+//   - Is the namespace of its name that of others? It is, if it was there before and has no label of the cluster. Then
+//     the cluster is not accepted automatically, and gets no access if a person accepts it; condition NamespaceReady
+//     says how an administrator consents.
 //   - Is it accepted? Then it has a namespace, the access that registration 1.9 of OCM lists, and a lease.
 //   - Was it denied? Then its access is reduced to reading its own ManagedCluster, and it keeps access to ManifestWorks
-//     until none is left.
+//     until none is left. Its namespace is annotated, so that a ManagedCluster of this name that is created after the
+//     denied one was deleted is denied, too, until a person accepts it (decide_denial.go).
 //   - Was nothing decided yet? Then it waits for a person, unless a certificate request for exactly this cluster comes
 //     from a user whom the hub trusts (Reconciler.Trust). That accepts the cluster once; a later denial stands, because
 //     every accepted cluster is annotated before its agent gets any access, and the agent cannot change the annotation
 //     (decide_acceptance.go).
 //   - Is it silent? At the instant at which its lease expires, Available becomes Unknown, and then that of its add-ons.
-//     A stale lease in the cache is first read again from the API server, because a slow cache is no dead cluster.
+//     A stale lease in the cache is first read again from the API server, because a slow cache is not a dead cluster.
 //   - Is its clock right? The renewTime that the agent wrote is compared with the time at which the API server stored
 //     it, so the result does not depend on when it is computed, and a silent agent has no wrong clock.
 //

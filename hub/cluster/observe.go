@@ -16,7 +16,9 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
@@ -28,7 +30,7 @@ const uncopied = client.UnsafeDisableDeepCopy
 // observe reads the facts about one cluster, from the caches except where doc.go names the API server. What is read
 // belongs to the caches and must not be changed.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust}
+	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust, unacceptedLife: r.UnacceptedLife}
 	var err error
 	f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}, uncopied)
 	if err != nil {
@@ -65,14 +67,41 @@ func (r *Reconciler) observeRequests(
 	empty := len(f.addons) == 0 && len(f.works) == 0 && names.CheckCluster(f.name) == nil
 	switch {
 	case empty && vanished(f), empty && p == phaseDeleting && emptyConfirmed(f.cluster):
-		err = r.Live.List(ctx, &list, client.MatchingLabels{names.LabelClusterName: f.name})
-	case empty && p == phaseDeleting, p != phaseGone && needsApprovedRequest(f, p):
-		err = r.Client.List(ctx, &list, client.MatchingFields{indexRequests: f.name})
+		return r.liveRequests(ctx, f.name)
+	case empty && p == phaseDeleting, p == phaseNew && f.unacceptedLife > 0, p != phaseGone && needsApprovedRequest(f, p):
+		err = r.Client.List(ctx, &list, client.MatchingFields{indexRequests: f.name}, uncopied)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", f.name, err)
 	}
 	return reconcile.Pointers(list.Items), nil
+}
+
+// requestPage is the number of certificate requests that are read at once.
+const requestPage = 100
+
+// liveRequests reads the certificate requests with the label of a cluster from the API server. Anybody may have made
+// any number of them, so it reads pages and keeps of each request what a cache does.
+func (r *Reconciler) liveRequests(
+	ctx context.Context, name string,
+) ([]*certificatesv1.CertificateSigningRequest, error) {
+	var all []*certificatesv1.CertificateSigningRequest
+	for more, first := "", true; first || more != ""; first = false {
+		var page certificatesv1.CertificateSigningRequestList
+		if err := r.Live.List(ctx, &page, client.MatchingLabels{names.LabelClusterName: name},
+			client.Limit(requestPage), client.Continue(more)); err != nil {
+			return nil, fmt.Errorf("listing the certificate requests of cluster %s: %w", name, err)
+		}
+		for _, request := range reconcile.Pointers(page.Items) {
+			kept := request.DeepCopy() // a pointer into the page would keep all of it
+			if _, err := csrs.Trim(kept); err != nil {
+				return nil, err
+			}
+			all = append(all, kept)
+		}
+		more = page.Continue
+	}
+	return all, nil
 }
 
 // observeGrants reads the existing access.
@@ -106,7 +135,8 @@ func (r *Reconciler) observeOwn(ctx context.Context, f *facts, p phase) error {
 	if f.namespace, err = reconcile.Get(ctx, r.Client, key, reconcile.Namespace(), uncopied); err != nil {
 		return err
 	}
-	if f.addons, err = r.AddOns.ListAddOns(ctx, client.InNamespace(f.name)); err != nil {
+	f.addons, err = r.AddOns.ListAddOns(ctx, client.InNamespace(f.name), decode.Metadata)
+	if err != nil {
 		return err
 	}
 	return r.observeLease(ctx, f, p)
@@ -154,7 +184,7 @@ func (r *Reconciler) observeShared(ctx context.Context) (map[string]*rbacv1.Clus
 // metadata.
 func (r *Reconciler) works(ctx context.Context, namespace string) ([]*workv1.ManifestWork, error) {
 	var typed workv1.ManifestWorkList
-	if err := r.Client.List(ctx, &typed, client.InNamespace(namespace), uncopied); err != nil {
+	if err := r.Client.List(ctx, &typed, client.InNamespace(namespace), uncopied, decode.Metadata); err != nil {
 		return nil, fmt.Errorf("listing ManifestWorks of add-ons: %w", err)
 	}
 	foreign := metav1.PartialObjectMetadataList{}
@@ -211,7 +241,7 @@ func (r *Reconciler) any(ctx context.Context, namespace string, kind schema.Grou
 
 func (r *Reconciler) anyCluster(ctx context.Context) (bool, error) {
 	var list clusterv1.ManagedClusterList
-	if err := r.Client.List(ctx, &list, client.Limit(1), uncopied); err != nil {
+	if err := r.Client.List(ctx, &list, client.Limit(1), uncopied, decode.Metadata); err != nil {
 		return false, fmt.Errorf("listing clusters: %w", err)
 	}
 	return len(list.Items) > 0, nil

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -30,12 +31,17 @@ type Reconciler struct {
 	ForeignWorks cache.Cache
 	// Trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	Trust csrs.Trust
+	// UnacceptedLife is how long a cluster stays that was never accepted and whose certificate requests nobody approved;
+	// zero means for ever.
+	UnacceptedLife time.Duration
 	// Recorder records an Event in the namespace of a cluster whose agent is silent; nil records none.
 	Recorder events.EventRecorder
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many clusters are reconciled at the same time.
 	Workers int
+
+	requests reconcile.Queue
 }
 
 // Reconcile reconciles one cluster. The request without a name reconciles the roles that all clusters share.
@@ -48,10 +54,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f)
+	if p.abandoned {
+		log.FromContext(ctx).Info("removing a cluster that was never accepted and asks for no credential",
+			"created", f.cluster.CreationTimestamp, "after", r.UnacceptedLife)
+	}
 	latest, failed := r.act(ctx, f, p)
 	outcome := reconcile.FromError(failed).And(r.publish(ctx, f, p, latest, failed))
 	outcome = outcome.And(reconcile.FromError(r.writeAddOnStatuses(ctx, p.unknownAddOns)))
-	return outcome.And(outcomeOf(p)).Settle(f.now)
+	// A write that fails again and again backs off, and must not hold up that the cluster falls silent.
+	return outcome.And(outcomeOf(p)).SettleIn(r.requests, req, f.now)
 }
 
 // publish writes the status of the cluster once.

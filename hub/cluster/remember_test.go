@@ -5,9 +5,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	csrs "github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -75,4 +77,64 @@ func wanted(f facts) *clusterv1.ManagedCluster {
 		return want
 	}
 	return f.cluster
+}
+
+func TestADenialIsRecordedOnTheNamespace(t *testing.T) {
+	recorded := func(on string) func(*facts) {
+		return func(f *facts) { f.namespace.Annotations = map[string]string{names.AnnotationDeniedOn: on} }
+	}
+	denied := func(f *facts) { f.cluster.Spec.HubAcceptsClient = false }
+	isNew := func(f *facts) {
+		denied(f)
+		f.cluster.Annotations, f.cluster.Status.Conditions = nil, nil
+		f.requests = []*certificatesv1.CertificateSigningRequest{requestFor(t, "c1", trusted)}
+		f.trust = csrs.Trust{Users: []string{trusted}}
+	}
+	deleting := func(f *facts) { f.cluster.DeletionTimestamp = deletedAt() }
+	foreign := func(f *facts) { f.namespace.Labels = nil }
+	const noon = "2026-03-01T12:00:00Z"
+	for sentence, tc := range map[string]struct {
+		changes []func(*facts)
+		// on is the annotation of the namespace, if it is written.
+		written bool
+		on      string
+		phase   phase
+		accepts bool
+		// denied reports whether the cluster gets the annotation of a denied one.
+		denied bool
+	}{
+		"of a denied cluster": {[]func(*facts){denied}, true, noon, phaseDenied, false, true},
+		"not again":           {[]func(*facts){denied, recorded("x")}, false, "", phaseDenied, false, true},
+		"not where the namespace is not of the cluster":   {[]func(*facts){denied, foreign}, false, "", phaseDenied, false, true},
+		"of a denied cluster that is deleted before":      {[]func(*facts){denied, deleting}, true, noon, phaseDeleting, false, true},
+		"not of an accepted one that is deleted":          {[]func(*facts){deleting}, false, "", phaseDeleting, false, true},
+		"a new cluster is accepted on trust":              {[]func(*facts){isNew}, false, "", phaseNew, true, true},
+		"not one that was denied: it is denied again":     {[]func(*facts){isNew, recorded("x")}, false, "", phaseNew, false, true},
+		"until a person accepts it, which forgets it all": {[]func(*facts){recorded("x")}, true, "", phaseAccepted, false, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := settledFacts()
+			for _, change := range tc.changes {
+				change(&f)
+			}
+			p := decide(f)
+			assert.Equal(t, tc.phase, p.phase)
+			written := false
+			for _, stage := range p.stages {
+				for _, s := range stage {
+					if namespace, ok := s.After.(*metav1.PartialObjectMetadata); ok {
+						written = true
+						assert.Equal(t, tc.on, namespace.Annotations[names.AnnotationDeniedOn])
+					}
+				}
+			}
+			assert.Equal(t, tc.written, written)
+			assert.Equal(t, tc.accepts, p.approvedRequest != nil)
+			after := f.cluster
+			if p.cluster != nil {
+				after = p.cluster
+			}
+			assert.Equal(t, tc.denied, after.Annotations[names.AnnotationAcceptedOn] != "")
+		})
+	}
 }

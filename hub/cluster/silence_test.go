@@ -19,6 +19,7 @@ import (
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -157,6 +158,10 @@ func TestLabelsMirrorTheHealthOfAddOns(t *testing.T) {
 		featurePrefix + "lost": "unreachable", featurePrefix + "new": "unreachable",
 	}, cluster.Labels)
 	assert.False(t, mirrorAddons(cluster, all, noon()), "the second time nothing changes")
+	decode.Mark(all[0], "a time is wrong")
+	decode.Mark(all[3], "likewise")
+	cluster.Labels[featurePrefix+"new"] = "available"
+	assert.False(t, mirrorAddons(cluster, all, noon()), "what cannot be decoded keeps its label")
 
 	cluster.Status.Conditions = nil
 	assert.False(t, mirrorAddons(cluster, nil, noon()), "a cluster whose health nobody knows is left alone")

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -19,6 +20,9 @@ const (
 	reasonAccepted = "HubClusterAdminAccepted"
 	reasonDenied   = "HubClusterAdminDenied"
 	reasonError    = "Error"
+
+	reasonNamespaceOwn     = "NamespaceOfCluster"
+	reasonNamespaceForeign = "NamespaceOfOthers"
 )
 
 // conclude sets the conditions that follow from the pass; failed is the error of its steps.
@@ -32,12 +36,14 @@ func conclude(f facts, p plan, failed error, status *clusterv1.ManagedClusterSta
 func conditions(f facts, p plan, failed error) []metav1.Condition {
 	var all []metav1.Condition
 	switch p.phase {
-	case phaseGone, phaseNew:
+	case phaseGone:
 		return nil
+	case phaseNew:
+		return namespaceCondition(f, p)
 	case phaseDeleting:
 		all = append(all, deleting(f, p, failed))
 	case phaseRefused, phaseAccepted, phaseDenied:
-		all = append(all, acceptance(f, p, failed)...)
+		all = append(namespaceCondition(f, p), acceptance(f, p, failed)...)
 	}
 	if synced := clockCondition(f); synced != nil && p.phase == phaseAccepted {
 		all = append(all, *synced)
@@ -50,6 +56,22 @@ func conditions(f facts, p plan, failed error) []metav1.Condition {
 		})
 	}
 	return all
+}
+
+// namespaceCondition returns the condition about the namespace of the cluster, which is there only once there was
+// something to say.
+func namespaceCondition(f facts, p plan) []metav1.Condition {
+	c := metav1.Condition{
+		Type: names.ConditionNamespaceReady, Status: metav1.ConditionTrue, Reason: reasonNamespaceOwn,
+		Message: "The namespace is that of the cluster", ObservedGeneration: f.cluster.Generation,
+	}
+	switch {
+	case p.foreign != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonNamespaceForeign, p.foreign.Error()
+	case !meta.IsStatusConditionFalse(f.cluster.Status.Conditions, c.Type):
+		return nil
+	}
+	return []metav1.Condition{c}
 }
 
 // fellSilent reports whether a status write turned Available to Unknown.
@@ -74,6 +96,9 @@ func acceptance(f facts, p plan, failed error) []metav1.Condition {
 	case failed != nil && reconcile.IsLostRace(failed):
 		return nil
 	case failed != nil && accepted && p.phase == phaseAccepted && passing(failed):
+		return nil
+	// Nothing new is granted in a namespace that lost its label, but the agent has its access and renews its lease.
+	case p.foreign != nil && accepted && p.phase == phaseAccepted && ours(f.have.registration, f.name):
 		return nil
 	case trouble != nil:
 		c.Message = trouble.Error()

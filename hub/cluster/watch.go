@@ -47,12 +47,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	foreign := &metav1.PartialObjectMetadata{}
 	foreign.SetGroupVersionKind(workKind("ManifestWork"))
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
+		WatchesRawSource(source.Func(r.start)).
 		For(&clusterv1.ManagedCluster{}).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(shared),
 			builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(itself),
 			builder.WithPredicates(predicate.Or[client.Object](
-				predicate.LabelChangedPredicate{}, reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))).
+				// The record of a denial is an annotation.
+				predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+				reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))).
 		Watches(&rbacv1.ClusterRole{}, byLabel).
 		Watches(&rbacv1.ClusterRoleBinding{}, byLabel).
 		Watches(&rbacv1.RoleBinding{}, byLabel).
@@ -62,6 +65,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(reconcile.CreatedOrDeleted())).
 		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, reconcile.CreatedOrDeleted())).
 		Complete(r)
+}
+
+// start notes the queue of the controller.
+func (r *Reconciler) start(_ context.Context, requests queue) error {
+	r.requests = requests
+	return nil
 }
 
 // itself maps a namespace to the cluster of the same name.
@@ -144,13 +153,27 @@ func (r *Reconciler) grace(ctx context.Context, name string) time.Duration {
 	return lease.ClusterGrace(cluster.Spec.LeaseDurationSeconds)
 }
 
-// trustedRequests passes certificate requests that may auto-accept a cluster.
+// trustedRequests passes certificate requests that may auto-accept a cluster, and those that are approved: an approval
+// keeps a cluster that waits for acceptance.
 func (r *Reconciler) trustedRequests() predicate.Predicate {
 	created := reconcile.CreatedOrDeleted()
-	return predicate.And[client.Object](created, predicate.NewPredicateFuncs(func(o client.Object) bool {
+	accepts := predicate.And[client.Object](created, predicate.NewPredicateFuncs(func(o client.Object) bool {
 		request, ok := o.(*certificatesv1.CertificateSigningRequest)
 		return ok && request.DeletionTimestamp.IsZero() && r.Trust.Names(request)
 	}))
+	return predicate.Or[client.Object](accepts, predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return r.keepsCluster(nil, e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return r.keepsCluster(e.ObjectOld, e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	})
+}
+
+// keepsCluster reports whether a certificate request was approved just now.
+func (r *Reconciler) keepsCluster(before, after client.Object) bool {
+	was, old := before.(*certificatesv1.CertificateSigningRequest)
+	is, ok := after.(*certificatesv1.CertificateSigningRequest)
+	return r.UnacceptedLife > 0 && ok && isApproved(is) && (!old || !isApproved(was))
 }
 
 // onlyRenewed reports whether a Lease changed only by a renewal.

@@ -79,3 +79,43 @@ func TestAClusterConcernsTheSetsThatItJoinsOrLeaves(t *testing.T) {
 		})
 	}
 }
+
+func TestTheSetsOfEveryHubAreKept(t *testing.T) {
+	everything := clusterv1beta2.ManagedClusterSelector{
+		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},
+	}
+	exclusive := clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel}
+	object := func(name string, selector clusterv1beta2.ManagedClusterSelector) *clusterv1beta2.ManagedClusterSet {
+		return &clusterv1beta2.ManagedClusterSet{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: selector},
+		}
+	}
+	left, deleted := object("global", exclusive), object("global", exclusive)
+	left.Annotations = map[string]string{"cluster.open-cluster-management.io/autoupdate": "false"}
+	deleted.DeletionTimestamp = &metav1.Time{}
+	*deleted.DeletionTimestamp = metav1.Now()
+	for name, c := range map[string]struct {
+		name string
+		set  *clusterv1beta2.ManagedClusterSet
+		want *clusterv1beta2.ManagedClusterSelector
+	}{
+		"the set of all clusters is created":          {"global", nil, &everything},
+		"the set of the others is created":            {"default", nil, &exclusive},
+		"another selector is changed back":            {"global", object("global", exclusive), &everything},
+		"an annotation leaves it to its users":        {"global", left, &exclusive},
+		"one that is being deleted is left":           {"global", deleted, nil},
+		"the sets of users keep their selectors":      {"blue", object("blue", everything), &everything},
+		"a set of users that went is not made again":  {"blue", nil, nil},
+		"the set of the others has no other selector": {"default", object("default", everything), &exclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide(facts{name: c.name, set: c.set})
+			if c.want == nil {
+				require.Nil(t, got)
+				return
+			}
+			require.Equal(t, *c.want, got.Spec.ClusterSelector)
+			require.Equal(t, c.name, got.Name)
+		})
+	}
+}

@@ -12,13 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/clustersets"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // facts is what is known about one set.
 type facts struct {
-	now time.Time
-	// set is nil when it does not exist or is being deleted.
+	now  time.Time
+	name string
+	// set is nil when it does not exist.
 	set *clusterv1beta2.ManagedClusterSet
 	// clusters is the number of its clusters.
 	clusters int
@@ -28,9 +30,9 @@ type facts struct {
 
 // observe reads a set and counts its clusters.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{now: r.Clock.Now()}
+	f := facts{now: r.Clock.Now(), name: name}
 	set, err := reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1beta2.ManagedClusterSet{})
-	if err != nil || set == nil || !set.DeletionTimestamp.IsZero() {
+	if err != nil || set == nil {
 		return f, err
 	}
 	f.set = set
@@ -45,7 +47,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 func (r *Reconciler) count(ctx context.Context, name string, selector labels.Selector) (int, error) {
 	var list clusterv1.ManagedClusterList
 	by := client.MatchingLabelsSelector{Selector: selector}
-	if err := r.Client.List(ctx, &list, by, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, by, client.UnsafeDisableDeepCopy, decode.Metadata); err != nil {
 		return 0, fmt.Errorf("listing the clusters of ManagedClusterSet %s: %w", name, err)
 	}
 	return len(list.Items), nil

@@ -2,15 +2,20 @@ package clusterset
 
 import (
 	"context"
+	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// Reconciler writes the status of ManagedClusterSets.
+// Reconciler keeps the sets of every hub, and writes the status of all ManagedClusterSets.
 type Reconciler struct {
 	// Client reads from the cache of the manager and writes.
 	Client client.Client
@@ -20,14 +25,47 @@ type Reconciler struct {
 	Workers int
 }
 
-// Reconcile updates the status of one set.
+// fieldManager is the field manager of the sets that the hub manager creates.
+const fieldManager = "spokelet-hub"
+
+// Reconcile keeps one set, if it is one of every hub, and updates its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	f, err := r.observe(ctx, req.Name)
-	if err != nil || f.set == nil {
+	if err != nil {
 		return reconcile.Retry(err).Settle(f.now)
 	}
-	after := f.set.DeepCopy()
-	conclude(f, &after.Status)
-	_, err = reconcile.PatchStatus(ctx, r.Client, f.set, after)
-	return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
+	return reconcile.FromError(client.IgnoreNotFound(r.act(ctx, f, decide(f)))).Settle(f.now)
+}
+
+// act writes what is desired. The event of a write to the set starts the pass that reports its clusters.
+func (r *Reconciler) act(ctx context.Context, f facts, desired *clusterv1beta2.ManagedClusterSet) error {
+	switch {
+	case desired == nil:
+		return nil
+	case f.set == nil:
+		return r.create(ctx, desired)
+	}
+	if changed, err := reconcile.PatchMain(ctx, r.Client, f.set, desired.DeepCopy()); changed || err != nil {
+		return err
+	}
+	_, err := reconcile.PatchStatus(ctx, r.Client, f.set, desired)
+	return err
+}
+
+// create creates a set by server-side apply, because a rule of a role cannot name the object of a plain creation.
+func (r *Reconciler) create(ctx context.Context, set *clusterv1beta2.ManagedClusterSet) error {
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set.Spec)
+	if err != nil {
+		return fmt.Errorf("encoding ManagedClusterSet %s: %w", set.Name, err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetAPIVersion(clusterv1beta2.GroupVersion.String())
+	u.SetKind("ManagedClusterSet")
+	u.SetName(set.Name)
+	applied := client.ApplyConfigurationFromUnstructured(u)
+	if err := r.Client.Apply(ctx, applied, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("creating %s: %w", reconcile.Describe(u), err)
+	}
+	log.FromContext(ctx).Info("created", "object", reconcile.Describe(u))
+	return nil
 }

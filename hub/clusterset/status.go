@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
+	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -14,6 +15,25 @@ const (
 	reasonSelected    = "ClustersSelected"
 	reasonInvalid     = "ClusterSelectorInvalid"
 )
+
+// decide returns the set as it has to be, with its status; nil means that nothing is written.
+func decide(f facts) *clusterv1beta2.ManagedClusterSet {
+	kept, keep := clustersets.Kept(f.name, f.set)
+	switch {
+	case f.set == nil && keep:
+		return &clusterv1beta2.ManagedClusterSet{
+			ObjectMeta: metav1.ObjectMeta{Name: f.name}, Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: kept},
+		}
+	case f.set == nil || !f.set.DeletionTimestamp.IsZero():
+		return nil
+	}
+	after := f.set.DeepCopy()
+	if keep {
+		after.Spec.ClusterSelector = kept
+	}
+	conclude(f, &after.Status)
+	return after
+}
 
 // conclude sets the condition of a set. It has no observedGeneration, as with OCM, so that both write the same.
 func conclude(f facts, status *clusterv1beta2.ManagedClusterSetStatus) {

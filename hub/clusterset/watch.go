@@ -16,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/internal/clustersets"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -31,14 +33,23 @@ const batchPeriod = 200 * time.Millisecond
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 // SetupWithManager adds the controller and its watches to the manager. Status changes of sets are watched as well, so
-// that one that somebody overwrites is repaired.
+// that one that another client overwrites is repaired.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		For(&clusterv1beta2.ManagedClusterSet{}).
 		Watches(&clusterv1.ManagedCluster{}, r.batched()).
+		WatchesRawSource(source.Func(atStart)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up %s: %w", Name, err)
+	}
+	return nil
+}
+
+// atStart enqueues the sets of every hub, of which no event comes while they do not exist.
+func atStart(_ context.Context, q queue) error {
+	for _, name := range []string{clustersets.Default, clustersets.Global} {
+		q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 	}
 	return nil
 }
@@ -47,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) batched() handler.EventHandler {
 	add := func(ctx context.Context, q queue, older, newer client.Object) {
 		var list clusterv1beta2.ManagedClusterSetList
-		if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, decode.LeaveOut); err != nil {
 			log.FromContext(ctx).Error(err, "listing ManagedClusterSets")
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -458,6 +459,7 @@ func TestRecord(t *testing.T) {
 	f.addOn = done
 	assert.Equal(t, done, pass(), "a second pass changes nothing")
 
+	now = now.Add(settled)
 	works = []*workv1.ManifestWork{fixture.Work("w", 2, references)}
 	fallen := pass()
 	assert.Equal(t, metav1.ConditionTrue, progressing(fallen).Status)
@@ -520,4 +522,65 @@ func TestAContentIsCompletedWhenItsPodsAreReady(t *testing.T) {
 	expect("Completed", true)
 	now = now.Add(time.Hour)
 	expect("Completed", true, stuck) // That is for its health to show.
+	works[0].Status.Conditions = nil
+	expect("Progressing", true)
+	works = []*workv1.ManifestWork{fixture.Work("w", 3, references)}
+	expect("Progressing", true, stuck) // It comes back, and its content was applied all the time.
+	expect("Completed", true)
+}
+
+// Shows: hub/breaks-while-it-soaks
+func TestAClusterThatBreaksWhileItSoaksHasNotAppliedItsContent(t *testing.T) {
+	references := []addonv1beta1.ConfigReference{fixture.Desires(fixture.Template("t"), "new")}
+	strategy := clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{
+			RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: 10 * time.Minute}},
+		},
+	}
+	type step struct {
+		after   time.Duration
+		broken  bool
+		err     error
+		reason  string
+		applied bool
+		since   time.Duration
+	}
+	for sentence, steps := range map[string][]step{
+		"its works are not ready a minute after it was completed": {
+			{reason: "Completed", applied: true},
+			{after: time.Minute, broken: true, reason: "Progressing", since: time.Minute},
+			{after: time.Hour, broken: true, reason: "Progressing", since: time.Minute},
+			{after: 2 * time.Hour, reason: "Completed", applied: true, since: 2 * time.Hour},
+		},
+		"its works cannot be rendered any more": {
+			{reason: "Completed", applied: true},
+			{after: time.Minute, err: errors.New("cannot be rendered"), reason: "Failed", since: time.Minute},
+		},
+		"it breaks when it has soaked, which is no matter of the rollout": {
+			{reason: "Completed", applied: true},
+			{after: 10 * time.Minute, broken: true, reason: "Progressing", applied: true, since: 10 * time.Minute},
+			{after: 11 * time.Minute, broken: true, reason: "Progressing", applied: true, since: 10 * time.Minute},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := facts{
+				addOn:  fixture.With(fixture.AddOn("c1", references...), fixture.IsTrue("ManifestApplied")),
+				cma:    fixture.NewCMA(nil, fixture.ByStrategy(strategy, fixture.Placement("p", fixture.Template("t")))),
+				states: addonconfig.States{fixture.Template("t"): {Hash: "new"}}, admission: Admission{Granted: true},
+			}
+			for _, s := range steps {
+				work := fixture.Work("w", 3, references)
+				if s.broken {
+					work.Status.Conditions = nil
+				}
+				after := f.addOn.DeepCopy()
+				record(f, decide(f), after, worksFacts{works: []*workv1.ManifestWork{work}, err: s.err}, fixture.Noon().Add(s.after))
+				f.addOn = after
+				condition := meta.FindStatusCondition(after.Status.Conditions, "Progressing")
+				assert.Equal(t, s.reason, condition.Reason, s.after)
+				assert.Equal(t, fixture.Noon().Add(s.since), condition.LastTransitionTime.Time, s.after)
+				assert.Equal(t, s.applied, after.Status.ConfigReferences[0].LastAppliedConfig != nil, s.after)
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -23,9 +24,12 @@ type Configurer struct {
 	// Store reads configurations and keeps their contents.
 	Store *addonconfig.Store
 	// Admission admits add-ons to a new configuration; nil admits all at once.
-	Admission func(addOn, cluster string, target []addonv1beta1.ConfigReference) Admission
+	Admission func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission
 	// Changed sends the configurations of other kinds that changed; nil sends none.
 	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
+
+	// fleets are remembered as soon as changes of add-ons are noted; nil before.
+	fleets *fleets
 }
 
 var _ addon.Configurer = (*Configurer)(nil)
@@ -35,6 +39,26 @@ var _ addon.Configurer = (*Configurer)(nil)
 func (c *Configurer) Configure(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (addon.Configuration, error) {
+	return c.configure(ctx, addOn, true)
+}
+
+// Reading returns a Configurer that decides the same and stores no content, for reconcilers that ask what an add-on may
+// have. What it has is stored before any status says so.
+func (c *Configurer) Reading() addon.Configurer { return reading{c} }
+
+// reading is a Configurer that stores nothing.
+type reading struct{ *Configurer }
+
+// Configure implements addon.Configurer.
+func (r reading) Configure(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (addon.Configuration, error) {
+	return r.configure(ctx, addOn, false)
+}
+
+func (c *Configurer) configure(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, stores bool,
+) (addon.Configuration, error) {
 	f, err := c.observe(ctx, addOn)
 	if err != nil {
 		return addon.Configuration{}, err
@@ -43,7 +67,7 @@ func (c *Configurer) Configure(
 		return c.orphaned(ctx, addOn)
 	}
 	decided := decide(f)
-	if decided.held == "" && f.storeErr == nil {
+	if stores && decided.held == "" && f.storeErr == nil {
 		if f.storeErr = c.store(ctx, addOn.Name, decided.target); f.storeErr != nil {
 			decided = decide(f)
 		}
@@ -67,12 +91,16 @@ func (c *Configurer) Configure(
 	return result, nil
 }
 
-// orphaned returns the configuration of an add-on without a ClusterManagementAddOn.
+// orphaned returns the configuration of an add-on without a ClusterManagementAddOn. Its own spec still names some.
 func (c *Configurer) orphaned(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (addon.Configuration, error) {
+	own := make([]addonconfig.DesiredConfig, 0, len(addOn.Spec.Configs))
+	for _, config := range addOn.Spec.Configs {
+		own = append(own, addonconfig.DesiredConfig{AddOnConfig: config, Level: addonconfig.FromAddOn})
+	}
 	var result addon.Configuration
-	result.Choice, result.Err = c.choice(ctx, addOn.Name, addOn.Status.ConfigReferences, nil,
+	result.Choice, result.Err = c.choice(ctx, addOn.Name, addOn.Status.ConfigReferences, own,
 		"there is no ClusterManagementAddOn "+addOn.Name+", which defines what the add-on runs with")
 	if result.Err != nil && !addon.IsNotReady(result.Err) {
 		return addon.Configuration{}, result.Err
@@ -80,9 +108,10 @@ func (c *Configurer) orphaned(
 	return result, nil
 }
 
-// store stores the contents of the target that a rollout controls, before any status names them.
+// store stores the contents of the target, before any status names them: a rollout goes back to them, and pre-delete
+// hooks are rendered from them when the configuration is deleted with the add-on.
 func (c *Configurer) store(ctx context.Context, addOn string, target addonconfig.Target) error {
-	for _, config := range chosen(target.Rolled()) {
+	for _, config := range chosen(target.References) {
 		if err := c.Store.Keep(ctx, addOn, config); err != nil {
 			return err
 		}
@@ -95,17 +124,9 @@ func (c *Configurer) store(ctx context.Context, addOn string, target addonconfig
 func (c *Configurer) named(
 	ctx context.Context, name string,
 ) ([]addonv1beta1.AddOnConfig, map[addonconfig.Chosen]bool, error) {
-	addOns, err := c.AddOns.ListAddOns(ctx, client.MatchingFields{addonapi.IndexName: name})
+	named, desired, err := c.used(ctx, name)
 	if err != nil {
 		return nil, nil, err
-	}
-	var named []addonv1beta1.AddOnConfig
-	desired := map[addonconfig.Chosen]bool{}
-	for _, a := range addOns {
-		named = append(named, a.Spec.Configs...)
-		for _, content := range chosen(a.Status.ConfigReferences) {
-			desired[content] = true
-		}
 	}
 	cma, err := c.AddOns.GetClusterManagementAddOn(ctx, name)
 	switch {

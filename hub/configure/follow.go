@@ -183,11 +183,13 @@ func (c *Follower) Watch(b *builder.Builder) *builder.Builder {
 	b = b.Watches(c.AddOns.WatchedClusterManagementAddOn(),
 		handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
 			return c.addOnsBy(ctx, addonapi.IndexName, o.GetName())
-		}), builder.WithPredicates(instructionsChanged())).
+		}), builder.WithPredicates(instructionsChanged()))
+	if c.Store.Reads() {
 		// A content may appear in the cache after the reference to it.
-		Watches(&appsv1.ControllerRevision{},
+		b = b.Watches(&appsv1.ControllerRevision{},
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
 				return c.addOnsBy(ctx, addonapi.IndexName, addonconfig.AddOnOf(o))
 			}), builder.WithPredicates(reconcile.CreatedOrDeleted()))
+	}
 	return c.watchConfigs(b)
 }

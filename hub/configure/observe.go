@@ -41,7 +41,7 @@ func (c *Configurer) observe(ctx context.Context, addOn *addonv1beta1.ManagedClu
 	f.planned = c.planned(f)
 	f.admission = Admission{Granted: true}
 	if f.planned {
-		f.admission = c.Admission(f.addOn.Name, f.addOn.Namespace, f.target().Rolled())
+		f.admission = c.Admission(f.addOn, f.target().Rolled())
 	}
 	return f, nil
 }

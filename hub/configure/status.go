@@ -13,7 +13,7 @@ import (
 )
 
 // record writes the decision into the status of a copy of the add-on: the configuration, the progress of its works and,
-// once they are done, the applied configuration. The applied configuration stays recorded when works fail later.
+// once they are done, the applied configuration. That stays recorded when works fail after it has settled.
 func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAddOn, works worksFacts, now time.Time) {
 	status := &after.Status
 	status.ConfigReferences = copied(decided.references)
@@ -21,8 +21,11 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 		reconcile.SetCondition(&status.Conditions, *decided.configured, now)
 	}
 	condition := progress(f.addOn, status.Conditions, works, decided.references)
-	if completed(condition) && len(works.rollingOut) > 0 && f.watchesPods(now) {
+	settles := f.settles(now)
+	if completed(condition) && len(works.rollingOut) > 0 && (settles || f.completedSince().IsZero()) {
 		condition = inProgress("progressing... " + message.List(works.rollingOut, maxListed, "; "))
+	}
+	if settles && !completed(condition) {
 		forgetApplied(f, decided, status.ConfigReferences)
 	}
 	setProgress(f, decided, &status.Conditions, condition, now)
@@ -34,26 +37,35 @@ func record(f facts, decided configuration, after *addonv1beta1.ManagedClusterAd
 	}
 }
 
-// settled is how long the pods of a workload count at least after it was completed: a cluster reports a change of its
-// pods a moment after it has applied the workload.
+// settled is how long a content that was completed must stay so at least: a cluster reports a change of its pods a
+// moment after it has applied the workload.
 const settled = 10 * time.Second
 
-// watchesPods reports whether it counts that the pods of the add-on are not all ready: until the configuration is
-// completed, and then for as long as the rollout wants to see it well. What happens later is for its health to show.
-func (f facts) watchesPods(now time.Time) bool {
+// completedSince returns since when the status says that the add-on has its configuration; zero when it does not.
+func (f facts) completedSince() time.Time {
 	was := meta.FindStatusCondition(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
 	if was == nil || !completed(*was) {
-		return true
+		return time.Time{}
+	}
+	return was.LastTransitionTime.Time
+}
+
+// settles reports whether the configuration of the add-on is completed for less time than the rollout wants to see it
+// well. What happens later is for its health to show.
+func (f facts) settles(now time.Time) bool {
+	since := f.completedSince()
+	if since.IsZero() {
+		return false
 	}
 	window := settled
 	if f.cma != nil && f.placement >= 0 {
 		window = max(window, addonconfig.MinSuccessTime(f.cma.Spec.InstallStrategy.Placements[f.placement].RolloutStrategy))
 	}
-	return now.Before(was.LastTransitionTime.Add(window))
+	return now.Before(since.Add(window))
 }
 
-// forgetApplied removes what is recorded as applied of a content that was completed too early, before the cluster had
-// reported its pods.
+// forgetApplied removes what is recorded as applied of a content that did not stay completed while it settled: the
+// cluster is on its way to it again, or fails.
 func forgetApplied(f facts, decided configuration, references []addonv1beta1.ConfigReference) {
 	if !addonconfig.SameDesired(f.addOn.Status.ConfigReferences, decided.references) {
 		return

@@ -21,7 +21,8 @@ func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
 		builder.WithPredicates(instructionsChanged())).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(c.addOnsOfPlacement),
 			builder.WithPredicates(reconcile.CreatedOrDeleted())).
-		Watches(&clusterv1beta1.PlacementDecision{}, c.addOnsOfDecision())
+		Watches(&clusterv1beta1.PlacementDecision{}, c.addOnsOfDecision()).
+		Watches(c.AddOns.WatchedAddOn(), c.notesAddOns())
 	return c.watchConfigs(b)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -31,7 +32,7 @@ func (c *Configurer) addOnsOfCMA() handler.EventHandler {
 		stays := c.stays(ctx, o)
 		err := c.AddOns.EachAddOn(ctx, func(addOn client.Object) {
 			enqueue(q, addOn, stays != nil && !stays.Has(addOn.GetNamespace()))
-		}, client.MatchingFields{addonapi.IndexName: o.GetName()})
+		}, client.MatchingFields{addonapi.IndexName: o.GetName()}, decode.Metadata)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "finding the add-ons of a ClusterManagementAddOn")
 		}

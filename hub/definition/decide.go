@@ -66,7 +66,7 @@ type Verdict struct {
 	Problem string
 	// Announce asks to set our webhook in spec.conversion.
 	Announce bool
-	// Recheck asks to check again after a while even without an event, because the webhook of somebody else converts.
+	// Recheck asks to check again after a while even without an event, because the webhook of another client converts.
 	Recheck bool
 }
 
@@ -119,7 +119,7 @@ func ours(f Facts) Verdict {
 // noEndpoints is in the error of the API server when no pod behind a Service is ready.
 const noEndpoints = "no endpoints available"
 
-// theirs judges a definition with the webhook of somebody else.
+// theirs judges a definition with the webhook of another client.
 func theirs(f Facts, client *apiextensionsv1.WebhookClientConfig) Verdict {
 	switch f.Probe.Answer {
 	case Converted:

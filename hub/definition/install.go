@@ -151,6 +151,16 @@ func (i *Installer) applySchema(
 		return finding, nil
 	}
 	err := i.apply(ctx, ours)
+	if refusedByPolicy(err) {
+		logger.Error(err, "this definition differs from the one of this hub manager, which may not change it", "definition",
+			have.Name)
+		return &Finding{
+			Definition: have, Type: corev1.EventTypeWarning, Reason: "DefinitionIsOlder",
+			Message: "this definition differs from the one of this hub manager, which may not change definitions that exist: " +
+				"apply those of this version, with spokelet-hub --print-crds | kubectl apply --server-side " +
+				"--force-conflicts -f -",
+		}, nil
+	}
 	if !apierrors.IsConflict(err) {
 		return nil, err
 	}
@@ -166,6 +176,12 @@ func (i *Installer) applySchema(
 		Message: "this definition differs from the one of this hub manager, and is left as it is because somebody else " +
 			"keeps it: " + conflicts(err) + "; apply the definitions of this version where yours come from",
 	}, nil
+}
+
+// refusedByPolicy reports whether a policy refused a change of a definition that exists. What it says may be no finding
+// of ours, so an error about the conversion is none.
+func refusedByPolicy(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "changes no schema of a definition")
 }
 
 func (i *Installer) apply(ctx context.Context, ours *unstructured.Unstructured) error {

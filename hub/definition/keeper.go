@@ -22,7 +22,7 @@ const Name = "hub.definition"
 
 const (
 	// shortRetry and longRetry bound the delay after a problem; foreignRecheck is the interval of probes of the webhook of
-	// somebody else.
+	// another client.
 	shortRetry, longRetry, foreignRecheck = 500 * time.Millisecond, 15 * time.Second, time.Minute
 	// propagationTime is how long an API server may take to follow a change of a conversion. Until then, its answers prove
 	// little.

@@ -8,12 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/hub/deploy/works"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -25,25 +27,30 @@ type results struct {
 	addOn *addonv1beta1.ManagedClusterAddOn
 }
 
-// nameTakenError says that an object of somebody else has the name of one of ours.
+// nameTakenError says that an object of another client has the name of one of ours.
 type nameTakenError struct{ message string }
 
 // Error implements error.
 func (e *nameTakenError) Error() string { return e.message }
 
-// act runs the steps of a plan. One failure stops nothing else, but no work is written before the add-on has the
-// finalizers that guard it.
-func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
-	bindings := reconcile.Writer[*rbacv1.RoleBinding]{
-		Client: r.Bindings, Live: r.Live,
-		Adopt: func(want, found *rbacv1.RoleBinding) ([]reconcile.Step[*rbacv1.RoleBinding], error) {
-			return nil, checkOwner(want, found)
-		},
-	}
-	done := results{bindings: runAll(ctx, bindings, p.bindings)}
+// guarded returns an add-on with the finalizers and the record of hosting clusters that its works need.
+func (p plan) guarded(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+	after := addOn.DeepCopy()
 	if p.finalizers != nil {
-		after := f.addOn.DeepCopy()
 		after.Finalizers = *p.finalizers
+	}
+	if p.hosts != nil {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, names.AnnotationHostedOn, *p.hosts)
+	}
+	return after
+}
+
+// act runs the steps of a plan. One failure stops nothing else, but no work is written before the add-on has the
+// finalizers that guard it, and the record by which it is found again.
+func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
+	done := results{bindings: runAll(ctx, r.bindingWriter(), p.bindings)}
+	if p.finalizers != nil || p.hosts != nil {
+		after := p.guarded(f.addOn)
 		if _, err := r.AddOns.PatchAddOn(ctx, f.addOn, after); err != nil {
 			for range p.works {
 				done.works = append(done.works, err)
@@ -51,7 +58,7 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 			return done
 		}
 		done.addOn = after
-		r.recordUnneeded(ctx, f, *p.finalizers)
+		r.recordUnneeded(ctx, f, after.Finalizers)
 	}
 	done.works = runAll(ctx, r.workWriter(), p.works)
 	return done
@@ -87,6 +94,14 @@ func (r *Reconciler) recordUnneeded(ctx context.Context, f facts, after []string
 	}
 }
 
+// bindingWriter writes RoleBindings.
+func (r *Reconciler) bindingWriter() reconcile.Writer[*rbacv1.RoleBinding] {
+	return reconcile.Writer[*rbacv1.RoleBinding]{
+		Client: r.Bindings, Live: r.Live,
+		Adopt: func(want, found *rbacv1.RoleBinding) ([]bindingStep, error) { return nil, checkOwner(want, found) },
+	}
+}
+
 // workWriter writes ManifestWorks. A work of ours that lost its labels is not in the cache: it is made again in place.
 func (r *Reconciler) workWriter() reconcile.Writer[*workv1.ManifestWork] {
 	return reconcile.Writer[*workv1.ManifestWork]{
@@ -111,7 +126,7 @@ func runAll[T client.Object](ctx context.Context, w reconcile.Writer[T], steps [
 	return failed
 }
 
-// checkOwner refuses to touch an object of somebody else that has the name of one of ours. If it is ours, the cache is
+// checkOwner refuses to touch an object of another client that has the name of one of ours. If it is ours, the cache is
 // behind.
 func checkOwner(want, found client.Object) error {
 	if sameOwner(want, found) {

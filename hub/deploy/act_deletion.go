@@ -17,8 +17,8 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// actOnDeletion writes the works first. Then it removes finalizers, or records failed hooks and sets the conditions
-// that explain what the add-on waits for.
+// actOnDeletion records failed and completed hooks first, then writes the works. Then it removes finalizers, or sets
+// the conditions that explain what the add-on waits for.
 func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p deletionPlan) reconcile.Outcome {
 	outcome := reconcile.Done()
 	if !p.wake.IsZero() {
@@ -27,6 +27,10 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	if stale, err := r.deletionStale(ctx, f, p); err != nil || stale {
 		return outcome.And(reconcile.FromError(err))
 	}
+	before, err := r.recordAttempts(ctx, f, p)
+	if err != nil {
+		return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
+	}
 	if err := errors.Join(runAll(ctx, r.workWriter(), p.works)...); err != nil {
 		outcome = outcome.And(reconcile.FromError(err))
 		if len(p.drop) > 0 {
@@ -34,14 +38,10 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 		}
 	}
 	if len(p.drop) > 0 {
-		_, err := r.AddOns.PatchAddOn(ctx, f.addOn, p.withoutFinalizers(f.addOn))
+		_, err := r.AddOns.PatchAddOn(ctx, before, p.withoutFinalizers(before))
 		if err == nil {
 			r.recordFinalizersRemoved(ctx, f, p)
 		}
-		return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
-	}
-	before, err := r.recordFailures(ctx, f, p)
-	if err != nil {
 		return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 	}
 	after := before.DeepCopy()
@@ -53,10 +53,10 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 	return outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 }
 
-// deletionStale reports whether a plan that creates works is about an add-on that lost its finalizers meanwhile, which
-// the cache does not show yet. The cache of works may be ahead of it and show that those of the hooks are gone: they
-// would run again, and nobody would delete their works. Finalizers of ours are removed by us alone, one pass after the
-// other.
+// deletionStale reports whether a plan that creates works is about an add-on that lost its finalizers meanwhile, or
+// whose hooks were recorded, which the cache does not show yet. The cache of works may be ahead of it and show that
+// those of the hooks are gone: they would run again, and nobody would delete their works. Only we remove finalizers of
+// ours, one pass after the other.
 func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (bool, error) {
 	if !slices.ContainsFunc(p.works, func(s workStep) bool { return s.Verb == reconcile.Create }) {
 		return false, nil
@@ -65,12 +65,13 @@ func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p delet
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(f.addOn), live); err != nil {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
-	return live.GetUID() != f.addOn.UID || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
+	recorded := live.GetAnnotations()[names.AnnotationHookAttempts] != f.addOn.Annotations[names.AnnotationHookAttempts]
+	return recorded || live.GetUID() != f.addOn.UID || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
 }
 
-// recordFailures records failed attempts of hooks on the add-on, so that a restart counts none twice, and returns the
-// add-on as it is then.
-func (r *Reconciler) recordFailures(
+// recordAttempts records on the add-on which attempts of hooks failed, so that a restart counts none twice, or that
+// they are done, so that none runs twice. It returns the add-on as it is then.
+func (r *Reconciler) recordAttempts(
 	ctx context.Context, f deletionFacts, p deletionPlan,
 ) (*addonv1beta1.ManagedClusterAddOn, error) {
 	if p.attempts == "" {

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,8 +9,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -18,7 +21,9 @@ import (
 // tokenFacts are those of an add-on whose agent takes tokens, with a role in its cluster's namespace and one elsewhere.
 func tokenFacts() (facts, *rbacv1.Subject) {
 	f := factsOf()
+	f.accountOurs = true
 	f.setup.Permissions = []addon.Permission{permission("c1", "ClusterRole", "admin"), permission("shared", "Role", "reader")}
+	f.setup.Permissions[1].Subjects[0].Name = csr.AddonGroups("c1", "a")[1]
 	by := addonv1beta1.RegistrationConfig{
 		Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{Driver: "token"},
 	}
@@ -31,12 +36,14 @@ func TestAServiceAccountIsBoundBesideTheGroups(t *testing.T) {
 	f, of := tokenFacts()
 	require.Equal(t, &rbacv1.Subject{Kind: "ServiceAccount", Namespace: "c1", Name: "a-agent"}, of)
 	steps := planBindings(f, of)
-	require.Len(t, steps, 3)
-	here, everywhere, own := steps[0].After, steps[1].After, steps[2].After
+	require.Len(t, steps, 2)
+	here, own := steps[0].After, steps[1].After
 	assert.Len(t, here.Subjects, 2)
 	assert.Equal(t, *of, here.Subjects[1])
-	assert.NotContains(t, everywhere.Subjects, *of, "the binding of all clusters is the same for all")
-	assert.Equal(t, []rbacv1.Subject{*of}, own.Subjects)
+	group := rbacv1.Subject{
+		APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:open-cluster-management:cluster:c1:addon:a",
+	}
+	assert.Equal(t, []rbacv1.Subject{group, *of}, own.Subjects, "the group of all clusters gets nothing")
 	assert.Equal(t, "shared", own.Namespace)
 	assert.Equal(t, "open-cluster-management:a:role:agent:cluster:c1", own.Name)
 	assert.Equal(t, map[string]string{
@@ -48,16 +55,94 @@ func TestAServiceAccountIsBoundBesideTheGroups(t *testing.T) {
 	}
 	assert.Empty(t, planBindings(f, of), "what is there is kept")
 
-	// Without tokens, only what is of this cluster alone goes; that of another cluster is not touched.
+	// Without tokens, the ServiceAccount goes; the binding of another cluster is not touched.
 	other := own.DeepCopy()
 	other.Name, other.Labels[names.LabelClusterName] = "open-cluster-management:a:role:agent:cluster:c2", "c2"
 	f.bindings = append(f.bindings, other)
 	steps = planBindings(f, nil)
 	require.Len(t, steps, 2)
-	assert.Equal(t, reconcile.Patch, steps[0].Verb)
-	assert.NotContains(t, steps[0].After.Subjects, *of)
-	assert.Equal(t, reconcile.Delete, steps[1].Verb)
-	assert.Equal(t, own.Name, steps[1].Before.Name)
+	for _, s := range steps {
+		assert.Equal(t, reconcile.Patch, s.Verb)
+		assert.NotContains(t, s.After.Subjects, *of)
+	}
+}
+
+func TestAServiceAccountOfOthersIsNotBound(t *testing.T) {
+	f, of := tokenFacts()
+	by := []addonv1beta1.RegistrationConfig{{
+		Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{Driver: "token"},
+	}}
+	by[0].KubeClient.Subject.User = "system:serviceaccount:c1:a-agent"
+	f.accountOurs = false
+	assert.Nil(t, account(f, by))
+	assert.Equal(t, "registration subject not ready", pendingPermissions(f, by))
+	for _, s := range planBindings(f, of) {
+		f.bindings = append(f.bindings, s.After)
+	}
+	assert.Empty(t, pendingPermissions(f, by), "what it has from before is taken back")
+	for _, s := range planBindings(f, account(f, by)) {
+		assert.NotContains(t, s.After.Subjects, *of)
+	}
+}
+
+func TestAnAgentKeepsWhatItHasWhileItIsUnknownWhatItAsksFor(t *testing.T) {
+	f, _ := tokenFacts()
+	f.setupErr, f.registrationsErr = errors.New("no template"), errors.New("no template")
+	everyone := permission("shared", "Role", "reader")
+	everyone.Subjects[0].Name = csr.AddonGroups("c1", "a")[1]
+	for _, namespace := range []string{"shared", "c1"} {
+		former := roleBinding(namespace, "", "a")
+		former.Subjects = everyone.Subjects
+		f.former = append(f.former, former)
+	}
+	steps := decide(f).bindings
+	require.Len(t, steps, 1, "in the namespace of the cluster nobody but its agent had anything")
+	assert.Equal(t, reconcile.Create, steps[0].Verb)
+	assert.Equal(t, "shared", steps[0].After.Namespace)
+	assert.Equal(t, "system:open-cluster-management:cluster:c1:addon:a", steps[0].After.Subjects[0].Name)
+	f.bindings = append(f.bindings, steps[0].After)
+	assert.Empty(t, decide(f).bindings)
+}
+
+func TestWhoMayHaveRoles(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		edit func(f *facts)
+		want bool
+	}{
+		"the agent of an accepted cluster":      {func(*facts) {}, true},
+		"not that of a denied one":              {func(f *facts) { f.cluster.Spec.HubAcceptsClient = false }, false},
+		"nor of one that is gone":               {func(f *facts) { f.cluster = nil }, false},
+		"nor of an add-on that is gone":         {func(f *facts) { f.addOn = nil }, false},
+		"nor of one that is being deleted":      {func(f *facts) { f.addOn.DeletionTimestamp = &metav1.Time{} }, false},
+		"unless a hook runs, which may need it": {func(f *facts) { leaving(f) }, true},
+		"but not on a denied cluster":           {func(f *facts) { leaving(f); f.cluster.Spec.HubAcceptsClient = false }, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := factsOf()
+			f.cluster.Spec.HubAcceptsClient = true
+			tc.edit(&f)
+			assert.Equal(t, tc.want, mayHaveRoles(f))
+		})
+	}
+}
+
+func leaving(f *facts) {
+	f.addOn.DeletionTimestamp, f.addOn.Finalizers = &metav1.Time{}, []string{finalizerHook}
+}
+
+func TestTheLastOfAllPassesIsNoticed(t *testing.T) {
+	key := func(cluster string) types.NamespacedName { return types.NamespacedName{Namespace: cluster, Name: "a"} }
+	all := []string{"c1", "c2", "c3"}
+	var p passed
+	require.True(t, p.note(key("c1")), "nobody counted yet")
+	assert.False(t, p.complete("a", all))
+	assert.False(t, p.note(key("c1")), "a second pass is no other cluster")
+	assert.False(t, p.note(key("c2")))
+	assert.True(t, p.note(key("c3")))
+	assert.True(t, p.complete("a", all))
+	assert.True(t, p.complete("a", all), "the deletion may have failed")
+	p.forget("a")
+	assert.False(t, p.complete("a", all), "it is forgotten")
 }
 
 func TestSeveralRolesOfOneKindHaveBindingsOfTheirOwn(t *testing.T) {
@@ -70,12 +155,12 @@ func TestSeveralRolesOfOneKindHaveBindingsOfTheirOwn(t *testing.T) {
 		seen[s.After.Name] = true
 		f.bindings = append(f.bindings, s.After)
 	}
-	assert.Len(t, seen, 4)
+	assert.Len(t, seen, 2)
 	assert.Empty(t, planBindings(f, of))
 	f.setup.Permissions = nil
 	for _, s := range planBindings(f, of) {
 		assert.Equal(t, reconcile.Delete, s.Verb)
-		assert.Equal(t, "c1", s.Before.Labels[names.LabelClusterName], "the bindings of all clusters stay")
+		assert.Equal(t, "c1", s.Before.Labels[names.LabelClusterName])
 	}
 }
 

@@ -1,12 +1,14 @@
 package deploy
 
 import (
+	"cmp"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
@@ -33,24 +35,33 @@ type plan struct {
 	kept []*workv1.ManifestWork
 	// finalizers are those that the add-on must have before its works are written; nil when it has exactly them.
 	finalizers *[]string
+	// hosts is the record of hosting clusters that the add-on must have before its works are written; nil when it has it.
+	hosts *string
 	// verified identifies the records of works of another version that this one renders the same; zero for none.
 	verified works.Sum
 }
 
 // decide returns the plan for the facts.
 func decide(f facts) plan {
-	p := plan{worksErr: f.renderErr}
+	p := plan{worksErr: cmp.Or(f.accepted(), f.foreign, f.renderErr)}
 	if f.registrationsErr == nil {
 		p.registrations = mergeRegistrations(f.cluster.Name, f.addOn, f.registrations)
 		p.pending = pendingPermissions(f, p.registrations)
 	}
-	if f.registrationsErr == nil && f.setupErr == nil && f.refused == nil && p.pending == "" {
+	switch {
+	case f.accepted() != nil: // Its agents lose what they have (facts.ended).
+	case f.setupErr != nil:
+		p.bindings = keepFormer(f)
+	case f.registrationsErr != nil, f.refused != nil:
+	case p.pending != "":
+		p.bindings = keepFormer(f)
+	default:
 		p.bindings = planBindings(f, account(f, p.registrations))
 	}
 	p.bindings = append(p.bindings, dropBindings(f.obsolete)...)
 	var w worksPlan
 	switch {
-	case f.current != nil:
+	case p.worksErr == nil && f.current != nil:
 		w = *f.current
 	case p.worksErr == nil:
 		w, p.worksErr = planWorks(f)
@@ -63,7 +74,18 @@ func decide(f facts) plan {
 	if finalizers, changed := withGuards(f.addOn.Finalizers, w.guards); changed {
 		p.finalizers = &finalizers
 	}
+	if hosts, changed := hosting.Record(f.addOn, f.works, nextHost(f)); changed {
+		p.hosts = &hosts
+	}
 	return p
+}
+
+// nextHost returns the hosting cluster on which works may be written now; empty for none.
+func nextHost(f facts) string {
+	if hostOf(f) == hostReady {
+		return hostName(f)
+	}
+	return ""
 }
 
 // pendingPermissions returns why the agent gets no roles yet, in the words of OCM (docs/reference/registration.md,
@@ -73,21 +95,31 @@ func pendingPermissions(f facts, registrations []addonv1beta1.RegistrationConfig
 	if len(f.setup.Permissions) == 0 {
 		return ""
 	}
+	subject := accountOf(f)
+	bound := slices.ContainsFunc(f.bindings, func(binding *rbacv1.RoleBinding) bool {
+		return slices.Contains(binding.Subjects, subject)
+	})
 	for _, r := range registrations {
-		if byToken(r) && r.KubeClient.Subject.User == "" {
+		if byToken(r) && (r.KubeClient.Subject.User == "" || (!f.accountOurs && !bound)) {
 			return "registration subject not ready"
 		}
 	}
 	return ""
 }
 
-// account returns the ServiceAccount of an agent with the driver token; nil for any other agent. It is computed here,
-// never read from a status.
+// account returns the ServiceAccount of an agent with the driver token, as long as it is ours; nil for any other agent.
+// It is computed here, never read from a status.
 func account(f facts, registrations []addonv1beta1.RegistrationConfig) *rbacv1.Subject {
-	if !slices.ContainsFunc(registrations, byToken) {
+	if !f.accountOurs || !slices.ContainsFunc(registrations, byToken) {
 		return nil
 	}
-	return &rbacv1.Subject{
+	subject := accountOf(f)
+	return &subject
+}
+
+// accountOf returns the ServiceAccount of the add-on on the cluster, whoever made it.
+func accountOf(f facts) rbacv1.Subject {
+	return rbacv1.Subject{
 		Kind: rbacv1.ServiceAccountKind, Namespace: f.cluster.Name, Name: token.ServiceAccountName(f.addOn.Name),
 	}
 }

@@ -13,8 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -28,7 +33,7 @@ func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 	}
 	var steps []bindingStep
 	wanted := map[types.NamespacedName]bool{}
-	all := grants(f.cluster.Name, distinct(f.setup.Permissions), account)
+	all := grants(f, distinct(f.setup.Permissions), account)
 	for _, permission := range all {
 		key := bindingKey(f, permission, all, existing, wanted)
 		wanted[key] = true
@@ -47,11 +52,52 @@ func planBindings(f facts, account *rbacv1.Subject) []bindingStep {
 	return steps
 }
 
-// dropBindings deletes the RoleBindings for all clusters that must go.
-func dropBindings(obsolete []*rbacv1.RoleBinding) []bindingStep {
-	steps := make([]bindingStep, 0, len(obsolete))
-	for _, binding := range obsolete {
+// mayHaveRoles reports whether the agent of an add-on may have roles on the hub: as long as the hub accepts its
+// cluster, and the add-on exists, or the hooks of its deletion run.
+func mayHaveRoles(f facts) bool {
+	return f.addOn != nil && isAccepted(f.cluster) &&
+		(f.addOn.DeletionTimestamp == nil || addonapi.HookRuns(f.addOn))
+}
+
+// isAccepted reports whether a cluster exists and the hub accepts it.
+func isAccepted(cluster *clusterv1.ManagedCluster) bool {
+	return cluster != nil && cluster.Spec.HubAcceptsClient
+}
+
+// dropBindings deletes RoleBindings.
+func dropBindings(bindings []*rbacv1.RoleBinding) []bindingStep {
+	steps := make([]bindingStep, 0, len(bindings))
+	for _, binding := range bindings {
 		steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
+	}
+	return steps
+}
+
+// keepFormer lets an agent keep what it has from RoleBindings for all clusters, by its own RoleBindings, while it is
+// unknown what it asks for, or its ServiceAccount is not ready. Of the latter, only what it asks for.
+func keepFormer(f facts) []bindingStep {
+	existing := make(map[types.NamespacedName]*rbacv1.RoleBinding, len(f.bindings))
+	for _, binding := range f.bindings {
+		existing[client.ObjectKeyFromObject(binding)] = binding
+	}
+	var permissions []addon.Permission
+	asked := distinct(f.setup.Permissions)
+	for _, binding := range f.former {
+		if binding.Namespace != f.cluster.Name && (f.setupErr != nil || isWanted(asked, binding)) {
+			permissions = append(permissions, addon.Permission{
+				Namespace: binding.Namespace, RoleRef: binding.RoleRef, Subjects: binding.Subjects,
+			})
+		}
+	}
+	var steps []bindingStep
+	taken := map[types.NamespacedName]bool{}
+	all := grants(f, permissions, nil)
+	for _, permission := range all {
+		key := bindingKey(f, permission, all, existing, taken)
+		taken[key] = true
+		if existing[key] == nil {
+			steps = append(steps, bindingStep{Verb: reconcile.Create, After: desiredBinding(f, key, permission)})
+		}
 	}
 	return steps
 }
@@ -63,20 +109,27 @@ type grant struct {
 	own bool
 }
 
-// grants returns the roles to be bound. In the namespace of the cluster, a ServiceAccount is one more subject. In other
-// namespaces, one binding serves all clusters, and the ServiceAccount gets a binding of its own, so that no cluster
-// writes what another one needs.
-func grants(cluster string, permissions []addon.Permission, account *rbacv1.Subject) []grant {
+// grants returns the roles to be bound, each to the agent of this cluster alone: what the agents of all clusters had
+// together would stay with that of a cluster that was denied, as long as its certificate is valid. A ServiceAccount is
+// one more subject.
+func grants(f facts, permissions []addon.Permission, account *rbacv1.Subject) []grant {
+	groups := csr.AddonGroups(f.cluster.Name, f.addOn.Name)
 	all := make([]grant, 0, len(permissions))
 	for _, permission := range permissions {
-		if account != nil && permission.Namespace == cluster {
-			permission.Subjects = append(slices.Clone(permission.Subjects), *account)
+		var subjects []rbacv1.Subject
+		for _, subject := range permission.Subjects {
+			if subject.Kind == rbacv1.GroupKind && subject.Name == groups[1] {
+				subject.Name = groups[0]
+			}
+			if !slices.Contains(subjects, subject) {
+				subjects = append(subjects, subject)
+			}
 		}
-		all = append(all, grant{Permission: permission})
-		if account != nil && permission.Namespace != cluster {
-			permission.Subjects = []rbacv1.Subject{*account}
-			all = append(all, grant{Permission: permission, own: true})
+		if account != nil {
+			subjects = append(subjects, *account)
 		}
+		permission.Subjects = subjects
+		all = append(all, grant{Permission: permission, own: permission.Namespace != f.cluster.Name})
 	}
 	return all
 }
@@ -87,13 +140,12 @@ func ofCluster(binding *rbacv1.RoleBinding, f facts) bool {
 	if binding.Namespace == f.cluster.Name {
 		return ours(binding, f.addOn)
 	}
-	_, template := binding.Labels[names.LabelAddonTemplate]
-	return template && binding.Labels[names.LabelAddonName] == f.addOn.Name &&
+	return isAgents(binding) && binding.Labels[names.LabelAddonName] == f.addOn.Name &&
 		binding.Labels[names.LabelClusterName] == f.cluster.Name
 }
 
 // distinct merges permissions that yield the same binding, and sets what the API server would default. The result is
-// as the API server stores it, so that it is no difference.
+// as the API server stores it, so that it is not a difference.
 func distinct(permissions []addon.Permission) []addon.Permission {
 	var kept []addon.Permission
 	for _, permission := range permissions {
@@ -125,8 +177,8 @@ func isWanted(permissions []addon.Permission, binding *rbacv1.RoleBinding) bool 
 }
 
 // bindingKey names a binding. The name contains only the kind of the role, as OCM says (docs/reference/hub.md, "Hub
-// permissions"), unless another role has that name: of another permission or, in a namespace that all clusters share,
-// of another cluster. Then a hash of the role is appended. A role keeps the name that it has.
+// permissions"), and that of the cluster in other namespaces, unless the role of another permission has that name. Then
+// a hash of the role is appended. A role keeps the name that it has.
 func bindingKey(
 	f facts, permission grant, all []grant, existing map[types.NamespacedName]*rbacv1.RoleBinding,
 	taken map[types.NamespacedName]bool,
@@ -151,7 +203,7 @@ func bindingKey(
 		return hashed
 	case there == nil:
 		return plain
-	case permission.Namespace != f.cluster.Name && !permission.own, isGranted(all, permission, there.RoleRef):
+	case isGranted(all, permission, there.RoleRef):
 		return hashed
 	}
 	return plain
@@ -180,7 +232,7 @@ func desiredBinding(f facts, key types.NamespacedName, permission grant) *rbacv1
 	if permission.own {
 		binding.Labels[names.LabelClusterName] = f.cluster.Name
 	}
-	// The owner of a binding elsewhere is the add-on as a whole. A binding for one cluster is also deleted by hub/token.
+	// An owner reference cannot cross namespaces, so the owner of a binding elsewhere is the add-on as a whole.
 	for _, owner := range f.addOn.OwnerReferences {
 		if owner.Kind == "ClusterManagementAddOn" && owner.Name == f.addOn.Name {
 			owner.Controller, owner.BlockOwnerDeletion = nil, nil

@@ -65,8 +65,8 @@ type deletionPlan struct {
 	because []string
 	// skipped reports that a hook was required and cannot run.
 	skipped bool
-	// attempts is the new record of failed attempts of hooks; empty when it does not change. failures describes what
-	// failed.
+	// attempts is the new record of attempts of hooks, which is written before the works; empty when it does not change.
+	// failures describes what failed.
 	attempts string
 	failures []string
 	// conditions explain what the deletion waits for.
@@ -112,6 +112,9 @@ func decideGuards(f deletionFacts, p *deletionPlan) {
 	if len(finalizersOf(f.addOn, finalizerHook, finalizerHookOld, finalizerHostedHook, finalizerHostedHookOld)) > 0 {
 		for _, h := range []hookFacts{managedHooks(f), hostedHooks(f)} {
 			hook := decideHooks(f, h)
+			if done := record[h.side].Done; !hook.done && done != "" && done == string(f.addOn.UID) {
+				hook = hookPlan{done: true, message: fmt.Sprintf("The pre-delete hook was done on %s.", h.describe())}
+			}
 			p.works = append(p.works, hook.steps...)
 			p.skipped = p.skipped || hook.skipped
 			p.wake = reconcile.Earliest(p.wake, hook.wake)
@@ -141,8 +144,26 @@ func decideGuards(f deletionFacts, p *deletionPlan) {
 			}
 		}
 	}
+	if len(p.works) > 0 {
+		p.attempts = recordDone(f, record)
+	}
 	p.drop = slices.DeleteFunc(slices.Clone(f.addOn.Finalizers), func(name string) bool { return !isOCMFinalizer(name) })
 	p.because = slices.Concat(texts, []string{"Nothing of the add-on stays on a hosting cluster."})
+}
+
+// recordDone returns the record with the fact that all hooks are done, or nothing when it has that already. Without it,
+// a hub manager that deleted the works that show it, and could not remove the finalizers, would run the hooks again.
+func recordDone(f deletionFacts, record map[works.Side]attempts) string {
+	before := encodeRecord(record)
+	for _, side := range []works.Side{works.Managed, works.Hosting} {
+		done := record[side]
+		done.Done = string(f.addOn.UID)
+		record[side] = done
+	}
+	if after := encodeRecord(record); after != before {
+		return after
+	}
+	return ""
 }
 
 func encodeRecord(record map[works.Side]attempts) string {
@@ -168,7 +189,8 @@ func managedHooks(f deletionFacts) hookFacts {
 // because the add-on moved or an earlier manager left it there, is the one that counts as long as that cluster exists.
 func hostedHooks(f deletionFacts) hookFacts {
 	h := hookFacts{side: works.Hosting, name: hostName(f.facts)}
-	if state := hostOf(f.facts); state == hostReady || state == hostRefused {
+	state := hostOf(f.facts)
+	if state == hostReady || state.untouched() {
 		h.cluster = f.host
 	}
 	gone := ""
@@ -182,14 +204,23 @@ func hostedHooks(f deletionFacts) hookFacts {
 	}
 	h = withHooks(f, h)
 	switch {
+	case h.work == nil && state.untouched() && !f.isGuarded():
+		// Nothing of the add-on was ever there.
+		h.none, h.hooks, h.unknown = true, nil, ""
 	case h.work != nil || h.cluster != nil:
 	case gone != "":
 		h.name = gone
-	case hostOf(f.facts) == hostNone || (h.unknown == "" && len(h.hooks) == 0):
+	case state == hostNone || (h.unknown == "" && len(h.hooks) == 0):
 		// Nothing can have to run there.
 		h.none, h.hooks, h.unknown = true, nil, ""
 	}
 	return h
+}
+
+// isGuarded reports whether something of the add-on may be on a hosting cluster.
+func (f deletionFacts) isGuarded() bool {
+	return len(finalizersOf(f.addOn, finalizerHostedHook, finalizerHostedHookOld, finalizerHostedObjects,
+		finalizerHostedObjectsOld)) > 0
 }
 
 // withHooks adds the hooks of a side, or why they are unknown.
@@ -214,8 +245,8 @@ func withHooks(f deletionFacts, h hookFacts) hookFacts {
 
 // keptWorks plans the deploy works of an add-on whose hooks run. Where anything about them is unknown, they stay.
 func keptWorks(f deletionFacts) []workStep {
-	if !f.managed || f.renderErr != nil || f.setupErr != nil || f.cluster == nil || f.namespaceDeleting ||
-		f.cluster.DeletionTimestamp != nil {
+	if !f.managed || f.accepted() != nil || f.renderErr != nil || f.setupErr != nil || f.cluster == nil ||
+		f.namespaceDeleting || f.cluster.DeletionTimestamp != nil {
 		return nil
 	}
 	w, err := planWorks(f.facts)

@@ -69,6 +69,9 @@ func templateHashes(annotation string) map[string]string {
 func unprobed(own []*workv1.ManifestWork) bool {
 	found := false
 	for _, work := range own {
+		if works.IsSummed(work) {
+			return false // There are so many that it is one of ours.
+		}
 		for i := range work.Spec.Workload.Manifests {
 			s, err := works.Read(&work.Spec.Workload.Manifests[i])
 			if err != nil {

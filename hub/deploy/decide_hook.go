@@ -48,17 +48,19 @@ type hookFacts struct {
 	unknown string
 }
 
-// attempts records the failed attempts of the hooks of one side.
+// attempts records the attempts of the hooks of one side.
 type attempts struct {
 	// Count is how many attempts failed.
-	Count int `json:"count"`
+	Count int `json:"count,omitempty"`
 	// Work is the UID of the work of the last of them.
-	Work string `json:"work"`
+	Work string `json:"work,omitempty"`
 	// Failed is when it was seen to fail.
-	Failed time.Time `json:"failed"`
+	Failed time.Time `json:"failed,omitzero"`
+	// Done is the UID of the add-on whose hooks are done. Their works, which showed it, may be gone.
+	Done string `json:"done,omitempty"`
 }
 
-// recordOf returns the record of failed attempts of an add-on, by side. One that cannot be read is none.
+// recordOf returns the record of attempts of an add-on, by side. One that cannot be read is none.
 func recordOf(annotations map[string]string) map[works.Side]attempts {
 	record := map[works.Side]attempts{}
 	if json.Unmarshal([]byte(annotations[names.AnnotationHookAttempts]), &record) != nil {
@@ -113,6 +115,11 @@ func decideHooks(f deletionFacts, h hookFacts) hookPlan {
 		p = waitingHook(runningHook(h))
 	case h.unknown != "":
 		p = waitingHook("It is unknown whether a pre-delete hook has to run on " + h.describe() + ": " + sentence(h.unknown))
+	case h.hopeless(f):
+		return skippedHook(fmt.Sprintf("A pre-delete hook cannot run on %s: cluster %s is being deleted, and the hub does "+
+			"not accept it.", h.describe(), f.cluster.Name))
+	case h.refusal(f) != "":
+		p = waitingHook(h.refusal(f))
 	default:
 		work := works.HookWork(f.setFor(h), h.hooks)
 		p = waitingHook(fmt.Sprintf("The pre-delete hook runs on %s (ManifestWork %s/%s).", h.describe(), work.Namespace,
@@ -241,6 +248,26 @@ func limitOf(f deletionFacts, h hookFacts, state works.HookState) hookLimit {
 		limit.at = f.addOn.DeletionTimestamp.Add(limit.length)
 	}
 	return limit
+}
+
+// hopeless reports that a hook would wait for an acceptance that nobody gives any more, because the cluster is being
+// deleted. Only the agent of a cluster that was accepted once can run one, and on that cluster alone.
+func (h hookFacts) hopeless(f deletionFacts) bool {
+	return f.accepted() != nil && f.cluster.DeletionTimestamp != nil &&
+		(h.side == works.Hosting || !names.AcceptedBefore(f.cluster, f.cluster.Status.Conditions))
+}
+
+// refusal returns why no hook is started: the hub does not accept one of the clusters, unless the managed one is being
+// deleted, or the hosting cluster does not host the add-on. It is empty when hooks may start.
+func (h hookFacts) refusal(f deletionFacts) string {
+	switch {
+	case f.accepted() != nil && f.cluster.DeletionTimestamp == nil:
+		return "The pre-delete hook is not started: " + sentence(f.accepted().Error())
+	case h.side == works.Hosting && hostOf(f.facts).untouched():
+		return fmt.Sprintf("The pre-delete hook is not started on %s, which the hub does not accept, or which does not "+
+			"consent to host the add-on (its annotation %s).", h.describe(), names.AnnotationHosts)
+	}
+	return ""
 }
 
 // describe names the cluster of the hooks.

@@ -37,6 +37,8 @@ const (
 	hostDeleting
 	// hostRefused means that the hub does not accept the cluster: nothing is written there, and nothing deleted.
 	hostRefused
+	// hostUnwilling means that the cluster does not consent to host the add-on: likewise.
+	hostUnwilling
 	hostReady
 )
 
@@ -51,9 +53,14 @@ func hostOf(f facts) hostState {
 		return hostDeleting
 	case !f.host.Spec.HubAcceptsClient:
 		return hostRefused
+	case !f.rules.Consents(f.host, f.addOn):
+		return hostUnwilling
 	}
 	return hostReady
 }
+
+// untouched reports whether nothing is written to a hosting cluster, and nothing deleted from it.
+func (s hostState) untouched() bool { return s == hostRefused || s == hostUnwilling }
 
 // hostName returns the name of the hosting cluster; empty in default mode.
 func hostName(f facts) string { return f.addOn.Annotations[names.AnnotationHostingCluster] }
@@ -91,8 +98,8 @@ type worksPlan struct {
 	kept []*workv1.ManifestWork
 	// guards are the finalizers that the add-on needs.
 	guards []string
-	// verified identifies the records of works that another version of the code rendered, and that this one renders the
-	// same; zero for none.
+	// verified identifies the records of works that this version renders the same, where the records do not say it by
+	// themselves (needsVerifying); zero for none.
 	verified works.Sum
 }
 
@@ -125,12 +132,12 @@ func planWorks(f facts) (worksPlan, error) {
 		}
 	}
 	hosted = slices.Concat(hosted, keptThere)
-	p := worksPlan{guards: guards(d, state, len(there) > 0 || len(hosted) > 0)}
+	p := worksPlan{guards: guards(o.Hooks, state, len(there) > 0 || len(hosted) > 0)}
 	wanted = slices.Concat(wanted, keptHere)
 	if p.steps, p.kept, err = works.Plan(managed, wanted, o.Holding(keptHere), f.works); err != nil {
 		return worksPlan{}, err
 	}
-	if state == hostRefused {
+	if state.untouched() {
 		p.kept = append(p.kept, there...)
 		return p, nil
 	}
@@ -139,30 +146,55 @@ func planWorks(f facts) (worksPlan, error) {
 		return worksPlan{}, err
 	}
 	p.steps, p.kept = append(p.steps, steps...), append(p.kept, kept...)
-	if state == hostNone && len(p.steps) == 0 && f.key != "" {
-		standing, _ := works.Current(managed, f.works, o)
-		p.verified = standing.Foreign
+	if len(p.steps) == 0 && f.key != "" {
+		if standing, current := works.Current(f.works, o, steadySets(f)...); current && needsVerifying(f, standing) {
+			p.verified = standing.Sum
+		}
 	}
 	return p, nil
 }
 
+// steadySets returns the sets whose works may be current: those of both sides, where they are different clusters. There
+// are none where objects may be moving between clusters.
+func steadySets(f facts) []works.Set {
+	managed, hosting := setOf(f, works.Managed, works.Deploy), setOf(f, works.Hosting, works.Deploy)
+	switch hostOf(f) {
+	case hostNone:
+		if len(hosting.Select(f.works)) == 0 {
+			return []works.Set{managed}
+		}
+	case hostReady:
+		if hosting.Namespace != managed.Namespace {
+			return []works.Set{managed, hosting}
+		}
+	case hostMissing, hostDeleting, hostRefused, hostUnwilling:
+	}
+	return nil
+}
+
+// needsVerifying reports whether works count as current only after this process has rendered the same: those of another
+// version of the code, and those of two sides, of which either may rightly have none.
+func needsVerifying(f facts, standing works.Standing) bool {
+	return standing.Foreign || hostOf(f) != hostNone
+}
+
 // currentWorks returns the plan that changes nothing, if the works are what was rendered from the present inputs; nil
-// otherwise. In hosted mode, whose objects may be moving between clusters, it is always nil.
+// otherwise.
 func currentWorks(f facts) *worksPlan {
-	if f.key == "" || hostOf(f) != hostNone || len(setOf(f, works.Hosting, works.Deploy).Select(f.works)) > 0 {
-		return nil
-	}
-	managed := setOf(f, works.Managed, works.Deploy)
-	standing, current := works.Current(managed, f.works, works.Options{
+	standing, current := works.Current(f.works, works.Options{
 		Inputs: fingerprint(f, f.key), By: f.by, Hashes: works.ConfigHashes(f.rendering.Configs),
-	})
-	if !current || (standing.Foreign != works.Sum{} && standing.Foreign != f.verified) {
+	}, steadySets(f)...)
+	if f.key == "" || !current {
 		return nil
 	}
-	p := &worksPlan{kept: managed.Select(f.works), verified: standing.Foreign}
-	if slices.Contains(standing.Hooks, works.Managed) {
-		p.guards = append(p.guards, finalizerHook)
+	p := &worksPlan{kept: ownWorks(f)}
+	if needsVerifying(f, standing) {
+		if p.verified = standing.Sum; p.verified != f.verified {
+			return nil
+		}
 	}
+	hosted := setOf(f, works.Hosting, works.Deploy).Select(f.works)
+	p.guards = guards(standing.Hooks, hostOf(f), len(hosted) > 0)
 	return p
 }
 
@@ -178,12 +210,12 @@ func inNamespace(all []*workv1.ManifestWork, namespace string) []*workv1.Manifes
 
 // guards returns the finalizers that an add-on needs: for the hooks of each side, and for works on a hosting cluster,
 // which no owner reference deletes.
-func guards(d works.Divided, state hostState, objects bool) []string {
+func guards(hooks []works.Side, state hostState, objects bool) []string {
 	var all []string
-	if len(d.Hooks[works.Managed]) > 0 {
+	if slices.Contains(hooks, works.Managed) {
 		all = append(all, finalizerHook)
 	}
-	if len(d.Hooks[works.Hosting]) > 0 && (state == hostReady || state == hostRefused) {
+	if slices.Contains(hooks, works.Hosting) && (state == hostReady || (state.untouched() && objects)) {
 		all = append(all, finalizerHostedHook)
 	}
 	if objects {

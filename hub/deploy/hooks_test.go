@@ -207,11 +207,28 @@ func TestHooksOfBothSides(t *testing.T) {
 
 	f = base()
 	f.host = nil
-	f.works = []*workv1.ManifestWork{hookWork(t, "True"), hosting("addon-a-deploy-hosting-c1-0")}
+	f.works = []*workv1.ManifestWork{hookWork(t, "True"), hostingWork("addon-a-deploy-hosting-c1-0")}
 	p = decideDeletion(f)
 	assert.Len(t, p.drop, 3)
 	assert.True(t, p.skipped, "a hook cannot run on a cluster that does not exist")
 	assert.Equal(t, []string{"host/addon-a-deploy-hosting-c1-0"}, removed(p))
+
+	f = base()
+	there := hostingWork("addon-a-pre-delete-hosting-c1")
+	done := hookWork(t, "True")
+	there.Spec, there.Status = done.Spec, done.Status
+	f.works = []*workv1.ManifestWork{done, there}
+	f.hosts = map[string]*clusterv1.ManagedCluster{"host": host}
+	p = decideDeletion(f)
+	assert.Equal(t, []string{"host/addon-a-pre-delete-hosting-c1"}, removed(p))
+	f.works = f.works[:1]
+	assert.Equal(t, []string{"host/addon-a-pre-delete-hosting-c1"}, created(decideDeletion(f)), "nothing says that it ran")
+	f.addOn.Annotations[names.AnnotationHookAttempts] = p.attempts
+	p = decideDeletion(f)
+	assert.Empty(t, p.works, "a hook ran whose work is gone, because the finalizers could not be removed with it")
+	assert.Len(t, p.drop, 3)
+	f.addOn.UID = "made again"
+	assert.Empty(t, decideDeletion(f).drop, "an add-on that is created again with the record of the former one")
 
 	f = base()
 	f.addOn.Finalizers = nil
@@ -224,7 +241,7 @@ func TestHooksOfBothSides(t *testing.T) {
 
 func TestAHookThatAnEarlierAddOnLeftIsRemoved(t *testing.T) {
 	f := factsOf(configMap("a", 1))
-	f.works = []*workv1.ManifestWork{hosting("addon-a-pre-delete-hosting-c1")}
+	f.works = []*workv1.ManifestWork{hostingWork("addon-a-pre-delete-hosting-c1")}
 	p := decide(f)
 	require.NotEmpty(t, p.works)
 	last := p.works[len(p.works)-1]

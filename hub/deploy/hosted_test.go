@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,7 +29,7 @@ func TestWorksOnHostingClusters(t *testing.T) {
 	old := func(names ...string) []*workv1.ManifestWork {
 		var all []*workv1.ManifestWork
 		for _, name := range names {
-			all = append(all, hosting(name))
+			all = append(all, hostingWork(name))
 		}
 		return all
 	}
@@ -96,6 +97,23 @@ func TestWorksOnHostingClusters(t *testing.T) {
 			steps:  map[string]reconcile.Verb{managed: reconcile.Create},
 			guards: []string{finalizerHostedObjects},
 		},
+		"one that does not consent keeps its works": {
+			facts: func() facts {
+				f := hostedFacts("host")
+				f.works, f.host.Annotations = old(hosted), map[string]string{names.AnnotationHosts: "other"}
+				return f
+			},
+			steps:  map[string]reconcile.Verb{managed: reconcile.Create},
+			guards: []string{finalizerHostedObjects},
+		},
+		"one that never consented gets nothing": {
+			facts: func() facts {
+				f := hostedFacts("host")
+				f.host.Annotations = map[string]string{names.AnnotationHosts: "other"}
+				return f
+			},
+			steps: map[string]reconcile.Verb{managed: reconcile.Create},
+		},
 		"a work on the old cluster that is being deleted holds nothing": {
 			facts: func() facts {
 				f := hostedFacts("h")
@@ -151,13 +169,56 @@ func TestTheWorksOfAHostThatIsTheManagedCluster(t *testing.T) {
 
 func TestWorksOfSomebodyElseOnAHostingClusterStay(t *testing.T) {
 	f := hostedFacts("")
-	other := hosting("addon-a-deploy-hosting-c1-0")
+	other := hostingWork("addon-a-deploy-hosting-c1-0")
 	other.Labels[names.LabelAddonNamespace] = "c2"
-	mine := hosting("mine")
+	mine := hostingWork("mine")
 	f.works = []*workv1.ManifestWork{other, mine}
 	p, err := planWorks(f)
 	require.NoError(t, err)
 	for _, s := range p.steps {
 		assert.NotEqual(t, reconcile.Delete, s.Verb)
+	}
+}
+
+// No record says whether the other side should have works, so a process renders once for an add-on in hosted mode, and
+// then again when anything that it saw is different.
+//
+// Shows: hub/hosted-rendered-once
+func TestAHostedAddOnIsRenderedOnceAndNotInEveryPass(t *testing.T) {
+	for sentence, objects := range map[string]func(*facts){
+		"with objects on both sides": func(*facts) {},
+		"with objects on the hosting cluster only": func(f *facts) {
+			f.rendering.Objects = f.rendering.Objects[1:]
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := hostedFacts("h")
+			objects(&f)
+			f.key = "k"
+			f, renders, steps := pass(t, f, "v1")
+			require.True(t, renders)
+			require.Len(t, steps, len(f.rendering.Objects))
+			f, renders, steps = pass(t, f, "v1")
+			assert.True(t, renders)
+			assert.Empty(t, steps)
+			f, renders, _ = pass(t, f, "v1")
+			assert.False(t, renders, "what was rendered once stays")
+			planned, err := planWorks(f)
+			require.NoError(t, err)
+			assert.Equal(t, planned.guards, currentWorks(f).guards)
+
+			lost := f
+			lost.works = slices.DeleteFunc(slices.Clone(f.works), func(w *workv1.ManifestWork) bool { return w.Namespace == "h" })
+			_, renders, steps = pass(t, lost, "v1")
+			assert.True(t, renders)
+			assert.Len(t, steps, 1, "a work that was deleted is made again")
+
+			moved := f
+			moved.addOn = f.addOn.DeepCopy()
+			moved.addOn.Annotations = map[string]string{names.AnnotationHostingCluster: "other"}
+			moved.host = &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: f.host.Spec}
+			_, renders, _ = pass(t, moved, "v1")
+			assert.True(t, renders, "another host is another rendering")
+		})
 	}
 }

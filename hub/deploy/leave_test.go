@@ -58,7 +58,7 @@ func hookWork(t *testing.T, complete string) *workv1.ManifestWork {
 }
 
 // hosting is a work of the add-on in the namespace of a hosting cluster.
-func hosting(name string) *workv1.ManifestWork {
+func hostingWork(name string) *workv1.ManifestWork {
 	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "host", Name: name, Labels: map[string]string{
 		names.LabelAddonName: "a", names.LabelAddonNamespace: "c1",
 	}}}
@@ -131,7 +131,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 		"what a hosting cluster has of the add-on is removed": {
 			finalizers: []string{finalizerHostedObjects, finalizerHostedHook},
 			change: func(f *deletionFacts) {
-				f.works = []*workv1.ManifestWork{hosting("addon-a-deploy-hosting-c1-0"), hosting("addon-a-deploy-hosting-c1-1")}
+				f.works = []*workv1.ManifestWork{hostingWork("addon-a-deploy-hosting-c1-0"), hostingWork("addon-a-deploy-hosting-c1-1")}
 			},
 			dropped: []string{finalizerHostedHook, finalizerHostedObjects}, removes: 2,
 		},
@@ -140,7 +140,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 			change: func(f *deletionFacts) {
 				f.hosts["host"] = &clusterv1.ManagedCluster{}
 				f.works = []*workv1.ManifestWork{
-					hosting("addon-a-pre-delete-hosting-c1"), hosting("addon-a-deploy-hosting-c1-0"),
+					hostingWork("addon-a-pre-delete-hosting-c1"), hostingWork("addon-a-deploy-hosting-c1-0"),
 				}
 			},
 			says: "ManifestWork host/addon-a-pre-delete-hosting-c1", reason: reasonWaitingForHook,
@@ -148,7 +148,7 @@ func TestWhatAFinalizerGuardsIsDoneBeforeItGoes(t *testing.T) {
 		"which cannot run where the hosting cluster is gone": {
 			finalizers: []string{finalizerHostedObjects, finalizerHostedHookOld},
 			change: func(f *deletionFacts) {
-				f.works = []*workv1.ManifestWork{hosting("addon-a-pre-delete-hosting-c1")}
+				f.works = []*workv1.ManifestWork{hostingWork("addon-a-pre-delete-hosting-c1")}
 			},
 			dropped: []string{finalizerHostedHookOld, finalizerHostedObjects}, removes: 1, skipped: true,
 		},
@@ -255,9 +255,9 @@ func TestWorksOnHostingClustersAreKnownByLabelAndName(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			assert.Equal(t, test.hook, setOf(f.facts, works.Hosting, works.PreDelete).Has(hosting(test.name)))
-			assert.Equal(t, test.objects, setOf(f.facts, works.Hosting, works.Deploy).Has(hosting(test.name)))
-			unlabelled := hosting(test.name)
+			assert.Equal(t, test.hook, setOf(f.facts, works.Hosting, works.PreDelete).Has(hostingWork(test.name)))
+			assert.Equal(t, test.objects, setOf(f.facts, works.Hosting, works.Deploy).Has(hostingWork(test.name)))
+			unlabelled := hostingWork(test.name)
 			unlabelled.Labels = nil
 			assert.False(t, setOf(f.facts, works.Hosting, works.Deploy).Has(unlabelled))
 		})

@@ -3,11 +3,13 @@ package deploy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -31,18 +34,29 @@ type facts struct {
 	// deleting is the add-on when it is being deleted.
 	deleting *addonv1beta1.ManagedClusterAddOn
 
-	addOn   *addonv1beta1.ManagedClusterAddOn
-	cluster *clusterv1.ManagedCluster
-	about   addon.About
+	addOn *addonv1beta1.ManagedClusterAddOn
+	// clusterKnown reports whether cluster is what there is; nil means then that there is none.
+	clusterKnown bool
+	cluster      *clusterv1.ManagedCluster
+	about        addon.About
+	// foreign is why the namespace of the cluster is not its own; nil when it is. Nothing is written there then.
+	foreign error
 	// host is the cluster that the add-on names as its hosting cluster; nil when it does not exist.
 	host *clusterv1.ManagedCluster
+	// rules are how much a hosting cluster has to say.
+	rules hosting.Rules
 
 	// configuration is the decision about the configuration of the add-on.
 	configuration addon.Configuration
 	answers
 
+	// ended are the RoleBindings of the add-on on this cluster when its agent may have no roles any more.
+	ended []*rbacv1.RoleBinding
+	// former are the RoleBindings of the add-on for all clusters, which earlier versions and OCM make. They go when the
+	// agents of all clusters have their own.
+	former []*rbacv1.RoleBinding
 	// works are the ManifestWorks with the labels of the add-on, of any owner: in the namespace of its cluster, and of
-	// hosted mode in any other.
+	// hosted mode in those others where they count.
 	works []*workv1.ManifestWork
 	// verified identifies the records of works of another version that a former pass rendered the same; zero for none.
 	verified works.Sum
@@ -70,17 +84,53 @@ type answers struct {
 	current *worksPlan
 }
 
-// observe reads the facts about one add-on on one cluster.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (facts, error) {
-	f := facts{now: r.Clock.Now(), account: r.account()}
+// notAcceptedError says that the hub does not accept the cluster of an add-on.
+type notAcceptedError struct{ cluster string }
+
+// Error implements error.
+func (e *notAcceptedError) Error() string {
+	return fmt.Sprintf("the hub does not accept cluster %s: nothing is written for the add-on, and its works stay as "+
+		"they are; set spec.hubAcceptsClient of the ManagedCluster to true", e.cluster)
+}
+
+// accepted returns why nothing is granted to the add-on and deployed for it; nil when the hub accepts its cluster.
+func (f facts) accepted() error {
+	if f.cluster == nil || f.cluster.Spec.HubAcceptsClient {
+		return nil
+	}
+	return &notAcceptedError{f.cluster.Name}
+}
+
+// observeAccess reads the first facts about one add-on on one cluster, by which its agent may have roles or not. With
+// an error, f.ended is what must go whatever is unknown: on a cluster that is not accepted, no add-on has roles.
+func (r *Reconciler) observeAccess(ctx context.Context, key types.NamespacedName) (facts, error) {
+	f := facts{now: r.Clock.Now(), account: r.account(), rules: r.Hosting}
 	var err error
-	f.addOn, err = r.AddOns.GetAddOn(ctx, key)
+	if f.cluster, err = r.clusterOf(ctx, key.Namespace); err != nil {
+		return f, err
+	}
+	f.clusterKnown = true
+	addOn, err := r.AddOns.GetAddOn(ctx, key)
+	unknown := client.IgnoreNotFound(err)
 	switch {
-	case err != nil:
-		return facts{}, client.IgnoreNotFound(err)
+	case err == nil:
+		f.addOn = addOn
+	case unknown != nil && isAccepted(f.cluster):
+		return f, unknown
+	}
+	f.ended, err = r.observeEnded(ctx, key, f)
+	return f, errors.Join(unknown, err)
+}
+
+// observe reads the rest of the facts about one add-on on one cluster.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, f facts) (facts, error) {
+	switch {
+	case f.addOn == nil:
+		return facts{}, nil
 	case f.addOn.DeletionTimestamp != nil:
 		return facts{deleting: f.addOn}, nil
 	}
+	var err error
 	if f.configuration, err = r.Configurer.Configure(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
@@ -88,23 +138,28 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if err != nil {
 		return facts{}, err
 	}
-	if f.cluster, err = r.clusterOf(ctx, key.Namespace); err != nil {
-		return facts{}, err
+	if found {
+		if f.former, err = r.listFormer(ctx, key); err != nil {
+			return facts{}, err
+		}
 	}
 	if !found || f.cluster == nil || f.cluster.DeletionTimestamp != nil {
 		f.works, err = r.listDeployed(ctx, f.addOn)
 		return f, err // A cluster that is being deleted gets nothing new.
 	}
 	f.relevant, f.about = true, agent.About()
+	if f.foreign, err = r.observeNamespace(ctx, key.Namespace); err != nil {
+		return facts{}, err
+	}
 	if f.host, err = r.observeHost(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
-	if f.works, err = r.listWorks(ctx, key); err != nil {
+	if f.works, err = r.listWorks(ctx, f.addOn); err != nil {
 		return facts{}, err
 	}
 	f.verified = r.verified.get(key)
 	r.ask(ctx, agent, &f, false)
-	f.bindingFacts, err = r.observeBindings(ctx, key, agent, f.answers)
+	f.bindingFacts, err = r.observeBindings(ctx, agent, f)
 	return f, err
 }
 
@@ -122,8 +177,8 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, alway
 		return
 	}
 	f.answers = answers{registrations: resolved.Registrations, setup: resolved.Setup, remarks: resolved.Remarks}
-	if resolved.Key != "" {
-		f.key, f.by = resolved.Key, strings.TrimSpace(cmp.Or(r.Version, version.String())+" "+resolved.Version)
+	if key, err := r.keyOf(ctx, agent, request, resolved.Key); err == nil && key != "" {
+		f.key, f.by = key, strings.TrimSpace(cmp.Or(r.Version, version.String())+" "+resolved.Version)
 	}
 	f.rendering.Configs = request.Choice.Configs
 	f.setup.Health, f.pendingHealth = steadyHealth(*f)
@@ -131,10 +186,42 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, alway
 		f.current = currentWorks(*f)
 	}
 	if f.current == nil {
-		f.rendering, f.renderErr = agent.Render(ctx, request)
+		f.rendering, f.renderErr = r.render(ctx, agent, request)
 		f.setup.Health = resolved.Setup.Health
 		f.setup.Health, f.pendingHealth = steadyHealth(*f)
 	}
+}
+
+// keyOf returns what the objects of both sides are rendered from; empty when they must be rendered.
+func (r *Reconciler) keyOf(
+	ctx context.Context, agent addon.Agent, request addon.Request, managed string,
+) (string, error) {
+	forHost, differs := r.Hosting.ForHost(request)
+	if managed == "" || !differs {
+		return managed, nil
+	}
+	resolved, err := agent.Resolve(ctx, forHost)
+	if err != nil || resolved.Key == "" {
+		return "", err
+	}
+	return managed + "/" + resolved.Key, nil
+}
+
+// render renders the objects of the agent, for each side with what may influence it.
+func (r *Reconciler) render(
+	ctx context.Context, agent addon.Agent, request addon.Request,
+) (addon.Rendering, error) {
+	rendering, err := agent.Render(ctx, request)
+	forHost, differs := r.Hosting.ForHost(request)
+	if err != nil || !differs {
+		return rendering, err
+	}
+	hosted, err := agent.Render(ctx, forHost)
+	if err != nil {
+		return rendering, fmt.Errorf("rendering for hosting cluster %s: %w", request.Hosting.Name, err)
+	}
+	rendering.Objects = hosting.Merge(rendering.Objects, hosted.Objects, works.IsHosted)
+	return rendering, nil
 }
 
 // listDeployed lists the works that deploy an add-on, whoever wrote them: those in the namespace of its cluster and,
@@ -142,7 +229,7 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, alway
 func (r *Reconciler) listDeployed(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) ([]*workv1.ManifestWork, error) {
-	all, err := r.listWorks(ctx, client.ObjectKeyFromObject(addOn))
+	all, err := r.listWorks(ctx, addOn)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +242,11 @@ func (r *Reconciler) listDeployed(
 }
 
 // listWorks lists the works of an add-on: those in the namespace of its cluster and, by their label, those on hosting
-// clusters, wherever these are.
-func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([]*workv1.ManifestWork, error) {
+// clusters that count.
+func (r *Reconciler) listWorks(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) ([]*workv1.ManifestWork, error) {
+	key := client.ObjectKeyFromObject(addOn)
 	var list, hosted workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{names.LabelAddonName: key.Name})
@@ -169,7 +259,7 @@ func (r *Reconciler) listWorks(ctx context.Context, key types.NamespacedName) ([
 	}
 	all := reconcile.Pointers(list.Items)
 	for i := range hosted.Items {
-		if hosted.Items[i].Namespace != key.Namespace {
+		if hosted.Items[i].Namespace != key.Namespace && hosting.Counts(addOn, &hosted.Items[i]) {
 			all = append(all, &hosted.Items[i])
 		}
 	}

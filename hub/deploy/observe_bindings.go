@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -14,65 +16,100 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // bindingFacts are the facts about the roles of an add-on on one cluster. Reading them costs what belongs to the add-on
 // on that cluster, however many other add-ons and clusters there are.
 type bindingFacts struct {
-	// bindings are the RoleBindings of the add-on on this cluster, and those for all clusters in the namespaces of its
-	// permissions.
+	// bindings are the RoleBindings of the add-on on this cluster.
 	bindings []*rbacv1.RoleBinding
 	// obsolete are the RoleBindings for all clusters that no spec of the add-on asks for any more, or that are in the
 	// namespace of a cluster.
 	obsolete []*rbacv1.RoleBinding
 	// refused is why the permissions cannot be set; nil when they can.
 	refused error
+	// accountOurs reports whether the ServiceAccount of the add-on is the one that hub/token keeps, read only with the
+	// driver token. It takes the right to request its tokens as proof, which is granted only then.
+	accountOurs bool
 }
 
 // observeBindings reads the facts about the roles of an add-on on one cluster.
-func (r *Reconciler) observeBindings(
-	ctx context.Context, key types.NamespacedName, agent addon.Agent, a answers,
-) (bindingFacts, error) {
+func (r *Reconciler) observeBindings(ctx context.Context, agent addon.Agent, f facts) (bindingFacts, error) {
+	key := client.ObjectKeyFromObject(f.addOn)
 	var b bindingFacts
-	bindings, err := addonapi.ListBindings(ctx, r.Client, key)
-	if err != nil {
+	var err error
+	if b.bindings, err = addonapi.ListBindings(ctx, r.Client, key); err != nil {
 		return b, err
 	}
-	shared, err := r.listShared(ctx, key.Name)
-	if err != nil {
-		return b, err
-	}
-	for _, binding := range shared {
-		if binding.Namespace != key.Namespace { // That of the cluster is among the others already.
-			bindings = append(bindings, binding)
+	if addonapi.HasDriver(f.addOn, token.Driver) {
+		if b.accountOurs, err = r.observeAccount(ctx, f.addOn); err != nil {
+			return b, err
 		}
 	}
-	b.bindings = bindings
-	if a.setupErr != nil {
+	if f.setupErr != nil {
 		return b, nil //nolint:nilerr // the answer of the agent is a fact, which the caller has
 	}
-	permissions := distinct(a.setup.Permissions)
-	b.refused = r.checkPermissions(ctx, key, permissions)
-	b.obsolete, err = r.obsolete(ctx, key, agent, permissions, shared)
+	permissions := distinct(f.setup.Permissions)
+	b.refused = r.checkPermissions(ctx, f.foreign, key, permissions)
+	f.bindings = b.bindings
+	b.obsolete, err = r.obsolete(ctx, agent, f, permissions)
 	return b, err
 }
 
-// listShared lists the RoleBindings of an add-on for all clusters.
-func (r *Reconciler) listShared(ctx context.Context, addOn string) ([]*rbacv1.RoleBinding, error) {
+// observeAccount reports whether the ServiceAccount of an add-on is ours.
+func (r *Reconciler) observeAccount(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (bool, error) {
+	reader := r.Accounts
+	if reader == nil {
+		reader = r.Client
+	}
+	key := types.NamespacedName{Namespace: addOn.Namespace, Name: token.RoleName(addOn.Name)}
+	grant, err := reconcile.Get(ctx, reader, key, &rbacv1.RoleBinding{})
+	return grant != nil && grant.Labels[token.LabelName] == addOn.Name && ours(grant, addOn), err
+}
+
+// observeEnded lists the RoleBindings of an add-on on a cluster where its agent may have no roles.
+func (r *Reconciler) observeEnded(
+	ctx context.Context, key types.NamespacedName, f facts,
+) ([]*rbacv1.RoleBinding, error) {
+	if mayHaveRoles(f) {
+		return nil, nil
+	}
+	all, err := addonapi.ListBindings(ctx, r.Client, key)
+	return slices.DeleteFunc(all, func(binding *rbacv1.RoleBinding) bool { return !isAgents(binding) }), err
+}
+
+// isAgents reports whether a RoleBinding is one of the agents of an add-on.
+func isAgents(binding *rbacv1.RoleBinding) bool {
+	_, template := binding.Labels[names.LabelAddonTemplate]
+	return template
+}
+
+// listFormer lists the RoleBindings of an add-on for all clusters.
+func (r *Reconciler) listFormer(ctx context.Context, key types.NamespacedName) ([]*rbacv1.RoleBinding, error) {
 	var list rbacv1.RoleBindingList
 	err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy,
-		client.MatchingFields{addonapi.IndexSharedBinding: addOn})
+		client.MatchingFields{addonapi.IndexSharedBinding: key.Name})
 	if err != nil {
-		return nil, fmt.Errorf("listing the RoleBindings of add-on %s for all clusters: %w", addOn, err)
+		return nil, fmt.Errorf("listing the RoleBindings of add-on %s for all clusters: %w", key.Name, err)
 	}
-	return reconcile.Pointers(list.Items), nil
+	return slices.DeleteFunc(reconcile.Pointers(list.Items), func(binding *rbacv1.RoleBinding) bool {
+		return !isAgents(binding)
+	}), nil
 }
 
 // checkPermissions refuses permissions in the namespace of another cluster, because the agents of all clusters would
-// get them, and those that nobody can grant.
+// get them, and those that nobody can grant. In a namespace that was there before its cluster, nothing is granted until
+// an administrator consents; foreign says so.
 func (r *Reconciler) checkPermissions(
-	ctx context.Context, key types.NamespacedName, permissions []addon.Permission,
+	ctx context.Context, foreign error, key types.NamespacedName, permissions []addon.Permission,
 ) error {
+	if len(permissions) == 0 {
+		return nil
+	}
+	if foreign != nil {
+		return foreign
+	}
 	for _, permission := range permissions {
 		if permission.Namespace == "" {
 			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s without a namespace",
@@ -84,40 +121,73 @@ func (r *Reconciler) checkPermissions(
 		if permission.Namespace == key.Namespace {
 			continue
 		}
-		other, err := r.clusterOf(ctx, permission.Namespace)
+		ofOther, err := r.isOfCluster(ctx, permission.Namespace)
 		switch {
 		case err != nil:
 			return err
-		case other != nil:
-			return &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the namespace "+
-				"of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
+		case ofOther:
+			invalid := &addon.InvalidError{Message: fmt.Sprintf("the add-on asks for %s %s in namespace %s, which is the "+
+				"namespace of a managed cluster: agents of other clusters get nothing there; use type CurrentCluster",
 				permission.RoleRef.Kind, permission.RoleRef.Name, permission.Namespace)}
+			return &namespaceError{permission.Namespace, invalid}
 		}
 	}
 	return nil
 }
 
-// obsolete returns those of the RoleBindings for all clusters that must go: those in the namespace of a cluster, and
-// those that neither the permissions of this cluster nor any spec of the add-on asks for. The specs are read only if
-// there is such a binding. If they cannot be read, only bindings that no add-on may have are obsolete.
+// observeNamespace returns why the namespace of a cluster is not its own, for the author of an add-on; nil when it is.
+// Whoever could create the ManagedCluster chose the name.
+func (r *Reconciler) observeNamespace(ctx context.Context, cluster string) (foreign, err error) {
+	namespace, err := r.namespace(ctx, cluster)
+	switch {
+	case err != nil:
+		return nil, err
+	case namespace == nil:
+		return &addon.NotReadyError{Message: "there is no namespace " + cluster}, nil
+	}
+	if err := names.CheckNamespace(namespace, cluster); err != nil {
+		return &addon.InvalidError{Message: err.Error()}, nil
+	}
+	return nil, nil
+}
+
+// namespace reads the metadata of a namespace; nil when there is none.
+func (r *Reconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	return reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, reconcile.Namespace())
+}
+
+// elsewhere returns the RoleBindings of the add-on on this cluster that are in other namespaces.
+func elsewhere(f facts) []*rbacv1.RoleBinding {
+	return slices.DeleteFunc(slices.Clone(f.bindings), func(binding *rbacv1.RoleBinding) bool {
+		return binding.Namespace == f.addOn.Namespace || !isAgents(binding)
+	})
+}
+
+// isOfCluster reports whether a namespace is that of a cluster. Its label says so: everybody with a bootstrap
+// credential may create a ManagedCluster of that name.
+func (r *Reconciler) isOfCluster(ctx context.Context, name string) (bool, error) {
+	namespace, err := r.namespace(ctx, name)
+	return namespace != nil && names.CheckNamespace(namespace, name) == nil, err
+}
+
+// obsolete returns those of the RoleBindings that must go: those in the namespace of another cluster, and, of those for
+// all clusters, what neither the permissions of this cluster nor any spec of the add-on asks for. The specs are read
+// only if there is such a binding. If they cannot be read, only bindings that no add-on may have are obsolete.
 func (r *Reconciler) obsolete(
-	ctx context.Context, key types.NamespacedName, agent addon.Agent, permissions []addon.Permission,
-	shared []*rbacv1.RoleBinding,
+	ctx context.Context, agent addon.Agent, f facts, permissions []addon.Permission,
 ) ([]*rbacv1.RoleBinding, error) {
 	var gone, unwanted []*rbacv1.RoleBinding
-	for _, binding := range shared {
-		if _, template := binding.Labels[names.LabelAddonTemplate]; !template {
-			continue
-		}
-		cluster, err := r.clusterOf(ctx, binding.Namespace)
+	for _, binding := range append(elsewhere(f), f.former...) {
+		here := binding.Namespace == f.addOn.Namespace
+		ofOther, err := r.isOfCluster(ctx, binding.Namespace)
 		switch {
 		case err != nil:
 			return nil, err
-		case binding.Namespace == key.Namespace && isWanted(permissions, binding):
+		case here && isWanted(permissions, binding):
 			// It becomes the binding of this add-on on this cluster.
-		case cluster != nil:
+		case here, ofOther:
 			gone = append(gone, binding)
-		case !isWanted(permissions, binding):
+		case binding.Labels[names.LabelClusterName] == "" && !isWanted(permissions, binding):
 			unwanted = append(unwanted, binding)
 		}
 	}
@@ -127,7 +197,7 @@ func (r *Reconciler) obsolete(
 	specs, err := agent.SharedPermissions(ctx)
 	if err != nil {
 		log.FromContext(ctx).Info("bindings for all clusters stay, as it is not known what the add-on asks for",
-			"addon", key.Name, "cause", err.Error())
+			"addon", f.addOn.Name, "cause", err.Error())
 	}
 	specs = distinct(specs)
 	return append(gone, slices.DeleteFunc(unwanted, func(binding *rbacv1.RoleBinding) bool {

@@ -9,11 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -39,7 +41,7 @@ func (p permitting) SharedPermissions(context.Context) ([]addon.Permission, erro
 func bindingReader(t *testing.T, read *int, objects ...client.Object) *Reconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	require.NoError(t, errors.Join(rbacv1.AddToScheme(scheme), clusterv1.Install(scheme)))
+	require.NoError(t, errors.Join(rbacv1.AddToScheme(scheme), corev1.AddToScheme(scheme), clusterv1.Install(scheme)))
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
 		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
@@ -92,6 +94,7 @@ func keysOf(bindings []*rbacv1.RoleBinding) []string {
 func TestAPassReadsWhatBelongsToItsAddOnOnItsCluster(t *testing.T) {
 	var objects []client.Object
 	for c := range 40 {
+		objects = append(objects, ownNamespace(fmt.Sprintf("c%d", c)))
 		for a := range 5 {
 			cluster, name := fmt.Sprintf("c%d", c), fmt.Sprintf("a%d", a)
 			objects = append(objects, roleBinding(cluster, cluster, name), roleBinding("shared", cluster, name))
@@ -103,21 +106,40 @@ func TestAPassReadsWhatBelongsToItsAddOnOnItsCluster(t *testing.T) {
 	var read int
 	r := bindingReader(t, &read, objects...)
 	setup := addon.Setup{Permissions: []addon.Permission{permission("c7", "Role", "r"), permission("shared", "Role", "r")}}
-	b, err := r.observeBindings(t.Context(), types.NamespacedName{Namespace: "c7", Name: "a3"}, permitting{},
-		answers{setup: setup})
+	b, err := observeOn(t, r, "c7", "a3", permitting{}, setup)
 	require.NoError(t, err)
 	require.NoError(t, b.refused)
 	assert.Empty(t, b.obsolete)
 	const base = "open-cluster-management:a3:role:agent"
-	assert.Equal(t, []string{"c7/" + base, "shared/" + base, "shared/" + base + ":cluster:c7"}, keysOf(b.bindings))
+	assert.Equal(t, []string{"c7/" + base, "shared/" + base + ":cluster:c7"}, keysOf(b.bindings))
 	assert.Equal(t, 3, read, "and nothing else of 405")
+}
+
+// observeOn observes the roles of an add-on on a cluster.
+func observeOn(
+	t *testing.T, r *Reconciler, cluster, name string, agent permitting, setup addon.Setup,
+) (bindingFacts, error) {
+	t.Helper()
+	f := factsOf()
+	f.addOn.Namespace, f.addOn.Name, f.cluster.Name, f.setup = cluster, name, cluster, setup
+	var err error
+	f.former, err = r.listFormer(t.Context(), client.ObjectKeyFromObject(f.addOn))
+	require.NoError(t, err)
+	f.foreign, err = r.observeNamespace(t.Context(), cluster)
+	require.NoError(t, err)
+	return r.observeBindings(t.Context(), agent, f)
+}
+
+// ownNamespace is the namespace of a cluster.
+func ownNamespace(cluster string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: cluster, Labels: map[string]string{names.LabelClusterName: cluster},
+	}}
 }
 
 // Shows: hub/namespace-of-a-cluster
 func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
-	cluster := func(name string) *clusterv1.ManagedCluster {
-		return &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	}
+	cluster := ownNamespace
 	broken := errors.New("template missing")
 	everywhere := roleBinding("c1", "", "a")
 	for sentence, tc := range map[string]struct {
@@ -140,12 +162,15 @@ func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
 		"what agents of all clusters got before the cluster joined goes": {
 			on: "c2", permissions: []addon.Permission{permission("c1", "Role", "r")},
 			objects: []client.Object{cluster("c1"), everywhere}, refused: "managed cluster",
-			bindings: []string{"c1/open-cluster-management:a:role:agent"},
 			obsolete: []string{"c1/open-cluster-management:a:role:agent"},
+		},
+		"and so does what one agent got": {
+			on: "c2", objects: []client.Object{cluster("c1"), roleBinding("c1", "c2", "a")},
+			bindings: []string{"c1/open-cluster-management:a:role:agent:cluster:c2"},
+			obsolete: []string{"c1/open-cluster-management:a:role:agent:cluster:c2"},
 		},
 		"even if it is not known what the add-on asks for": {
 			on: "c2", agent: permitting{err: broken}, objects: []client.Object{cluster("c1"), everywhere},
-			bindings: []string{"c1/open-cluster-management:a:role:agent"},
 			obsolete: []string{"c1/open-cluster-management:a:role:agent"},
 		},
 		"the agent of that cluster takes it over": {
@@ -159,15 +184,14 @@ func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
 		},
 		"elsewhere a binding that another spec asks for stays": {
 			on: "c2", agent: permitting{shared: []addon.Permission{permission("c1", "Role", "r")}},
-			objects: []client.Object{everywhere}, bindings: []string{"c1/open-cluster-management:a:role:agent"},
+			objects: []client.Object{everywhere},
 		},
 		"elsewhere a binding that no spec asks for goes": {
-			on: "c2", objects: []client.Object{everywhere}, bindings: []string{"c1/open-cluster-management:a:role:agent"},
+			on: "c2", objects: []client.Object{everywhere},
 			obsolete: []string{"c1/open-cluster-management:a:role:agent"},
 		},
 		"elsewhere it stays while the specs are not known": {
 			on: "c2", agent: permitting{err: broken}, objects: []client.Object{everywhere},
-			bindings: []string{"c1/open-cluster-management:a:role:agent"},
 		},
 		"the namespace of the hub manager is nobody's": {
 			on: "c2", permissions: []addon.Permission{permission("hub", "Role", "r")}, refused: "belongs to the hub manager",
@@ -178,9 +202,8 @@ func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var read int
-			r := bindingReader(t, &read, tc.objects...)
-			b, err := r.observeBindings(t.Context(), types.NamespacedName{Namespace: tc.on, Name: "a"}, tc.agent,
-				answers{setup: addon.Setup{Permissions: tc.permissions}})
+			r := bindingReader(t, &read, append(tc.objects, ownNamespace("c2"))...)
+			b, err := observeOn(t, r, tc.on, "a", tc.agent, addon.Setup{Permissions: tc.permissions})
 			require.NoError(t, err)
 			if tc.refused != "" {
 				require.ErrorContains(t, b.refused, tc.refused)
@@ -192,4 +215,26 @@ func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
 			assert.ElementsMatch(t, tc.obsolete, keysOf(b.obsolete))
 		})
 	}
+}
+
+// Shows: hub/freed-namespace
+func TestAnAddOnIsAskedAgainWhenTheNamespaceThatRefusedItIsNoClustersAnyMore(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "c2", Labels: map[string]string{names.LabelClusterName: "c2"},
+	}}
+	var read int
+	r := bindingReader(t, &read, namespace)
+	r.AddOns = addonapi.Client{Client: r.Client}
+	key := types.NamespacedName{Namespace: "c1", Name: "a"}
+	wanted := []addon.Permission{{Namespace: "c2", RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"}}}
+	err := r.checkPermissions(t.Context(), nil, key, wanted)
+	require.True(t, addon.IsInvalid(err), "%v", err)
+	assert.NotContains(t, r.ofNamespace(t.Context(), namespace), ctrl.Request{NamespacedName: key})
+	r.refused.set(key, err)
+	assert.Contains(t, r.ofNamespace(t.Context(), namespace), ctrl.Request{NamespacedName: key})
+	assert.Empty(t, r.refused.requests("c3"))
+
+	require.NoError(t, r.Client.Delete(t.Context(), namespace))
+	r.refused.set(key, r.checkPermissions(t.Context(), nil, key, wanted))
+	assert.Empty(t, r.refused.requests("c2"))
 }

@@ -17,7 +17,7 @@ import (
 func (r *Reconciler) observeDeletion(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
 ) (deletionFacts, error) {
-	f := deletionFacts{facts: facts{now: r.Clock.Now(), addOn: addOn}, managed: true}
+	f := deletionFacts{facts: facts{now: r.Clock.Now(), addOn: addOn, rules: r.Hosting}, managed: true}
 	agent, found, err := r.Agents.Agent(ctx, addOn.Name)
 	if err != nil {
 		return f, err
@@ -43,7 +43,7 @@ func (r *Reconciler) observeDeletion(
 	if f.host, err = r.observeHost(ctx, addOn); err != nil {
 		return f, err
 	}
-	if f.works, err = r.listWorks(ctx, client.ObjectKeyFromObject(addOn)); err != nil {
+	if f.works, err = r.listWorks(ctx, addOn); err != nil {
 		return f, err
 	}
 	if found && f.cluster != nil {

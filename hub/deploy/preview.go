@@ -45,12 +45,15 @@ type PreviewWork struct {
 // writes nothing. There must be no works and no RoleBindings of the add-on. The error is why the add-on would not be
 // deployed; About and Choice are set even then where they are known.
 func (r *Reconciler) Preview(ctx context.Context, key types.NamespacedName) (Preview, error) {
-	f, err := r.observe(ctx, key)
+	f, err := r.observeAccess(ctx, key)
+	if err == nil {
+		f, err = r.observe(ctx, key, f)
+	}
 	switch {
 	case err != nil:
 		return Preview{}, err
 	case !f.relevant:
-		return Preview{}, fmt.Errorf("there is no add-on %s, no cluster of it, or no agent", key)
+		return Preview{}, fmt.Errorf("there is no add-on %s, no accepted cluster of it, or no agent", key)
 	}
 	p := decide(f)
 	result := Preview{
@@ -67,7 +70,7 @@ func (r *Reconciler) Preview(ctx context.Context, key types.NamespacedName) (Pre
 	}
 	steps := p.works
 	if p.finalizers != nil {
-		result.AddOn.Finalizers = *p.finalizers
+		result.AddOn = p.guarded(result.AddOn)
 		hooks, err := r.previewHooks(ctx, result.AddOn)
 		if err != nil {
 			return result, err

@@ -3,6 +3,7 @@ package deploy
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/deploy/works"
 	"github.com/spokelet/spokelet/internal/addonapi"
 )
@@ -35,6 +37,8 @@ type Reconciler struct {
 	Bindings client.Client
 	// Live reads from the API server, which happens only when the cache is or may be behind.
 	Live client.Reader
+	// Accounts reads the right to request tokens of a ServiceAccount; nil means Client.
+	Accounts client.Reader
 	// AddOns reads and writes add-ons.
 	AddOns addonapi.Client
 	// Agents finds the agents of add-ons.
@@ -50,6 +54,8 @@ type Reconciler struct {
 	// Account is the ServiceAccount, as namespace/name, as which Bindings writes, for messages; empty means
 	// names.ServiceAccountAddons in Home.
 	Account string
+	// Hosting is how much a hosting cluster has to say.
+	Hosting hosting.Rules
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time; zero means 8.
@@ -58,38 +64,73 @@ type Reconciler struct {
 	Version string
 
 	verified verified
+	refused  refused
+	passed   passed
 }
 
-// Reconcile deploys the agent of one add-on on one cluster.
+// Reconcile deploys the agent of one add-on on one cluster. The roles of an agent that may have none go
+// before anything else is read, because the agent itself can make its works and its add-on such that nobody can.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	f, err := r.observe(ctx, request.NamespacedName)
-	if err == nil && !f.relevant {
-		r.verified.set(request.NamespacedName, works.Sum{})
+	access, err := r.observeAccess(ctx, request.NamespacedName)
+	ended := errors.Join(runAll(ctx, r.bindingWriter(), dropBindings(access.ended))...)
+	f := access
+	if err == nil {
+		f, err = r.observe(ctx, request.NamespacedName, access)
 	}
-	if err == nil && f.deleting != nil {
+	if err != nil {
+		return ctrl.Result{}, errors.Join(ended, err, r.passUnread(ctx, request.NamespacedName, access, err))
+	}
+	var former error
+	switch {
+	case f.deleting != nil && isThere(f.deleting):
+		former = r.passKept(ctx, request.NamespacedName, access, errDeleting)
+	case f.addOn == nil:
+		former = r.leaveFormer(ctx, request.NamespacedName)
+	}
+	result, err := r.deploy(ctx, request, f)
+	return result, errors.Join(ended, former, err)
+}
+
+// errDeleting says why an add-on that is being deleted is not asked what it wants.
+var errDeleting = errors.New("the add-on is being deleted")
+
+// deploy takes the steps that follow from the facts.
+func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) (ctrl.Result, error) {
+	if !f.relevant {
+		r.verified.set(request.NamespacedName, works.Sum{})
+		r.refused.set(request.NamespacedName, nil)
+	}
+	if f.deleting != nil {
 		return r.reconcileDeletion(ctx, f.deleting)
 	}
-	if err != nil || f.addOn == nil {
-		return ctrl.Result{}, err
+	if f.addOn == nil {
+		return ctrl.Result{}, nil
 	}
 	if !f.relevant {
 		after := f.addOn.DeepCopy()
 		f.record(after, f.works, false)
-		_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
-		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
+		_, err := r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
+		outcome := reconcile.FromError(client.IgnoreNotFound(err))
+		return outcome.And(reconcile.FromError(r.dropFormer(ctx, request.NamespacedName, f))).Settle(f.now)
 	}
 	p := decide(f)
 	r.verified.set(request.NamespacedName, p.verified)
+	r.refused.set(request.NamespacedName, f.refused)
+	var err error
 	if f.addOn, err = r.recordAdmission(ctx, f, p); err != nil {
 		return reconcile.FromError(client.IgnoreNotFound(err)).Settle(f.now)
 	}
 	done := r.act(ctx, f, p)
+	var former error
+	if f.accepted() != nil || (f.refused == nil && errors.Join(done.bindings...) == nil) {
+		former = r.dropFormer(ctx, request.NamespacedName, f)
+	}
 	if done.addOn != nil {
 		f.addOn = done.addOn
 	}
 	after := conclude(f, p, done)
 	_, err = r.AddOns.PatchAddOnStatus(ctx, f.addOn, after)
-	return outcomeOf(f, p, done, err).Settle(f.now)
+	return outcomeOf(f, p, done, err).And(reconcile.FromError(former)).Settle(f.now)
 }
 
 // reconcileDeletion handles an add-on that is being deleted. Without finalizers there is nothing to do: Kubernetes

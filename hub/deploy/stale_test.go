@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -27,11 +28,13 @@ func TestAHookDoesNotRunAgainAfterItsFinalizerIsGone(t *testing.T) {
 		steps      []workStep
 		uid        types.UID
 		finalizers []string
+		record     string
 		gone       bool
 		want       bool
 	}{
 		"the finalizer is there":            {steps: creates, uid: "u", finalizers: []string{finalizerHostedHook}},
 		"the finalizer is gone":             {steps: creates, uid: "u", finalizers: []string{"example.com/other"}, want: true},
+		"it was recorded that it is done":   {steps: creates, uid: "u", finalizers: []string{finalizerHook}, record: "{}", want: true},
 		"the add-on is gone":                {steps: creates, gone: true, want: true},
 		"another add-on has the name":       {steps: creates, uid: "v", finalizers: []string{finalizerHook}, want: true},
 		"nothing is read to create nothing": {gone: true},
@@ -44,6 +47,7 @@ func TestAHookDoesNotRunAgainAfterItsFinalizerIsGone(t *testing.T) {
 			if !tc.gone {
 				builder.WithObjects(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 					Namespace: "c1", Name: "a", UID: tc.uid, Finalizers: tc.finalizers,
+					Annotations: map[string]string{names.AnnotationHookAttempts: tc.record},
 				}})
 			}
 			var c client.Client = builder.Build()

@@ -60,7 +60,7 @@ func conclude(f facts, p plan, done results) *addonv1beta1.ManagedClusterAddOn {
 	current := worksAfter(f, p, done)
 	concludeApplied(f, works.Managed, p, done, current, &status.Conditions, set)
 	switch hostOf(f) {
-	case hostReady, hostRefused:
+	case hostReady, hostRefused, hostUnwilling:
 		concludeApplied(f, works.Hosting, p, done, current, &status.Conditions, set)
 	case hostNone, hostMissing, hostDeleting:
 		meta.RemoveStatusCondition(&status.Conditions, addonv1beta1.ManagedClusterAddOnHostingManifestApplied)
@@ -81,11 +81,9 @@ func hasNothing(f facts, p plan) bool {
 // because the agent has no objects.
 func (f facts) record(after *addonv1beta1.ManagedClusterAddOn, current []*workv1.ManifestWork, nothing bool) {
 	if f.configuration.Record != nil {
-		progress := addon.Progress{Now: f.now, Works: current, Nothing: nothing}
-		if f.relevant {
-			progress.RollingOut = health.RollingOut(healthWorks(current))
-		}
-		f.configuration.Record(after, progress)
+		f.configuration.Record(after, addon.Progress{
+			Now: f.now, Works: current, Nothing: nothing, RollingOut: health.RollingOut(healthWorks(current)),
+		})
 	}
 }
 
@@ -132,7 +130,7 @@ func registrationApplied(f facts, p plan, done results) (metav1.Condition, bool)
 		Type: addonv1beta1.ManagedClusterAddOnRegistrationApplied, Status: metav1.ConditionFalse,
 		Reason: addonv1beta1.RegistrationAppliedSetPermissionFailed,
 	}
-	for _, err := range []error{f.registrationsErr, f.setupErr, f.refused} {
+	for _, err := range []error{f.accepted(), f.registrationsErr, f.setupErr, f.refused} {
 		if addon.IsNotReady(err) {
 			return condition, false
 		}
@@ -336,8 +334,9 @@ func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome
 	answers := []error{f.registrationsErr, f.setupErr, f.refused, p.worksErr}
 	for _, err := range answers {
 		var wait *works.WaitError
+		var denied *notAcceptedError
 		switch {
-		case err == nil, addon.IsNotReady(err), errors.As(err, &wait):
+		case err == nil, addon.IsNotReady(err), errors.As(err, &wait), errors.As(err, &denied):
 		case addon.IsInvalid(err):
 			outcome = outcome.And(reconcile.Stalled(err))
 		default:

@@ -100,7 +100,7 @@ func TestPlanBindings(t *testing.T) {
 	}{
 		"the names of OCM": {
 			permissions: []addon.Permission{permission("c1", "ClusterRole", "admin"), permission("shared", "Role", "reader")},
-			want:        []string{"create c1/" + base + " admin", "create shared/open-cluster-management:a:role:agent reader"},
+			want:        []string{"create c1/" + base + " admin", "create shared/open-cluster-management:a:role:agent:cluster:c1 reader"},
 		},
 		"nothing to do": {
 			permissions: []addon.Permission{permission("c1", "ClusterRole", "admin"), permission("shared", "Role", "reader")},
@@ -117,14 +117,14 @@ func TestPlanBindings(t *testing.T) {
 			existing:    []addon.Permission{permission("c1", "ClusterRole", "old")},
 			want:        []string{"replace c1/" + base + " new"},
 		},
-		"another role in a shared namespace stands beside the first": {
+		"another role in a shared namespace replaces the first": {
 			permissions: []addon.Permission{permission("shared", "ClusterRole", "new")},
 			existing:    []addon.Permission{permission("shared", "ClusterRole", "old")},
-			want:        []string{"create shared/" + base + ":4949c5a5 new"},
+			want:        []string{"replace shared/" + base + ":cluster:c1 new"},
 		},
-		"what is no longer wanted goes from the cluster's namespace": {
+		"what is no longer wanted goes": {
 			existing: []addon.Permission{permission("c1", "ClusterRole", "old"), permission("shared", "ClusterRole", "old")},
-			want:     []string{"delete c1/" + base},
+			want:     []string{"delete c1/" + base, "delete shared/" + base + ":cluster:c1"},
 		},
 		"what belongs to somebody else stays": {
 			existing: []addon.Permission{permission("c1", "ClusterRole", "old")},
@@ -168,16 +168,20 @@ func TestPlanBindings(t *testing.T) {
 				got = append(got, string(s.Verb)+" "+s.After.Namespace+"/"+s.After.Name+" "+s.After.RoleRef.Name)
 				assert.Equal(t, "group", s.After.Subjects[0].Name)
 				assert.Len(t, s.After.Subjects, 1)
-				assert.Equal(t, map[string]string{
+				labels := map[string]string{
 					"open-cluster-management.io/addon-name": "a", "open-cluster-management.io/addon-template-name": "",
-				}, withoutTeam(s.After.Labels))
+				}
+				if s.After.Namespace != "c1" {
+					labels["open-cluster-management.io/cluster-name"] = "c1"
+				}
+				assert.Equal(t, labels, withoutTeam(s.After.Labels))
 				require.Len(t, s.After.OwnerReferences, 1)
 				owner := s.After.OwnerReferences[0]
 				assert.Nil(t, owner.Controller)
 				if s.After.Namespace == "c1" {
 					assert.Equal(t, "ManagedClusterAddOn", owner.Kind)
 				} else {
-					assert.Equal(t, "ClusterManagementAddOn", owner.Kind, "a shared binding goes with the add-on as a whole")
+					assert.Equal(t, "ClusterManagementAddOn", owner.Kind, "a binding elsewhere goes with the add-on as a whole, too")
 				}
 			}
 			assert.Equal(t, test.want, got)

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +25,7 @@ import (
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
+	"github.com/spokelet/spokelet/internal/token"
 )
 
 // Index adds the field indexes of this package to a cache; it must be called once, before the cache starts. The indexes
@@ -45,10 +48,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
 			builder.WithPredicates(bindingDrift())).
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofNewBinding),
+			builder.WithPredicates(onlyCreated())).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace),
+			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, onlyCreated()))).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
-			builder.WithPredicates(clusterChange())).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofClusterNamespace),
-			builder.WithPredicates(reconcile.CreatedOrDeleted()))
+			builder.WithPredicates(clusterChange()))
 	if r.Watch != nil {
 		b = r.Watch(b)
 	}
@@ -68,6 +73,9 @@ func ofWork(_ context.Context, work client.Object) []ctrl.Request {
 
 // ofBinding maps a binding to its add-on on one cluster or, for a shared binding, on all clusters.
 func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctrl.Request {
+	if addOn := binding.GetLabels()[token.LabelName]; addOn != "" {
+		return reconcile.Request(binding.GetNamespace(), addOn)
+	}
 	addOn := binding.GetLabels()[names.LabelAddonName]
 	if _, template := binding.GetLabels()[names.LabelAddonTemplate]; addOn == "" || !template {
 		return nil
@@ -83,26 +91,54 @@ func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctr
 	return r.addOnsNamed(ctx, addOn)
 }
 
-// ofCluster maps a cluster to its add-ons and to those that it hosts.
+// ofNewBinding maps a binding that appears to its add-on on one cluster, if the agent of that may have no roles: it was
+// written in the moment in which they ended. It also maps the right to request tokens to its add-on.
+func (r *Reconciler) ofNewBinding(ctx context.Context, binding client.Object) []ctrl.Request {
+	requests := r.ofBinding(ctx, binding)
+	if binding.GetLabels()[token.LabelName] != "" {
+		return requests
+	}
+	if len(requests) != 1 {
+		return nil
+	}
+	cluster, err := r.clusterOf(ctx, requests[0].Namespace)
+	if err != nil || cluster == nil || !cluster.Spec.HubAcceptsClient {
+		return requests
+	}
+	addOn, err := r.AddOns.GetAddOn(ctx, requests[0].NamespacedName)
+	if err != nil || addOn.DeletionTimestamp != nil {
+		return requests
+	}
+	return nil
+}
+
+// onlyCreated passes objects that appear.
+func onlyCreated() predicate.Predicate {
+	return predicate.Funcs{
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// ofCluster maps a cluster, or the namespace of its name, to its add-ons and to those that it hosts.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
 	return append(r.AddOns.Requests(ctx, nil, client.InNamespace(cluster.GetName())),
 		r.AddOns.Requests(ctx, nil, client.MatchingFields{indexHost: cluster.GetName()})...)
 }
 
-// ofClusterNamespace maps a cluster that joins or leaves to the add-ons with a binding for all clusters in its
-// namespace: there must be none in the namespace of a cluster.
-func (r *Reconciler) ofClusterNamespace(ctx context.Context, cluster client.Object) []ctrl.Request {
+// ofNamespace maps a namespace that becomes, or ceases to be, that of a cluster to its add-ons, and to those with a
+// binding there or that want one: agents of other clusters have none in the namespace of a cluster.
+func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) []ctrl.Request {
+	requests := append(r.ofCluster(ctx, namespace), r.refused.requests(namespace.GetName())...)
 	var list rbacv1.RoleBindingList
-	err := r.Client.List(ctx, &list, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &list, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "finding the bindings for all clusters in the namespace of a cluster")
-		return nil
+		log.FromContext(ctx).Error(err, "finding the bindings of add-ons in a namespace")
+		return requests
 	}
-	var requests []ctrl.Request
 	for i := range list.Items {
-		for _, addOn := range addonapi.SharedBindingKeys(&list.Items[i]) {
-			requests = append(requests, r.addOnsNamed(ctx, addOn)...)
-		}
+		requests = append(requests, r.ofBinding(ctx, &list.Items[i])...)
 	}
 	return requests
 }
@@ -136,12 +172,21 @@ func clusterChange() predicate.Predicate {
 			if !isCluster || !alsoCluster {
 				return false
 			}
-			return before.Annotations[names.AnnotationImageRegistries] != after.Annotations[names.AnnotationImageRegistries] ||
+			return annotationsDiffer(before, after, names.AnnotationImageRegistries, names.AnnotationHosts) ||
 				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 				before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient ||
 				!maps.Equal(statuses(before), statuses(after)) || !addon.SameFacts(before, after)
 		},
 	}
+}
+
+// annotationsDiffer reports whether one of these annotations of a cluster differs.
+func annotationsDiffer(before, after *clusterv1.ManagedCluster, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool {
+		was, had := before.Annotations[key]
+		is, has := after.Annotations[key]
+		return had != has || was != is
+	})
 }
 
 // statuses returns the statuses of the conditions of a cluster by their types.

@@ -37,8 +37,10 @@ func factsOf(objects ...*unstructured.Unstructured) facts {
 		addOn: &addonv1beta1.ManagedClusterAddOn{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "addon-uid"},
 		},
-		cluster: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
-		about:   addon.About{Name: "a"}, account: names.NamespaceHub + "/" + names.ServiceAccountAddons,
+		cluster: &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		},
+		about: addon.About{Name: "a"}, account: names.NamespaceHub + "/" + names.ServiceAccountAddons,
 		answers: answers{
 			rendering: addon.Rendering{Objects: objects}, setup: addon.Setup{Health: addon.HealthWorkloads},
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/objectwatch"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -66,19 +68,26 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 		f.cma = cma
 	}
 	var configs []addonv1beta1.AddOnConfig
+	var named []addonconfig.Named
+	add := func(cluster string, all []addonv1beta1.AddOnConfig) {
+		all = slices.DeleteFunc(all, func(c addonv1beta1.AddOnConfig) bool {
+			return !r.Supports(name, c.ConfigGroupResource)
+		})
+		if configs = append(configs, all...); len(all) > 0 {
+			named = append(named, addonconfig.Named{Cluster: cluster, Configs: all})
+		}
+	}
 	if f.cma != nil {
-		configs = addonconfig.NamedBy(f.cma)
+		add("", addonconfig.NamedBy(f.cma))
 	}
 	err = r.AddOns.EachAddOn(ctx, func(o client.Object) {
-		configs = append(configs, addonapi.ConfigsOf(o)...)
-	}, client.MatchingFields{addonapi.IndexName: name})
+		add(o.GetNamespace(), addonapi.ConfigsOf(o))
+	}, client.MatchingFields{addonapi.IndexName: name}, decode.LeaveOut)
 	if err != nil {
 		return f, err
 	}
-	configs = slices.DeleteFunc(configs, func(c addonv1beta1.AddOnConfig) bool {
-		return !r.Supports(name, c.ConfigGroupResource)
-	})
-	r.Store.Want(name, configs)
+	slices.SortStableFunc(named, func(a, b addonconfig.Named) int { return strings.Compare(a.Cluster, b.Cluster) })
+	r.Store.Want(name, named...)
 	f.states, err = r.Store.States(ctx, configs...)
 	return f, err
 }

@@ -16,6 +16,10 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) reconcile.Outcome
 	switch {
 	case p.notReady != nil:
 		log.FromContext(ctx).V(1).Info("the add-on waits to be installed", "reason", p.notReady.Error())
+		if p.foreign && r.Recorder != nil {
+			r.Recorder.Eventf(f.cma, nil, corev1.EventTypeWarning, "NamespaceOfOthers", "Install",
+				"The add-on is not installed on cluster %s: %s", f.cluster, p.notReady.Error())
+		}
 	case p.create != nil:
 		err := r.AddOns.CreateAddOn(ctx, p.create)
 		if isNamespaceGone(err) {

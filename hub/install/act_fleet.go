@@ -21,7 +21,7 @@ import (
 // confirmed is known.
 func (r *Reconciler) actFleet(ctx context.Context, f fleetFacts, p removals) reconcile.Outcome {
 	name := f.cma.GetName()
-	r.memory.forget(name, p.done...)
+	r.memory.forget(name, f.last, p.done...)
 	if err := r.annotate(ctx, f.cma, p.annotations); err != nil {
 		return reconcile.FromError(err)
 	}
@@ -55,7 +55,10 @@ func (r *Reconciler) remove(ctx context.Context, f fleetFacts, p removals) error
 		group.Go(func() error {
 			err := client.IgnoreNotFound(r.AddOns.DeleteWireAddOn(ctx, c.addon))
 			if err == nil {
-				r.memory.remove(f.cma.GetName(), c.cluster, p.unexplained && c.counts(), f.now)
+				r.memory.forget(f.cma.GetName(), f.last, c.cluster)
+				if p.unexplained && c.counts() {
+					r.memory.remove(f.cma.GetName(), c.cluster, f.now)
+				}
 				log.FromContext(ctx).Info("uninstalled the add-on: no placement selects the cluster", "cluster", c.cluster)
 				return nil
 			}

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -37,6 +38,8 @@ type hub struct {
 	byIndex map[string][]client.Object
 	read    int
 	deleted []string
+	// then is called once, when decisions have been read.
+	then func()
 }
 
 func (h *hub) put(o client.Object) {
@@ -86,7 +89,13 @@ func (h *hub) List(_ context.Context, list client.ObjectList, options ...client.
 		}
 	}
 	h.read += len(items)
-	return meta.SetList(list, items)
+	err := meta.SetList(list, items)
+	if _, decisions := list.(*clusterv1beta1.PlacementDecisionList); decisions && h.then != nil {
+		then := h.then
+		h.then = nil
+		then()
+	}
+	return err
 }
 
 // Delete implements client.Writer.
@@ -153,6 +162,7 @@ func largeHub(addons, clusters int) (*hub, *Reconciler, *clocktesting.FakePassiv
 	clock := clocktesting.NewFakePassiveClock(noon())
 	return h, &Reconciler{
 		Client: h, AddOns: addonapi.Client{Client: h}, Clock: clock, Workers: 1, Limit: Limit{Percent: 25, Clusters: 10},
+		Placements: &fleet.Placements{Client: h, Clock: clock},
 	}, clock
 }
 
@@ -209,13 +219,144 @@ func TestAChangeOfOneClusterCostsAsMuchOnALargeHubAsOnASmallOne(t *testing.T) {
 			assert.Empty(t, request.Namespace, "nothing is installed")
 		}
 		fleetPass()
-		clock.SetTime(noon().Add(QuietPeriod))
+		clock.SetTime(noon().Add(fleet.FailoverPeriod))
 		fleetPass()
 		assert.Len(t, h.deleted, addons)
 		costs[clusters] = h.read - 2*addons*len(h.objects[reflect.TypeFor[clusterv1beta1.PlacementDecision]()])
 	}
 	assert.Equal(t, costs[200], costs[3000], "reads, the PlacementDecisions aside")
 	assert.Less(t, costs[3000], 20*addons)
+}
+
+// Shows: hub/removal-not-forgotten
+func TestADecisionThatChangesDuringAPassIsNotForgotten(t *testing.T) {
+	for sentence, earlier := range map[string]int{"the first pass after a start": 0, "a later pass": 1} {
+		t.Run(sentence, func(t *testing.T) {
+			h, r, clock := largeHub(1, 200)
+			pass := func() {
+				_, err := r.Reconcile(t.Context(), ctrlreconcile.Request{NamespacedName: types.NamespacedName{Name: "a00"}})
+				require.NoError(t, err)
+			}
+			for range earlier {
+				pass()
+			}
+			var requests []ctrlreconcile.Request
+			h.then = func() {
+				older, newer := h.dropLast()
+				requests = raise(r.ofDecision(), older, newer)
+			}
+			pass()
+			require.Len(t, requests, 1, "the drop starts another pass")
+			pass()
+			clock.SetTime(noon().Add(fleet.FailoverPeriod))
+			pass()
+			assert.Equal(t, []string{"c0050"}, h.deleted)
+		})
+	}
+}
+
+func TestPlacementsThatAreEditedDuringAPassAreNotForgotten(t *testing.T) {
+	h, r, clock := largeHub(1, 5)
+	pass := func() {
+		_, err := r.Reconcile(t.Context(), ctrlreconcile.Request{NamespacedName: types.NamespacedName{Name: "a00"}})
+		require.NoError(t, err)
+	}
+	none := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q", UID: "q"}}
+	none.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied}}
+	page := pageOf("q", 1)
+	page.Namespace, page.Labels = "ns", map[string]string{names.LabelPlacement: "q"}
+	page.CreationTimestamp = metav1.NewTime(noon())
+	h.put(none)
+	h.put(page)
+	h.then = func() {
+		older, _ := h.objects[reflect.TypeFor[addonv1alpha1.ClusterManagementAddOn]()][types.NamespacedName{Name: "a00"}].(*addonv1alpha1.ClusterManagementAddOn)
+		newer := older.DeepCopy()
+		newer.Spec.InstallStrategy.Placements[0].Name = "q"
+		h.put(newer)
+		assert.NotEmpty(t, raise(r.ofClusterManagementAddOn(), older, newer))
+	}
+	pass()
+	pass()
+	clock.SetTime(noon().Add(fleet.QuietPeriod))
+	pass()
+	assert.Len(t, h.deleted, 5)
+}
+
+// Shows: hub/agents-clocks
+func TestTheClockOfAnAgentDecidesNothing(t *testing.T) {
+	at := func(d time.Duration, status metav1.ConditionStatus) *clusterv1.ManagedCluster {
+		c := clusterThat(status, noon().Add(d))
+		c.Name = "c0050"
+		return c
+	}
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrlreconcile.Request]())
+	defer q.ShutDown()
+	for sentence, tc := range map[string]struct {
+		offset time.Duration
+		// outage reports whether the cluster was unavailable when it was dropped.
+		outage bool
+		want   []string
+	}{
+		"two hours ahead, it loses what it should lose":         {offset: 2 * time.Hour, want: []string{"c0050"}},
+		"two hours behind, it loses what it should lose":        {offset: -2 * time.Hour, want: []string{"c0050"}},
+		"two hours ahead, an outage does not uninstall from it": {offset: 2 * time.Hour, outage: true},
+		"two hours behind, nor does it":                         {offset: -2 * time.Hour, outage: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h, r, clock := largeHub(1, 200)
+			pass := func() {
+				_, err := r.Reconcile(t.Context(), ctrlreconcile.Request{NamespacedName: types.NamespacedName{Name: "a00"}})
+				require.NoError(t, err)
+			}
+			well, silent := at(tc.offset, metav1.ConditionTrue), at(0, metav1.ConditionUnknown)
+			h.put(well)
+			r.ofCluster().CreateFunc(t.Context(), event.CreateEvent{Object: well}, q)
+			pass()
+			clock.SetTime(noon().Add(time.Minute))
+			if tc.outage {
+				h.put(silent)
+				raise(r.ofCluster(), well, silent)
+			}
+			older, newer := h.dropLast()
+			newer.CreationTimestamp = metav1.NewTime(clock.Now())
+			raise(r.ofDecision(), older, newer)
+			pass()
+			if tc.outage {
+				clock.SetTime(noon().Add(10 * time.Minute))
+				back := at(10*time.Minute+tc.offset, metav1.ConditionTrue)
+				h.put(back)
+				raise(r.ofCluster(), silent, back)
+			}
+			pass()
+			for range 3 {
+				clock.SetTime(clock.Now().Add(2 * time.Minute))
+				pass()
+			}
+			assert.Equal(t, tc.want, h.deleted)
+		})
+	}
+}
+
+// The hub manager watches clusters and decisions apart, so it may see a cluster come back after a decision that was
+// written later. The API server wrote both.
+func TestADecisionThatWasWrittenAfterAClusterCameBackCounts(t *testing.T) {
+	silent, back := clusterThat(metav1.ConditionUnknown, noon()), clusterThat(metav1.ConditionTrue, noon())
+	back.ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(noon()))}}
+	for sentence, tc := range map[string]struct {
+		seen, written time.Duration
+		want          bool
+	}{
+		"in the same second":                     {seen: 700 * time.Millisecond, want: true},
+		"a second later, seen before":            {seen: 2 * time.Second, written: time.Second, want: true},
+		"earlier, while it was not available":    {seen: 0, written: -time.Second},
+		"earlier, by a hub manager that is slow": {seen: -time.Minute, written: -time.Second},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var m memory
+			m.see(silent, back, noon().Add(tc.seen))
+			assert.Equal(t, tc.want, droppedWhileAvailable(back, m.availableSince(back), noon().Add(tc.written)))
+		})
+	}
 }
 
 func TestWhatConcernsNobodyStartsNoPass(t *testing.T) {
@@ -283,7 +424,7 @@ func BenchmarkOneClusterLeaves(b *testing.B) {
 		older, newer := h.dropLast()
 		raise(r.ofDecision(), older, newer)
 		pass()
-		clock.SetTime(clock.Now().Add(QuietPeriod))
+		clock.SetTime(clock.Now().Add(fleet.QuietPeriod))
 		pass()
 	}
 }

@@ -34,14 +34,18 @@ type facts struct {
 	namespace *metav1.PartialObjectMetadata
 	// selected reports whether a placement of the install strategy selects the cluster.
 	selected bool
+	// asOCM reports whether all annotations of the cluster about add-ons are copied, see Reconciler.TrustAsOCM.
+	asOCM bool
 }
 
 // plan is the decision about one add-on on one cluster; at most one of create and update is set.
 type plan struct {
 	create *addonv1beta1.ManagedClusterAddOn
 	update client.Object
-	// notReady is why a selected add-on is not created yet; an event starts the next pass.
+	// notReady is why a selected add-on is not created yet; an event starts the next pass. foreign reports whether it is
+	// because the namespace belongs to others, which only a person changes.
 	notReady error
+	foreign  bool
 	// unselected reports whether no placement selects the cluster of an add-on that placements install.
 	unselected bool
 }
@@ -81,7 +85,7 @@ func install(f facts) plan {
 		changed = true
 	}
 	if f.managed != nil && isOurs(&want) {
-		if annotations, differ := copied(want.Annotations, f.managed.Annotations); differ {
+		if annotations, differ := copied(want.Annotations, f.managed.Annotations, f.asOCM); differ {
 			want.Annotations, changed = annotations, true
 		}
 	}
@@ -105,11 +109,14 @@ func create(f facts) plan {
 	if err := unready(f); err != nil {
 		return plan{notReady: err}
 	}
+	if err := names.CheckNamespace(f.namespace, f.cluster); err != nil {
+		return plan{notReady: err, foreign: true}
+	}
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: f.cma.GetName(), Namespace: f.cluster,
 		Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 	}}
-	if annotations, differ := copied(nil, f.managed.Annotations); differ {
+	if annotations, differ := copied(nil, f.managed.Annotations, f.asOCM); differ {
 		addon.Annotations = annotations
 	}
 	setOwner(addon, f.cma)
@@ -128,6 +135,8 @@ func unready(f facts) error {
 		return fmt.Errorf("there is no cluster %s", f.cluster)
 	case !f.managed.DeletionTimestamp.IsZero():
 		return fmt.Errorf("cluster %s is being deleted", f.cluster)
+	case !f.managed.Spec.HubAcceptsClient:
+		return fmt.Errorf("cluster %s is not accepted", f.cluster)
 	case f.namespace == nil:
 		return fmt.Errorf("there is no namespace %s: the cluster is not accepted yet", f.cluster)
 	case !f.namespace.DeletionTimestamp.IsZero():

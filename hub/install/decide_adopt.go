@@ -3,6 +3,7 @@ package install
 import (
 	"encoding/json"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,8 +12,8 @@ import (
 
 // TrimAddOn is the cache transformation of ManagedClusterAddOns. It reduces managedFields to the name of the manager
 // that wrote both the spec and the owner reference to the ClusterManagementAddOn. Add-on managers that install for
-// placements do so, OCM's too; a person leaves the owner reference to the manager. With our label, no such proof is
-// needed.
+// placements do so, OCM's too; a person leaves the owner reference to the manager, and one who applies all of it with
+// kubectl leaves an annotation. With our label, no such proof is needed.
 func TrimAddOn(in any) (any, error) {
 	o, err := meta.Accessor(in)
 	if err != nil {
@@ -21,6 +22,10 @@ func TrimAddOn(in any) (any, error) {
 	entries := o.GetManagedFields()
 	o.SetManagedFields(nil)
 	if _, known := o.GetLabels()[names.LabelInstalledBy]; known {
+		return in, nil
+	}
+	// The cache drops the annotation, so this is where it is seen.
+	if _, applied := o.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; applied {
 		return in, nil
 	}
 	// A cache may transform the same object again.
@@ -79,9 +84,6 @@ func creator(o metav1.Object, entries []metav1.ManagedFieldsEntry) string {
 func installedBy(addon metav1.Object) string {
 	fields := addon.GetManagedFields()
 	if _, known := addon.GetLabels()[names.LabelInstalledBy]; known || len(fields) != 1 {
-		return ""
-	}
-	if _, applied := addon.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; applied {
 		return ""
 	}
 	return fields[0].Manager

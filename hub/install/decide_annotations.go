@@ -10,11 +10,13 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// copied returns the annotations of an add-on with those of its cluster that have the prefix of add-ons, and whether
-// they differ from have. A record on the add-on names what was copied; only that is changed and removed later. What the
-// add-on has without a record belongs to whoever set it. An add-on without a record was installed by another manager,
-// or by an earlier version: what equals the annotation of the cluster counts as copied.
-func copied(have, cluster map[string]string) (map[string]string, bool) {
+// copied returns the annotations of an add-on with those of its cluster that are copied, and whether they differ from
+// have. A record on the add-on names what was copied; only that is changed and removed later. What the add-on has
+// without a record belongs to whoever set it. An add-on without a record was installed by another manager, or by an
+// earlier version: what equals the annotation of the cluster counts as copied. What others copied and we do not stays
+// as it is, with its record, as long as the cluster has it: the record tells that the cluster's own agent may have
+// chosen it.
+func copied(have, cluster map[string]string, asOCM bool) (map[string]string, bool) {
 	record, recorded := have[names.AnnotationCopied]
 	ours := sets.New[string]()
 	for _, name := range strings.Split(record, ",") {
@@ -26,14 +28,15 @@ func copied(have, cluster map[string]string) (map[string]string, bool) {
 	maps.Copy(want, have)
 	var now []string
 	for key, value := range cluster {
-		if !isCopied(key) {
-			continue
-		}
 		there, exists := have[key]
-		if exists && !ours.Has(key) && (recorded || there != value) {
+		switch follows := isCopied(key, asOCM); {
+		case !isOfAddOns(key), !follows && !exists:
 			continue
+		case exists && !ours.Has(key) && (recorded || there != value):
+			continue
+		case follows:
+			want[key] = value
 		}
-		want[key] = value
 		now = append(now, strings.TrimPrefix(key, names.AnnotationAddonPrefix))
 	}
 	for key := range ours {
@@ -48,17 +51,24 @@ func copied(have, cluster map[string]string) (map[string]string, bool) {
 	return want, !maps.Equal(have, want)
 }
 
-// isCopied reports whether an annotation of a cluster is copied to its add-ons. One of the prefix is not: it stands for
-// a field of the add-on in another version of the API.
-func isCopied(key string) bool {
+// isCopied reports whether an annotation of a cluster is copied to its add-ons. Agents write their cluster, so these
+// are only the values of an add-on, which change nothing elsewhere. The hub of OCM copies all of the prefix, the
+// hosting cluster among them.
+func isCopied(key string, asOCM bool) bool {
+	return isOfAddOns(key) && (asOCM || key == names.AnnotationValues)
+}
+
+// isOfAddOns reports whether an annotation of a cluster is about its add-ons. One of the prefix is not: it stands for a
+// field of the add-on in another version of the API.
+func isOfAddOns(key string) bool {
 	return strings.HasPrefix(key, names.AnnotationAddonPrefix) && key != names.AnnotationInstallNamespace
 }
 
-// copiedOf returns the annotations of a cluster that are copied, or of an add-on that may have been.
+// copiedOf returns the annotations of a cluster that may be copied, or of an add-on that may have been.
 func copiedOf(annotations map[string]string) map[string]string {
 	var found map[string]string
 	for key, value := range annotations {
-		if isCopied(key) || key == names.AnnotationCopied {
+		if isOfAddOns(key) || key == names.AnnotationCopied {
 			if found == nil {
 				found = map[string]string{}
 			}

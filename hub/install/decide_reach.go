@@ -1,6 +1,7 @@
 package install
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/hub/fleet"
 )
 
 // backPeriod is how long a cluster must be available again before decisions count that were made while it was not.
@@ -15,13 +18,21 @@ const backPeriod = time.Minute
 
 // absence is what this process saw of a cluster since it is unselected.
 type absence struct {
+	// number is that of the last note about the cluster.
+	number uint64
 	// noted is when the cluster was first seen unselected.
 	noted time.Time
+	// available is since when the cluster is available, by the clock of the hub; see memory.availableSince.
+	available time.Time
 	// dropped reports whether the decisions dropped the cluster while it was available.
 	dropped bool
 	// away reports whether the cluster was seen unavailable, and back is when it was first seen available after that.
 	away bool
 	back time.Time
+	// denied reports whether the hub did not accept the cluster, and accepted is when it was first seen accepted after
+	// that.
+	denied   bool
+	accepted time.Time
 }
 
 // update returns the absence with what the cluster looks like now.
@@ -32,7 +43,52 @@ func (a absence) update(cluster *clusterv1.ManagedCluster, now time.Time) absenc
 	case a.away && a.back.IsZero():
 		a.back = now
 	}
+	switch {
+	case isDenied(cluster):
+		a.denied, a.accepted = true, time.Time{}
+	case a.denied && a.accepted.IsZero():
+		a.accepted = now
+	}
 	return a
+}
+
+// isDenied reports whether the hub does not accept a cluster that exists.
+func isDenied(c *clusterv1.ManagedCluster) bool {
+	return c != nil && c.DeletionTimestamp.IsZero() && !c.Spec.HubAcceptsClient
+}
+
+// admitted returns why an unselected cluster may be unselected only because the hub does not accept it, or did not
+// until now, and the instant to check again, zero when an event starts the next pass.
+func admitted(c candidate, now time.Time) (time.Time, error) {
+	if isDenied(c.managed) {
+		return time.Time{}, errors.New("the hub does not accept their clusters; add-ons there stay until the hub accepts " +
+			"the cluster again, or go with its ManagedCluster")
+	}
+	if c.managed == nil || !c.managed.DeletionTimestamp.IsZero() {
+		return time.Time{}, nil
+	}
+	if until := acceptedLately(c, now).Add(backPeriod); now.Before(until) {
+		return until, fmt.Errorf("cluster %s was accepted a moment ago", c.cluster)
+	}
+	return time.Time{}, nil
+}
+
+// acceptedLately returns when the hub accepted the cluster of an add-on again, as this process saw it, or as the
+// condition of the cluster says: the process may be younger. It is zero when neither is known. An add-on that came
+// after the acceptance was not there during a denial, and a condition from the future was written by another clock.
+func acceptedLately(c candidate, now time.Time) time.Time {
+	told := meta.FindStatusCondition(c.managed.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
+	if c.absence.denied || told == nil || told.Status != metav1.ConditionTrue {
+		return c.absence.accepted
+	}
+	since, created := told.LastTransitionTime.Time, c.addon.GetCreationTimestamp()
+	switch {
+	case !created.Add(backPeriod).Before(since): // It may be a moment older than the condition of a first acceptance.
+		return time.Time{}
+	case since.After(now):
+		return c.absence.noted
+	}
+	return since
 }
 
 // reachable returns why an unselected cluster may be unselected only because it is unavailable, and the instant to
@@ -43,16 +99,16 @@ func (a absence) update(cluster *clusterv1.ManagedCluster, now time.Time) absenc
 // not count against it: the placement controller may be late, or down. edited reports whether a person edited the
 // placements, which counts as well.
 func reachable(
-	c *clusterv1.ManagedCluster, a absence, placements []*Decisions, edited bool, now time.Time,
+	c *clusterv1.ManagedCluster, a absence, placements []*fleet.Decisions, edited bool, now time.Time,
 ) (time.Time, error) {
 	if c == nil || !c.DeletionTimestamp.IsZero() {
 		return time.Time{}, nil
 	}
 	if taint := healthTaint(c); taint != nil && !available(c) {
 		for _, d := range placements {
-			if d.placement != nil && !tolerates(d.placement.Spec.Tolerations, *taint, now) {
+			if d.Placement != nil && !tolerates(d.Placement.Spec.Tolerations, *taint, now) {
 				return time.Time{}, fmt.Errorf("their clusters are not available, and placement %s does not tolerate taint %s; "+
-					"add-ons on a cluster that does not come back go with its ManagedCluster", d.key, taint.Key)
+					"add-ons on a cluster that does not come back go with its ManagedCluster", d.Key, taint.Key)
 			}
 		}
 		return time.Time{}, nil
@@ -63,12 +119,12 @@ func reachable(
 	var written time.Time
 	own := len(placements) > 0
 	for _, d := range placements {
-		own = own && d.steady
-		if d.written.After(written) {
-			written = d.written
+		own = own && d.Own
+		if d.Written.After(written) {
+			written = d.Written
 		}
 	}
-	since := availableSince(c)
+	since := a.available
 	old := written.Before(since) && len(placements) > 0 && !edited
 	if a.back.After(since) {
 		since = a.back
@@ -81,7 +137,7 @@ func reachable(
 	}
 	if old && !own {
 		return time.Time{}, fmt.Errorf("no placement was decided since their clusters are available again; if the add-ons "+
-			"should go, delete their ManagedClusterAddOns or edit a placement, such as %s", placements[0].key)
+			"should go, delete their ManagedClusterAddOns or edit a placement, such as %s", placements[0].Key)
 	}
 	return time.Time{}, nil
 }
@@ -107,7 +163,7 @@ func available(c *clusterv1.ManagedCluster) bool {
 	return condition != nil && condition.Status == metav1.ConditionTrue
 }
 
-// availableSince returns since when a cluster is available, by whoever reported it.
+// availableSince returns since when a cluster is available, by the clock of whoever reported it.
 func availableSince(c *clusterv1.ManagedCluster) time.Time {
 	condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if condition == nil {
@@ -135,7 +191,7 @@ func tolerates(tolerations []clusterv1beta1.Toleration, taint clusterv1.Taint, n
 }
 
 // droppedWhileAvailable reports whether a decision that was written at an instant is about a cluster that was available
-// then and still is.
-func droppedWhileAvailable(c *clusterv1.ManagedCluster, written time.Time) bool {
-	return c != nil && available(c) && healthTaint(c) == nil && !written.Before(availableSince(c))
+// then, since another instant, and still is.
+func droppedWhileAvailable(c *clusterv1.ManagedCluster, since, written time.Time) bool {
+	return c != nil && available(c) && healthTaint(c) == nil && !written.Before(since)
 }

@@ -10,6 +10,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -49,8 +50,10 @@ type fleetFacts struct {
 	now time.Time
 	// cma is in the version of the wire; nil when it does not exist.
 	cma client.Object
+	// last is the number of the last note before the decisions were read: what was noted later may be newer than they.
+	last uint64
 	// placements are the decisions of the listed placements.
-	placements []*Decisions
+	placements []*fleet.Decisions
 	// candidates are in the order of their clusters.
 	candidates []candidate
 	// size is on how many clusters placements installed the add-on; 0 when the limit cannot be reached.
@@ -92,14 +95,14 @@ func (f fleetFacts) explained() bool {
 	if !f.edited() {
 		return false
 	}
-	return !f.isHeld() || slices.ContainsFunc(f.placements, func(d *Decisions) bool {
-		return d.decided.After(f.intentSince)
+	return !f.isHeld() || slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool {
+		return d.Decided.After(f.intentSince)
 	})
 }
 
 // unfit reports whether the decisions of a placement mean nothing now.
 func (f fleetFacts) unfit() bool {
-	return slices.ContainsFunc(f.placements, func(d *Decisions) bool { return d.unfit != nil })
+	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool { return d.Unfit != nil })
 }
 
 func (f fleetFacts) isHeld() bool { return f.cma.GetAnnotations()[names.AnnotationRemovalHeld] != "" }
@@ -157,8 +160,11 @@ func (f fleetFacts) judge(c candidate) (wake time.Time, done bool, why error) {
 			"placement has selected the cluster since; delete them, or label them %s=%s", manager, names.LabelInstalledBy,
 			names.InstalledByPlacement)
 	}
+	if wake, why := admitted(c, f.now); why != nil {
+		return wake, false, why
+	}
 	for _, d := range f.placements {
-		at, err := d.Unselected(c.cluster, f.now)
+		at, err := d.Unselected(f.now)
 		if err != nil && at.IsZero() {
 			return time.Time{}, false, err
 		}

@@ -16,6 +16,8 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
+	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -31,11 +33,15 @@ type removalState struct {
 	Confirmed string `json:"confirmed,omitempty"`
 }
 
-// parseState reads the annotation; what is not valid counts as absent.
+// parseState reads the annotation; what is not valid counts as absent. An intent of another format is unknown, so that
+// an upgrade is not an edit.
 func parseState(raw string) removalState {
 	var s removalState
 	if json.Unmarshal([]byte(raw), &s) != nil {
 		return removalState{}
+	}
+	if !strings.HasPrefix(s.Intent, intentFormat) {
+		s.Intent = ""
 	}
 	return s
 }
@@ -117,23 +123,28 @@ func sum(counts map[string]int) int {
 // intentOf identifies what people decide about placements: which are listed, their specs, and the sets of clusters that
 // are bound to their namespaces. Bindings are in the order of their names.
 func intentOf(
-	listed []types.NamespacedName, placements []*Decisions, bindings []*clusterv1beta2.ManagedClusterSetBinding,
+	listed []types.NamespacedName, placements []*fleet.Decisions, bindings []*clusterv1beta2.ManagedClusterSetBinding,
 	bound map[string]*clusterv1beta2.ManagedClusterSet,
 ) string {
 	h := sha256.New()
 	for i, key := range listed {
-		fmt.Fprintf(h, "placement %s %s\n", key, specOf(placements[i].placement))
+		fmt.Fprintf(h, "placement %s %s\n", key, specOf(placements[i].Placement))
 	}
 	for _, b := range bindings {
 		fmt.Fprintf(h, "binding %s/%s %s %d %t\n", b.Namespace, b.Name, b.UID, b.Generation, b.DeletionTimestamp.IsZero())
 		writeSet(h, b.Spec.ClusterSet, bound[b.Spec.ClusterSet])
 	}
 	const length = 8
-	return hex.EncodeToString(h.Sum(nil)[:length])
+	return intentFormat + hex.EncodeToString(h.Sum(nil)[:length])
 }
 
+// intentFormat begins what identifies an intent.
+const intentFormat = "2:"
+
+// writeSet writes what people decide about a set. The hub manager keeps some itself, which have the same clusters
+// without an object.
 func writeSet(w io.Writer, name string, set *clusterv1beta2.ManagedClusterSet) {
-	if set == nil {
+	if _, kept := clustersets.Kept(name, set); kept || set == nil {
 		fmt.Fprintf(w, "set %s is absent\n", name)
 		return
 	}

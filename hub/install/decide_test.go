@@ -10,11 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -55,12 +58,12 @@ func (s *scene) but(changes ...func(*scene)) *scene {
 }
 
 // known returns what is known about the decisions.
-func (s *scene) known() *Decisions {
+func (s *scene) known() *fleet.Decisions {
 	key := types.NamespacedName{Namespace: "ns", Name: "p"}
 	if s.placement != nil {
 		key = client.ObjectKeyFromObject(s.placement)
 	}
-	return NewDecisions(key, s.placement, s.pages, s.own, s.since, nil)
+	return fleet.NewDecisions(key, s.placement, s.pages, s.own, s.since, nil)
 }
 
 func pageOf(placement string, number int, clusters ...string) *clusterv1beta1.PlacementDecision {
@@ -84,9 +87,13 @@ func ready(selected bool) facts {
 				Type: addonv1beta1.AddonInstallStrategyPlacements,
 			}},
 		},
-		managed:   &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
-		namespace: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
-		selected:  selected,
+		managed: &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		},
+		namespace: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: "c1", Labels: map[string]string{names.LabelClusterName: "c1"},
+		}},
+		selected: selected,
 	}
 }
 
@@ -174,7 +181,9 @@ func TestWhatIsNotCreatedYet(t *testing.T) {
 	}{
 		"without a cluster":                    {func(f *facts) { f.managed = nil }, "there is no cluster c1"},
 		"on a cluster that is leaving":         {func(f *facts) { f.managed.DeletionTimestamp = new(metav1.NewTime(noon())) }, "cluster c1 is being deleted"},
+		"on a cluster that is not accepted":    {func(f *facts) { f.managed.Spec.HubAcceptsClient = false }, "cluster c1 is not accepted"},
 		"without a namespace":                  {func(f *facts) { f.namespace = nil }, "not accepted yet"},
+		"in a namespace of others":             {func(f *facts) { f.namespace.Labels = nil }, "kubectl label namespace c1"},
 		"in a namespace that is being deleted": {func(f *facts) { f.namespace.DeletionTimestamp = new(metav1.NewTime(noon())) }, "namespace c1 is being deleted"},
 	}
 	for sentence, tc := range tests {
@@ -186,10 +195,40 @@ func TestWhatIsNotCreatedYet(t *testing.T) {
 	}
 }
 
+// An add-on that waits for a person says so where its author looks.
+//
+// Shows: security/namespace-of-others
+func TestTheAuthorOfAnAddOnIsToldThatANamespaceBelongsToOthers(t *testing.T) {
+	recorder := events.NewFakeRecorder(1)
+	r := &Reconciler{Recorder: recorder}
+	for sentence, tc := range map[string]struct {
+		change func(*facts)
+		told   bool
+	}{
+		"in a namespace of others": {func(f *facts) { f.namespace.Labels = nil }, true},
+		"in that of another cluster": {func(f *facts) {
+			f.namespace.Labels = map[string]string{names.LabelClusterName: "c2"}
+		}, true},
+		"the cluster is not accepted": {func(f *facts) { f.managed.Spec.HubAcceptsClient, f.namespace.Labels = false, nil }, false},
+	} {
+		f := with(ready(true), tc.change)
+		r.act(t.Context(), f, decide(f))
+		select {
+		case event := <-recorder.Events:
+			assert.True(t, tc.told, sentence)
+			assert.Contains(t, event, "Warning NamespaceOfOthers The add-on is not installed on cluster c1: ", sentence)
+			assert.Contains(t, event, "kubectl label namespace c1", sentence)
+		default:
+			assert.False(t, tc.told, sentence)
+		}
+	}
+}
+
 func TestWhatIsCreated(t *testing.T) {
 	f := ready(true)
 	f.managed.Annotations = map[string]string{
 		"addon.open-cluster-management.io/hosting-cluster-name": "host",
+		"addon.open-cluster-management.io/values":               "{}",
 		"addon.open-cluster-management.iox/near":                "no",
 		"other":                                                 "no",
 	}
@@ -198,8 +237,8 @@ func TestWhatIsCreated(t *testing.T) {
 	assert.Equal(t, "c1", got.Namespace)
 	assert.Equal(t, "hello", got.Name)
 	assert.Equal(t, map[string]string{
-		"addon.open-cluster-management.io/hosting-cluster-name": "host",
-		names.AnnotationCopied: "hosting-cluster-name",
+		"addon.open-cluster-management.io/values": "{}",
+		names.AnnotationCopied:                    "values",
 	}, got.Annotations)
 	assert.Equal(t, []metav1.OwnerReference{{
 		APIVersion: "addon.open-cluster-management.io/v1beta1", Kind: "ClusterManagementAddOn", Name: "hello", UID: "cma",
@@ -250,13 +289,20 @@ func TestTheCacheKeepsTheTimeOfTheLastWriteOfAPage(t *testing.T) {
 	decision.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "a", Time: new(metav1.NewTime(noon()))}, {Manager: "b", Time: new(metav1.NewTime(noon().Add(-time.Minute)))},
 	}
-	_, err := TrimDecision(decision)
+	_, err := fleet.TrimDecision(decision)
 	require.NoError(t, err)
 	require.Len(t, decision.ManagedFields, 1)
 	assert.Empty(t, decision.ManagedFields[0].Manager)
-	assert.Equal(t, noon(), lastWritten(decision).UTC())
-	_, err = TrimDecision("no object")
+	assert.Equal(t, noon(), fleet.LastWritten(decision).UTC())
+	_, err = fleet.TrimDecision("no object")
 	require.NoError(t, err)
+
+	cluster := clusterThat(metav1.ConditionTrue, noon())
+	cluster.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "a", Time: new(metav1.NewTime(noon()))}}
+	trims := &hubprocess.Trims{}
+	_, err = fleet.KeepWritten(trims.Cluster)(cluster)
+	require.NoError(t, err)
+	assert.Equal(t, []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(noon()))}}, cluster.ManagedFields)
 }
 
 func TestWhatAChangeOfAPageConcerns(t *testing.T) {

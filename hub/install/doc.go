@@ -8,18 +8,29 @@
 //   - one add-on, without a cluster: it is removed from clusters that no Placement selects. Handlers of events note
 //     these clusters (memory.go), so that such a pass looks at what changed.
 //
-// An add-on is removed from a cluster only if all of this is true (docs/reference/hub.md, "Removal"):
+// An add-on that no placement selects is looked at only if the ClusterManagementAddOn exists, is not being deleted, and
+// is managed according to its life cycle annotation, and if this reconciler created the ManagedClusterAddOn: label
+// addon.spokelet.io/installed-by=placement. An add-on that a person created is never deleted here; the label hands it
+// over. An add-on that another manager created for a placement gets the label while a placement selects its cluster
+// (decide_adopt.go): its managedFields show that one writer created both the add-on and its owner reference.
 //
-//   - the ClusterManagementAddOn exists, is not being deleted, and is managed according to its life cycle annotation;
-//   - this reconciler created the ManagedClusterAddOn: label addon.spokelet.io/installed-by=placement. An add-on that a
-//     person created is never deleted here; the label hands it over. An add-on that another manager created for a
-//     placement gets the label while a placement selects its cluster (decide_adopt.go): its managedFields show that one
-//     writer created both the add-on and its owner reference;
-//   - every listed Placement exists, is not misconfigured, and its decisions are certain (decide_certain.go): a
-//     Placement that is missing, or whose decision slices are being rewritten, uninstalls nothing;
-//   - the cluster is not unselected merely because it is unavailable (decide_reach.go);
-//   - not too many clusters lose the add-on at once without an edit that explains it, or a person confirmed it
-//     (decide_removal.go).
+// Then this table says what follows (docs/reference/hub.md, "Removal"). The first row that applies counts, and an empty
+// field does not matter.
 //
-// An Event on the ClusterManagementAddOn explains why an unselected add-on is not removed.
+//	certain (package fleet)   | reachable (decide_reach.go) | edited | within the limit | what follows
+//	                          | denied by the hub           |        |                  | kept, Event
+//	                          | accepted again lately       |        |                  | wait a minute
+//	no: missing, not decided, |                             |        |                  | kept, Event
+//	edited, misconfigured     |                             |        |                  |
+//	not quiet yet             |                             |        |                  | wait for the quiet period
+//	yes                       | unavailable, not tolerated  |        |                  | kept, Event
+//	yes                       | back later than decided     | no     |                  | wait a minute; then kept, or
+//	                          |                             |        |                  | removed where we decide
+//	yes                       | yes                         | yes    |                  | removed
+//	yes                       | yes                         | no     | yes              | removed
+//	yes                       | yes                         | no     | no               | held until confirmed
+//
+// A cluster that is being deleted or is gone counts as reachable, and not for the limit. An edit releases what is held
+// only when a decision follows it (decide_removal.go). An Event on the ClusterManagementAddOn explains why an add-on is
+// kept or held.
 package install

@@ -2,25 +2,30 @@ package install
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/spokelet/spokelet/hub/fleet"
 )
 
 // memory is what this process derives from its caches, so that a pass costs as much as what changed. After a restart it
 // is derived again; what would be lost then is in annotations of the ClusterManagementAddOn.
 type memory struct {
 	mu sync.Mutex
-	// decisions are what is known about the decisions of each Placement.
-	decisions map[types.NamespacedName]*Decisions
+	// notes counts what was noted.
+	notes uint64
 	// fleets are the clusters of each add-on that may be unselected.
-	fleets map[string]*fleet
+	fleets map[string]*remembered
+	// available are the clusters that are available, with the instant since when, as far as this process saw it.
+	available map[string]time.Time
 }
 
-// fleet is what is remembered about one add-on.
-type fleet struct {
+// remembered is what is remembered about one add-on.
+type remembered struct {
 	// found reports whether all add-ons were looked at once. Before, nothing is noted.
 	found bool
 	// unselected are the clusters that have the add-on although no placement may select them.
@@ -36,50 +41,78 @@ type fleet struct {
 	reported string
 }
 
-// update replaces what is known about the decisions of a Placement.
-func (m *memory) update(key types.NamespacedName, next func(before *Decisions) *Decisions) *Decisions {
+// see remembers since when a cluster is available: since the write that brought it back, by the clock of the API server
+// like the decisions that it is compared with, or, when it was available at first sight, since it reported so, at most
+// since then. The clock of its agent may be hours off. The former is nil at first sight, and the present one when the
+// cluster is gone.
+func (m *memory) see(was, is *clusterv1.ManagedCluster, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.decisions == nil {
-		m.decisions = map[types.NamespacedName]*Decisions{}
+	switch {
+	case is == nil:
+		delete(m.available, was.Name)
+	case !available(is):
+		delete(m.available, is.Name)
+	case was == nil || !available(was):
+		if m.available == nil {
+			m.available = map[string]time.Time{}
+		}
+		since := now
+		if len(is.ManagedFields) > 0 {
+			since = fleet.LastWritten(is)
+		}
+		if at := availableSince(is); was == nil && at.Before(since) {
+			since = at
+		}
+		m.available[is.Name] = since
 	}
-	d := next(m.decisions[key])
-	m.decisions[key] = d
-	return d
 }
 
-// forgetPlacement forgets the decisions of a Placement that is gone.
-func (m *memory) forgetPlacement(key types.NamespacedName) {
+// availableSince returns since when a cluster is available, by the clock of the hub as far as this process saw it.
+func (m *memory) availableSince(c *clusterv1.ManagedCluster) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.decisions, key)
+	if c == nil {
+		return time.Time{}
+	}
+	if at, seen := m.available[c.Name]; seen {
+		return at
+	}
+	return availableSince(c)
 }
 
-func (m *memory) fleet(addon string) *fleet {
+func (m *memory) fleet(addon string) *remembered {
 	if m.fleets == nil {
-		m.fleets = map[string]*fleet{}
+		m.fleets = map[string]*remembered{}
 	}
 	f := m.fleets[addon]
 	if f == nil {
-		f = &fleet{unselected: map[string]absence{}, removed: map[string]time.Time{}}
+		f = &remembered{unselected: map[string]absence{}, removed: map[string]time.Time{}}
 		m.fleets[addon] = f
 	}
 	return f
 }
 
-// begin reports whether all add-ons of a name must be looked at now. What is noted from here on is not lost. earlier is
-// what an earlier process recorded of removals.
-func (m *memory) begin(addon string, earlier map[string]int) bool {
+// begin begins a pass: it reports whether all add-ons of a name must be looked at, and returns the number of the last
+// note. It comes before the pass reads anything, so that it may forget what was noted up to that number, and nothing
+// that is noted from here on is lost.
+func (m *memory) begin(addon string) (first bool, last uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.fleet(addon)
-	if f.earlier == nil {
+	first = !f.found
+	f.found = true
+	return first, m.notes
+}
+
+// recall takes over what an earlier process recorded of removals.
+func (m *memory) recall(addon string, earlier map[string]int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.fleet(addon); f.earlier == nil {
 		f.earlier = map[string]int{}
 		maps.Copy(f.earlier, earlier)
 	}
-	first := !f.found
-	f.found = true
-	return first
 }
 
 // restart makes the next pass look at all add-ons of a name again.
@@ -104,6 +137,8 @@ func (m *memory) note(addon, cluster string, dropped bool, now time.Time) {
 	if !known {
 		a.noted = now
 	}
+	m.notes++
+	a.number = m.notes
 	a.dropped = a.dropped || (dropped && !a.away)
 	f.unselected[cluster] = a
 }
@@ -115,25 +150,29 @@ func (m *memory) unselected(addon string) map[string]absence {
 	return maps.Clone(m.fleet(addon).unselected)
 }
 
-// learn replaces what is known about a cluster that was noted.
+// learn replaces what is known about a cluster, unless it was noted again meanwhile.
 func (m *memory) learn(addon, cluster string, a absence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, known := m.fleet(addon).unselected[cluster]; known {
+	if m.fleet(addon).unselected[cluster].number == a.number {
 		m.fleet(addon).unselected[cluster] = a
 	}
 }
 
-// forget forgets clusters of an add-on.
-func (m *memory) forget(addon string, clusters ...string) {
+// forget forgets clusters of an add-on that were noted up to a number.
+func (m *memory) forget(addon string, last uint64, clusters ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if f := m.fleets[addon]; f != nil {
-		for _, cluster := range clusters {
+	f := m.fleets[addon]
+	for _, cluster := range clusters {
+		if f != nil && f.unselected[cluster].number <= last {
 			delete(f.unselected, cluster)
 		}
 	}
 }
+
+// gone forgets a cluster that does not have the add-on any more.
+func (m *memory) gone(addon, cluster string) { m.forget(addon, math.MaxUint64, cluster) }
 
 // forgetAddOn forgets everything about an add-on.
 func (m *memory) forgetAddOn(addon string) {
@@ -185,15 +224,11 @@ func (m *memory) recent(addon string, since time.Time) map[string]int {
 	return recentOf(f.removed, f.earlier, since)
 }
 
-// remove forgets a cluster that an add-on was removed from; unexplained reports whether the removal counts.
-func (m *memory) remove(addon, cluster string, unexplained bool, now time.Time) {
+// remove remembers that an add-on was removed from a cluster without an edit that explains it.
+func (m *memory) remove(addon, cluster string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := m.fleet(addon)
-	delete(f.unselected, cluster)
-	if unexplained {
-		f.removed[cluster] = now
-	}
+	m.fleet(addon).removed[cluster] = now
 }
 
 // report remembers the reasons of an Event, and reports whether they are new.

@@ -9,20 +9,27 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // observeFleet reads the facts about the removal of one add-on from clusters: what was noted since the last pass, and
 // all its clusters only after a start, after an edit, or where the limit may be reached.
-func (r *Reconciler) observeFleet(ctx context.Context, name string) (fleetFacts, error) {
-	f := fleetFacts{now: r.Clock.Now(), limit: r.Limit}
-	var err error
+func (r *Reconciler) observeFleet(ctx context.Context, name string) (f fleetFacts, err error) {
+	f = fleetFacts{now: r.Clock.Now(), limit: r.Limit}
+	var first bool
+	first, f.last = r.memory.begin(name)
+	defer func() {
+		if err != nil && first {
+			r.memory.restart(name)
+		}
+	}()
 	if f.cma, err = r.AddOns.PeekClusterManagementAddOn(ctx, name); err != nil || f.cma == nil {
 		return f, err
 	}
@@ -31,48 +38,41 @@ func (r *Reconciler) observeFleet(ctx context.Context, name string) (fleetFacts,
 		return f, nil
 	}
 	f.state = parseState(f.cma.GetAnnotations()[names.AnnotationRemovalState])
-	for _, key := range strategy.Placements {
-		d, err := r.decisions(ctx, key)
-		if err != nil {
-			return f, err
-		}
-		f.placements = append(f.placements, d)
-	}
-	if err := r.observeIntent(ctx, &f, name, strategy); err != nil {
+	r.memory.recall(name, f.state.Recent)
+	if err := r.observeUnselected(ctx, &f, name, strategy, first); err != nil {
 		return f, err
-	}
-	if r.memory.begin(name, f.state.Recent) {
-		if _, err := r.scan(ctx, f, name); err != nil {
-			r.memory.restart(name)
-			return f, err
-		}
-	}
-	f.recent = r.memory.recent(name, f.now.Add(-removalPeriod))
-	noted := r.prune(f, name)
-	if f.limit.Percent > 0 && (f.isHeld() || noted+sum(f.recent) > f.limit.Clusters) {
-		if f.size, err = r.scan(ctx, f, name); err != nil {
-			return f, err
-		}
 	}
 	f.candidates, err = r.candidates(ctx, f, name)
 	return f, err
 }
 
-// decisions returns what is known about the decisions of a Placement.
-func (r *Reconciler) decisions(ctx context.Context, key types.NamespacedName) (*Decisions, error) {
-	placement, err := reconcile.Get(ctx, r.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, err
+// observeUnselected reads the decisions, and which of the noted clusters they do not select.
+func (r *Reconciler) observeUnselected(
+	ctx context.Context, f *fleetFacts, name string, strategy addonapi.Strategy, first bool,
+) error {
+	for _, key := range strategy.Placements {
+		d, err := r.Placements.Decisions(ctx, key)
+		if err != nil {
+			return err
+		}
+		f.placements = append(f.placements, d)
 	}
-	var list clusterv1beta1.PlacementDecisionList
-	if err := r.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
-		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
+	if err := r.observeIntent(ctx, f, name, strategy); err != nil {
+		return err
 	}
-	pages := reconcile.Pointers(list.Items)
-	return r.memory.update(key, func(before *Decisions) *Decisions {
-		return NewDecisions(key, placement, pages, r.OwnPlacements, r.Clock.Now(), before)
-	}), nil
+	if first {
+		if _, err := r.scan(ctx, *f, name); err != nil {
+			return err
+		}
+	}
+	f.recent = r.memory.recent(name, f.now.Add(-removalPeriod))
+	noted := r.prune(*f, name)
+	if f.limit.Percent == 0 || (!f.isHeld() && noted+sum(f.recent) <= f.limit.Clusters) {
+		return nil
+	}
+	var err error
+	f.size, err = r.scan(ctx, *f, name)
+	return err
 }
 
 // observeIntent reads what people decide about placements.
@@ -125,7 +125,7 @@ func (r *Reconciler) scan(ctx context.Context, f fleetFacts, name string) (int, 
 		if !f.selects(addon.GetNamespace()) {
 			r.memory.note(name, addon.GetNamespace(), false, f.now)
 		}
-	}, client.MatchingFields{addonapi.IndexName: name})
+	}, client.MatchingFields{addonapi.IndexName: name}, decode.LeaveOut)
 	return size, err
 }
 
@@ -134,7 +134,7 @@ func (r *Reconciler) prune(f fleetFacts, name string) int {
 	left := 0
 	for cluster := range r.memory.unselected(name) {
 		if f.selects(cluster) {
-			r.memory.forget(name, cluster)
+			r.memory.forget(name, f.last, cluster)
 		} else {
 			left++
 		}
@@ -150,13 +150,17 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 		c := candidate{cluster: cluster}
 		var err error
 		c.addon, err = r.AddOns.PeekAddOn(ctx, types.NamespacedName{Namespace: cluster, Name: name})
+		if err == nil {
+			c.managed, err = r.cluster(ctx, cluster)
+		}
+		if decode.IsUnknown(err) {
+			continue // It stays noted, and keeps its add-on.
+		}
 		if err != nil {
 			return nil, err
 		}
-		if c.managed, err = r.cluster(ctx, cluster); err != nil {
-			return nil, err
-		}
 		c.absence = absence.update(c.managed, f.now)
+		c.absence.available = r.memory.availableSince(c.managed)
 		if c.absence != absence {
 			r.memory.learn(name, cluster, c.absence)
 		}
@@ -168,5 +172,5 @@ func (r *Reconciler) candidates(ctx context.Context, f fleetFacts, name string) 
 
 // selects reports whether a placement selects a cluster.
 func (f fleetFacts) selects(cluster string) bool {
-	return slices.ContainsFunc(f.placements, func(d *Decisions) bool { return d.Selects(cluster) })
+	return slices.ContainsFunc(f.placements, func(d *fleet.Decisions) bool { return d.Selects(cluster) })
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Preview returns an add-on on a cluster as a pass leaves it; nil when nobody installs it. addOn is the add-on as it
@@ -18,7 +19,10 @@ func Preview(
 	addOn *addonv1beta1.ManagedClusterAddOn, selected bool,
 ) (*addonv1beta1.ManagedClusterAddOn, error) {
 	f := facts{
-		cluster: cluster.Name, cma: cma, managed: cluster, selected: selected, namespace: &metav1.PartialObjectMetadata{},
+		cluster: cluster.Name, cma: cma, managed: cluster, selected: selected,
+		namespace: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{names.LabelClusterName: cluster.Name},
+		}},
 	}
 	if addOn != nil {
 		f.addon = addOn

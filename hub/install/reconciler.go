@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -24,11 +25,13 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at the same time.
 	Workers int
-	// OwnPlacements reports whether this hub manager schedules Placements.
-	OwnPlacements bool
+	// Placements knows what Placements have decided.
+	Placements *fleet.Placements
 	// Limit is how many clusters may lose an add-on at once without an edit that explains it; the zero Limit holds
 	// nothing.
 	Limit Limit
+	// TrustAsOCM copies all annotations of a cluster about add-ons to its add-ons, its hosting cluster among them.
+	TrustAsOCM bool
 
 	memory memory
 }

@@ -15,14 +15,17 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 // removalOf are the facts about the removal of an add-on from its one cluster, without a limit.
-func removalOf(f facts, placements ...*Decisions) fleetFacts {
+func removalOf(f facts, placements ...*fleet.Decisions) fleetFacts {
 	return fleetFacts{
 		now: f.now, cma: f.cma, placements: placements,
-		candidates: []candidate{{cluster: f.cluster, addon: f.addon, managed: f.managed}},
+		candidates: []candidate{{
+			cluster: f.cluster, addon: f.addon, managed: f.managed, absence: absence{available: (&memory{}).availableSince(f.managed)},
+		}},
 	}
 }
 
@@ -32,16 +35,22 @@ func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 		f    fleetFacts
 		want string
 	}{
-		"a cluster that leaves all placements":   {removalOf(with(ready(false), installed), out, decided("q").known()), "remove"},
-		"not while another placement selects it": {removalOf(with(ready(false), installed), out, in), "done"},
-		"when no placement is listed any more":   {removalOf(with(ready(false), installed)), "remove"},
-		"not when one placement is missing":      {removalOf(with(ready(false), installed), out, missing().known()), "kept"},
-		"not when a person created it":           {removalOf(with(ready(false), mine), out), "done"},
-		"not when it is gone":                    {removalOf(ready(false), out), "done"},
-		"not when it is going":                   {removalOf(with(ready(false), installed, addonGoes), out), "done"},
-		"not while the decisions are just made":  {removalOf(with(ready(false), installed), decided("p").but(func(s *scene) { s.since = noon() }).known()), "waits"},
-		"a cluster without a ManagedCluster":     {removalOf(with(ready(false), installed, func(f *facts) { f.managed = nil }), out), "remove"},
-		"not while its cluster is not available": {removalOf(with(ready(false), installed, unreachable), out), "kept"},
+		"a cluster that leaves all placements":          {removalOf(with(ready(false), installed), out, decided("q").known()), "remove"},
+		"not while another placement selects it":        {removalOf(with(ready(false), installed), out, in), "done"},
+		"when no placement is listed any more":          {removalOf(with(ready(false), installed)), "remove"},
+		"not when one placement is missing":             {removalOf(with(ready(false), installed), out, missing().known()), "kept"},
+		"not when a person created it":                  {removalOf(with(ready(false), mine), out), "done"},
+		"not when it is gone":                           {removalOf(ready(false), out), "done"},
+		"not when it is going":                          {removalOf(with(ready(false), installed, addonGoes), out), "done"},
+		"not while the decisions are just made":         {removalOf(with(ready(false), installed), decided("p").but(func(s *scene) { s.since = noon() }).known()), "waits"},
+		"a cluster without a ManagedCluster":            {removalOf(with(ready(false), installed, func(f *facts) { f.managed = nil }), out), "remove"},
+		"not while its cluster is not available":        {removalOf(with(ready(false), installed, unreachable), out), "kept"},
+		"not while the hub does not accept its cluster": {removalOf(with(ready(false), installed, refused), out), "kept"},
+		"a cluster that is not accepted and is deleted": {
+			removalOf(with(ready(false), installed, refused, func(f *facts) { f.managed.DeletionTimestamp = new(metav1.NewTime(noon())) }), out), "remove",
+		},
+		"not just after its cluster was accepted again": {acceptedAgain(removalOf(with(ready(false), installed), out), 59*time.Second), "waits"},
+		"a minute after that":                           {acceptedAgain(removalOf(with(ready(false), installed), out), time.Minute), "remove"},
 		"a silent cluster when every placement does not mind": {
 			removalOf(with(ready(false), installed, unreachable), decided("p").but(tolerant).known()), "remove",
 		},
@@ -58,6 +67,18 @@ func TestFromWhereAnAddOnIsRemoved(t *testing.T) {
 	}
 }
 
+// refused makes the cluster one that the hub does not accept.
+func refused(f *facts) { f.managed.Spec.HubAcceptsClient = false }
+
+// acceptedAgain makes the cluster one that the hub accepted a while ago, after it had not.
+func acceptedAgain(f fleetFacts, ago time.Duration) fleetFacts {
+	denied := f.candidates[0].managed.DeepCopy()
+	denied.Spec.HubAcceptsClient = false
+	seen := absence{dropped: true}.update(denied, f.now.Add(-ago-time.Hour))
+	f.candidates[0].absence = seen.update(f.candidates[0].managed, f.now.Add(-ago))
+	return f
+}
+
 // crowd are the facts of an add-on on 100 clusters, of which the placement dropped n.
 func crowd(n int, changes ...func(*fleetFacts)) fleetFacts {
 	var left, gone []string
@@ -69,8 +90,8 @@ func crowd(n int, changes ...func(*fleetFacts)) fleetFacts {
 		}
 	}
 	f := fleetFacts{
-		now: noon(), cma: ready(false).cma, placements: []*Decisions{decided("p", left...).known()}, size: 100,
-		intent: "now", intentSince: noon().Add(-time.Hour), state: removalState{Intent: "now"},
+		now: noon(), cma: ready(false).cma, placements: []*fleet.Decisions{decided("p", left...).known()}, size: 100,
+		intent: "2:now", intentSince: noon().Add(-time.Hour), state: removalState{Intent: "2:now"},
 		limit: Limit{Percent: 25, Clusters: 10},
 	}
 	for _, cluster := range gone {
@@ -79,7 +100,9 @@ func crowd(n int, changes ...func(*fleetFacts)) fleetFacts {
 			addon: &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 				Namespace: cluster, Name: "hello", Labels: map[string]string{names.LabelInstalledBy: names.InstalledByPlacement},
 			}},
-			managed: &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}},
+			managed: &clusterv1.ManagedCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+			},
 		})
 	}
 	for _, change := range changes {
@@ -104,11 +127,11 @@ func confirm(n int) func(*fleetFacts) {
 
 // Shows: hub/removal-limit
 func TestARemovalFromManyClustersAtOnceIsHeld(t *testing.T) {
-	edited := func(f *fleetFacts) { f.state.Intent = "before" }
+	edited := func(f *fleetFacts) { f.state.Intent = "2:before" }
 	lately := func(n int) func(*fleetFacts) {
 		return func(f *fleetFacts) { f.recent = map[string]int{minuteOf(noon()): n} }
 	}
-	held := annotated(names.AnnotationRemovalHeld, "before")
+	held := annotated(names.AnnotationRemovalHeld, "2:before")
 	tests := map[string]struct {
 		f             fleetFacts
 		removed, held int
@@ -123,7 +146,7 @@ func TestARemovalFromManyClustersAtOnceIsHeld(t *testing.T) {
 		"after an edit it is not":                      {crowd(100, edited), 100, 0},
 		"without a record nothing counts as an edit":   {crowd(26, func(f *fleetFacts) { f.state.Intent = "" }), 0, 26},
 		"an edit does not release what is held":        {crowd(26, edited, held), 0, 26},
-		"an edit on which new decisions follow does":   {crowd(26, edited, held, func(f *fleetFacts) { f.placements[0].decided = noon() }), 26, 0},
+		"an edit on which new decisions follow does":   {crowd(26, edited, held, func(f *fleetFacts) { f.placements[0].Decided = noon() }), 26, 0},
 		"what is held stays so when it is few":         {crowd(3, held), 0, 3},
 		"a confirmation removes it":                    {crowd(26, confirm(26), held), 26, 0},
 		"a confirmation of others does not":            {crowd(26, confirm(27), held), 0, 26},
@@ -157,19 +180,19 @@ func TestARemovalFromManyClustersAtOnceIsHeld(t *testing.T) {
 func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 	state := func(r removals) removalState { return parseState(r.annotations[names.AnnotationRemovalState]) }
 	t.Run("what people decided, at first sight", func(t *testing.T) {
-		assert.Equal(t, removalState{Intent: "now"}, state(decideRemovals(crowd(0, func(f *fleetFacts) { f.state.Intent = "" }))))
+		assert.Equal(t, removalState{Intent: "2:now"}, state(decideRemovals(crowd(0, func(f *fleetFacts) { f.state.Intent = "" }))))
 	})
 	t.Run("an edit, when all that follows is done", func(t *testing.T) {
-		f := crowd(0, func(f *fleetFacts) { f.state.Intent = "before" })
-		assert.Equal(t, "now", state(decideRemovals(f)).Intent)
+		f := crowd(0, func(f *fleetFacts) { f.state.Intent = "2:before" })
+		assert.Equal(t, "2:now", state(decideRemovals(f)).Intent)
 		f.intentSince = noon().Add(-time.Minute)
 		r := decideRemovals(f)
-		assert.Equal(t, "before", state(r).Intent, "removals may still follow")
+		assert.Equal(t, "2:before", state(r).Intent, "removals may still follow")
 		assert.Equal(t, f.intentSince.Add(removalPeriod), r.wake)
-		f = crowd(5, func(f *fleetFacts) { f.state.Intent = "before" })
-		assert.Equal(t, "before", state(decideRemovals(f)).Intent, "the removals are not done")
-		f = crowd(0, func(f *fleetFacts) { f.state.Intent, f.placements = "before", []*Decisions{missing().known()} })
-		assert.Equal(t, "before", state(decideRemovals(f)).Intent, "nobody knows what follows")
+		f = crowd(5, func(f *fleetFacts) { f.state.Intent = "2:before" })
+		assert.Equal(t, "2:before", state(decideRemovals(f)).Intent, "the removals are not done")
+		f = crowd(0, func(f *fleetFacts) { f.state.Intent, f.placements = "2:before", []*fleet.Decisions{missing().known()} })
+		assert.Equal(t, "2:before", state(decideRemovals(f)).Intent, "nobody knows what follows")
 	})
 	t.Run("what was removed lately, when it is much", func(t *testing.T) {
 		f := crowd(0, func(f *fleetFacts) { f.recent = map[string]int{"m": 10} })
@@ -178,7 +201,7 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 		assert.Equal(t, f.recent, state(decideRemovals(f)).Recent)
 	})
 	t.Run("what was confirmed, until it is done", func(t *testing.T) {
-		held := annotated(names.AnnotationRemovalHeld, "before")
+		held := annotated(names.AnnotationRemovalHeld, "2:before")
 		r := decideRemovals(crowd(30, held, confirm(30)))
 		assert.True(t, r.confirmed)
 		assert.False(t, r.unexplained, "it does not count for the limit")
@@ -191,18 +214,18 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 	})
 	t.Run("that a removal is held, while that is uncertain", func(t *testing.T) {
 		torn := func(f *fleetFacts) {
-			f.placements = []*Decisions{decided("p", "x").but(func(s *scene) {
+			f.placements = []*fleet.Decisions{decided("p", "x").but(func(s *scene) {
 				s.placement.Status.NumberOfSelectedClusters = 7
 			}).known()}
 		}
-		r := decideRemovals(crowd(30, annotated(names.AnnotationRemovalHeld, "before"), torn))
-		assert.Equal(t, "before", r.annotations[names.AnnotationRemovalHeld])
-		r = decideRemovals(crowd(0, annotated(names.AnnotationRemovalHeld, "before"), confirm(3)))
+		r := decideRemovals(crowd(30, annotated(names.AnnotationRemovalHeld, "2:before"), torn))
+		assert.Equal(t, "2:before", r.annotations[names.AnnotationRemovalHeld])
+		r = decideRemovals(crowd(0, annotated(names.AnnotationRemovalHeld, "2:before"), confirm(3)))
 		assert.NotContains(t, r.annotations, names.AnnotationRemovalHeld, "nothing is held any more")
 		assert.NotContains(t, r.annotations, names.AnnotationConfirmRemoval)
 	})
 	t.Run("nothing of ours without a limit, or without placements", func(t *testing.T) {
-		f := crowd(0, annotated(names.AnnotationRemovalState, `{"intent":"now"}`), annotated("theirs", "x"),
+		f := crowd(0, annotated(names.AnnotationRemovalState, `{"intent":"2:now"}`), annotated("theirs", "x"),
 			func(f *fleetFacts) { f.limit.Percent = 0 })
 		assert.Equal(t, map[string]string{"theirs": "x"}, decideRemovals(f).annotations)
 		assert.Equal(t, map[string]string{"theirs": "x"}, abandon(f.cma.GetAnnotations()))
@@ -218,7 +241,7 @@ func TestWhatIsRecordedOnAClusterManagementAddOn(t *testing.T) {
 }
 
 func TestStateOfRemovalsSurvivesAndForeignValuesCountAsNone(t *testing.T) {
-	s := removalState{Intent: "i", Recent: map[string]int{"m": 3}, Confirmed: digest("u", []string{"a", "b"})}
+	s := removalState{Intent: "2:i", Recent: map[string]int{"m": 3}, Confirmed: digest("u", []string{"a", "b"})}
 	assert.Equal(t, s, parseState(s.encode()))
 	assert.Empty(t, removalState{}.encode())
 	assert.Equal(t, removalState{}, parseState("no JSON"))
@@ -256,7 +279,7 @@ func TestWhatCountsAsAnEdit(t *testing.T) {
 		return w
 	}
 	intent := func(w *world) string {
-		placements := make([]*Decisions, len(w.listed))
+		placements := make([]*fleet.Decisions, len(w.listed))
 		for i := range placements {
 			placements[i] = w.s.known()
 		}
@@ -305,6 +328,7 @@ func tolerant(s *scene) {
 // clusterThat is cluster c1 with a condition Available since an instant, and with taints.
 func clusterThat(available metav1.ConditionStatus, since time.Time, taints ...string) *clusterv1.ManagedCluster {
 	c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	c.Spec.HubAcceptsClient = true
 	if available != "" {
 		c.Status.Conditions = []metav1.Condition{{
 			Type: clusterv1.ManagedClusterConditionAvailable, Status: available, LastTransitionTime: metav1.NewTime(since),
@@ -329,7 +353,7 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 	late, early := written(noon().Add(-minute)), written(long.Add(-minute))
 	ours := func(s *scene) {
 		s.own = true
-		s.pages[0].Annotations = map[string]string{names.AnnotationStickyPages: "true"}
+		s.placement.Status.Conditions = append(s.placement.Status.Conditions, fleet.Mark(1, s.pages))
 	}
 	patient := func(seconds int64) func(*scene) {
 		return func(s *scene) {
@@ -374,7 +398,8 @@ func TestAClusterThatIsOnlyUnreachableKeepsItsAddOns(t *testing.T) {
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			wake, err := reachable(tc.cluster, tc.absence, []*Decisions{tc.s.known()}, tc.edited, noon())
+			tc.absence.available = (&memory{}).availableSince(tc.cluster)
+			wake, err := reachable(tc.cluster, tc.absence, []*fleet.Decisions{tc.s.known()}, tc.edited, noon())
 			assert.Equal(t, tc.wake, wake)
 			if tc.want == "" {
 				require.NoError(t, err)
@@ -399,14 +424,14 @@ func TestWhatIsSeenOfAClusterThatIsUnselected(t *testing.T) {
 	assert.Equal(t, absence{away: true}, a.update(silent, noon()))
 	assert.Equal(t, absence{}, absence{}.update(nil, noon()))
 
-	assert.True(t, droppedWhileAvailable(well, noon()))
-	assert.False(t, droppedWhileAvailable(well, noon().Add(-time.Second)), "the decision is older")
-	assert.False(t, droppedWhileAvailable(silent, noon()))
-	assert.False(t, droppedWhileAvailable(nil, noon()))
+	assert.True(t, droppedWhileAvailable(well, noon(), noon()))
+	assert.False(t, droppedWhileAvailable(well, noon(), noon().Add(-time.Second)), "the decision is older")
+	assert.False(t, droppedWhileAvailable(silent, noon(), noon()))
+	assert.False(t, droppedWhileAvailable(nil, noon(), noon()))
 	tainted := clusterThat(metav1.ConditionTrue, noon(), clusterv1.ManagedClusterTaintUnavailable)
-	assert.False(t, droppedWhileAvailable(tainted, noon()))
+	assert.False(t, droppedWhileAvailable(tainted, noon(), noon()))
 	tainted.Spec.Taints[0].Effect = clusterv1.TaintEffectPreferNoSelect
-	assert.True(t, droppedWhileAvailable(tainted, noon()))
+	assert.True(t, droppedWhileAvailable(tainted, noon(), noon()))
 }
 
 func TestTolerations(t *testing.T) {
@@ -439,35 +464,55 @@ func TestTolerations(t *testing.T) {
 func TestAnnotationsOfTheClusterAreCopiedAndKeptInStep(t *testing.T) {
 	const p = names.AnnotationAddonPrefix
 	type annotations = map[string]string
-	tests := map[string]struct{ addon, cluster, want annotations }{
-		"nothing to copy":              {nil, nil, nil},
-		"only foreign annotations":     {annotations{"mine": "x"}, annotations{"other": "y"}, annotations{"mine": "x"}},
-		"added":                        {nil, annotations{p + "b": "2", p + "a": "1"}, annotations{p + "a": "1", p + "b": "2", names.AnnotationCopied: "a,b"}},
-		"already equal":                {annotations{p + "a": "1", names.AnnotationCopied: "a"}, annotations{p + "a": "1"}, annotations{p + "a": "1", names.AnnotationCopied: "a"}},
-		"changed":                      {annotations{p + "a": "0", names.AnnotationCopied: "a"}, annotations{p + "a": "1"}, annotations{p + "a": "1", names.AnnotationCopied: "a"}},
-		"removed":                      {annotations{p + "a": "0", "mine": "x", names.AnnotationCopied: "a"}, nil, annotations{"mine": "x", names.AnnotationCopied: ""}},
-		"added again when it was lost": {annotations{names.AnnotationCopied: "a"}, annotations{p + "a": "1"}, annotations{p + "a": "1", names.AnnotationCopied: "a"}},
-		"a person's own is kept":       {annotations{p + "values": "{}", names.AnnotationCopied: ""}, nil, annotations{p + "values": "{}", names.AnnotationCopied: ""}},
-		"a person's own wins":          {annotations{p + "hosting-cluster-name": "mine"}, annotations{p + "hosting-cluster-name": "theirs"}, annotations{p + "hosting-cluster-name": "mine"}},
+	tests := map[string]struct {
+		addon, cluster, want annotations
+		// known leaves out annotations that only OCM's hub copies.
+		known bool
+	}{
+		"nothing to copy":              {nil, nil, nil, false},
+		"only foreign annotations":     {annotations{"mine": "x"}, annotations{"other": "y"}, annotations{"mine": "x"}, false},
+		"added":                        {nil, annotations{p + "b": "2", p + "a": "1"}, annotations{p + "a": "1", p + "b": "2", names.AnnotationCopied: "a,b"}, false},
+		"already equal":                {annotations{p + "a": "1", names.AnnotationCopied: "a"}, annotations{p + "a": "1"}, annotations{p + "a": "1", names.AnnotationCopied: "a"}, false},
+		"changed":                      {annotations{p + "a": "0", names.AnnotationCopied: "a"}, annotations{p + "a": "1"}, annotations{p + "a": "1", names.AnnotationCopied: "a"}, false},
+		"removed":                      {annotations{p + "a": "0", "mine": "x", names.AnnotationCopied: "a"}, nil, annotations{"mine": "x", names.AnnotationCopied: ""}, false},
+		"added again when it was lost": {annotations{names.AnnotationCopied: "a"}, annotations{p + "a": "1"}, annotations{p + "a": "1", names.AnnotationCopied: "a"}, false},
+		"a person's own is kept":       {annotations{p + "values": "{}", names.AnnotationCopied: ""}, nil, annotations{p + "values": "{}", names.AnnotationCopied: ""}, false},
+		"a person's own wins":          {annotations{p + "hosting-cluster-name": "mine"}, annotations{p + "hosting-cluster-name": "theirs"}, annotations{p + "hosting-cluster-name": "mine"}, false},
 		"a person's own wins with a record": {
 			annotations{p + "values": "{}", names.AnnotationCopied: ""}, annotations{p + "values": "{}"},
-			annotations{p + "values": "{}", names.AnnotationCopied: ""},
+			annotations{p + "values": "{}", names.AnnotationCopied: ""}, false,
 		},
 		"an equal one without a record was copied": {
-			annotations{p + "a": "1"}, annotations{p + "a": "1"}, annotations{p + "a": "1", names.AnnotationCopied: "a"},
+			annotations{p + "a": "1"}, annotations{p + "a": "1"}, annotations{p + "a": "1", names.AnnotationCopied: "a"}, false,
 		},
-		"the install namespace is not copied": {nil, annotations{names.AnnotationInstallNamespace: "ns"}, nil},
-		"a similar prefix is not copied":      {nil, annotations{"addon.open-cluster-management.iox/a": "1"}, nil},
+		"the install namespace is not copied": {nil, annotations{names.AnnotationInstallNamespace: "ns"}, nil, false},
+		"a similar prefix is not copied":      {nil, annotations{"addon.open-cluster-management.iox/a": "1"}, nil, false},
 		"several at once": {
 			annotations{p + "a": "1", p + "b": "2", p + "mine": "x", names.AnnotationCopied: "a,b"},
 			annotations{p + "b": "3", p + "c": "4", p + "mine": "y"},
-			annotations{p + "b": "3", p + "c": "4", p + "mine": "x", names.AnnotationCopied: "b,c"},
+			annotations{p + "b": "3", p + "c": "4", p + "mine": "x", names.AnnotationCopied: "b,c"}, false,
+		},
+		"values are copied":          {nil, annotations{p + "values": "{}"}, annotations{p + "values": "{}", names.AnnotationCopied: "values"}, true},
+		"the hosting cluster is not": {nil, annotations{names.AnnotationHostingCluster: "victim"}, nil, true},
+		"nothing else is copied":     {nil, annotations{p + "a": "1", names.AnnotationHosts: "*"}, nil, true},
+		"values that are gone":       {annotations{p + "values": "{}", names.AnnotationCopied: "values"}, nil, annotations{names.AnnotationCopied: ""}, true},
+		"what was copied once stays": {
+			annotations{p + "hosting-cluster-name": "h", names.AnnotationCopied: "hosting-cluster-name"}, annotations{p + "hosting-cluster-name": "victim"},
+			annotations{p + "hosting-cluster-name": "h", names.AnnotationCopied: "hosting-cluster-name"}, true,
+		},
+		"what another hub copied is recorded": {
+			annotations{p + "hosting-cluster-name": "h"}, annotations{p + "hosting-cluster-name": "h"},
+			annotations{p + "hosting-cluster-name": "h", names.AnnotationCopied: "hosting-cluster-name"}, true,
+		},
+		"what was copied once goes with it": {
+			annotations{p + "hosting-cluster-name": "h", names.AnnotationCopied: "hosting-cluster-name"}, nil,
+			annotations{names.AnnotationCopied: ""}, true,
 		},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			before := fmt.Sprint(tc.addon)
-			got, changed := copied(tc.addon, tc.cluster)
+			got, changed := copied(tc.addon, tc.cluster, !tc.known)
 			assert.Equal(t, before, fmt.Sprint(tc.addon), "the cache is not changed")
 			if len(tc.want) == 0 {
 				assert.Empty(t, got)
@@ -475,7 +520,7 @@ func TestAnnotationsOfTheClusterAreCopiedAndKeptInStep(t *testing.T) {
 				assert.Equal(t, tc.want, got)
 			}
 			assert.Equal(t, fmt.Sprint(tc.want) != before, changed)
-			again, changed := copied(got, tc.cluster)
+			again, changed := copied(got, tc.cluster, !tc.known)
 			assert.False(t, changed, "once is enough: %v", again)
 		})
 	}
@@ -483,7 +528,7 @@ func TestAnnotationsOfTheClusterAreCopiedAndKeptInStep(t *testing.T) {
 
 func TestAnnotationsFollowTheClusterOnlyWherePlacementsInstall(t *testing.T) {
 	const hosting = names.AnnotationHostingCluster
-	onHost := func(f *facts) { f.managed.Annotations = map[string]string{hosting: "host"} }
+	onHost := func(f *facts) { f.managed.Annotations, f.asOCM = map[string]string{hosting: "host"}, true }
 	after := decide(with(ready(true), installed, onHost)).update
 	require.NotNil(t, after)
 	assert.Equal(t, "host", after.GetAnnotations()[hosting])

@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -34,7 +36,7 @@ type queue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
 // SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	lifetime := builder.WithPredicates(predicate.Or[client.Object](
-		reconcile.CreatedOrDeleted(), reconcile.DeletionStarted()))
+		reconcile.CreatedOrDeleted(), reconcile.DeletionStarted(), predicate.LabelChangedPredicate{}))
 	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		Watches(r.AddOns.WatchedClusterManagementAddOn(), r.ofClusterManagementAddOn()).
@@ -100,7 +102,7 @@ func sameScope(older, newer client.Object) bool {
 func (r *Reconciler) existing(ctx context.Context, name string, q queue) {
 	err := r.AddOns.EachAddOn(ctx, func(addon client.Object) {
 		q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(addon)})
-	}, client.MatchingFields{addonapi.IndexName: name})
+	}, client.MatchingFields{addonapi.IndexName: name}, decode.Metadata)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the clusters of an add-on", "addon", name)
 	}
@@ -111,7 +113,7 @@ func (r *Reconciler) ofAddOn() handler.Funcs {
 	return changes(func(_ context.Context, older, newer client.Object, q queue) {
 		switch {
 		case newer == nil:
-			r.memory.forget(older.GetName(), older.GetNamespace())
+			r.memory.gone(older.GetName(), older.GetNamespace())
 			q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(older)})
 			q.Add(ofFleet(older.GetName()))
 		case older == nil || !sameOwnership(older, newer):
@@ -179,11 +181,11 @@ func (r *Reconciler) decided(
 	now := r.Clock.Now()
 	written := now // A PlacementDecision that is gone has no time of its last write.
 	if decision != nil {
-		written = lastWritten(decision)
+		written = fleet.LastWritten(decision)
 	}
 	for _, cluster := range dropped {
 		managed, err := r.cluster(ctx, cluster)
-		available := err == nil && droppedWhileAvailable(managed, written)
+		available := err == nil && droppedWhileAvailable(managed, r.memory.availableSince(managed), written)
 		for _, addon := range addons {
 			r.memory.note(addon, cluster, available, now)
 		}
@@ -197,7 +199,6 @@ func (r *Reconciler) ofPlacement() handler.Funcs {
 		placement, edited := newer, true
 		if newer == nil {
 			placement = older
-			r.memory.forgetPlacement(client.ObjectKeyFromObject(older))
 		} else if older != nil {
 			edited = older.GetGeneration() != newer.GetGeneration() ||
 				!maps.Equal(older.GetAnnotations(), newer.GetAnnotations())
@@ -229,7 +230,7 @@ func (r *Reconciler) all(ctx context.Context, _ client.Object) []ctrlreconcile.R
 		if addonapi.StrategyOf(cma).ByPlacements {
 			requests = append(requests, ofFleet(cma.GetName()))
 		}
-	})
+	}, decode.LeaveOut)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons that placements install")
 	}
@@ -241,7 +242,7 @@ func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedNam
 	var addons []string
 	err := r.AddOns.EachClusterManagementAddOn(ctx, func(cma client.Object) {
 		addons = append(addons, cma.GetName())
-	}, client.MatchingFields{addonapi.IndexPlacement: placement.String()})
+	}, client.MatchingFields{addonapi.IndexPlacement: placement.String()}, decode.LeaveOut)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons of a placement", "placement", placement)
 	}
@@ -251,11 +252,14 @@ func (r *Reconciler) addonsOf(ctx context.Context, placement types.NamespacedNam
 // ofCluster maps a cluster to its add-ons.
 func (r *Reconciler) ofCluster() handler.Funcs {
 	return changes(func(ctx context.Context, older, newer client.Object, q queue) {
+		was, _ := older.(*clusterv1.ManagedCluster)
+		is, _ := newer.(*clusterv1.ManagedCluster)
+		r.memory.see(was, is, r.Clock.Now())
 		cluster := newer
 		if newer == nil {
 			cluster = older
 		}
-		lives := older != nil && newer != nil &&
+		lives := older != nil && newer != nil && accepted(older) == accepted(newer) &&
 			older.GetDeletionTimestamp().IsZero() == newer.GetDeletionTimestamp().IsZero()
 		if !lives {
 			for _, req := range r.onCluster(ctx, cluster) {
@@ -272,11 +276,17 @@ func (r *Reconciler) ofCluster() handler.Funcs {
 	})
 }
 
+// accepted reports whether the hub accepts a cluster.
+func accepted(o client.Object) bool {
+	cluster, is := o.(*clusterv1.ManagedCluster)
+	return is && cluster.Spec.HubAcceptsClient
+}
+
 // there adds requests for the add-ons that a cluster has.
 func (r *Reconciler) there(ctx context.Context, cluster string, q queue) {
 	err := r.AddOns.EachAddOn(ctx, func(addon client.Object) {
 		q.Add(ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(addon)})
-	}, client.InNamespace(cluster))
+	}, client.InNamespace(cluster), decode.Metadata)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons of a cluster", "cluster", cluster)
 	}

@@ -16,7 +16,7 @@ import (
 func largeFleet() []*clusterv1.ManagedCluster {
 	all := make([]*clusterv1.ManagedCluster, 3000)
 	for i := range all {
-		c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+		c := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}, ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("cluster-%04d", i), UID: types.UID(fmt.Sprint(i)), ResourceVersion: fmt.Sprint(i), Labels: map[string]string{
 				clusterv1beta2.ClusterSetLabel: "default", "env": []string{"prod", "dev", "test"}[i%3], "ring": []string{"canary", ""}[min(i%50, 1)],
 			},

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,7 +23,7 @@ func byCEL(texts ...string) clusterv1beta1.ClusterPredicate {
 
 // celFacts are a Placement with predicates over a fleet of which each cluster has a version.
 func celFacts(predicates ...clusterv1beta1.ClusterPredicate) facts {
-	f := facts{now: noon(), placement: placement(), clusters: fleet(), bindings: bound(setGlobal)}
+	f := facts{now: noon(), placement: placement(), clusters: everyCluster(), bindings: bound(setGlobal)}
 	for _, cluster := range f.clusters {
 		cluster.Status.Version.Kubernetes = map[string]string{"a": "v1.31.2", "b": "v1.30.0"}[cluster.Name]
 		cluster.Status.Allocatable = clusterv1.ResourceList{}
@@ -95,7 +97,7 @@ func TestAnExpressionThatIsWrongLeavesTheDecisions(t *testing.T) {
 		"it names a function that is unknown": {`managedCluster.scores("x").size() > 0`, "does not compile: line 1, column 22: undeclared reference to 'scores'"},
 		"it is no predicate":                  {"'yes'", `"'yes'" gives a value of type string, not bool`},
 		"it has a constant that is wrong":     {"managedCluster.metadata.name.matches('(')", "cannot be prepared"},
-		"it costs too much for a cluster":     {deep(6), "the expressions cost more than 20000 units of CEL for one cluster; simplify them, or select by labels and claims first; that is so for ManagedCluster"},
+		"it costs too much for a cluster":     {deep(6), "the expressions cost more than 20000 units of CEL for one cluster; simplify them, or select by labels and claims first; that is so for every ManagedCluster"},
 	}
 	for sentence, tc := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -109,6 +111,33 @@ func TestAnExpressionThatIsWrongLeavesTheDecisions(t *testing.T) {
 			c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)
 			assert.Equal(t, metav1.ConditionTrue, c.Status)
 			assert.Equal(t, int32(42), status.NumberOfSelectedClusters)
+		})
+	}
+}
+
+// Shows: hub/expensive-cluster
+func TestAClusterForWhichAnExpressionCostsTooMuchHoldsUpNoOther(t *testing.T) {
+	for sentence, selected := range map[string]bool{"it keeps what it has": true, "it is not selected anew": false} {
+		t.Run(sentence, func(t *testing.T) {
+			f := celFacts(byCEL(`managedCluster.status.clusterClaims.all(c, c.name != "x")`))
+			at := slices.IndexFunc(f.clusters, func(c *clusterv1.ManagedCluster) bool { return c.Name == "b" })
+			for n := range 5000 {
+				f.clusters[at].Status.ClusterClaims = append(f.clusters[at].Status.ClusterClaims,
+					clusterv1.ManagedClusterClaim{Name: strconv.Itoa(n), Value: "v"})
+			}
+			want := []string{"a", "c"}
+			if selected {
+				f.decisionSlices = []*clusterv1beta1.PlacementDecision{earlierPage("b")}
+				want = []string{"a", "b", "c"}
+			}
+			p := decided(f)
+			require.NoError(t, p.misconfigured)
+			assert.Equal(t, want, p.selection.names)
+			var status clusterv1beta1.PlacementStatus
+			conclude(f, p, nil, &status)
+			c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
+			assert.Contains(t, c.Message, "an expression fails for them (b)")
+			assert.Contains(t, c.Message, "cost more than 20000 units of CEL")
 		})
 	}
 }

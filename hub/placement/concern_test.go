@@ -47,7 +47,7 @@ func TestWhichPlacementsAChangeOfAClusterConcerns(t *testing.T) {
 	observer(m, "grouped", grouped.spec, setGlobal)
 	observer(m, "unbound", clusterv1beta1.PlacementSpec{})
 
-	base := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{
+	base := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}, ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{
 		clusterv1beta2.ClusterSetLabel: "blue", "env": "dev",
 	}}}
 	selecting := []string{"all", "blue", "grouped"}
@@ -57,7 +57,8 @@ func TestWhichPlacementsAChangeOfAClusterConcerns(t *testing.T) {
 		change func(*clusterv1.ManagedCluster)
 		want   []string
 	}{
-		"nothing": {func(*clusterv1.ManagedCluster) {}, nil},
+		"the acceptance": {func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }, withSets},
+		"nothing":        {func(*clusterv1.ManagedCluster) {}, nil},
 		"a label that nobody looks at": {func(c *clusterv1.ManagedCluster) {
 			c.Labels["feature.open-cluster-management.io/addon-other"] = "available"
 		}, nil},
@@ -102,7 +103,7 @@ func TestWhichPlacementsAChangeOfAClusterConcerns(t *testing.T) {
 
 func TestOutcomesAreRememberedForEachVersionOfACluster(t *testing.T) {
 	r := parse(where(byCEL(`managedCluster.metadata.labels.env == "prod"`).RequiredClusterSelector), new(memory).compile)
-	c := fleet()[1]
+	c := everyCluster()[1]
 	c.UID, c.ResourceVersion = "a", "1"
 	assert.True(t, r.known.outcomeOf(c, r).matches)
 	c.Labels["env"] = "dev"

@@ -26,15 +26,19 @@ const (
 	// some fifty kilobytes.
 	maxExpressions, maxText = 32, 16 << 10
 
+	// maxPrograms is how many bytes the compiled expressions of all Placements take.
+	maxPrograms = 16 << 20
+
 	// maxQuoted is how many bytes of an expression a message quotes.
 	maxQuoted = 200
 )
 
-// expression is a compiled CEL expression of a celSelector.
+// expression is a CEL expression of a celSelector.
 type expression struct {
 	// path is the field of the Placement that has the text.
 	path, text string
-	program    cel.Program
+	// program returns it compiled. It is not kept here, because tenants create any number of Placements.
+	program func() (cel.Program, error)
 }
 
 // compiler compiles the expression that a field of a Placement has.
@@ -52,11 +56,10 @@ func newEnvironment() (*cel.Env, error) {
 		cel.Variable(variable, cel.MapType(cel.StringType, cel.DynType)))...)
 }
 
-// compileIn compiles an expression. The error names the field, the position in the expression and the cause.
-func compileIn(env *cel.Env, path, text string) (expression, error) {
-	wrong := func(format string, args ...any) (expression, error) {
-		return expression{}, fmt.Errorf("%s: the expression %q %s", path, message.Cut(text, maxQuoted),
-			fmt.Sprintf(format, args...))
+// compileIn compiles an expression. The error names the position in the expression and the cause.
+func compileIn(env *cel.Env, text string) (cel.Program, error) {
+	wrong := func(format string, args ...any) (cel.Program, error) {
+		return nil, fmt.Errorf("the expression %q %s", message.Cut(text, maxQuoted), fmt.Sprintf(format, args...))
 	}
 	ast, issues := env.Compile(text)
 	if found := issues.Errors(); len(found) > 0 {
@@ -68,12 +71,11 @@ func compileIn(env *cel.Env, path, text string) (expression, error) {
 	if kind := ast.OutputType(); !kind.IsExactType(cel.BoolType) && !kind.IsExactType(cel.DynType) {
 		return wrong("gives a value of type %s, not bool", kind)
 	}
-	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
-		cel.CostTracking(&expressions.Costs{}), cel.CostLimit(maxClusterCost))
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(maxClusterCost))
 	if err != nil {
 		return wrong("cannot be prepared: %s", message.Cut(err.Error(), message.MaxCause))
 	}
-	return expression{path: path, text: text, program: program}, nil
+	return program, nil
 }
 
 // matches reports whether the expression is true for a cluster, and adds what that costs.
@@ -85,7 +87,11 @@ func (e expression) matches(s *subject) (bool, error) {
 		}
 		s.object = object
 	}
-	found, details, err := e.program.Eval(map[string]any{variable: s.object})
+	program, err := e.program()
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", e.path, err)
+	}
+	found, details, err := program.Eval(map[string]any{variable: s.object})
 	if details != nil && details.ActualCost() != nil {
 		s.cost += *details.ActualCost()
 	}

@@ -9,6 +9,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -35,56 +36,103 @@ type selection struct {
 type failure struct{ cluster, cause string }
 
 // selectClusters selects the clusters of a Placement; current are those that are selected already. The error is about
-// an expression that costs too much.
+// an expression that costs too much for every cluster, or for all together.
 func selectClusters(
 	spec clusterv1beta1.PlacementSpec, in interest, clusters []*clusterv1.ManagedCluster,
 	current map[string]bool, now time.Time,
 ) (selection, error) {
-	s := selection{groups: map[string]int{}}
-	var kept, fresh []string
-	unbound := map[string]bool{}
-	var cost uint64
+	p := picking{
+		selection: selection{groups: map[string]int{}}, interest: in, tolerations: spec.Tolerations, current: current,
+		now: now, unbound: map[string]bool{},
+	}
 	for _, cluster := range clusters {
-		v := in.judge(cluster)
-		if v.expensive != "" {
-			return selection{}, fmt.Errorf("%s; that is so for ManagedCluster %s", v.expensive, cluster.Name)
+		if _, unknown := decode.Unknown(cluster); unknown {
+			p.keep(cluster)
+			continue
 		}
-		if cost += v.cost; cost > maxFleetCost {
+		p.look(cluster)
+		if p.cost > maxFleetCost {
 			return selection{}, errFleetCost()
 		}
-		if v.inSets {
-			s.inSets++
-		}
-		if v.failure != "" {
-			s.failures = append(s.failures, failure{cluster.Name, v.failure})
-		}
-		if !v.matches {
-			continue
-		}
-		s.matching++
-		tolerated, until := tolerates(spec.Tolerations, cluster.Spec.Taints, current[cluster.Name], now)
-		if !tolerated {
-			continue
-		}
-		s.eligible++
-		s.wake = reconcile.Earliest(s.wake, until)
-		s.groups[cluster.Name], unbound[cluster.Name] = v.group, v.unbound
-		if current[cluster.Name] {
-			kept = append(kept, cluster.Name)
-		} else {
-			fresh = append(fresh, cluster.Name)
-		}
 	}
-	slices.Sort(kept)
-	slices.Sort(fresh)
+	if len(p.expensive) > 0 && len(p.expensive) == p.asked {
+		return selection{}, fmt.Errorf("%s; that is so for every ManagedCluster", p.expensive[0].cause)
+	}
+	s := p.selection
+	s.failures = append(s.failures, p.expensive...)
+	slices.Sort(p.kept)
+	slices.Sort(p.fresh)
 	slices.SortFunc(s.failures, func(a, b failure) int { return cmp.Compare(a.cluster, b.cluster) })
-	s.take(slices.Concat(kept, fresh), spec.NumberOfClusters)
+	s.take(slices.Concat(p.kept, p.fresh), spec.NumberOfClusters)
 	for _, name := range s.names {
-		if unbound[name] {
+		if p.unbound[name] {
 			s.unbound = append(s.unbound, name)
 		}
 	}
 	return s, nil
+}
+
+// picking is a selection while clusters are looked at.
+type picking struct {
+	selection
+	interest
+	tolerations []clusterv1beta1.Toleration
+	current     map[string]bool
+	now         time.Time
+	// kept are eligible and selected already, fresh are eligible, unbound are in no bound set.
+	kept, fresh []string
+	unbound     map[string]bool
+	// cost is what expressions cost so far, and asked how many clusters the predicates were asked about.
+	cost  uint64
+	asked int
+	// expensive are the clusters for which expressions cost too much.
+	expensive []failure
+}
+
+// look takes a cluster into account.
+func (p *picking) look(cluster *clusterv1.ManagedCluster) {
+	v := p.judge(cluster)
+	p.cost += v.cost
+	if v.inSets || v.unbound {
+		p.asked++
+	}
+	if v.expensive != "" {
+		// The agent of a cluster writes its claims, so one cluster must not stop the others.
+		p.expensive = append(p.expensive, failure{cluster.Name, v.expensive})
+		p.keep(cluster)
+		return
+	}
+	if v.inSets {
+		p.inSets++
+	}
+	if v.failure != "" {
+		p.failures = append(p.failures, failure{cluster.Name, v.failure})
+	}
+	if !v.matches {
+		return
+	}
+	p.matching++
+	tolerated, until := tolerates(p.tolerations, cluster.Spec.Taints, p.current[cluster.Name], p.now)
+	if !tolerated {
+		return
+	}
+	p.eligible++
+	p.wake = reconcile.Earliest(p.wake, until)
+	p.groups[cluster.Name], p.unbound[cluster.Name] = v.group, v.unbound
+	if p.current[cluster.Name] {
+		p.kept = append(p.kept, cluster.Name)
+	} else {
+		p.fresh = append(p.fresh, cluster.Name)
+	}
+}
+
+// keep keeps a selected cluster that the predicates cannot be asked about.
+func (p *picking) keep(cluster *clusterv1.ManagedCluster) {
+	if p.current[cluster.Name] && p.keeps(cluster) {
+		p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
+		p.groups[cluster.Name] = p.rules.groupOf(&subject{cluster: cluster})
+		p.kept = append(p.kept, cluster.Name)
+	}
 }
 
 // take selects the first clusters of a list, as many as there may be; nil is all.

@@ -55,9 +55,11 @@ type outcome struct {
 	cost uint64
 }
 
-// judge returns the verdict about a cluster; nil stands for a cluster that does not exist.
+// judge returns the verdict about a cluster; nil stands for a cluster that does not exist. One that the hub does not
+// accept is not selected either, or it would take the place of another.
 func (in interest) judge(cluster *clusterv1.ManagedCluster) verdict {
-	if cluster == nil || !cluster.DeletionTimestamp.IsZero() || in.misconfigured != nil {
+	if cluster == nil || !cluster.DeletionTimestamp.IsZero() || !cluster.Spec.HubAcceptsClient ||
+		in.misconfigured != nil {
 		return verdict{}
 	}
 	v := verdict{inSets: in.scope.has(cluster)}
@@ -66,6 +68,13 @@ func (in interest) judge(cluster *clusterv1.ManagedCluster) verdict {
 		v.outcome = in.rules.known.outcomeOf(cluster, in.rules)
 	}
 	return v
+}
+
+// keeps reports whether a selected cluster stays selected of which only the metadata is known, because it cannot be
+// decoded: taints and claims say nothing then.
+func (in interest) keeps(cluster *clusterv1.ManagedCluster) bool {
+	return cluster.DeletionTimestamp.IsZero() && in.misconfigured == nil &&
+		(in.scope.has(cluster) || in.scope.earlier[cluster.Name])
 }
 
 // look compares a cluster with predicates and decision groups.

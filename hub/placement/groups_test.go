@@ -58,7 +58,7 @@ func (w *world) decide(t *testing.T, random *rand.Rand) plan {
 	f := facts{now: noon(), placement: placement(), bindings: bound(setGlobal)}
 	f.placement.Spec = w.spec
 	for name, ring := range w.rings {
-		f.clusters = append(f.clusters, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+		f.clusters = append(f.clusters, &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}, ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{"ring": ring},
 		}})
 	}

@@ -5,9 +5,13 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/expressions"
 )
 
 // memory is what the reconciler remembers about Placements to save work: their parsed selectors, and what they are
@@ -15,7 +19,10 @@ import (
 type memory struct {
 	mu          sync.RWMutex
 	environment *cel.Env
+	programs    *expressions.Programs
 	placements  map[types.NamespacedName]remembered
+	// told are the statuses as the last passes left them.
+	told map[types.NamespacedName]clusterv1beta1.PlacementStatus
 }
 
 // remembered is what is known about one Placement.
@@ -36,13 +43,19 @@ func (m *memory) rulesOf(placement *clusterv1beta1.Placement, key types.Namespac
 	return parse(placement.Spec, m.compile)
 }
 
-// compile compiles an expression. The first one makes the environment.
+// compile checks an expression. The first one makes the environment.
 func (m *memory) compile(path, text string) (expression, error) {
 	environment, err := m.environmentOf()
 	if err != nil {
 		return expression{}, err
 	}
-	return compileIn(environment, path, text)
+	e := expression{path: path, text: text, program: func() (cel.Program, error) {
+		return m.programs.Of(text, func() (cel.Program, error) { return compileIn(environment, text) })
+	}}
+	if _, err := e.program(); err != nil {
+		return expression{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return e, nil
 }
 
 func (m *memory) environmentOf() (*cel.Env, error) {
@@ -53,7 +66,7 @@ func (m *memory) environmentOf() (*cel.Env, error) {
 		if err != nil {
 			return nil, fmt.Errorf("building the CEL environment: %w", err)
 		}
-		m.environment = environment
+		m.environment, m.programs = environment, &expressions.Programs{Limit: maxPrograms}
 	}
 	return m.environment, nil
 }
@@ -74,6 +87,30 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.placements, key)
+	delete(m.told, key)
+}
+
+// tell remembers the status that a pass is about to write.
+func (m *memory) tell(key types.NamespacedName, status *clusterv1beta1.PlacementStatus) {
+	told := status.DeepCopy()
+	for i := range told.Conditions {
+		told.Conditions[i].LastTransitionTime = told.Conditions[i].LastTransitionTime.Rfc3339Copy()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.told == nil {
+		m.told = map[types.NamespacedName]clusterv1beta1.PlacementStatus{}
+	}
+	m.told[key] = *told
+}
+
+// altered reports whether a Placement has another status than the last pass left.
+func (m *memory) altered(o client.Object) bool {
+	placement, is := o.(*clusterv1beta1.Placement)
+	m.mu.RLock()
+	told, known := m.told[client.ObjectKeyFromObject(o)]
+	m.mu.RUnlock()
+	return is && known && !equality.Semantic.DeepEqual(placement.Status, told)
 }
 
 // concernedBy returns the Placements whose decisions the change of a cluster may alter; nil stands for a cluster that

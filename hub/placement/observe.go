@@ -11,6 +11,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -65,25 +66,34 @@ func (r *Reconciler) observeFleet(ctx context.Context, key types.NamespacedName,
 	if f.sets, err = r.observeSets(ctx); err != nil {
 		return in, err
 	}
+	for _, binding := range f.bindings {
+		set := f.sets[binding.Spec.ClusterSet]
+		if set == nil {
+			continue
+		}
+		if err := decode.Check("ManagedClusterSet", set); err != nil {
+			return in, err
+		}
+	}
 	in = interestOf(*f)
 	r.memory.remember(f.placement, key, in)
 	f.clusters, err = r.observeClusters(ctx)
 	return in, err
 }
 
-// observeClusters reads all clusters.
+// observeClusters reads all clusters. Of those that cannot be decoded, only the metadata is known.
 func (r *Reconciler) observeClusters(ctx context.Context) ([]*clusterv1.ManagedCluster, error) {
 	var clusters clusterv1.ManagedClusterList
-	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy, decode.Metadata); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
 	return reconcile.Pointers(clusters.Items), nil
 }
 
-// observeSets reads all cluster sets by name.
+// observeSets reads all cluster sets by name, also those that cannot be decoded, which matter where they are bound.
 func (r *Reconciler) observeSets(ctx context.Context) (map[string]*clusterv1beta2.ManagedClusterSet, error) {
 	var list clusterv1beta2.ManagedClusterSetList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, decode.Metadata); err != nil {
 		return nil, fmt.Errorf("listing ManagedClusterSets: %w", err)
 	}
 	sets := make(map[string]*clusterv1beta2.ManagedClusterSet, len(list.Items))

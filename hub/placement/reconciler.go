@@ -41,6 +41,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	failed := r.act(ctx, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
 	conclude(f, p, failed, &after.Status)
+	r.memory.tell(req.NamespacedName, &after.Status)
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
 	if changed && err == nil {
 		log.FromContext(ctx).Info("the placement decided", "clusters", after.Status.NumberOfSelectedClusters)

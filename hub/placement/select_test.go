@@ -15,18 +15,23 @@ import (
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// fleet has a cluster per environment; a and b run on one platform, c on another, d is leaving.
-func fleet() []*clusterv1.ManagedCluster {
+// everyCluster has a cluster per environment; a and b run on one platform, c on another, d is leaving, and
+// 0 is not accepted.
+func everyCluster() []*clusterv1.ManagedCluster {
 	cluster := func(name, env, platform string) *clusterv1.ManagedCluster {
-		c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"env": env}}}
+		c := &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"env": env}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		}
 		c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "platform.open-cluster-management.io", Value: platform}}
 		return c
 	}
 	going := cluster("d", "prod", "AWS")
 	at := metav1.NewTime(noon())
 	going.DeletionTimestamp = &at
+	refused := cluster("0", "prod", "AWS")
+	refused.Spec.HubAcceptsClient = false
 	return []*clusterv1.ManagedCluster{
-		cluster("c", "test", "GCP"), cluster("a", "prod", "AWS"), going, cluster("b", "dev", "AWS"),
+		cluster("c", "test", "GCP"), cluster("a", "prod", "AWS"), going, cluster("b", "dev", "AWS"), refused,
 	}
 }
 
@@ -95,7 +100,7 @@ func TestWhichClustersAPlacementSelects(t *testing.T) {
 			for _, name := range tc.current {
 				current[name] = true
 			}
-			got, err := selectClusters(spec, in, fleet(), current, noon())
+			got, err := selectClusters(spec, in, everyCluster(), current, noon())
 			require.NoError(t, err)
 			assert.ElementsMatch(t, tc.want, got.names)
 		})

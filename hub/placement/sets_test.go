@@ -38,7 +38,7 @@ func set(name string, labels map[string]string) *clusterv1beta2.ManagedClusterSe
 
 // setFacts are clusters a and b in set blue and cluster c in set default; sets blue, red (empty) and prod exist.
 func setFacts() facts {
-	f := facts{now: noon(), placement: placement(), clusters: fleet(), sets: map[string]*clusterv1beta2.ManagedClusterSet{
+	f := facts{now: noon(), placement: placement(), clusters: everyCluster(), sets: map[string]*clusterv1beta2.ManagedClusterSet{
 		"blue": set("blue", nil), "red": set("red", nil), "prod": set("prod", map[string]string{"env": "prod"}),
 		"odd": {Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: clusterv1beta2.ManagedClusterSelector{
 			SelectorType: "Magic",
@@ -85,9 +85,14 @@ func TestAPlacementSelectsFromTheSetsThatAreBound(t *testing.T) {
 		"the global set, which needs no object": {
 			func(f *facts) { f.bindings = bound(setGlobal) }, []string{"a", "b", "c"}, reasonAllScheduled, "",
 		},
-		"an object of that name counts": {
+		"the global set, whatever its object says": {
+			func(f *facts) { f.bindings, f.sets[setGlobal] = bound(setGlobal), set(setGlobal, nil) },
+			[]string{"a", "b", "c"}, reasonAllScheduled, "",
+		},
+		"an object of that name counts, where an annotation leaves it to its users": {
 			func(f *facts) {
 				f.bindings, f.sets[setGlobal] = bound(setGlobal), set(setGlobal, map[string]string{"env": "dev"})
+				f.sets[setGlobal].Annotations = map[string]string{"cluster.open-cluster-management.io/autoupdate": "false"}
 			}, []string{"b"}, reasonAllScheduled, "",
 		},
 		"the default set, which needs no object either": {

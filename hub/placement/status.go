@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
@@ -26,7 +27,8 @@ const (
 	maxNames = 5
 )
 
-// conclude sets the status that follows from the pass. The selection is published only when all slices were written.
+// conclude sets the status that follows from the pass. The selection is published, with the mark that it is complete,
+// only when all slices were written.
 func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementStatus) {
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = f.placement.Generation
@@ -49,6 +51,7 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 	set(satisfied(f.placement.Spec, p))
 	status.NumberOfSelectedClusters = int32(len(p.selection.names)) //nolint:gosec // they are fewer than that
 	status.DecisionGroups = p.layout.Groups
+	set(fleet.Mark(f.placement.Generation, p.layout.Wanted()))
 }
 
 // satisfied returns the condition that reports whether the Placement has all clusters that it asks for, and why others

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 func concluded(spec clusterv1beta1.PlacementSpec, failed error) clusterv1beta1.PlacementStatus {
-	f := facts{now: noon(), placement: placement(), clusters: fleet(), bindings: bound(setGlobal)}
+	f := facts{now: noon(), placement: placement(), clusters: everyCluster(), bindings: bound(setGlobal)}
 	f.placement.Spec = spec
 	status := clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 42}
 	conclude(f, decided(f), failed, &status)
@@ -51,6 +54,10 @@ func TestWhatTheStatusSays(t *testing.T) {
 			c = meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)
 			assert.Equal(t, "Succeedconfigured", c.Reason)
 			assert.Equal(t, metav1.ConditionFalse, c.Status)
+			c = meta.FindStatusCondition(status.Conditions, names.ConditionDecided)
+			require.NotNil(t, c)
+			assert.Equal(t, int64(7), c.ObservedGeneration)
+			assert.Contains(t, c.Message, fmt.Sprintf("%d clusters on 1 pages", tc.count))
 		})
 	}
 }
@@ -59,6 +66,7 @@ func TestPagesThatWereNotWrittenAreNotTold(t *testing.T) {
 	status := concluded(clusterv1beta1.PlacementSpec{}, errors.New("down"))
 	assert.Equal(t, int32(42), status.NumberOfSelectedClusters)
 	assert.Nil(t, meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionSatisfied))
+	assert.Nil(t, meta.FindStatusCondition(status.Conditions, names.ConditionDecided))
 }
 
 func TestAMisconfiguredPlacementKeepsWhatItTold(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlpredicate "sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -33,7 +34,8 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 // SetupWithManager adds the controller and its watches to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	instructed := ctrlpredicate.Or[client.Object](
-		ctrlpredicate.GenerationChangedPredicate{}, ctrlpredicate.AnnotationChangedPredicate{})
+		ctrlpredicate.GenerationChangedPredicate{}, ctrlpredicate.AnnotationChangedPredicate{},
+		ctrlpredicate.NewPredicateFuncs(r.memory.altered))
 	changed := builder.WithPredicates(ctrlpredicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		For(&clusterv1beta1.Placement{}, builder.WithPredicates(instructed)).
@@ -100,7 +102,8 @@ func (r *Reconciler) ofBinding(ctx context.Context, older, newer client.Object) 
 	}
 	var list clusterv1beta1.PlacementList
 	namespace := newer.GetNamespace()
-	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
+		decode.Metadata); err != nil {
 		log.FromContext(ctx).Error(err, "listing the placements of a namespace", "namespace", namespace)
 		return nil
 	}

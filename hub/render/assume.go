@@ -315,8 +315,10 @@ func (s *scene) cluster(name string) *clusterv1.ManagedCluster {
 	if cluster == nil {
 		s.assume("ManagedCluster %s, accepted and without labels, annotations, claims and a version", name)
 		cluster = &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		cluster.Spec.HubAcceptsClient = true
+	} else if !cluster.Spec.HubAcceptsClient {
+		s.assume("ManagedCluster %s, accepted", name)
 	}
+	cluster.Spec.HubAcceptsClient = true
 	s.putCluster(cluster)
 	return cluster
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -161,14 +160,14 @@ func typed[T client.Object](u *unstructured.Unstructured, into T) (T, error) {
 func (c *catalog) putCluster(cluster *clusterv1.ManagedCluster) {
 	c.hub.put(cluster)
 	namespace := reconcile.Namespace()
-	namespace.ObjectMeta = metav1.ObjectMeta{Name: cluster.Name}
+	namespace.Name, namespace.Labels = cluster.Name, map[string]string{names.LabelClusterName: cluster.Name}
 	c.hub.put(namespace)
 }
 
 var _ addonconfig.Objects = &catalog{}
 
 // Want implements addonconfig.Objects; all objects are there already.
-func (*catalog) Want(string, []objectwatch.Ref) {}
+func (*catalog) Want(string, []objectwatch.Ref, ...objectwatch.Ref) {}
 
 // Get implements addonconfig.Objects. A hub manager may read no object of a kind that the add-on does not understand,
 // unless somebody granted that.

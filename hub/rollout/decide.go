@@ -1,13 +1,16 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/confighash"
@@ -23,8 +26,8 @@ const settled = 10 * time.Second
 type facts struct {
 	now time.Time
 	cma *addonv1beta1.ClusterManagementAddOn
-	// placements are the facts about the placements of the install strategy, in its order.
-	placements []placementFacts
+	// placements are what the placements of the install strategy have decided, in its order.
+	placements []*fleet.Decisions
 	// members are the add-ons by cluster; none for an add-on that people install.
 	members map[string]*member
 	states  addonconfig.States
@@ -35,25 +38,10 @@ type facts struct {
 	admitted map[string]admission
 }
 
-// placementFacts are the facts about one placement.
-type placementFacts struct {
-	exists bool
-	// conditions are those of the Placement.
-	conditions []metav1.Condition
-	// groupSize is clustersPerDecisionGroup of the Placement.
-	groupSize intstr.IntOrString
-	// selection are the selected clusters with their decision groups.
-	selection
-}
-
-// group is a decision group; its index is negative when the decision has none.
-type group struct {
-	index int
-	name  string
-}
-
 // admission is the decision about one cluster.
 type admission struct {
+	// addOn is the ManagedClusterAddOn that the decision is about: one that is created again inherits nothing.
+	addOn types.UID
 	// target identifies the configuration that the decision is about.
 	target string
 	// granted reports whether the cluster may have it; reason is why not.
@@ -77,25 +65,57 @@ type plan struct {
 // decide plans the rollout.
 func decide(f facts) plan {
 	p := plan{admissions: make(map[string]admission, len(f.members))}
-	fleet := planner.Fleet{Now: f.now}
+	given := planner.Fleet{Now: f.now, Placements: make([]planner.Placement, len(f.placements))}
 	all := make([]targets, len(f.placements))
 	for index := range f.placements {
-		placement, stuck := f.placement(index, &all[index])
-		fleet.Placements = append(fleet.Placements, placement)
+		var stuck stuckAddOns
+		given.Placements[index], stuck = f.placement(index, &all[index])
 		p.stuck = append(p.stuck, stuck)
 		p.wake = reconcile.Earliest(p.wake, stuck.recheck)
 	}
-	made := planner.Make(fleet)
+	uncertain, until := f.hold(given.Placements)
+	p.wake = reconcile.Earliest(p.wake, until)
+	made := planner.Make(given)
 	p.placements, p.wake = made.Placements, reconcile.Earliest(p.wake, made.Wake)
 	for index, result := range made.Placements {
 		for _, cluster := range result.Admit {
-			p.admissions[cluster] = f.granted(cluster, all[index].target(cluster))
+			p.admissions[cluster] = f.granted(f.members[cluster], all[index].target(cluster))
 		}
 		for _, wait := range result.Hold {
-			p.admissions[wait.Name] = admission{target: all[index].target(wait.Name), reason: wait.Why}
+			p.admissions[wait.Name] = f.waits(f.members[wait.Name], all[index].target(wait.Name), wait.Why,
+				given.Placements[index].Held != "")
+		}
+	}
+	for cluster, earlier := range f.admitted {
+		if _, planned := p.admissions[cluster]; !planned && uncertain {
+			p.admissions[cluster] = earlier // It may be selected, and is decided about again when that is known.
 		}
 	}
 	return p
+}
+
+// hold holds the placements of which it is uncertain which clusters they own, because their own decisions or those of a
+// later placement are not complete, and reports whether there are any, and when that may end by itself.
+func (f facts) hold(placements []planner.Placement) (uncertain bool, wake time.Time) {
+	var held string
+	for index := range slices.Backward(placements) {
+		until, err := f.placements[index].Uncertain(f.now)
+		if err != nil {
+			held = "waits until it is known which clusters are selected: " + err.Error()
+		}
+		wake = reconcile.Earliest(wake, until)
+		placements[index].Held = held
+	}
+	return held != "", wake
+}
+
+// waits returns the decision about an add-on that waits. While decisions are not complete, which mostly is a moment,
+// one that waited already is not told another reason.
+func (f facts) waits(m *member, target, why string, held bool) admission {
+	if earlier := f.admitted[m.cluster]; held && earlier.isAbout(m.uid, target) && !earlier.granted {
+		return earlier
+	}
+	return admission{addOn: m.uid, target: target, reason: why}
 }
 
 // targets identify the targets of the add-ons of a placement: one for nearly all of them, and those of the others by
@@ -122,34 +142,42 @@ func (t *targets) set(cluster, target string) {
 	t.others[cluster] = target
 }
 
-// granted returns the admission of a cluster; it begins when the target was first granted.
-func (f facts) granted(cluster, target string) admission {
-	if earlier, found := f.admitted[cluster]; found && earlier.granted && earlier.target == target {
+// granted returns the admission of an add-on; it begins when the target was first granted.
+func (f facts) granted(m *member, target string) admission {
+	if earlier := f.admitted[m.cluster]; earlier.granted && earlier.isAbout(m.uid, target) {
 		return earlier
 	}
-	return admission{target: target, granted: true, since: f.now}
+	return admission{addOn: m.uid, target: target, granted: true, since: f.now}
+}
+
+// isAbout reports whether the decision is about an add-on and a target.
+func (a admission) isAbout(addOn types.UID, target string) bool {
+	return a.addOn == addOn && a.target == target
 }
 
 // placement returns the placement at index with the clusters that it owns, and adds their targets.
 func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns) {
-	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index].selection
+	strategy, selection := f.cma.Spec.InstallStrategy.Placements[index], f.placements[index]
 	p := planner.Placement{
-		Strategy: strategy.RolloutStrategy, GroupSize: f.placements[index].groupSize,
-		Selected: len(selection.names), Clusters: make([]planner.Cluster, 0, len(selection.names)),
+		Strategy: strategy.RolloutStrategy, GroupSize: groupSize(selection.Placement),
+		Selected: len(selection.Names), Clusters: make([]planner.Cluster, 0, len(selection.Names)),
 	}
 	// Most add-ons have no configs of their own, so the target is computed once for them.
 	common := f.target(&addonv1beta1.ManagedClusterAddOn{}, index)
 	of.common = Fingerprint(common.Rolled())
 	soak := addonconfig.MinSuccessTime(strategy.RolloutStrategy)
 	var stuck stuckAddOns
-	for _, cluster := range selection.names {
+	for _, cluster := range selection.Names {
 		if !f.owns(index, cluster) {
 			continue
 		}
+		group := selection.Groups[cluster]
 		m, found := f.members[cluster]
 		if !found || m.deleting {
-			if f.served[cluster] {
-				p.Awaited++ // It is installed soon, or again.
+			if f.served[cluster] { // It is installed soon, or again.
+				p.Clusters = append(p.Clusters, planner.Cluster{
+					Name: cluster, Group: group.Index, GroupName: group.Name, State: planner.Awaited,
+				})
 			}
 			continue
 		}
@@ -159,10 +187,11 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 			of.set(cluster, Fingerprint(target.Rolled()))
 		}
 		state, since := f.state(m, target, of.target(cluster), soak)
-		held, group := heldBy(target), selection.groups[cluster]
+		held := heldBy(target)
 		stuck.add(m, state == planner.Pending && held == "", f.now)
 		p.Clusters = append(p.Clusters, planner.Cluster{
-			Name: cluster, Group: group.index, GroupName: group.name, State: state, Since: since, Held: held,
+			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Broken: m.broken(),
+			Held: held,
 		})
 	}
 	return p, stuck
@@ -190,7 +219,7 @@ func (f facts) state(
 		switch {
 		case target.Admitted(m.addOn()):
 			return planner.InFlight, time.Time{}
-		case earlier.granted && earlier.target == fingerprint:
+		case earlier.granted && earlier.isAbout(m.uid, fingerprint):
 			return planner.InFlight, earlier.since // Its status does not show yet that it was admitted.
 		}
 		return planner.Pending, time.Time{}
@@ -214,17 +243,25 @@ func (f facts) state(
 	return planner.Succeeded, reached
 }
 
+// groupSize returns clustersPerDecisionGroup of a Placement, which may be nil.
+func groupSize(placement *clusterv1beta1.Placement) intstr.IntOrString {
+	if placement == nil {
+		return intstr.IntOrString{}
+	}
+	return placement.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup
+}
+
 // owns reports whether the placement at index, which selects a cluster, is the last one that does.
 func (f facts) owns(index int, cluster string) bool {
 	for _, later := range f.placements[index+1:] {
-		if _, selects := later.groups[cluster]; selects {
+		if later.Selects(cluster) {
 			return false
 		}
 	}
 	return true
 }
 
-// Fingerprint identifies the content of references, whatever their order.
+// Fingerprint identifies the content of references in their order.
 func Fingerprint(references []addonv1beta1.ConfigReference) string {
 	keys := make([]string, 0, len(references))
 	for _, reference := range references {

@@ -12,6 +12,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/internal/token"
@@ -128,22 +129,25 @@ func (t *stuckAddOns) remark() string {
 		t.cause.Status, t.cause.Reason, string(cause))
 }
 
-// selectionRemark returns why a placement selects no cluster, with a remedy; empty when it does, or has not been
-// decided yet.
-func (p placementFacts) selectionRemark(ref addonv1beta1.PlacementRef) string {
+// selectionRemark returns why a placement selects no cluster, with a remedy, or why it is unknown which ones it
+// selects; empty when it is known.
+func selectionRemark(d *fleet.Decisions, ref addonv1beta1.PlacementRef) string {
 	name := fmt.Sprintf("placement %s/%s", ref.Namespace, ref.Name)
-	if !p.exists {
+	switch {
+	case d.Placement == nil:
 		return name + " does not exist: create it, or correct spec.installStrategy.placements"
-	}
-	if len(p.names) > 0 {
+	case len(d.Names) > 0 && d.Incomplete != nil:
+		return d.Incomplete.Error()
+	case len(d.Names) > 0:
 		return ""
 	}
 	name += " selects no cluster: "
-	if c := meta.FindStatusCondition(p.conditions, clusterv1beta1.PlacementConditionMisconfigured); c != nil &&
+	conditions := d.Placement.Status.Conditions
+	if c := meta.FindStatusCondition(conditions, clusterv1beta1.PlacementConditionMisconfigured); c != nil &&
 		c.Status == metav1.ConditionTrue {
 		return name + explanation(c)
 	}
-	c := meta.FindStatusCondition(p.conditions, clusterv1beta1.PlacementConditionSatisfied)
+	c := meta.FindStatusCondition(conditions, clusterv1beta1.PlacementConditionSatisfied)
 	switch {
 	case c == nil:
 		return name + "no placement controller has decided it; start the hub manager with --placement=true, or one of OCM"

@@ -7,12 +7,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/addonconfig"
 )
 
 // member is what a rollout looks at of one add-on on one cluster, and nothing else of it: a hub has tens of thousands.
 type member struct {
 	cluster  string
+	uid      types.UID
 	deleting bool
 	// configs are those of the spec, references and supported are in the status.
 	configs    []addonv1beta1.AddOnConfig
@@ -23,7 +27,8 @@ type member struct {
 	// progress is the reason of Progressing, empty without the condition, and progressSince since when it is that.
 	progress      string
 	progressSince time.Time
-	// unhealthySince is since when the agent is not available; zero when it is, or when that is not known.
+	// unhealthySince is since when the agent is not available, by the clock of the hub manager; zero when it is, or when
+	// that is not known.
 	unhealthySince time.Time
 	// cause is the most informative condition of an add-on that does not work, and causeSince since when; nil when it
 	// works.
@@ -35,12 +40,25 @@ type member struct {
 	otherSince time.Time
 }
 
+// saw takes over since when this process sees that the agent is not available: an agent writes the condition with its
+// own clock, which may be hours off. At first sight, when before is nil, that is what the condition says, at most now.
+func (m *member) saw(before *member, now time.Time) *member {
+	switch {
+	case m.unhealthySince.IsZero():
+	case before != nil && before.uid == m.uid && !before.unhealthySince.IsZero():
+		m.unhealthySince = before.unhealthySince
+	case before != nil && before.uid == m.uid, m.unhealthySince.After(now):
+		m.unhealthySince = now
+	}
+	return m
+}
+
 // newMember returns what a rollout looks at of an add-on. It shares the lists of another member that has equal ones;
 // nil for none.
 func newMember(addOn *addonv1beta1.ManagedClusterAddOn, like *member) *member {
 	status := &addOn.Status
 	m := &member{
-		cluster: addOn.Namespace, deleting: !addOn.DeletionTimestamp.IsZero(), configs: addOn.Spec.Configs,
+		cluster: addOn.Namespace, uid: addOn.UID, deleting: !addOn.DeletionTimestamp.IsZero(), configs: addOn.Spec.Configs,
 		references: status.ConfigReferences, supported: status.SupportedConfigs,
 	}
 	if like != nil && reflect.DeepEqual(like.references, m.references) {
@@ -80,6 +98,17 @@ func (m *member) addOn() *addonv1beta1.ManagedClusterAddOn {
 	return addOn
 }
 
+// supportedConfigs returns the configurations of the spec, except those of kinds that the add-on does not support.
+func (m *member) supportedConfigs() []addonv1beta1.AddOnConfig {
+	if len(m.configs) == 0 {
+		return nil
+	}
+	addOn := m.addOn()
+	return slices.DeleteFunc(slices.Clone(m.configs), func(c addonv1beta1.AddOnConfig) bool {
+		return addonconfig.SupportOf(addOn, c.ConfigGroupResource) == addonconfig.NotSupported
+	})
+}
+
 // keep copies a condition out of its add-on.
 func keep(c *metav1.Condition, since time.Time) (*metav1.Condition, time.Time) {
 	if c == nil {
@@ -98,4 +127,11 @@ func (m *member) applied() bool {
 		}
 	}
 	return true
+}
+
+// broken reports whether the add-on has a configuration that is not well on the cluster: not all of it is applied, its
+// works or pods are not ready, or its agent is not available.
+func (m *member) broken() bool {
+	completed := m.progress == addonv1beta1.ProgressingReasonCompleted
+	return len(m.references) > 0 && (!m.applied() || !completed || !m.unhealthySince.IsZero())
 }

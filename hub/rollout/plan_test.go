@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,10 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout/planner"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -31,6 +36,10 @@ func TestStateOfAnAddOn(t *testing.T) {
 	}
 	unavailable := func(since time.Time) metav1.Condition {
 		return fixture.Condition("Available", metav1.ConditionFalse, "ProbeUnavailable", since)
+	}
+	createdAgain := func(addOn *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.ManagedClusterAddOn {
+		addOn.UID = "another"
+		return addOn
 	}
 	tests := map[string]struct {
 		addOn    *addonv1beta1.ManagedClusterAddOn
@@ -55,6 +64,9 @@ func TestStateOfAnAddOn(t *testing.T) {
 		"one that was admitted keeps its slot before its status shows it": {
 			addOn: fixture.AddOn("c", fixture.Has(template, "old")), admitted: "the target", state: planner.InFlight,
 			since: ago(time.Second),
+		},
+		"one that was created again has nothing of the admission of the former": {
+			addOn: createdAgain(fixture.AddOn("c", fixture.Has(template, "old"))), admitted: "the target", state: planner.Pending,
 		},
 		"one that was admitted to another content is pending": {
 			addOn: fixture.AddOn("c", fixture.Has(template, "old")), admitted: "another", state: planner.Pending,
@@ -113,6 +125,167 @@ func TestStateOfAnAddOn(t *testing.T) {
 	}
 }
 
+// Shows: hub/agents-clocks
+func TestAFailureInTheSoakIsSeenByTheClockOfTheHub(t *testing.T) {
+	const soak = 10 * time.Minute
+	template := fixture.Template("t")
+	addOn := func(uid types.UID, available *metav1.Condition) *member {
+		a := fixture.With(fixture.AddOn("c", fixture.Has(template, "t")),
+			fixture.Condition("Progressing", metav1.ConditionFalse, "Completed", fixture.Noon()))
+		a.UID = uid
+		if available != nil {
+			fixture.With(a, *available)
+		}
+		return newMember(a, nil)
+	}
+	down := func(since time.Duration) *metav1.Condition {
+		return new(fixture.Condition("Available", metav1.ConditionFalse, "LeaseUpdateStopped", fixture.Noon().Add(since)))
+	}
+	at := func(d time.Duration) time.Time { return fixture.Noon().Add(d) }
+	well := addOn("u", nil)
+	for sentence, tc := range map[string]struct {
+		is     *member
+		before *member
+		seen   time.Duration
+		want   planner.State
+	}{
+		"it falls in the soak, by a clock that is two hours ahead": {addOn("u", down(2*time.Hour)), well, time.Minute, planner.Failed},
+		"it falls a week later, by a clock that is a week behind":  {addOn("u", down(0)), well, 7 * 24 * time.Hour, planner.Succeeded},
+		"it stays as it was seen when the condition is written again": {
+			addOn("u", down(3*time.Hour)), addOn("u", down(0)).saw(well, at(time.Minute)), time.Hour, planner.Failed,
+		},
+		"at first sight the condition counts":       {addOn("u", down(time.Minute)), nil, time.Hour, planner.Failed},
+		"at first sight, but never later than now":  {addOn("u", down(2*time.Hour)), nil, time.Minute, planner.Failed},
+		"another add-on of the name was never seen": {addOn("new", down(time.Minute)), well, time.Hour, planner.Failed},
+		"it is well": {addOn("u", nil), addOn("u", down(0)), time.Minute, planner.Succeeded},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := facts{cma: fixture.NewCMA(nil, fixture.Placement("p", template)), states: addonconfig.States{template: {Hash: "t"}}}
+			m := tc.is.saw(tc.before, at(tc.seen))
+			state, _ := f.state(m, f.target(m.addOn(), 0), "", soak)
+			assert.Equal(t, tc.want, state)
+		})
+	}
+}
+
+// Shows: hub/created-again
+func TestAnAddOnThatIsCreatedAgainIsAskedAboutAnew(t *testing.T) {
+	template := fixture.Template("t")
+	target := []addonv1beta1.ConfigReference{fixture.Desires(template, "t")}
+	plan := func(r *Reconciler, uid types.UID, now time.Time) admission {
+		addOn := fixture.AddOn("c")
+		addOn.UID = uid
+		p := decide(facts{
+			now: now, cma: fixture.NewCMA(nil, fixture.Placement("p", template)), states: addonconfig.States{template: {Hash: "t"}},
+			placements: []*fleet.Decisions{selects("c")}, members: membersOf(addOn), admitted: r.admissions["hello"],
+		})
+		r.replaceAdmissions("hello", p.admissions)
+		return p.admissions["c"]
+	}
+	r := &Reconciler{}
+	assert.Equal(t, fixture.Noon(), plan(r, "first", fixture.Noon()).since)
+	assert.Equal(t, fixture.Noon(), plan(r, "first", fixture.Noon().Add(time.Hour)).since)
+	again := fixture.AddOn("c")
+	again.UID = "second"
+	granted, why := r.Admission(again, target)
+	assert.False(t, granted, "no plan knows it yet")
+	assert.Empty(t, why)
+	assert.Equal(t, fixture.Noon().Add(2*time.Hour), plan(r, "second", fixture.Noon().Add(2*time.Hour)).since,
+		"its deadline does not count from the admission of the former")
+	granted, _ = r.Admission(again, target)
+	assert.True(t, granted)
+}
+
+// Shows: hub/rollout-awaited
+func TestTheFirstPlanHasTheClustersWhoseAddOnIsNotInstalledYet(t *testing.T) {
+	strategy := clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{
+			MandatoryDecisionGroups: clusterv1alpha1.MandatoryDecisionGroups{
+				MandatoryDecisionGroups: []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary"}},
+			},
+		},
+	}
+	going := fixture.AddOn("canary-1")
+	going.DeletionTimestamp = new(metav1.NewTime(fixture.Noon()))
+	for sentence, test := range map[string]struct {
+		addOns []*addonv1beta1.ManagedClusterAddOn
+		served map[string]bool
+		want   []string
+	}{
+		"the canary gets its add-on last":                {served: map[string]bool{"canary-1": true}},
+		"the add-on of the canary is going":              {addOns: []*addonv1beta1.ManagedClusterAddOn{going}, served: map[string]bool{"canary-1": true}},
+		"the canary never gets the add-on":               {want: []string{"a", "b"}},
+		"the add-on of the canary goes with its cluster": {addOns: []*addonv1beta1.ManagedClusterAddOn{going}, want: []string{"a", "b"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := facts{
+				now: fixture.Noon(), cma: fixture.NewCMA(nil, fixture.ByStrategy(strategy, fixture.Placement("p", fixture.Template("t")))),
+				states:     addonconfig.States{fixture.Template("t"): {Hash: "t"}},
+				placements: []*fleet.Decisions{selects("a", "b", "canary-1")}, served: test.served,
+				members: membersOf(append(test.addOns, fixture.AddOn("a"), fixture.AddOn("b"))...),
+			}
+			f.placements[0].Groups["canary-1"] = fleet.Group{Index: 1, Name: "canary"}
+			assert.Equal(t, test.want, decide(f).placements[0].New)
+		})
+	}
+}
+
+func TestWhoServesAnAddOn(t *testing.T) {
+	cluster := func(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
+		c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+		change(c)
+		return c
+	}
+	plain := cluster(func(*clusterv1.ManagedCluster) {})
+	labelled := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{names.LabelClusterName: "c"}}}
+	for sentence, test := range map[string]struct {
+		cluster   *clusterv1.ManagedCluster
+		namespace *metav1.PartialObjectMetadata
+		want      bool
+	}{
+		"one that is accepted":                  {plain, labelled, true},
+		"one whose namespace is made soon":      {plain, nil, true},
+		"none that does not exist":              {nil, labelled, false},
+		"none whose namespace others had first": {plain, &metav1.PartialObjectMetadata{}, false},
+		"none that is not accepted": {
+			cluster(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }), labelled, false,
+		},
+		"none that is being deleted": {
+			cluster(func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = new(metav1.NewTime(fixture.Noon())) }), labelled, false,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) { assert.Equal(t, test.want, serves(test.cluster, test.namespace)) })
+	}
+}
+
+// Shows: hub/fix-first
+func TestAFixReachesTheBrokenClustersFirst(t *testing.T) {
+	bad, good := fixture.Template("bad"), fixture.Template("good")
+	completed := fixture.Condition("Progressing", metav1.ConditionFalse, "Completed", fixture.Noon().Add(-time.Hour))
+	progressing := fixture.Condition("Progressing", metav1.ConditionTrue, "Progressing", fixture.Noon().Add(-time.Hour))
+	down := fixture.Condition("Available", metav1.ConditionFalse, "NoPod", fixture.Noon().Add(-time.Minute))
+	strategy := clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(1)},
+	}
+	for sentence, zz := range map[string]*addonv1beta1.ManagedClusterAddOn{
+		"one that is on its way to the bad content":    fixture.With(fixture.AddOn("zz", fixture.Desires(bad, "bad")), progressing),
+		"one whose agent is down":                      fixture.With(fixture.AddOn("zz", fixture.Has(bad, "bad")), completed, down),
+		"one whose works are not ready any more":       fixture.With(fixture.AddOn("zz", fixture.Has(bad, "bad")), progressing),
+		"one with the former content, but not healthy": fixture.With(fixture.AddOn("zz", fixture.Has(good, "old")), completed, down),
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := decide(facts{
+				now: fixture.Noon(), cma: fixture.NewCMA(nil, fixture.ByStrategy(strategy, fixture.Placement("p", good))),
+				states:     addonconfig.States{good: {Hash: "fix"}},
+				placements: []*fleet.Decisions{selects("aa", "bb", "zz")},
+				members: membersOf(fixture.AddOn("aa"),
+					fixture.With(fixture.AddOn("bb", fixture.Has(good, "old")), completed), zz),
+			})
+			assert.Equal(t, []string{"zz"}, p.placements[0].New)
+		})
+	}
+}
+
 // Shows: hub/counts
 func TestConcludePlanCounts(t *testing.T) {
 	t1 := fixture.Template("t")
@@ -141,7 +314,7 @@ func TestConcludePlanCounts(t *testing.T) {
 	overriding.Spec.Configs = []addonv1beta1.AddOnConfig{fixture.DeploymentConfig("d")}
 	tests := map[string]struct {
 		placements []addonv1beta1.PlacementStrategy
-		facts      []placementFacts
+		facts      []*fleet.Decisions
 		addons     []*addonv1beta1.ManagedClusterAddOn
 		// want are the messages of the placements, says parts of the one of the first.
 		want    []string
@@ -150,18 +323,18 @@ func TestConcludePlanCounts(t *testing.T) {
 	}{
 		"no cluster is selected": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", t1)},
-			facts:      []placementFacts{selects()},
+			facts:      []*fleet.Decisions{selects()},
 			want: []string{"selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout. placement ns/p " +
 				"selects no cluster: no placement controller has decided it; start the hub manager with --placement=true, or one of OCM."},
 		},
 		"add-ons are not created yet": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", t1)},
-			facts:      []placementFacts{selects("c1", "c2")},
+			facts:      []*fleet.Decisions{selects("c1", "c2")},
 			want:       []string{"selected clusters 2. configured addons 0/2 progressing..., 0 failed 0 timeout."},
 		},
 		"one of three is done, one in flight, one to apply": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", t1)},
-			facts:      []placementFacts{selects("c1", "c2", "c3")},
+			facts:      []*fleet.Decisions{selects("c1", "c2", "c3")},
 			addons: []*addonv1beta1.ManagedClusterAddOn{
 				done("c1"), flying("c2", "Progressing", fixture.Noon()), fixture.AddOn("c3"), done("by-hand"),
 			},
@@ -169,7 +342,7 @@ func TestConcludePlanCounts(t *testing.T) {
 		},
 		"all are done, one with a config of its own": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", t1)},
-			facts:      []placementFacts{selects("c1", "c2")},
+			facts:      []*fleet.Decisions{selects("c1", "c2")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{done("c1"), overriding},
 			want: []string{
 				"selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout.",
@@ -177,7 +350,7 @@ func TestConcludePlanCounts(t *testing.T) {
 		},
 		"the last placement owns a cluster that several select": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p"), fixture.Placement("q", t1)},
-			facts:      []placementFacts{selects("c1", "c2"), selects("c2", "c3")},
+			facts:      []*fleet.Decisions{selects("c1", "c2"), selects("c2", "c3")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{fixture.AddOn("c1"), done("c2"), fixture.AddOn("c3")},
 			want: []string{
 				"selected clusters 2. configured addons 1/1 completed with no errors, 0 failed 0 timeout.",
@@ -186,7 +359,7 @@ func TestConcludePlanCounts(t *testing.T) {
 		},
 		"those beyond the deadline are timed out, the next one is awaited": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.ByStrategy(deadline, fixture.Placement("p", t1))},
-			facts:      []placementFacts{selects("c1", "c2", "c3", "c4")},
+			facts:      []*fleet.Decisions{selects("c1", "c2", "c3", "c4")},
 			addons: []*addonv1beta1.ManagedClusterAddOn{
 				flying("c1", "Progressing", fixture.Noon().Add(-time.Minute)),
 				flying("c2", "Progressing", fixture.Noon().Add(-2*time.Minute)),
@@ -198,13 +371,13 @@ func TestConcludePlanCounts(t *testing.T) {
 		},
 		"a strategy with a field that cannot be used says so and counts nothing as progressing": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.ByStrategy(unusable, fixture.Placement("p", t1))},
-			facts:      []placementFacts{selects("c1", "c2")},
+			facts:      []*fleet.Decisions{selects("c1", "c2")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{fixture.AddOn("c1"), flying("c2", "Progressing", fixture.Noon())},
 			says:       []string{"configured addons 1/2 progressing..., 0 failed 0 timeout.", "progressDeadline"},
 		},
 		"clusters that wait for their turn are not stuck": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.ByStrategy(oneByOne, fixture.Placement("p", t1))},
-			facts:      []placementFacts{selects("c1", "c2", "c3")},
+			facts:      []*fleet.Decisions{selects("c1", "c2", "c3")},
 			addons: []*addonv1beta1.ManagedClusterAddOn{
 				flying("c1", "Progressing", fixture.Noon()), waiting("c2"), waiting("c3"),
 			},
@@ -212,7 +385,7 @@ func TestConcludePlanCounts(t *testing.T) {
 		},
 		"but by another cause they are, since that began": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.ByStrategy(oneByOne, fixture.Placement("p", t1))},
-			facts:      []placementFacts{selects("c1", "c2", "c3")},
+			facts:      []*fleet.Decisions{selects("c1", "c2", "c3")},
 			addons: []*addonv1beta1.ManagedClusterAddOn{
 				flying("c1", "Progressing", fixture.Noon()),
 				fixture.With(waiting("c2"), fixture.Condition("Available", metav1.ConditionFalse, "NoPod", fixture.Noon().Add(-time.Second))),
@@ -224,26 +397,27 @@ func TestConcludePlanCounts(t *testing.T) {
 		},
 		"one whose configuration does not exist is stuck by that": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", fixture.Template("gone"))},
-			facts:      []placementFacts{selects("c1")},
+			facts:      []*fleet.Decisions{selects("c1")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{waiting("c1")},
 			says:       []string{"1 cluster is stuck, the first is c1: Configured is False"},
 		},
 		"a missing config is named and its add-ons are not on their way": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("p", fixture.Template("gone"))},
-			facts:      []placementFacts{selects("c1")},
+			facts:      []*fleet.Decisions{selects("c1")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{done("c1")},
 			want: []string{"selected clusters 1. configured addons 0/1 progressing..., 0 failed 0 timeout. " +
 				`addontemplates "gone" does not exist.`},
 		},
-		"a missing placement is named and stops no other": {
+		"a missing placement is named and stops no later one": {
 			placements: []addonv1beta1.PlacementStrategy{fixture.Placement("gone", t1), fixture.Placement("p", t1)},
-			facts:      []placementFacts{{}, selects("c1")},
+			facts:      []*fleet.Decisions{missing(), selects("c1")},
 			addons:     []*addonv1beta1.ManagedClusterAddOn{done("c1")},
 			want: []string{
 				"selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout. " +
 					"placement ns/gone does not exist: create it, or correct spec.installStrategy.placements.",
 				"selected clusters 1. configured addons 1/1 completed with no errors, 0 failed 0 timeout.",
 			},
+			recheck: fixture.Noon().Add(fleet.FailoverPeriod),
 		},
 	}
 	for name, test := range tests {
@@ -310,7 +484,7 @@ func TestConcludePlanReferences(t *testing.T) {
 	}
 	f := facts{
 		now: fixture.Noon(), cma: cma, states: found,
-		placements: []placementFacts{selects("c1"), selects("c2")},
+		placements: []*fleet.Decisions{selects("c1"), selects("c2")},
 		members: membersOf(fixture.AddOn("c1", fixture.Has(fixture.ConfigMap("c"), "reported"),
 			fixture.Has(fixture.DeploymentConfig("e"), "e"), fixture.Has(fixture.DeploymentConfig("d"), "d"),
 			fixture.Has(fixture.Template("t"), "t"))),
@@ -384,7 +558,7 @@ func BenchmarkPlan(b *testing.B) {
 		addOns = append(addOns, fixture.AddOn(clusters[i], fixture.Has(fixture.DeploymentConfig("d"), "d"),
 			fixture.Has(fixture.Template("t"), "t")))
 	}
-	f.placements, f.members = []placementFacts{selects(clusters...)}, membersOf(addOns...)
+	f.placements, f.members = []*fleet.Decisions{selects(clusters...)}, membersOf(addOns...)
 	for b.Loop() {
 		concluded(f)
 	}
@@ -404,11 +578,71 @@ func membersOf(addOns ...*addonv1beta1.ManagedClusterAddOn) map[string]*member {
 	return members
 }
 
-func selects(clusters ...string) placementFacts {
-	observed := placementFacts{exists: true, selection: selection{groups: map[string]group{}}}
+// selects is a Placement whose decisions are complete.
+func selects(clusters ...string) *fleet.Decisions {
+	d := &fleet.Decisions{Placement: &clusterv1beta1.Placement{}, Groups: map[string]fleet.Group{}}
 	for _, cluster := range clusters {
-		observed.groups[cluster] = group{}
+		d.Groups[cluster] = fleet.Group{}
 	}
-	observed.names = slices.Sorted(maps.Keys(observed.groups))
-	return observed
+	d.Names = slices.Sorted(maps.Keys(d.Groups))
+	return d
+}
+
+// missing is a Placement that does not exist.
+func missing() *fleet.Decisions {
+	return fleet.NewDecisions(types.NamespacedName{Namespace: "ns", Name: "gone"}, nil, nil, true, fixture.Noon(), nil)
+}
+
+// Shows: hub/rollout-incomplete
+func TestNoClusterIsAdmittedWhileDecisionsAreNotComplete(t *testing.T) {
+	template := fixture.Template("t")
+	torn := func(clusters ...string) *fleet.Decisions {
+		d := selects(clusters...)
+		d.Incomplete = errors.New("placement ns/p is writing its PlacementDecisions")
+		return d
+	}
+	one := clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(1)},
+	}
+	first, second := fixture.Placement("p", template), fixture.Placement("q", fixture.Template("u"))
+	first.RolloutStrategy, second.RolloutStrategy = one, one
+	plan := func(admitted map[string]admission, placements ...*fleet.Decisions) plan {
+		return decide(facts{
+			now: fixture.Noon(), cma: fixture.NewCMA(nil, []addonv1beta1.PlacementStrategy{first, second}[:len(placements)]...),
+			states:     addonconfig.States{template: {Hash: "t"}, fixture.Template("u"): {Hash: "u"}},
+			placements: placements, members: membersOf(fixture.AddOn("a"), fixture.AddOn("b"), fixture.AddOn("c")), admitted: admitted,
+		})
+	}
+	whole := plan(nil, selects("a", "b", "c")).admissions
+	require.True(t, whole["a"].granted)
+	require.False(t, whole["b"].granted)
+
+	t.Run("one that is on its way and seems to be gone frees no place", func(t *testing.T) {
+		p := plan(whole, torn("b", "c")).admissions
+		assert.Equal(t, whole, p)
+	})
+	t.Run("one that waits is told why", func(t *testing.T) {
+		assert.Contains(t, plan(nil, torn("a")).admissions["a"].reason, "is writing its PlacementDecisions")
+	})
+	t.Run("one that seems to belong to an earlier placement does not get its configuration", func(t *testing.T) {
+		for _, gone := range []*fleet.Decisions{torn(), missing()} {
+			p := plan(nil, selects("a"), gone).admissions
+			assert.False(t, p["a"].granted)
+			assert.NotEmpty(t, p["a"].reason)
+		}
+	})
+	t.Run("one that is gone for good holds nobody up", func(t *testing.T) {
+		gone := fleet.NewDecisions(types.NamespacedName{Namespace: "ns", Name: "gone"}, nil, nil, true,
+			fixture.Noon().Add(-fleet.FailoverPeriod), nil)
+		assert.True(t, plan(nil, selects("a"), gone).admissions["a"].granted)
+		assert.False(t, plan(nil, selects("a"), missing()).wake.IsZero(), "until then it is looked at again")
+	})
+	t.Run("one that a later placement selects gets its configuration", func(t *testing.T) {
+		for _, gone := range []*fleet.Decisions{torn(), missing()} {
+			assert.True(t, plan(nil, gone, selects("a")).admissions["a"].granted)
+		}
+	})
+	t.Run("the status says so", func(t *testing.T) {
+		assert.Equal(t, "placement ns/p is writing its PlacementDecisions", selectionRemark(torn("a"), addonv1beta1.PlacementRef{}))
+	})
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/objectwatch"
@@ -31,8 +32,10 @@ const minAge = 10 * time.Second
 type Reconciler struct {
 	// AddOns reads add-ons and writes the status of ClusterManagementAddOns.
 	AddOns addonapi.Client
-	// Client reads placements and decisions from the cache.
+	// Client reads clusters and decisions from the cache.
 	Client client.Client
+	// Placements knows what Placements have decided.
+	Placements *fleet.Placements
 	// Store reads configurations, and deletes contents that nothing refers to.
 	Store *addonconfig.Store
 	// Clock is the clock of a pass.
@@ -49,8 +52,6 @@ type Reconciler struct {
 	changed map[string]map[string]struct{}
 	// admissions are the decisions by ClusterManagementAddOn and cluster.
 	admissions map[string]map[string]admission
-	// selections are used by passes alone, one at a time.
-	selections map[types.NamespacedName]selection
 }
 
 // Reconcile plans one ClusterManagementAddOn.
@@ -65,9 +66,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.collect(ctx, req.Name, f, nil).Settle(now)
 	}
 	p := decide(f)
-	woken := r.replaceAdmissions(req.Name, p.admissions)
 	after := conclude(f, p)
 	changed, err := r.AddOns.PatchClusterManagementAddOnStatus(ctx, f.cma, after)
+	if apierrors.IsConflict(err) {
+		// Configurations and ClusterManagementAddOns are watched apart: a new template may be seen before the strategy that
+		// was written ahead of it. Nothing is admitted by a strategy of before.
+		return reconcile.FromError(err).Settle(now)
+	}
+	woken := r.replaceAdmissions(req.Name, p.admissions)
 	if changed {
 		log.FromContext(ctx).V(1).Info("recorded the progress of placements")
 	}
@@ -76,13 +82,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return outcome.And(r.collect(ctx, req.Name, f, after)).Settle(now)
 }
 
-// Admission returns whether an add-on on a cluster may have a target now and, if not, why. Both are unset when the
-// present plan does not know the target yet.
-func (r *Reconciler) Admission(addOn, cluster string, target []addonv1beta1.ConfigReference) (bool, string) {
+// Admission returns whether an add-on may have a target now and, if not, why. Both are unset when the present plan does
+// not know this ManagedClusterAddOn or the target yet.
+func (r *Reconciler) Admission(addOn metav1.Object, target []addonv1beta1.ConfigReference) (bool, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	decision := r.admissions[addOn][cluster]
-	if decision.target != Fingerprint(target) {
+	decision := r.admissions[addOn.GetName()][addOn.GetNamespace()]
+	if !decision.isAbout(addOn.GetUID(), Fingerprint(target)) {
 		return false, ""
 	}
 	return decision.granted, decision.reason
@@ -137,6 +143,10 @@ func (r *Reconciler) collect(
 	unnamed := addonconfig.Obsolete(addOn, revisions, referredBy(after))
 	if len(unnamed) == 0 {
 		return outcome
+	}
+	// A member that cannot be decoded may refer to any of them.
+	if _, err := r.AddOns.ListWatched(ctx, client.MatchingFields{addonapi.IndexName: addOn}); err != nil {
+		return reconcile.Retry(err)
 	}
 	for _, revision := range addonconfig.Obsolete(addOn, unnamed, referredByMembers(f.members)) {
 		if old := revision.CreationTimestamp.Add(minAge); f.now.Before(old) {

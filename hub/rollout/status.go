@@ -39,7 +39,7 @@ func conclude(f facts, p plan) *addonv1beta1.ClusterManagementAddOn {
 func (f facts) remarks(index int, stuck stuckAddOns) []string {
 	strategy := f.cma.Spec.InstallStrategy.Placements[index]
 	var remarks []string
-	if remark := f.placements[index].selectionRemark(strategy.PlacementRef); remark != "" {
+	if remark := selectionRemark(f.placements[index], strategy.PlacementRef); remark != "" {
 		remarks = append(remarks, remark)
 	}
 	for _, desired := range addonconfig.DesiredConfigs(f.cma, index, nil) {

@@ -12,6 +12,7 @@ import (
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 )
 
@@ -52,7 +53,7 @@ func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
 		"the cause counts, not what follows from it": {addOns: addOns{fixture.With(fixture.AddOn("c1"), no("Available", "no pod", time.Minute),
 			no("RegistrationApplied", "no role", time.Minute))},
 			says: " 1 cluster is stuck, the first is c1: RegistrationApplied is False (Because): no role."},
-		"another condition does not start the time anew": {addOns: addOns{fixture.With(fixture.AddOn("c1"), no("Available", "no pod", time.Minute),
+		"another condition does not start the time again": {addOns: addOns{fixture.With(fixture.AddOn("c1"), no("Available", "no pod", time.Minute),
 			no("RegistrationApplied", "no role", time.Second))},
 			says: "RegistrationApplied is False (Because): no role."},
 		"what is not known is not stuck": {
@@ -76,7 +77,7 @@ func TestAPlacementSaysHowManyClustersAreStuckAndWhyTheFirstIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts{now: fixture.Noon(), cma: fixture.NewCMA(nil, fixture.Placement("p")),
-				placements: []placementFacts{selects("c1", "c2", "c3")}, members: membersOf(tc.addOns...), served: map[string]bool{"c1": true}}
+				placements: []*fleet.Decisions{selects("c1", "c2", "c3")}, members: membersOf(tc.addOns...), served: map[string]bool{"c1": true}}
 			for _, cluster := range []string{"c1", "c2", "c3"} {
 				if f.members[cluster] == nil {
 					f.members[cluster] = newMember(fixture.AddOn(cluster), nil)
@@ -130,8 +131,11 @@ func TestAPlacementThatSelectsNothingSaysWhyAndWhatToDo(t *testing.T) {
 			conditions: []metav1.Condition{satisfied(metav1.ConditionTrue, "AllDecisionsScheduled", "All")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := placementFacts{exists: !tc.missing, conditions: tc.conditions}
-			remark := p.selectionRemark(addonv1beta1.PlacementRef{Namespace: "ns", Name: "p"})
+			p := selects()
+			if p.Placement.Status.Conditions = tc.conditions; tc.missing {
+				p = missing()
+			}
+			remark := selectionRemark(p, addonv1beta1.PlacementRef{Namespace: "ns", Name: "p"})
 			if tc.says == "" {
 				assert.Empty(t, remark)
 			}

@@ -6,15 +6,18 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -39,7 +42,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		// What a killed hub manager left behind is found by the list at the start.
 		Watches(&appsv1.ControllerRevision{}, batched(ofRevision)).
 		Watches(&clusterv1beta1.PlacementDecision{}, batched(r.ofDecision)).
-		Watches(&clusterv1beta1.Placement{}, batched(r.ofPlacement), builder.WithPredicates(selectionChanged()))
+		Watches(&clusterv1beta1.Placement{}, batched(r.ofPlacement), builder.WithPredicates(selectionChanged())).
+		Watches(&clusterv1.ManagedCluster{}, batched(r.ofCluster), builder.WithPredicates(servesChanged()))
 	for _, config := range r.Store.Watched() {
 		controller = controller.Watches(config, handler.EnqueueRequestsFromMapFunc(r.ofConfig),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
@@ -105,6 +109,35 @@ func (r *Reconciler) ofPlacement(ctx context.Context, o client.Object) []ctrl.Re
 	return r.AddOns.ManagementsBy(ctx, addonapi.IndexPlacement, addonapi.PlacementKey(o.GetNamespace(), o.GetName()))
 }
 
+// ofCluster maps a cluster to the ClusterManagementAddOns whose placements select it: one that gets no add-on any more
+// is not awaited.
+func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Request {
+	var decisions clusterv1beta1.PlacementDecisionList
+	err := r.Client.List(ctx, &decisions, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{addonapi.IndexCluster: o.GetName()})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "finding the placements that select a cluster", "cluster", o.GetName())
+	}
+	var requests []ctrl.Request
+	for i := range decisions.Items {
+		requests = append(requests, r.ofDecision(ctx, &decisions.Items[i])...)
+	}
+	return requests
+}
+
+// servesChanged passes clusters that are accepted, denied or deleted. What is installed on a new one is an event.
+func servesChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, ok := e.ObjectOld.(*clusterv1.ManagedCluster)
+			is, also := e.ObjectNew.(*clusterv1.ManagedCluster)
+			return ok && also && (was.Spec.HubAcceptsClient != is.Spec.HubAcceptsClient ||
+				was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero())
+		},
+	}
+}
+
 // ofConfig maps a config to the ClusterManagementAddOns that name it, or whose add-ons do.
 func (r *Reconciler) ofConfig(ctx context.Context, o client.Object) []ctrl.Request {
 	return r.namedBy(ctx, addonconfig.ConfigKeyOf(o))
@@ -118,8 +151,8 @@ func request(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// selectionChanged passes Placements that are created or deleted, whose spec changes, or whose conditions about the
-// selection do.
+// selectionChanged passes Placements that are created or deleted, whose spec changes, or whose status says something
+// else about the selection.
 func selectionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*clusterv1beta1.Placement)
@@ -131,15 +164,18 @@ func selectionChanged() predicate.Predicate {
 	}}
 }
 
-// selectionDiffers reports whether the conditions about the selection differ between two versions of a Placement.
+// selectionDiffers reports whether the statuses of two versions of a Placement differ about the selection.
 func selectionDiffers(was, is *clusterv1beta1.Placement) bool {
-	return slices.ContainsFunc(
-		[]string{clusterv1beta1.PlacementConditionMisconfigured, clusterv1beta1.PlacementConditionSatisfied},
-		func(kind string) bool {
-			a, b := meta.FindStatusCondition(was.Status.Conditions, kind), meta.FindStatusCondition(is.Status.Conditions, kind)
-			if a == nil || b == nil {
-				return a != b
-			}
-			return a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message
-		})
+	return was.Status.NumberOfSelectedClusters != is.Status.NumberOfSelectedClusters ||
+		!equality.Semantic.DeepEqual(was.Status.DecisionGroups, is.Status.DecisionGroups) ||
+		slices.ContainsFunc([]string{
+			clusterv1beta1.PlacementConditionMisconfigured, clusterv1beta1.PlacementConditionSatisfied, names.ConditionDecided,
+		},
+			func(kind string) bool {
+				a, b := meta.FindStatusCondition(was.Status.Conditions, kind), meta.FindStatusCondition(is.Status.Conditions, kind)
+				if a == nil || b == nil {
+					return a != b
+				}
+				return a.Status != b.Status || a.Reason != b.Reason || a.Message != b.Message
+			})
 }

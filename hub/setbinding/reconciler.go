@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -84,7 +85,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // ofSet maps a set to the bindings that name it.
 func (r *Reconciler) ofSet(ctx context.Context, set client.Object) []ctrl.Request {
 	var list clusterv1beta2.ManagedClusterSetBindingList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy, decode.LeaveOut); err != nil {
 		log.FromContext(ctx).Error(err, "listing ManagedClusterSetBindings")
 		return nil
 	}

@@ -35,9 +35,6 @@ func conclude(f facts, status *clusterv1beta2.ManagedClusterSetBindingStatus) {
 		c.Status, c.Reason = metav1.ConditionFalse, reasonNotFound
 		c.Message = fmt.Sprintf("ManagedClusterSet %s does not exist: create it, or delete this binding", name)
 	case clustersets.Bound:
-		if !f.exists {
-			c.Message += "; it has no object, which it needs only for placement controllers other than that of Spokelet"
-		}
 	}
 	reconcile.SetCondition(&status.Conditions, c, f.now)
 }

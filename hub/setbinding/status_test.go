@@ -30,9 +30,7 @@ func TestABindingSaysWhetherItCounts(t *testing.T) {
 		},
 		"the sets of every hub need no object": {
 			name: "global", set: "global", want: metav1.Condition{
-				Status: "True", Reason: "ClusterSetBound",
-				Message: "ManagedClusterSet global is bound to namespace ns; it has no object, which it needs only for " +
-					"placement controllers other than that of Spokelet",
+				Status: "True", Reason: "ClusterSetBound", Message: "ManagedClusterSet global is bound to namespace ns",
 			},
 		},
 		"a binding with another name than its set does not count": {

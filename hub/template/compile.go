@@ -130,7 +130,9 @@ func (p *place) step() string {
 
 // substitution replaces the variables in one manifest and collects the problems.
 type substitution struct {
-	values func(name string) (string, bool)
+	// values returns the value of a variable; inNames the one that counts within names of objects.
+	values, inNames func(name string) (string, bool)
+
 	report func(path, message string)
 	// steps lead to the current place in the manifest.
 	steps []*place
@@ -219,7 +221,11 @@ func (s *substitution) expand(t *text, plain bool) (string, bool) {
 			}
 		}
 	}
-	return t.expand(s.values, func(p part) {
+	values := s.values
+	if key := s.steps[len(s.steps)-1].key; !t.isWhole() && (key == "name" || strings.HasSuffix(key, "Name")) {
+		values = s.inNames
+	}
+	return t.expand(values, func(p part) {
 		s.missing = true
 		s.report(s.path(), missingMessage(p.source))
 	})

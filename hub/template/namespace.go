@@ -35,7 +35,7 @@ func homeOf(objects []*unstructured.Unstructured) home {
 }
 
 // has reports whether a ServiceAccount that a binding names belongs to the agent, and so moves with it. One in a
-// namespace of Kubernetes does not, and neither does one of somebody else: in a namespace where the template has
+// namespace of Kubernetes does not, and neither does one of another client: in a namespace where the template has
 // nothing, with a name that the template does not use.
 func (h home) has(namespace, name string) bool {
 	switch {

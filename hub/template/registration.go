@@ -111,12 +111,12 @@ func SharedWith(all []*Template, secret types.NamespacedName, addOn, signerName,
 	return sharedWith
 }
 
-// Permissions returns the roles on the hub that the agent is bound to (docs/reference/hub.md, "Hub permissions"). In
-// the namespace of a cluster, only the agent of that cluster is a subject; in any other namespace, the group of the
-// agents of all clusters is. The error is an addon.InvalidError.
+// Permissions returns the roles on the hub that the agent is bound to (docs/reference/hub.md, "Hub permissions"). Only
+// the agent of the cluster is a subject. The error is an addon.InvalidError.
 func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error) {
-	groups := csr.AddonGroups(cluster, addOn)
-	here, everywhere := group(groups[0]), group(groups[1])
+	subjects := []rbacv1.Subject{{
+		APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: csr.AddonGroups(cluster, addOn)[0],
+	}}
 	var all []addon.Permission
 	for i, registration := range t.Registration {
 		if registration.Type != addonv1alpha1.RegistrationTypeKubeClient || registration.KubeClient == nil {
@@ -130,7 +130,7 @@ func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error)
 					return nil, t.invalidAt(i, where+": type CurrentCluster needs currentCluster.clusterRoleName")
 				}
 				all = append(all, addon.Permission{
-					Namespace: cluster, Subjects: here, RoleRef: rbacv1.RoleRef{
+					Namespace: cluster, Subjects: subjects, RoleRef: rbacv1.RoleRef{
 						APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: permission.CurrentCluster.ClusterRoleName,
 					},
 				})
@@ -142,10 +142,6 @@ func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error)
 				}
 				ref := single.RoleRef
 				ref.APIGroup = cmp.Or(ref.APIGroup, rbacv1.GroupName)
-				subjects := everywhere
-				if single.Namespace == cluster {
-					subjects = here
-				}
 				all = append(all, addon.Permission{Namespace: single.Namespace, RoleRef: ref, Subjects: subjects})
 			default:
 				return nil, t.invalidAt(i, fmt.Sprintf("%s: type %q is unknown: it must be CurrentCluster or SingleNamespace",
@@ -154,10 +150,6 @@ func Permissions(t *Template, cluster, addOn string) ([]addon.Permission, error)
 		}
 	}
 	return all, nil
-}
-
-func group(name string) []rbacv1.Subject {
-	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}}
 }
 
 // invalidAt returns the error about a registration.

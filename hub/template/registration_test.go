@@ -165,9 +165,9 @@ func TestPermissions(t *testing.T) {
 	}
 	assert.Equal(t, []addon.Permission{
 		{Namespace: "c1", RoleRef: ref("ClusterRole", "cm-admin"), Subjects: here},
-		{Namespace: "shared", RoleRef: ref("Role", "cm-reader"), Subjects: group("system:open-cluster-management:addon:a")},
+		{Namespace: "shared", RoleRef: ref("Role", "cm-reader"), Subjects: here},
 		{Namespace: "c1", RoleRef: ref("ClusterRole", "view"), Subjects: here},
-	}, got, "in the namespace of a cluster no agent of another cluster gets a role")
+	}, got, "no agent of another cluster gets a role")
 }
 
 func TestPermissionsThatAreWrong(t *testing.T) {

@@ -122,7 +122,7 @@ func (r *rendering) substitute(index int) *unstructured.Unstructured {
 	if len(m.below) == 0 {
 		return m.object
 	}
-	s := &substitution{values: r.variables.value, report: r.report(index)}
+	s := &substitution{values: r.variables.value, inNames: r.variables.valueInName, report: r.report(index)}
 	u := &unstructured.Unstructured{Object: s.object(m.object.Object, m.below)}
 	r.missing = r.missing || s.missing
 	return u

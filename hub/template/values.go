@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 const (
@@ -11,7 +13,7 @@ const (
 	variableKubeconfig = "HUB_KUBECONFIG"
 	// variableCluster is the name of the managed cluster.
 	variableCluster = "CLUSTER_NAME"
-	// variableNamespace is the namespace that the AddOnDeploymentConfig moves the agent to; undefined without one.
+	// variableNamespace is the namespace that the AddOnDeploymentConfig moves the agent to, else the default one.
 	variableNamespace = "INSTALL_NAMESPACE"
 
 	// kubeconfigMount is where the Secret with the kubeconfig is mounted.
@@ -45,8 +47,25 @@ func variablesOf(in Input, t *Template) variables {
 	return v
 }
 
-// value returns the value of a variable; false for none.
+// value returns the value of a variable; false for none. The default namespace is not in the environment of containers,
+// so it replaces no pod.
 func (v *variables) value(name string) (string, bool) {
+	value, found := v.defined(name)
+	if !found && name == variableNamespace {
+		return names.NamespaceAgentAddon, true
+	}
+	return value, found
+}
+
+// valueInName is value for a part of a name. OCM has nothing for the default namespace, and an object of a cluster that
+// comes from there keeps its name.
+func (v *variables) valueInName(name string) (string, bool) {
+	value, found := v.defined(name)
+	return value, found || name == variableNamespace
+}
+
+// defined returns what the configuration or the hub manager defines a variable as; false for nothing.
+func (v *variables) defined(name string) (string, bool) {
 	for _, fixed := range v.constant {
 		if fixed.name == name {
 			return fixed.value, true
@@ -70,7 +89,7 @@ func (v *variables) value(name string) (string, bool) {
 func (v *variables) environment() []variable {
 	all := make([]variable, 0, len(v.standard)+len(v.constant))
 	for _, fallback := range v.standard {
-		value, _ := v.value(fallback.name)
+		value, _ := v.defined(fallback.name)
 		all = append(all, variable{fallback.name, value})
 	}
 	return append(all, v.constant...)

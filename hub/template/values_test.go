@@ -10,6 +10,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/template"
+	"github.com/spokelet/spokelet/internal/names"
 )
 
 // Shows: hub/variables
@@ -38,8 +39,10 @@ func TestVariables(t *testing.T) {
 			"AddOnDeploymentConfig configs/config: the customizedVariables entry INSTALL_NAMESPACE does not count, because the hub " +
 				`manager defines INSTALL_NAMESPACE as "to"; remove the entry.`,
 		},
-		"an install namespace where none is set": {define("INSTALL_NAMESPACE", "own"), false, "{{INSTALL_NAMESPACE}}", "own", ""},
-		"a variable twice":                       {define("A", "1", "A", "2"), false, "{{A}}", "2", ""},
+		"an install namespace where none is set":                      {define("INSTALL_NAMESPACE", "own"), false, "{{INSTALL_NAMESPACE}}", "own", ""},
+		"an install namespace without a configuration":                {nil, false, "{{INSTALL_NAMESPACE}}", names.NamespaceAgentAddon, ""},
+		"an install namespace without a configuration, within a text": {nil, false, "in {{INSTALL_NAMESPACE}}", "in " + names.NamespaceAgentAddon, ""},
+		"a variable twice": {define("A", "1", "A", "2"), false, "{{A}}", "2", ""},
 		"settings are no variables": {func(s *addonv1beta1.AddOnDeploymentConfigSpec) {
 			s.ProxyConfig.HTTPProxy = "http://p"
 		}, false, "{{HTTP_PROXY}}", "", ""},
@@ -65,6 +68,30 @@ func TestVariables(t *testing.T) {
 			assert.Equal(t, []string{test.remark}, remarks)
 		})
 	}
+}
+
+// OCM has nothing for the namespace then, so an object whose name has it would be another one after a move. What is
+// nothing but the namespace, as the name of a Namespace, could not exist there.
+//
+// Shows: hub/namespace-without-config
+func TestANameWithTheInstallNamespaceStaysThatOfOCM(t *testing.T) {
+	in := inputOf(t, nil,
+		`{apiVersion: v1, kind: Namespace, metadata: {name: "{{INSTALL_NAMESPACE}}"}}`,
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: "agent:{{INSTALL_NAMESPACE}}"},
+		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "role:{{INSTALL_NAMESPACE}}"},
+		subjects: [{kind: ServiceAccount, name: agent, namespace: "{{INSTALL_NAMESPACE}}"}]}`,
+		deploymentText)
+	result, err := template.Render(in)
+	require.NoError(t, err)
+	assert.Equal(t, names.NamespaceAgentAddon, result.Objects[0].GetName())
+	assert.Equal(t, "agent:", result.Objects[1].GetName())
+	assert.Equal(t, "role:", at(t, result.Objects[1], "roleRef", "name"))
+	assert.Equal(t, []any{map[string]any{
+		"kind": "ServiceAccount", "name": "agent", "namespace": names.NamespaceAgentAddon,
+	}}, result.Objects[1].Object["subjects"])
+	rendered, err := result.Objects[2].MarshalJSON()
+	require.NoError(t, err)
+	assert.NotContains(t, string(rendered), "INSTALL_NAMESPACE", "no container gets another environment than before")
 }
 
 func TestABundleThatIsNoText(t *testing.T) {

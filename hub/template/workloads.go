@@ -108,8 +108,8 @@ func newPod(u *unstructured.Unstructured, kind workloadKind) (*unstructured.Unst
 	return &unstructured.Unstructured{Object: object}, p, nil
 }
 
-// ownObjects replaces the objects of a list by copies, and returns them; false for a value that is no list of objects.
-// An absent list is empty.
+// ownObjects replaces the objects of a list by copies, and returns them; false for a value that is not a list of
+// objects. An absent list is empty.
 func ownObjects(parent map[string]any, key string) ([]map[string]any, bool) {
 	if parent[key] == nil {
 		return nil, true

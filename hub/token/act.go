@@ -17,7 +17,7 @@ import (
 type step struct {
 	reconcile.Step[client.Object]
 
-	// blocked is why the step cannot be taken: its name belongs to an object of somebody else, or to one that is being
+	// blocked is why the step cannot be taken: its name belongs to an object of another client, or to one that is being
 	// deleted.
 	blocked error
 }
@@ -30,7 +30,7 @@ type result struct {
 	err error
 }
 
-// takenError means that an object of somebody else has the name of one of ours.
+// takenError means that an object of another client has the name of one of ours.
 type takenError struct{ object client.Object }
 
 // Error names the object, with a remedy.
@@ -39,7 +39,7 @@ func (e *takenError) Error() string {
 		"it %s=<name of the add-on> and %s=true", reconcile.Describe(e.object), tokens.LabelName, tokens.LabelInfrastructure)
 }
 
-// act runs the steps of a plan. One that fails does not keep the others from being run.
+// act runs the steps of a plan. The right to tokens is granted only after the ServiceAccount was found or made ours.
 func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 	w := reconcile.Writer[client.Object]{Client: r.Client, Live: r.Live}
 	w.Adopt = func(want, found client.Object) ([]reconcile.Step[client.Object], error) {
@@ -52,9 +52,24 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 		}
 		return []reconcile.Step[client.Object]{s.Step}, nil
 	}
-	var done result
+	done := result{}
+	var err error
+	if done.uid, err = run(ctx, w, p.steps); err == nil {
+		_, err = run(ctx, w, p.grants)
+	} else if taken := (*takenError)(nil); errors.As(err, &taken) {
+		_, failed := run(ctx, w, p.withdraw)
+		err = errors.Join(err, failed)
+	}
+	done.err = err
+	return done
+}
+
+// run runs steps, and returns the UID of the ServiceAccount if one of them is about it. One that fails does not keep
+// the others from being run.
+func run(ctx context.Context, w reconcile.Writer[client.Object], steps []step) (types.UID, error) {
+	var uid types.UID
 	var failed []error
-	for _, s := range p.steps {
+	for _, s := range steps {
 		if s.blocked != nil {
 			failed = append(failed, s.blocked)
 			continue
@@ -62,11 +77,10 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) result {
 		after, err := w.Run(ctx, s.Step)
 		failed = append(failed, err)
 		if account, isAccount := after.(*corev1.ServiceAccount); isAccount && err == nil {
-			done.uid = account.UID
+			uid = account.UID
 		}
 	}
-	done.err = errors.Join(failed...)
-	return done
+	return uid, errors.Join(failed...)
 }
 
 // publish writes the condition if it changed.

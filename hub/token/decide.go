@@ -2,11 +2,8 @@ package token
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,8 +29,12 @@ const (
 // plan is the decision of a pass.
 type plan struct {
 	intent intent
-	// steps has one step for each object of wanted, in its order.
+	// steps come first: that of the ServiceAccount, or all removals.
 	steps []step
+	// grants let the agent of the cluster ask for tokens; they are run once the ServiceAccount is ours.
+	grants []step
+	// withdraw removes the grants; run instead when the ServiceAccount is that of others.
+	withdraw []step
 	// why is the reason of a refusal, for the condition.
 	why string
 }
@@ -41,38 +42,29 @@ type plan struct {
 // decide returns the plan for the facts.
 func decide(f facts) plan {
 	switch {
-	case f.addOn == nil:
-		return plan{intent: intentRemove, steps: removals(f.have, f.granted)}
-	case !f.accepted && !usesToken(f.addOn):
-		return plan{intent: intentRemove, steps: removals(f.have, f.granted)}
+	case f.addOn == nil, !f.accepted && !usesToken(f.addOn):
+		return plan{intent: intentRemove, steps: removals(f.have)}
 	case !f.accepted:
 		return plan{intent: intentRefuse, steps: removals(f.have), why: fmt.Sprintf("the hub does not accept cluster %s, "+
 			"so its add-ons have no identity on the hub; set spec.hubAcceptsClient of ManagedCluster %s to true to accept it",
 			f.key.Namespace, f.key.Namespace)}
-	case hookRuns(f.addOn):
+	case addonapi.HookRuns(f.addOn):
 		return plan{}
 	case f.addOn.DeletionTimestamp != nil, !usesToken(f.addOn):
-		return plan{intent: intentRemove, steps: removals(f.have, f.granted)}
+		return plan{intent: intentRemove, steps: removals(f.have)}
+	case f.foreign != nil:
+		// What is there stays: the namespace may have lost its label by mistake.
+		return plan{intent: intentRefuse, why: f.foreign.Error()}
 	}
-	p := plan{intent: intentKeep}
+	p := plan{intent: intentKeep, withdraw: removals(f.have[1:])}
 	for i, want := range wanted(f.key, f.addOn) {
-		p.steps = append(p.steps, towards(f.have[i], want, f.addOn))
+		if s := towards(f.have[i], want, f.addOn); i == 0 {
+			p.steps = []step{s}
+		} else {
+			p.grants = append(p.grants, s)
+		}
 	}
 	return p
-}
-
-// hookRuns reports whether an add-on that is being deleted waits for what may need the hub: a pre-delete hook of OCM,
-// or what a finalizer of the author of the add-on stands for. The finalizers of Kubernetes, and that of works on a
-// hosting cluster, wait for nothing of the agent.
-func hookRuns(addOn metav1.Object) bool {
-	return addOn.GetDeletionTimestamp() != nil && slices.ContainsFunc(addOn.GetFinalizers(), func(finalizer string) bool {
-		switch finalizer {
-		case metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents,
-			addonv1beta1.AddonHostingManifestFinalizer, addonv1alpha1.AddonDeprecatedHostingManifestFinalizer:
-			return false
-		}
-		return true
-	})
 }
 
 // usesToken reports whether the agent has chosen the driver token for a credential of the hub's API server.
@@ -80,14 +72,12 @@ func usesToken(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return addonapi.HasDriver(addOn, tokens.Driver)
 }
 
-// removals returns the steps that delete the objects of all lists.
-func removals(lists ...[]client.Object) []step {
+// removals returns the steps that delete objects; nil ones do not exist.
+func removals(have []client.Object) []step {
 	var steps []step
-	for _, have := range lists {
-		for _, object := range have {
-			if object != nil {
-				steps = append(steps, planned(reconcile.Delete, object, nil))
-			}
+	for _, object := range have {
+		if object != nil {
+			steps = append(steps, planned(reconcile.Delete, object, nil))
 		}
 	}
 	return steps

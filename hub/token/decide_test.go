@@ -2,6 +2,7 @@ package token
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
@@ -57,7 +59,7 @@ func built(of *addonv1beta1.ManagedClusterAddOn) []client.Object {
 
 func verbs(p plan) []reconcile.Verb {
 	var all []reconcile.Verb
-	for _, s := range p.steps {
+	for _, s := range slices.Concat(p.steps, p.grants) {
 		all = append(all, s.Verb)
 	}
 	return all
@@ -71,7 +73,6 @@ func TestDecide(t *testing.T) {
 	leaving.Finalizers = []string{"addon.open-cluster-management.io/addon-pre-delete"}
 	left := leaving.DeepCopy()
 	left.Finalizers = []string{"foregroundDeletion", "addon.open-cluster-management.io/hosting-manifests-cleanup"}
-	granted := []client.Object{&rbacv1.RoleBinding{}}
 	for sentence, tc := range map[string]struct {
 		facts  facts
 		intent intent
@@ -91,8 +92,8 @@ func TestDecide(t *testing.T) {
 			facts{addOn: addOn(kube("csr"), custom()), accepted: true, have: nothing}, intentRemove, nil,
 		},
 		"what it has from before is removed": {
-			facts{addOn: addOn(kube("csr")), accepted: true, have: built(addOn()), granted: granted},
-			intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete, reconcile.Delete},
+			facts{addOn: addOn(kube("csr")), accepted: true, have: built(addOn())},
+			intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"an add-on without registrations is one with another driver": {
 			facts{addOn: addOn(), accepted: true, have: built(addOn())}, intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
@@ -104,11 +105,11 @@ func TestDecide(t *testing.T) {
 			facts{addOn: leaving, accepted: true, have: nothing}, intentNone, nil,
 		},
 		"when its hook is over, nothing stays": {
-			facts{addOn: left, accepted: true, have: built(addOn()), granted: granted},
-			intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete, reconcile.Delete},
+			facts{addOn: left, accepted: true, have: built(addOn())},
+			intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"of an add-on that is gone nothing stays": {
-			facts{accepted: true, have: built(addOn()), granted: granted}, intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete, reconcile.Delete},
+			facts{accepted: true, have: built(addOn())}, intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"on a cluster that is not accepted nothing is made": {
 			facts{addOn: addOn(kube(tokens.Driver)), have: nothing}, intentRefuse, nil,
@@ -118,6 +119,14 @@ func TestDecide(t *testing.T) {
 		},
 		"not even for an add-on that leaves": {
 			facts{addOn: leaving, have: built(addOn())}, intentRefuse, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
+		},
+		"in a namespace of others nothing is made, and what is there stays": {
+			facts{addOn: addOn(kube(tokens.Driver)), accepted: true, have: built(addOn()), foreign: errors.New("of others")},
+			intentRefuse, nil,
+		},
+		"what an add-on leaves there is removed": {
+			facts{addOn: left, accepted: true, have: built(addOn()), foreign: errors.New("of others")},
+			intentRemove, []reconcile.Verb{reconcile.Delete, reconcile.Delete, reconcile.Delete},
 		},
 		"an add-on with another driver is not told": {
 			facts{addOn: addOn(kube("csr")), have: nothing}, intentRemove, nil,
@@ -312,9 +321,9 @@ func TestTheInfrastructureStaysWhileAHookRuns(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			a := addOn(kube(tokens.Driver))
 			a.Finalizers = tc.finalizers
-			assert.False(t, hookRuns(a), "an add-on that is not being deleted has no hook that runs")
+			assert.False(t, addonapi.HookRuns(a), "an add-on that is not being deleted has no hook that runs")
 			a.DeletionTimestamp = &metav1.Time{Time: now}
-			assert.Equal(t, tc.want, hookRuns(a))
+			assert.Equal(t, tc.want, addonapi.HookRuns(a))
 			p := decide(facts{now: now, key: key, addOn: a, accepted: true, have: built(addOn())})
 			assert.Equal(t, tc.want, len(p.steps) == 0)
 		})

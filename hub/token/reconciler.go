@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // defaultWorkers is the default of Reconciler.Workers.
@@ -36,5 +37,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	p := decide(f)
 	done := r.act(ctx, f, p)
-	return r.publish(ctx, f, p, done).And(outcomeOf(f, done)).Settle(f.now)
+	return r.publish(ctx, f, p, done).And(outcomeOf(f, done)).And(reconcile.FromError(f.unknown)).Settle(f.now)
 }

@@ -40,7 +40,7 @@ func conclude(f facts, p plan, done result) *addonv1beta1.ManagedClusterAddOn {
 	}
 	condition.ObservedGeneration = f.addOn.Generation
 	if have := meta.FindStatusCondition(after.Status.Conditions, condition.Type); have != nil {
-		// The condition does not depend on the spec, so a new generation alone is no reason to write.
+		// The condition does not depend on the spec, so a new generation alone is not a reason to write.
 		condition.ObservedGeneration = have.ObservedGeneration
 	}
 	reconcile.SetCondition(&after.Status.Conditions, *condition, f.now)

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	tokens "github.com/spokelet/spokelet/internal/token"
 )
@@ -38,7 +37,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.ServiceAccount{}, byLabel).
 		Watches(&rbacv1.Role{}, byLabel).
 		Watches(&rbacv1.RoleBinding{}, byLabel).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(ofGranted)).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(acceptanceChanges())).
 		Complete(r)
@@ -55,18 +55,7 @@ func ofInfrastructure(_ context.Context, object client.Object) []ctrl.Request {
 	return reconcile.Request(object.GetNamespace(), addOn)
 }
 
-// ofGranted maps a RoleBinding in another namespace to the add-on whose ServiceAccount it is for, so that it is deleted
-// with the ServiceAccount.
-func ofGranted(_ context.Context, binding client.Object) []ctrl.Request {
-	have := binding.GetLabels()
-	cluster, addOn := have[names.LabelClusterName], have[names.LabelAddonName]
-	if _, template := have[names.LabelAddonTemplate]; !template || cluster == "" || addOn == "" {
-		return nil
-	}
-	return reconcile.Request(cluster, addOn)
-}
-
-// ofCluster maps a cluster to its add-ons with token infrastructure.
+// ofCluster maps a cluster, or its namespace, to its add-ons with token infrastructure.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []ctrl.Request {
 	return r.AddOns.Requests(ctx, concerns, client.InNamespace(cluster.GetName()))
 }
@@ -91,7 +80,7 @@ type view struct {
 func viewOf(object client.Object) (view, bool) {
 	v := view{
 		uid: object.GetUID(), token: addonapi.HasDriver(object, tokens.Driver),
-		deleting: object.GetDeletionTimestamp() != nil, hook: hookRuns(object),
+		deleting: object.GetDeletionTimestamp() != nil, hook: addonapi.HookRuns(object),
 	}
 	if c := meta.FindStatusCondition(addonapi.Conditions(object), tokens.ConditionInfrastructure); c != nil {
 		v.conditionPresent, v.status, v.reason, v.message = true, c.Status, c.Reason, c.Message

@@ -108,28 +108,21 @@ func TestWhichAddOnAnObjectIsOf(t *testing.T) {
 		r.Namespace, r.Name = namespace, name
 		return []ctrl.Request{r}
 	}
-	own := map[string]string{
-		"open-cluster-management.io/addon-name": "a", "open-cluster-management.io/cluster-name": "c1",
-		"open-cluster-management.io/addon-template-name": "",
-	}
 	for sentence, tc := range map[string]struct {
 		labels         map[string]string
 		infrastructure []ctrl.Request
-		granted        []ctrl.Request
 	}{
-		"infrastructure is of the add-on that its label names": {tokens.Labels("a"), request("shared", "a"), nil},
-		"without the mark it is not":                           {map[string]string{tokens.LabelName: "a"}, nil, nil},
-		"without a name it is not":                             {map[string]string{tokens.LabelInfrastructure: "true"}, nil, nil},
-		"with an empty name it is not":                         {tokens.Labels(""), nil, nil},
+		"infrastructure is of the add-on that its label names": {tokens.Labels("a"), request("shared", "a")},
+		"without the mark it is not":                           {map[string]string{tokens.LabelName: "a"}, nil},
+		"without a name it is not":                             {map[string]string{tokens.LabelInfrastructure: "true"}, nil},
+		"with an empty name it is not":                         {tokens.Labels(""), nil},
 		"unless it is marked as such it is not": {
-			map[string]string{tokens.LabelName: "a", tokens.LabelInfrastructure: "false"}, nil, nil,
+			map[string]string{tokens.LabelName: "a", tokens.LabelInfrastructure: "false"}, nil,
 		},
-		"without labels it is nobody's":                  {nil, nil, nil},
-		"a role elsewhere is of the add-on of a cluster": {own, nil, request("c1", "a")},
+		"without labels it is nobody's": {nil, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			assert.Equal(t, tc.infrastructure, ofInfrastructure(t.Context(), object(tc.labels)))
-			assert.Equal(t, tc.granted, ofGranted(t.Context(), object(tc.labels)))
 		})
 	}
 }

@@ -24,7 +24,7 @@ func page() []string {
 
 func TestOneObjectOfAnotherDefinitionFailsNoList(t *testing.T) {
 	objects := page()
-	objects[250] = strings.NewReplacer(`"installNamespace":"ns"`, `"installNamespace":{"later":1},"later":true`,
+	objects[250] = strings.NewReplacer(`"installNamespace":"ns"`, `"installNamespace":{"later":1},"later":{"n":2}`,
 		`"desiredConfig":null`, `"later":[1]`).Replace(objects[250])
 	answer := webhook.Convert(review(beta, objects...))
 	require.Equal(t, metav1.StatusSuccess, answer.Response.Result.Status, answer.Response.Result.Message)
@@ -34,7 +34,8 @@ func TestOneObjectOfAnotherDefinitionFailsNoList(t *testing.T) {
 		assert.Equal(t, i == 250, strings.Contains(string(object.Raw), "carried-fields"), i)
 	}
 	back := converted(t, alpha, string(answer.Response.ConvertedObjects[250].Raw))
-	assert.JSONEq(t, `{"installNamespace":{"later":1},"later":true}`, specOf(t, back))
+	assert.JSONEq(t, `{"later":{"n":2}}`, specOf(t, back))
+	assert.Contains(t, back, `\"path\":[\"spec\",\"installNamespace\"]`, "what this type knows as a text waits")
 	assert.Contains(t, back, `"later":[1]`)
 }
 

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,8 +21,12 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// refusalsShown is the number of objects that a refusal lists; the API server would cut a longer message.
-const refusalsShown = 10
+// refusalsShown is the number of objects that a refusal lists; the API server would cut a longer message. After
+// maxRefused objects, no further ones are read.
+const refusalsShown, maxRefused = 10, 1000
+
+// errEnough ends a review that is refused anyway.
+var errEnough = errors.New("too many objects cannot be converted")
 
 // Convert answers a review: with all objects in the desired version, in the same order, or with a failure that names
 // the objects that cannot be converted. It does not change the review.
@@ -36,42 +43,77 @@ func Convert(review *apiextensionsv1.ConversionReview) *apiextensionsv1.Conversi
 		return answer
 	}
 	answer.Response.UID = review.Request.UID
-	converted, err := convertAll(review.Request)
-	if err != nil {
+	b := batch{desired: review.Request.DesiredAPIVersion}
+	for _, object := range review.Request.Objects {
+		b.add(object.Raw)
+	}
+	if err := b.refusal(); err != nil {
 		answer.Response.Result = refusal(err)
 		return answer
 	}
-	answer.Response.ConvertedObjects = converted
+	for _, raw := range b.converted {
+		answer.Response.ConvertedObjects = append(answer.Response.ConvertedObjects, runtime.RawExtension{Raw: raw})
+	}
 	return answer
 }
 
-func convertAll(request *apiextensionsv1.ConversionRequest) ([]runtime.RawExtension, error) {
-	converted := make([]runtime.RawExtension, 0, len(request.Objects))
-	var refused []string
-	for i, object := range request.Objects {
-		raw, err := convertObject(object.Raw, request.DesiredAPIVersion)
-		if err != nil {
-			refused = append(refused, fmt.Sprintf("object %d (%s): %v", i, describe(object.Raw), err))
-			continue
-		}
-		converted = append(converted, runtime.RawExtension{Raw: raw})
-	}
-	if len(refused) == 0 {
-		return converted, nil
-	}
-	total := len(refused)
-	if total > refusalsShown {
-		refused = append(refused[:refusalsShown], fmt.Sprintf("and %d more", total-refusalsShown))
-	}
-	return nil, fmt.Errorf("%d of %d objects cannot be converted to %s: %s",
-		total, len(request.Objects), request.DesiredAPIVersion, strings.Join(refused, "; "))
+// batch converts the objects of one review, one by one.
+type batch struct {
+	desired   string
+	converted [][]byte
+	// refused are the first objects that cannot be converted, with the causes; failed is the number of all of them, total
+	// that of all objects.
+	refused       []string
+	failed, total int
+	// dropped is the number of fields that were lost, because an annotation cannot carry them.
+	dropped int
+	// size is that of the answer so far, and limit, unless 0, its limit, in bytes.
+	size, limit int
 }
 
-// convertObject converts one object to the desired apiVersion; an object of that version is returned unchanged.
-func convertObject(raw []byte, desired string) ([]byte, error) {
+// add converts the next object.
+func (b *batch) add(raw []byte) {
+	out, dropped, err := convertObject(raw, b.desired)
+	b.dropped += dropped
+	b.size += len(out)
+	if err == nil && b.limit > 0 && b.size > b.limit {
+		err = fmt.Errorf("with it, the answer has more than %d bytes", b.limit)
+	}
+	switch {
+	case err == nil:
+		b.converted = append(b.converted, out)
+	case b.failed < refusalsShown:
+		b.refused = append(b.refused, fmt.Sprintf("object %d (%s): %v", b.total, describe(raw), err))
+	}
+	if err != nil {
+		b.failed++
+		b.converted = nil
+	}
+	b.total++
+}
+
+// refusal names the objects that cannot be converted; nil if there are none.
+func (b *batch) refusal() error {
+	if b.failed == 0 {
+		return nil
+	}
+	causes := b.refused
+	if b.failed > refusalsShown {
+		causes = append(causes, fmt.Sprintf("and %d more", b.failed-refusalsShown))
+	}
+	return fmt.Errorf("%d of %d objects cannot be converted to %s: %s", b.failed, b.total, b.desired,
+		strings.Join(causes, "; "))
+}
+
+// convertObject converts one object to the desired apiVersion; an object of that version is returned unchanged. It
+// returns the number of fields that are lost, because an annotation cannot carry them.
+func convertObject(raw []byte, desired string) ([]byte, int, error) {
+	if _, err := weigh(raw); err != nil {
+		return nil, 0, err
+	}
 	var head metav1.TypeMeta
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
-		return nil, fmt.Errorf("decoding its apiVersion and kind: %w", err)
+		return nil, 0, fmt.Errorf("decoding its apiVersion and kind: %w", err)
 	}
 	alpha, beta := addonv1alpha1.GroupVersion.String(), addonv1beta1.GroupVersion.String()
 	type step struct{ kind, from, to string }
@@ -85,13 +127,14 @@ func convertObject(raw []byte, desired string) ([]byte, error) {
 	case step{"ClusterManagementAddOn", beta, alpha}:
 		return rewrite(raw, addonapi.ClusterManagementAddOnToAlpha)
 	case step{"AddOnTemplate", alpha, beta}, step{"AddOnTemplate", beta, alpha}:
-		return relabel(raw, desired)
+		out, err := relabel(raw, desired)
+		return out, 0, err
 	case step{"ManagedClusterAddOn", alpha, alpha}, step{"ManagedClusterAddOn", beta, beta},
 		step{"ClusterManagementAddOn", alpha, alpha}, step{"ClusterManagementAddOn", beta, beta},
 		step{"AddOnTemplate", alpha, alpha}, step{"AddOnTemplate", beta, beta}:
-		return raw, nil
+		return raw, 0, nil
 	}
-	return nil, fmt.Errorf("no conversion from %s %s to %s is known; known are ManagedClusterAddOn, "+
+	return nil, 0, fmt.Errorf("no conversion from %s %s to %s is known; known are ManagedClusterAddOn, "+
 		"ClusterManagementAddOn and AddOnTemplate in %s and %s", head.APIVersion, head.Kind, desired, alpha, beta)
 }
 
@@ -116,34 +159,62 @@ func relabel(raw []byte, desired string) ([]byte, error) {
 // rewrite decodes, converts and encodes an object. A field that its type does not have, or has with another type, loses
 // nothing: one of the status or the metadata keeps its place, any other is carried in an annotation until the object is
 // converted back. Names of fields are case-sensitive, as in the API server, because some differ only in case between
-// the two versions.
-func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, error) {
+// the two versions. What is answered can be decoded into the Go type of the other version.
+func rewrite[A, B any](raw []byte, convert func(*A) *B) ([]byte, int, error) {
 	in := new(A)
 	var rest []field
 	unknown, err := kjson.UnmarshalStrict(raw, in)
 	if err != nil || len(unknown) > 0 {
 		if in, rest, err = separate[A](raw); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	out := convert(in)
+	dropped := trimAnnotations(out, in)
 	if len(rest) == 0 {
 		if raw, simple := encode(out); simple {
-			return raw, nil
+			return raw, dropped, nil
 		}
 	}
 	fields, err := known(out)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if err := exchange(fields, in, rest); err != nil {
-		return nil, err
+	fields, lost, err := exchange(fields, reflect.TypeFor[B](), in, rest)
+	if err != nil {
+		return nil, 0, err
 	}
 	encoded, err := json.Marshal(fields)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the result: %w", err)
+		return nil, 0, fmt.Errorf("encoding the result: %w", err)
 	}
-	return encoded, nil
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, new(B)); err != nil {
+		return nil, 0, fmt.Errorf("the result is no object of this version: %w", err)
+	}
+	return encoded, dropped + lost, nil
+}
+
+// trimAnnotations removes annotations that the conversion added to an object which has no room for them, and returns
+// how many.
+func trimAnnotations(converted, before any) int {
+	out, is := converted.(metav1.Object)
+	in, was := before.(metav1.Object)
+	if !is || !was {
+		return 0
+	}
+	annotations, size := out.GetAnnotations(), 0
+	for key, value := range annotations {
+		size += len(key) + len(value)
+	}
+	dropped := 0
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if _, had := in.GetAnnotations()[key]; size > maxAnnotations && !had {
+			size -= len(key) + len(annotations[key])
+			delete(annotations, key)
+			dropped++
+		}
+	}
+	return dropped
 }
 
 // encode encodes a converted object that carries nothing and has no nulls, which is nearly every one. It returns false
@@ -166,40 +237,79 @@ func known(object any) (map[string]any, error) {
 	return fields, nil
 }
 
-// exchange restores the carried fields of the converted object's version, and adds the fields that in, the object
-// before the conversion, does not have.
-func exchange(object map[string]any, in any, rest []field) error {
+// exchange restores the carried fields of the converted object's version, whose type is t, and adds the fields that in,
+// the object before the conversion, does not have. It returns the object and the number of fields that are lost.
+func exchange(object map[string]any, t reflect.Type, in any, rest []field) (map[string]any, int, error) {
 	p := takeCarried(object)
-	if err := pass(object, in, rest, p); err != nil {
-		return err
-	}
-	version, _ := object[inAPIVersion].(string)
-	p[version] = unpack(object, p[version])
-	return putCarried(object, p)
-}
-
-// pass adds fields to the converted object or to the carried ones.
-func pass(object map[string]any, in any, rest []field, p carriedFields) error {
-	if len(rest) == 0 {
-		return nil // nothing to carry is ordinary
-	}
 	before, err := known(in)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	version, _ := before[inAPIVersion].(string)
+	from, _ := before[inAPIVersion].(string)
+	version, _ := object[inAPIVersion].(string)
+	l := &loose{object: object, mover: newMover(object, in), packer: packer{known: before, lists: lists{}}}
+	if err := l.add(rest); err != nil {
+		return nil, 0, err
+	}
+	p[from] = newer(l.packed, p[from])
+	p[version] = unpack(object, t, p[version])
+	lost := l.dropped
+	if l.moved {
+		s := splitter{schema: schema{}, keep: true}
+		if fits, ok := s.split(object, t, nil); ok {
+			object, _ = fits.(map[string]any)
+		}
+		lost += len(s.rest)
+	}
+	dropped, err := putCarried(object, p, from)
+	return object, lost + dropped, err
+}
+
+// loose sorts the fields that a type does not have.
+type loose struct {
+	object map[string]any
+	mover  *mover
+	packer packer
+	packed []carried
+	// dropped is the number of fields beyond what is carried; moved reports whether the object got any field.
+	dropped int
+	moved   bool
+}
+
+// add adds fields to the converted object or to the carried ones.
+func (l *loose) add(rest []field) error {
 	for _, f := range rest {
 		if part, _ := f.path[0].(string); part == inStatus || part == inMetadata {
-			keep(object, moved(object, in, f.path), f.value)
+			keep(l.object, l.mover.moved(f.path), f.value)
+			l.moved = true
 			continue
 		}
-		one, err := pack(before, f)
+		if len(l.packed) == maxCarried {
+			l.dropped++
+			continue
+		}
+		one, err := l.packer.pack(f)
 		if err != nil {
 			return err
 		}
-		p[version] = append(p[version], one)
+		l.packed = append(l.packed, one)
 	}
 	return nil
+}
+
+// newer returns the fields that an object lost just now, and those that wait for a place with another path.
+func newer(now, waiting []carried) []carried {
+	paths := map[string]bool{}
+	key := func(one carried) string { return strings.Join(one.Path, "\x00") }
+	for _, one := range now {
+		paths[key(one)] = true
+	}
+	for _, one := range waiting {
+		if !paths[key(one)] {
+			now = append(now, one)
+		}
+	}
+	return now
 }
 
 // dropNulls removes the nulls of pointers without a value, which the schema does not allow.

@@ -157,14 +157,24 @@ func TestConvertRefuses(t *testing.T) {
 	}
 }
 
-// FuzzConvert checks that no object breaks the conversion, that an answer is whole or refused, that the request is left
-// alone, and that what was converted can be converted back and forth again without a change.
+// FuzzConvert checks that no object and no annotation breaks the conversion: an answer is whole or refused, typed
+// clients can read it, it is not much larger than the object, the request is left alone, and what was converted can be
+// converted back and forth again without a change.
 func FuzzConvert(f *testing.F) {
-	for _, object := range []string{addOnAlpha, addOnBeta, managementAlpha, managementBeta, `{}`, `null`, `[]`} {
-		f.Add(object, true)
-		f.Add(object, false)
+	for _, object := range []string{
+		addOnAlpha, addOnBeta, managementAlpha, managementBeta, fullAddOnAlpha, fullManagementAlpha, newerAddOn, `{}`, `null`, `[]`,
+	} {
+		for _, annotation := range []string{
+			"", "{", `{"` + alpha + `":[{"path":["spec","configs"],"value":"boom"}]}`,
+			`{"` + alpha + `":[{"path":["spec","later"],"value":{"a":[1]}},{"path":["spec","later"],"value":2}]}`,
+			`{"` + beta + `":[{"path":["spec","configs","#0"],"value":null}],"v9":[{"path":["x"],"value":1}]}`,
+		} {
+			f.Add(object, annotation, true)
+			f.Add(object, annotation, false)
+		}
 	}
-	f.Fuzz(func(t *testing.T, object string, toBeta bool) {
+	f.Fuzz(func(t *testing.T, object, annotation string, toBeta bool) {
+		object = annotated(object, annotation)
 		desired, other := alpha, beta
 		if toBeta {
 			desired, other = beta, alpha
@@ -182,11 +192,31 @@ func FuzzConvert(f *testing.F) {
 		if converted == object {
 			return // It was in the desired version already and was passed on unread.
 		}
+		decodesAs(t, desired, converted)
+		require.LessOrEqual(t, len(converted), 8*len(object)+32<<10)
 		// A first trip may leave out what the other version cannot say; from then on nothing changes any more.
 		once := forthAndBack(t, converted, desired, other)
 		twice := forthAndBack(t, once, desired, other)
 		require.JSONEq(t, once, twice)
 	})
+}
+
+// annotated returns an object with an annotation of carried fields, if it is an object.
+func annotated(object, annotation string) string {
+	var fields map[string]any
+	if annotation == "" || json.Unmarshal([]byte(object), &fields) != nil {
+		return object
+	}
+	metadata, ok := fields["metadata"].(map[string]any)
+	if !ok {
+		return object
+	}
+	metadata["annotations"] = map[string]any{"addon.spokelet.io/carried-fields": annotation}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return object
+	}
+	return string(raw)
 }
 
 func forthAndBack(t *testing.T, object, version, other string) string {

@@ -12,7 +12,11 @@ import (
 // "Admission of works").
 const DefaultManifestLimit = 512000
 
-// wrongManifests lists what is wrong with the manifests of a work; it is empty when nothing is.
+// problemsShown is the number of problems that a refusal lists.
+const problemsShown = 20
+
+// wrongManifests lists what is wrong with the manifests of a work, the first problems only; it is empty when nothing
+// is.
 func wrongManifests(work *workv1.ManifestWork, limit int) []string {
 	manifests := work.Spec.Workload.Manifests
 	if len(manifests) == 0 {
@@ -23,6 +27,9 @@ func wrongManifests(work *workv1.ManifestWork, limit int) []string {
 	seen := map[string]bool{}
 	for i := range manifests {
 		size += manifests[i].Size()
+		if len(wrong) >= problemsShown {
+			continue
+		}
 		var object metav1.PartialObjectMetadata
 		err := json.Unmarshal(manifests[i].Raw, &object)
 		problem := ""

@@ -2,25 +2,22 @@ package webhook
 
 import (
 	"crypto/tls"
-	"encoding/json"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 
 	"github.com/go-logr/logr"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
-	kjson "sigs.k8s.io/json"
+
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-const (
-	// Path is the path of the conversion.
-	Path = "/convert"
-	// maxBody is the size limit of a review, in bytes. An API server sends single objects, or one page of a list.
-	maxBody = 32 << 20
-)
+// Path is the path of the conversion.
+const Path = "/convert"
 
 // Options configure the server.
 type Options struct {
@@ -35,69 +32,159 @@ type Options struct {
 	// MinVersion is the lowest version of TLS; CipherSuites are those of TLS 1.2. Zero means TLS 1.2 and the suites of Go.
 	MinVersion   uint16
 	CipherSuites []uint16
+	// ClientCAs, unless nil, are the authorities of clients: a request without a certificate of theirs is refused.
+	ClientCAs *x509.CertPool
+	// Dropped counts the fields that no annotation could carry, see NewDropped; nil counts none.
+	Dropped prometheus.Counter
+}
+
+// server bounds what is registered.
+type server struct {
+	ctrlwebhook.Server
+
+	limits *limits
+	known  bool
+}
+
+// Register adds a check of admission reviews at a path.
+func (s *server) Register(path string, check http.Handler) {
+	s.add(path, maxAdmission, s.limits.sane(check))
+}
+
+func (s *server) add(path string, most int64, handler http.Handler) {
+	handler = s.limits.bound(most, handler)
+	if s.known {
+		handler = onlyKnown(handler)
+	}
+	s.Server.Register(path, handler)
 }
 
 // NewServer returns the TLS server of the conversion for a manager. It runs in every replica. Its StartedChecker
 // reports whether it answers.
 func NewServer(opts Options, log logr.Logger) ctrlwebhook.Server {
-	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
+	s := &server{limits: newLimits(), known: opts.ClientCAs != nil, Server: ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host:    opts.Host,
 		Port:    opts.Port,
 		CertDir: opts.CertDir,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 			c.MinVersion, c.CipherSuites = max(opts.MinVersion, tls.VersionTLS12), opts.CipherSuites
 			c.GetCertificate = opts.Certificate
+			if opts.ClientCAs != nil {
+				// Whether there is one is asked for each request, because the server connects to itself without.
+				c.ClientCAs, c.ClientAuth = opts.ClientCAs, tls.VerifyClientCertIfGiven
+			}
 		}},
-	})
-	server.Register(Path, Handler(log))
-	return server
+	})}
+	s.add(Path, maxBody, &handler{log: log, limits: s.limits, dropped: opts.Dropped})
+	return s
 }
 
-// Handler serves Convert over HTTP. A request without a review gets an HTTP error; a failed conversion is part of the
-// review.
-func Handler(log logr.Logger) http.Handler {
+// onlyKnown returns a handler that refuses clients without a certificate, which TLS has checked.
+func onlyKnown(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		review, code, err := readReview(w, r)
-		if err != nil {
-			log.Info("refused a request for conversion", "cause", err.Error())
-			http.Error(w, err.Error(), code)
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+			http.Error(w, "a client certificate is required", http.StatusForbidden)
 			return
 		}
-		answer := Convert(review)
-		if result := answer.Response.Result; result.Message != "" {
-			log.Info("refused a conversion", "cause", result.Message)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(answer); err != nil {
-			log.Info("answering a conversion", "cause", err.Error())
-		}
+		next.ServeHTTP(w, r)
 	})
 }
 
-// readReview returns the review in the body of a request, or an error with its HTTP status.
-func readReview(w http.ResponseWriter, r *http.Request) (*apiextensionsv1.ConversionReview, int, error) {
-	if r.Method != http.MethodPost {
-		return nil, http.StatusMethodNotAllowed, fmt.Errorf("%s is not served here: POST a ConversionReview", r.Method)
+// NewDropped registers the counter of fields that no annotation could carry; nil registers it nowhere.
+func NewDropped(registerer prometheus.Registerer) (prometheus.Counter, error) {
+	return reconcile.RegisterMetric(registerer, prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "spokelet_conversion_dropped_total",
+		Help: "Fields that conversions of add-ons left out, because no annotation can carry them.",
+	}))
+}
+
+// Handler returns the handler of conversions. A request without a review gets an HTTP error; a failed conversion is
+// part of the review.
+func Handler(log logr.Logger) http.Handler {
+	l := newLimits()
+	return l.bound(maxBody, &handler{log: log, limits: l})
+}
+
+// handler converts reviews, object by object.
+type handler struct {
+	log     logr.Logger
+	limits  *limits
+	dropped prometheus.Counter
+}
+
+// ServeHTTP answers one review. It ends with its client.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if code, err := checkRequest(r); err != nil {
+		h.refuse(w, code, err)
+		return
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("the content type is %q, not application/json",
-			r.Header.Get("Content-Type"))
+	convert := func(raw []byte, b *batch) error { //nolint:contextcheck // it has that of the request
+		weight, _ := weigh(raw) // The conversion refuses what is too large.
+		if err := h.limits.objects.Acquire(r.Context(), weight); err != nil {
+			return fmt.Errorf("waiting for a turn: %w", err)
+		}
+		defer h.limits.objects.Release(weight)
+		b.add(raw)
+		if b.failed > maxRefused {
+			return errEnough
+		}
+		return nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	reader := &reviewReader{body: &meter{from: r.Body}, batch: convert}
+	reader.converted.limit = maxBody * expansion
+	if r.ContentLength >= 0 {
+		reader.converted.limit = max(int(r.ContentLength)*expansion, smallAnswer)
+	}
+	err := reader.read()
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes", tooLarge.Limit)
+	case r.Context().Err() != nil:
+		return
+	case errors.Is(err, errEnough):
+	case errors.As(err, &tooLarge), errors.Is(err, errTooLarge):
+		h.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than allowed: %w", err))
+		return
 	case err != nil:
-		return nil, http.StatusBadRequest, fmt.Errorf("reading the review: %w", err)
+		h.refuse(w, http.StatusBadRequest, fmt.Errorf("decoding the review: %w", err))
+		return
 	}
-	review := &apiextensionsv1.ConversionReview{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, review); err != nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("decoding the review: %w", err)
+	h.answer(w, reader)
+}
+
+func (h *handler) refuse(w http.ResponseWriter, code int, err error) {
+	h.log.Info("refused a request for conversion", "cause", err.Error())
+	http.Error(w, err.Error(), code)
+}
+
+// answer writes the review with the converted objects, without another copy of them.
+func (h *handler) answer(w http.ResponseWriter, read *reviewReader) {
+	b := &read.converted
+	if b.dropped > 0 {
+		if h.dropped != nil {
+			h.dropped.Add(float64(b.dropped))
+		}
+		h.log.Info("fields were left out of a conversion: an annotation carries a limited number of fields that this "+
+			"version does not know", "fields", b.dropped, "objects", b.total, "version", b.desired)
 	}
-	if review.Kind != "ConversionReview" || review.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
-		return nil, http.StatusBadRequest, fmt.Errorf("this is a %s of %s, not a ConversionReview of %s",
-			review.Kind, review.APIVersion, apiextensionsv1.SchemeGroupVersion)
+	result := metav1.Status{Status: metav1.StatusSuccess}
+	if err := read.refusal(); err != nil {
+		h.log.Info("refused a conversion", "cause", err.Error())
+		result = refusal(err)
+		b.converted = nil
 	}
-	return review, http.StatusOK, nil
+	if err := writeAnswer(w, read.uid, result, b.converted); err != nil {
+		h.log.Info("answering a conversion", "cause", err.Error())
+	}
+}
+
+// checkRequest returns why a request is not served, with its HTTP status.
+func checkRequest(r *http.Request) (int, error) {
+	if r.Method != http.MethodPost {
+		return http.StatusMethodNotAllowed, fmt.Errorf("%s is not served here: POST a ConversionReview", r.Method)
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return http.StatusUnsupportedMediaType, fmt.Errorf("the content type is %q, not application/json",
+			r.Header.Get("Content-Type"))
+	}
+	return http.StatusOK, nil
 }

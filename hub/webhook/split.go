@@ -3,6 +3,7 @@ package webhook
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func separate[A any](raw []byte) (*A, []field, error) {
 	if err := checkParts(object); err != nil {
 		return nil, nil, err
 	}
-	s := splitter{}
+	s := splitter{schema: schema{}}
 	known, _ := s.split(object, reflect.TypeFor[A](), nil)
 	encoded, err := json.Marshal(known)
 	if err != nil {
@@ -59,22 +60,23 @@ func checkParts(object map[string]any) error {
 	return nil
 }
 
-// splitter collects the fields that a type does not have.
+// splitter collects the fields that a type does not have, or has with another type.
 type splitter struct {
-	rest []field
+	schema schema
+	rest   []field
+	// keep leaves fields that the type does not have where they are.
+	keep bool
 }
 
 // split returns the part of a decoded value that a type has. It returns false if nothing of the value fits.
 func (s *splitter) split(value any, t reflect.Type, path []any) (any, bool) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+	t = target(t)
 	if value == nil {
 		return nil, true
 	}
 	leaf := t.Kind() != reflect.Struct && t.Kind() != reflect.Map && t.Kind() != reflect.Slice
 	bytes := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
-	if leaf || bytes || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+	if leaf || bytes || opaque(t) {
 		return value, decodes(value, t)
 	}
 	if t.Kind() == reflect.Slice {
@@ -86,13 +88,18 @@ func (s *splitter) split(value any, t reflect.Type, path []any) (any, bool) {
 	}
 	var fields map[string]reflect.Type
 	if t.Kind() == reflect.Struct {
-		fields = fieldsOf(t)
+		fields = s.schema.fields(t)
 	}
 	known := make(map[string]any, len(object))
-	for name, element := range object {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		element := object[name]
 		at, has := fields[name]
 		if t.Kind() == reflect.Map {
 			at, has = t.Elem(), true
+		}
+		if !has && s.keep {
+			known[name] = element
+			continue
 		}
 		if has {
 			if part, fits := s.split(element, at, step(path, name)); fits {
@@ -130,25 +137,4 @@ func step(path []any, next any) []any { return append(slices.Clone(path), next) 
 func decodes(value any, t reflect.Type) bool {
 	raw, err := json.Marshal(value)
 	return err == nil && kjson.UnmarshalCaseSensitivePreserveInts(raw, reflect.New(t).Interface()) == nil
-}
-
-// fieldsOf returns the types of the fields of a struct by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	fields := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-" || !f.IsExported():
-		case name == "" && (f.Anonymous || strings.Contains(options, "inline")):
-			for inner, at := range fieldsOf(f.Type) {
-				fields[inner] = at
-			}
-		case name == "":
-			fields[f.Name] = f.Type
-		default:
-			fields[name] = f.Type
-		}
-	}
-	return fields
 }

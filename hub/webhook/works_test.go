@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -99,25 +98,5 @@ func TestWorksAreChecked(t *testing.T) {
 				assert.Contains(t, response.Result.Message, c.says)
 			}
 		})
-	}
-}
-
-func TestOnlyNewSpecsOfWorksWaitForUs(t *testing.T) {
-	c := ValidatingWorks(Serving{User: "me", At: func(path string) admissionregistrationv1.WebhookClientConfig {
-		return admissionregistrationv1.WebhookClientConfig{URL: &path}
-	}})
-	assert.Equal(t, WorkAdmissionName, c.Name)
-	require.Len(t, c.Webhooks, 1)
-	hook := c.Webhooks[0]
-	assert.Equal(t, PathValidateWork, *hook.ClientConfig.URL)
-	assert.Equal(t, []string{"manifestworks"}, hook.Rules[0].Resources)
-	assert.Equal(t, admissionregistrationv1.Ignore, *hook.FailurePolicy, "without us, works are written all the same")
-	assert.Equal(t, `request.userInfo.username != "me"`, hook.MatchConditions[0].Expression)
-	assert.Contains(t, hook.MatchConditions[1].Expression, "generation")
-}
-
-func TestTheConfigurationsOfEarlierVersionsAreKnown(t *testing.T) {
-	for _, o := range Obsolete() {
-		assert.Equal(t, "managedclusters.admission.spokelet.io", o.GetName())
 	}
 }

@@ -301,3 +301,17 @@ func (c Client) wireClusterManagementAddOn(cma *addonv1beta1.ClusterManagementAd
 func uncopied(opts []client.ListOption) []client.ListOption {
 	return append(slices.Clone(opts), client.UnsafeDisableDeepCopy)
 }
+
+// HookRuns reports whether an add-on that is being deleted waits for what may need the hub: a pre-delete hook of OCM,
+// or what a finalizer of the author of the add-on stands for. The finalizers of Kubernetes, and that of works on a
+// hosting cluster, wait for nothing of the agent.
+func HookRuns(addOn metav1.Object) bool {
+	return addOn.GetDeletionTimestamp() != nil && slices.ContainsFunc(addOn.GetFinalizers(), func(finalizer string) bool {
+		switch finalizer {
+		case metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents,
+			addonv1beta1.AddonHostingManifestFinalizer, addonv1alpha1.AddonDeprecatedHostingManifestFinalizer:
+			return false
+		}
+		return true
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spokelet/spokelet/internal/decode"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -141,7 +142,8 @@ func SelectedClusters(o client.Object) []string {
 func (c Client) Requests(
 	ctx context.Context, wanted func(*addonv1beta1.ManagedClusterAddOn) bool, opts ...client.ListOption,
 ) []ctrl.Request {
-	objects, err := c.ListWatched(ctx, opts...)
+	// One that cannot be decoded has an event of its own when it can be.
+	objects, err := c.ListWatched(ctx, append(slices.Clone(opts), decode.LeaveOut)...)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the add-ons that a change concerns")
 		return nil
@@ -164,7 +166,7 @@ func (c Client) ManagementsBy(ctx context.Context, index, key string) []ctrl.Req
 	var requests []ctrl.Request
 	err := c.EachClusterManagementAddOn(ctx, func(o client.Object) {
 		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}})
-	}, client.MatchingFields{index: key})
+	}, client.MatchingFields{index: key}, decode.Metadata)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "finding the ClusterManagementAddOns that a change concerns", "index", index,
 			"key", key)

@@ -44,7 +44,7 @@ type Versions struct {
 	// returns, which may be nil.
 	Changed func(now Wire) error
 	// Missing is called with an error when neither version is served, and with nil when the version in use is served
-	// again; it must not block. A hub whose definitions are being repaired is no reason to stop.
+	// again; it must not block. A hub whose definitions are being repaired is not a reason to stop.
 	Missing func(why error)
 	// Clock is the clock; nil means the real clock.
 	Clock clock.Clock

@@ -7,4 +7,6 @@
 // Store reads configurations, and keeps the content of those that are rolled out as ControllerRevisions in the
 // namespace of the hub manager, by their hash. So a cluster that a rollout has not reached, or that goes back, is
 // rendered from the content that it has, also after the configuration was edited in place or deleted.
+// Configurations of kinds that the hub manager does not render are watched one by one, within the share of their
+// add-on.
 package addonconfig

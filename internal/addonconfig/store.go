@@ -3,8 +3,8 @@ package addonconfig
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,8 +25,8 @@ const reportedElse = "; or the manager of the add-on has to report it"
 
 // Objects are objects of any kind, each watched by its name; objectwatch.Watcher implements it.
 type Objects interface {
-	// Want replaces the objects that an owner wants.
-	Want(owner string, refs []objectwatch.Ref)
+	// Want replaces the objects that an owner wants, and those beyond its share, which are not watched for it.
+	Want(owner string, refs []objectwatch.Ref, beyond ...objectwatch.Ref)
 	// Get returns what is known of an object.
 	Get(ref objectwatch.Ref) objectwatch.State
 }
@@ -39,20 +39,27 @@ type Store struct {
 	Versions confighash.Versions
 	// Home is the namespace of the ControllerRevisions.
 	Home string
-	// Kinds restricts Watched to kinds; nil does not.
+	// Kinds restricts Watched to kinds; nil does not. Without any kind, no stored content is read.
 	Kinds []addonv1beta1.ConfigGroupResource
 	// Others are configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig; nil reads none.
 	Others Objects
+	// Limit is how many of them are watched, of which one add-on may have half; zero means objectwatch.DefaultLimit.
+	Limit int
 
 	// keeping is held while a content is stored.
 	keeping sync.Mutex
+
+	// wanting is held while shares are computed; wants are the specs of all add-ons that name configurations of other
+	// kinds.
+	wanting sync.Mutex
+	wants   map[string][]Named
 
 	mu sync.Mutex
 	// hashes are the hashes of the latest content of configurations.
 	hashes map[addonv1beta1.AddOnConfig]hashEntry
 	// contents are decoded ControllerRevisions by name; they must not be changed.
 	contents map[string]contentEntry
-	// created are the names of ControllerRevisions that exist, whether or not the cache has them.
+	// created are the names of ControllerRevisions that this process created and that the cache has not had yet.
 	created map[string]bool
 }
 
@@ -116,6 +123,15 @@ func (s *Store) findOther(config addonv1beta1.AddOnConfig) (State, *unstructured
 	case objectwatch.Missing:
 		return State{Missing: true}, nil, nil
 	case objectwatch.Unknown:
+		if found.Cause.Reason == objectwatch.ShareExceeded {
+			return State{Unread: fmt.Sprintf("the hub manager reads %d configurations of such kinds for an add-on on one "+
+				"cluster, %d for all add-ons on one cluster, and %d for an add-on, and more are named; name fewer in "+
+				"spec.configs, or let it watch more (--watched-configs; an add-on may have half of them)",
+				maxOfCluster, maxOfTenant, mostOfAddOn(s.Limit))}, nil, nil
+		}
+		if found.Cause.Reason == objectwatch.LimitExceeded {
+			return State{Unread: found.Cause.Message + "; name fewer, or let it watch more (--watched-configs)"}, nil, nil
+		}
 		return State{Unread: found.Cause.Message + reportedElse}, nil, nil
 	case objectwatch.Found:
 	}
@@ -126,20 +142,38 @@ func (s *Store) findOther(config addonv1beta1.AddOnConfig) (State, *unstructured
 	return State{Hash: hash, Generation: found.Object.GetGeneration()}, found.Object, nil
 }
 
-// Want watches the configurations of an add-on that are of other kinds, and no others for it. No configurations mean
-// that the add-on is gone.
-func (s *Store) Want(addOn string, configs []addonv1beta1.AddOnConfig) {
+// Want watches the configurations of other kinds that the specs of an add-on name, within its share and that of each
+// cluster, and no others for it. No specs mean that the add-on is gone.
+func (s *Store) Want(addOn string, named ...Named) {
 	if s.Others == nil {
 		return
 	}
-	var refs []objectwatch.Ref
-	for _, config := range configs {
-		if _, known := confighash.Kind(config.ConfigGroupResource); !known {
-			refs = append(refs, refOf(config))
-		}
+	s.wanting.Lock()
+	defer s.wanting.Unlock()
+	others, tenants := ofOtherKinds(named)
+	if slices.EqualFunc(others, s.wants[addOn], Named.equal) {
+		return // Nearly all passes, and the shares of all add-ons cost time in proportion to the fleet.
 	}
-	slices.SortFunc(refs, func(a, b objectwatch.Ref) int { return strings.Compare(a.String(), b.String()) })
-	s.Others.Want(addOn, slices.Compact(refs))
+	_, before := ofOtherKinds(s.wants[addOn])
+	if s.wants == nil {
+		s.wants = map[string][]Named{}
+	}
+	if s.wants[addOn] = others; len(others) == 0 {
+		delete(s.wants, addOn)
+		s.Others.Want(addOn, nil)
+	}
+	if !tenants && !before {
+		watched, beyond := shares(others, mostOfAddOn(s.Limit), map[string]int{})
+		s.Others.Want(addOn, watched, beyond...)
+		return
+	}
+	// What one add-on leaves, another one on the same cluster gets. The order of names decides, so that it is the same
+	// after a restart.
+	used := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(s.wants)) {
+		watched, beyond := shares(s.wants[name], mostOfAddOn(s.Limit), used)
+		s.Others.Want(name, watched, beyond...)
+	}
 }
 
 func refOf(config addonv1beta1.AddOnConfig) objectwatch.Ref {
@@ -203,6 +237,7 @@ func (s *Store) kept(ctx context.Context, name string) (*unstructured.Unstructur
 		return nil, err
 	}
 	s.mu.Lock()
+	delete(s.created, name) // From here on the cache shows whether it exists.
 	entry, known := s.contents[name]
 	s.mu.Unlock()
 	if known && entry.uid == revision.UID {
@@ -229,17 +264,13 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 		return nil
 	}
 	name := revisionName(addOn, c)
-	if s.exists(name) {
-		return nil
+	if exists, err := s.exists(ctx, name); exists || err != nil {
+		return err
 	}
 	// All clusters need the same content at the same moment: one of them stores it.
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
-	if s.exists(name) {
-		return nil
-	}
-	kept, err := s.kept(ctx, name)
-	if err != nil || kept != nil {
+	if exists, err := s.exists(ctx, name); exists || err != nil {
 		return err
 	}
 	state, object, err := s.find(ctx, c.Config())
@@ -270,14 +301,25 @@ func (s *Store) Keep(ctx context.Context, addOn string, c Chosen) error {
 	return nil
 }
 
-func (s *Store) exists(name string) bool {
+// exists reports whether a ControllerRevision exists: the cache has it, or this process created it a moment ago.
+func (s *Store) exists(ctx context.Context, name string) (bool, error) {
+	kept, err := s.kept(ctx, name)
+	if err != nil || kept != nil {
+		return kept != nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.created[name]
+	return s.created[name], nil
 }
+
+// Reads reports whether the store reads any kind of configuration, and so the stored contents.
+func (s *Store) Reads() bool { return s.Kinds == nil || len(s.Kinds) > 0 }
 
 // Revisions lists the ControllerRevisions of an add-on. They belong to the cache.
 func (s *Store) Revisions(ctx context.Context, addOn string) ([]*appsv1.ControllerRevision, error) {
+	if !s.Reads() {
+		return nil, nil
+	}
 	var list appsv1.ControllerRevisionList
 	err := s.Client.List(ctx, &list, client.InNamespace(s.Home), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{names.LabelAddonName: addOn, names.LabelConfigRevision: "true"})

@@ -18,16 +18,26 @@ const (
 	maxDepth = 64
 )
 
-// Costs estimates the cost of a call as Kubernetes does. A list that is too long costs more than any limit.
-type Costs struct{ library.CostEstimator }
+// costs estimates the cost of a call as Kubernetes does, and that of a regular expression by its true size. A list that
+// is too long costs more than any limit.
+type costs struct {
+	library.CostEstimator
+
+	patterns *patterns
+}
 
 // CallCost implements interpreter.ActualCostEstimator.
-func (c *Costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
 	if list, ok := result.(traits.Lister); ok {
 		if size, ok := list.Size().(types.Int); !ok || size > maxItems {
 			tooMuch := uint64(math.MaxUint64 / 2)
 			return &tooMuch
 		}
+	}
+	switch function {
+	case "matches", "find", "findAll":
+		cost := c.patterns.of(textAt(args, 1)).cost(len(textAt(args, 0)))
+		return &cost
 	}
 	return c.CostEstimator.CallCost(function, overload, args, result)
 }

@@ -80,7 +80,7 @@ func TestResultsOfFunctionsAreLimited(t *testing.T) {
 
 func TestAListThatIsTooLongCostsMoreThanAnyLimit(t *testing.T) {
 	estimate := func(items int) uint64 {
-		cost := (&Costs{}).CallCost("split", "string_split_string", []ref.Val{types.String("a"), types.String(",")},
+		cost := (&costs{patterns: &patterns{}}).CallCost("split", "string_split_string", []ref.Val{types.String("a"), types.String(",")},
 			types.NewStringList(types.DefaultTypeAdapter, make([]string, items)))
 		require.NotNil(t, cost)
 		return *cost

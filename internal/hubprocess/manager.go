@@ -7,13 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/command"
+	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/watch"
 )
 
 // Program is what a manager of controller-runtime needs to know of a program.
@@ -29,21 +33,36 @@ type Program struct {
 	Cache cache.Options
 }
 
-// NewManager returns a manager without reconcilers, and the API version of add-ons that they have to use. The manager
-// ends with an error when the hub no longer serves that version.
-func NewManager(ctx context.Context, cfg *rest.Config, p Program) (ctrl.Manager, addonapi.Wire, error) {
+// Manager is a manager of controller-runtime, and what its reconcilers and health checks need besides.
+type Manager struct {
+	ctrl.Manager
+	// Wire is the API version of add-ons that the reconcilers have to use.
+	Wire addonapi.Wire
+	// Objects are the informers of the manager, and the objects that they cannot decode.
+	Objects *decode.Objects
+}
+
+// NewManager returns a manager without reconcilers. It ends with an error when the hub no longer serves the API version
+// of add-ons that it uses.
+func NewManager(ctx context.Context, cfg *rest.Config, p Program) (*Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	wire, err := addonapi.DetectAt(cfg, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, err
+	}
+	objects, err := decode.New(scheme, ctrl.LoggerFrom(ctx), clock.RealClock{}, metrics.Registry)
+	if err != nil {
+		return nil, err
 	}
 	versions := newVersions(ctx, cfg, wire, p.Name)
 	p.Cache.DefaultWatchErrorHandler = versions.WatchError
+	p.Cache.NewInformer = InPages(watch.NewInformer)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Logger: ctrl.LoggerFrom(ctx), Cache: p.Cache, MapperProvider: newMapper(scheme),
+		NewCache:       objects.NewCache,
 		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		LeaderElection: p.Election.LeaderElect, LeaderElectionID: p.Lease, LeaderElectionNamespace: p.Namespace,
 		LeaderElectionReleaseOnCancel: true,
@@ -54,12 +73,12 @@ func NewManager(ctx context.Context, cfg *rest.Config, p Program) (ctrl.Manager,
 		Metrics:                metricsserver.Options{BindAddress: p.MetricsAddress},
 	})
 	if err != nil {
-		return nil, "", fmt.Errorf("building the manager: %w", err)
+		return nil, fmt.Errorf("building the manager: %w", err)
 	}
 	if err := mgr.Add(versions); err != nil {
-		return nil, "", fmt.Errorf("registering the watch of the versions that the hub serves: %w", err)
+		return nil, fmt.Errorf("registering the watch of the versions that the hub serves: %w", err)
 	}
-	return mgr, wire, nil
+	return &Manager{Manager: mgr, Wire: wire, Objects: objects}, nil
 }
 
 // Requires returns a selector with one requirement about a label.

@@ -25,7 +25,7 @@ func newMapper(scheme *runtime.Scheme) func(*rest.Config, *http.Client) (meta.RE
 
 // steadyMapper is a RESTMapper that remembers the resources of the kinds of its scheme: a manager ends when the hub no
 // longer serves one of them. A cache of one namespace asks for the scope of the kind with every read, and finding it
-// anew took a twelfth of all that a start allocates.
+// again took a twelfth of all that a start allocates.
 type steadyMapper struct {
 	meta.RESTMapper
 	scheme *runtime.Scheme

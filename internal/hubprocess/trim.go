@@ -1,6 +1,8 @@
 package hubprocess
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,8 +71,12 @@ func (t *Trims) AddOn(in any) (any, error) {
 	return in, nil
 }
 
-// Cluster trims ManagedClusters: their CA bundles and the namespaces that their agents manage. All else may be named by
-// an expression of a Placement.
+// maxClaims is the number of bytes of cluster claims that are kept.
+const maxClaims = 64 << 10
+
+// Cluster trims ManagedClusters: their CA bundles, the namespaces that their agents manage, and claims beyond
+// maxClaims. All else may be named by an expression of a Placement. Of a cluster that was never accepted, addresses and
+// annotations are not kept either: anybody who may join creates any number of these.
 func (t *Trims) Cluster(in any) (any, error) {
 	cluster, isCluster := in.(*clusterv1.ManagedCluster)
 	if !isCluster {
@@ -81,8 +87,13 @@ func (t *Trims) Cluster(in any) (any, error) {
 	for i := range cluster.Spec.ManagedClusterClientConfigs {
 		cluster.Spec.ManagedClusterClientConfigs[i].CABundle = nil
 	}
+	if neverAccepted(cluster) {
+		cluster.Spec.ManagedClusterClientConfigs = nil
+		maps.DeleteFunc(cluster.Annotations, func(key, _ string) bool { return !slices.Contains(marks(), key) })
+	}
 	status := &cluster.Status
 	status.ManagedNamespaces = nil
+	status.ClusterClaims = intern.Clip(firstClaims(status.ClusterClaims))
 	status.Conditions = intern.Clip(status.Conditions)
 	t.Shared.Conditions(status.Conditions)
 	t.Shared.Strings(&status.Version.Kubernetes)
@@ -90,6 +101,25 @@ func (t *Trims) Cluster(in any) (any, error) {
 		t.Shared.Strings(&status.ClusterClaims[i].Name, &status.ClusterClaims[i].Value)
 	}
 	return cluster, nil
+}
+
+// firstClaims returns the claims for which there is room.
+func firstClaims(claims []clusterv1.ManagedClusterClaim) []clusterv1.ManagedClusterClaim {
+	return claims[:fitting(claims, maxClaims, func(c *clusterv1.ManagedClusterClaim) int {
+		return len(c.Name) + len(c.Value)
+	})]
+}
+
+// neverAccepted reports whether a hub has never accepted a cluster.
+func neverAccepted(cluster *clusterv1.ManagedCluster) bool {
+	_, accepted := cluster.Annotations[names.AnnotationAcceptedOn]
+	return !accepted && !cluster.Spec.HubAcceptsClient &&
+		meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted) == nil
+}
+
+// marks are the annotations that decisions read of a cluster that was never accepted.
+func marks() []string {
+	return []string{names.AnnotationAutoAcceptedOn, names.AnnotationKeepUnaccepted}
 }
 
 // Binding trims RoleBindings. Of one that is not ours, neither by its labels nor by its name, only the name is kept:
@@ -109,12 +139,44 @@ func (t *Trims) Binding(in any) (any, error) {
 	b.ManagedFields = nil
 	t.meta(b)
 	t.Shared.Strings(&b.RoleRef.APIGroup, &b.RoleRef.Kind, &b.RoleRef.Name)
-	b.Subjects = intern.Clip(b.Subjects)
+	b.Subjects = intern.Clip(cut(b.Subjects, func(s *rbacv1.Subject) int {
+		return perEntry + len(s.Kind) + len(s.APIGroup) + len(s.Name) + len(s.Namespace)
+	}, rbacv1.Subject{Name: tooMany}))
 	for i := range b.Subjects {
 		s := &b.Subjects[i]
 		t.Shared.Strings(&s.APIGroup, &s.Kind, &s.Name, &s.Namespace)
 	}
 	return b, nil
+}
+
+// Account trims ServiceAccounts to their metadata without annotations: a tenant can list any number of Secrets.
+func (t *Trims) Account(in any) (any, error) {
+	if account, isAccount := in.(*corev1.ServiceAccount); isAccount {
+		*account = corev1.ServiceAccount{TypeMeta: account.TypeMeta, ObjectMeta: account.ObjectMeta}
+		account.ManagedFields, account.Annotations = nil, nil
+		t.meta(account)
+	}
+	return in, nil
+}
+
+// Role trims Roles. Nobody reads their annotations.
+func (t *Trims) Role(in any) (any, error) {
+	role, isRole := in.(*rbacv1.Role)
+	if !isRole {
+		return in, nil
+	}
+	role.ManagedFields, role.Annotations = nil, nil
+	t.meta(role)
+	role.Rules = intern.Clip(cut(role.Rules, func(r *rbacv1.PolicyRule) int {
+		size := perEntry
+		for _, all := range [][]string{r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs, r.Verbs} {
+			for _, one := range all {
+				size += perEntry + len(one)
+			}
+		}
+		return size
+	}, rbacv1.PolicyRule{Verbs: []string{tooMany}}))
+	return role, nil
 }
 
 // IsOurBinding reports whether a reconciler may look at a RoleBinding.

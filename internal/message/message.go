@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxCause is how many bytes of an error of somebody else a message quotes.
+// MaxCause is how many bytes of an error of another client a message quotes.
 const MaxCause = 500
 
 // Cut shortens a text to a number of bytes, never within a character.

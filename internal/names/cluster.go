@@ -6,9 +6,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
+
+// conditionHubAccepted is the condition of a ManagedCluster that says whether the hub accepts it.
+const conditionHubAccepted = "HubAcceptedManagedCluster"
 
 // RolePrefixCluster starts the names of all roles and bindings of clusters on the hub.
 const RolePrefixCluster = "open-cluster-management:managedcluster:"
@@ -34,6 +38,52 @@ func CheckCluster(name string) error {
 			"another name", name, strings.Join(problems, "; "))
 	}
 	return nil
+}
+
+// CheckNewCluster is CheckCluster for a cluster that is about to be created. It also refuses names whose namespaces
+// belong to Kubernetes, OpenShift, the hub, or everybody. A cluster that has such a name stays. The policy in
+// manifests/hub/policies/clusters.yaml has the same rule; a test compares the two.
+func CheckNewCluster(name string) error {
+	if err := CheckCluster(name); err != nil {
+		return err
+	}
+	prefixed := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	if name == metav1.NamespaceDefault || name == "openshift" ||
+		slices.ContainsFunc([]string{"kube-", "openshift-", "open-cluster-management"}, prefixed) {
+		return fmt.Errorf("the name %q is reserved: the namespace of this cluster would be one of Kubernetes, of OpenShift "+
+			"or of the hub; create the cluster under another name", name)
+	}
+	return nil
+}
+
+// LabelOCMCluster on a namespace names its cluster, as people and tools of OCM label namespaces before an import.
+const LabelOCMCluster = "cluster.open-cluster-management.io/managedCluster"
+
+// CheckNamespace returns why a namespace is not that of a cluster, in words for its administrator, with the command
+// that makes it so; nil when it is. A namespace that was there before the cluster belongs to others, and nothing is
+// granted in it, until it has the label of the cluster. A nil namespace does not exist.
+func CheckNamespace(namespace *metav1.PartialObjectMetadata, cluster string) error {
+	switch {
+	case namespace == nil:
+		return fmt.Errorf("there is no namespace %s", cluster)
+	case namespace.Labels[LabelClusterName] == cluster:
+		return nil
+	}
+	return fmt.Errorf("namespace %[1]s is not labelled as that of cluster %[1]s, so nothing is granted or written in "+
+		"it; if nothing of others is there, an administrator makes it the namespace of the cluster: kubectl label "+
+		"namespace %[1]s %[2]s=%[1]s",
+		cluster, LabelClusterName)
+}
+
+// AcceptedBefore reports whether a cluster that is not accepted now was accepted earlier, which means that it was
+// denied. The annotation decides: an admission policy keeps agents from removing it. The condition, which an agent may
+// remove, is for clusters that a hub accepted before the annotation existed. The type ManagedCluster is not named here,
+// because programs on managed clusters import this package, and need nothing of the API.
+func AcceptedBefore(cluster metav1.Object, conditions []metav1.Condition) bool {
+	if _, ok := cluster.GetAnnotations()[AnnotationAcceptedOn]; ok {
+		return true
+	}
+	return meta.FindStatusCondition(conditions, conditionHubAccepted) != nil
 }
 
 // reservedFor returns the meaning of a reserved name.

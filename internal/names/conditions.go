@@ -16,22 +16,38 @@ type ConditionOwner struct {
 // there only while there is something to say. It is Spokelet's own addition.
 const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 
+// ConditionNamespaceReady is the condition that says of a ManagedCluster that a namespace with its name belongs to
+// others, so that the cluster has no namespace. It is there only once there was something to say. It is Spokelet's own
+// addition.
+const ConditionNamespaceReady = "cluster.spokelet.io/NamespaceReady"
+
+// ConditionWorksPresent is the condition with which an agent says on its ManagedCluster that the hub does not have
+// works that the agent applied. It is there only once there was something to say. It is Spokelet's own addition.
+const ConditionWorksPresent = "work.spokelet.io/WorksPresent"
+
+// ConditionDecided is the condition with which the built-in placement says of a Placement that all of its
+// PlacementDecisions are written, and what they say (package hub/fleet). It is Spokelet's own addition.
+const ConditionDecided = "placement.spokelet.io/Decided"
+
 // ConditionOwners returns the register of conditions, ordered by kind and type. Where the hub and the agent share a
 // condition by OCM (a cluster or add-on whose agent fell silent becomes Unknown by the hub), both stand here.
 func ConditionOwners() []ConditionOwner {
 	return []ConditionOwner{
 		{"AppliedManifestWork", "", "agent.work"},
 		{"CertificateSigningRequest", "registration.spokelet.io/ApprovedByHub", "hub.approval"},
+		{"CertificateSigningRequest", "registration.spokelet.io/IdentityOwn", "hub.approval"},
 		{"CertificateSigningRequest", "registration.spokelet.io/SignedByHub", "hub.approval"},
 		{"ClusterManagementAddOn", "Progressing", "hub.rollout"},
 		{"ManagedCluster", "ClusterCertificateRotated", "agent.join"},
 		{"ManagedCluster", "Deleting", "hub.cluster"},
-		{"ManagedCluster", "HubAcceptedManagedCluster", "hub.cluster"},
+		{"ManagedCluster", conditionHubAccepted, "hub.cluster"},
 		{"ManagedCluster", "ManagedClusterConditionAvailable", "agent.cluster"},
 		{"ManagedCluster", "ManagedClusterConditionAvailable", "hub.cluster"},
 		{"ManagedCluster", "ManagedClusterConditionClockSynced", "hub.cluster"},
 		{"ManagedCluster", "ManagedClusterJoined", "agent.cluster"},
 		{"ManagedCluster", "NamespaceAvailable", "agent.cluster"},
+		{"ManagedCluster", ConditionNamespaceReady, "hub.cluster"},
+		{"ManagedCluster", ConditionWorksPresent, "agent.work"},
 		{"ManagedClusterAddOn", "Available", "agent.addon"},
 		{"ManagedClusterAddOn", "Available", "hub.cluster"},
 		{"ManagedClusterAddOn", "Available", "hub.deploy"},
@@ -56,5 +72,6 @@ func ConditionOwners() []ConditionOwner {
 		{"ManifestWork", "work.spokelet.io/ConditionRulesValid", "agent.work"},
 		{"Placement", "PlacementMisconfigured", "hub.placement"},
 		{"Placement", "PlacementSatisfied", "hub.placement"},
+		{"Placement", ConditionDecided, "hub.placement"},
 	}
 }

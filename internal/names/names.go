@@ -46,8 +46,8 @@ const (
 	// AnnotationHookAfterDeadline on a pre-delete hook, or on a ManagedClusterAddOn, which counts more, is what happens
 	// when hooks are not complete at their deadline: Wait for a person, or Skip them. It is Spokelet's own addition.
 	AnnotationHookAfterDeadline = "addon.spokelet.io/pre-delete-after-deadline"
-	// AnnotationHookAttempts on a ManagedClusterAddOn records failed attempts of its pre-delete hooks, as JSON. Who
-	// removes it starts the attempts again. It is Spokelet's own addition.
+	// AnnotationHookAttempts on a ManagedClusterAddOn records failed attempts of its pre-delete hooks, as JSON, and that
+	// they are done. Who removes it starts the attempts again. It is Spokelet's own addition.
 	AnnotationHookAttempts = "addon.spokelet.io/pre-delete-attempts"
 	// AnnotationRenderedFrom on a ManifestWork of an add-on records hashes of what it was rendered from and of what was
 	// written, and the version of the program that rendered it first, as JSON. It is Spokelet's own addition.
@@ -56,8 +56,17 @@ const (
 	AnnotationValues = "addon.open-cluster-management.io/values"
 	// AnnotationImageRegistries on a ManagedCluster carries image mirrors as JSON.
 	AnnotationImageRegistries = "open-cluster-management.io/image-registries"
-	// AnnotationAddonPrefix starts the annotations that are copied from a ManagedCluster to its add-ons.
+	// AnnotationAddonPrefix starts the annotations of a ManagedCluster that are about its add-ons.
 	AnnotationAddonPrefix = "addon.open-cluster-management.io/"
+	// AnnotationHosts on a ManagedCluster lists the clusters whose add-ons it hosts, separated by commas, or is "*". It is
+	// Spokelet's own addition.
+	AnnotationHosts = "addon.spokelet.io/hosts"
+	// AnnotationHostedOn on a ManagedClusterAddOn records the hosting clusters on which works of it may be, separated by
+	// commas. It is written before the first work there. It is Spokelet's own addition.
+	AnnotationHostedOn = "addon.spokelet.io/hosted-on"
+	// AnnotationAddonUID on a ManifestWork for a hosting cluster is the UID of its add-on, which cannot own it there. It
+	// is Spokelet's own addition.
+	AnnotationAddonUID = "addon.spokelet.io/addon-uid"
 
 	// LabelInstalledBy on a ManagedClusterAddOn says who created it: InstalledByPlacement for the install reconciler,
 	// which deletes no other. It is Spokelet's own addition.
@@ -77,6 +86,9 @@ const (
 	// AnnotationRemovalState on a ClusterManagementAddOn is what the install reconciler must know after a restart about
 	// removals, as JSON. It is Spokelet's own addition.
 	AnnotationRemovalState = "addon.spokelet.io/removal-state"
+	// AnnotationConfirmEviction on a ManagedCluster is how a person confirms that the objects of works go which the hub
+	// does not have any more: an instant, RFC 3339, up to which works went missing. It is Spokelet's own addition.
+	AnnotationConfirmEviction = "work.spokelet.io/confirm-eviction"
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.
 	AnnotationStickyPages = "placement.spokelet.io/sticky-pages"
@@ -95,13 +107,22 @@ const (
 	SetBindingsHonoured = "honoured"
 
 	// AnnotationAcceptedOn on a ManagedCluster says since when the hub knows that the cluster was accepted, RFC 3339. It
-	// is never taken off, so that the hub remembers, after a person denied the cluster, that it is no new one. Only who
+	// is never taken off, so that the hub remembers, after a person denied the cluster, that it is not a new one. Only who
 	// may accept the cluster may change it (manifests/hub/policies/clusters.yaml). It is Spokelet's own addition.
 	AnnotationAcceptedOn = "cluster.spokelet.io/accepted-on"
 	// AnnotationAutoAcceptedOn on a ManagedCluster says when the hub accepted it without a person, RFC 3339. It is never
 	// taken off, and guarded like AnnotationAcceptedOn once the cluster exists. A cluster that has it is never accepted
 	// without a person again.
 	AnnotationAutoAcceptedOn = "open-cluster-management.io/automatically-accepted-on"
+	// AnnotationKeepUnaccepted on a ManagedCluster that was never accepted keeps the hub from removing it. The hub writes
+	// it when a certificate request of the cluster is approved; administrators may. It is guarded like
+	// AnnotationAcceptedOn.
+	AnnotationKeepUnaccepted = "cluster.spokelet.io/keep-unaccepted"
+
+	// AnnotationDeniedOn on the namespace of a cluster says since when the hub knows that the cluster is denied, RFC 3339,
+	// so that a ManagedCluster that is deleted and created again is not new. It is taken off when the cluster is accepted.
+	// Agents cannot write the namespace. It is Spokelet's own addition, see docs/adr/0067-tenants.md.
+	AnnotationDeniedOn = "cluster.spokelet.io/denied-on"
 
 	// AnnotationHealthProbe on an AddOnTemplate chooses how the health of its add-on is decided: "Lease" means that the
 	// add-on agent renews a Lease; absent means that its Deployments and DaemonSets are looked at. It is Spokelet's

@@ -12,7 +12,8 @@
 //   - A watch that is interrupted starts again, as package watch does it; meanwhile the last answer remains. One that
 //     is refused makes the object unknown and is tried again after as long as it has been refused, at most five
 //     minutes, and as soon as another watch of the same resource is permitted.
-//   - The number of watches is bounded. Objects beyond the bound are unknown until other objects are dropped.
+//   - The number of watches is bounded. Objects beyond the bound are unknown until other objects are dropped. So are
+//     those that an owner names beyond its own share, unless another owner wants them.
 //   - Objects are kept without their managed fields, their status and the annotation of kubectl apply.
 //
 // The API server authorizes a watch of a single object by its name, so RBAC rules with resourceNames suffice.

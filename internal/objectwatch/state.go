@@ -54,6 +54,8 @@ const (
 	Forbidden Reason = "Forbidden"
 	// LimitExceeded means that more objects are referenced than may be watched.
 	LimitExceeded Reason = "LimitExceeded"
+	// ShareExceeded means that nobody wants the object but owners that want more than their share.
+	ShareExceeded Reason = "ShareExceeded"
 	// Unavailable means that the API server did not answer, or with an error.
 	Unavailable Reason = "Unavailable"
 )
@@ -115,6 +117,8 @@ type observed struct {
 	list, watch error
 	// beyond reports that the object is not watched because of the limit.
 	beyond bool
+	// unshared reports that it is not watched because it is beyond the share of its owners.
+	unshared bool
 }
 
 // cause returns the error that matters: a refusal before any other.
@@ -142,6 +146,8 @@ func stateOf(ref Ref, k kind, o observed, limit int) State {
 	}
 	err := o.cause()
 	switch {
+	case o.unshared:
+		return unknown(ShareExceeded, "%s is not read, because more objects are referenced than the share of its owner", ref)
 	case k.phase == kindPending && k.err != nil:
 		return unknown(Unavailable, "%s cannot be read, because the discovery of its kind fails: %v", ref, k.err)
 	case k.phase == kindPending:

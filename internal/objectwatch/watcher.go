@@ -43,7 +43,7 @@ type Watcher struct {
 	slots chan struct{}
 
 	mu      sync.Mutex
-	owners  map[string][]Ref
+	owners  map[string]wanted
 	entries map[Ref]*entry
 	kinds   map[schema.GroupResource]*kindEntry
 	// settling are the references whose watches are to be started or stopped; waiting are those beyond the limit.
@@ -52,10 +52,14 @@ type Watcher struct {
 	running int
 }
 
+// wanted are the references of one owner, and those beyond its share.
+type wanted struct{ refs, beyond []Ref }
+
 // entry is a reference that somebody wants.
 type entry struct {
 	observed
-	owners int
+	// owners is the number of owners for which it is watched, refused of those beyond whose share it is.
+	owners, refused int
 	// resource is what is watched, and stop ends the watch; nil without a watch.
 	resource schema.GroupVersionResource
 	stop     context.CancelFunc
@@ -91,7 +95,7 @@ func NewFor(
 	return &Watcher{
 		dynamic: objects, discovery: kinds, limit: limit, clock: c, changed: changed,
 		look: watch.NewTrigger(), unsettled: watch.NewTrigger(), slots: make(chan struct{}, concurrent),
-		owners: map[string][]Ref{}, entries: map[Ref]*entry{}, kinds: map[schema.GroupResource]*kindEntry{},
+		owners: map[string]wanted{}, entries: map[Ref]*entry{}, kinds: map[schema.GroupResource]*kindEntry{},
 	}
 }
 
@@ -114,26 +118,41 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// Want replaces the references of an owner; none means that the owner is gone. The objects are read soon after.
-func (w *Watcher) Want(owner string, refs []Ref) {
+// Want replaces the references of an owner; none means that the owner is gone. The objects are read soon after. Those
+// beyond its share are not watched for it, and unknown unless others want them.
+func (w *Watcher) Want(owner string, refs []Ref, beyond ...Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.owners[owner]
-	if slices.Equal(before, refs) {
+	if slices.Equal(before.refs, refs) && slices.Equal(before.beyond, beyond) {
 		return
 	}
-	if w.owners[owner] = slices.Clone(refs); len(refs) == 0 {
+	w.owners[owner] = wanted{refs: slices.Clone(refs), beyond: slices.Clone(beyond)}
+	if len(refs)+len(beyond) == 0 {
 		delete(w.owners, owner)
 	}
 	for _, ref := range refs {
 		w.entry(ref).owners++
 	}
-	for _, ref := range before {
-		e := w.entries[ref]
-		if e.owners--; e.owners == 0 {
+	for _, ref := range beyond {
+		w.entry(ref).refused++
+	}
+	for _, ref := range before.refs {
+		w.entries[ref].owners--
+	}
+	for _, ref := range before.beyond {
+		w.entries[ref].refused--
+	}
+	for _, ref := range slices.Concat(refs, beyond, before.refs, before.beyond) {
+		if w.entries[ref].changed() {
 			w.settleLater(ref)
 		}
 	}
+}
+
+// changed reports whether it changed if an object is wanted at all, or is to be watched.
+func (e *entry) changed() bool {
+	return e.owners+e.refused == 0 || e.unshared != (e.owners == 0)
 }
 
 // entry returns the entry of a reference, and makes it if there is none.
@@ -211,8 +230,9 @@ func (w *Watcher) settle(ctx context.Context, ref Ref) (run func()) {
 	if e.stop != nil && (!watchable || e.restart || e.resource != k.resource) {
 		w.end(ref, e)
 	}
+	e.unshared = e.owners == 0
 	switch {
-	case e.owners == 0:
+	case e.owners+e.refused == 0:
 		w.forget(ref)
 		w.mu.Unlock()
 		return nil

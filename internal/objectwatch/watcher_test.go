@@ -251,6 +251,37 @@ func TestObjectsBeyondTheLimitFollowWhenOthersGo(t *testing.T) {
 	h.awaitWatches(t, 2)
 }
 
+func TestWhatIsBeyondTheShareOfAnOwnerIsNotWatchedForIt(t *testing.T) {
+	h := newHub(t, 0)
+	a, b, c := ref("ns", "a"), ref("ns", "b"), ref("ns", "c")
+	for _, of := range []Ref{a, b, c} {
+		h.write(t, of, "1")
+	}
+	h.start(t)
+	h.watcher.Want("one", []Ref{a}, b, c)
+	h.await(t, map[Ref]string{a: "1", b: "ShareExceeded", c: "ShareExceeded"})
+	h.awaitWatches(t, 1)
+	h.watcher.Want("two", []Ref{c})
+	h.await(t, map[Ref]string{a: "1", b: "ShareExceeded", c: "1"})
+	h.watcher.Want("one", []Ref{b}, a)
+	h.await(t, map[Ref]string{a: "ShareExceeded", b: "1", c: "1"})
+	h.awaitWatches(t, 2)
+	h.watcher.Want("two", nil, a)
+	h.await(t, map[Ref]string{a: "ShareExceeded", b: "1", c: "Pending"})
+	h.set(func(h *hub) {
+		assert.Equal(t, map[Ref]int{a: 2, b: 3, c: 3}, h.changes, "one call for each change of an answer that is wanted")
+	})
+	h.watcher.Want("one", nil)
+	h.watcher.Want("two", nil)
+	h.awaitWatches(t, 0)
+	h.await(t, map[Ref]string{a: "Pending", b: "Pending"})
+	h.watcher.mu.Lock()
+	defer h.watcher.mu.Unlock()
+	assert.Empty(t, h.watcher.entries)
+	assert.Empty(t, h.watcher.kinds)
+	assert.Empty(t, h.watcher.owners)
+}
+
 func TestAKindThatAppearsLaterIsNoticed(t *testing.T) {
 	h := newHub(t, 0)
 	a := ref("ns", "a")

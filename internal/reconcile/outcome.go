@@ -124,9 +124,10 @@ type Queue interface {
 }
 
 // SettleIn is Settle for a pass whose wake time also counts when the pass failed. The queue repeats a failed pass after
-// its back-off, which has no place for a time, so the request is added a second time. The earlier of both counts.
+// its back-off, which has no place for a time, so the request is added a second time. The earlier of both counts. A nil
+// queue has only the back-off.
 func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctrl.Result, error) {
-	if o.class == ClassRetry && !o.wake.IsZero() {
+	if o.class == ClassRetry && !o.wake.IsZero() && queue != nil {
 		queue.AddAfter(request, delay(o.wake, now))
 	}
 	return o.Settle(now)
@@ -137,6 +138,9 @@ func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctr
 func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	switch o.class {
 	case ClassRetry:
+		if isUndecodable(o.err) { // It was logged once, and an event comes when somebody mends it.
+			return ctrl.Result{RequeueAfter: delay(Earliest(o.wake, now.Add(lastBackoff)), now)}, nil
+		}
 		return ctrl.Result{}, o.err
 	case ClassStalled:
 		return ctrl.Result{RequeueAfter: delay(o.wake, now)}, stalledError(o)
@@ -147,6 +151,12 @@ func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: delay(o.wake, now)}, nil
 	}
 	return ctrl.Result{}, fmt.Errorf("settling a pass: unknown outcome class %d", o.class)
+}
+
+// isUndecodable reports whether an error is about an object that cannot be decoded (package decode).
+func isUndecodable(err error) bool {
+	var unknown interface{ Undecodable() bool }
+	return errors.As(err, &unknown) && unknown.Undecodable()
 }
 
 // stalledError is terminal, so that the queue does not retry. With a wake time, controller-runtime would ignore the

@@ -164,3 +164,15 @@ func TestAFailedPassKeepsItsInstantBesidesTheBackOff(t *testing.T) {
 		})
 	}
 }
+
+// undecodable is an error about an object that cannot be decoded.
+type undecodable struct{ error }
+
+func (undecodable) Undecodable() bool { return true }
+
+func TestAnObjectThatCannotBeDecodedIsLookedAtAgainWithoutAnError(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	result, err := Retry(fmt.Errorf("reading it: %w", undecodable{errors.New("x")})).Settle(now)
+	require.NoError(t, err, "it was logged once")
+	assert.Equal(t, lastBackoff, result.RequeueAfter)
+}

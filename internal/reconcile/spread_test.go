@@ -34,7 +34,7 @@ func TestFractionIsSpreadEvenly(t *testing.T) {
 func TestFractionStaysTheSame(t *testing.T) {
 	assert.NotEqual(t, Fraction("c1", "hello"), Fraction("c1h", "ello"), "the parts are kept apart")
 	assert.NotEqual(t, Fraction("a", "b"), Fraction("b", "a"))
-	// A fixed value: after an upgrade of the hub or the agent, a fleet must not be spread anew.
+	// A fixed value: after an upgrade of the hub or the agent, a fleet must not be spread again.
 	assert.InDelta(t, 0.9396153618761711, Fraction("cluster", "hello"), 1e-15)
 }
 

@@ -13,6 +13,8 @@ type adapter struct {
 	replace        func(objects []any, version string) error
 	update, remove func(object any) error
 	trim           cache.TransformFunc
+	// listed is called after each list that was handed over.
+	listed func()
 }
 
 var _ cache.TransformingStore = (*adapter)(nil)
@@ -27,7 +29,13 @@ func (a *adapter) Update(object any) error { return a.update(object) }
 func (a *adapter) Delete(object any) error { return a.remove(object) }
 
 // Replace implements cache.ReflectorStore.
-func (a *adapter) Replace(objects []any, version string) error { return a.replace(objects, version) }
+func (a *adapter) Replace(objects []any, version string) error {
+	err := a.replace(objects, version)
+	if err == nil {
+		a.listed()
+	}
+	return err
+}
 
 // Resync implements cache.ReflectorStore; there is nothing to do.
 func (a *adapter) Resync() error { return nil }
@@ -60,6 +68,7 @@ func (w *Watch[T]) store(ctx context.Context) *adapter {
 		}
 	}
 	return &adapter{
+		listed: func() {},
 		update: with(w.Handler.Update), remove: with(w.Handler.Delete),
 		trim: func(object any) (any, error) { return read(object) },
 		replace: func(objects []any, version string) error {

@@ -35,7 +35,7 @@ type backoff struct {
 func (b *backoff) next(end ending) time.Duration {
 	first, longest, worked := endedPause, lastPause, end.lasted >= steady
 	if end.err != nil {
-		first, worked = firstPause, end.progressed
+		first, worked = firstPause, worked && end.progressed
 	}
 	if end.refused {
 		longest = refusedPause

@@ -78,7 +78,7 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 		ListWithContextFunc: list,
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			if options.SendInitialEvents == nil && now.Now().Before(ends) {
-				some, err := list(ctx, metav1.ListOptions{Limit: 1})
+				some, err := list(ctx, metav1.ListOptions{Limit: forVersion})
 				if err != nil {
 					return nil, err
 				}
@@ -96,6 +96,12 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 	}, s.Client)
 }
 
+// forVersion is the limit of a list that is only for the version of the state.
+const forVersion = 1
+
+// IsForVersion reports whether a list is only for the version of the state: what it has is not all that there is.
+func IsForVersion(options metav1.ListOptions) bool { return options.Limit == forVersion }
+
 // reached returns errRestored when a list is older than a resource version. Versions that are no numbers have no order.
 func reached(list runtime.Object, version string) error {
 	read, err := meta.ListAccessor(list)
@@ -106,4 +112,14 @@ func reached(list runtime.Object, version string) error {
 		return errRestored
 	}
 	return nil
+}
+
+// NewInformer makes the informers of a cache of controller-runtime (cache.Options.NewInformer) notice a store that was
+// restored, as a Watch does. Without that the cache stays ahead of the API server, and all that reads it works on what
+// is no more, until the versions catch up.
+func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers,
+) cache.SharedIndexInformer {
+	both := cache.ToListerWatcherWithContext(lw)
+	source := Source{List: both.ListWithContext, Watch: both.WatchWithContext, Client: lw}
+	return cache.NewSharedIndexInformer(source.listWatch(clock.RealClock{}), object, resync, indexers)
 }

@@ -41,6 +41,10 @@ type Watch[T runtime.Object] struct {
 	Advice string
 	// Ended is called whenever the watch ended before its context, with nil when it ended normally. Optional.
 	Ended func(err error)
+	// Silent is called once with the last error when the watch has failed for half a minute without a list, so that the
+	// caller can fall back to polling; again only after a list. An API server that nobody reaches is no failure of the
+	// watch. Optional.
+	Silent func(err error)
 	// Clock times pauses and Relist; nil means the real clock.
 	Clock clock.WithDelayedExecution
 }
@@ -58,7 +62,10 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	if timer == nil {
 		timer = clock.RealClock{}
 	}
-	reflector := cache.NewReflectorWithOptions(w.Source.listWatch(timer), nil, w.store(ctx),
+	var quiet silence
+	store := w.store(ctx)
+	store.listed = func() { quiet.listed = true }
+	reflector := cache.NewReflectorWithOptions(w.Source.listWatch(timer), nil, store,
 		cache.ReflectorOptions{Name: w.Name, TypeDescription: w.Description, Clock: timer})
 	reflector.WatchListPageSize = w.Source.PageSize
 	var pauses backoff
@@ -77,6 +84,9 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			lasted: timer.Since(began), progressed: reflector.LastSyncResourceVersion() != version,
 		}
 		advised = w.report(ctx, end, advised)
+		if quiet.ended(err, timer.Now()) {
+			w.fallSilent(ctx, err, advised)
+		}
 		pause(ctx, timer, pauses.next(end))
 	}
 }
@@ -96,6 +106,17 @@ func (w *Watch[T]) report(ctx context.Context, end ending, advised bool) bool {
 	}
 	logger.V(1).Info("the watch failed", "error", end.err.Error())
 	return advised && !end.progressed
+}
+
+// fallSilent reports that the watch has failed for so long that changes are not seen.
+func (w *Watch[T]) fallSilent(ctx context.Context, err error, advised bool) {
+	if !advised {
+		log.FromContext(ctx).Info("a watch keeps failing, so changes are not seen until it works again",
+			"watch", w.Description, "error", err.Error())
+	}
+	if w.Silent != nil {
+		w.Silent(err)
+	}
 }
 
 // listAndWatch lists and watches once, for Relist at most.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -250,6 +251,60 @@ func TestAWatchThatIsRefusedGivesAdviceOnce(t *testing.T) {
 	assert.Contains(t, r.logged()[0], "grant list and watch")
 }
 
+// Shows: work/watches-fail
+func TestAWatchThatKeepsFailingSaysSoOnce(t *testing.T) {
+	broken := apierrors.NewInternalError(errors.New("the conversion webhook is away"))
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"one object cannot be converted":       {broken, 1},
+		"a proxy cuts lists":                   {errors.New("unexpected EOF"), 1},
+		"nobody reaches the API server at all": {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var silent []error
+			r := start(t, &server{listErr: c.err}, func(w *Watch[*corev1.ConfigMap]) {
+				w.Silent = func(err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					silent = append(silent, err)
+				}
+			})
+			told := func() []error {
+				mu.Lock()
+				defer mu.Unlock()
+				return append([]error(nil), silent...)
+			}
+			ends := 0
+			fail := func(times int) {
+				for range times {
+					ends++
+					require.Eventually(t, func() bool { return r.ended() == ends && r.clock.HasWaiters() }, patience, tick)
+					r.clock.Step(lastPause)
+				}
+			}
+			fail(1)
+			assert.Empty(t, told(), "most failures go away by themselves")
+			assert.Empty(t, r.logged())
+			fail(3)
+			require.Len(t, told(), c.want)
+			require.Len(t, r.logged(), c.want)
+			if c.want == 0 {
+				return
+			}
+			assert.Contains(t, r.logged()[0], c.err.Error())
+			r.set(func(s *server) { s.listErr, s.version, s.watchErr = nil, "10", c.err })
+			fail(4)
+			assert.Len(t, told(), 1, "lists show what changes")
+			r.set(func(s *server) { s.listErr = c.err })
+			fail(3)
+			assert.Len(t, told(), 2)
+		})
+	}
+}
+
 func TestAWatchListsAgainAfterRelist(t *testing.T) {
 	r := start(t, &server{version: "10"}, func(w *Watch[*corev1.ConfigMap]) { w.Relist = time.Hour })
 	require.Eventually(t, func() bool { return r.open() != nil }, patience, tick)
@@ -295,7 +350,7 @@ func TestWhatIsRefused(t *testing.T) {
 
 func TestPauses(t *testing.T) {
 	failed := func(progressed, refused bool) ending {
-		return ending{err: forbidden, progressed: progressed, refused: refused}
+		return ending{err: forbidden, progressed: progressed, refused: refused, lasted: steady}
 	}
 	repeat := func(end ending, times int) []ending {
 		var all []ending
@@ -308,20 +363,21 @@ func TestPauses(t *testing.T) {
 		ends []ending
 		want time.Duration
 	}{
-		"the first failure":                       {repeat(failed(false, false), 1), firstPause},
-		"the second failure":                      {repeat(failed(false, false), 2), 2 * firstPause},
-		"the fifth failure":                       {repeat(failed(false, false), 5), 16 * firstPause},
-		"an outage":                               {repeat(failed(false, false), 60), lastPause},
-		"a refusal":                               {repeat(failed(false, true), 60), refusedPause},
-		"a failure after a long refusal":          {append(repeat(failed(false, true), 60), failed(false, false)), lastPause},
-		"a failure of a watch that worked":        {append(repeat(failed(false, false), 60), failed(true, false)), firstPause},
-		"a normal end":                            {repeat(ending{lasted: time.Hour}, 1), endedPause},
-		"normal ends of watches that last":        {repeat(ending{lasted: steady}, 60), endedPause},
-		"a second end that comes too early":       {repeat(ending{lasted: steady - 1}, 2), 2 * endedPause},
-		"ends that keep coming early":             {repeat(ending{}, 60), lastPause},
-		"a normal end after an outage":            {append(repeat(failed(false, false), 60), ending{}), endedPause},
-		"a failure after ends that came early":    {append(repeat(ending{}, 60), failed(false, false)), firstPause},
-		"a failure of a watch that took its time": {repeat(ending{err: forbidden, lasted: time.Hour}, 2), 2 * firstPause},
+		"the first failure":                        {repeat(failed(false, false), 1), firstPause},
+		"the second failure":                       {repeat(failed(false, false), 2), 2 * firstPause},
+		"the fifth failure":                        {repeat(failed(false, false), 5), 16 * firstPause},
+		"an outage":                                {repeat(failed(false, false), 60), lastPause},
+		"a refusal":                                {repeat(failed(false, true), 60), refusedPause},
+		"a failure after a long refusal":           {append(repeat(failed(false, true), 60), failed(false, false)), lastPause},
+		"a failure of a watch that worked":         {append(repeat(failed(false, false), 60), failed(true, false)), firstPause},
+		"lists that work before watches that fail": {repeat(ending{err: forbidden, progressed: true}, 60), lastPause},
+		"a normal end":                             {repeat(ending{lasted: time.Hour}, 1), endedPause},
+		"normal ends of watches that last":         {repeat(ending{lasted: steady}, 60), endedPause},
+		"a second end that comes too early":        {repeat(ending{lasted: steady - 1}, 2), 2 * endedPause},
+		"ends that keep coming early":              {repeat(ending{}, 60), lastPause},
+		"a normal end after an outage":             {append(repeat(failed(false, false), 60), ending{}), endedPause},
+		"a failure after ends that came early":     {append(repeat(ending{}, 60), failed(false, false)), firstPause},
+		"a failure of a watch that took its time":  {repeat(ending{err: forbidden, lasted: time.Hour}, 2), 2 * firstPause},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b backoff

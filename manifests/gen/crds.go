@@ -79,7 +79,7 @@ func withBeta(raw []byte) ([]byte, error) {
 }
 
 // write makes the folder to hold exactly our CustomResourceDefinitions, byte for byte those of the API module in from,
-// except for the second version of AddOnTemplates.
+// except for bounds and the second version of AddOnTemplates.
 func write(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("clearing %s: %w", to, err)
@@ -94,6 +94,7 @@ func write(from, to string) error {
 				return fmt.Errorf("adding v1beta1 to %s: %w", name, err)
 			}
 		}
+		raw = bounded(raw)
 		target := filepath.Join(to, name)
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return fmt.Errorf("making the folder of %s: %w", target, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestShippedDefinitionsAreThoseOfTheAPIModule(t *testing.T) {
+func TestShippedDefinitionsAreThoseOfTheAPIModuleWithBounds(t *testing.T) {
 	from, err := moduleDir(t.Context())
 	require.NoError(t, err)
 	fresh := filepath.Join(t.TempDir(), "crds")
@@ -57,4 +57,35 @@ func files(t *testing.T, dir string) map[string]string {
 		return err
 	}))
 	return found
+}
+
+func TestThePolicyOfBoundsFollowsFromTheDefinitions(t *testing.T) {
+	fresh, err := policies(filepath.Join("..", "crds"))
+	require.NoError(t, err)
+	shipped, err := os.ReadFile(filepath.Join("..", "hub", policyFile))
+	require.NoError(t, err)
+	assert.Equal(t, string(fresh), string(shipped), "run go run ./manifests/gen")
+}
+
+func TestDefinitionsGetTheBoundsThatGoHas(t *testing.T) {
+	const open = "        spec:\n          properties:\n" +
+		"            many:\n              format: int32\n              type: integer\n" +
+		"            few:\n              format: int32\n              maximum: 10\n              minimum: -10\n              type: integer\n" +
+		"            minSuccessTime:\n              default: \"0\"\n              type: string\n" +
+		"            name:\n              type: string\n" +
+		"            since:\n              format: date-time\n              type: string\n" +
+		"            both:\n              anyOf:\n              - type: integer\n              - type: string\n" +
+		"              pattern: ^x$\n              x-kubernetes-int-or-string: true\n"
+	const closed = "        spec:\n          properties:\n" +
+		"            many:\n              format: int32\n              maximum: 2147483647\n              minimum: -2147483648\n" +
+		"              type: integer\n" +
+		"            few:\n              format: int32\n              maximum: 10\n              minimum: -10\n              type: integer\n" +
+		"            minSuccessTime:\n              default: \"0\"\n              type: string\n              pattern: " + durations + "\n" +
+		"            name:\n              type: string\n" +
+		"            since:\n              format: date-time\n              pattern: " + times + "\n              type: string\n" +
+		"            both:\n              anyOf:\n              - type: integer\n              - type: string\n" +
+		"              pattern: ^x$\n              x-kubernetes-int-or-string: true\n              maximum: 2147483647\n" +
+		"              minimum: -2147483648\n"
+	assert.Equal(t, closed, string(bounded([]byte(open))))
+	assert.Equal(t, closed, string(bounded([]byte(closed))), "what has bounds keeps them")
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the files of exported declarations anew")
+var update = flag.Bool("update", false, "write the files of exported declarations again")
 
 // libraries are the folders of the libraries by the names of their files.
 func libraries() map[string]string {

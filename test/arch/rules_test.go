@@ -18,7 +18,7 @@ type rule struct {
 var production = []string{"cmd/...", "agent/...", "hub/...", "lease/...", "csr/...", "internal/...", "manifests/..."}
 
 // libraries are the packages that a reconciler may build on, besides the kit.
-var libraries = []string{"lease", "csr", "hub/addon"}
+var libraries = []string{"lease", "csr", "hub/addon", "hub/fleet"}
 
 // importRules are the rules of docs/adr/0001 and of the architecture, in its order.
 var importRules = []rule{
@@ -86,8 +86,8 @@ var importRules = []rule{
 		name: "the program of an author runs the reconcilers of add-ons",
 		from: []string{"hub/addon/manager"},
 		only: []string{
-			"hub/addon", "hub/approval", "hub/configure", "hub/deploy", "hub/deploy/works", "hub/hashes", "hub/render", "csr",
-			"internal/...",
+			"hub/addon", "hub/approval", "hub/configure", "hub/deploy", "hub/deploy/hosting", "hub/deploy/works", "hub/hashes",
+			"hub/render", "csr", "internal/...",
 		},
 	},
 	{
@@ -131,9 +131,10 @@ var workImports = map[string][]string{
 	"manifest": {},
 	"jsonpath": {},
 	"offline":  {},
+	"missing":  {},
 
 	"spoke":    {"manifest"},
-	"ignore":   {"jsonpath"},
+	"ignore":   {"jsonpath", "manifest"},
 	"feedback": {"jsonpath"},
 
 	"inventory": {"manifest", "spoke"},
@@ -142,7 +143,7 @@ var workImports = map[string][]string{
 
 	"apply/content": {},
 	"apply/ssa":     {"apply/content", "ignore", "manifest"},
-	"apply/merge":   {"apply/content", "apply/ssa", "inventory"},
+	"apply/merge":   {"apply/content", "apply/ssa", "inventory", "manifest"},
 
 	"apply":  {"executor", "feedback", "ignore", "inventory", "manifest", "spoke", "watch"},
 	"prune":  {"inventory", "manifest", "spoke", "watch"},

@@ -117,7 +117,7 @@ func (r *run) awaitGone(ctx context.Context) error {
 }
 
 // followWorks lists and watches the works of the cluster until one of the two says that it is enough. The API server
-// ends a watch whose reader is slow for a moment, which on a busy machine it may be; then it begins anew.
+// ends a watch whose reader is slow for a moment, which on a busy machine it may be; then it begins again.
 func (r *run) followWorks(ctx context.Context, listed func([]workv1.ManifestWork) bool,
 	seen func(watch.Event, *workv1.ManifestWork) bool,
 ) error {

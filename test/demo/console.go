@@ -30,7 +30,7 @@ const (
 // console prints numbered steps: with a spinner at a terminal, as plain lines elsewhere.
 type console struct {
 	out io.Writer
-	// columns returns the width of the terminal now; nil where out is no terminal.
+	// columns returns the width of the terminal now; nil where out is not a terminal.
 	columns func() int
 	clock   clock.PassiveClock
 	good    lipgloss.Style
@@ -110,8 +110,8 @@ func (c *console) line(format string, args ...any) {
 	}
 }
 
-// wrap breaks text into lines of a width at its blanks. A hyphen is no place to break: names of objects have many, and
-// nobody could copy them.
+// wrap breaks text into lines of a width at its blanks. A hyphen is not a place to break: names of objects have many,
+// and nobody could copy them.
 func wrap(text string, width int) []string {
 	const unbreakable = "\u2011"
 	text = ansi.Wrap(strings.ReplaceAll(text, "-", unbreakable), width, "")

@@ -197,7 +197,7 @@ func TestTextAndCommandsFitTheWidth(t *testing.T) {
 func TestColoursFollowTheTerminalAndNoColor(t *testing.T) {
 	show := func() string {
 		var out strings.Builder
-		// A writer that is no file gets colours only where CLICOLOR_FORCE asks for them.
+		// A writer that is not a file gets colours only where CLICOLOR_FORCE asks for them.
 		c := consoleOn(&out, nil, lipgloss.NewRenderer(&out))
 		require.NoError(t, c.step(t.Context(), "Step", func(context.Context, func(string)) error { return nil }))
 		return out.String()

@@ -13,7 +13,7 @@ import (
 // progress is the moving line of a running step; without a terminal there is none until the step ends.
 type progress struct {
 	console *console
-	// program draws the line; nil where out is no terminal.
+	// program draws the line; nil where out is not a terminal.
 	program *tea.Program
 	drawing sync.WaitGroup
 	err     error

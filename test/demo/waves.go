@@ -141,7 +141,7 @@ func (d *demo) stopUpgrade(ctx context.Context, note func(string)) error {
 			return fleet.NotYet("%s does not report yet that it cannot pull the image", failing)
 		}
 		message, err := d.rolloutMessage(ctx)
-		if err == nil && (!strings.Contains(message, "1 failed") || !strings.Contains(message, failing)) {
+		if err == nil && !strings.Contains(message, "1 cluster is stuck, the first is "+failing) {
 			return fleet.NotYet("%s", message)
 		}
 		return err

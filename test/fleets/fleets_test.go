@@ -97,6 +97,23 @@ func TestThePropertiesHoldNotForEveryPlanner(t *testing.T) {
 				p.Clusters[n].Held = ""
 			}
 		}),
+		"forgets clusters whose add-on is not installed yet": func(f planner.Fleet) planner.Plan {
+			isAwaited := func(c planner.Cluster) bool { return c.State == planner.Awaited }
+			plan := bent(func(p *planner.Placement) { p.Clusters = slices.DeleteFunc(p.Clusters, isAwaited) })(f)
+			for n, p := range f.Placements {
+				for _, c := range p.Clusters {
+					if isAwaited(c) {
+						plan.Placements[n].Counts.Configured++
+					}
+				}
+			}
+			return plan
+		},
+		"brings a fix by name, not to the broken clusters": bent(func(p *planner.Placement) {
+			for n := range p.Clusters {
+				p.Clusters[n].Broken = false
+			}
+		}),
 		"moves placements that may not": bent(func(p *planner.Placement) { p.Held = "" }),
 		"waits for ever": broken(func(r *planner.Result) {
 			for _, name := range r.New {

@@ -12,22 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
-	"github.com/spokelet/spokelet/hub/install"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/placement/layout"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// Decider tells from a Placement and its PlacementDecisions which clusters are unselected; install.NewDecisions is one.
+// Decider tells from a Placement and its PlacementDecisions which clusters are unselected; fleet.NewDecisions is one.
 type Decider func(
 	key types.NamespacedName, placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision, own bool,
-	now time.Time, before *install.Decisions,
-) *install.Decisions
+	now time.Time, before *fleet.Decisions,
+) *fleet.Decisions
 
 const (
 	// longestGap is the longest time between two writes of a placement controller that stops and is replaced.
-	longestGap = install.FailoverPeriod - 10*time.Second
+	longestGap = fleet.FailoverPeriod - 10*time.Second
 	// longestLag is how far a watch is behind.
-	longestLag = install.QuietPeriod / 2
+	longestLag = fleet.QuietPeriod / 2
 )
 
 // Install is the property of installation that no cluster which a placement selects before and after a change of its
@@ -51,7 +51,7 @@ type installation struct {
 	// pages and placement are how many writes the watches of both have shown.
 	pages, placement int
 	version          int
-	before           *install.Decisions
+	before           *fleet.Decisions
 	universe         []string
 }
 
@@ -89,9 +89,12 @@ func (w *installation) play() {
 		for {
 			next := w.draw(current)
 			w.wanted = append(w.wanted, next)
+			if w.chance(6) {
+				w.replace()
+			}
 			writes := w.writer.writes(w.last(), next, w.Random)
 			if len(writes) > 0 && w.chance(3) {
-				// The controller stops, and another one decides anew.
+				// The controller stops, and another one decides again.
 				w.writeAll(writes[:w.Random.IntN(len(writes))], longestGap)
 				current = next
 				continue
@@ -104,6 +107,16 @@ func (w *installation) play() {
 			return
 		}
 	}
+}
+
+// replace deletes the Placement and creates it again, as GitOps does: the new one has decided nothing, and the
+// decisions of the former are gone.
+func (w *installation) replace() {
+	w.writeAll([]write{func(next *version, rv string) {
+		p := &clusterv1beta1.Placement{ObjectMeta: *next.placement.ObjectMeta.DeepCopy(), Spec: next.placement.Spec}
+		p.UID = types.UID("p" + rv)
+		next.placement, next.pages = p, nil
+	}}, time.Second)
 }
 
 // draw returns a selection that differs a little from another one.
@@ -163,17 +176,18 @@ func (w *installation) settle(selected []string) {
 	w.wanted = [][]string{selected}
 	known := w.look()
 	if w.writer.own() {
-		w.now = w.now.Add(install.QuietPeriod)
+		w.now = w.now.Add(fleet.QuietPeriod)
 	} else {
-		w.now = w.now.Add(install.FailoverPeriod)
+		w.now = w.now.Add(fleet.FailoverPeriod)
 	}
 	for _, cluster := range w.universe {
 		out := !slices.Contains(selected, cluster)
-		_, err := known.Unselected(cluster, w.now)
+		_, err := known.Unselected(w.now)
 		if known.Selects(cluster) == out {
 			w.Violate("%s is selected: %t", cluster, !out)
 		}
-		if out && err != nil {
+		// Nobody can tell a writer that selects nothing and says nothing from one that has not decided yet.
+		if out && err != nil && (!w.writer.silent || len(selected) > 0) {
 			w.Violate("%s is deselected and stays: %v", cluster, err)
 		}
 	}
@@ -206,7 +220,7 @@ func (w *installation) seen(n int) int {
 }
 
 // look is what the hub manager knows.
-func (w *installation) look() *install.Decisions {
+func (w *installation) look() *fleet.Decisions {
 	if w.chance(50) {
 		w.before = nil // It starts again.
 	}
@@ -217,20 +231,20 @@ func (w *installation) look() *install.Decisions {
 }
 
 // judge checks that no cluster is unselected which is in all selections, and that the hub manager wakes in time.
-func (w *installation) judge(known *install.Decisions) {
+func (w *installation) judge(known *fleet.Decisions) {
 	for _, cluster := range w.wanted[0] {
 		if known.Selects(cluster) {
 			continue
 		}
 		w.Decisions++
-		wake, err := known.Unselected(cluster, w.now)
+		wake, err := known.Unselected(w.now)
 		if err == nil && w.always(cluster) {
 			w.Violate("%s is uninstalled, and was selected all the time", cluster)
 			return
 		}
 		if err != nil && !wake.IsZero() {
-			_, early := known.Unselected(cluster, wake.Add(-1))
-			_, late := known.Unselected(cluster, wake)
+			_, early := known.Unselected(wake.Add(-1))
+			_, late := known.Unselected(wake)
 			if early == nil || late != nil {
 				w.Violate("%s is decided before %s or not then", cluster, wake)
 			}
@@ -323,6 +337,9 @@ func (w writer) writes(from version, selected []string, random *rand.Rand) []wri
 		p.Status.NumberOfSelectedClusters = int32(len(selected))
 		p.Status.DecisionGroups = []clusterv1beta1.DecisionGroupStatus{{Decisions: listed}}
 		p.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.PlacementConditionSatisfied}}
+		if w.sticky {
+			p.Status.Conditions = append(p.Status.Conditions, fleet.Mark(p.Generation, next.pages))
+		}
 		next.placement = p
 	})
 }

@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
-	"github.com/spokelet/spokelet/hub/install"
+	"github.com/spokelet/spokelet/hub/fleet"
 )
 
-// Shows: hub/torn-decisions
+// Shows: hub/torn-decisions, hub/replaced-placement
 func TestDecisionsThatAreTornUninstallNobody(t *testing.T) {
-	tally := Run(t.Context(), Install(install.NewDecisions), Options{Seed: 1, Games: 1500, Workers: 2})
+	tally := Run(t.Context(), Install(fleet.NewDecisions), Options{Seed: 1, Games: 1500, Workers: 2})
 	assert.Equal(t, 1500, tally.Games)
 	assert.Empty(t, tally.Violations)
 }
@@ -21,30 +22,29 @@ func TestDecisionsThatAreTornUninstallNobody(t *testing.T) {
 func TestThePropertyOfInstallationHoldsNotForEveryDecision(t *testing.T) {
 	type pages = []*clusterv1beta1.PlacementDecision
 	tests := map[string]Decider{
-		"trusts every writer as its own": func(
-			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, _ bool, now time.Time, before *install.Decisions,
-		) *install.Decisions {
-			for i := range all {
-				all[i] = all[i].DeepCopy()
-				all[i].Annotations = map[string]string{"placement.spokelet.io/sticky-pages": "true"}
-				all[i].Labels = nil
+		"trusts every page as the whole decision": func(
+			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, _ bool, now time.Time, before *fleet.Decisions,
+		) *fleet.Decisions {
+			if p != nil {
+				p = p.DeepCopy()
+				p.Status.Conditions = []metav1.Condition{fleet.Mark(p.Generation, all)}
 			}
-			return install.NewDecisions(key, p, all, true, now, before)
+			return fleet.NewDecisions(key, p, all, true, now, before)
 		},
 		"takes no time": func(
-			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, _ *install.Decisions,
-		) *install.Decisions {
-			return install.NewDecisions(key, p, all, own, now.Add(-install.FailoverPeriod), nil)
+			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, _ *fleet.Decisions,
+		) *fleet.Decisions {
+			return fleet.NewDecisions(key, p, all, own, now.Add(-fleet.FailoverPeriod), nil)
 		},
 		"never trusts decisions": func(
-			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, _ *install.Decisions,
-		) *install.Decisions {
-			return install.NewDecisions(key, p, all, own, now.Add(time.Hour), nil)
+			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, _ *fleet.Decisions,
+		) *fleet.Decisions {
+			return fleet.NewDecisions(key, p, all, own, now.Add(time.Hour), nil)
 		},
 		"reads one PlacementDecision": func(
-			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, before *install.Decisions,
-		) *install.Decisions {
-			return install.NewDecisions(key, p, all[:min(1, len(all))], own, now, before)
+			key types.NamespacedName, p *clusterv1beta1.Placement, all pages, own bool, now time.Time, before *fleet.Decisions,
+		) *fleet.Decisions {
+			return fleet.NewDecisions(key, p, all[:min(1, len(all))], own, now, before)
 		},
 	}
 	for name, decide := range tests {

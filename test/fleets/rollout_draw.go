@@ -54,7 +54,9 @@ type settings struct {
 	mandatory []clusterv1alpha1.MandatoryDecisionGroup
 	// unusable is set when the strategy has a field that cannot be used.
 	unusable bool
-	strategy clusterv1alpha1.RolloutStrategy
+	// passedOver is set when the deadline cannot be used, and nobody needs it.
+	passedOver bool
+	strategy   clusterv1alpha1.RolloutStrategy
 }
 
 // limit returns how many of so many clusters may move at a time.
@@ -124,6 +126,9 @@ func drawSettings(r *rand.Rand) settings {
 		}
 		s.mandatory = append(s.mandatory, entry)
 	}
+	if s.kind == clusterv1alpha1.All && r.IntN(8) == 0 {
+		s.deadline, deadline, s.passedOver = nil, "soon", true
+	}
 	s.write(deadline)
 	return s
 }
@@ -157,7 +162,7 @@ func (s *settings) write(deadline string) {
 // drawUnusable draws a strategy that cannot be used.
 func drawUnusable(r *rand.Rand) settings {
 	s := drawSettings(r)
-	s.unusable, s.soak, s.deadline = true, 0, nil
+	s.unusable, s.passedOver, s.soak, s.deadline = true, false, 0, nil
 	bad := clusterv1alpha1.RolloutProgressive{}
 	switch r.IntN(4) {
 	case 0:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
@@ -19,8 +20,8 @@ type stage struct {
 	index int
 	name  string
 
-	size, eligible, busy, failures, settled int
-	admitted                                []string
+	size, eligible, busy, failures, settled, awaited int
+	admitted                                         []string
 }
 
 func (s stage) compare(other stage) int {
@@ -65,7 +66,7 @@ func (s settings) busy(c planner.Cluster, now time.Time) bool {
 		return s.deadline != nil && !c.Since.IsZero() && !s.expired(c, now)
 	case planner.Succeeded:
 		return s.soaking(c, now)
-	case planner.Pending:
+	case planner.Pending, planner.Awaited:
 	}
 	return false
 }
@@ -101,6 +102,8 @@ func (w *world) stages(p *place, r planner.Result) []stage {
 			st.busy++
 		case c.State == planner.Succeeded:
 			st.settled++
+		case c.State == planner.Awaited:
+			st.awaited++
 		}
 		if p.failure(c, w.now) {
 			st.failures++
@@ -138,6 +141,10 @@ func (w *world) judge(p *place, r planner.Result) {
 	if p.unusable != (r.Problem != "") {
 		w.Violate("strategy %+v has problem %q", p.strategy, r.Problem)
 	}
+	isAbout := func(remark string) bool { return strings.Contains(remark, "progressDeadline") }
+	if p.passedOver && !slices.ContainsFunc(r.Remarks, isAbout) {
+		w.Violate("strategy %+v has a field that is passed over, and the remarks are %q", p.strategy, r.Remarks)
+	}
 	if p.held || p.unusable {
 		if len(r.New) > 0 || r.Stopped != "" {
 			w.Violate("%v are admitted while nothing may be, stopped: %q", r.New, r.Stopped)
@@ -173,7 +180,7 @@ func (w *world) judgeStages(p *place, stages []stage) {
 		case open && len(s.admitted) < min(free, s.eligible):
 			w.Violate("%v are admitted where %d slots are free and %d clusters wait", s.admitted, free, s.eligible)
 		}
-		if s.eligible > 0 || s.busy > 0 || !s.late && s.settled == 0 {
+		if s.eligible > 0 || s.busy > 0 || s.awaited > 0 || !s.late && s.settled == 0 {
 			open = false
 		}
 	}
@@ -181,14 +188,33 @@ func (w *world) judgeStages(p *place, stages []stage) {
 		if len(s.admitted) == 0 || len(s.admitted) == s.eligible {
 			continue
 		}
-		last := slices.Max(s.admitted)
-		for _, c := range p.clusters {
-			if eligible(c) && c.Name < last && !slices.Contains(s.admitted, c.Name) && p.kind != clusterv1alpha1.All &&
-				s.late && !p.first(c) {
-				w.Violate("%s is admitted before %s", last, c.Name)
-			}
+		w.judgeTurns(p, s)
+	}
+}
+
+// judgeTurns checks that broken clusters come before the others, and that both are admitted by name, in a stage of
+// which some clusters wait.
+func (w *world) judgeTurns(p *place, s stage) {
+	var late planner.Cluster
+	for _, c := range p.clusters {
+		if slices.Contains(s.admitted, c.Name) && (late.Name == "" || before(late, c)) {
+			late = c
 		}
 	}
+	for _, c := range p.clusters {
+		if eligible(c) && before(c, late) && !slices.Contains(s.admitted, c.Name) && p.kind == clusterv1alpha1.Progressive &&
+			s.late && !p.first(c) {
+			w.Violate("%s is admitted before %s", late.Name, c.Name)
+		}
+	}
+}
+
+// before reports whether it is the turn of a cluster before that of another one.
+func before(a, b planner.Cluster) bool {
+	if a.Broken != b.Broken {
+		return a.Broken
+	}
+	return a.Name < b.Name
 }
 
 // judgeLists checks that every cluster is either admitted or held with a cause, and that those that have the target
@@ -199,11 +225,12 @@ func (w *world) judgeLists(p *place, r planner.Result) {
 		!slices.IsSortedFunc(r.Hold, byName) {
 		w.Violate("a list is not sorted: %+v", r)
 	}
-	if len(r.Admit)+len(r.Hold) != len(p.clusters) {
-		w.Violate("%d clusters are admitted and %d held of %d", len(r.Admit), len(r.Hold), len(p.clusters))
-	}
-	fresh, late := 0, 0
+	fresh, late, listed := 0, 0, 0
 	for _, c := range p.clusters {
+		if c.State == planner.Awaited {
+			continue
+		}
+		listed++
 		admitted, why := r.Admits(c.Name), r.Why(c.Name)
 		_, isNew := slices.BinarySearch(r.New, c.Name)
 		_, timedOut := slices.BinarySearch(r.TimedOut, c.Name)
@@ -226,6 +253,9 @@ func (w *world) judgeLists(p *place, r planner.Result) {
 			late++
 		}
 	}
+	if len(r.Admit)+len(r.Hold) != listed {
+		w.Violate("%d clusters are admitted and %d held of %d", len(r.Admit), len(r.Hold), listed)
+	}
 	if fresh != len(r.New) || late != len(r.TimedOut) {
 		w.Violate("a list names a cluster that does not exist: %v, %v", r.New, r.TimedOut)
 	}
@@ -234,7 +264,7 @@ func (w *world) judgeLists(p *place, r planner.Result) {
 // judgeCounts counts again.
 func (w *world) judgeCounts(p *place, r planner.Result) {
 	want := planner.Counts{
-		Total: len(p.clusters) + p.awaited, Configured: len(p.clusters) + p.awaited, Progressing: len(r.New),
+		Total: len(p.clusters) + p.unserved, Configured: len(p.clusters), Progressing: len(r.New),
 	}
 	for _, c := range p.clusters {
 		if p.expired(c, w.now) {

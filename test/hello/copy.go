@@ -138,7 +138,7 @@ func decide(
 		return nothing, nil
 	}
 	if copied.Immutable != nil && *copied.Immutable {
-		// It cannot be changed, only replaced: the pass that follows the removal creates it anew.
+		// It cannot be changed, only replaced: the pass that follows the removal creates it again.
 		return remove, copied
 	}
 	want.ResourceVersion = copied.ResourceVersion

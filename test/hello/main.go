@@ -1,7 +1,7 @@
 // Command hello is the agent of the sample add-on in manifests/samples/hello: about the smallest add-on agent that does
 // something. It copies the ConfigMaps with the label hello.spokelet.io/copy=true from the cluster's namespace on the
 // hub to its own namespace on the managed cluster, keeps the copies as the originals are, and removes them when their
-// originals go. Copies carry the label hello.spokelet.io/copied=true; a ConfigMap without it is somebody else's and is
+// originals go. Copies carry the label hello.spokelet.io/copied=true; a ConfigMap without it is another client's and is
 // never touched. All that it makes, its lease too, belongs to its ServiceAccount, which is part of the add-on, and so
 // goes when the add-on goes.
 //

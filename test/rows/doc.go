@@ -1,4 +1,5 @@
-// Package rows keeps the tables of behaviours in docs/reference true: which test shows which behaviour.
+// Package rows keeps the tables of behaviours in docs/reference and docs/security.md true: which test shows which
+// behaviour.
 //
 // A test says with a comment line "// Shows: <page>/<name>" above it that it shows a behaviour; several are separated
 // by commas. A table of behaviours has the header "| name | behaviour | tests |" and a line per behaviour with its

@@ -15,8 +15,10 @@ import (
 const (
 	// mark starts the comment lines that name behaviours.
 	mark = "Shows: "
-	// Tables is where the tables are, below the module root.
+	// Tables is where the pages with tables are, below the module root.
 	Tables = "docs/reference"
+	// Security is the one page outside of Tables that has such tables, too.
+	Security = "docs/security.md"
 	// header is the first line of a table of behaviours.
 	header = "| name | behaviour | tests |"
 )
@@ -147,19 +149,31 @@ func (t Tests) Rewrite(page, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Pages returns the text of each page of the reference below root, by its name without folder and ending.
+// files returns the paths of all pages with tables.
+func files(root string) ([]string, error) {
+	all, err := filepath.Glob(filepath.Join(root, Tables, "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	return append(all, filepath.Join(root, Security)), nil
+}
+
+// nameOf returns the name of a page: that of its file without folder and ending.
+func nameOf(file string) string { return strings.TrimSuffix(filepath.Base(file), ".md") }
+
+// Pages returns the text of each page with tables below root, by its name.
 func Pages(root string) (map[string]string, error) {
-	files, err := filepath.Glob(filepath.Join(root, Tables, "*.md"))
+	paths, err := files(root)
 	if err != nil {
 		return nil, err
 	}
 	pages := map[string]string{}
-	for _, file := range files {
+	for _, file := range paths {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("reading a page with tables: %w", err)
 		}
-		pages[strings.TrimSuffix(filepath.Base(file), ".md")] = string(text)
+		pages[nameOf(file)] = string(text)
 	}
 	return pages, nil
 }
@@ -174,10 +188,14 @@ func Update(root string) error {
 	if err != nil {
 		return err
 	}
-	for page, text := range pages {
-		file := filepath.Join(root, Tables, page+".md")
-		if err := os.WriteFile(file, []byte(tests.Rewrite(page, text)), 0o644); err != nil {
-			return err
+	paths, err := files(root)
+	if err != nil {
+		return err
+	}
+	for _, file := range paths {
+		page := nameOf(file)
+		if err := os.WriteFile(file, []byte(tests.Rewrite(page, pages[page])), 0o644); err != nil {
+			return fmt.Errorf("writing a page with tables: %w", err)
 		}
 	}
 	return nil

@@ -2,10 +2,10 @@ package sandbox
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"sync"
+	"time"
 )
 
 // Link is a way to an API server that can be cut and mended: a port on loopback that passes bytes on, so TLS and client
@@ -21,6 +21,8 @@ type Link struct {
 	cut    bool
 	conns  map[net.Conn]struct{}
 	all    sync.WaitGroup
+	// up carries what is sent to the API server, down what comes from it.
+	up, down lane
 }
 
 // NewLink opens a link to the API server at a URL; the caller must call Close.
@@ -55,6 +57,16 @@ func (l *Link) Mend() {
 	defer l.mu.Unlock()
 	l.cut = false
 }
+
+// Slow lets the link carry so many bytes a second in each direction, all connections together, and holds up each
+// packet for the delay.
+func (l *Link) Slow(bytesPerSecond int, delay time.Duration) {
+	l.up.slow(bytesPerSecond, delay)
+	l.down.slow(bytesPerSecond, delay)
+}
+
+// Sent is how many bytes went to the API server.
+func (l *Link) Sent() int64 { return l.up.sent.Load() }
 
 // Lead lets the link end at another API server from now on: what is connected is cut.
 func (l *Link) Lead(host string) error {
@@ -114,10 +126,10 @@ func (l *Link) pass(near net.Conn) {
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
-		_, _ = io.Copy(near, far)
+		l.down.carry(near, far)
 		_ = near.Close()
 	}()
-	_, _ = io.Copy(far, near)
+	l.up.carry(far, near)
 	_ = far.Close()
 	<-back
 }

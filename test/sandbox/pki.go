@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,12 +73,17 @@ func NewCA(name string, key crypto.Signer) (*CA, error) {
 	return &CA{Certificate: a.cert, CertPEM: a.certPEM, KeyPEM: keyPEM}, err
 }
 
-// Secret returns the authority as a Secret of type kubernetes.io/tls.
-func (c *CA) Secret(namespace, name string) *corev1.Secret {
-	return &corev1.Secret{
+// Secret returns the authority as a Secret of type kubernetes.io/tls, which says that it serves the add-ons; with none,
+// it says nothing.
+func (c *CA) Secret(namespace, name string, addOns ...string) *corev1.Secret {
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: c.CertPEM, corev1.TLSPrivateKeyKey: c.KeyPEM},
 	}
+	if len(addOns) > 0 {
+		secret.Annotations = map[string]string{"addon.spokelet.io/signer-addons": strings.Join(addOns, ",")}
+	}
+	return secret
 }
 
 // server issues a certificate for a server on loopback under the given further names.

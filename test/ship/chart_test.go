@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -140,6 +141,28 @@ func TestValuesOfTheDeployment(t *testing.T) {
 	assert.Equal(t, 53, network.Egress[0].Ports[0].Port.IntValue())
 	assert.Equal(t, 16443, network.Egress[1].Ports[0].Port.IntValue())
 	assert.Equal(t, 3128, network.Egress[2].Ports[0].Port.IntValue())
+}
+
+// TestRightsOfWorks: those everywhere are for the aggregated role, those in namespaces are bound there and nowhere else.
+func TestRightsOfWorks(t *testing.T) {
+	classes := values{"apiGroups": []any{"storage.k8s.io"}, "resources": []any{"storageclasses"}, "verbs": []any{"get"}}
+	objects := helmed(t, agentNamespace, values{"mode": "klusterlet", "workRights": values{
+		"default": false, "rules": []any{classes}, "namespaces": []any{"team-a", "team-b"},
+	}})
+	const aggregate = "open-cluster-management.io/aggregate-to-work"
+	everywhere := object[rbacv1.ClusterRole](t, objects, "ClusterRole", "spokelet:work-rights:everywhere")
+	assert.Contains(t, everywhere.Labels, aggregate)
+	assert.Equal(t, []string{"storageclasses"}, everywhere.Rules[0].Resources)
+	named := object[rbacv1.ClusterRole](t, objects, "ClusterRole", "spokelet:work-rights")
+	assert.Empty(t, named.Labels)
+	assert.Len(t, named.Rules, 2)
+	var bound []string
+	for _, o := range objects {
+		if o.GetKind() == "RoleBinding" && o.GetName() == "spokelet:work-rights" {
+			bound = append(bound, o.GetNamespace())
+		}
+	}
+	assert.Equal(t, []string{"team-a", "team-b"}, bound)
 }
 
 func TestAnImageByItsDigest(t *testing.T) {

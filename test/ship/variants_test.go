@@ -24,16 +24,13 @@ const (
 	agentNamespace = "open-cluster-management-agent"
 )
 
-// workRights are the rules of manifests/overlays/klusterlet-without-rights.
-func workRights() []any {
-	verbs := []any{"get", "list", "watch", "create", "update", "patch", "delete"}
-	return []any{
-		values{
-			"apiGroups": []any{""}, "verbs": verbs,
-			"resources": []any{"namespaces", "configmaps", "services", "serviceaccounts"},
-		},
-		values{"apiGroups": []any{"apps"}, "resources": []any{"deployments", "daemonsets"}, "verbs": verbs},
-	}
+// worksNamespace is the namespace in which works have rights by manifests/overlays/klusterlet-without-rights. Somebody
+// makes it before the chart is installed.
+const worksNamespace = "open-cluster-management-works"
+
+// withoutRights are the values for what that overlay gives works.
+func withoutRights(mode string) values {
+	return values{"mode": mode, "workRights": values{"default": false, "namespaces": []any{worksNamespace}}}
 }
 
 // variants are all ways to install that both kustomize and the chart have.
@@ -48,7 +45,7 @@ func variants() map[string]variant {
 		},
 		"klusterlet without rights": {
 			folder: "manifests/overlays/klusterlet-without-rights", definitions: true, namespace: agentNamespace,
-			values: values{"mode": "klusterlet", "workRights": values{"default": false, "rules": workRights()}},
+			values: withoutRights("klusterlet"),
 		},
 		"klusterlet-hosted": {
 			folder: "manifests/overlays/klusterlet-hosted", namespace: "cluster1",
@@ -57,6 +54,14 @@ func variants() map[string]variant {
 		"klusterlet-managed": {
 			folder: "manifests/klusterlet-hosted/managed", definitions: true, namespace: agentNamespace,
 			values: values{"mode": "klusterlet-managed"},
+		},
+		"klusterlet-hosted without rights": {
+			folder: "manifests/overlays/klusterlet-hosted-without-rights", namespace: "cluster1",
+			values: values{"mode": "klusterlet-hosted", "workRights": values{"default": false}},
+		},
+		"klusterlet-managed without rights": {
+			folder: "manifests/overlays/klusterlet-hosted-without-rights/managed", definitions: true,
+			namespace: agentNamespace, values: withoutRights("klusterlet-managed"),
 		},
 	}
 }

@@ -60,6 +60,10 @@ func (s *storm) perform(ctx context.Context, e *Edit) error {
 		return s.putByHand(ctx, e)
 	case release:
 		return s.liftFinalizer(ctx, e.thing)
+	case breakManifest:
+		return s.breakManifest(ctx, e)
+	case loseNamespace:
+		return s.loseNamespace(ctx, e)
 	case setValue, addValue, dropLabel, deleteObject, stripOwners, hold:
 	}
 	return s.byHand(ctx, e)

@@ -7,6 +7,9 @@
 // not: the runner waits for the agent before an object leaves the last work that has it, and where it could not wait
 // long enough it tells the model, which then leaves that one question open until the next calm.
 //
+// Two edits are judged on the spot (broken.go): a manifest with a typing error, which must not cost its object, and a
+// namespace that is deleted while the hub is away and the agent was restarted, which must come back with its content.
+//
 // The runner (run.go, act.go) does the edits on real control planes with the agent that we build; the comparison
 // (expect.go) is pure again. Every so often, and at the end, there is a calm: foreign finalizers are lifted and all
 // must agree. After the last one all works are deleted, and nothing but orphans may be left.

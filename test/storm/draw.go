@@ -24,7 +24,7 @@ func drawers() []drawer {
 		{20, on(clearStatus)}, {6, on(stripWork)},
 		{90, (*Model).handSet}, {50, (*Model).handAdd}, {35, (*Model).handLabel}, {70, (*Model).handDelete},
 		{30, (*Model).handForeign}, {35, (*Model).handStrip}, {35, (*Model).holdUp}, {30, (*Model).letGo},
-		{20, (*Model).turnGadgets},
+		{20, (*Model).turnGadgets}, {45, (*Model).breakManifest}, {3, (*Model).loseNamespace},
 		{12, on(wrongRecord)}, {8, on(emptyRecord)}, {8, on(stripRecord)}, {10, (*Model).endRecord},
 		{25, away(killAgent, 1500)}, {15, away(cutLink, 3000)}, {4, away(downHub, 3000)}, {4, away(downSpoke, 3000)},
 	}
@@ -240,10 +240,17 @@ func (m *Model) changePolicy() *Edit {
 		t := w.things[m.random.IntN(len(w.things))]
 		w.orphans[t.id] = !w.orphans[t.id]
 	}
-	return &Edit{
+	e := &Edit{
 		Action: putWorks, Work: w.name, Note: "delete option " + string(w.policy), writes: []writing{w.write()},
 		things: slices.Clone(w.things),
 	}
+	// The agent deletes what left a work by the delete option that the work has when the agent looks at it.
+	for _, t := range m.things {
+		if t.released && t.presence == gone && !t.byHand && !t.held && !m.written(t) {
+			e.leaves = append(e.leaves, leaving{thing: t, work: w.name, left: true})
+		}
+	}
+	return e
 }
 
 // changeRules turns the rules of a work on or off.

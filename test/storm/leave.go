@@ -18,6 +18,12 @@ func (s *storm) ready(ctx context.Context, e *Edit, l *leaving) error {
 	if err != nil {
 		return err
 	}
+	if l.left {
+		if live != nil && live.GetDeletionTimestamp() == nil {
+			return fleet.NotYet("it is not going")
+		}
+		return nil
+	}
 	if e.Action == forgetWork {
 		record, err := s.record(ctx, l.work)
 		if err != nil {

@@ -144,10 +144,13 @@ const (
 	stripRecord  action = "strip the finalizer of an applied record"
 	deleteRecord action = "delete an applied record"
 	vanishRecord action = "make an applied record vanish"
-	killAgent    action = "kill the agent"
-	cutLink      action = "cut the agent off from the hub"
-	downHub      action = "take the API server of the hub down"
-	downSpoke    action = "take the API server of the cluster down"
+	// breakManifest puts a typing error into a manifest, loseNamespace deletes a namespace while the hub is away.
+	breakManifest action = "break a manifest and mend it"
+	loseNamespace action = "delete a namespace without the hub"
+	killAgent     action = "kill the agent"
+	cutLink       action = "cut the agent off from the hub"
+	downHub       action = "take the API server of the hub down"
+	downSpoke     action = "take the API server of the cluster down"
 )
 
 // Edit is one edit.
@@ -190,6 +193,8 @@ type leaving struct {
 	work  string
 	// goes tells that it must go then, because the work owns it; otherwise it must stay.
 	goes bool
+	// left tells that it left already, and must be going.
+	left bool
 	// owned tells, for one that stays, that it still has its owners before the edit.
 	owned bool
 	// held tells that a foreign finalizer may be on it.
@@ -276,6 +281,9 @@ func (m *Model) leave(w *work, t *thing) []leaving {
 	wait := m.leaving(t, w.name, goes)
 	w.things = slices.DeleteFunc(slices.Clone(w.things), func(o *thing) bool { return o == t })
 	delete(w.orphans, t.id)
+	if goes && !last && !slices.ContainsFunc(m.holders(t), func(o *work) bool { return o.owns(t) }) {
+		m.lost(t, open) // The others own nothing of it, so it is deleted, and made again for them.
+	}
 	if t.byHand || (!last && t.writes()) {
 		return nil
 	}

@@ -51,7 +51,7 @@ func TestAStormHasEveryEdit(t *testing.T) {
 	for _, a := range []action{
 		putWorks, deleteWork, forgetWork, clearStatus, stripWork, setValue, addValue, dropLabel, deleteObject, putObject,
 		stripOwners, hold, release, gadgetsOn, gadgetsOff, wrongRecord, emptyRecord, stripRecord, deleteRecord,
-		vanishRecord, killAgent, cutLink, downHub, downSpoke,
+		vanishRecord, breakManifest, loseNamespace, killAgent, cutLink, downHub, downSpoke,
 	} {
 		assert.Positive(t, seen[a], a)
 	}
@@ -87,6 +87,26 @@ func TestTheModelStaysWithinItsRules(t *testing.T) {
 		}
 		m.End()
 		require.Empty(t, m.present())
+	}
+}
+
+func TestATypingErrorIsOneForTheAgent(t *testing.T) {
+	for wrong, want := range map[typingError][2]string{
+		noNamespace: {"rbac.example.com/v1", ""}, wrongGroup: {"typorbac.example.com/v1", "ns"},
+		wrongVersion: {"rbac.example.com/v11", "ns"}, noVersion: {"rbac.example.com", "ns"},
+	} {
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "rbac.example.com/v1", "metadata": map[string]any{"namespace": "ns"},
+		}}
+		wrong.spoil(object.Object)
+		assert.Equal(t, want, [2]string{object.GetAPIVersion(), object.GetNamespace()}, wrong)
+	}
+	m := NewModel(1)
+	for range 2000 {
+		if e := m.Draw(); e.Action == breakManifest {
+			assert.NotEqual(t, e.writes[0].spec, e.writes[1].spec)
+			assert.Len(t, e.writes[1].spec.Workload.Manifests, len(e.writes[0].spec.Workload.Manifests))
+		}
 	}
 }
 

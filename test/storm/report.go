@@ -20,6 +20,8 @@ func (r *Report) Rows() [][2]string {
 		{"  works written", count(putWorks)},
 		{"  works deleted", count(deleteWork, forgetWork)},
 		{"  finalizers and status of works taken away", count(stripWork, clearStatus)},
+		{"  manifests broken and mended", count(breakManifest)},
+		{"  namespaces deleted without the hub", count(loseNamespace)},
 		{"  objects changed by hand", count(setValue, addValue, dropLabel, putObject)},
 		{"  objects deleted by hand", count(deleteObject)},
 		{"  owner references removed by hand", count(stripOwners)},

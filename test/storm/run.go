@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -87,7 +88,7 @@ type storm struct {
 	report     Report
 	// excused are the works whose record a hand took away since the last calm.
 	excused map[string]bool
-	// shared are objects that must not be made anew.
+	// shared are objects that must not be made again.
 	shared shared
 	// audits count the requests of the agent.
 	hubAudit, spokeAudit audit
@@ -166,7 +167,8 @@ func (s *storm) prepare(ctx context.Context) error {
 	if err := s.cluster.ControlPlane.Apply(ctx, []byte(customRights)); err != nil {
 		return err
 	}
-	err = s.fleet.StartAgent(ctx, s.cluster, "--appliedmanifestwork-eviction-grace-period="+evictionGrace.String(), "-v=1")
+	err = s.fleet.StartAgent(ctx, s.cluster, "--appliedmanifestwork-eviction-grace-period="+evictionGrace.String(), "-v=1",
+		"--work-cache-dir="+filepath.Join(s.fleet.Dir(), "works"))
 	if err != nil {
 		return err
 	}

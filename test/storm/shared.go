@@ -12,7 +12,7 @@ import (
 type shared map[*thing]types.UID
 
 // noteShared notes the objects that an edit takes from a work while another owner stays, and forgets those to which it
-// does anything else that may make them anew.
+// does anything else that may make them again.
 func (s *storm) noteShared(ctx context.Context, e *Edit) {
 	for t := range s.shared {
 		touched := slices.Contains(e.things, t) || slices.ContainsFunc(e.things, func(p *thing) bool {
@@ -31,12 +31,12 @@ func (s *storm) noteShared(ctx context.Context, e *Edit) {
 	}
 }
 
-// checkShared says which of the objects were made anew.
+// checkShared says which of the objects were made again.
 func (s *storm) checkShared(w *world) []string {
 	var wrong []string
 	for t, uid := range s.shared {
 		if live := w.objects[t.id]; live != nil && live.GetUID() != uid {
-			wrong = append(wrong, t.String()+": it was made anew when one of its two owners left it")
+			wrong = append(wrong, t.String()+": it was made again when one of its two owners left it")
 		}
 	}
 	slices.Sort(wrong)

@@ -5,6 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/spokelet/spokelet/hub/configure"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/rollout"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -34,11 +36,12 @@ func NewConfigurations(mgr ctrl.Manager, addOns addonapi.Client, home string) *C
 	c := &Configurations{admitted: make(chan event.GenericEvent, 1024)}
 	c.Rollout = &rollout.Reconciler{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Clock: clock.RealClock{}, Wake: c.admitted,
+		Placements: &fleet.Placements{Client: mgr.GetClient(), Clock: clock.RealClock{}},
 	}
 	c.Configurer = &configure.Configurer{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store,
-		Admission: func(addOn, cluster string, target []addonv1beta1.ConfigReference) configure.Admission {
-			granted, reason := c.Rollout.Admission(addOn, cluster, target)
+		Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) configure.Admission {
+			granted, reason := c.Rollout.Admission(addOn, target)
 			return configure.Admission{Granted: granted, Reason: reason}
 		},
 	}

@@ -40,8 +40,8 @@ type run struct {
 	step  *Step
 	owner metav1.OwnerReference
 	now   time.Time
-	// session asks about the executor of the work; trial sends writes as the executor first, without effect, where the
-	// object grants permissions. Both are nil without an executor.
+	// session asks about the executor of the work; trial sends writes as the executor first, without effect, where its API
+	// server judges the object by who writes it. Both are nil without an executor.
 	session *executor.Session
 	trial   *spoke.Client
 	// denial and mode are those of the step, until the API server refuses a write of the executor; recheck is when the

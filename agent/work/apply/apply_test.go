@@ -240,7 +240,7 @@ func TestARefusalIsRememberedWithItsBeginning(t *testing.T) {
 	assert.Equal(t, later.Add(time.Minute), second.Wake)
 
 	other := refusedAt(t, later, *first.State, 1)
-	assert.Equal(t, later, other.State.Failed.Since, "another manifest begins anew")
+	assert.Equal(t, later, other.State.Failed.Since, "another manifest begins again")
 
 	step := stepFor(t, Update, "configmaps", configMap)
 	step.Known.State = *first.State

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,12 +14,13 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// impersonate prepares the dry runs of the executor for an object that grants permissions. The API server compares the
-// object after a request with the permissions of whoever sends it, so no other request can stand for that one: not that
-// of the whole manifest where fields are ignored, nor the same one for another state of the object.
+// impersonate prepares the dry runs of the executor for an object that its API server judges by who writes it. The API
+// server compares the object after a request with the permissions of whoever sends it, so no other request can stand
+// for that one: not that of the whole manifest where fields are ignored, nor the same one for another state of the
+// object.
 func (r *run) impersonate() error {
 	q := r.step.Question
-	if r.session == nil || q == nil || r.denial != nil || !q.GrantsPermissions() {
+	if r.session == nil || q == nil || r.denial != nil || !q.MustTry() {
 		return nil
 	}
 	client, err := r.session.Impersonate()
@@ -43,6 +45,8 @@ func (r *run) send(request func(spoke.Client) (*unstructured.Unstructured, error
 	if r.trial != nil {
 		_, err := request(*r.trial)
 		switch {
+		case executor.CannotImpersonate(err):
+			return nil, fmt.Errorf("trying the write as %s: %w", r.session.User(), err)
 		case apierrors.IsForbidden(err):
 			refused := r.session.DenyWrite(*r.step.Question)
 			r.deny(DenialOf(refused, r.step.Frozen))

@@ -102,28 +102,28 @@ func (r *run) afterRefusal(ctx context.Context, live, desired *unstructured.Unst
 func (r *run) recreate(ctx context.Context, live, desired *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
 	if r.step.Known.Offline {
-		return live, fmt.Errorf("%s cannot be changed in place; it is made anew when the hub is back", r.id())
+		return live, fmt.Errorf("%s cannot be changed in place; it is made again when the hub is back", r.id())
 	}
 	if err := r.allowRepair(); err != nil {
 		return live, err
 	}
 	next := merge.ForRecreate(live, desired, r.owner, r.step.Manifest.Options.Owned)
 	if err := r.Client.TryCreate(ctx, r.step.Manifest.Resource, r.id(), next); err != nil {
-		return live, fmt.Errorf("making %s anew, for it cannot be changed in place; it stays as it is: %w", r.id(), err)
+		return live, fmt.Errorf("making %s again, for it cannot be changed in place; it stays as it is: %w", r.id(), err)
 	}
 	if err := r.mayDelete(ctx); err != nil {
 		return live, err
 	}
 	if err := r.remove(ctx, live.GetUID()); err != nil && !apierrors.IsNotFound(err) {
-		return live, fmt.Errorf("deleting %s to make it anew: %w", r.id(), err)
+		return live, fmt.Errorf("deleting %s to make it again: %w", r.id(), err)
 	}
-	log.FromContext(ctx).Info("made anew, for it cannot be changed in place", "object", r.id().String())
+	log.FromContext(ctx).Info("made again, for it cannot be changed in place", "object", r.id().String())
 	created, err := r.create(ctx, next)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil, fmt.Errorf("making %s anew: waiting for the original object to be deleted", r.id())
+		return nil, fmt.Errorf("making %s again: waiting for the original object to be deleted", r.id())
 	case err != nil:
-		return nil, fmt.Errorf("making %s anew: %w", r.id(), err)
+		return nil, fmt.Errorf("making %s again: %w", r.id(), err)
 	}
 	return created, nil
 }

@@ -172,7 +172,7 @@ func (s *Session) MayDelete(ctx context.Context, q Question) Decision {
 		return Decision{Verdict: Unknown, Err: err}
 	case !allowed:
 		return Decision{Verdict: Denied, Lacks: []string{"delete"}, Err: deniedError(q.Object, "",
-			fmt.Sprintf("it cannot be changed in place, and to make it anew %s lacks delete", s.who))}
+			fmt.Sprintf("it cannot be changed in place, and to make it again %s lacks delete", s.who))}
 	}
 	return Decision{Verdict: Allowed}
 }

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/clock"
 )
 
@@ -158,7 +157,7 @@ func (c *cache) invalidate(change rbacChange) {
 			continue
 		}
 		for q := range e.decisions {
-			if binds && q.Object.Group == rbacv1.GroupName || change.concerns(e.who, q.Object.Namespace) {
+			if binds && q.GrantsPermissions() || change.concerns(e.who, q.Object.Namespace) {
 				delete(e.decisions, q)
 			}
 		}

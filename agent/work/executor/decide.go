@@ -65,6 +65,10 @@ type review struct {
 // decide makes a decision of the reviews of a question. A denied verb counts even when another review failed; without
 // a denied verb a failed review makes the decision Unknown.
 func decide(who ServiceAccount, q Question, reviews []review, now time.Time) Decision {
+	if q.recordsRequester() {
+		return Decision{Verdict: Denied, reviewed: now, Err: deniedError(q.Object, "",
+			"the API server would issue the certificate to the agent, which sends the request, and not to "+who.String())}
+	}
 	d := Decision{Verdict: Allowed, reviewed: now}
 	var failed error
 	for _, r := range reviews {

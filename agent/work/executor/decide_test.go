@@ -56,6 +56,18 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// Shows: work/executor-certificates
+func TestNoCertificateIsRequestedForAnExecutor(t *testing.T) {
+	q := configMap("x", VerbsOwn)
+	q.Object.Group, q.Object.Resource = "certificates.k8s.io", "certificatesigningrequests"
+	allowed := []review{{verb: "create", allowed: true}, {verb: "get", allowed: true}}
+	got := decide(deployer, q, allowed, noon)
+	assert.Equal(t, Denied, got.Verdict)
+	require.ErrorContains(t, got.Err, "would issue the certificate to the agent")
+	q.Verbs = VerbsRead
+	assert.Equal(t, Allowed, decide(deployer, q, allowed[1:], noon).Verdict, "to read one is harmless")
+}
+
 // textOf is the message of an error, empty for none.
 func textOf(err error) string {
 	if err == nil {

@@ -139,7 +139,7 @@ func TestWhetherTheExecutorMayDelete(t *testing.T) {
 	}{
 		"allowed": {&fakeReviews{allowed: allow(VerbsOwn)}, Allowed, ""},
 		"denied": {&fakeReviews{}, Denied, "not allowed to apply the resource  configmaps, app x, will try again in 1m0s; " +
-			"it cannot be changed in place, and to make it anew system:serviceaccount:ns:deployer lacks delete"},
+			"it cannot be changed in place, and to make it again system:serviceaccount:ns:deployer lacks delete"},
 		"no answer": {&fakeReviews{failure: assert.AnError}, Unknown, assert.AnError.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,11 +73,38 @@ func (q Question) resource() schema.GroupVersionResource {
 
 // GrantsPermissions reports whether applying the object grants permissions, which the executor must have itself.
 func (q Question) GrantsPermissions() bool {
-	return q.Verbs != VerbsRead && q.Object.Group == rbacv1.GroupName &&
+	groups := []string{rbacv1.GroupName, groupOpenShift}
+	return q.Verbs != VerbsRead && slices.Contains(groups, q.Object.Group) &&
 		slices.Contains([]string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}, q.Object.Resource)
 }
 
-// boundRole returns the role that the manifest of a binding refers to; false when the object is no binding.
+// MustTry reports whether the executor tries each write of the object first. Apart from what grants permissions, these
+// are the kinds that Kubernetes does not serve itself: an API server that it forwards them to may decide by who asks.
+func (q Question) MustTry() bool {
+	return q.GrantsPermissions() || q.Verbs != VerbsRead && !slices.Contains(groupsOfKubernetes(), q.Object.Group)
+}
+
+// recordsRequester reports whether the API server writes into the object who created it, which is the agent, and others
+// grant something by that.
+func (q Question) recordsRequester() bool {
+	return q.Verbs != VerbsRead && q.Object.Group == "certificates.k8s.io" &&
+		q.Object.Resource == "certificatesigningrequests"
+}
+
+// groupOpenShift is the group of the roles and bindings of OpenShift, which are written to RBAC for whoever asks.
+const groupOpenShift = "authorization.openshift.io"
+
+// groupsOfKubernetes are the groups that kube-apiserver serves itself.
+func groupsOfKubernetes() []string {
+	return []string{
+		"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",
+		"authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
+		"events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "policy",
+		rbacv1.GroupName, "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+	}
+}
+
+// boundRole returns the role that the manifest of a binding refers to; false when the object is not a binding.
 func (q Question) boundRole(object *unstructured.Unstructured) (roleKey, bool) {
 	if q.Object.Resource != "rolebindings" && q.Object.Resource != "clusterrolebindings" {
 		return roleKey{}, false

@@ -2,11 +2,14 @@ package executor
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
@@ -82,12 +85,37 @@ func TestOnlyRolesAndBindingsGrantPermissions(t *testing.T) {
 		"a RoleBinding that is only read":          {"rbac.authorization.k8s.io", "rolebindings", VerbsRead, false},
 		"a resource of that name, another group":   {"", "rolebindings", VerbsOwn, false},
 		"another resource in the group of RBAC":    {"rbac.authorization.k8s.io", "others", VerbsOwn, false},
+		"a RoleBinding of OpenShift":               {"authorization.openshift.io", "rolebindings", VerbsOwn, true},
 		"an object that has nothing to do with it": {"", "configmaps", VerbsOwn, false},
+		"an object of another API server":          {"example.com", "others", VerbsOwn, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := configMap("x", c.verbs)
 			q.Object.Group, q.Object.Resource = c.group, c.resource
 			assert.Equal(t, c.want, q.GrantsPermissions())
+		})
+	}
+}
+
+func TestWhatKubernetesDoesNotServeItselfIsTriedAsTheExecutor(t *testing.T) {
+	for name, c := range map[string]struct {
+		group, resource string
+		verbs           Verbs
+		want            bool
+	}{
+		"a RoleBinding":                         {"rbac.authorization.k8s.io", "rolebindings", VerbsApply, true},
+		"a RoleBinding of OpenShift":            {"authorization.openshift.io", "rolebindings", VerbsApply, true},
+		"an object of another API server":       {"example.com", "others", VerbsOwn, true},
+		"metrics, which one serves":             {"metrics.k8s.io", "pods", VerbsOwn, true},
+		"one that is only read":                 {"example.com", "others", VerbsRead, false},
+		"a ConfigMap":                           {"", "configmaps", VerbsOwn, false},
+		"a Deployment":                          {"apps", "deployments", VerbsOwn, false},
+		"another resource in the group of RBAC": {"rbac.authorization.k8s.io", "others", VerbsOwn, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := configMap("x", c.verbs)
+			q.Object.Group, q.Object.Resource = c.group, c.resource
+			assert.Equal(t, c.want, q.MustTry())
 		})
 	}
 }
@@ -114,4 +142,13 @@ func TestTheRoleThatAManifestBinds(t *testing.T) {
 			assert.Equal(t, c.role, role)
 		})
 	}
+}
+
+func TestATrialThatTheAgentMayNotMakeSaysNothingAboutTheExecutor(t *testing.T) {
+	accounts := schema.GroupResource{Resource: "serviceaccounts"}
+	forbidden := func(why string) error { return apierrors.NewForbidden(accounts, "deployer", errors.New(why)) }
+	assert.True(t, CannotImpersonate(forbidden(`User "agent" cannot impersonate resource "serviceaccounts" in API group ""`)))
+	assert.False(t, CannotImpersonate(forbidden(`User "deployer" cannot create resource "roles"`)))
+	assert.False(t, CannotImpersonate(errors.New("cannot impersonate resource")))
+	assert.False(t, CannotImpersonate(nil))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -78,6 +79,8 @@ func tryCreate(ctx context.Context, client spoke.Client, who ServiceAccount, q Q
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return "", nil
+	case CannotImpersonate(err):
+		return "", fmt.Errorf("trying as the executor whether it may make %s: %w", q.Object, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("%s may not hand out rights that it does not have", who), nil
 	}
@@ -87,11 +90,17 @@ func tryCreate(ctx context.Context, client spoke.Client, who ServiceAccount, q Q
 	return "", fmt.Errorf("trying whether the executor may make %s: %w", q.Object, err)
 }
 
+// CannotImpersonate reports whether a trial was refused because the agent may not act as the executor, which says
+// nothing about the executor.
+func CannotImpersonate(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot impersonate resource")
+}
+
 // roleMissing reports whether a new binding was refused because its role does not exist: the API server then cannot
 // compare the rules of the role with the permissions of whoever binds it. The error names the role as if it were a
 // binding; a namespace that does not exist is of another group, and the answer that a kind is not served has a cause.
 func roleMissing(err error) bool {
 	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && !manifest.KindGone(err) &&
+	return manifest.ObjectGone(err) &&
 		errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Group == rbacv1.GroupName
 }

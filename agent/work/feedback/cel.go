@@ -19,9 +19,8 @@ import (
 const (
 	// interruptEvery is the number of iterations of a loop after which an evaluation checks its context.
 	interruptEvery = 100
-	// maxPrograms and maxProgramText limit the cache of compiled expressions, the latter in bytes of source. A program
-	// takes some fifty kilobytes, and a spec that changes for ever must not fill the memory.
-	maxPrograms, maxProgramText = 64, 128 << 10
+	// maxPrograms is how many bytes the compiled expressions take.
+	maxPrograms = 6 << 20
 	// maxQuoted is how much of an expression an error quotes, in bytes.
 	maxQuoted = 200
 )
@@ -31,23 +30,18 @@ const (
 type celPrograms struct {
 	mu       sync.Mutex
 	env      *cel.Env
-	compiled map[celKey]celProgram
-	text     int
+	compiled expressions.Programs
 }
 
 // newCEL returns an evaluator of CEL expressions.
-func newCEL() celEvaluator { return &celPrograms{} }
+func newCEL() celEvaluator {
+	return &celPrograms{compiled: expressions.Programs{Limit: maxPrograms}}
+}
 
 // celKey is one expression. A message expression has the variable result besides object.
 type celKey struct {
 	message    bool
 	expression string
-}
-
-// celProgram is a compiled expression, or the error of its compilation.
-type celProgram struct {
-	program cel.Program
-	err     error
 }
 
 // condition implements celEvaluator.
@@ -91,11 +85,11 @@ func (p *celPrograms) evaluate(ctx context.Context, key celKey, variables map[st
 	if *budget <= 0 {
 		return nil, errBudget
 	}
-	compiled := p.program(key)
-	if compiled.err != nil {
-		return nil, compiled.err
+	program, err := p.program(key)
+	if err != nil {
+		return nil, err
 	}
-	found, details, err := compiled.program.ContextEval(ctx, variables)
+	found, details, err := program.ContextEval(ctx, variables)
 	spent := uint64(maxExpressionCost)
 	if details != nil && details.ActualCost() != nil {
 		spent = min(spent, *details.ActualCost())
@@ -114,48 +108,43 @@ func (p *celPrograms) evaluate(ctx context.Context, key celKey, variables map[st
 }
 
 // program returns the compiled expression from the cache, or compiles it.
-func (p *celPrograms) program(key celKey) celProgram {
+func (p *celPrograms) program(key celKey) (cel.Program, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if known, ok := p.compiled[key]; ok {
-		return known
-	}
+	defer p.mu.Unlock() // also while one is compiled, which takes memory
 	if p.env == nil {
 		env, err := newEnv()
 		if err != nil {
-			return celProgram{err: internalError{fmt.Errorf("building the CEL environment: %w", err)}}
+			return nil, internalError{fmt.Errorf("building the CEL environment: %w", err)}
 		}
 		p.env = env
 	}
-	compiled := compile(p.env, key)
-	if p.compiled == nil || len(p.compiled) >= maxPrograms || p.text+len(key.expression) > maxProgramText {
-		p.compiled, p.text = map[celKey]celProgram{}, 0
-	}
-	p.compiled[key] = compiled
-	p.text += len(key.expression)
-	return compiled
+	return p.compiled.Of(fmt.Sprint(key.message, " ", key.expression), func() (cel.Program, error) {
+		return compile(p.env, key)
+	})
 }
 
 // compile compiles an expression.
-func compile(env *cel.Env, key celKey) celProgram {
+func compile(env *cel.Env, key celKey) (cel.Program, error) {
 	if key.message {
 		extended, err := env.Extend(cel.Variable("result", cel.BoolType))
 		if err != nil {
-			return celProgram{err: internalError{fmt.Errorf("building the CEL environment: %w", err)}}
+			return nil, internalError{fmt.Errorf("building the CEL environment: %w", err)}
 		}
 		env = extended
 	}
 	ast, issues := env.Compile(key.expression)
-	if err := issues.Err(); err != nil {
-		return celProgram{err: fmt.Errorf("compiling the expression: %w", err)}
+	// The text of all errors together is quadratic in that of the expression, so this takes the first.
+	if found := issues.Errors(); len(found) > 0 {
+		return nil, fmt.Errorf("compiling the expression: line %d, column %d: %s", found[0].Location.Line(),
+			found[0].Location.Column()+1, found[0].Message)
 	}
 	program, err := env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
-		cel.CostTracking(&expressions.Costs{}), cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery))
+		cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery))
 	if err != nil {
-		return celProgram{err: internalError{fmt.Errorf("preparing the expression: %w", err)}}
+		return nil, fmt.Errorf("preparing the expression: %w", err)
 	}
-	return celProgram{program: program}
+	return program, nil
 }
 
 // newEnv returns the environment of all expressions (docs/reference/work.md, "Condition rules").

@@ -12,6 +12,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
+	"github.com/spokelet/spokelet/internal/expressions"
 )
 
 // wellKnown is one value of the well-known status of a kind.
@@ -57,6 +58,29 @@ type Evaluator struct {
 	raw    bool
 	maxRaw int
 	cel    celEvaluator
+
+	paths expressions.Kept[parsedPath]
+}
+
+// parsedPath is a JSON path, or why it cannot be parsed.
+type parsedPath struct {
+	path jsonpath.Path
+	err  error
+}
+
+const (
+	// maxPathText is how many bytes of text of parsed JSON paths are kept, where each path counts perPath more.
+	maxPathText = 32 << 10
+	perPath     = maxPathText / 256
+)
+
+// parsed returns a parsed JSON path.
+func (e *Evaluator) parsed(path string) (jsonpath.Path, error) {
+	one := e.paths.Of(path, maxPathText, func() (parsedPath, int) {
+		parsed, err := jsonpath.Parse(path)
+		return parsedPath{parsed, err}, perPath + len(path)
+	})
+	return one.path, one.err
 }
 
 // New returns an evaluator. With raw (gate RawFeedbackJsonString), lists, maps, fractions and several results become
@@ -96,6 +120,9 @@ func (e *Evaluator) Values(object *unstructured.Unstructured, rules []workv1.Fee
 			if !ok {
 				errs = append(errs, fmt.Errorf("cannot find the wellknown statuses for resource with gvk %s", gvk))
 			}
+			if isUncounted(object) {
+				known = nil
+			}
 			for _, value := range known {
 				add(value.name, value.path)
 			}
@@ -115,10 +142,21 @@ func (e *Evaluator) Values(object *unstructured.Unstructured, rules []workv1.Fee
 	return values, utilerrors.NewAggregate(errs)
 }
 
+// isUncounted reports whether nobody has counted the pods of a DaemonSet yet. The API server writes 0 for all their
+// numbers until then, which would look as if it wanted no pods and had them; other kinds have no numbers.
+func isUncounted(object *unstructured.Unstructured) bool {
+	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apps", Kind: "DaemonSet"}) {
+		return false
+	}
+	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	desired, _, _ := unstructured.NestedInt64(object.Object, "status", "desiredNumberScheduled")
+	return observed == 0 && desired == 0
+}
+
 // value reads one value; nil if the object has none at the path.
 func (e *Evaluator) value(object *unstructured.Unstructured, path string, budget *jsonpath.Budget,
 ) (*workv1.FieldValue, error) {
-	parsed, err := jsonpath.Parse(path)
+	parsed, err := e.parsed(path)
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,16 @@ func TestReadFeedback(t *testing.T) {
 				integer("NumberReady", 1), integer("DesiredNumberScheduled", 3), integer("NumberAvailable", 2),
 			}, "",
 		},
+		"a DaemonSet whose pods nobody has counted yet has no number": {
+			`{apiVersion: apps/v1, kind: DaemonSet, status: {numberReady: 0, desiredNumberScheduled: 0}}`,
+			[]workv1.FeedbackRule{wellKnown}, nil, "",
+		},
+		"a DaemonSet that needs no pods has none": {
+			`{apiVersion: apps/v1, kind: DaemonSet,
+				status: {observedGeneration: 1, numberReady: 0, desiredNumberScheduled: 0}}`,
+			[]workv1.FeedbackRule{wellKnown},
+			[]workv1.FeedbackValue{integer("NumberReady", 0), integer("DesiredNumberScheduled", 0)}, "",
+		},
 		"the well-known status of a Pod": {
 			`{apiVersion: v1, kind: Pod, status: {phase: Running, conditions: [{type: Ready, status: "False"}]}}`,
 			[]workv1.FeedbackRule{wellKnown},
@@ -243,4 +253,15 @@ func FuzzJSONPath(f *testing.F) {
 			assert.LessOrEqual(t, len(*first.JsonRaw), DefaultMaxRawLength)
 		}
 	})
+}
+
+func TestAPathIsParsedOnce(t *testing.T) {
+	e := New(false, 0)
+	for range 2 {
+		_, err := e.parsed(".status.replicas")
+		require.NoError(t, err)
+		_, err = e.parsed("{")
+		require.Error(t, err)
+	}
+	assert.Equal(t, 2, e.paths.Len(), "what cannot be parsed is remembered, too")
 }

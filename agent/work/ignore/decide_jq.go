@@ -7,10 +7,13 @@ import (
 	"strings"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/spokelet/spokelet/internal/expressions"
 )
 
-// maxRegexp is the greatest length of a regular expression in a jq expression, in bytes. Repetitions multiply its size.
-const maxRegexp = 256
+// maxRegexp is the greatest length of a regular expression in a jq expression, in bytes, and maxRegexpSize its greatest
+// size, in instructions: repetitions multiply it. Nothing interrupts one.
+const maxRegexp, maxRegexpSize = 256, 500
 
 // jqArguments returns the numbers of arguments that a jq function may have; none if it is not supported. No supported
 // function returns more than it receives, so no expression can take much more memory than the object.
@@ -174,12 +177,26 @@ func checkJQFunc(call *gojq.Func) error {
 		if argument.Term == nil || len(argument.Term.SuffixList) > 0 || !isLiteral(argument.Term) {
 			return unsupportedJQ(fmt.Sprintf("%s with an argument that is not a constant", call.Name))
 		}
-		if call.Name == "test" && argument.Term.Str != nil && len(argument.Term.Str.Str) > maxRegexp {
-			return fmt.Errorf("the regular expression has %d bytes, more than the limit of %d",
-				len(argument.Term.Str.Str), maxRegexp)
+	}
+	if call.Name == "test" {
+		if err := checkRegexp(call.Args[0].Term.Str); err != nil {
+			return err
 		}
 	}
 	return checkAll(call.Args...)
+}
+
+// checkRegexp returns an error if a constant is a regular expression that could take much memory or time. Other
+// constants fail by themselves.
+func checkRegexp(text *gojq.String) error {
+	switch {
+	case text == nil:
+		return nil
+	case len(text.Str) > maxRegexp:
+		return fmt.Errorf("the regular expression has %d bytes, more than the limit of %d", len(text.Str), maxRegexp)
+	}
+	// jq puts flags before it, which change classes of characters little.
+	return expressions.CheckPattern(strings.ReplaceAll(text.Str, "(?<", "(?P<"), maxRegexpSize)
 }
 
 // isNumber reports whether an expression is a constant number.

@@ -85,7 +85,7 @@ func sameIdentity(full, rest map[string]any) error {
 }
 
 // ignorePath removes the field at the end of a JSON path from every map that the rest of the path selects. A path that
-// selects nothing is no error. A path that cannot be parsed, or that does not end in a field of a map, is one.
+// selects nothing is not an error. A path that cannot be parsed, or that does not end in a field of a map, is one.
 func ignorePath(object map[string]any, path string, budget *jsonpath.Budget) error {
 	if err := jsonpath.CheckLength("JSON path", path); err != nil {
 		return err
@@ -158,7 +158,7 @@ func splitPath(path string) (parent, field string, err error) {
 	return parent, field, nil
 }
 
-// ignorePointers removes the values at JSON pointers (RFC 6901). A missing value is no error.
+// ignorePointers removes the values at JSON pointers (RFC 6901). A missing value is not an error.
 func ignorePointers(object map[string]any, pointers []string) (map[string]any, error) {
 	raw, err := json.Marshal(object)
 	if err != nil {

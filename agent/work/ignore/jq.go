@@ -10,6 +10,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/spokelet/spokelet/agent/work/jsonpath"
+	"github.com/spokelet/spokelet/agent/work/manifest"
 	"github.com/spokelet/spokelet/internal/message"
 )
 
@@ -54,6 +55,8 @@ func ignoreJQ(ctx context.Context, object map[string]any, expression string) (ma
 		return nil, StoppedError{ctx.Err()}
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("the jq expression %s runs longer than %s", quoted, jqLimit)
+	case err != nil && manifest.IsSecret(object):
+		return nil, fmt.Errorf("the jq expression %s fails; its error may quote values of the Secret and is not told", quoted)
 	case err != nil:
 		return nil, fmt.Errorf("the jq expression %s fails: %s", quoted, message.Cut(err.Error(), message.MaxCause))
 	}
@@ -108,7 +111,7 @@ func deleteJQ(ctx context.Context, value any, found []any) (any, error) {
 	return rest, nil
 }
 
-// StoppedError means that the context ended, which is no fault of the manifest.
+// StoppedError means that the context ended, which is not a fault of the manifest.
 type StoppedError struct{ error }
 
 // Unwrap returns the cause.

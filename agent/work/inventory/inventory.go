@@ -43,18 +43,18 @@ func IDs(list []workv1.AppliedManifestResourceMeta) map[manifest.ID]string {
 // know its object keeps every entry that it may mean: unknown never deletes.
 func Unwanted(manifests []manifest.Manifest, list []workv1.AppliedManifestResourceMeta,
 ) []workv1.AppliedManifestResourceMeta {
-	mapped := make(map[manifest.ID]struct{}, len(manifests))
+	located := make(map[manifest.ID]struct{}, len(manifests))
 	var unknown []*manifest.Manifest
 	for i := range manifests {
-		if manifests[i].Mapped() {
-			mapped[manifests[i].ID()] = struct{}{}
+		if manifests[i].Located() {
+			located[manifests[i].ID()] = struct{}{}
 		} else {
 			unknown = append(unknown, &manifests[i])
 		}
 	}
 	var left []workv1.AppliedManifestResourceMeta
 	for _, entry := range list {
-		if _, wanted := mapped[manifest.IDOf(entry)]; wanted {
+		if _, wanted := located[manifest.IDOf(entry)]; wanted {
 			continue
 		}
 		if !slices.ContainsFunc(unknown, func(m *manifest.Manifest) bool { return m.CouldBe(entry) }) {

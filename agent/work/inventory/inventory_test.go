@@ -59,7 +59,7 @@ func namesOf(list []workv1.AppliedManifestResourceMeta) []string {
 	return out
 }
 
-// Shows: work/tracking
+// Shows: work/tracking, work/broken-manifest-keeps
 func TestUnwanted(t *testing.T) {
 	list := []workv1.AppliedManifestResourceMeta{entryOf("a", "1"), entryOf("b", "2"), entryOf("c", "3")}
 	for name, c := range map[string]struct {
@@ -72,6 +72,20 @@ func TestUnwanted(t *testing.T) {
 		"an unserved kind of the same group": {[]string{configMap("a"), `{"apiVersion":"v1","kind":"X","metadata":{"name":"b"}}`}, []string{"c=3"}},
 		"a manifest without a name may be any of its group": {
 			[]string{configMap("a"), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}`}, nil,
+		},
+		"a manifest that lost its namespace keeps its object": {
+			[]string{configMap("a"), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`}, []string{"c=3"},
+		},
+		"a typing error in the group keeps it, too": {
+			[]string{configMap("a"), `{"apiVersion":"core/v1","kind":"ConfigMap","metadata":{"name":"b","namespace":"ns"}}`},
+			[]string{"c=3"},
+		},
+		"and one in the version": {
+			[]string{configMap("a"), `{"apiVersion":"v11","kind":"ConfigMap","metadata":{"name":"b","namespace":"ns"}}`},
+			[]string{"c=3"},
+		},
+		"a second manifest of one object is no other object": {
+			[]string{configMap("a"), configMap("a")}, []string{"b=2", "c=3"},
 		},
 		"one that says nothing may be any": {[]string{configMap("a"), `{`}, nil},
 		"another namespace is another object": {

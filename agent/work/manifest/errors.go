@@ -44,7 +44,7 @@ func AsFailure(err error) *PermanentError {
 
 // IsRefusal reports whether the API server understood a request and refused it: for lack of a permission, by a quota or
 // by admission, or because the object is invalid. It refuses the same request again until somebody changes something. A
-// namespace that is being deleted goes by itself, so it is no refusal.
+// namespace that is being deleted goes by itself, so it is not a refusal.
 func IsRefusal(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -63,3 +63,7 @@ func IsRefusal(err error) bool {
 func KindGone(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
+
+// ObjectGone reports whether the API server says that an object does not exist. That it does not serve the kind, or
+// that a proxy has no such page, says nothing about the object.
+func ObjectGone(err error) bool { return apierrors.IsNotFound(err) && !KindGone(err) }

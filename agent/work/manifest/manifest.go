@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,8 +33,11 @@ type Manifest struct {
 	Reads Digest
 }
 
-// Mapped reports whether it is known which object the manifest means.
+// Mapped reports whether it is known where the API server serves the kind of the manifest.
 func (m *Manifest) Mapped() bool { return m.Resource.Resource != "" }
+
+// Located reports whether it is known which object the manifest means.
+func (m *Manifest) Located() bool { return m.Mapped() && (m.Namespace != "" || !m.Namespaced) }
 
 // Decoded reports whether the manifest has a kind and a name.
 func (m *Manifest) Decoded() bool { return m.GVK.Kind != "" && m.Name != "" }
@@ -47,7 +51,7 @@ func (m *Manifest) Unserved() bool {
 	return errors.As(m.Err, &missing)
 }
 
-// ID identifies the object of a mapped manifest.
+// ID identifies the object of a located manifest.
 func (m *Manifest) ID() ID {
 	return ID{Group: m.Resource.Group, Resource: m.Resource.Resource, Namespace: m.Namespace, Name: m.Name}
 }
@@ -77,16 +81,23 @@ func (m *Manifest) Meta() workv1.ManifestResourceMeta {
 // CouldBe reports whether the manifest may mean a tracked object, as far as it could be read: a part that is unknown
 // matches everything. So an entry that an unreadable manifest may mean is kept.
 func (m *Manifest) CouldBe(entry workv1.AppliedManifestResourceMeta) bool {
-	if m.Mapped() {
+	switch {
+	case m.Located():
 		return m.ID() == IDOf(entry)
-	}
-	if m.GVK.Version != "" && m.GVK.Group != entry.Group {
+	case m.Mapped():
+		return m.Resource.GroupResource() == ResourceOf(entry).GroupResource() && m.Name == entry.Name
+	case m.GVK.Version != "" && m.GVK.Group != entry.Group && !m.resembles(entry.Resource):
 		return false
-	}
-	if m.Name != "" && m.Name != entry.Name {
+	case m.Name != "" && m.Name != entry.Name:
 		return false
 	}
 	return m.Namespace == "" || entry.Namespace == "" || m.Namespace == entry.Namespace
+}
+
+// resembles reports whether a resource may be that of the kind: a typing error in apiVersion makes another group of it.
+// A resource is the plural of its kind, whose end differs.
+func (m *Manifest) resembles(resource string) bool {
+	return strings.HasPrefix(resource, strings.TrimSuffix(strings.ToLower(m.GVK.Kind), "y"))
 }
 
 // Parse reads kind, namespace and name. A manifest that cannot be read has an error and as much of them as it has.
@@ -105,7 +116,7 @@ func Parse(ordinal int, raw []byte) Manifest {
 		m.GVK.Kind = ""
 	case m.GVK.Kind == "" || m.GVK.Version == "":
 		m.GVK.Kind = ""
-		m.Err = errors.New("the manifest cannot be decoded: it needs apiVersion and kind")
+		m.Err = fmt.Errorf("the manifest cannot be decoded: %w", errNoKind)
 	case m.Name == "" && object.GetGenerateName() != "":
 		m.Err = errors.New("the manifest has metadata.generateName, which is not supported: set metadata.name")
 	case m.Name == "":
@@ -113,6 +124,10 @@ func Parse(ordinal int, raw []byte) Manifest {
 	}
 	return m
 }
+
+// errNoKind means that a manifest is JSON but no Kubernetes object. The error of the decoder quotes the whole manifest,
+// which may be a Secret.
+var errNoKind = errors.New("it needs apiVersion and kind")
 
 // decode decodes a manifest. When it is JSON but no Kubernetes object, the error comes with the content.
 func decode(raw []byte) (*unstructured.Unstructured, error) {
@@ -125,7 +140,7 @@ func decode(raw []byte) (*unstructured.Unstructured, error) {
 	if json.Unmarshal(raw, &content) != nil || content == nil {
 		return nil, err
 	}
-	return &unstructured.Unstructured{Object: content}, err
+	return &unstructured.Unstructured{Object: content}, errNoKind
 }
 
 // Object decodes the bytes of the manifest as the object to send, without the fields that only the API server sets.
@@ -163,12 +178,16 @@ func (m *Manifest) Resolve(mapper meta.RESTMapper, spec *workv1.ManifestWorkSpec
 	if !m.Namespaced {
 		m.Namespace = ""
 	}
-	if m.Namespaced && m.Namespace == "" {
+	raw := spec.Workload.Manifests[m.Ordinal].Raw
+	switch {
+	case !m.Located():
 		m.Err = fmt.Errorf("the manifest has no metadata.namespace, but %s live in a namespace", m.Resource.Resource)
+	case m.GVK.Group == "" && m.GVK.Kind == "Secret":
+		m.Err = checkSecret(raw)
 	}
 	m.Options = optionsFor(spec.ManifestConfigs, m.ID())
 	m.Options.Owned = Owned(spec.DeleteOption, m.ID())
-	m.Desired = desiredDigest(m, spec.Workload.Manifests[m.Ordinal].Raw)
+	m.Desired = desiredDigest(m, raw)
 	m.Options.Rules, m.Options.RefusedRules = usable(m.GVK, m.Options.Rules)
 	if len(m.Options.Feedback) > 0 || len(m.Options.Rules) > 0 {
 		m.Reads = DigestOf([]any{m.Options.Feedback, m.Options.Rules})

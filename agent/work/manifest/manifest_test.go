@@ -189,14 +189,3 @@ func TestTheDesiredDigestFollowsItsInputs(t *testing.T) {
 	other.Options.Strategy.Type = workv1.UpdateStrategyTypeCreateOnly
 	assert.NotEqual(t, base, desiredDigest(&other, raw))
 }
-
-func FuzzParseManifest(f *testing.F) {
-	for _, seed := range []string{configMap, "{", "null", `{"kind":1}`, `{"metadata":[]}`, `{"kind":"L","items":[{}]}`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		m := Parse(3, raw)
-		assert.Equal(t, m.Decoded(), m.Err == nil, "what cannot be decoded says why, and nothing else does")
-		assert.Equal(t, int32(3), m.Meta().Ordinal)
-	})
-}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +13,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
+// Shows: work/broken-manifest-keeps
 func TestTheEntriesThatAManifestMayMean(t *testing.T) {
 	entry := func(group, resource, namespace, name string) workv1.AppliedManifestResourceMeta {
 		return workv1.AppliedManifestResourceMeta{ResourceIdentifier: workv1.ResourceIdentifier{
@@ -30,7 +32,13 @@ func TestTheEntriesThatAManifestMayMean(t *testing.T) {
 		"another resource":                          {configMap, entry("", "secrets", "ns", "x"), false},
 		"another group":                             {configMap, entry("x.example", "configmaps", "ns", "x"), false},
 		"a kind that is not served":                 {unserved, entry("x.example", "xs", "ns", "x"), true},
-		"such a kind of another group":              {unserved, entry("y.example", "xs", "ns", "x"), false},
+		"such a kind, with a typing error in group": {unserved, entry("y.example", "xs", "ns", "x"), true},
+		"such a kind, of an odd plural, likewise":   {strings.ReplaceAll(unserved, `"X"`, `"Gateway"`), entry("y.example", "gateways", "ns", "x"), true},
+		"such a kind beside one of another group":   {unserved, entry("", "services", "ns", "x"), false},
+		"a served kind that lost its namespace":     {strings.ReplaceAll(configMap, `,"namespace":"ns"`, ""), entry("", "configmaps", "ns", "x"), true},
+		"such a kind, of another name":              {strings.ReplaceAll(configMap, `,"namespace":"ns"`, ""), entry("", "configmaps", "ns", "y"), false},
+		"such a kind, another resource":             {strings.ReplaceAll(configMap, `,"namespace":"ns"`, ""), entry("", "secrets", "ns", "x"), false},
+		"an apiVersion that lost its version":       {`{"apiVersion":"y.example","kind":"X","metadata":{"name":"x","namespace":"ns"}}`, entry("y.example", "xs", "ns", "x"), true},
 		"such a kind of another name":               {unserved, entry("x.example", "xs", "ns", "y"), false},
 		"such a kind of another namespace":          {unserved, entry("x.example", "xs", "other", "x"), false},
 		"such a kind without a namespace":           {unserved, entry("x.example", "xs", "", "x"), true},

@@ -8,6 +8,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/watch"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 const (
@@ -58,12 +60,21 @@ func decide(entry workv1.AppliedManifestResourceMeta, owner types.UID, live meta
 	return verbDelete
 }
 
-// nextCheck is when an object that has been deleted since the given instant is read again without an event. The
-// deletion timestamp of an object with a grace period is the end of that: the object goes no later, and an event
-// reports if it goes before. The grace period bounds the wait where the clock of the API server differs from ours.
-func nextCheck(since time.Time, grace time.Duration, now time.Time) time.Time {
+// goingSince is since when a live object should have gone: when its deletion was requested, or when its grace period
+// ends. Where this process requested the deletion, that is by its own clock. Otherwise only the API server knows, whose
+// clock may be off; it can be no later than the grace period from now.
+func goingSince(known *watch.Deletion, live metav1.Object, now time.Time) time.Time {
+	if known != nil && known.Requested {
+		return known.Since
+	}
+	return reconcile.Earliest(live.GetDeletionTimestamp().Time, now.Add(graceOf(live)))
+}
+
+// nextCheck is when an object that should have gone since the given instant is read again without an event. Within a
+// grace period that is its end: the object goes no later, and an event reports if it goes before.
+func nextCheck(since, now time.Time) time.Time {
 	pause := min(max(checkGrowth*now.Sub(since), firstCheck), lastCheck)
-	if left := min(since.Sub(now), grace); left > pause {
+	if left := since.Sub(now); left > pause {
 		pause = min(left, lastCheck)
 	}
 	return now.Add(pause)

@@ -10,6 +10,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
 // epoch is an instant.
@@ -41,8 +42,8 @@ func TestDecide(t *testing.T) {
 		"gone":                                     {uid: "live", want: verbDrop},
 		"not ours any more":                        {uid: "live", live: live("", false, other), want: verbDrop},
 		"ours and somebody's":                      {uid: "live", live: live("", false, mine, other), want: verbOrphan},
-		"ours and somebody's, made anew":           {uid: "was", live: live("", false, mine, other), want: verbOrphan},
-		"ours, made anew by somebody":              {uid: "was", live: live("", false, mine), want: verbDrop},
+		"ours and somebody's, made again":          {uid: "was", live: live("", false, mine, other), want: verbOrphan},
+		"ours, made again by somebody":             {uid: "was", live: live("", false, mine), want: verbDrop},
 		"ours and going":                           {uid: "live", live: live("", true, mine), want: verbWait},
 		"ours":                                     {uid: "live", live: live("", false, mine), want: verbDelete},
 		"a foreign owner does not protect":         {uid: "live", live: live("", false, mine, foreign), want: verbDelete},
@@ -77,14 +78,36 @@ func TestDecide(t *testing.T) {
 }
 
 func TestNextCheck(t *testing.T) {
-	assert.Equal(t, epoch.Add(firstCheck), nextCheck(epoch, 0, epoch))
-	assert.Equal(t, epoch.Add(30*time.Second), nextCheck(epoch, 0, epoch.Add(10*time.Second)))
-	assert.Equal(t, epoch.Add(24*time.Hour+lastCheck), nextCheck(epoch, 0, epoch.Add(24*time.Hour)))
-	assert.Equal(t, epoch.Add(firstCheck), nextCheck(epoch.Add(time.Hour), 0, epoch), "clocks may differ")
-	assert.Equal(t, epoch.Add(40*time.Second), nextCheck(epoch.Add(40*time.Second), 40*time.Second, epoch), "the end of a grace")
-	assert.Equal(t, epoch.Add(30*time.Second), nextCheck(epoch.Add(time.Hour), 30*time.Second, epoch),
-		"a grace is no longer than it is, whatever the clocks are")
-	assert.Equal(t, epoch.Add(lastCheck), nextCheck(epoch.Add(time.Hour), time.Hour, epoch), "there may be no watch")
-	assert.Equal(t, epoch.Add(55*time.Second), nextCheck(epoch.Add(40*time.Second), 40*time.Second, epoch.Add(45*time.Second)),
+	assert.Equal(t, epoch.Add(firstCheck), nextCheck(epoch, epoch))
+	assert.Equal(t, epoch.Add(30*time.Second), nextCheck(epoch, epoch.Add(10*time.Second)))
+	assert.Equal(t, epoch.Add(24*time.Hour+lastCheck), nextCheck(epoch, epoch.Add(24*time.Hour)))
+	assert.Equal(t, epoch.Add(40*time.Second), nextCheck(epoch.Add(40*time.Second), epoch), "the end of a grace")
+	assert.Equal(t, epoch.Add(lastCheck), nextCheck(epoch.Add(time.Hour), epoch), "there may be no watch")
+	assert.Equal(t, epoch.Add(55*time.Second), nextCheck(epoch.Add(40*time.Second), epoch.Add(45*time.Second)),
 		"past its grace it is looked at as anything else")
+}
+
+// Shows: work/deletion-clock
+func TestSinceWhenAnObjectShouldHaveGone(t *testing.T) {
+	requested := &watch.Deletion{Requested: true, Since: epoch.Add(-time.Minute)}
+	for sentence, c := range map[string]struct {
+		known *watch.Deletion
+		stamp time.Duration
+		grace int64
+		want  time.Duration
+	}{
+		"what this process requested is by its clock":     {requested, time.Hour, 0, -time.Minute},
+		"whatever the clock of the API server says":       {requested, -time.Hour, 0, -time.Minute},
+		"what another one requested is by the API server": {nil, -time.Hour, 0, -time.Hour},
+		"but never later than now":                        {nil, time.Hour, 0, 0},
+		"or than the grace period from now":               {nil, time.Hour, 30, 30 * time.Second},
+		"a grace period that runs":                        {nil, 10 * time.Second, 30, 10 * time.Second},
+		"a request that failed says nothing":              {&watch.Deletion{Since: epoch}, -time.Minute, 0, -time.Minute},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			live, stamp := &metav1.ObjectMeta{DeletionGracePeriodSeconds: &c.grace}, metav1.NewTime(epoch.Add(c.stamp))
+			live.DeletionTimestamp = &stamp
+			assert.True(t, goingSince(c.known, live, epoch).Equal(epoch.Add(c.want)))
+		})
+	}
 }

@@ -30,6 +30,8 @@ const (
 	DefaultTimeout = 5 * time.Minute
 	// parallel is how many objects of one work are deleted at the same time.
 	parallel = 8
+	// conflictRounds is how often an object is read again when another writer was faster.
+	conflictRounds = 4
 )
 
 // Result is the answer to a deletion, for counting.
@@ -190,6 +192,20 @@ func (p *pass) pruneAs(ctx context.Context, entry workv1.AppliedManifestResource
 			return p.answered(id, state, answer, err)
 		}
 	}
+	for round := 1; ; round++ {
+		deletion, err := p.pruneLive(ctx, entry, state, orphaned)
+		if round == conflictRounds || !apierrors.IsConflict(err) {
+			return deletion, err
+		}
+	}
+}
+
+// pruneLive reads an object and does what follows. It deletes the object only as it was read: another work may take it
+// over at any time. That somebody wrote the object since is a conflict.
+func (p *pass) pruneLive(ctx context.Context, entry workv1.AppliedManifestResourceMeta, state watch.State,
+	orphaned bool,
+) (*watch.Deletion, error) {
+	id, resource, known := manifest.IDOf(entry), manifest.ResourceOf(entry), state.Deletion
 	live, err := p.Client.Get(ctx, resource, id)
 	if err != nil || live == nil {
 		return nil, err
@@ -202,14 +218,14 @@ func (p *pass) pruneAs(ctx context.Context, entry workv1.AppliedManifestResource
 	case verbOrphan:
 		return nil, p.orphan(ctx, entry, live)
 	case verbWait:
-		since := live.GetDeletionTimestamp().Time
+		since := goingSince(known, live, p.Now)
 		return p.record(id, state, watch.Deletion{
 			Requested: true, Since: since, Finalizers: live.GetFinalizers(), Cause: namespaceCause(live),
-			Next: nextCheck(since, graceOf(live), p.Now),
+			Next: nextCheck(since, p.Now),
 		}), nil
 	case verbDelete:
 		log.FromContext(ctx).V(1).Info("deleting", "object", id.String())
-		answer, err := p.Client.Delete(ctx, resource, id, live.GetUID(), "")
+		answer, err := p.Client.Delete(ctx, resource, id, live.GetUID(), live.GetResourceVersion())
 		return p.answered(id, state, answer, err)
 	case verbDrop:
 	}
@@ -224,7 +240,7 @@ func (p *pass) orphan(ctx context.Context, entry workv1.AppliedManifestResourceM
 	})
 	id := manifest.IDOf(entry)
 	_, err := p.Client.SetOwners(ctx, manifest.ResourceOf(entry), id, live, others)
-	if err != nil && (!apierrors.IsNotFound(err) || manifest.KindGone(err)) {
+	if err != nil && !manifest.ObjectGone(err) {
 		return fmt.Errorf("taking the owner reference from %s: %w", id, err)
 	}
 	return nil
@@ -236,7 +252,7 @@ func (p *pass) answered(id manifest.ID, state watch.State, answer spoke.Deletion
 	switch {
 	case manifest.KindGone(err):
 		return nil, err
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err):
 		return nil, nil // nil is an answer here
 	case err != nil:
 		p.Count(Failed)
@@ -248,13 +264,10 @@ func (p *pass) answered(id manifest.ID, state watch.State, answer spoke.Deletion
 		return nil, nil // nil is an answer here
 	}
 	p.Count(Held)
-	since := p.Now
-	if !answer.Since.IsZero() {
-		since = answer.Since
-	}
+	since := p.Now.Add(answer.Grace)
 	state.Applied = watch.Applied{}
 	return p.record(id, state, watch.Deletion{
-		Requested: true, Since: since, Finalizers: answer.Finalizers, Next: nextCheck(since, answer.Grace, p.Now),
+		Requested: true, Since: since, Finalizers: answer.Finalizers, Next: nextCheck(since, p.Now),
 	}), nil
 }
 

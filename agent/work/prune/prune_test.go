@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -211,6 +212,61 @@ func TestPruningOneObject(t *testing.T) {
 	}
 }
 
+// TestAnObjectThatAnotherWorkTakesOverIsNotDeleted lets somebody write the object between the look and the deletion.
+//
+// Shows: work/other-owners, work/shared-object
+func TestAnObjectThatAnotherWorkTakesOverIsNotDeleted(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		write func(live *unstructured.Unstructured, round int)
+		stays bool
+		fails string
+	}{
+		"another work takes it over": {write: func(live *unstructured.Unstructured, _ int) {
+			live.SetOwnerReferences([]metav1.OwnerReference{
+				inventory.OwnerReference("applied", "mine"), inventory.OwnerReference("other", "theirs"),
+			})
+		}, stays: true},
+		"the other work lets our reference go, too": {write: func(live *unstructured.Unstructured, _ int) {
+			live.SetOwnerReferences([]metav1.OwnerReference{inventory.OwnerReference("other", "theirs")})
+		}, stays: true},
+		"it only changes": {write: func(live *unstructured.Unstructured, round int) {
+			if round == 1 {
+				live.SetLabels(map[string]string{"a": "b"})
+			}
+		}},
+		"it changes all the time": {write: func(live *unstructured.Unstructured, round int) {
+			live.SetLabels(map[string]string{"round": strconv.Itoa(round)})
+		}, stays: true, fails: "refused: Conflict"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			live := ours(t, "live")
+			objects := map[string]*unstructured.Unstructured{pathA: live}
+			s, client := newStub(t, objects)
+			round := 0
+			s.answer = func(method, _ string) (int, any) {
+				if before := live.DeepCopy(); method == http.MethodDelete {
+					round++
+					c.write(live, round)
+					if !assert.ObjectsAreEqual(before, live) {
+						live.SetResourceVersion(strconv.Itoa(100 + round))
+					}
+				}
+				return 0, nil
+			}
+			d, h := prunerOf(t, client, nil, entryOf("a", "live"))
+			deletion, err := d.begin(request(h, epoch, nothingOrphaned())).prune(t.Context(), entryOf("a", "live"))
+			assert.Nil(t, deletion)
+			assert.Equal(t, c.stays, objects[pathA] != nil)
+			if c.fails == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.fails, "it stays listed and is tried again")
+			assert.Equal(t, conflictRounds, round)
+		})
+	}
+}
+
 func TestAVersionThatIsNotServedAnyMoreIsLookedUpOnceInAPass(t *testing.T) {
 	s, client := newStub(t, map[string]*unstructured.Unstructured{})
 	var entries []workv1.AppliedManifestResourceMeta
@@ -317,6 +373,50 @@ func TestARankThatDoesNotGoHoldsUpTheNext(t *testing.T) {
 	left = d.Prune(t.Context(), request(h, epoch.Add(d.Timeout), nothingOrphaned()), entries)
 	assert.Equal(t, []string{"a=live"}, namesOf(left.Pending), "after the patience the next goes")
 	assert.Contains(t, s.requests(), "DELETE "+path)
+}
+
+// TestTheClockOfTheAPIServerDoesNotCount deletes an object that does not go on a cluster whose clock is off.
+//
+// Shows: work/deletion-clock
+func TestTheClockOfTheAPIServerDoesNotCount(t *testing.T) {
+	namespace := workv1.AppliedManifestResourceMeta{Version: "v1", UID: "s", ResourceIdentifier: workv1.ResourceIdentifier{
+		Resource: "namespaces", Name: "ns",
+	}}
+	for sentence, off := range map[string]time.Duration{
+		"behind by five minutes": -5 * time.Minute, "ahead by an hour": time.Hour, "right": 0,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			held := ours(t, "live")
+			held.SetFinalizers([]string{"example.com/hold"})
+			s, client := newStub(t, map[string]*unstructured.Unstructured{pathA: held, "/api/v1/namespaces/ns": ours(t, "s")})
+			s.answer = func(method, asked string) (int, any) {
+				if method == http.MethodDelete && asked == pathA {
+					at := metav1.NewTime(epoch.Add(off))
+					held.SetDeletionTimestamp(&at)
+					return http.StatusOK, held.Object
+				}
+				return 0, nil
+			}
+			entries := []workv1.AppliedManifestResourceMeta{namespace, entryOf("a", "live")}
+			d, h := prunerOf(t, client, nil, entries...)
+			prune := func(after time.Duration) Remaining {
+				return d.Prune(t.Context(), request(h, epoch.Add(after), nothingOrphaned()), entries)
+			}
+			for _, after := range []time.Duration{0, 10 * time.Second, d.Timeout - time.Second} {
+				left := prune(after)
+				assert.Equal(t, []string{"ns=s"}, namesOf(left.Next), after)
+				assert.Equal(t, epoch, left.Blocked[0].Since, after)
+			}
+			left := prune(d.Timeout)
+			assert.Empty(t, left.Next, "after its time the next rank goes")
+			assert.Len(t, left.Overdue(epoch.Add(d.Timeout)), 1)
+
+			d, h = prunerOf(t, client, nil, entries...)
+			again := prune(time.Minute)
+			require.Len(t, again.Blocked, 1)
+			assert.False(t, again.Blocked[0].Since.After(epoch.Add(time.Minute)), "after a restart it does not begin later than now")
+		})
+	}
 }
 
 func TestAPanicOverOneDeletionLeavesItsSiblingsAlone(t *testing.T) {

@@ -123,7 +123,8 @@ func (s *stub) serve(r *http.Request, dry bool) (int, any) {
 	switch r.Method {
 	case http.MethodDelete:
 		uid, _, _ := unstructured.NestedString(sent.Object, "preconditions", "uid")
-		if uid != "" && uid != string(live.GetUID()) {
+		version, _, _ := unstructured.NestedString(sent.Object, "preconditions", "resourceVersion")
+		if (uid != "" && uid != string(live.GetUID())) || (version != "" && version != live.GetResourceVersion()) {
 			return http.StatusConflict, apiRefusal(http.StatusConflict, metav1.StatusReasonConflict)
 		}
 		if !dry {

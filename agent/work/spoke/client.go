@@ -57,7 +57,7 @@ func (c Client) at(resource schema.GroupVersionResource, id manifest.ID) dynamic
 func (c Client) Get(ctx context.Context, resource schema.GroupVersionResource, id manifest.ID,
 ) (*unstructured.Unstructured, error) {
 	live, err := c.at(resource, id).Get(ctx, id.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) && !manifest.KindGone(err) {
+	if manifest.ObjectGone(err) {
 		return nil, nil // absence is an answer here
 	}
 	if err != nil {

@@ -16,8 +16,7 @@ import (
 type Deletion struct {
 	// Gone reports that nothing is left of the object; otherwise finalizers or its grace period hold it.
 	Gone bool
-	// Since is its deletion timestamp, zero when the answer has none; Grace is its grace period.
-	Since time.Time
+	// Grace is its grace period.
 	Grace time.Duration
 	// Finalizers are those of the object.
 	Finalizers []string
@@ -82,13 +81,10 @@ func readDeletion(answer []byte) Deletion {
 		Finalizers: said.Metadata.Finalizers, Body: answer,
 		Grace: time.Duration(said.Metadata.GracePeriod) * time.Second,
 	}
-	if said.Metadata.DeletionTimestamp != nil {
-		d.Since = said.Metadata.DeletionTimestamp.Time
-	}
 	if said.APIVersion == "v1" && said.Kind == "Status" {
 		d.Gone = said.Status == metav1.StatusSuccess
 		return d
 	}
-	d.Gone = said.Metadata.UID != "" && d.Since.IsZero() && len(d.Finalizers) == 0
+	d.Gone = said.Metadata.UID != "" && said.Metadata.DeletionTimestamp == nil && len(d.Finalizers) == 0
 	return d
 }

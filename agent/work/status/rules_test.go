@@ -95,7 +95,7 @@ func TestCompleteOutlivesItsObject(t *testing.T) {
 	absent := Object{Presence: manifest.Absent}
 	gone := concludeManifest(2, &m, &absent, &done, epoch)
 	complete := find(t, gone.Conditions, "Complete")
-	assert.Equal(t, metav1.ConditionTrue, complete.Status, "a Job that was cleared away is not run anew")
+	assert.Equal(t, metav1.ConditionTrue, complete.Status, "a Job that was cleared away is not run again")
 	assert.Equal(t, int64(1), complete.ObservedGeneration)
 	m = ruled(t)
 	assert.Nil(t, meta.FindStatusCondition(concludeManifest(3, &m, &absent, &gone, epoch).Conditions, "Complete"),

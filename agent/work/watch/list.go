@@ -2,6 +2,7 @@ package watch
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
 )
@@ -10,27 +11,25 @@ import (
 func (s *Store) wanted() map[Key]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.watched)
+	wanted := make(map[Key]int, len(s.watched))
+	for key, claims := range s.watched {
+		for _, count := range claims {
+			wanted[key] += count
+		}
+	}
+	return wanted
 }
 
 // refuse marks a watch that the API server does not allow, and wakes its owners once so that they read their objects.
 // It reports whether that is new.
 func (s *Store) refuse(key Key, cause string) bool {
 	s.mu.Lock()
-	if have, known := s.refused[key]; s.watched[key] == 0 || (known && have == cause) {
+	if have, known := s.refused[key]; s.watched[key] == nil || (known && have == cause) {
 		s.mu.Unlock()
 		return false
 	}
 	s.refused[key] = cause
-	var owners []Owner
-	for o, c := range s.owners {
-		for _, at := range c.objects {
-			if at == key {
-				owners = append(owners, o)
-				break
-			}
-		}
-	}
+	owners := slices.Collect(maps.Keys(s.watched[key]))
 	s.mu.Unlock()
 	s.wakeAll(owners)
 	return true
@@ -76,8 +75,8 @@ func (s *Store) doubt(key Key) {
 // claimed returns the objects that a watch is to cover. An object with several owners comes several times.
 func (s *Store) claimed(key Key) []manifest.ID {
 	var claimed []manifest.ID
-	for _, c := range s.owners {
-		for id, at := range c.objects {
+	for o := range s.watched[key] { // not all owners: at a start, each watch lists once
+		for id, at := range s.owners[o].objects {
 			if at == key {
 				claimed = append(claimed, id)
 			}

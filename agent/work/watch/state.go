@@ -102,7 +102,8 @@ func ObjectOf(live metav1.Object) Object {
 type Deletion struct {
 	// Requested reports that the API server accepted the deletion.
 	Requested bool
-	// Since is when it was requested, or could first not be requested.
+	// Since is when the object should have gone: when its deletion was requested, or the end of its grace period, or when
+	// the deletion could first not be requested.
 	Since time.Time
 	// Finalizers are those that hold the object, Cause what else is known about why it is not gone.
 	Finalizers []string

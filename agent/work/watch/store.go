@@ -21,8 +21,9 @@ type Store struct {
 	mu      sync.Mutex
 	objects map[manifest.ID]*entry
 	owners  map[Owner]*claim
-	// watched counts the claims on each watch; refused has the watches that the API server refuses, with its error.
-	watched map[Key]int
+	// watched counts the claims of each owner on each watch; refused has the watches that the API server refuses, with
+	// its error.
+	watched map[Key]map[Owner]int
 	refused map[Key]string
 	// versions has the resource version of the last list of each watch.
 	versions map[Key]string
@@ -57,7 +58,7 @@ type claim struct {
 func NewStore(wake func(Owner), changed func()) *Store {
 	return &Store{
 		objects: map[manifest.ID]*entry{}, owners: map[Owner]*claim{},
-		watched: map[Key]int{}, refused: map[Key]string{}, versions: map[Key]string{},
+		watched: map[Key]map[Owner]int{}, refused: map[Key]string{}, versions: map[Key]string{},
 		wake: wake, changed: changed,
 	}
 }
@@ -81,10 +82,10 @@ func (s *Store) Claim(o Owner, objects map[manifest.ID]Key, groups []string) {
 	for id, key := range before.objects {
 		if _, kept := objects[id]; !kept {
 			s.drop(o, id)
-			moved = s.unwatch(key) || moved
+			moved = s.unwatch(o, key) || moved
 		}
 	}
-	moved = s.countGroups(before.groups, groups) || moved
+	moved = s.countGroups(o, before.groups, groups) || moved
 	s.owners[o] = &claim{objects: objects, groups: groups, definitions: before.definitions}
 	if len(objects) == 0 && len(groups) == 0 {
 		delete(s.owners, o)
@@ -111,10 +112,9 @@ func (s *Store) add(o Owner, id manifest.ID, was, key Key) bool {
 	if was == key {
 		return false
 	}
-	s.watched[key]++
-	moved := s.watched[key] == 1
+	moved := s.watch(o, key)
 	if was != (Key{}) {
-		moved = s.unwatch(was) || moved
+		moved = s.unwatch(o, was) || moved
 	}
 	return moved
 }
@@ -131,10 +131,24 @@ func (s *Store) drop(o Owner, id manifest.ID) {
 	}
 }
 
+// watch adds one claim to a watch and reports whether it is the first.
+func (s *Store) watch(o Owner, key Key) bool {
+	claims := s.watched[key]
+	if claims == nil {
+		s.watched[key] = map[Owner]int{o: 1}
+		return true
+	}
+	claims[o]++
+	return false
+}
+
 // unwatch takes one claim from a watch and reports whether it was the last.
-func (s *Store) unwatch(key Key) bool {
-	s.watched[key]--
-	if s.watched[key] > 0 {
+func (s *Store) unwatch(o Owner, key Key) bool {
+	claims := s.watched[key]
+	if claims[o]--; claims[o] > 0 {
+		return false
+	}
+	if delete(claims, o); len(claims) > 0 {
 		return false
 	}
 	delete(s.watched, key)
@@ -144,14 +158,13 @@ func (s *Store) unwatch(key Key) bool {
 }
 
 // countGroups claims the watch of definitions when an owner begins to wait for kinds, and drops it afterwards.
-func (s *Store) countGroups(before, after []string) bool {
+func (s *Store) countGroups(o Owner, before, after []string) bool {
 	key := Definitions()
 	switch {
 	case len(before) == 0 && len(after) > 0:
-		s.watched[key]++
-		return s.watched[key] == 1
+		return s.watch(o, key)
 	case len(before) > 0 && len(after) == 0:
-		return s.unwatch(key)
+		return s.unwatch(o, key)
 	}
 	return false
 }

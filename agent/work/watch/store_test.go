@@ -407,3 +407,42 @@ func TestTheHashOfMetadata(t *testing.T) {
 	moved.ResourceVersion, moved.Generation = "9", 9
 	assert.Equal(t, want, HashMeta(moved), "versions are not part of it")
 }
+
+// TestAListCostsNoMoreWithManyOtherWorks compares the least times of many tries with few and with 20,000 other objects:
+// to look through all objects for each list costs a thousand times more.
+func TestAListCostsNoMoreWithManyOtherWorks(t *testing.T) {
+	w, other := newWoken(), Key{Resource: cmWatch().Resource, Namespace: "other"}
+	w.Claim(Owner{Name: "w"}, claims("a", "b"), nil)
+	least := func() time.Duration {
+		best := time.Hour
+		for range 50 {
+			began := time.Now()
+			assert.Len(t, w.claimed(cmWatch()), 2)
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	alone := least()
+	for i := range 20_000 {
+		name := fmt.Sprint(i)
+		w.Claim(Owner{Name: name}, map[manifest.ID]Key{{Resource: "configmaps", Namespace: "other", Name: name}: other}, nil)
+	}
+	assert.Less(t, least(), 50*(alone+time.Microsecond))
+}
+
+func TestAListLooksAtTheOwnersOfItsWatchOnly(t *testing.T) {
+	w, other := newWoken(), Key{Resource: cmWatch().Resource, Namespace: "other"}
+	w.Claim(Owner{Name: "w"}, claims("a", "b"), nil)
+	for i := range 100 {
+		name := fmt.Sprint(i)
+		w.Claim(Owner{Name: name}, map[manifest.ID]Key{{Resource: "configmaps", Namespace: "other", Name: name}: other}, nil)
+	}
+	assert.Len(t, w.watched[cmWatch()], 1)
+	assert.Len(t, w.claimed(cmWatch()), 2)
+	assert.Len(t, w.claimed(other), 100)
+	assert.Equal(t, map[Key]int{cmWatch(): 2, other: 100}, w.wanted())
+	w.Claim(Owner{Name: "w"}, claims("a"), []string{"example.com"})
+	assert.Equal(t, map[Key]int{cmWatch(): 1, other: 100, Definitions(): 1}, w.wanted())
+	w.Forget(Owner{Name: "w"})
+	assert.Equal(t, map[Key]int{other: 100}, w.wanted())
+}

@@ -60,24 +60,28 @@ func (w *Watcher) wanted(ctx context.Context, running func(Key) bool) []Key {
 	return chosen
 }
 
-// start returns the watch of one resource in one namespace.
+// start returns the function that runs the watch of one resource in one namespace.
 func (w *Watcher) start(key Key) func(context.Context) {
+	one := w.watchOf(key)
+	return one.Run
+}
+
+// watchOf returns the watch of one resource in one namespace.
+func (w *Watcher) watchOf(key Key) *kit.Watch[*metav1.PartialObjectMetadata] {
 	resource := w.client.Resource(key.Resource).Namespace(key.Namespace)
-	return func(ctx context.Context) {
-		one := kit.Watch[*metav1.PartialObjectMetadata]{
-			Name: "agent.work", Description: key.String(), Source: kit.From(w.client, resource.List, resource.Watch),
-			Handler: &handler{store: w.store, key: key}, Relist: reconcile.Spread(w.relist, relistSpread, key.String()),
-			Refused: kit.Refused, Advice: refusedAdvice,
-			Ended: func(err error) {
-				if manifest.KindGone(err) {
-					w.store.doubt(key) // the kind may be gone with its objects, or served in another version
-				}
-				if kit.Refused(err) {
-					w.store.refuse(key, err.Error())
-				}
-			},
-		}
-		one.Run(ctx)
+	return &kit.Watch[*metav1.PartialObjectMetadata]{
+		Name: "agent.work", Description: key.String(), Source: kit.From(w.client, resource.List, resource.Watch),
+		Handler: &handler{store: w.store, key: key}, Relist: reconcile.Spread(w.relist, relistSpread, key.String()),
+		Refused: kit.Refused, Advice: refusedAdvice,
+		Ended: func(err error) {
+			if manifest.KindGone(err) {
+				w.store.doubt(key) // the kind may be gone with its objects, or served in another version
+			}
+			if kit.Refused(err) {
+				w.store.refuse(key, err.Error())
+			}
+		},
+		Silent: func(err error) { w.store.refuse(key, err.Error()) },
 	}
 }
 

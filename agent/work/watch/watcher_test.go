@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const (
@@ -122,6 +124,34 @@ func TestWatcherTellsOfARefusalOnce(t *testing.T) {
 	r.store.Claim(h, claims("a"), nil)
 	require.Eventually(t, func() bool { return r.store.Unwatched(h, thing("a")) }, waitFor, tick)
 	assert.Equal(t, 1, r.wokenBy(h))
+}
+
+// Shows: work/watches-fail
+func TestObjectsWhoseWatchKeepsFailingAreRead(t *testing.T) {
+	c := fake.NewSimpleMetadataClient(fake.NewTestScheme())
+	c.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("the conversion webhook is away"))
+	})
+	woken := make(chan Owner, 10)
+	store, watcher := NewWatcher(c, DefaultMaxWatches, DefaultRelist, func(o Owner) { woken <- o })
+	h, now := Owner{Name: "w"}, clocktesting.NewFakeClock(epoch)
+	store.Claim(h, claims("a"), nil)
+	one := watcher.watchOf(cmWatch())
+	one.Clock = now
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); one.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	require.Eventually(t, now.HasWaiters, waitFor, tick)
+	assert.False(t, store.Unwatched(h, thing("a")), "most failures go away by themselves")
+	require.Eventually(t, func() bool { now.Step(30 * time.Second); return store.Unwatched(h, thing("a")) }, waitFor, tick)
+	assert.Equal(t, 1, store.Size().Refused)
+	assert.Equal(t, h, <-woken)
+	for range 5 {
+		require.Eventually(t, now.HasWaiters, waitFor, tick)
+		now.Step(30 * time.Second)
+	}
+	assert.Empty(t, woken, "its owners are woken once")
 }
 
 func TestAWatchNamesWhatItCovers(t *testing.T) {

@@ -40,22 +40,22 @@ func cacheOptions(home string, addOns []string) (cache.Options, error) {
 	}
 	t := &hubprocess.Trims{}
 	return cache.Options{
-		DefaultTransform: t.Other,
+		DefaultTransform: hubprocess.Bounded(t.Other),
 		ByObject: map[client.Object]cache.ByObject{
-			&workv1.ManifestWork{}: {Label: mine, Transform: works.Trim(&t.Shared)},
+			&workv1.ManifestWork{}: {Label: mine, Transform: hubprocess.Bounded(works.Trim(&t.Shared))},
 			&certificatesv1.CertificateSigningRequest{}: {
 				Label: approval.Selector(addOns...), Transform: csr.Trim,
 			},
-			&rbacv1.RoleBinding{}: {Label: mine, Transform: t.Binding},
+			&rbacv1.RoleBinding{}: {Label: mine, Transform: hubprocess.Bounded(t.Binding)},
 			&appsv1.ControllerRevision{}: {
 				Label: mine.Add(kept...), Namespaces: map[string]cache.Config{home: {}},
 			},
 			&clusterv1.ManagedCluster{}: {Transform: t.Cluster},
 			// Only one of two versions is watched: the stored one.
-			&addonv1alpha1.ManagedClusterAddOn{}:    {Field: named, Transform: addOn(t)},
-			&addonv1beta1.ManagedClusterAddOn{}:     {Field: named, Transform: addOn(t)},
-			&addonv1alpha1.ClusterManagementAddOn{}: {Field: named, Transform: t.Other},
-			&addonv1beta1.ClusterManagementAddOn{}:  {Field: named, Transform: t.Other},
+			&addonv1alpha1.ManagedClusterAddOn{}:    {Field: named, Transform: hubprocess.Bounded(addOn(t))},
+			&addonv1beta1.ManagedClusterAddOn{}:     {Field: named, Transform: hubprocess.Bounded(addOn(t))},
+			&addonv1alpha1.ClusterManagementAddOn{}: {Field: named, Transform: hubprocess.Bounded(t.Other)},
+			&addonv1beta1.ClusterManagementAddOn{}:  {Field: named, Transform: hubprocess.Bounded(t.Other)},
 		},
 	}, nil
 }

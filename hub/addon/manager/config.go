@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/internal/command"
 	"github.com/spokelet/spokelet/internal/hubprocess"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/objectwatch"
 )
 
 const (
@@ -41,6 +43,13 @@ type Config struct {
 	// HubNamespace is the namespace of the hub manager, in which one of Spokelet stores the contents of configurations.
 	// Empty means "open-cluster-management-hub".
 	HubNamespace string
+	// RequireHostingConsent makes a cluster host add-ons of others only if its annotation addon.spokelet.io/hosts lists
+	// them. Without it, a cluster with that annotation still hosts no others.
+	RequireHostingConsent bool
+	// TrustAsOCM is for a hub without Spokelet's hub manager: the program approves requests for the API server of the hub
+	// although no hub manager has looked at them, and its rights allow that. It also trusts annotations that were copied
+	// from a cluster, as a program of OCM's library does.
+	TrustAsOCM bool
 
 	// LeaderElect makes a replica wait for the leader lease before it acts.
 	LeaderElect bool
@@ -55,6 +64,9 @@ type Config struct {
 	// QPS and Burst limit requests to the hub; QPS zero leaves that to API Priority and Fairness.
 	QPS   float32
 	Burst int
+	// WatchedConfigs is how many configurations of other kinds than AddOnDeploymentConfig are watched, one by one; zero
+	// means 2000. An add-on may have half of them.
+	WatchedConfigs int
 	// Workers is how many add-ons on clusters are reconciled at once; zero means 10.
 	Workers int
 	// Verbosity is the highest level of log lines.
@@ -86,6 +98,7 @@ func (c *Config) complete(agents []addon.Agent) {
 	c.RenewDeadline = cmp.Or(c.RenewDeadline, renewDeadline)
 	c.RetryPeriod = cmp.Or(c.RetryPeriod, retryPeriod)
 	c.MetricsAddress = cmp.Or(c.MetricsAddress, hubprocess.Off)
+	c.WatchedConfigs = cmp.Or(c.WatchedConfigs, objectwatch.DefaultLimit)
 	c.Workers = cmp.Or(c.Workers, defaultWorkers)
 }
 
@@ -98,6 +111,11 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"namespace of this program, for its lease; by default POD_NAMESPACE or the namespace of the pod")
 	f.StringVar(&c.HubNamespace, "hub-namespace", c.HubNamespace,
 		"namespace of the hub manager, in which the contents of configurations are stored")
+	f.BoolVar(&c.RequireHostingConsent, "require-hosting-consent", c.RequireHostingConsent,
+		"let a cluster host add-ons of other clusters only if its annotation addon.spokelet.io/hosts lists them")
+	f.BoolVar(&c.TrustAsOCM, "trust-as-ocm", c.TrustAsOCM,
+		"for a hub of Open Cluster Management: approve credentials of add-ons that no hub manager has confirmed, and "+
+			"believe annotations that were copied from a cluster")
 	f.BoolVar(&c.LeaderElect, "leader-elect", c.LeaderElect, "wait for the leader lease before doing anything")
 	command.AddElectionTimes(f, &c.LeaseDuration, &c.RenewDeadline, &c.RetryPeriod)
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
@@ -106,6 +124,9 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.Float32Var(&c.QPS, "kube-api-qps", c.QPS,
 		"requests per second to the hub; 0 leaves that to API Priority and Fairness")
 	f.IntVar(&c.Burst, "kube-api-burst", c.Burst, "requests that may exceed --kube-api-qps")
+	f.IntVar(&c.WatchedConfigs, "watched-configs", c.WatchedConfigs,
+		"number of configurations of other kinds than AddOnDeploymentConfig that are watched, one by one; an add-on may "+
+			"have half of them")
 	f.IntVar(&c.Workers, "workers", c.Workers, "number of add-ons on clusters that are reconciled at once")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "verbosity of the log")
 }
@@ -131,6 +152,9 @@ func (c *Config) validate() error {
 	if c.Burst < 0 {
 		complain("burst", "must not be below 0")
 	}
+	if c.WatchedConfigs < 1 {
+		complain("watched configs", "must not be below 1")
+	}
 	if c.Workers < 1 {
 		complain("workers", "must not be below 1")
 	}
@@ -143,6 +167,14 @@ func (c *Config) validate() error {
 
 // account returns the ServiceAccount of the program as namespace/name.
 func (c *Config) account() string { return c.Namespace + "/" + c.Name }
+
+// identity returns how the program treats identities in requests.
+func (c *Config) identity() approval.Identity {
+	if c.TrustAsOCM {
+		return approval.IdentityTrusted
+	}
+	return approval.IdentityAwaited
+}
 
 // election returns how replicas elect a leader.
 func (c *Config) election() command.Election {

@@ -10,6 +10,7 @@
 //	installs by placements                 resolves and renders the agent of each cluster
 //	configures, rolls out, reports         writes ManifestWorks, runs pre-delete hooks, hosts agents
 //	the progress                           binds roles, approves and signs certificate requests
+//	confirms identities in requests        approves such requests for the API server of the hub
 //	keeps ServiceAccounts for tokens       reports supported configurations, registrations and health
 //	                                       reports hashes of configurations that the hub manager does not read
 //

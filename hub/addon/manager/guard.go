@@ -12,11 +12,15 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 // identityPrefix begins the names of all users and groups of agents.
 const identityPrefix = "system:open-cluster-management:"
+
+// confirmed is the condition by which the hub manager confirms the identity in a request.
+const confirmed = string(csr.ConditionIdentityOwn)
 
 // guard returns the admission policy of a program, and its binding. RBAC gives the program works, RoleBindings and
 // certificate requests of everybody, because their names are not known before; the policy leaves it those of its own
@@ -91,9 +95,12 @@ func (r *rights) guardVariables() []admissionregistrationv1.Variable {
 		{Name: "isRequest", Expression: "request.resource.resource == 'certificatesigningrequests'"},
 		{Name: "ofCluster", Expression: "variables.isBinding && namespaceObject != null && " +
 			"has(namespaceObject.metadata.labels) && '" + names.LabelClusterName + "' in namespaceObject.metadata.labels"},
-		{Name: "group", Expression: "variables.ofCluster ? '" + identityPrefix + "cluster:' + request.namespace + " +
-			"':addon:' + variables.addOn : '" + identityPrefix + "addon:' + variables.addOn"},
 		{Name: "account", Expression: "variables.ofCluster ? request.namespace : variables.cluster"},
+		{Name: "conditions", Expression: "variables.isRequest && object != null ? " +
+			"object.?status.?conditions.orValue([]) : []"},
+		{Name: "hadConditions", Expression: "variables.isRequest && oldObject != null ? " +
+			"oldObject.?status.?conditions.orValue([]) : []"},
+		{Name: "group", Expression: "'" + identityPrefix + "cluster:' + variables.account + ':addon:' + variables.addOn"},
 		{Name: "requester", Expression: "variables.isRequest && object != null && has(object.spec.username) ? " +
 			"object.spec.username : ''"},
 	}
@@ -107,7 +114,7 @@ func (r *rights) guardValidations() []admissionregistrationv1.Validation {
 			Expression: expression, Message: message, Reason: ptr.To(metav1.StatusReasonForbidden),
 		}
 	}
-	return []admissionregistrationv1.Validation{
+	rules := []admissionregistrationv1.Validation{
 		deny("(object == null || variables.addOn in variables.addOns) && "+
 			"(oldObject == null || variables.was in variables.addOns || (variables.was == '' && variables.adopted))",
 			"this program writes only what has the label "+names.LabelAddonName+" of one of its add-ons: "+own),
@@ -116,12 +123,12 @@ func (r *rights) guardValidations() []admissionregistrationv1.Validation {
 			"no role is bound for an add-on in a namespace of Kubernetes or of the hub manager"),
 		deny("!variables.isBinding || object.roleRef.kind + '/' + object.roleRef.name in "+list(r.roleRefs()),
 			"this program binds only the roles that its add-ons name"),
-		deny("!variables.isBinding || !has(object.subjects) || object.subjects.all(s, "+
-			"(s.kind == 'Group' && s.name == variables.group) || "+
-			"(s.kind == 'User' && variables.ofCluster && s.name.startsWith(variables.group + ':agent:')) || "+
-			"(s.kind == 'ServiceAccount' && variables.account != '' && s.name == variables.addOn + '-agent' && "+
-			"has(s.namespace) && s.namespace == variables.account))",
-			"a RoleBinding of an add-on has the agents of that add-on as its subjects, and no other"),
+		deny("!variables.isBinding || !has(object.subjects) || (variables.account != '' && "+
+			"object.subjects.all(s, (s.kind == 'Group' && s.name == variables.group) || "+
+			"(s.kind == 'User' && s.name.startsWith(variables.group + ':agent:')) || "+
+			"(s.kind == 'ServiceAccount' && s.name == variables.addOn + '-agent' && "+
+			"has(s.namespace) && s.namespace == variables.account)))",
+			"a RoleBinding of an add-on has the agents of that add-on on one cluster as its subjects, and no other"),
 		deny("!variables.isRequest || object == null || variables.sub != ''",
 			"this program creates no certificate requests, and changes only their approval and certificate"),
 		deny("!variables.isRequest || object == null || object.spec.signerName in "+list(r.approves),
@@ -132,7 +139,19 @@ func (r *rights) guardValidations() []admissionregistrationv1.Validation {
 		deny("!variables.isRequest || object == null || object.spec.usages.all(u, "+
 			"u in ['digital signature', 'key encipherment', 'client auth'])",
 			"this program approves and signs certificates of clients only"),
+		deny("!variables.isRequest || object == null || oldObject == null || "+
+			"variables.conditions.all(c, c.type != '"+confirmed+"' || variables.hadConditions.exists(h, h == c))",
+			"only the hub manager writes condition "+confirmed),
 	}
+	if r.TrustAsOCM {
+		return rules
+	}
+	return append(rules, deny("!variables.isRequest || object == null || "+
+		"object.spec.signerName != '"+certificatesv1.KubeAPIServerClientSignerName+"' || "+
+		"!variables.conditions.exists(c, c.type == 'Approved') || "+
+		"variables.hadConditions.exists(c, c.type == 'Approved' || (c.type == '"+confirmed+"' && c.status == 'True'))",
+		"this program approves credentials for the API server of the hub only once the hub manager has written condition "+
+			confirmed+" with status True on the request"))
 }
 
 // roleRefs returns the roles that the add-ons name, as kind/name.

@@ -21,6 +21,7 @@ import (
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/configure"
 	"github.com/spokelet/spokelet/hub/deploy"
+	"github.com/spokelet/spokelet/hub/deploy/hosting"
 	"github.com/spokelet/spokelet/hub/hashes"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -30,9 +31,9 @@ import (
 	"github.com/spokelet/spokelet/internal/objectwatch"
 )
 
-// Run runs add-ons until ctx ends, which is no error. It logs to the logger in ctx or, without one, to standard error.
-// It fails if the configuration or an add-on is invalid, if the hub is unreachable at the start, or if leadership is
-// lost.
+// Run runs add-ons until ctx ends, which is not an error. It logs to the logger in ctx or, without one, to standard
+// error. It fails if the configuration or an add-on is invalid, if the hub is unreachable at the start, or if
+// leadership is lost.
 func Run(ctx context.Context, c Config, agents ...addon.Agent) error {
 	own, err := newAddOns(agents)
 	if err != nil {
@@ -55,7 +56,8 @@ func Run(ctx context.Context, c Config, agents ...addon.Agent) error {
 	if err != nil {
 		return err
 	}
-	if err := hubprocess.AddChecks(mgr, c.HealthAddress, hubprocess.CacheCheck(mgr)); err != nil {
+	if err := hubprocess.AddChecks(mgr, c.HealthAddress, hubprocess.CacheCheck(mgr),
+		hubprocess.ObjectsCheck(mgr.Objects)); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("running add-ons", "addons", own.names, "name", c.Name, "namespace", c.Namespace)
@@ -108,40 +110,44 @@ func (a addOns) kinds() []addonv1beta1.ConfigGroupResource {
 }
 
 // newManager returns a manager with the reconcilers of the add-ons.
-func newManager(ctx context.Context, c Config, cfg *rest.Config, own addOns) (ctrl.Manager, error) {
+func newManager(ctx context.Context, c Config, cfg *rest.Config, own addOns) (*hubprocess.Manager, error) {
 	options, err := cacheOptions(c.HubNamespace, own.names)
 	if err != nil {
 		return nil, err
 	}
-	mgr, wire, err := hubprocess.NewManager(ctx, cfg, hubprocess.Program{
+	mgr, err := hubprocess.NewManager(ctx, cfg, hubprocess.Program{
 		Name: "the program of the add-ons", Lease: c.Name, Namespace: c.Namespace, Election: c.election(),
 		MetricsAddress: c.MetricsAddress, Cache: options,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return mgr, setup(ctx, mgr, c, wire, own)
+	return mgr, setup(ctx, mgr, c, mgr.Wire, own)
 }
 
 // setup adds the reconcilers to the manager, and the field indexes to its cache.
 func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, own addOns) error {
 	api := addonapi.Client{Client: mgr.GetClient(), Wire: wire}
 	changed := objectwatch.NewChanges(2)
-	others, err := objectwatch.New(mgr.GetConfig(), 0, changed.Send)
+	others, err := objectwatch.New(mgr.GetConfig(), c.WatchedConfigs, changed.Send)
 	if err != nil {
 		return err
 	}
 	if err := mgr.Add(others); err != nil {
 		return fmt.Errorf("registering the watch of configurations of any kind: %w", err)
 	}
-	store := &addonconfig.Store{Client: mgr.GetClient(), Home: c.HubNamespace, Others: others, Kinds: own.kinds()}
+	store := &addonconfig.Store{
+		Client: mgr.GetClient(), Home: c.HubNamespace, Others: others, Limit: c.WatchedConfigs, Kinds: own.kinds(),
+	}
 	follower := &configure.Follower{
 		Configurer: configure.Configurer{AddOns: api, Store: store, Changed: changed.Receiver(0)}, Supports: own.supports,
 	}
 	deployer := &deploy.Reconciler{
-		Client: mgr.GetClient(), Bindings: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: api, Agents: own,
-		Configurer: follower, Watch: own.only(follower.Watch), Recorder: mgr.GetEventRecorder(deploy.Name),
-		Home: c.HubNamespace, Account: c.account(), Clock: clock.RealClock{}, Workers: c.Workers,
+		Client: mgr.GetClient(), Bindings: mgr.GetClient(), Live: mgr.GetAPIReader(), Accounts: mgr.GetAPIReader(),
+		AddOns: api, Agents: own, Configurer: follower, Watch: own.only(follower.Watch),
+		Recorder: mgr.GetEventRecorder(deploy.Name), Home: c.HubNamespace, Account: c.account(),
+		Clock: clock.RealClock{}, Workers: c.Workers,
+		Hosting: hosting.Rules{RequireConsent: c.RequireHostingConsent && !c.TrustAsOCM, TrustAsOCM: c.TrustAsOCM},
 	}
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(
@@ -154,8 +160,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		deployer,
 		&approval.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Secrets: mgr.GetAPIReader(), Home: c.Namespace,
-			Account: c.account(), AddOns: api, Agents: own, Configurer: follower, Clock: clock.RealClock{},
-			Random: rand.Reader, Workers: c.Workers, Metrics: metrics.Registry,
+			UnmarkedCAs: true, Account: c.account(), AddOns: api, Agents: own, Configurer: follower, Clock: clock.RealClock{},
+			Random: rand.Reader, Workers: c.Workers, Metrics: metrics.Registry, Identity: c.identity(),
 		},
 		&hashes.Reconciler{
 			AddOns: api, Store: store, Supports: own.supports, Changed: changed.Receiver(1), Clock: clock.RealClock{},

@@ -20,7 +20,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // nothing makes no objects.
 func nothing(context.Context, addon.Input) ([]runtime.Object, error) { return nil, nil }

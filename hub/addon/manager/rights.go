@@ -40,7 +40,7 @@ func Rights(c Config, agents ...addon.Agent) ([]client.Object, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("the configuration cannot work:\n%w", err)
 	}
-	r := rights{Config: c, addOns: own.names}
+	r := rights{Config: c, addOns: own.names, configured: len(own.kinds()) > 0}
 	for _, name := range own.names {
 		declarer, ok := own.Fixed[name].(addon.Declarer)
 		if !ok {
@@ -81,6 +81,8 @@ type rights struct {
 
 	addOns  []string
 	configs []schema.GroupResource
+	// configured reports whether any add-on has configurations.
+	configured bool
 	// approves and signs are signers.
 	approves, signs []string
 	// clusterRoles are bound anywhere; roles, by their namespace, only there. secrets are CAs by their namespace.
@@ -149,9 +151,11 @@ func (r *rights) objects() []client.Object {
 		rule([]string{coordinationv1.GroupName}, []string{"leases"}, []string{"create"}),
 		rule([]string{coordinationv1.GroupName}, []string{"leases"}, []string{"get", "update"}, r.Name),
 	})...)
-	all = append(all, r.inNamespace(r.HubNamespace, "configurations", []rbacv1.PolicyRule{
-		rule([]string{"apps"}, []string{"controllerrevisions"}, []string{"list", "watch"}),
-	})...)
+	if r.configured {
+		all = append(all, r.inNamespace(r.HubNamespace, "configurations", []rbacv1.PolicyRule{
+			rule([]string{"apps"}, []string{"controllerrevisions"}, []string{"list", "watch"}),
+		})...)
+	}
 	for _, namespace := range sortedKeys(r.secrets) {
 		all = append(all, r.inNamespace(namespace, "signing", []rbacv1.PolicyRule{
 			rule([]string{""}, []string{"secrets"}, []string{"get"}, r.secrets[namespace]...),
@@ -224,6 +228,10 @@ func (r *rights) bindingVerbs() []string {
 // signerRules returns the rights to approve and to sign.
 func (r *rights) signerRules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
+	if len(r.approves)+len(r.signs) > 0 { // it is read in full before it is written
+		rules = append(rules, rule([]string{certificatesv1.GroupName}, []string{"certificatesigningrequests"},
+			[]string{"get"}))
+	}
 	if len(r.approves) > 0 {
 		rules = append(rules,
 			rule([]string{certificatesv1.GroupName}, []string{"certificatesigningrequests/approval"}, []string{"update"}),

@@ -20,9 +20,9 @@ func RollingOut(works []Work) []string {
 				continue
 			}
 			values := integers(o.id(w), work.ManifestWork)
-			ready, readyKnown := values[w.ready]
-			pods, podsKnown := values[w.desired]
-			if readyKnown && podsKnown && (ready < pods || ready < o.Replicas) {
+			ready := values[w.ready] // Kubernetes omits the number where it is 0.
+			pods, known := values[w.desired]
+			if known && (ready < pods || ready < o.Replicas) {
 				rolling = append(rolling, fmt.Sprintf("%s has %d ready of %d pods", o, ready, max(pods, o.Replicas)))
 			}
 		}

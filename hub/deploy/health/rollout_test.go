@@ -10,6 +10,7 @@ import (
 	"github.com/spokelet/spokelet/hub/deploy/health"
 )
 
+// Shows: hub/rolls-out-pods
 func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 	fedBack := func(resource string, values map[string]int64) *workv1.ManifestWork {
 		condition := workv1.ManifestCondition{ResourceMeta: workv1.ManifestResourceMeta{
@@ -41,6 +42,9 @@ func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 		"nothing is known":              {deployment, "deployments", nil, nil},
 		"a new pod beside the old one":  {deployment, "deployments", pods(1, 2), []string{"Deployment ns/n has 1 ready of 2 pods"}},
 		"fewer pods than there must be": {deployment, "deployments", pods(0, 0), []string{"Deployment ns/n has 0 ready of 1 pods"}},
+		"no pod is ready, of which Kubernetes omits the number": {
+			deployment, "deployments", map[string]int64{"Replicas": 1}, []string{"Deployment ns/n has 0 ready of 1 pods"},
+		},
 		"an object that is switched off": {
 			health.Object{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "n"}, "deployments", pods(0, 1), nil,
 		},

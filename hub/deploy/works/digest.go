@@ -74,10 +74,11 @@ func Trim(shared *intern.Table) func(in any) (any, error) {
 		for i := range work.Spec.Workload.Manifests {
 			digestOf(shared, work.Name, &work.Spec.Workload.Manifests[i])
 		}
+		trimOptions(&work.Spec)
 		work.Spec.ManifestConfigs = intern.List(shared, "configs of "+work.Name, work.Spec.ManifestConfigs, nil)
 		work.Status.Conditions = intern.Clip(work.Status.Conditions)
-		shared.Conditions(work.Status.Conditions)
 		trimStatus(shared, work)
+		shared.Conditions(work.Status.Conditions)
 		return work, nil
 	}
 }
@@ -94,9 +95,11 @@ func digestOf(shared *intern.Table, work string, m *workv1.Manifest) {
 }
 
 // trimStatus drops what is reported of objects that are applied and feed nothing back, and the conditions of those that
-// are well.
+// are well. It bounds the rest, which an agent writes.
 func trimStatus(shared *intern.Table, work *workv1.ManifestWork) {
 	status := &work.Status.ResourceStatus
+	var room bounds
+	room.conditions(work.Status.Conditions)
 	var kept []workv1.ManifestCondition
 	for _, m := range status.Manifests {
 		m.Conditions = slices.DeleteFunc(m.Conditions, func(c metav1.Condition) bool {
@@ -108,7 +111,9 @@ func trimStatus(shared *intern.Table, work *workv1.ManifestWork) {
 		if len(m.Conditions) == 0 && len(m.StatusFeedbacks.Values) == 0 {
 			continue
 		}
-		kept = append(kept, m)
+		if room.manifest(&m) {
+			kept = append(kept, m)
+		}
 	}
 	status.Manifests = intern.List(shared, "status of "+work.Name, kept, prepareStatus(shared))
 }

@@ -73,6 +73,12 @@ func Divide(objects []*unstructured.Unstructured, hosted bool) (Divided, error) 
 	return d, nil
 }
 
+// IsHosted reports whether an object is for the hosting cluster in hosted mode.
+func IsHosted(object *unstructured.Unstructured) bool {
+	side, _ := location(object)
+	return side == Hosting
+}
+
 // location returns the side of an object in hosted mode, from its annotation or else from its label. False means that
 // the value is none of the known ones.
 func location(object *unstructured.Unstructured) (Side, bool) {

@@ -7,8 +7,9 @@
 //     first free number. spec.go renders a work and compares it with the existing one. hook.go plans the work of a
 //     hook.
 //   - options.go has feedback rules, update strategies and orphaning rules.
-//   - digest.go replaces the manifests of cached works by digests, which is all that a plan compares. rendered.go
-//     records on a work which inputs it was rendered from, and by which version.
+//   - digest.go replaces the manifests of cached works by digests, which is all that a plan compares. large.go does so
+//     with options that are too large to be kept. rendered.go records on a work which inputs it was rendered from, and
+//     by which version.
 //
 // Nothing here reads or writes. A plan is the same for works with manifests and for works with digests.
 package works

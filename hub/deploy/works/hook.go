@@ -24,6 +24,7 @@ func HookWork(set Set, hooks []Manifest) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: set.Name(0), Labels: set.labels(), OwnerReferences: set.owners(),
+			Annotations: set.annotations(),
 		},
 		Spec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: workload(hooks)}},
 	}

@@ -49,7 +49,7 @@ func (s *slot) add(m Manifest) {
 func Plan(
 	set Set, manifests []Manifest, o Options, have []*workv1.ManifestWork,
 ) ([]Step, []*workv1.ManifestWork, error) {
-	if standing, current := Current(set, have, o); current && standing.Foreign == (Sum{}) {
+	if standing, current := Current(have, o, set); current && !standing.Foreign {
 		if own := set.Select(have); manifestsIn(own) == len(manifests) {
 			return nil, own, nil
 		}

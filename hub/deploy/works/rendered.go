@@ -63,40 +63,43 @@ func (d Divided) key(options []workv1.ManifestConfigOption) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Sum identifies the records of all works of a set; zero for none.
+// Sum identifies the records of works; zero for none.
 type Sum [shortHash]byte
 
 // Standing is what the records say of works that are as they were written.
 type Standing struct {
 	// Hooks are the sides with pre-delete hooks.
 	Hooks []Side
-	// Foreign identifies the records if other code than the present rendered any of the works; zero if not. The present
-	// code may render something else from the same inputs.
-	Foreign Sum
+	// Foreign reports whether other code than the present rendered any of the works. The present code may render something
+	// else from the same inputs.
+	Foreign bool
+	// Sum identifies the records.
+	Sum Sum
 }
 
-// Current reports whether the works of a set are exactly what was written for the inputs and the hashes of
-// configurations of the options, by any version of the code. It is false for a set without works.
-func Current(set Set, have []*workv1.ManifestWork, o Options) (Standing, bool) {
-	own := set.Select(have)
-	total, foreign := manifestsIn(own), false
-	texts := make([]string, 0, len(own))
+// Current reports whether the works of some sets are exactly what was written for the inputs and the hashes of
+// configurations of the options, by any version of the code. It is false without any work. No record says whether
+// another set should have works.
+func Current(have []*workv1.ManifestWork, o Options, sets ...Set) (Standing, bool) {
+	var texts []string
 	var standing Standing
-	for i, work := range own {
-		r, err := recordOf(work)
-		if err != nil || r.Inputs != o.Inputs || r.Manifests != total || !intact(set, work, o.Hashes) ||
-			r.Spec != specHash(&work.Spec) || (i > 0 && !slices.Equal(standing.Hooks, r.Hooks)) {
-			return Standing{}, false
+	for _, set := range sets {
+		own := set.Select(have)
+		total := manifestsIn(own)
+		for _, work := range own {
+			r, err := recordOf(work)
+			if err != nil || r.Inputs != o.Inputs || r.Manifests != total || !intact(set, work, o.Hashes) ||
+				r.Spec != specHash(&work.Spec) || (len(texts) > 0 && !slices.Equal(standing.Hooks, r.Hooks)) {
+				return Standing{}, false
+			}
+			standing.Hooks, standing.Foreign = r.Hooks, standing.Foreign || r.By != o.By
+			texts = append(texts, work.Namespace+"/"+work.Name+" "+work.Annotations[names.AnnotationRenderedFrom])
 		}
-		standing.Hooks, foreign = r.Hooks, foreign || r.By != o.By
-		texts = append(texts, work.Name+" "+work.Annotations[names.AnnotationRenderedFrom])
 	}
-	if foreign {
-		slices.Sort(texts)
-		sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
-		copy(standing.Foreign[:], sum[:])
-	}
-	return standing, len(own) > 0 && o.Inputs != ""
+	slices.Sort(texts)
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+	copy(standing.Sum[:], sum[:])
+	return standing, len(texts) > 0 && o.Inputs != ""
 }
 
 // recordOf reads the record of a work.
@@ -114,6 +117,11 @@ func intact(set Set, work *workv1.ManifestWork, hashes string) bool {
 	if work.DeletionTimestamp != nil || work.Namespace != set.Namespace || work.Spec.Executor != nil ||
 		work.Annotations[names.AnnotationConfigSpecHash] != hashes {
 		return false
+	}
+	for key, value := range set.annotations() {
+		if work.Annotations[key] != value {
+			return false
+		}
 	}
 	for key, value := range set.labels() {
 		if got, found := work.Labels[key]; !found || got != value {
@@ -167,7 +175,8 @@ func hashOf(sums [][sha256.Size]byte, configs []workv1.ManifestConfigOption, del
 	for i := range sums {
 		_, _ = sum.Write(sums[i][:])
 	}
-	options, err := json.Marshal(workv1.ManifestWorkSpec{ManifestConfigs: defaulted(configs), DeleteOption: deletion})
+	spec := workv1.ManifestWorkSpec{ManifestConfigs: kept(configs), DeleteOption: keptDeletion(deletion)}
+	options, err := json.Marshal(spec)
 	if err != nil {
 		return ""
 	}

@@ -69,7 +69,8 @@ func (s Set) Index(name string) (int, bool) {
 }
 
 // Has reports whether a work belongs to the set: its name says so, and it is ours. In the namespace of the add-on, ours
-// is what the add-on owns. In any other namespace, where it can own nothing, the labels count.
+// is what the add-on owns. In any other namespace, where it can own nothing, the labels count, of works that
+// hosting.Counts does.
 func (s Set) Has(work *workv1.ManifestWork) bool {
 	_, named := s.Index(work.Name)
 	switch {
@@ -101,6 +102,15 @@ func (s Set) labels() map[string]string {
 		labels[names.LabelAddonNamespace] = s.AddOn.Namespace
 	}
 	return labels
+}
+
+// annotations returns the annotations that mark works in another namespace than that of their add-on; nil for none. An
+// add-on that does not exist yet has no UID.
+func (s Set) annotations() map[string]string {
+	if s.Namespace == s.AddOn.Namespace || s.AddOn.UID == "" {
+		return nil
+	}
+	return map[string]string{names.AnnotationAddonUID: string(s.AddOn.UID)}
 }
 
 // owners returns the owners of new works: the add-on in its own namespace, none in any other. A work that is created

@@ -82,6 +82,7 @@ func newWork(set Set, o Options, s *slot) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: set.Name(s.index), Labels: set.labels(), OwnerReferences: set.owners(),
+			Annotations: set.annotations(),
 		},
 		Spec: workv1.ManifestWorkSpec{
 			Workload:        workv1.ManifestsTemplate{Manifests: workload(s.manifests)},
@@ -90,7 +91,9 @@ func newWork(set Set, o Options, s *slot) *workv1.ManifestWork {
 		},
 	}
 	if o.Hashes != "" {
-		work.Annotations = map[string]string{names.AnnotationConfigSpecHash: o.Hashes}
+		work.Annotations = reconcile.WithEntries(work.Annotations, map[string]string{
+			names.AnnotationConfigSpecHash: o.Hashes,
+		})
 	}
 	return work
 }
@@ -118,10 +121,10 @@ func changedWork(set Set, o Options, s *slot, rendered string) (*workv1.Manifest
 	if !sameManifests(there.Spec.Workload.Manifests, s.manifests) {
 		after.Spec.Workload.Manifests, specChanged = want.Spec.Workload.Manifests, true
 	}
-	if !equality.Semantic.DeepEqual(defaulted(there.Spec.ManifestConfigs), defaulted(want.Spec.ManifestConfigs)) {
+	if !sameConfigs(there.Spec.ManifestConfigs, want.Spec.ManifestConfigs) {
 		after.Spec.ManifestConfigs, specChanged = want.Spec.ManifestConfigs, true
 	}
-	if !equality.Semantic.DeepEqual(there.Spec.DeleteOption, want.Spec.DeleteOption) {
+	if !sameDeletion(there.Spec.DeleteOption, want.Spec.DeleteOption) {
 		after.Spec.DeleteOption, specChanged = want.Spec.DeleteOption, true
 	}
 	return after, metaChanged || specChanged

@@ -35,6 +35,17 @@ type Layout struct {
 	Groups []clusterv1beta1.DecisionGroupStatus
 }
 
+// Wanted returns the PlacementDecisions that are there when all slices are written.
+func (l Layout) Wanted() []*clusterv1beta1.PlacementDecision {
+	var all []*clusterv1beta1.PlacementDecision
+	for _, slice := range l.Slices {
+		if slice.Want != nil {
+			all = append(all, slice.Want)
+		}
+	}
+	return all
+}
+
 // bucket is all decision groups of one name in the spec, or the rest. Each part of it is one decision group of its own,
 // because a decision group has a limit of clusters.
 type bucket struct {

@@ -44,6 +44,9 @@ func decide(p Placement, now time.Time) Result {
 		})
 		result.Remarks = remarks(rules, waves, len(members))
 	}
+	if rules.remark != "" {
+		result.Remarks = append(result.Remarks, rules.remark)
+	}
 	result.count(p, members)
 	return result
 }
@@ -53,7 +56,7 @@ func decide(p Placement, now time.Time) Result {
 func (r *Result) hold(members []member, why func(*member) string) {
 	var keeping int
 	for n := range members {
-		if m := &members[n]; m.phase == held || m.phase == waiting && !m.admitted {
+		if m := &members[n]; m.phase == held || m.phase == awaited || m.phase == waiting && !m.admitted {
 			keeping++
 		}
 	}
@@ -64,6 +67,7 @@ func (r *Result) hold(members []member, why func(*member) string) {
 	for n := range members {
 		m := &members[n]
 		switch {
+		case m.phase == awaited: // There is no add-on that could be told.
 		case m.phase == held:
 			r.Hold = append(r.Hold, Wait{Name: m.Name, Why: m.Held})
 		case m.phase == waiting && !m.admitted:
@@ -92,6 +96,7 @@ const (
 	timedOut
 	soaking
 	done
+	awaited
 )
 
 // failure reports whether a cluster of this phase counts against what its wave tolerates.
@@ -147,6 +152,8 @@ func (r rules) phase(c *Cluster, now time.Time) (p phase, until time.Time) {
 			return failed, time.Time{}
 		}
 		return failing, end
+	case Awaited:
+		return awaited, time.Time{}
 	case Pending:
 	}
 	if c.Held != "" {

@@ -28,6 +28,8 @@ type rules struct {
 	// concurrency is how many clusters of a wave move at a time, failures how many of them may fail.
 	concurrency, failures share
 	mandatory             []clusterv1alpha1.MandatoryDecisionGroup
+	// remark explains which field is passed over; empty when none is.
+	remark string
 }
 
 // share is a number of clusters, or a percentage of the clusters of a wave.
@@ -63,13 +65,7 @@ func rulesOf(p Placement) (r rules, problem string) {
 	field := "rolloutStrategy."
 	switch strategy := p.Strategy; strategy.Type {
 	case clusterv1alpha1.All, "":
-		field += "all"
-		if strategy.All != nil {
-			// Soak and failures concern the order of clusters, and here there is none.
-			config.ProgressDeadline = strategy.All.ProgressDeadline
-		}
-		problem = r.configure(field, config)
-		r.failures = all()
+		return rulesOfAll(field+"all", strategy.All), ""
 	case clusterv1alpha1.Progressive:
 		field += "progressive"
 		var progressive clusterv1alpha1.RolloutProgressive
@@ -98,18 +94,28 @@ func rulesOf(p Placement) (r rules, problem string) {
 		return free, problem
 	}
 	r.kind = p.Strategy.Type
-	if r.kind == "" {
-		r.kind = clusterv1alpha1.All
-	}
 	return r, ""
+}
+
+// rulesOfAll returns the rules of strategy All. Nobody asks whether a cluster may move, so a deadline that cannot be
+// used stops none. Soak and failures concern the order of clusters, and here there is none.
+func rulesOfAll(field string, strategy *clusterv1alpha1.RolloutAll) rules {
+	r := rules{kind: clusterv1alpha1.All, concurrency: all(), failures: all()}
+	if strategy == nil {
+		return r
+	}
+	var ok bool
+	if r.deadline, r.expires, ok = parseDeadline(strategy.ProgressDeadline); !ok {
+		r.remark = passedOver(field+".progressDeadline", strategy.ProgressDeadline, "no cluster times out", deadlines)
+	}
+	return r
 }
 
 // configure takes over the settings that all types of strategies have.
 func (r *rules) configure(field string, config clusterv1alpha1.RolloutConfig) (problem string) {
 	var ok bool
 	if r.deadline, r.expires, ok = parseDeadline(config.ProgressDeadline); !ok {
-		return unusable(field+".progressDeadline", config.ProgressDeadline,
-			"None, or digits and one unit of h, m and s, such as 90m")
+		return unusable(field+".progressDeadline", config.ProgressDeadline, deadlines)
 	}
 	if r.soak = config.MinSuccessTime.Duration; r.soak < 0 {
 		return unusable(field+".minSuccessTime", r.soak.String(), "0 or a duration, such as 10m")
@@ -151,10 +157,18 @@ func concurrency(field string, value, groupSize intstr.IntOrString) (s share, pr
 	return s, ""
 }
 
-// unusable is the problem with a field.
+// deadlines are the values that a progressDeadline may have.
+const deadlines = "None, or digits and one unit of h, m and s, such as 90m"
+
+// unusable is the problem with a field that stops a rollout.
 func unusable(field, value, allowed string) string {
-	return fmt.Sprintf("%s is %q, which cannot be used, so no cluster is changed; allowed is %s",
-		field, message.Cut(value, maxValue), allowed)
+	return passedOver(field, value, "no cluster is changed", allowed)
+}
+
+// passedOver explains that a field cannot be used, and what follows.
+func passedOver(field, value, follows, allowed string) string {
+	return fmt.Sprintf("%s is %q, which cannot be used, so %s; allowed is %s",
+		field, message.Cut(value, maxValue), follows, allowed)
 }
 
 // parseShare parses a number of clusters: an integer, digits, or a percentage up to 100.

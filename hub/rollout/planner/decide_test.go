@@ -91,6 +91,15 @@ func TestProgressive(t *testing.T) {
 		"the first run admits as many as may move, by name": {
 			strategy: two, clusters: "c pending, a/1 pending, b pending", admitted: "a b", waiting: "c",
 		},
+		"clusters that an earlier target left broken come before healthy ones": {
+			strategy: two, clusters: "a pending, b pending, y pending broken, z pending broken", admitted: "y z", waiting: "a b",
+		},
+		"and the healthy ones take what is left": {
+			strategy: two, clusters: "a pending, b pending, z pending broken", admitted: "a z", waiting: "b",
+		},
+		"a broken cluster that may not move takes no slot": {
+			strategy: two, clusters: "a pending, b pending, z pending broken held", admitted: "a b", waiting: "z",
+		},
 		"a slot is free when a cluster succeeded": {
 			strategy: two, clusters: "a done, b flying, c pending, d pending", admitted: "c", waiting: "d",
 		},
@@ -213,7 +222,7 @@ func TestFailures(t *testing.T) {
 			strategy: `{type: Progressive, progressive: {maxConcurrency: 1, progressDeadline: 1h}}`,
 			clusters: "a flying, b pending", waiting: "b",
 		},
-		"a new configuration begins anew": {
+		"a new configuration begins again": {
 			strategy: `{type: Progressive, progressive: {maxConcurrency: 1}}`, clusters: "a pending, b pending 1h",
 			admitted: "a", waiting: "b",
 		},
@@ -377,6 +386,9 @@ func TestMandatoryGroups(t *testing.T) {
 		"nor one that timed out": {
 			strategy: canary, clusters: "a/0 pending, x/1=canary flying 1h", waiting: "a", timedOut: "x", stopped: "(x)",
 		},
+		"a broken cluster waits for it like others": {
+			strategy: canary, clusters: "a/0 pending broken, x/1=canary pending", admitted: "x", waiting: "a",
+		},
 		"a name counts for every index that has it, one after the other": {
 			strategy: canary, clusters: "a/0 pending, x/2=canary pending, y/1=canary pending", admitted: "y", waiting: "a x",
 		},
@@ -445,5 +457,80 @@ func TestMandatoryGroups(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, test.check)
+	}
+}
+
+// Shows: hub/rollout-awaited
+func TestAnAddOnThatIsNotInstalledYetIsAwaited(t *testing.T) {
+	const (
+		canary   = `{type: Progressive, progressive: {maxConcurrency: 50%, mandatoryDecisionGroups: [{groupName: canary}]}}`
+		perGroup = `{type: ProgressivePerGroup}`
+	)
+	tests := map[string]decision{
+		"the canary comes first on the first day, too": {
+			strategy: canary, clusters: "a/0 pending, b/0 pending, x/1=canary awaited", waiting: "a b",
+			remark: "the add-on is not installed yet on 1 of 1 clusters of mandatory decision group 1 (canary) (x), so later groups wait",
+		},
+		"when it is there, it moves": {
+			strategy: canary, clusters: "a/0 pending, b/0 awaited, x/1=canary pending", admitted: "x", waiting: "a",
+		},
+		"a canary that somebody deletes to have it created again is awaited": {
+			strategy: canary, clusters: "a/0 pending, x/1=canary awaited, y/1=canary done", waiting: "a",
+			remark: "the add-on is not installed yet on 1 of 2 clusters of mandatory decision group 1 (canary) (x), so later groups wait",
+		},
+		"those of a group that are there do not wait for the others of it": {
+			strategy: perGroup, clusters: "a/0 pending, b/0 awaited, c/1 pending", admitted: "a", waiting: "c",
+			remark: "the add-on is not installed yet on 1 of 2 clusters of decision group 0 (b), so later groups wait",
+		},
+		"a percentage counts those that are not there yet": {
+			strategy: canary, clusters: "a pending, b pending, c awaited, d awaited, x/1=canary done", admitted: "a b",
+		},
+		"it is told only while somebody waits for it": {
+			strategy: perGroup, clusters: "a/0 awaited, c/1 done",
+		},
+		"nobody waits for it with All": {
+			strategy: `{type: All}`, clusters: "a/0 awaited, c/1 pending", admitted: "c",
+		},
+		"a failure of another group stops the rollout all the same": {
+			strategy: perGroup, clusters: "a/0 failed, b/0 awaited, c/1 pending", waiting: "c",
+			stopped: "1 of 2 clusters of decision group 0 failed or timed out (a)",
+			remark:  "the add-on is not installed yet on 1 of 2 clusters of decision group 0 (b), so later groups wait",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, test.check)
+	}
+}
+
+// Shows: hub/phase
+func TestTheStatesOfAClusterAreOneTable(t *testing.T) {
+	const within, without = `progressDeadline: 1h, minSuccessTime: 10m`, `minSuccessTime: 10m`
+	for state, row := range map[string]struct {
+		cluster, config       string
+		failure, keeps, waits bool
+	}{
+		"awaited":                              {"a awaited", within, false, false, true},
+		"pending":                              {"a pending", within, false, false, true},
+		"held":                                 {"a pending held", within, false, false, false},
+		"in flight":                            {"a flying 1m", within, false, true, true},
+		"in flight without a deadline":         {"a flying 900h", without, false, true, true},
+		"failed before the deadline":           {"a failed 1m", within, true, true, true},
+		"failed without a deadline":            {"a failed 1m", without, true, false, false},
+		"in flight for longer than allowed":    {"a flying 1h", within, true, false, false},
+		"failed for longer than allowed":       {"a failed 1h", within, true, false, false},
+		"soaking":                              {"a done 1m", within, false, true, true},
+		"done":                                 {"a done 10m", within, false, false, false},
+		"done at a time that nobody remembers": {"a done", within, false, false, false},
+	} {
+		t.Run(state, func(t *testing.T) {
+			rules, problem := rulesOf(Placement{
+				Strategy: strategy(t, `{type: ProgressivePerGroup, progressivePerGroup: {`+row.config+`}}`),
+			})
+			assert.Empty(t, problem)
+			members, _ := judge(clusters(t, row.cluster), rules, noon)
+			assert.Equal(t, row.failure, members[0].phase.failure(), "counts as a failure")
+			assert.Equal(t, row.keeps, members[0].phase.keepsSlot(), "keeps its place")
+			assert.Equal(t, row.waits, !wavesOf(rules, members)[0].finished(), "later groups wait")
+		})
 	}
 }

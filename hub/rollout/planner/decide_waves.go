@@ -66,6 +66,8 @@ type wave struct {
 	// limit is how many clusters may move at a time, tolerated how many may fail.
 	limit, tolerated                     int
 	size, waiting, slots, failures, done int
+	// awaited are the clusters that have no add-on yet.
+	awaited []string
 }
 
 // stopped reports whether more clusters failed than the wave tolerates.
@@ -73,7 +75,7 @@ func (w wave) stopped() bool { return w.failures > w.tolerated }
 
 // finished reports whether the next wave may begin.
 func (w wave) finished() bool {
-	return w.waiting == 0 && w.slots == 0 && (w.key.kind != mandatoryGroup || w.done > 0)
+	return w.waiting == 0 && w.slots == 0 && len(w.awaited) == 0 && (w.key.kind != mandatoryGroup || w.done > 0)
 }
 
 // wavesOf returns the waves of the clusters in their order, and writes into each cluster which is its own.
@@ -89,7 +91,7 @@ func wavesOf(r rules, members []member) []wave {
 			waves = append(waves, wave{key: key})
 		}
 		members[n].wave = index
-		waves[index].add(members[n].phase)
+		waves[index].add(&members[n])
 	}
 	slices.SortFunc(waves, func(a, b wave) int { return a.key.compare(b.key) })
 	moved := make([]int, len(waves))
@@ -138,36 +140,42 @@ func selects(entry clusterv1alpha1.MandatoryDecisionGroup, index int, name strin
 }
 
 // add counts a cluster.
-func (w *wave) add(p phase) {
+func (w *wave) add(m *member) {
 	w.size++
-	if p == waiting {
+	switch m.phase {
+	case waiting:
 		w.waiting++
-	}
-	if p == done {
+	case awaited:
+		w.awaited = append(w.awaited, m.Name)
+	case done:
 		w.done++
+	case held, flying, failing, failed, timedOut, soaking:
 	}
-	if p.failure() {
+	if m.phase.failure() {
 		w.failures++
 	}
-	if p.keepsSlot() {
+	if m.phase.keepsSlot() {
 		w.slots++
 	}
 }
 
-// admit marks the waiting clusters of the first wave that is not finished, by name, as many as it has free slots.
+// admit marks the waiting clusters of the first wave that is not finished, as many as it has free slots: those that an
+// earlier target left broken before the others, because the target may be what repairs them, and else by name.
 func admit(waves []wave, members []member) {
 	first := slices.IndexFunc(waves, func(w wave) bool { return !w.finished() })
 	if first < 0 {
 		return
 	}
 	free := waves[first].limit - waves[first].slots
-	for n := range members {
-		if free <= 0 {
-			return
-		}
-		if m := &members[n]; m.wave == first && m.phase == waiting {
-			m.admitted = true
-			free--
+	for _, broken := range []bool{true, false} {
+		for n := range members {
+			if free <= 0 {
+				return
+			}
+			if m := &members[n]; m.wave == first && m.phase == waiting && m.Broken == broken {
+				m.admitted = true
+				free--
+			}
 		}
 	}
 }
@@ -225,7 +233,7 @@ func mandatoryNames(r rules) string {
 	return message.List(groups, maxNames, ", ")
 }
 
-// remarks name the mandatory groups that are not what their author may think.
+// remarks name the mandatory groups that are not what their author may think, and the add-ons that others wait for.
 func remarks(r rules, waves []wave, clusters int) []string {
 	if clusters == 0 {
 		return nil
@@ -239,10 +247,15 @@ func remarks(r rules, waves []wave, clusters int) []string {
 				cmp.Or(entry.GroupName, strconv.Itoa(int(entry.GroupIndex)))))
 		}
 	}
-	others := slices.ContainsFunc(waves, func(w wave) bool { return w.waiting > 0 })
-	for _, w := range waves {
-		if others && w.key.kind == mandatoryGroup && w.waiting+w.slots+w.failures+w.done == 0 {
+	for n, w := range waves {
+		others := slices.ContainsFunc(waves, func(w wave) bool { return w.waiting > 0 })
+		if others && w.key.kind == mandatoryGroup && w.waiting+w.slots+w.failures+w.done+len(w.awaited) == 0 {
 			found = append(found, fmt.Sprintf("no cluster of %s may be changed, so the others wait", w.key))
+		}
+		later := slices.ContainsFunc(waves[n+1:], func(w wave) bool { return w.waiting > 0 })
+		if later && len(w.awaited) > 0 {
+			found = append(found, fmt.Sprintf("the add-on is not installed yet on %d of %d clusters of %s (%s), so later "+
+				"groups wait", len(w.awaited), w.size, w.key, message.List(w.awaited, maxNames, ", ")))
 		}
 	}
 	return found

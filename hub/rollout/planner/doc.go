@@ -13,6 +13,7 @@
 // or timed out than the wave tolerates: none in a mandatory group, maxFailures in another.
 //
 //	phase       counts as a failure | keeps its slot | its wave waits for it
+//	awaited     no  | no  | yes     without the add-on, and will get it
 //	waiting     no  | no  | yes     pending, and may move
 //	held        no  | no  | no      pending, and may not move
 //	in flight   no  | yes | yes
@@ -27,11 +28,14 @@
 //
 // Order and limits:
 //
-//   - Clusters are admitted by name, whatever the order of the input. Those that have the target already, in flight or
+//   - Clusters that an earlier target left broken or unfinished are admitted first, the others after them, and both by
+//     name, whatever the order of the input. Those that have the target already, in flight or
 //     soaking, take their slots first and keep them: a newcomer with an earlier name displaces nobody.
 //   - A percentage is of the clusters of the wave, rounded up: at least one cluster moves.
-//   - Clusters without an add-on, and those that another placement owns, do not exist here. Indexes of groups may have
-//     gaps; a cluster without a group is in a last group of its own kind.
+//   - Clusters that never get the add-on, because the hub does not accept them for example, and those that another
+//     placement owns do not exist here: they would block their group for ever. One that will get it is awaited, so that
+//     a group is complete from the first plan on. Indexes of groups may have gaps; a cluster without a group is in a
+//     last group of its own kind.
 //   - Nothing is remembered from one plan to the next. A cluster that was admitted and whose state does not show that
 //     yet has to be given as InFlight, or its slot may be given to another one as well.
 package planner

@@ -23,10 +23,11 @@ func strategy(tb testing.TB, text string) clusterv1alpha1.RolloutStrategy {
 }
 
 // clusters reads clusters: "name state age", separated by commas. A name may have its decision group, "c1/0" or
-// "c1/0=canary"; without one it is in group 0, and "c1/-" has none. "held" after the state of a cluster holds it.
+// "c1/0=canary"; without one it is in group 0, and "c1/-" has none. "held" after the state of a cluster holds it, and
+// "broken" says that an earlier target left it so.
 func clusters(tb testing.TB, text string) []Cluster {
 	tb.Helper()
-	states := map[string]State{"pending": Pending, "flying": InFlight, "failed": Failed, "done": Succeeded}
+	states := map[string]State{"pending": Pending, "flying": InFlight, "failed": Failed, "done": Succeeded, "awaited": Awaited}
 	var found []Cluster
 	for item := range strings.SplitSeq(text, ",") {
 		words := strings.Fields(item)
@@ -48,6 +49,10 @@ func clusters(tb testing.TB, text string) []Cluster {
 		require.True(tb, known, item)
 		c.State = state
 		for _, word := range words[2:] {
+			if word == "broken" {
+				c.Broken = true
+				continue
+			}
 			if word == "held" {
 				c.Held = "its own configuration does not exist"
 				continue

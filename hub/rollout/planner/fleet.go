@@ -25,9 +25,7 @@ type Placement struct {
 	GroupSize intstr.IntOrString
 	// Selected is the number of clusters that the placement selects, whoever owns them.
 	Selected int
-	// Awaited is the number of clusters that the placement owns and that will get their add-on, but have none yet.
-	Awaited int
-	// Clusters are those that the placement owns and that have the add-on, in any order, each once.
+	// Clusters are those that the placement owns and that have the add-on or will get it, in any order, each once.
 	Clusters []Cluster
 	// Held explains why no cluster may be admitted at all, such as a configuration that does not exist; empty when they
 	// may.
@@ -45,8 +43,11 @@ type Cluster struct {
 	// State is the state of the cluster with regard to the target.
 	State State
 	// Since is since when the cluster is on its way to the target (InFlight, Failed), or since when it succeeded; zero
-	// when unknown: such a cluster never times out, and it soaked long ago. It begins anew with every target.
+	// when unknown: such a cluster never times out, and it soaked long ago. It begins again with every target.
 	Since time.Time
+	// Broken reports whether an earlier target is not well there: it has not reached it, or does not work. It counts while
+	// the cluster is Pending.
+	Broken bool
 	// Held explains why this cluster may not move, such as a configuration of its own that does not exist; empty when it
 	// may. It counts while the cluster is Pending.
 	Held string
@@ -64,6 +65,8 @@ const (
 	Failed
 	// Succeeded is a cluster that has reached the target.
 	Succeeded
+	// Awaited is a cluster that will get the add-on and has none yet, or not any more.
+	Awaited
 )
 
 // Plan is the decision for a Fleet.
@@ -74,7 +77,7 @@ type Plan struct {
 	Wake time.Time
 }
 
-// Result is the decision for one placement. All names are sorted.
+// Result is the decision for one placement. All names are sorted. Awaited clusters are in no list.
 type Result struct {
 	// Admit are the clusters that may have the target: those that have it, and New.
 	Admit []string

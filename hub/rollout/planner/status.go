@@ -23,7 +23,7 @@ type Counts struct {
 
 // count counts the clusters of the placement.
 func (r *Result) count(p Placement, members []member) {
-	c := Counts{Total: p.Selected, Configured: len(members) + p.Awaited, TimedOut: len(r.TimedOut)}
+	c := Counts{Total: p.Selected, Configured: len(members), TimedOut: len(r.TimedOut)}
 	for n := range members {
 		m := &members[n]
 		switch {

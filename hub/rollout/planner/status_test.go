@@ -16,7 +16,7 @@ func TestCounts(t *testing.T) {
 		progressDeadline: 1h}}`
 	tests := map[string]struct {
 		strategy, clusters string
-		selected, awaited  int
+		selected           int
 		counts             Counts
 		message            string
 		status             metav1.ConditionStatus
@@ -27,7 +27,7 @@ func TestCounts(t *testing.T) {
 			status: metav1.ConditionTrue, reason: "Progressing",
 		},
 		"no add-on yet": {
-			strategy: `{}`, selected: 3, awaited: 2, counts: Counts{Total: 3, Configured: 2},
+			strategy: `{}`, clusters: "a awaited, b awaited", selected: 3, counts: Counts{Total: 3, Configured: 2},
 			message: "selected clusters 3. configured addons 0/2 progressing..., 0 failed 0 timeout.",
 			status:  metav1.ConditionTrue, reason: "Progressing",
 		},
@@ -43,7 +43,7 @@ func TestCounts(t *testing.T) {
 			status:  metav1.ConditionFalse, reason: "Completed",
 		},
 		"all are done, and one more will come": {
-			strategy: `{}`, clusters: "a done, b done", selected: 3, awaited: 1, counts: Counts{Total: 3, Configured: 3, Done: 2},
+			strategy: `{}`, clusters: "a done, b done, c awaited", selected: 3, counts: Counts{Total: 3, Configured: 3, Done: 2},
 			message: "selected clusters 3. configured addons 2/3 progressing..., 0 failed 0 timeout.",
 			status:  metav1.ConditionTrue, reason: "Progressing",
 		},
@@ -69,7 +69,7 @@ func TestCounts(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := Make(Fleet{Now: noon, Placements: []Placement{{
-				Strategy: strategy(t, test.strategy), Selected: test.selected, Awaited: test.awaited,
+				Strategy: strategy(t, test.strategy), Selected: test.selected,
 				Clusters: clusters(t, test.clusters),
 			}}}).Placements[0]
 			assert.Equal(t, test.counts, r.Counts)

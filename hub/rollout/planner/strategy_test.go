@@ -69,10 +69,6 @@ func TestAStrategyThatCannotBeUsedAdmitsNothingAndNamesTheField(t *testing.T) {
 			strategy: `{type: ProgressivePerGroup, progressivePerGroup: {progressDeadline: 7|}}`,
 			problem:  `rolloutStrategy.progressivePerGroup.progressDeadline is "7|"` + deadline,
 		},
-		"a deadline of All": {
-			strategy: `{type: All, all: {progressDeadline: soon}}`,
-			problem:  `rolloutStrategy.all.progressDeadline is "soon"` + deadline,
-		},
 		"a soak below nothing": {
 			strategy: `{type: Progressive, progressive: {minSuccessTime: -5m}}`,
 			problem: `rolloutStrategy.progressive.minSuccessTime is "-5m0s", which cannot be used, so no cluster is changed; ` +
@@ -100,6 +96,18 @@ func TestAStrategyThatCannotBeUsedAdmitsNothingAndNamesTheField(t *testing.T) {
 			assert.Zero(t, r.Wake)
 		})
 	}
+}
+
+// Shows: hub/rollout-all-deadline
+func TestADeadlineOfAllThatCannotBeUsedIsRemarkedAndStopsNothing(t *testing.T) {
+	r := Make(Fleet{Now: noon, Placements: []Placement{{
+		Strategy: strategy(t, `{type: All, all: {progressDeadline: soon}}`), Clusters: clusters(t, "a pending, b flying 900h"),
+	}}}).Placements[0]
+	assert.Empty(t, r.Problem)
+	assert.Equal(t, "a", words(r.New))
+	assert.Empty(t, r.TimedOut)
+	assert.Equal(t, []string{`rolloutStrategy.all.progressDeadline is "soon", which cannot be used, so no cluster times out; ` +
+		`allowed is None, or digits and one unit of h, m and s, such as 90m`}, r.Remarks)
 }
 
 func TestSettingsOfAllThatOrderNothingAreNotRead(t *testing.T) {
@@ -217,6 +225,7 @@ func FuzzParseDeadline(f *testing.F) {
 func FuzzMakeIsTotal(f *testing.F) {
 	f.Add("Progressive", "25%", "1", "90s", int64(time.Minute), "canary", int32(0), 1, int64(5), -3)
 	f.Add("ProgressivePerGroup", "", "x", "7|", int64(-1), "", int32(-1), -1, int64(0), 9)
+	f.Add("Progressive", "1", "0", "90s", int64(0), "canary", int32(0), 1, int64(5), int(Awaited))
 	f.Fuzz(func(t *testing.T, kind, concurrency, failures, deadline string, soak int64, name string, index int32,
 		group int, age int64, state int,
 	) {
@@ -239,6 +248,10 @@ func FuzzMakeIsTotal(f *testing.F) {
 				{Name: name, Group: group, GroupName: name, State: State(state), Since: noon.Add(-time.Duration(age))}, {Name: "other"},
 			},
 		}}}).Placements[0]
-		require.Equal(t, 2, len(r.Admit)+len(r.Hold))
+		listed := 2
+		if State(state) == Awaited { // Without an add-on there is nothing to hold.
+			listed = 1
+		}
+		require.Equal(t, listed, len(r.Admit)+len(r.Hold))
 	})
 }

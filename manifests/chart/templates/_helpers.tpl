@@ -27,11 +27,42 @@ change them as the values say.
 {{- $_ := set $subject "namespace" $.Release.Namespace -}}
 {{- end -}}
 {{- end -}}
+{{- if include "spokelet.own-account" $ -}}
+{{- include "spokelet.to-own-account" $object -}}
+{{- end -}}
 {{- if ne (include "spokelet.left-out" (dict "root" $ "object" $object "base" $base)) "true" -}}
 {{- $items = append $items $object -}}
 {{- end -}}
 {{- end -}}
 {{- dict "items" $items | toJson -}}
+{{- end -}}
+
+{{/* "true" where the agent has another ServiceAccount on the managed cluster than the one under which works are applied. */}}
+{{- define "spokelet.own-account" -}}
+{{- if and (has .Values.mode (list "klusterlet" "klusterlet-managed")) (not .Values.workRights.default) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* Gives the agent's own rights to its own ServiceAccount: as manifests/overlays/klusterlet-without-rights does. */}}
+{{- define "spokelet.to-own-account" -}}
+{{- $account := "klusterlet-registration-sa" -}}
+{{- $name := .metadata.name -}}
+{{- if and .subjects (or (contains ":klusterlet-registration:" $name) (eq $name "open-cluster-management:klusterlet-work:agent")) -}}
+{{- range $subject := .subjects -}}
+{{- $_ := set $subject "name" $account -}}
+{{- end -}}
+{{- else if and (eq .kind "ClusterRole") (eq $name "open-cluster-management:klusterlet-work:agent") -}}
+{{- $rules := list -}}
+{{- range $rule := .rules -}}
+{{- if not (has "impersonate" $rule.verbs) -}}
+{{- $rules = append $rules $rule -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set . "rules" $rules -}}
+{{- else if eq .kind "Deployment" -}}
+{{- $_ := set .spec.template.spec "serviceAccountName" $account -}}
+{{- end -}}
 {{- end -}}
 
 {{/* "true" for objects of the base that this release does not have. */}}
@@ -67,6 +98,11 @@ true
 {{- $args := list -}}
 {{- if and (ne .Values.mode "hub") (ne $v.bootstrapSecret "bootstrap-hub-kubeconfig") -}}
 {{- $args = append $args (printf "--bootstrap-kubeconfig-secret=%s" $v.bootstrapSecret) -}}
+{{- end -}}
+{{- if include "spokelet.own-account" . -}}
+{{- $args = append $args "--work-service-account=klusterlet-work-sa" -}}
+{{- else if and (eq $v.mode "klusterlet-hosted") (not $v.workRights.default) -}}
+{{- $args = append $args "--work-service-account=open-cluster-management-agent/klusterlet-work-sa" -}}
 {{- end -}}
 {{- with $v.autoApprovedUsers -}}
 {{- $args = append $args (printf "--auto-approved-csr-users=%s" (join "," .)) -}}

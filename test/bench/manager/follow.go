@@ -18,7 +18,7 @@ import (
 const again = 2 * time.Second
 
 // awaitCompleted waits until all add-ons on all clusters are Completed with the templates of a revision, and returns
-// when the last ClusterManagementAddOn said so. That alone is no proof: it counts the clusters that it knows.
+// when the last ClusterManagementAddOn said so. That alone is not a proof: it counts the clusters that it knows.
 func (r *run) awaitCompleted(ctx context.Context, revision int) (time.Time, error) {
 	done := map[string]bool{}
 	var ended time.Time

@@ -11,7 +11,7 @@ import (
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
-// budget is what a step may cost; zero is no budget.
+// budget is what a step may cost; zero is not a budget.
 type budget struct {
 	took      time.Duration
 	requests  float64

@@ -70,7 +70,7 @@ func parsePeak(status string) (float64, error) {
 	return 0, errors.New("the kernel does not report the largest memory of a process")
 }
 
-// ResetPeak makes Peak begin anew.
+// ResetPeak makes Peak begin again.
 func ResetPeak(pid int) error {
 	// 5 resets the high-water mark (proc(5)).
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o600); err != nil {

@@ -252,7 +252,7 @@ func (s *Spokes) metered(do func(*meter)) {
 }
 
 // send writes an answer, and returns how many requests that took. A work that is gone, or that changed meanwhile, so
-// that the watch brings it again, is no error.
+// that the watch brings it again, is not an error.
 func (s *Spokes) send(ctx context.Context, key types.NamespacedName, work *workv1.ManifestWork, a Answer) (int, error) {
 	sent := 0
 	object := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}

@@ -21,7 +21,7 @@ func Until(ctx context.Context, what string, holds func(ctx context.Context) err
 	var reason error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		err := holds(ctx)
-		// What fails because ctx has just ended is no reason.
+		// What fails because ctx has just ended is not a reason.
 		if err == nil || ctx.Err() == nil || reason == nil {
 			reason = err
 		}

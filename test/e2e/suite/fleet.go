@@ -63,7 +63,7 @@ func dumpObjects(c *cluster.Cluster, dir string) error {
 		if err == nil {
 			content, err = yaml.Marshal(list)
 		}
-		if err != nil { // A definition that is not installed is no failure of the export.
+		if err != nil { // A definition that is not installed is not a failure of the export.
 			content = []byte(err.Error())
 		}
 		errs = append(errs, os.WriteFile(filepath.Join(dir, c.Name, name+".yaml"), content, 0o600))

@@ -88,7 +88,7 @@ func (f *Fleet) Render(o Overlay) ([]*unstructured.Unstructured, error) {
 	return Decode(text)
 }
 
-// Manifests reads the YAML files of a folder below manifests/ that is no kustomization, in the order of their names.
+// Manifests reads the YAML files of a folder below manifests/ that is not a kustomization, in the order of their names.
 func (f *Fleet) Manifests(folder string) ([]*unstructured.Unstructured, error) {
 	files, err := filepath.Glob(filepath.Join(f.options.Manifests, folder, "*.yaml"))
 	if err != nil {

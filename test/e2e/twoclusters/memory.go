@@ -30,8 +30,8 @@ const (
 	worksLabel = "e2e.spokelet.io/memory"
 )
 
-// memory measures our pods without works, and with many. A figure above its budget is shown and is no failure, because
-// it depends on the machine.
+// memory measures our pods without works, and with many. A figure above its budget is shown and is not a failure,
+// because it depends on the machine.
 func (p *play) memory(ctx context.Context, s *suite.Session) error {
 	if err := measure(ctx, s, "at rest", restBudget); err != nil {
 		return err

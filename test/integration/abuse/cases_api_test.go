@@ -65,7 +65,7 @@ func refusedContents() map[string]abuse {
 }
 
 // tooLong is what the policy on the sizes of requests says.
-const tooLong = "spec.request of a request for the credential of a cluster or an add-on may have 16384 bytes"
+const tooLong = "spec.request of a request for the credential of a cluster or an add-on may have 4096 bytes"
 
 // refusedForms are requests whose other fields the API server itself refuses.
 func refusedForms() map[string]abuse {
@@ -100,7 +100,7 @@ func refusedForms() map[string]abuse {
 		"annotations of more than a quarter of a megabyte": with("Too long", func(request *certificatesv1.CertificateSigningRequest) {
 			request.Annotations = map[string]string{"a": strings.Repeat("x", 300_000)}
 		}),
-		"an annotation of 200 kilobytes": with("may have 16 annotations of 8192 bytes in all", annotated(200_000)),
+		"an annotation of 200 kilobytes": with("may have 16 annotations of 4096 bytes in all", annotated(200_000)),
 		"ten thousand organizations":     {as: agent10, asks: own, fields: manyGroups(10_000), refused: tooLong},
 		"an agent whose name is half a megabyte long": {
 			as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 500_000)), refused: tooLong,

@@ -93,8 +93,8 @@ func encodings() map[string]abuse {
 			block.Headers = map[string]string{"open-cluster-management.io/csr-user": csr.ClusterUser("cluster1", agentName)}
 			return pem.EncodeToMemory(block)
 		},
-		"ten kilobytes of text behind it": func(plain []byte) []byte {
-			return append(bytes.Clone(plain), strings.Repeat("x", 10_000)...)
+		"two kilobytes of text behind it": func(plain []byte) []byte {
+			return append(bytes.Clone(plain), strings.Repeat("x", 2000)...)
 		},
 	} {
 		all["a PEM block with "+sentence] = abuse{as: agent10, asks: own, rules: rules(csr.ReasonRequestMalformed),
@@ -125,9 +125,12 @@ func strengths() map[string]abuse {
 		"a lifetime of ten years for an add-on":      {as: agent10, asks: addon, fields: long(10 * 365 * 86400), rules: rules(csr.ReasonLifetimeTooLong)},
 		"a lifetime of a leap year and a second":     {as: agent10, asks: own, fields: long(366*86400 + 1), rules: rules(csr.ReasonLifetimeTooLong)},
 		"the longest lifetime that can be written":   {as: agent10, asks: own, fields: long(1<<31 - 1), rules: rules(csr.ReasonLifetimeTooLong)},
-		"a hundred organizations":                    {as: agent10, asks: own, fields: manyGroups(100), rules: unexpected},
-		"an agent whose name is five kilobytes long": {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 5000)), rules: unexpected},
-		"a common name of five kilobytes":            {as: agent10, asks: own, fields: user(strings.Repeat("x", 5000)), rules: unexpected},
+		"twenty organizations":                       {as: agent10, asks: own, fields: manyGroups(20), rules: unexpected},
+		"an agent whose name is a kilobyte long":     {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 1000)), rules: unexpected},
+		"a common name of a kilobyte":                {as: agent10, asks: own, fields: user(strings.Repeat("x", 1000)), rules: unexpected},
+		"a hundred organizations":                    {as: agent10, asks: own, fields: manyGroups(100), refused: tooLong},
+		"an agent whose name is five kilobytes long": {as: agent10, asks: own, fields: user(own.User + strings.Repeat("x", 5000)), refused: tooLong},
+		"a common name of five kilobytes":            {as: agent10, asks: own, fields: user(strings.Repeat("x", 5000)), refused: tooLong},
 		"a hundred DNS names for an add-on":          {as: agent10, asks: addon, content: manyNames(100), rules: rules(csr.ReasonNamesNotExpected)},
 		"an annotation of four kilobytes":            {as: agent10, asks: victim, object: annotated(4000), rules: rules(csr.ReasonRequesterNotTrusted)},
 		"a request called like one of cluster1":      {as: agent10, asks: victim, object: named("cluster1-0123456789"), rules: rules(csr.ReasonRequesterNotTrusted)},

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,9 +42,11 @@ func apply(object *unstructured.Unstructured) attempt {
 	}
 }
 
-// TestTheHubManagerExtendsTheAPIByWhatItShipsOnly: RBAC bounds the names of what is created, too, as long as that is
-// applied.
-func TestTheHubManagerExtendsTheAPIByWhatItShipsOnly(t *testing.T) {
+// TestTheTokenOfTheHubManagerCannotWriteWebhookConfigurations: RBAC bounds the names of what is created, too, as long as
+// that is applied.
+//
+// Shows: security/webhook-rights
+func TestTheTokenOfTheHubManagerCannotWriteWebhookConfigurations(t *testing.T) {
 	manager := shared.clients[theManager]
 	for sentence, try := range map[string]attempt{
 		"creates a definition":                       create(bare("CustomResourceDefinition", "pods.example.com")),
@@ -56,6 +57,7 @@ func TestTheHubManagerExtendsTheAPIByWhatItShipsOnly(t *testing.T) {
 		"creates a mutating webhook of our name":     create(bare("MutatingWebhookConfiguration", webhooksOfOurs)),
 		"applies a mutating webhook of its own":      apply(bare("MutatingWebhookConfiguration", "mine")),
 		"creates a validating webhook":               create(bare("ValidatingWebhookConfiguration", "mine")),
+		"applies the webhook for ManifestWorks":      apply(bare("ValidatingWebhookConfiguration", webhooksOfOurs)),
 		"applies a validating webhook of its own":    apply(bare("ValidatingWebhookConfiguration", "mine")),
 		"applies a policy that lets everything pass": apply(bare("ValidatingAdmissionPolicy", policyRequests)),
 	} {
@@ -65,9 +67,6 @@ func TestTheHubManagerExtendsTheAPIByWhatItShipsOnly(t *testing.T) {
 		})
 	}
 	t.Run("while it applies what it ships, also what is not there yet", func(t *testing.T) {
-		webhooks := bare("ValidatingWebhookConfiguration", webhooksOfOurs)
-		require.True(t, apierrors.IsNotFound(get(webhooks.DeepCopy())(t.Context(), shared.admin)))
-		require.NoError(t, apply(webhooks)(t.Context(), manager))
 		err := apply(bare("CustomResourceDefinition", definitionOfOurs))(t.Context(), manager)
 		assert.False(t, apierrors.IsForbidden(err), "the answer is %v", err)
 	})

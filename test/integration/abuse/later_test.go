@@ -105,7 +105,7 @@ func TestWhatIsSignedIsWhatTheHubWantsAtThatInstant(t *testing.T) {
 	})
 	key, err := ecdsaKey(elliptic.P384())()
 	require.NoError(t, err)
-	require.NoError(t, shared.createCA(t.Context(), "late", key))
+	require.NoError(t, shared.createCA(t.Context(), "late", key, "changing"))
 
 	suite.Eventually(t, func() error { return toldRules(t.Context(), s, rules("SigningCAMissing", "NotSigned")) })
 	asks := forAddon("cluster1", "changing", custom)

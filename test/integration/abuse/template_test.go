@@ -266,8 +266,9 @@ func TestATemplateThatIsEditedInPlaceGainsNothing(t *testing.T) {
 	}
 }
 
-// TestAnAgentDoesNotChooseItsTemplate lets the agent of cluster1 write into the status of its own add-on that it runs
-// by another template of that add-on, whose permission an administrator consented to (S-6).
+// TestAnAgentDoesNotChooseItsTemplate has the agent of cluster1 write into the status of its own add-on that it runs by
+// another template of that add-on, whose permission an administrator consented to. A policy refuses that, and the hub
+// manager does not believe it either, whoever wrote it.
 func TestAnAgentDoesNotChooseItsTemplate(t *testing.T) {
 	require.NoError(t, shared.plane.Apply(t.Context(), roles))
 	powerful := object(t, fmt.Sprintf(definition, "powerful", "hello", bindsIn("shared", "ClusterRole", "hello-hub")))
@@ -285,7 +286,8 @@ func TestAnAgentDoesNotChooseItsTemplate(t *testing.T) {
 				reference.Name, reference.DesiredConfig.Name = "powerful", "powerful"
 			}
 		}
-		require.NoError(t, agent.Status().Patch(t.Context(), addOn, client.MergeFrom(was)))
+		require.ErrorContains(t, agent.Status().Patch(t.Context(), addOn.DeepCopy(), client.MergeFrom(was)), policyReferences)
+		require.NoError(t, shared.admin.Status().Patch(t.Context(), addOn, client.MergeFrom(was)))
 		suite.Eventually(t, func() error { // the hub takes it back, so it has seen it
 			ctx := t.Context()
 			var now addonv1alpha1.ManagedClusterAddOn
@@ -304,7 +306,7 @@ func TestABindingThatNoTemplateAsksForGoes(t *testing.T) {
 	const addOn = "shrinking"
 	require.NoError(t, shared.plane.Apply(t.Context(), roles))
 	require.True(t, demanded(t, addOn, addOn, demand{registration: bindsIn("shared", "ClusterRole", "hello-hub")}))
-	key := client.ObjectKey{Namespace: "shared", Name: "open-cluster-management:" + addOn + ":clusterrole:agent"}
+	key := client.ObjectKey{Namespace: "shared", Name: "open-cluster-management:" + addOn + ":clusterrole:agent:cluster:cluster1"}
 	suite.Eventually(t, func() error { return shared.admin.Get(t.Context(), key, &rbacv1.RoleBinding{}) })
 	require.NoError(t, shared.plane.Apply(t.Context(), fmt.Appendf(nil, definition, addOn, addOn, bindsHere("hello-hub"))))
 	suite.Eventually(t, func() error {
@@ -317,9 +319,10 @@ func TestABindingThatNoTemplateAsksForGoes(t *testing.T) {
 	})
 }
 
-// TestACAServesWhomItNames has the template of another add-on name the CA of an add-on, with a signer of its own and
-// with that of the add-on (S-7).
-func TestACAServesWhomItNames(t *testing.T) {
+// TestATemplateAuthorCannotUseTheCAOfOthers has templates name a CA before it says whom it serves, and the template of
+// another add-on name the CA of an add-on, with a signer of its own and with that of the add-on (S-7).
+// Shows: security/ca-of-others
+func TestATemplateAuthorCannotUseTheCAOfOthers(t *testing.T) {
 	key, err := ecdsaKey(elliptic.P256())()
 	require.NoError(t, err)
 	require.NoError(t, shared.createCA(t.Context(), "contested", key))
@@ -336,10 +339,7 @@ func TestACAServesWhomItNames(t *testing.T) {
 		return post(t, abuse{as: agent1, asks: asks, rules: rules("SigningCANotServing")})
 	}
 	require.True(t, demanded(t, "ca-owner", "", demand{registration: signerOf("example.com/owner")}))
-	served := ask("ca-owner", "example.com/owner")
-	suite.Eventually(t, func() error { return shared.issued(t.Context(), served.request) })
-
-	// Another author names the same Secret: from then on it serves nobody, until it says whom.
+	// A CA in another namespace serves nobody until it says whom, also its only author.
 	require.True(t, demanded(t, "ca-thief", "", demand{registration: signerOf("example.com/thief")}))
 	require.True(t, demanded(t, "ca-twin", "", demand{registration: signerOf("example.com/owner")}))
 	for addOn, signer := range map[string]string{
@@ -350,7 +350,7 @@ func TestACAServesWhomItNames(t *testing.T) {
 	}
 	require.NoError(t, change(ca, `{"metadata":{"annotations":{"`+names.AnnotationSigners+`":"example.com/owner","`+
 		names.AnnotationSignerAddons+`":"ca-owner"}}}`)(t.Context(), shared.admin))
-	served = ask("ca-owner", "example.com/owner")
+	served := ask("ca-owner", "example.com/owner")
 	suite.Eventually(t, func() error { return shared.issued(t.Context(), served.request) })
 	for addOn, signer := range map[string]string{"ca-thief": "example.com/thief", "ca-twin": "example.com/owner"} {
 		s := ask(addOn, signer)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,7 +91,7 @@ func newWorld(ctx context.Context, plane *suite.Plane) (*world, error) {
 	w := &world{
 		plane: plane, scheme: suite.Scheme(), admin: plane.Client, configs: map[who]*rest.Config{}, clients: map[who]client.Client{},
 	}
-	for _, step := range []func(context.Context) error{w.meet, w.createCAs, w.joinAll, w.enableAll, w.part} {
+	for _, step := range []func(context.Context) error{w.meet, w.createCAs, w.joinAll, w.enableAll, w.part, w.open} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -265,6 +266,28 @@ func (w *world) part(ctx context.Context) error {
 	})
 }
 
+// open removes a policy that refuses at the door what the hub manager must refuse by itself, too: what agents ask for in
+// the name of another cluster. It has a test of its own, in package hubcluster. The hub manager looked at its start
+// whether it is there.
+func (w *world) open(ctx context.Context) error {
+	if err := w.admin.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: in("", "agent-request-labels.spokelet.io"),
+	}); err != nil {
+		return err
+	}
+	key, err := csr.NewKey()
+	if err != nil {
+		return err
+	}
+	request, err := csr.ForCluster("cluster1", agentName).Build(key)
+	if err != nil {
+		return err
+	}
+	return poll(ctx, func(ctx context.Context) error {
+		return w.clients[agent10].Create(ctx, request.DeepCopy(), client.DryRunAll)
+	})
+}
+
 // createCAs creates the CAs of the custom signers, one with an RSA key and one with an ECDSA key; that of late is late.
 func (w *world) createCAs(ctx context.Context) error {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -275,15 +298,15 @@ func (w *world) createCAs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(w.createCA(ctx, "rsa", rsaKey), w.createCA(ctx, "ecdsa", ecdsaKey))
+	return errors.Join(w.createCA(ctx, "rsa", rsaKey, "hello"), w.createCA(ctx, "ecdsa", ecdsaKey, "vault"))
 }
 
-func (w *world) createCA(ctx context.Context, name string, key crypto.Signer) error {
+func (w *world) createCA(ctx context.Context, name string, key crypto.Signer, addOns ...string) error {
 	ca, err := sandbox.NewCA("ca "+name, key)
 	if err != nil {
 		return err
 	}
-	return w.admin.Create(ctx, ca.Secret("signing", name))
+	return w.admin.Create(ctx, ca.Secret("signing", name, addOns...))
 }
 
 // registration names one of the credentials of an add-on.

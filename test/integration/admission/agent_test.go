@@ -89,9 +89,10 @@ func TestADenialStands(t *testing.T) {
 	const name = "denial"
 	accepted(t, name)
 	own := agent(t, name)
-	forbidden(t, change(t, own, name, func(c *clusterv1.ManagedCluster) {
-		c.Annotations, c.Finalizers = nil, nil
-	}), clusters, "annotation "+names.AnnotationAcceptedOn)
+	forbidden(t, change(t, own, name, func(c *clusterv1.ManagedCluster) { c.Annotations = nil }), clusters,
+		"annotation "+names.AnnotationAcceptedOn)
+	forbidden(t, change(t, own, name, func(c *clusterv1.ManagedCluster) { c.Finalizers = nil }),
+		"hub-agent-clusters.spokelet.io", "metadata.finalizers")
 
 	// The hub manager is away, so that nothing is repaired, and the agent can take the condition from its own status.
 	manager.Stop()
@@ -101,7 +102,7 @@ func TestADenialStands(t *testing.T) {
 			manager.Start()
 		}
 	})
-	require.NoError(t, change(t, own, name, func(c *clusterv1.ManagedCluster) { c.Finalizers = nil }))
+	require.NoError(t, change(t, plane.Client, name, func(c *clusterv1.ManagedCluster) { c.Finalizers = nil }))
 	suite.Eventually(t, func() error {
 		cluster := read(t, name)
 		cluster.Status.Conditions = nil

@@ -139,12 +139,13 @@ func TestThePolicyAndTheReconcilerRefuseTheSameNames(t *testing.T) {
 	all := append(names.ReservedClusters(),
 		"c", "c1", "1", "0c", "a-b", "a--b", strings.Repeat("c", 63), strings.Repeat("c", 64), strings.Repeat("c", 253),
 		"managed-clusters-2", "worker", "registration2", "kube-system-1", "open-cluster-management-agent", "default",
+		"openshift", "openshift-gitops", "openshifted", "kube-x", "kubernetes", "defaults", "local-cluster",
 		"a.b", "a.b.c", "1.2", "a-", "-a", "A", "a_b", "ä", "a b", "work.", "system:masters",
 	)
 	for _, name := range all {
 		t.Run(name, func(t *testing.T) {
 			err := plane.Client.Create(t.Context(), named(name), client.DryRunAll)
-			if names.CheckCluster(name) == nil {
+			if names.CheckNewCluster(name) == nil {
 				require.NoError(t, err)
 				return
 			}

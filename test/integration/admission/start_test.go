@@ -2,7 +2,6 @@ package admission_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,40 +25,6 @@ import (
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/suite"
 )
-
-// obsolete is the name of the webhook configurations of earlier versions.
-const obsolete = "managedclusters.admission.spokelet.io"
-
-// leave applies webhook configurations as an earlier version did, whose server is gone.
-func leave(t *testing.T) {
-	t.Helper()
-	address, fail, none := "https://127.0.0.1:1/validate", admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
-	at := admissionregistrationv1.WebhookClientConfig{URL: &address}
-	rules := []admissionregistrationv1.RuleWithOperations{{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{"cluster.open-cluster-management.io"}, APIVersions: []string{"v1"},
-			Resources: []string{"managedclusters"},
-		},
-	}}
-	meta := metav1.ObjectMeta{Name: obsolete}
-	for _, configuration := range []client.Object{
-		&admissionregistrationv1.MutatingWebhookConfiguration{
-			ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{{
-				Name: "complete." + obsolete, ClientConfig: at, Rules: rules, FailurePolicy: &fail, SideEffects: &none,
-				AdmissionReviewVersions: []string{"v1"},
-			}},
-		},
-		&admissionregistrationv1.ValidatingWebhookConfiguration{
-			ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-				Name: "check." + obsolete, ClientConfig: at, Rules: rules, FailurePolicy: &fail, SideEffects: &none,
-				AdmissionReviewVersions: []string{"v1"},
-			}},
-		},
-	} {
-		require.NoError(t, plane.Client.Create(t.Context(), configuration))
-	}
-}
 
 // checker looks at the policies as a ServiceAccount of the namespace of the hub manager, once.
 func checker(t *testing.T, name string) *policy.Checker {
@@ -215,29 +179,6 @@ func TestAHubManagerThatIsNoServiceAccountSaysSo(t *testing.T) {
 	err := hub.Run(ctrl.LoggerInto(t.Context(), logr.Discard()), config)
 	require.ErrorContains(t, err, "which is no ServiceAccount")
 	require.ErrorContains(t, err, "--require-policies=false")
-}
-
-// TestWebhooksOfEarlierVersionsAreRemoved leaves what an earlier version applied: until the hub manager starts, nobody
-// can write a cluster.
-func TestWebhooksOfEarlierVersionsAreRemoved(t *testing.T) {
-	manager.Stop()
-	leave(t)
-	suite.Eventually(t, func() error {
-		err := plane.Client.Create(t.Context(), named("left-behind"), client.DryRunAll)
-		require.False(t, err != nil && !apierrors.IsInternalError(err), "%v", err)
-		if err == nil {
-			return errors.New("the webhook is not asked yet")
-		}
-		return nil
-	})
-	manager.Start()
-	suite.Eventually(t, func() error { return plane.Client.Create(t.Context(), named("left-behind"), client.DryRunAll) })
-	for _, configuration := range []client.Object{
-		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
-	} {
-		err := plane.Client.Get(t.Context(), types.NamespacedName{Name: obsolete}, configuration)
-		require.True(t, apierrors.IsNotFound(err), "%v", err)
-	}
 }
 
 func TestWhatWasGrantedTooMuchForAddOnsIsSaid(t *testing.T) {

@@ -65,8 +65,6 @@ func TestAnExecutorTakesARightAlsoWithoutTheWebhook(t *testing.T) {
 	}
 	kept := work("kept", "deployer")
 	require.NoError(t, deployer.Create(t.Context(), kept))
-	kept.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"x","name":"x"}}`)
-	require.NoError(t, plain.Update(t.Context(), kept, client.DryRunAll), "an executor that stays takes no right")
 	kept.Spec.Executor.Subject.ServiceAccount.Name = "admin"
 	forbidden(t, plain.Update(t.Context(), kept), "manifestwork-executors.spokelet.io")
 	forbidden(t, deployer.Update(t.Context(), kept), "manifestwork-executors.spokelet.io")

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func TestAWrongRequesterIsToldSo(t *testing.T) {
 	thief := agentOf(t, "cluster10")
 
 	t.Run("for the credential of another cluster", func(t *testing.T) {
-		request := ask(t, thief, csr.ForCluster("cluster1", "agent1"))
+		request := askAsAnother(t, thief, csr.ForCluster("cluster1", "agent1"))
 		event := awaitEvent(t, request, "RequesterNotTrusted")
 		assert.Equal(t, corev1.EventTypeWarning, event.Type)
 		assert.Equal(t, "default", event.Namespace)
@@ -99,7 +100,7 @@ func TestAWrongRequesterIsToldSo(t *testing.T) {
 		assertOpen(t, request)
 	})
 	t.Run("for the add-on of another cluster", func(t *testing.T) {
-		request := ask(t, thief, forAddon(t, "cluster1", 0))
+		request := askAsAnother(t, thief, forAddon(t, "cluster1", 0))
 		event := awaitEvent(t, request, "RequesterNotTrusted")
 		assert.Equal(t, `Not approved: this is no valid request for the credential of add-on "hello" on cluster `+
 			`"cluster1": the requester is "system:open-cluster-management:cluster10:agent1", but only the agent of that `+
@@ -108,7 +109,7 @@ func TestAWrongRequesterIsToldSo(t *testing.T) {
 		assertOpen(t, request)
 	})
 	t.Run("for a custom signer", func(t *testing.T) {
-		request := ask(t, thief, forAddon(t, "cluster1", 1))
+		request := askAsAnother(t, thief, forAddon(t, "cluster1", 1))
 		awaitEvent(t, request, "RequesterNotTrusted")
 		assertOpen(t, request)
 	})
@@ -295,6 +296,20 @@ func ask(t *testing.T, as client.Client, r csr.Request) *certificatesv1.Certific
 	return request
 }
 
+// askAsAnother leaves the request of an agent that names another cluster in its label, which a policy refuses: an
+// administrator sets the label afterwards, as somebody could before there was that policy.
+func askAsAnother(t *testing.T, as client.Client, r csr.Request) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	label := r.Labels[names.LabelClusterName]
+	r.Labels = maps.Clone(r.Labels)
+	delete(r.Labels, names.LabelClusterName)
+	request := ask(t, as, r)
+	before := request.DeepCopy()
+	metav1.SetMetaDataLabel(&request.ObjectMeta, names.LabelClusterName, label)
+	require.NoError(t, plane.Client.Patch(t.Context(), request, client.MergeFrom(before)))
+	return request
+}
+
 func create(t *testing.T, object client.Object) {
 	t.Helper()
 	require.NoError(t, plane.Client.Create(t.Context(), object))
@@ -411,7 +426,7 @@ func grantRenewal(t *testing.T, cluster string) {
 	})
 }
 
-// createCA creates a Secret with a CA, whose certificate change may spoil.
+// createCA creates a Secret with a CA that serves both add-ons, whose certificate change may spoil.
 func createCA(t *testing.T, name string, change func(*x509.Certificate)) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -429,7 +444,11 @@ func createCA(t *testing.T, name string, change func(*x509.Certificate)) *x509.C
 	ca, err := x509.ParseCertificate(der)
 	require.NoError(t, err)
 	create(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: caNamespace, Name: name}, Type: corev1.SecretTypeTLS,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: caNamespace, Name: name,
+			Annotations: map[string]string{names.AnnotationSignerAddons: addonName + "," + weatherName},
+		},
+		Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{
 			corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 			corev1.TLSPrivateKeyKey: privateKey(t, key),

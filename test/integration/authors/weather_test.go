@@ -32,7 +32,7 @@ func createCA(t *testing.T) *x509.CertPool {
 	t.Helper()
 	ca, err := sandbox.NewCA("weather-ca", nil)
 	require.NoError(t, err)
-	secret := ca.Secret("weather-central", "weather-ca")
+	secret := ca.Secret("weather-central", "weather-ca", "weather")
 	require.NoError(t, plane.Client.Create(t.Context(), secret))
 	t.Cleanup(func() { assert.NoError(t, plane.Client.Delete(context.WithoutCancel(t.Context()), secret)) })
 	pool := x509.NewCertPool()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spokelet/spokelet/test/bench/manager"
 	"github.com/spokelet/spokelet/test/bench/measure"
+	"github.com/spokelet/spokelet/test/bench/policies"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
@@ -52,4 +53,13 @@ func TestTheBenchmarkOfTheHubManagerMeasures(t *testing.T) {
 	inFlight := found["upgrade in waves of 2, 200ms each, clusters in flight at once"]
 	assert.NotEmpty(t, inFlight.Value)
 	assert.True(t, inFlight.Held, "%s clusters had new work at once, and %d are allowed", inFlight.Value, wave)
+}
+
+func TestTheBenchmarkOfThePoliciesMeasures(t *testing.T) {
+	figures, err := policies.Run(t.Context(), policies.Options{Rounds: 1, Writes: 2}, t.Output())
+	require.NoError(t, err)
+	assert.NotEmpty(t, figures)
+	for _, figure := range figures {
+		assert.NotEmpty(t, figure.Value, figure.Name)
+	}
 }

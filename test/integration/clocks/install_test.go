@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/install"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
@@ -56,8 +57,12 @@ func newInstaller(t *testing.T, clusters int) *installer {
 	}))
 	for n := range clusters {
 		name := i.cluster(n)
-		require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-		require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{names.LabelClusterName: name},
+		}}))
+		require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		}))
 		i.available(n, metav1.ConditionTrue)
 	}
 	i.Step(time.Hour) // Away from the clock of the API server.
@@ -70,7 +75,8 @@ func (i *installer) restart() {
 	i.events = recorder.Events
 	r := &install.Reconciler{
 		Client: i.live, AddOns: addonapi.Client{Client: i.live}, Recorder: recorder, Clock: i.Clock, Workers: 2,
-		Limit: install.Limit{Percent: 25, Clusters: 3},
+		Limit: install.Limit{Percent: 25, Clusters: 3}, TrustAsOCM: true,
+		Placements: &fleet.Placements{Client: i.live, Clock: i.Clock},
 	}
 	i.Reconciler = suite.Reconciler{Client: i.live, Clock: i.Clock, Reconcile: r.Reconcile}
 }
@@ -195,12 +201,12 @@ func TestAnAddOnWaitsForQuietDecisions(t *testing.T) {
 	i.remove()
 	assert.Equal(t, []int{0, 1, 2}, i.installed(), "the status does not agree")
 	i.reports(2, 1)
-	assert.Equal(t, install.QuietPeriod, i.remove())
-	i.Step(install.QuietPeriod - time.Second)
+	assert.Equal(t, fleet.QuietPeriod, i.remove())
+	i.Step(fleet.QuietPeriod - time.Second)
 	assert.Equal(t, time.Second, i.remove())
 	i.restart()
-	assert.Equal(t, install.QuietPeriod, i.remove(), "a hub manager that just started has not seen them quiet")
-	i.Step(install.QuietPeriod)
+	assert.Equal(t, fleet.QuietPeriod, i.remove(), "a hub manager that just started has not seen them quiet")
+	i.Step(fleet.QuietPeriod)
 	i.remove()
 	assert.Equal(t, []int{0, 2}, i.installed())
 }
@@ -221,8 +227,8 @@ func TestAClusterBetweenTwoPagesWaitsForAnotherController(t *testing.T) {
 	// Cluster 0 pushes cluster 2 out of the page, and the next page is not written yet.
 	i.selects(1, 0, 1)
 	i.install(0, 2)
-	assert.Equal(t, install.FailoverPeriod, i.remove())
-	i.Step(install.FailoverPeriod - time.Second)
+	assert.Equal(t, fleet.FailoverPeriod, i.remove())
+	i.Step(fleet.FailoverPeriod - time.Second)
 	i.remove()
 	assert.Equal(t, []int{0, 1, 2}, i.installed())
 	i.selects(2, 2)
@@ -281,7 +287,7 @@ func TestAHeldRemovalIsConfirmedOnceAndSurvivesARestart(t *testing.T) {
 	i.reports(4, 1)
 	i.install(4, 5, 6, 7)
 	i.remove()
-	i.Step(install.QuietPeriod)
+	i.Step(fleet.QuietPeriod)
 	i.remove()
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	assert.Equal(t, all, i.installed())
@@ -313,7 +319,7 @@ func TestAHeldRemovalIsConfirmedOnceAndSurvivesARestart(t *testing.T) {
 	i.selects(1)
 	i.reports(0, 1)
 	i.remove()
-	i.Step(install.QuietPeriod)
+	i.Step(fleet.QuietPeriod)
 	i.remove()
 	assert.Empty(t, i.installed())
 }

@@ -140,7 +140,7 @@ func TestAClusterIsUnknownWhenItsGraceIsOver(t *testing.T) {
 	}
 	h.Step(grace)
 	h.settle()
-	assert.Equal(t, metav1.ConditionUnknown, h.condition().Status, "its next silence counts anew")
+	assert.Equal(t, metav1.ConditionUnknown, h.condition().Status, "its next silence counts again")
 	assert.Len(t, h.events, 2)
 }
 

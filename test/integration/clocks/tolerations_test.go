@@ -28,6 +28,7 @@ func TestATolerationEndsToTheSecond(t *testing.T) {
 	namespace := plane.Namespace(t, "tolerations")
 	name := namespace
 	tainted := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"of": namespace}}}
+	tainted.Spec.HubAcceptsClient = true
 	tainted.Spec.Taints = []clusterv1.Taint{{
 		Key: clusterv1.ManagedClusterTaintUnreachable, Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(clock.Now()),
 	}}

@@ -200,7 +200,7 @@ func TestResourcesOfAnotherWriterStay(t *testing.T) {
 	assert.Equal(t, before.ResourceVersion, after.ResourceVersion, "nobody writes without a reason")
 }
 
-// restart runs the agent anew, with what happens while it is away and the switch of its view that is on from then.
+// restart runs the agent again, with what happens while it is away and the switch of its view that is on from then.
 func restart(t *testing.T, view *atomic.Bool, away func()) {
 	t.Helper()
 	running.Stop()

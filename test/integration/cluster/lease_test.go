@@ -155,7 +155,7 @@ func TestAnotherLeaseDurationCountsAtOnce(t *testing.T) {
 	}
 }
 
-// A lease that was never renewed, and one that somebody else renews, are nothing special.
+// A lease that was never renewed, and one that another client renews, are nothing special.
 func TestALeaseWithoutRenewTimeIsRenewed(t *testing.T) {
 	suite.Eventually(t, func() error {
 		ctx := t.Context()

@@ -45,7 +45,7 @@ const (
 	templates   = "addontemplates.addon.open-cluster-management.io"
 )
 
-// second is a control plane whose definitions the tests of this file install anew, each in its own way.
+// second is a control plane whose definitions the tests of this file install again, each in its own way.
 var second struct {
 	plane *sandbox.ControlPlane
 	admin client.Client
@@ -304,7 +304,7 @@ func conversionOf(t *testing.T, name string) *apiextensionsv1.CustomResourceConv
 }
 
 // TestNoFieldIsLostWhoeverInstalledTheDefinitions runs a default installation of the hub manager, with a certificate
-// that it makes itself, over definitions that somebody else installed: all that is written in one version is read in
+// that it makes itself, over definitions that another client installed: all that is written in one version is read in
 // both.
 // Shows: hub/no-field-lost
 func TestNoFieldIsLostWhoeverInstalledTheDefinitions(t *testing.T) {
@@ -525,12 +525,12 @@ func keptTemplate(t *testing.T) {
 	require.NoError(t, second.admin.Delete(ctx, written))
 }
 
-// TestAHubManagerIsNotReadyWhileTheAPIServerRenames starts it where it may change nothing. A webhook of somebody else
+// TestAHubManagerIsNotReadyWhileTheAPIServerRenames starts it where it may change nothing. A webhook of another client
 // makes it ready, as long as that serves.
 func TestAHubManagerIsNotReadyWhileTheAPIServerRenames(t *testing.T) {
 	install(t, shipped(t), createdBy(t.Context(), "kubectl-create"))
 	r := runHub(t, func(c *hub.Config) { c.InstallCRDs = false })
-	r.saysWhyNot(t, "[-]conversion: ", managements, addOns, "by renaming the version", "--webhook-service")
+	r.saysWhyNot(t, "[-]conversion ", managements, addOns, "by renaming the version", "--webhook-service")
 	hasEvent(t, managements, "ConversionNotServed", "by renaming the version, which drops the fields that differ")
 
 	var crd apiextensionsv1.CustomResourceDefinition
@@ -645,8 +645,8 @@ func TestADefinitionThatIsNewerStays(t *testing.T) {
 	assert.Equal(t, apiextensionsv1.WebhookConverter, crd.Spec.Conversion.Strategy)
 }
 
-// TestADefinitionOfTemplatesInOneVersionIsLeftToWhoKeepsIt has nothing to complain about: the other version has no other
-// fields.
+// TestADefinitionOfTemplatesInOneVersionIsLeftToWhoKeepsIt has nothing to complain about: the other version has no
+// other fields.
 func TestADefinitionOfTemplatesInOneVersionIsLeftToWhoKeepsIt(t *testing.T) {
 	install(t, shipped(t, alphaTemplates), appliedBy(t.Context(), "registration-operator"))
 	r := runHub(t, nil)
@@ -662,9 +662,13 @@ func TestADefinitionOfTemplatesInOneVersionIsLeftToWhoKeepsIt(t *testing.T) {
 
 	r.stop()
 
-	// That of an earlier hub manager gets the second version.
+	// That of an earlier hub manager gets the second version from an administrator.
 	install(t, shipped(t, alphaTemplates), appliedBy(t.Context(), "spokelet-hub"))
 	runHub(t, nil).becomesReady(t)
+	hasEvent(t, templates, "DefinitionIsOlder", "spokelet-hub --print-crds")
+	for _, u := range shipped(t) {
+		require.NoError(t, appliedBy(t.Context(), "kubectl", client.ForceOwnership)(u))
+	}
 	everyFieldIsKept(t, true)
 }
 

@@ -80,7 +80,7 @@ func (s *soul) addonNamespace() string { return s.name + "-addon" }
 func (s *soul) live(a *axe) (stop func()) {
 	logger := logr.FromSlogHandler(slog.NewTextHandler(s.log, nil))
 	ctx, cancel := context.WithCancel(ctrl.LoggerInto(s.t.Context(), logger))
-	a.fell = cancel
+	a.cluster, a.fell = s.name, cancel
 	config := s.config
 	config.WrapTransport = a.wrap
 	ended := make(chan error, 1)

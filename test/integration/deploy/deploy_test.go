@@ -41,9 +41,9 @@ func TestATemplateIsDeployed(t *testing.T) {
 	require.NotNil(t, here)
 	assert.Equal(t, group("system:open-cluster-management:cluster:whole-cluster:addon:whole"), here.Subjects)
 	assert.Equal(t, "whole-admin", here.RoleRef.Name)
-	shared := binding(t.Context(), "whole-shared", "open-cluster-management:whole:role:agent")
+	shared := binding(t.Context(), "whole-shared", "open-cluster-management:whole:role:agent:cluster:whole-cluster")
 	require.NotNil(t, shared)
-	assert.Equal(t, group("system:open-cluster-management:addon:whole"), shared.Subjects)
+	assert.Equal(t, group("system:open-cluster-management:cluster:whole-cluster:addon:whole"), shared.Subjects)
 
 	f.condition(t, "Available", metav1.ConditionUnknown, "WorkNotApplied")
 	f.report(t, 0)
@@ -125,7 +125,8 @@ func TestAMissingGrantIsToldWithTheWayToGiveIt(t *testing.T) {
 		"--clusterrole=ungranted-admin --serviceaccount=open-cluster-management-hub:addon-manager-controller-sa")
 	assert.Contains(t, message, "secrets", "the API server says which rights are missing")
 	assert.NotContains(t, message, "ungranted-reader", "the other permission is set")
-	assert.NotNil(t, binding(t.Context(), "ungranted-shared", "open-cluster-management:ungranted:role:agent"))
+	assert.NotNil(t, binding(t.Context(), "ungranted-shared",
+		"open-cluster-management:ungranted:role:agent:cluster:ungranted-cluster"))
 	f.work(t, nil)
 	assert.Len(t, f.get(t.Context()).Status.Registrations, 1, "the agent is deployed and may register meanwhile")
 
@@ -176,7 +177,7 @@ func TestDriftIsRepaired(t *testing.T) {
 
 	for _, key := range []client.ObjectKey{
 		{Namespace: f.cluster, Name: "open-cluster-management:drift:clusterrole:agent"},
-		{Namespace: "drift-shared", Name: "open-cluster-management:drift:role:agent"},
+		{Namespace: "drift-shared", Name: "open-cluster-management:drift:role:agent:cluster:drift-cluster"},
 	} {
 		before := binding(t.Context(), key.Namespace, key.Name)
 		require.NotNil(t, before)
@@ -244,15 +245,14 @@ func TestDeletionLeavesNothing(t *testing.T) {
 	f.condition(t, "RegistrationApplied", metav1.ConditionTrue, "SetPermissionApplied")
 	work := f.work(t, nil)
 	here := binding(t.Context(), f.cluster, "open-cluster-management:leaving:clusterrole:agent")
-	shared := binding(t.Context(), "leaving-shared", "open-cluster-management:leaving:role:agent")
+	shared := binding(t.Context(), "leaving-shared", "open-cluster-management:leaving:role:agent:cluster:leaving-cluster")
 	require.NotNil(t, here)
 	require.NotNil(t, shared)
 
 	require.NoError(t, plane.AddOns.DeleteAddOn(t.Context(), f.get(t.Context())))
 	suite.Within(t, collection, suite.True("the objects of the cluster must be collected", func() bool {
-		return gone(t.Context(), work) && gone(t.Context(), here)
+		return gone(t.Context(), work) && gone(t.Context(), here) && gone(t.Context(), shared)
 	}))
-	assert.NotNil(t, binding(t.Context(), shared.Namespace, shared.Name), "other clusters may need it")
 
 	f.enable(t)
 	again := f.work(t, nil)
@@ -260,7 +260,8 @@ func TestDeletionLeavesNothing(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: f.addOn},
 	}))
 	suite.Within(t, collection, suite.True("the add-on must go with its objects", func() bool {
-		return f.get(t.Context()) == nil && gone(t.Context(), again) && gone(t.Context(), shared)
+		return f.get(t.Context()) == nil && gone(t.Context(), again) &&
+			binding(t.Context(), shared.Namespace, shared.Name) == nil
 	}))
 }
 

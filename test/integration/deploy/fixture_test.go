@@ -64,7 +64,9 @@ func (f fixture) prepare(t *testing.T) {
 	} {
 		require.NoError(t, plane.Client.Create(t.Context(), namespace))
 	}
-	require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: f.cluster}}))
+	require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: f.cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}))
 }
 
 // apply creates or updates the objects of the file, in which ADDON stands for the name of the add-on.

@@ -23,6 +23,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -44,7 +45,9 @@ const (
 // host creates a cluster that can host, and its namespace.
 func host(t *testing.T, name string) {
 	t.Helper()
-	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	require.NoError(t, plane.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{names.LabelClusterName: name},
+	}}))
 	require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}))
@@ -290,9 +293,6 @@ func TestTheManagedClusterHostsItself(t *testing.T) {
 	t.Parallel()
 	f := installHosted(t, "itself", "")
 	holds(t, f.managedKey(), inDefaultMode)
-	accept := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"hubAcceptsClient":true}}`))
-	require.NoError(t, plane.Client.Patch(t.Context(),
-		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: f.cluster}}, accept))
 
 	f.annotate(t, hostingAnnotation, f.cluster)
 	holds(t, f.hostedKey(f.cluster), hosted)

@@ -17,8 +17,8 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// TestTheNamespaceOfAClusterIsForItsAgentsOnly lets a cluster join whose namespace has a binding for the agents of all
-// clusters, and then enables the add-on there.
+// TestTheNamespaceOfAClusterIsForItsAgentsOnly makes a namespace that of a cluster in which agents of other clusters have
+// a role, and then enables the add-on there.
 //
 // Shows: hub/namespace-of-a-cluster
 func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
@@ -26,16 +26,21 @@ func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
 	const name = "open-cluster-management:joined:role:agent"
 	f := install(t, "joined")
 	f.condition(t, "RegistrationApplied", metav1.ConditionTrue, "SetPermissionApplied")
-	everywhere := binding(t.Context(), "joined-shared", name)
-	require.NotNil(t, everywhere)
-	assert.Equal(t, "system:open-cluster-management:addon:joined", everywhere.Subjects[0].Name)
+	ofOther := binding(t.Context(), "joined-shared", name+":cluster:"+f.cluster)
+	require.NotNil(t, ofOther)
 
+	// Everybody with a bootstrap credential creates clusters; the hub labels a namespace only with a person's consent.
 	require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "joined-shared"},
+		ObjectMeta: metav1.ObjectMeta{Name: "joined-shared"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 	}))
+	f.atRest(t)
+	require.NotNil(t, binding(t.Context(), "joined-shared", ofOther.Name), "the name of a cluster takes nothing away")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "joined-shared"}}
+	require.NoError(t, plane.Client.Patch(t.Context(), namespace, client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"`+names.LabelClusterName+`":"joined-shared"}}}`))))
 	suite.Eventually(t, func() error {
-		if b := binding(t.Context(), "joined-shared", name); b != nil {
-			return errors.New("agents of all clusters still have a role in the namespace of a cluster")
+		if b := binding(t.Context(), "joined-shared", ofOther.Name); b != nil {
+			return errors.New("an agent of another cluster still has a role in the namespace of a cluster")
 		}
 		return nil
 	})
@@ -44,10 +49,6 @@ func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
 	assert.NotNil(t, binding(t.Context(), f.cluster, "open-cluster-management:joined:clusterrole:agent"),
 		"what the agent has already stays")
 
-	// The hub labels the namespace of a cluster when it accepts the cluster.
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "joined-shared"}}
-	require.NoError(t, plane.Client.Patch(t.Context(), namespace, client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"`+names.LabelClusterName+`":"joined-shared"}}}`))))
 	own := fixture{addOn: "joined", cluster: "joined-shared"}
 	own.enable(t)
 	own.condition(t, "RegistrationApplied", metav1.ConditionTrue, "SetPermissionApplied")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,7 +47,7 @@ func TestTheExampleOfTheDeveloperGuide(t *testing.T) {
 
 	for _, cluster := range f.Clusters() {
 		eventually(t, "hello-template on "+cluster.Name, func(ctx context.Context) error {
-			return rolledOut(ctx, f, cluster.Name, guideAddon)
+			return errors.Join(startPods(ctx, cluster), rolledOut(ctx, f, cluster.Name, guideAddon))
 		})
 		assertDeployed(t, cluster)
 		assertHubCredential(t, f, cluster)
@@ -82,7 +83,7 @@ func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate 
 			ObjectMeta: metav1.ObjectMeta{Name: "cm-reader", Namespace: "open-cluster-management"},
 			Rules:      configMaps("get", "list", "watch"),
 		},
-		ca.Secret("test-namespace", "ca-secret"),
+		ca.Secret("test-namespace", "ca-secret", "hello-template"),
 		&rbacv1.Role{ObjectMeta: reader, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"ca-secret"}, Verbs: []string{"get"}},
 		}},
@@ -100,6 +101,22 @@ func createWhatTheGuideRefersTo(t *testing.T, f *fleet.Fleet) *x509.Certificate 
 		})
 	}
 	return ca.Certificate
+}
+
+// startPods reports the pods of the example as ready, which no kubelet does here.
+func startPods(ctx context.Context, cluster *fleet.Cluster) error {
+	var deployment appsv1.Deployment
+	key := client.ObjectKey{Namespace: names.NamespaceAgentAddon, Name: "hello-template-agent"}
+	if err := cluster.Client.Get(ctx, key, &deployment); err != nil {
+		return err
+	}
+	if deployment.Status.ReadyReplicas == 1 {
+		return nil
+	}
+	deployment.Status.ObservedGeneration = deployment.Generation
+	deployment.Status.Replicas, deployment.Status.UpdatedReplicas = 1, 1
+	deployment.Status.ReadyReplicas, deployment.Status.AvailableReplicas = 1, 1
+	return cluster.Client.Status().Update(ctx, &deployment)
 }
 
 // rolledOut returns why an add-on is not rolled out on a cluster yet.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -51,6 +52,10 @@ func newKlusterlet(t *testing.T, prefix string, spoke *suite.Plane) *klusterlet 
 	k := &klusterlet{t: t, cluster: suite.UniqueName(prefix), spoke: spoke}
 	shipped := manifests.KlusterletHosted(k.cluster)
 	require.NoError(t, host.Apply(t.Context(), shipped...))
+	// The hosting cluster is the hub here, where the namespace of the cluster has the same name.
+	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, names.LabelClusterName, k.cluster)
+	require.NoError(t, host.Client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.cluster}},
+		client.RawPatch(types.MergePatchType, label)))
 	var err error
 	k.link, err = sandbox.NewLink(spoke.Host)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package hubcluster_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -130,6 +132,15 @@ func request(
 	return asked
 }
 
+// relabelled has an administrator give a certificate request the label of another cluster. Its author stays the same.
+func relabelled(
+	t *testing.T, asked *certificatesv1.CertificateSigningRequest, cluster string,
+) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	patch(t, asked, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, names.LabelClusterName, cluster))
+	return asked
+}
+
 // approve approves a certificate request by hand.
 func approve(t *testing.T, asked *certificatesv1.CertificateSigningRequest) {
 	t.Helper()
@@ -138,4 +149,34 @@ func approve(t *testing.T, asked *certificatesv1.CertificateSigningRequest) {
 	})
 	asked.ResourceVersion = "" // the hub may comment on it at the same moment
 	require.NoError(t, plane.Client.SubResource("approval").Update(t.Context(), asked))
+}
+
+// Shows: security/denial-remembered
+func TestADeniedClusterCannotBecomeNewByItsDeletion(t *testing.T) {
+	t.Parallel()
+	const name = "denied-deleted"
+	bootstrap := userClient(t, trustedUser, "system:bootstrappers:managedcluster")
+	join(t, bootstrap, name)
+	request(t, bootstrap, name, nil)
+	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
+	accept(t, name, false)
+	cluster := getCluster(t, name)
+	require.NoError(t, plane.Client.Delete(t.Context(), cluster), "at once, so that the denial and the deletion are seen together")
+	suite.Eventually(t, func() error {
+		err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(cluster), &clusterv1.ManagedCluster{})
+		return equal(true, apierrors.IsNotFound(err))
+	})
+
+	join(t, bootstrap, name)
+	request(t, bootstrap, name, nil)
+	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionFalse, "HubClusterAdminDenied")
+	assert.False(t, getCluster(t, name).Spec.HubAcceptsClient)
+
+	accept(t, name, true)
+	expectCondition(t, name, clusterv1.ManagedClusterConditionHubAccepted, metav1.ConditionTrue, "HubClusterAdminAccepted")
+	suite.Eventually(t, func() error {
+		var namespace corev1.Namespace
+		require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKey{Name: name}, &namespace))
+		return equal("", namespace.Annotations[names.AnnotationDeniedOn])
+	})
 }

@@ -106,7 +106,7 @@ func TestAClusterThatHasJoinedGetsNoFirstCredentialByItself(t *testing.T) {
 	t.Run("but with a credential that is bound to it", func(t *testing.T) {
 		expectIssued(t, request(t, userClient(t, "token", bootstrapGroup, csr.BoundGroup(name)), name, nil))
 	})
-	t.Run("but when it was deleted and is created anew", func(t *testing.T) {
+	t.Run("but when it was deleted and is created again", func(t *testing.T) {
 		require.NoError(t, plane.Client.Delete(t.Context(), getCluster(t, name)))
 		gone(t, &clusterv1.ManagedCluster{}, client.ObjectKey{Name: name})
 		joinAndServe()

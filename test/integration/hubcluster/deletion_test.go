@@ -131,7 +131,8 @@ func TestTheCertificateRequestsOfAClusterGoWithItAndNoOther(t *testing.T) {
 		request(t, bootstrapClient(t), other, forged),
 	}
 	kept := []*certificatesv1.CertificateSigningRequest{
-		request(t, theirs, other, nil), request(t, bootstrapClient(t), other, nil), request(t, theirs, other, forged),
+		request(t, theirs, other, nil), request(t, bootstrapClient(t), other, nil),
+		relabelled(t, request(t, theirs, other, nil), name),
 	}
 	issued := request(t, bootstrapClient(t), name, nil)
 	approve(t, issued)

@@ -21,6 +21,7 @@ import (
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
@@ -132,6 +133,7 @@ func TestManyClustersFillSeveralPages(t *testing.T) {
 	for i := range 130 {
 		name := fmt.Sprintf("many-%03d", i)
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"many": "yes"}}}
+		cluster.Spec.HubAcceptsClient = true
 		eventuallyCreate(t, plane.Client, cluster)
 		want = append(want, name)
 	}
@@ -151,6 +153,7 @@ func TestAnAddOnFollowsItsPlacements(t *testing.T) {
 	createLabelled(t, "inst-c", map[string]string{"inst": "two"})
 	patch(t, getCluster(t, "inst-a"), `{"metadata":{"annotations":{
 		"addon.open-cluster-management.io/hosting-cluster-name":"host",
+		"addon.open-cluster-management.io/values":"{}",
 		"addon.open-cluster-management.iox/no":"no"}}}`)
 	createPlacement(t, "inst-one", nil, predicate(map[string]string{"inst": "one"}))
 	createPlacement(t, "inst-two", nil, predicate(map[string]string{"inst": "two"}))
@@ -159,7 +162,8 @@ func TestAnAddOnFollowsItsPlacements(t *testing.T) {
 	expectInstalled(t, "follow", "inst-a", "inst-b", "inst-c")
 
 	addon := getAddon(t, "inst-a", "follow")
-	assert.Equal(t, "host", addon.Annotations["addon.open-cluster-management.io/hosting-cluster-name"])
+	assert.Equal(t, "{}", addon.Annotations["addon.open-cluster-management.io/values"])
+	assert.NotContains(t, addon.Annotations, "addon.open-cluster-management.io/hosting-cluster-name")
 	assert.NotContains(t, addon.Annotations, "addon.open-cluster-management.iox/no")
 	owner := metav1.GetControllerOf(addon)
 	require.NotNil(t, owner)
@@ -220,9 +224,16 @@ func TestDecisionsThatAreWrittenPageByPageUninstallNothingThatStays(t *testing.T
 	expectInstalled(t, "paged", "paged-a", "paged-b", "paged-c")
 	moving := getAddon(t, "paged-b", "paged").UID
 
-	// Cluster paged-b moves to the other page, and paged-c goes.
+	// Cluster paged-b moves to the other page, and paged-c goes: for five minutes it may be on its way to a third one.
 	writePage(t, "paged-x", "paged-a")
 	writePage(t, "paged-y", "paged-b")
+	suite.Consistently(t, fleet.QuietPeriod+time.Second, func() error {
+		return installed(t, "paged", "paged-a", "paged-b", "paged-c")
+	})
+	writePage(t, "paged-x", "paged-a", "paged-b")
+	require.NoError(t, plane.Client.Delete(t.Context(), &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "paged-y",
+	}}))
 	expectInstalled(t, "paged", "paged-a", "paged-b")
 	assert.Equal(t, moving, getAddon(t, "paged-b", "paged").UID)
 }
@@ -234,9 +245,11 @@ func TestAnAddOnWaitsForTheClusterToBeAccepted(t *testing.T) {
 	eventuallyCreate(t, plane.Client, cluster)
 	createPlacement(t, "waits", nil, predicate(map[string]string{"waits": "y"}), unreachableToo)
 	createAddon(t, "waits", nil, "waits")
-	expectSelected(t, "waits", "waits")
+	createLabelled(t, "waits-not", map[string]string{"waits": "y"})
+	expectSelected(t, "waits", "waits-not")
+	expectInstalled(t, "waits", "waits-not")
 	accept(t, "waits", true)
-	expectInstalled(t, "waits", "waits")
+	expectInstalled(t, "waits", "waits", "waits-not")
 }
 
 type option = func(*clusterv1beta1.Placement)
@@ -336,7 +349,7 @@ func expectPlacement(t *testing.T, name, kind string, status metav1.ConditionSta
 	})
 }
 
-// writePage writes a page of Placement paged, which somebody else schedules.
+// writePage writes a page of Placement paged, which another client schedules.
 func writePage(t *testing.T, name string, clusters ...string) {
 	t.Helper()
 	page := &clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{

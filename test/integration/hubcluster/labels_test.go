@@ -41,7 +41,7 @@ func TestLabelsOfAClusterFollowTheHealthOfItsAddOns(t *testing.T) {
 		})
 		label(step.label)
 	}
-	// What somebody else changes is put right.
+	// What another client changes is put right.
 	patch(t, getCluster(t, cluster), `{"metadata":{"labels":{"feature.open-cluster-management.io/addon-`+addOn+`":"unhealthy"}}}`)
 	label("available")
 	require.NoError(t, plane.Client.Delete(t.Context(), getAddon(t, cluster, addOn)))

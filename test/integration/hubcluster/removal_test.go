@@ -131,17 +131,17 @@ func TestAnnotationsOfAClusterReachExactlyItsAddOns(t *testing.T) {
 	createAddon(t, "step-by-hand", nil)
 	createMine(t, "step-a", "step-by-hand")
 	expectInstalled(t, "step", "step-a", "step-b")
-	hosting := func(cluster, addon string) string {
-		return getAddon(t, cluster, addon).Annotations[names.AnnotationHostingCluster]
+	values := func(cluster, addon string) string {
+		return getAddon(t, cluster, addon).Annotations[names.AnnotationValues]
 	}
 	for _, value := range []string{"one", "two"} {
-		patch(t, getCluster(t, "step-a"), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, names.AnnotationHostingCluster, value))
-		suite.Eventually(t, func() error { return equal(value, hosting("step-a", "step")) })
+		patch(t, getCluster(t, "step-a"), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, names.AnnotationValues, value))
+		suite.Eventually(t, func() error { return equal(value, values("step-a", "step")) })
 	}
-	patch(t, getAddon(t, "step-a", "step"), fmt.Sprintf(`{"metadata":{"annotations":{%q:"mine"}}}`, names.AnnotationHostingCluster))
-	suite.Eventually(t, func() error { return equal("two", hosting("step-a", "step")) })
-	assert.Empty(t, hosting("step-b", "step"))
-	assert.Empty(t, hosting("step-a", "step-by-hand"), "people install it")
-	patch(t, getCluster(t, "step-a"), fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, names.AnnotationHostingCluster))
-	suite.Eventually(t, func() error { return equal("", hosting("step-a", "step")) })
+	patch(t, getAddon(t, "step-a", "step"), fmt.Sprintf(`{"metadata":{"annotations":{%q:"mine"}}}`, names.AnnotationValues))
+	suite.Eventually(t, func() error { return equal("two", values("step-a", "step")) })
+	assert.Empty(t, values("step-b", "step"))
+	assert.Empty(t, values("step-a", "step-by-hand"), "people install it")
+	patch(t, getCluster(t, "step-a"), fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, names.AnnotationValues))
+	suite.Eventually(t, func() error { return equal("", values("step-a", "step")) })
 }

@@ -51,6 +51,8 @@ func TestMain(m *testing.M) {
 		plane = suite.Start(t, sandbox.Options{Name: "hubcrash"}, manifests.CRDs(), manifests.Hub())
 		plane.AwaitPolicies(t)
 		config = suite.ConfigureHub(t, plane)
+		// The hosting cluster is named on the cluster, and the add-on is to have it from its installation on.
+		config.TrustAsOCM = true
 		require.NoError(t, plane.Apply(t.Context(), groundwork))
 		played, err := spokes.Start(context.WithoutCancel(t.Context()), spokes.Options{Config: plane.Admin()})
 		require.NoError(t, err)

@@ -35,13 +35,17 @@ const (
 
 // look reads the state. Of the stored contents those count that something refers to.
 func look(ctx context.Context) (state, error) {
-	s := state{}
+	s, addOns := state{}, map[string]string{}
 	for _, kind := range compared {
 		objects, err := list(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
 		for _, object := range objects {
+			if kind.Kind == "ManagedClusterAddOn" {
+				addOns[string(object.GetUID())] = object.GetNamespace() + "/" + object.GetName()
+			}
+			nameAddOn(object, addOns)
 			if kind.Kind != "RoleBinding" || object.GetLabels()[names.LabelAddonName] == addOn {
 				s.add(object)
 			}
@@ -78,6 +82,16 @@ func list(
 		return nil, err
 	}
 	return found.Items, nil
+}
+
+// nameAddOn replaces the UID of the add-on of a work, which differs from run to run, by its name. That of an add-on that
+// does not exist stays, and is a difference.
+func nameAddOn(work unstructured.Unstructured, addOns map[string]string) {
+	annotations := work.GetAnnotations()
+	if name := addOns[annotations[names.AnnotationAddonUID]]; name != "" {
+		annotations[names.AnnotationAddonUID] = name
+		work.SetAnnotations(annotations)
+	}
 }
 
 func (s state) add(object unstructured.Unstructured) {

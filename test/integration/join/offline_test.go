@@ -84,7 +84,7 @@ func (o *offlineWork) configMap(name string) (types.UID, string) {
 	return found.UID, found.Data["says"]
 }
 
-// removed deletes a ConfigMap of the work on the spoke, and waits until the agent has made it anew.
+// removed deletes a ConfigMap of the work on the spoke, and waits until the agent has made it again.
 func (o *offlineWork) removed(name string) {
 	o.t.Helper()
 	was, _ := o.configMap(name)
@@ -100,7 +100,7 @@ func (o *offlineWork) repaired(name string, was types.UID) {
 	o.eventually(func() bool {
 		is, _ := o.configMap(name)
 		return is != "" && is != was
-	}, "%s is made anew", name)
+	}, "%s is made again", name)
 }
 
 // Shows: work/offline

@@ -336,8 +336,8 @@ func link(t *testing.T, h *hubSide) *sandbox.Link {
 	return l
 }
 
-// choices is how often the agent chose what to do anew.
-func (m *member) choices() int { return m.agent.Log.Count("choosing anew") }
+// choices is how often the agent chose what to do again.
+func (m *member) choices() int { return m.agent.Log.Count("choosing again") }
 
 // atRest waits until the log has not grown for a moment.
 func (m *member) atRest() {

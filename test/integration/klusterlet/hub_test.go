@@ -152,13 +152,13 @@ func (k *klusterlet) configMap(name string) bool {
 	return err == nil
 }
 
-// removed deletes a ConfigMap of a work on the cluster, and waits until the agent has made it anew.
+// removed deletes a ConfigMap of a work on the cluster, and waits until the agent has made it again.
 func (k *klusterlet) removed(name string) {
 	k.t.Helper()
 	require.NoError(k.t, k.spoke.Client.Delete(k.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.there, Name: name},
 	}))
-	k.eventually(func() bool { return k.configMap(name) }, "%s is made anew", name)
+	k.eventually(func() bool { return k.configMap(name) }, "%s is made again", name)
 }
 
 // replaceCertificate loses the certificate of the stored credential, and waits until registration has got another one.

@@ -49,7 +49,7 @@ func TestAHubMovesFromOCMAndBack(t *testing.T) {
 	})
 	s.do(commands, "Move the hub in / 4. Stop the conversion webhook of OCM")
 
-	t.Run("nothing is made anew and nothing is lost", func(t *testing.T) {
+	t.Run("nothing is made again and nothing is lost", func(t *testing.T) {
 		assert.Equal(t, before, identities(t))
 	})
 	t.Run("a placement without a binding installs nothing", loneliness)
@@ -65,7 +65,7 @@ func TestAHubMovesFromOCMAndBack(t *testing.T) {
 
 	out := commands["Move the hub out / 1. Remove ours"]
 	s.do(commands, "Move the hub out / 1. Remove ours")
-	t.Run("the way back is to start ours again", func(t *testing.T) { s.again(out) })
+	t.Run("the way back is to start ours again", func(*testing.T) { s.again(commands, out) })
 	s.do(commands, "Move the hub out / 2. Start OCM's")
 	assert.Empty(t, commands, "every command of the page was run")
 	t.Run("nothing of ours is left that could block", nothingBlocks)

@@ -1,6 +1,7 @@
 package moving_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub"
 	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -23,6 +25,9 @@ import (
 type page map[string][]string
 
 const pagePath = "../../../docs/operations/move-from-ocm.md"
+
+// printAndApply is the command of the page that has a pipe.
+const printAndApply = "spokelet-hub --print-crds | kubectl apply --server-side --force-conflicts -f -"
 
 // readPage reads the commands of the page: the lines of the blocks that are marked sh.
 func readPage(t *testing.T) page {
@@ -67,6 +72,8 @@ func (s *shell) do(commands page, heading string) {
 
 func (s *shell) run(words []string) error {
 	switch {
+	case strings.Join(words, " ") == printAndApply:
+		return s.applyDefinitions()
 	case len(words) > 1 && words[0] == "spokelet-hub":
 		return s.hubManager(words[1:])
 	case len(words) < 3 || words[0] != "kubectl":
@@ -152,10 +159,30 @@ func (s *shell) applyHub() error {
 	return nil
 }
 
+// applyDefinitions applies what the program prints, as kubectl does. That owns none of the fields of OCM's operator.
+func (s *shell) applyDefinitions() error {
+	var printed bytes.Buffer
+	if _, err := hub.ParseFlags([]string{"--print-crds"}, &printed); !errors.Is(err, pflag.ErrHelp) {
+		return fmt.Errorf("printing the definitions: %w", err)
+	}
+	definitions, err := sandbox.Decode(printed.Bytes())
+	if err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		err := plane.Client.Apply(s.t.Context(), client.ApplyConfigurationFromUnstructured(definition),
+			client.FieldOwner("kubectl"), client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("applying definition %s: %w", definition.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // again starts our hub manager after it was removed, and removes it by the same commands.
-func (s *shell) again(remove []string) {
+func (s *shell) again(commands page, remove []string) {
 	s.t.Helper()
-	require.NoError(s.t, s.applyHub())
+	s.do(commands, "Move the hub out / Back from step 1")
 	suite.Eventually(s.t, func() error {
 		if err := converts(s.t, "managedclusteraddons.addon.open-cluster-management.io", s.config.WebhookURL); err != nil {
 			return err

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +51,47 @@ func TestDecisionsThatSomebodyDeletesOrChangesAreRestored(t *testing.T) {
 	changed.Status.Decisions = []clusterv1beta1.ClusterDecision{}
 	require.NoError(t, plane.Client.Status().Update(t.Context(), changed))
 	n.expect("p", "[a b]")
+}
+
+// Shows: hub/placement-status-restored
+func TestAStatusOfAPlacementThatSomebodyChangesIsRestored(t *testing.T) {
+	n := newTenant(t, "global")
+	n.placement("p")
+	n.cluster("a")
+	placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "p"}}
+	var was clusterv1beta1.PlacementStatus
+	read := func() error {
+		err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(placement), placement)
+		if err == nil && placement.Status.NumberOfSelectedClusters != 1 {
+			return fmt.Errorf("the status is %+v", placement.Status)
+		}
+		return err
+	}
+	for sentence, change := range map[string]func(*clusterv1beta1.PlacementStatus){
+		"the number": func(s *clusterv1beta1.PlacementStatus) { s.NumberOfSelectedClusters = 7 },
+		"the mark": func(s *clusterv1beta1.PlacementStatus) {
+			meta.RemoveStatusCondition(&s.Conditions, names.ConditionDecided)
+		},
+		"all of it": func(s *clusterv1beta1.PlacementStatus) { *s = clusterv1beta1.PlacementStatus{} },
+	} {
+		suite.Eventually(t, read)
+		was = *placement.Status.DeepCopy()
+		require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			require.NoError(t, plane.Client.Get(t.Context(), client.ObjectKeyFromObject(placement), placement))
+			change(&placement.Status)
+			return plane.Client.Status().Update(t.Context(), placement)
+		}))
+		suite.Eventually(t, func() error {
+			if err := read(); err != nil {
+				return err
+			}
+			if is := meta.FindStatusCondition(placement.Status.Conditions, names.ConditionDecided); is == nil ||
+				is.Message != meta.FindStatusCondition(was.Conditions, names.ConditionDecided).Message {
+				return fmt.Errorf("%s: the mark is %v", sentence, is)
+			}
+			return nil
+		})
+	}
 }
 
 // Shows: hub/newcomer

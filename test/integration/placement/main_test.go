@@ -67,9 +67,10 @@ func (n *tenant) bind(set string) *clusterv1beta2.ManagedClusterSetBinding {
 // cluster makes a cluster with labels: "key=value,...".
 func (n *tenant) cluster(name string, labels ...string) *clusterv1.ManagedCluster {
 	n.Helper()
-	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
-		Name: n.full(name), Labels: map[string]string{"tenant": n.namespace},
-	}}
+	cluster := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: n.full(name), Labels: map[string]string{"tenant": n.namespace}},
+		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}
 	maps.Copy(cluster.Labels, pairs(labels...))
 	require.NoError(n, plane.Client.Create(n.Context(), cluster))
 	return cluster

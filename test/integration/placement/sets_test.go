@@ -2,12 +2,15 @@ package placement_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,13 +59,69 @@ func TestABindingReportsWhetherItsSetIsBound(t *testing.T) {
 	early := n.bind(set.Name)
 	missing := "ManagedClusterSet " + set.Name + " does not exist: create it, or delete this binding"
 	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound", missing)
-	n.bound(n.bind("global"), metav1.ConditionTrue, "ClusterSetBound", "ManagedClusterSet global is bound to namespace "+
-		n.namespace+"; it has no object, which it needs only for placement controllers other than that of Spokelet")
+	n.bound(n.bind("global"), metav1.ConditionTrue, "ClusterSetBound",
+		"ManagedClusterSet global is bound to namespace "+n.namespace)
 	require.NoError(t, plane.Client.Create(t.Context(), set))
 	n.bound(early, metav1.ConditionTrue, "ClusterSetBound",
 		"ManagedClusterSet "+set.Name+" is bound to namespace "+n.namespace)
 	require.NoError(t, plane.Client.Delete(t.Context(), set))
 	n.bound(early, metav1.ConditionFalse, "ClusterSetNotFound", missing)
+}
+
+// It stays what it is from the first moment, whoever writes it how: a set that would select nothing for a second would
+// uninstall what was placed with it.
+//
+// Shows: hub/builtin-sets
+func TestTheSetsOfEveryHubExistAndSelectWhatTheyShould(t *testing.T) {
+	n := newTenant(t, "global")
+	n.cluster("a")
+	n.placement("all")
+	n.expect("all", "[a]")
+	first, err := n.slices(t.Context(), "all")
+	require.NoError(t, err)
+	history, err := plane.Client.Watch(t.Context(), &clusterv1beta1.PlacementDecisionList{},
+		client.InNamespace(n.namespace), &client.ListOptions{
+			Raw: &metav1.ListOptions{ResourceVersion: first[0].ResourceVersion},
+		})
+	require.NoError(t, err)
+	defer history.Stop()
+
+	byDefault := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "global"}}
+	selects := func(set *clusterv1beta2.ManagedClusterSet, how clusterv1beta2.SelectorType, by *metav1.LabelSelector) {
+		t.Helper()
+		suite.Eventually(t, func() error {
+			got := set.DeepCopy()
+			err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(set), got)
+			selector := got.Spec.ClusterSelector
+			if err == nil && (selector.SelectorType != how || !equality.Semantic.DeepEqual(selector.LabelSelector, by)) {
+				err = fmt.Errorf("the selector is %+v", selector)
+			}
+			return err
+		})
+	}
+	selects(byDefault, clusterv1beta2.ExclusiveClusterSetLabel, nil)
+	selects(global, clusterv1beta2.LabelSelector, &metav1.LabelSelector{})
+	edit(n, global, func(s *clusterv1beta2.ManagedClusterSet) {
+		s.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel}
+	})
+	selects(global, clusterv1beta2.LabelSelector, &metav1.LabelSelector{})
+	require.NoError(t, plane.Client.Delete(t.Context(), global))
+	selects(global, clusterv1beta2.LabelSelector, &metav1.LabelSelector{})
+
+	n.cluster("b")
+	n.expect("all", "[a b]")
+	for e := range history.ResultChan() {
+		decision, ok := e.Object.(*clusterv1beta1.PlacementDecision)
+		require.True(t, ok, "%+v", e.Object)
+		decided := decision.Status.Decisions
+		require.True(t, slices.ContainsFunc(decided, func(d clusterv1beta1.ClusterDecision) bool {
+			return d.ClusterName == n.full("a")
+		}), "the cluster was not selected any more: %+v", decided)
+		if len(decided) > 1 {
+			break
+		}
+	}
 }
 
 // Shows: hub/set-status

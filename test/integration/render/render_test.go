@@ -17,10 +17,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/render"
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
@@ -192,6 +194,10 @@ func essence(t *testing.T, work *unstructured.Unstructured) map[string]any {
 	} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", names.AnnotationAddonUID)
+	if len(u.GetAnnotations()) == 0 {
+		u.SetAnnotations(nil)
+	}
 	owners, _, err := unstructured.NestedSlice(u.Object, "metadata", "ownerReferences")
 	require.NoError(t, err)
 	for _, owner := range owners {
@@ -262,7 +268,14 @@ func apply(t *testing.T, input []render.File) error {
 // create creates an object with its status.
 func create(ctx context.Context, u *unstructured.Unstructured) error {
 	status, hasStatus := u.Object["status"]
-	if err := hub.Client.Create(ctx, u); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := hub.Client.Create(ctx, u)
+	if apierrors.IsAlreadyExists(err) && len(u.GetAnnotations()) > 0 { // A Placement was faster.
+		var raw []byte
+		if raw, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": u.GetAnnotations()}}); err == nil {
+			err = hub.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, raw))
+		}
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	if !hasStatus {

@@ -86,7 +86,7 @@ func (w *world) renew(ctx context.Context) error {
 	})
 }
 
-// deny denies the cluster while its agent runs, starts the agent anew, as a node that restarts would, and accepts the
+// deny denies the cluster while its agent runs, starts the agent again, as a node that restarts would, and accepts the
 // cluster again.
 func (w *world) deny(ctx context.Context) error {
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: in("", own)}
@@ -141,7 +141,7 @@ func (w *world) hasRules(ctx context.Context, right func(int) bool) error {
 	})
 }
 
-// breakWatches breaks the connections of the agent until it has watched its ManagedCluster anew. An audit log tells of
+// breakWatches breaks the connections of the agent until it has watched its ManagedCluster again. An audit log tells of
 // a watch when it ends, so they break at least twice.
 func (w *world) breakWatches(ctx context.Context, since time.Time) error {
 	var last time.Time

@@ -55,7 +55,7 @@ type request struct {
 	at time.Time
 	// dryRun says that it had no effect.
 	dryRun bool
-	// denied says that the authorizer refused it, forbidden that it or somebody else did, as admission does, and served
+	// denied says that the authorizer refused it, forbidden that it or another client did, as admission does, and served
 	// that it was answered as its sender wanted.
 	denied, forbidden, served bool
 	// answer is what the API server says about a request that was not served.

@@ -40,7 +40,7 @@ func (w *world) createCA(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.HubClient.Create(ctx, ca.Secret("signing", "ca"))
+	return w.HubClient.Create(ctx, ca.Secret("signing", "ca", addOn))
 }
 
 // createOther creates and accepts a cluster without an agent. Somebody made a ClusterRole and a ClusterRoleBinding of
@@ -284,7 +284,7 @@ func (w *world) removeCluster(ctx context.Context) error {
 	return w.goes(ctx, cluster)
 }
 
-// restartWithoutAdmission starts the hub manager as on a hub where somebody else checks what is written, and nobody
+// restartWithoutAdmission starts the hub manager as on a hub where another client checks what is written, and nobody
 // gives it a certificate.
 func (w *world) restartWithoutAdmission(ctx context.Context) error {
 	manager := w.HubManager()

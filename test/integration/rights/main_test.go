@@ -11,7 +11,7 @@
 //   - golden_test.go: for every persona, testdata/<persona>.golden lists all that it can do, as the API server answers
 //     it, and the policies that bound it. Rights that everybody has stand in everybody.golden only.
 //
-// After a change of roles or policies, go test ./test/integration/rights -update writes the golden files anew.
+// After a change of roles or policies, go test ./test/integration/rights -update writes the golden files again.
 package rights_test
 
 import (

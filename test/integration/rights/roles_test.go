@@ -242,7 +242,7 @@ func (w *world) note(ctx context.Context, keep func(*grant) bool) error {
 		}
 	}
 	for _, g := range b.grants(fleet.HubName) {
-		// The name of the cluster is no part of the role.
+		// The name of the cluster is not a part of the role.
 		g.role = strings.ReplaceAll(g.role, ":"+own, ":<cluster>")
 		if g.holds("", []string{csr.ClusterGroup(own)}) && keep(&g) {
 			w.record.grants = append(w.record.grants, g)

@@ -40,10 +40,6 @@ var asked = map[string]map[string]func(r request) bool{
 
 // others are rights that nothing of ours uses.
 var others = map[string][]string{
-	"agents with several hubs, of ours and of OCM, ask beforehand whether the bootstrap credential may do this": {
-		bootstrapRole + ": get certificates.k8s.io/certificatesigningrequests",
-		bootstrapRole + ": list certificates.k8s.io/certificatesigningrequests",
-	},
 	"tools that prepare a cluster to join read this": {
 		bootstrapRole + ": get configmaps cluster-info", bootstrapRole + ": get configmaps kube-root-ca.crt",
 	},
@@ -67,6 +63,12 @@ var others = map[string][]string{
 
 // sometimes are rights that are used in some runs of the scenario and not in others.
 var sometimes = map[string][]string{
+	"a namespace that the cache does not show yet is read without it (internal/reconcile)": {
+		managerRole + ": get namespaces",
+	},
+	"a ManagedCluster that nobody accepted is removed after a day (hub/cluster/decide_unaccepted.go)": {
+		managerRole + ": delete cluster.open-cluster-management.io/managedclusters",
+	},
 	"an agent reads its request without its cache where that does not show it yet, or time is short (csr/issuer.go)": {
 		ownRole + ": get certificates.k8s.io/certificatesigningrequests",
 	},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -57,6 +58,9 @@ func (w *world) clusters(n int) []string {
 	var clusters []string
 	for range n {
 		name := w.newNamespace()
+		label := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, names.LabelClusterName, name)
+		require.NoError(w, plane.Client.Patch(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			client.RawPatch(types.MergePatchType, []byte(label))))
 		w.create(&clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		})

@@ -35,7 +35,7 @@ func (s story) waits(why string, on ...string) {
 // Shows: hub/story-groups
 func TestAnUpgradeMovesFromGroupToGroup(t *testing.T) {
 	t.Parallel()
-	s, upgrade := byGroups(t, "hail", "1",
+	s, upgrade := byGroups(t, "graupel", "1",
 		`{type: ProgressivePerGroup, progressivePerGroup: {mandatoryDecisionGroups: [{groupName: canary}], minSuccessTime: 2s}}`)
 	upgrade()
 	s.has("v2", east)

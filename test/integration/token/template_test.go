@@ -183,15 +183,14 @@ func TestTheSubjectsOfATokenAreComputedOnTheHub(t *testing.T) {
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
 	}
-	suite.Eventually(t, func() error {
+	// The account is bound once the hub has made it: the right to request its tokens shows that it is ours.
+	suite.Eventually(t, suite.Checks(func(c assert.TestingT) {
 		here, there := bindingsOf(t, a.cluster, ""), bindingsOf(t, "subject-shared", a.cluster)
-		if len(here) != 1 || len(there) != 1 {
-			return fmt.Errorf("%d and %d RoleBindings", len(here), len(there))
+		if assert.Len(c, here, 1) && assert.Len(c, there, 1) {
+			assert.Equal(c, []rbacv1.Subject{group(groups[0]), own}, here[0].Subjects)
+			assert.Equal(c, []rbacv1.Subject{group(groups[0]), own}, there[0].Subjects)
 		}
-		assert.Equal(t, []rbacv1.Subject{group(groups[0]), own}, here[0].Subjects)
-		assert.Equal(t, []rbacv1.Subject{own}, there[0].Subjects)
-		return nil
-	})
+	}))
 	// The agent of the cluster has taken none of it by force.
 	user := a.read(t).Status.Registrations[0].KubeClient.Subject.User
 	assert.Equal(t, token.User(a.cluster, a.name), user)

@@ -87,7 +87,7 @@ func (a addOn) register(t *testing.T, registrations ...addonv1beta1.Registration
 	a.registerAs(t, plane.AddOns, registrations...)
 }
 
-// registerAs is register with the rights of somebody else.
+// registerAs is register with the rights of another client.
 func (a addOn) registerAs(t *testing.T, as addonapi.Client, registrations ...addonv1beta1.RegistrationConfig) {
 	t.Helper()
 	suite.Eventually(t, func() error {

@@ -44,7 +44,7 @@ func TestCreateOnly(t *testing.T) {
 	require.True(t, e.get(&cm, e.cluster, "a"))
 	assert.Equal(t, "1", cm.Data["k"])
 	require.NoError(t, e.Delete(t.Context(), &cm))
-	e.eventually("it is made anew as the manifest says now", func() bool {
+	e.eventually("it is made again as the manifest says now", func() bool {
 		return e.get(&cm, e.cluster, "a") && cm.Data["k"] == "2"
 	})
 }

@@ -123,7 +123,7 @@ func TestTimesAndGenerationsOfConditions(t *testing.T) {
 	assert.Equal(t, manifestCondition(first, 1, feedbackSynced), manifestCondition(w, 1, feedbackSynced))
 	assert.Equal(t, first.Status.Conditions, w.Status.Conditions)
 
-	// A new generation is told of by Applied of each manifest, whose time begins anew, and by the work, where it stays.
+	// A new generation is told of by Applied of each manifest, whose time begins again, and by the work, where it stays.
 	e.anotherSecond()
 	second := e.now(w).DeepCopy()
 	e.edit(w, func(w *workv1.ManifestWork) {
@@ -305,7 +305,7 @@ func TestTheRecordDoesNotWaitForTheHub(t *testing.T) {
 	assert.Empty(t, e.now(w).Status.Conditions)
 }
 
-// TestTheFinalizerComesOnce has works with a finalizer of somebody else, with ours already, and one that was deleted
+// TestTheFinalizerComesOnce has works with a finalizer of another client, with ours already, and one that was deleted
 // before the agent saw it: that one gets none, and nothing is made for it.
 // Shows: work/finalizer-once
 func TestTheFinalizerComesOnce(t *testing.T) {

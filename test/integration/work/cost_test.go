@@ -122,7 +122,7 @@ func TestForbidden(t *testing.T) {
 	assert.False(t, e.get(&corev1.Secret{}, e.cluster, "s"))
 }
 
-// TestBusyObject has an object that somebody else touches all the time without disturbing what its manifest says.
+// TestBusyObject has an object that another client touches all the time without disturbing what its manifest says.
 func TestBusyObject(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -206,7 +206,7 @@ func TestNamespaceListedAfterWhatIsInIt(t *testing.T) {
 	e.eventually("what was removed is gone", func() bool { return !e.get(&corev1.ConfigMap{}, own, "two") })
 	assert.True(t, e.get(&corev1.ConfigMap{}, own, "one"))
 
-	// Somebody else's object in the namespace holds the deletion, and the work says so.
+	// Another client's object in the namespace holds the deletion, and the work says so.
 	foreign := inside("foreign")
 	foreign.Finalizers = []string{hold}
 	e.create(foreign)

@@ -101,7 +101,7 @@ func TestEvictionNeedsAHubThatAnswers(t *testing.T) {
 	w := e.applyAndStop()
 	e.vanish(w)
 
-	// A hub that was set up anew does not know the agent: it answers, but it lists no works.
+	// A hub that was set up again does not know the agent: it answers, but it lists no works.
 	e.settings.grace = time.Second
 	known := e.settings.hub
 	stranger, err := plane.User("stranger-" + e.cluster)

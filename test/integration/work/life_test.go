@@ -87,7 +87,7 @@ func TestDriftIsRepaired(t *testing.T) {
 	})
 
 	require.NoError(t, e.Delete(t.Context(), &cm))
-	e.eventually("the object is made anew", func() bool {
+	e.eventually("the object is made again", func() bool {
 		return e.get(&cm, e.cluster, "a") && cm.UID != was && cm.Data["k"] == "1"
 	})
 	e.eventually("its new UID is listed", func() bool {
@@ -269,7 +269,7 @@ func TestAppliedManifestWorkDeletedOnTheSpokeComesBack(t *testing.T) {
 	e.settled(w)
 	a := e.applied()
 	require.NoError(t, e.Delete(t.Context(), a))
-	e.eventually("it is made anew, with its object", func() bool {
+	e.eventually("it is made again, with its object", func() bool {
 		var again workv1.AppliedManifestWork
 		var cm corev1.ConfigMap
 		return e.get(&again, "", a.Name) && again.UID != a.UID && len(again.Status.AppliedResources) == 1 &&

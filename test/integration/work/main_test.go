@@ -32,6 +32,7 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/watch"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/suite"
@@ -106,6 +107,7 @@ func writes(lines []string) []string {
 type agent struct {
 	hub, spoke *requests
 	stop       func()
+	log        *suite.Log
 }
 
 // settings are what a test may choose about its agent.
@@ -124,8 +126,10 @@ type settings struct {
 	// patience is DeletionTimeout of the agent, events its RecordEvents.
 	patience time.Duration
 	events   bool
-	// cache is the directory for copies of works; empty keeps none.
-	cache string
+	// cache is the directory for copies of works; empty keeps none. hubPatience is HubPatience of the agent, short unless a
+	// test says otherwise.
+	cache       string
+	hubPatience time.Duration
 	// clock is Clock of the agent, metrics its Metrics.
 	clock   clock.PassiveClock
 	metrics *prometheus.Registry
@@ -147,6 +151,7 @@ func newEnv(t *testing.T) *env {
 	e.settings = settings{
 		hub: e.hubUser(), spoke: spoke,
 		hubHash: work.HubHash("https://hub.example/" + e.cluster), agentID: "agent-" + e.cluster,
+		hubPatience: time.Millisecond,
 	}
 	return e
 }
@@ -211,7 +216,7 @@ func (e *env) start() *agent {
 			// As in the agent: what a cache gives out is shared and must not be changed.
 			by.Transform, by.UnsafeDisableDeepCopy = work.Transform, ptr.To(true)
 			options.Cache.ByObject = map[client.Object]cache.ByObject{o: by}
-			options.Cache.ReaderFailOnMissingInformer = true
+			options.Cache.ReaderFailOnMissingInformer, options.Cache.NewInformer = true, watch.NewInformer
 		})
 		require.NoError(e, err)
 		return c
@@ -232,12 +237,13 @@ func (e *env) start() *agent {
 	}
 	require.NoError(e, (&work.Reconciler{
 		Clock: e.settings.clock, Metrics: counted,
-		Cache:   e.openCache(),
+		Cache: e.openCache(), HubPatience: e.settings.hubPatience,
 		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
 		EvictionGrace: e.settings.grace, DeletionTimeout: e.settings.patience, RecordEvents: e.settings.events,
 		RawFeedback: e.settings.rawFeedback,
 	}).SetupWithManager(mgr))
-	a.stop = suite.StartProgram(e, "the work agent", mgr.Start).Stop
+	program := suite.StartProgram(e, "the work agent", mgr.Start)
+	a.stop, a.log = program.Stop, program.Log
 	return a
 }
 

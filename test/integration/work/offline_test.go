@@ -184,6 +184,47 @@ func defaulted(e *env, name string) *appsv1.Deployment {
 	}
 }
 
+// TestACopyWaitsForAHubThatAnswers restarts the agent beside a hub that is there, but slow. The work was deleted on it
+// meanwhile, and its object by hand.
+//
+// Shows: work/offline-hub-first
+func TestACopyWaitsForAHubThatAnswers(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.settings.cache, e.settings.hubPatience = t.TempDir(), time.Minute
+	listed := make(chan struct{})
+	var slow atomic.Bool
+	e.settings.hubFault = func(req *http.Request) error {
+		if slow.Load() && strings.HasSuffix(req.URL.Path, "/manifestworks") {
+			select {
+			case <-listed:
+			case <-req.Context().Done():
+			}
+		}
+		return nil
+	}
+	first := e.start()
+	w := e.work("w", e.configMap("a", map[string]string{"k": "v"}))
+	e.create(w)
+	e.settled(w)
+	e.copied(1)
+	first.stop()
+	require.NoError(t, e.Delete(t.Context(), w))
+	e.letGo(w, e.cluster, "w")
+	e.removeMap("a")
+
+	slow.Store(true)
+	second := e.start()
+	e.quiet(second)
+	close(listed)
+	e.eventually("the word of the hub counts", func() bool { return len(e.copies()) == 0 })
+	e.quiet(second)
+	assert.Empty(t, e.mapUID("a"))
+	for _, line := range second.spoke.since(0) {
+		assert.False(t, strings.HasPrefix(line, "POST ") && strings.Contains(line, "configmaps"), line)
+	}
+}
+
 // TestCopiesThatAreNotTrusted spoils the copies in every way: the agent then does what it does without them, which is
 // to wait for the hub.
 // Shows: work/offline
@@ -299,6 +340,51 @@ func TestAnOlderCopyIsNotUsed(t *testing.T) {
 	e.mapSays("a", "v")
 	away.Store(false)
 	e.settled(w)
+}
+
+// TestANamespaceDeletedWithoutTheHubComesBackWithItsContent has the objects refused as long as the namespace is going.
+//
+// Shows: work/offline-repairs-again
+func TestANamespaceDeletedWithoutTheHubComesBackWithItsContent(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.settings.cache = t.TempDir()
+	away := e.outage()
+	first := e.start()
+	own := e.cluster + "-own"
+	inside := e.configMap("inside", map[string]string{"k": "v"})
+	inside.Namespace = own
+	slow := inside.DeepCopy()
+	slow.Name = "slow"
+	w := e.work("w", "{apiVersion: v1, kind: Namespace, metadata: {name: "+own+"}}", inside, slow)
+	e.create(w)
+	e.settled(w)
+	e.copied(1)
+	first.stop()
+	record := e.applied()
+	record.Annotations = nil // as an agent leaves it that does not know what we write there
+	require.NoError(t, e.Update(t.Context(), record))
+
+	away.Store(true)
+	e.start()
+	var cm corev1.ConfigMap
+	require.True(t, e.get(&cm, own, "slow"))
+	cm.Finalizers = []string{hold} // the namespace goes slowly
+	require.NoError(t, e.Update(t.Context(), &cm))
+	var namespace corev1.Namespace
+	require.True(t, e.get(&namespace, "", own))
+	require.NoError(t, e.Delete(t.Context(), &namespace))
+	e.eventually("the content goes", func() bool { return !e.get(&corev1.ConfigMap{}, own, "inside") })
+	e.letGo(&corev1.ConfigMap{}, own, "slow")
+	for _, name := range []string{"inside", "slow"} {
+		e.eventually(name+" comes back", func() bool {
+			return e.get(&cm, own, name) && cm.Data["k"] == "v" && cm.DeletionTimestamp.IsZero()
+		})
+	}
+	away.Store(false)
+	e.settled(w)
+	require.NoError(t, e.Delete(t.Context(), w))
+	e.gone("w")
 }
 
 // TestWhatBecameCompleteWithoutTheHub lets a manifest become complete, and its object be cleared away, while the hub is

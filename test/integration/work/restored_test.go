@@ -20,6 +20,8 @@ import (
 
 // A store that was restored from a backup counts its resource versions from there again. What it has then is older than
 // what the agent saw, by its versions, and must be believed all the same.
+//
+// Shows: work/restored-cache
 func TestASpokeWhoseStoreWasRestoredIsRepaired(t *testing.T) {
 	t.Parallel()
 	const restart = 2 * time.Minute
@@ -62,6 +64,12 @@ func TestASpokeWhoseStoreWasRestoredIsRepaired(t *testing.T) {
 	suite.Within(t, restart, suite.True("what went back is put right", says("changed", "2")))
 	suite.Within(t, restart, suite.True("what is missing is made", says("added", "1")))
 	assert.True(t, says("same", "1")())
+	e.edit(w, func(w *workv1.ManifestWork) {
+		w.Spec.Workload.Manifests = e.manifests(e.configMap("changed", map[string]string{"k": "3"}),
+			e.configMap("same", map[string]string{"k": "1"}), e.configMap("later", map[string]string{"k": "1"}))
+	})
+	suite.Within(t, restart, suite.True("a work that is changed then is applied", says("changed", "3")))
+	suite.Within(t, restart, suite.True("with what is new", says("later", "1")))
 	live := e.configMap("same", nil)
 	require.NoError(t, admin.Delete(t.Context(), live))
 	suite.Within(t, restart, suite.True("and the watches count again", says("same", "1")))

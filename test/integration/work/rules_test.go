@@ -128,7 +128,7 @@ func TestJobComplete(t *testing.T) {
 	})
 	e.eventually("a new manifest is applied even so", func() bool { return e.get(&corev1.ConfigMap{}, e.cluster, "more") })
 	e.quiet(a)
-	assert.False(t, e.get(&batchv1.Job{}, e.cluster, "good"), "a Job that is done is not run anew when it was cleared away")
+	assert.False(t, e.get(&batchv1.Job{}, e.cluster, "good"), "a Job that is done is not run again when it was cleared away")
 	assert.Equal(t, metav1.ConditionTrue, manifestCondition(e.now(w), 0, workv1.ManifestComplete).Status)
 }
 

@@ -141,7 +141,7 @@ func TestKindsThatTheReferenceTreatsByThemselves(t *testing.T) {
 				return e.Get(t.Context(), client.ObjectKeyFromObject(live), live) == nil && len(live.GetOwnerReferences()) == 0
 			})
 			require.NoError(t, e.Delete(t.Context(), live))
-			e.eventually("an orphan is made anew without an owner", func() bool {
+			e.eventually("an orphan is made again without an owner", func() bool {
 				return e.Get(t.Context(), client.ObjectKeyFromObject(live), live) == nil && len(live.GetOwnerReferences()) == 0
 			})
 			e.edit(w, func(w *workv1.ManifestWork) { w.Spec.DeleteOption = nil })

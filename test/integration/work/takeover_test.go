@@ -21,7 +21,7 @@ import (
 )
 
 // TestTakeOverFromAnotherAgent starts with a work, its AppliedManifestWork and its objects as an OCM agent leaves them:
-// nothing is made anew or written again, except that what the other agent lost is put right.
+// nothing is made again or written again, except that what the other agent lost is put right.
 // Shows: work/labels-and-finalizer
 func TestTakeOverFromAnotherAgent(t *testing.T) {
 	t.Parallel()

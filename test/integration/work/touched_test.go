@@ -1,6 +1,7 @@
 package work_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -66,9 +67,7 @@ func TestADefinitionThatGoesAndComesAgain(t *testing.T) {
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 	})
 	definition := func() *apiextensionsv1.CustomResourceDefinition { return fickle(group) }
-	admin := crdClient(t)
-	require.NoError(t, admin.Create(t.Context(), definition()))
-	t.Cleanup(func() { _ = client.IgnoreNotFound(admin.Delete(t.Context(), definition())) })
+	admin := define(t, definition())
 	e.start()
 	object := e.unstructuredOf("{apiVersion: %s/v1, kind: Fickle, metadata: {name: one, namespace: %s}, spec: {k: v}}",
 		group, e.cluster)
@@ -116,12 +115,16 @@ func fickle(group string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// crdClient is an administrator who speaks of definitions.
-func crdClient(t *testing.T) client.Client {
+// define creates a definition until the end of the test, and returns an administrator of definitions.
+func define(t *testing.T, definition *apiextensionsv1.CustomResourceDefinition) client.Client {
 	t.Helper()
 	known := runtime.NewScheme()
 	require.NoError(t, apiextensionsv1.AddToScheme(known))
 	admin, err := client.New(plane.Admin(), client.Options{Scheme: known})
 	require.NoError(t, err)
+	require.NoError(t, admin.Create(t.Context(), definition))
+	t.Cleanup(func() {
+		assert.NoError(t, client.IgnoreNotFound(admin.Delete(context.WithoutCancel(t.Context()), definition)))
+	})
 	return admin
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 )
 
-// update writes the objects that are expected anew.
+// update writes the objects that are expected again.
 var update = flag.Bool("update", false, "write testdata/want")
 
 // request returns what the hub manager asks about cluster1, with an AddOnDeploymentConfig unless its spec is empty.

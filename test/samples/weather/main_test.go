@@ -20,7 +20,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 )
 
-// update writes the objects that are expected anew.
+// update writes the objects that are expected again.
 var update = flag.Bool("update", false, "write testdata/want")
 
 // clusterOf returns a managed cluster.
@@ -147,7 +147,8 @@ func TestWhatTheHubPrepares(t *testing.T) {
 	}
 	assert.Equal(t, []addon.Permission{
 		bound("cluster1", "ClusterRole", "weather-reporter", "system:open-cluster-management:cluster:cluster1:addon:weather"),
-		bound("weather-central", "Role", "weather-reader", "system:open-cluster-management:addon:weather"),
+		bound("weather-central", "Role", "weather-reader",
+			"system:open-cluster-management:cluster:cluster1:addon:weather"),
 	}, resolved.Setup.Permissions)
 	ca, signs, err := agent.SigningCA(t.Context(), request(), "weather.example.com/stations")
 	require.NoError(t, err)

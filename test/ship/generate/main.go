@@ -1,4 +1,5 @@
-// Command generate writes what is generated for what ships: the objects of the chart and the table of its values.
+// Command generate writes what is generated for what ships: the objects of the chart, the table of its values, and
+// the objects of overlays for tests.
 package main
 
 import (

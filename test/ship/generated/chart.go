@@ -26,14 +26,17 @@ const (
 
 // Files returns the content of every generated file, by its path below root.
 func Files(root string) (map[string][]byte, error) {
-	files := map[string][]byte{}
+	folders := Overlays()
 	for mode, base := range Bases() {
-		text, err := render.Kustomize(filepath.Join(root, base))
+		folders[path.Join(chartFiles, mode+".yaml")] = base
+	}
+	files := map[string][]byte{}
+	for file, folder := range folders {
+		text, err := rendered(root, folder)
 		if err != nil {
 			return nil, err
 		}
-		header := fmt.Sprintf("# Written by \"make generate\" from %s.\n", base)
-		files[path.Join(chartFiles, mode+".yaml")] = append([]byte(header), text...)
+		files[file] = text
 	}
 	text, err := keptDefinitions(filepath.Join(root, definitions))
 	if err != nil {
@@ -46,6 +49,25 @@ func Files(root string) (map[string][]byte, error) {
 	}
 	files[valuesPage] = page
 	return files, nil
+}
+
+// Overlays returns the overlays that a test of another module runs, by the file with their objects.
+func Overlays() map[string]string {
+	const testdata, overlays = "test/integration/accounts/testdata/", "manifests/overlays/"
+	return map[string]string{
+		testdata + "klusterlet.yaml": overlays + "klusterlet-without-rights",
+		testdata + "hosting.yaml":    overlays + "klusterlet-hosted-without-rights",
+		testdata + "managed.yaml":    overlays + "klusterlet-hosted-without-rights/managed",
+	}
+}
+
+// rendered returns the objects of a base or an overlay, below the folder of the repository.
+func rendered(root, folder string) ([]byte, error) {
+	text, err := render.Kustomize(filepath.Join(root, folder))
+	if err != nil {
+		return nil, err
+	}
+	return append(fmt.Appendf(nil, "# Written by \"make generate\" from %s.\n", folder), text...), nil
 }
 
 // keptDefinitions returns the CustomResourceDefinitions of a managed cluster, with the annotation that keeps them when

@@ -1,4 +1,4 @@
 // Package generated makes the files that are generated for what ships: the objects of the Helm chart, from the
-// kustomize bases, and the table of its values in the documentation, from its schema. Command generate writes them, and
-// a test compares them.
+// kustomize bases, the table of its values in the documentation, from its schema, and the objects of overlays that
+// tests of the main module run. Command generate writes them, and a test compares them.
 package generated

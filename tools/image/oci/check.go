@@ -16,7 +16,7 @@ type Expectation struct {
 	Names []string
 	// Files are further files, which are no programs.
 	Files []string
-	// Limit is the most that it may take unpacked, in bytes; 0 is no limit.
+	// Limit is the most that it may take unpacked, in bytes; 0 is not a limit.
 	Limit int64
 }
 

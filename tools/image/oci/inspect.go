@@ -58,7 +58,7 @@ type Facts struct {
 	Digest v1.Hash
 	// Config is the configuration.
 	Config v1.ConfigFile
-	// Machines are the processors of the programs, by path; EM_NONE for what is no program of Linux.
+	// Machines are the processors of the programs, by path; EM_NONE for what is not a program of Linux.
 	Machines map[string]elf.Machine
 	// Dynamic are the paths of programs that need a loader or libraries, which no image has.
 	Dynamic []string
@@ -139,7 +139,7 @@ func (f *Facts) addEntry(header *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// addProgram notes the processor of a program and whether it stands alone. What is no program of Linux, such as a
+// addProgram notes the processor of a program and whether it stands alone. What is not a program of Linux, such as a
 // script, has no processor.
 func (f *Facts) addProgram(at string, data []byte) {
 	file, err := elf.NewFile(bytes.NewReader(data))

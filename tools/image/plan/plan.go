@@ -23,7 +23,7 @@ type Image struct {
 	Stamped bool
 	// Names are paths that lead to the program, too.
 	Names []string
-	// Limit is the most that the image may take unpacked, in bytes; 0 is no limit.
+	// Limit is the most that the image may take unpacked, in bytes; 0 is not a limit.
 	Limit int64
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/spokelet/spokelet/internal/expressions"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -56,15 +57,11 @@ func sameQuantity(a, b any) bool {
 
 // quantityOf reads a scalar as a quantity.
 func quantityOf(value any) (resource.Quantity, bool) {
-	const longest = 40 // A longer text is no quantity that the API server would have written.
 	text, _ := value.(string)
 	if number, isNumber := value.(int64); isNumber {
 		text = strconv.FormatInt(number, 10)
 	}
-	if len(text) > longest {
-		return resource.Quantity{}, false
-	}
-	quantity, err := resource.ParseQuantity(text)
+	quantity, err := expressions.ParseQuantity(text)
 	return quantity, err == nil
 }
 

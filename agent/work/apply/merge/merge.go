@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/openshift/library-go/pkg/operator/resource/resourcemerge"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spokelet/spokelet/agent/work/apply/content"
+	"github.com/spokelet/spokelet/agent/work/manifest"
 )
 
 // Delta is how a live object differs from its manifest.
@@ -31,7 +33,7 @@ const (
 )
 
 // errRecreate means that the API server does not allow to change what differs, so the object must be recreated.
-var errRecreate = errors.New("the object can only be changed by making it anew")
+var errRecreate = errors.New("the object can only be changed by making it again")
 
 // NeedsRecreation reports whether an error of Into means that the object must be deleted and created again.
 func NeedsRecreation(err error) bool { return errors.Is(err, errRecreate) }
@@ -140,10 +142,11 @@ func setField(object *unstructured.Unstructured, field string, want any) bool {
 
 // mergeConfigMap replaces data and binaryData; a bundle of authorities that OpenShift injects on request stays.
 func mergeConfigMap(next, desired *unstructured.Unstructured) (Delta, error) {
-	want, _, err := unstructured.NestedMap(desired.Object, "data")
-	if err != nil {
-		return Changed, fmt.Errorf("reading data of the ConfigMap: %w", err)
+	data, isMap := desired.Object["data"].(map[string]any)
+	if desired.Object["data"] != nil && !isMap {
+		return Changed, manifest.Failed("the field data of the ConfigMap is no map of keys and texts")
 	}
+	want := maps.Clone(data)
 	injected := map[string]bool{
 		"ca-bundle.crt":  desired.GetLabels()["config.openshift.io/inject-trusted-cabundle"] == "true",
 		"service-ca.crt": desired.GetAnnotations()["service.beta.openshift.io/inject-cabundle"] == "true",
@@ -158,8 +161,8 @@ func mergeConfigMap(next, desired *unstructured.Unstructured) (Delta, error) {
 		}
 		want[key] = have
 	}
-	data := setField(next, "data", want)
-	if binary := setField(next, "binaryData", desired.Object["binaryData"]); data || binary {
+	changed := setField(next, "data", want)
+	if binary := setField(next, "binaryData", desired.Object["binaryData"]); changed || binary {
 		return Changed, nil
 	}
 	return Equal, nil
@@ -195,21 +198,23 @@ func mergeSecret(next, desired *unstructured.Unstructured) (Delta, error) {
 
 // secretData returns the data of a Secret manifest: data and stringData together.
 func secretData(desired *unstructured.Unstructured) (map[string]any, error) {
-	data, _, err := unstructured.NestedMap(desired.Object, "data")
+	data, err := manifest.SecretTexts(desired.Object, "data")
 	if err != nil {
-		return nil, fmt.Errorf("reading data of the Secret: %w", err)
+		return nil, err
 	}
 	if data == nil {
 		data = map[string]any{}
 	}
-	text, _, err := unstructured.NestedStringMap(desired.Object, "stringData")
+	texts, err := manifest.SecretTexts(desired.Object, "stringData")
 	if err != nil {
-		return nil, fmt.Errorf("reading stringData of the Secret: %w", err)
+		return nil, err
 	}
-	for key, value := range text {
-		encoded := base64.StdEncoding.EncodeToString([]byte(value))
+	for key, value := range texts {
+		text, _ := value.(string)
+		encoded := base64.StdEncoding.EncodeToString([]byte(text))
 		if have, twice := data[key]; twice && have != encoded {
-			return nil, fmt.Errorf("the key %q of the Secret stands in data and in stringData with different values", key)
+			return nil, manifest.Failed(fmt.Sprintf(
+				"the key %q of the Secret stands in data and in stringData with different values", key))
 		}
 		data[key] = encoded
 	}

@@ -77,19 +77,25 @@ func Configure(ctx context.Context, desired *unstructured.Unstructured, config *
 // foldText moves the stringData of a Secret into its data, as the API server does: a change of a field that is never
 // stored could not be seen.
 func foldText(object map[string]any) error {
-	if object["apiVersion"] != "v1" || object["kind"] != "Secret" {
+	if !manifest.IsSecret(object) {
 		return nil
 	}
-	text, set, err := unstructured.NestedStringMap(object, "stringData")
-	if err != nil || !set {
-		return nil //nolint:nilerr // the API server refuses it with the cause
+	texts, err := manifest.SecretTexts(object, "stringData")
+	if err != nil {
+		return err
 	}
-	for key, value := range text {
-		encoded := base64.StdEncoding.EncodeToString([]byte(value))
-		if err := unstructured.SetNestedField(object, encoded, "data", key); err != nil {
-			return fmt.Errorf("writing the stringData of the Secret as data: %w", err)
-		}
+	data, err := manifest.SecretTexts(object, "data")
+	if err != nil || texts == nil {
+		return err
 	}
+	if data == nil {
+		data = map[string]any{}
+	}
+	for key, value := range texts {
+		text, _ := value.(string)
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	object["data"] = data
 	delete(object, "stringData")
 	return nil
 }

@@ -24,7 +24,7 @@ func TestOnlyASecretHasItsTextFolded(t *testing.T) {
 	}
 }
 
-// The API server has no owner for who the object is, and for the status only where it is no subresource.
+// The API server has no owner for who the object is, and for the status only where it is not a subresource.
 func TestWhatMustBeOwnedToBeInForce(t *testing.T) {
 	for name, c := range map[string]struct {
 		manifest, fields string
@@ -69,8 +69,8 @@ func TestHandOverLeavesOthersAlone(t *testing.T) {
 	assert.JSONEq(t, `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"u\"}":{}}}}`, string(got[3].FieldsV1.Raw))
 }
 
-// FuzzNext checks what is sent for an object that exists: every field of the manifest that is not ignored, and an ignored
-// one only at its live value, when nobody else owns it.
+// FuzzNext checks what is sent for an object that exists: every field of the manifest that is not ignored, and an
+// ignored one only at its live value, when nobody else owns it.
 func FuzzNext(f *testing.F) {
 	for i := range byte(64) {
 		f.Add(i, 63-i, i^21, i%2 == 0, i%3 == 0)

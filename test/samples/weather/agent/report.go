@@ -137,8 +137,8 @@ func Verify(data map[string]string, roots *x509.CertPool) (Report, error) {
 	return report, nil
 }
 
-// write writes data into the ConfigMap. A signature alone is no change, because each is another one. A report that was
-// closed after the agent began stays closed: the add-on is about to go.
+// write writes data into the ConfigMap. A signature alone is not a change, because each is another one. A report that
+// was closed after the agent began stays closed: the add-on is about to go.
 func (s *station) write(ctx context.Context, data map[string]string) error {
 	reports := s.hub.CoreV1().ConfigMaps(s.cluster)
 	existing, err := reports.Get(ctx, reportName, metav1.GetOptions{})

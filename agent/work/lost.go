@@ -1,0 +1,224 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/spokelet/spokelet/agent/work/inventory"
+	"github.com/spokelet/spokelet/agent/work/missing"
+	"github.com/spokelet/spokelet/internal/decode"
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// Reasons of the condition about works that are missing on the hub.
+const (
+	reasonWorksPresent = "WorksPresent"
+	reasonWorksMissing = "WorksMissing"
+)
+
+// lookDelay is how long a look at all works that are missing waits for further ones.
+const lookDelay = time.Second
+
+// holds reports whether the objects of works are held that are missing on the hub.
+func (r *Reconciler) holds() bool {
+	return r.Missing == missing.Hold && r.EvictionGrace < EvictionDisabled
+}
+
+// observeMissing returns the works of this agent and hub that the hub does not have, as the caches show them, and the
+// ManagedCluster; nil when there is none.
+func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
+) (missing.Facts, *clusterv1.ManagedCluster, error) {
+	f := missing.Facts{Now: now}
+	var works workv1.ManifestWorkList
+	if err := r.Hub.GetCache().List(ctx, &works, client.InNamespace(r.Cluster), client.UnsafeDisableDeepCopy,
+		decode.Metadata); err != nil {
+		return f, nil, fmt.Errorf("listing the works of the hub: %w", err)
+	}
+	there := make(map[string]bool, len(works.Items))
+	for i := range works.Items {
+		there[works.Items[i].Name] = true
+	}
+	var all workv1.AppliedManifestWorkList
+	if err := r.Spoke.GetCache().List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return f, nil, fmt.Errorf("listing the AppliedManifestWorks: %w", err)
+	}
+	for i := range all.Items {
+		applied := &all.Items[i]
+		if !r.owns(applied) || !applied.DeletionTimestamp.IsZero() {
+			continue
+		}
+		f.Known++
+		if name := applied.Spec.ManifestWorkName; !there[name] {
+			f.Works = append(f.Works, missing.Work{Name: name, Since: since(applied, now), Held: inventory.IsHeld(applied)})
+		}
+	}
+	cluster := &clusterv1.ManagedCluster{}
+	switch err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Name: r.Cluster}, cluster); {
+	case apierrors.IsNotFound(err):
+		return f, nil, nil
+	case err != nil:
+		return f, nil, fmt.Errorf("reading ManagedCluster %s: %w", r.Cluster, err)
+	}
+	f.Leaving = !cluster.DeletionTimestamp.IsZero()
+	f.Confirm(cluster.Annotations[names.AnnotationConfirmEviction])
+	return f, cluster, nil
+}
+
+// owns reports whether an AppliedManifestWork is of this agent and of the present hub.
+func (r *Reconciler) owns(applied *workv1.AppliedManifestWork) bool {
+	return applied.Spec.AgentID == r.AgentID && applied.Name == r.inventory.Name(applied.Spec.ManifestWorkName)
+}
+
+// fateOf decides what happens to the objects of an AppliedManifestWork whose work is missing.
+func (e *evictor) fateOf(ctx context.Context, applied *workv1.AppliedManifestWork, now time.Time,
+) (missing.Fate, error) {
+	if !e.holds() || !e.owns(applied) || !applied.DeletionTimestamp.IsZero() {
+		return missing.Waits, nil
+	}
+	f, _, err := e.observeMissing(ctx, now)
+	if err != nil {
+		return missing.Held, err
+	}
+	return missing.Decide(f)[applied.Spec.ManifestWorkName], nil
+}
+
+// look looks at all works that are missing, reports them, and wakes those whose fate changed.
+func (e *evictor) look(ctx context.Context) reconcile.Outcome {
+	now := e.Clock.Now()
+	f, cluster, err := e.observeMissing(ctx, now)
+	if err != nil {
+		return reconcile.FromError(err)
+	}
+	fates := missing.Decide(f)
+	for _, w := range f.Works {
+		if fate := fates[w.Name]; fate == missing.Confirmed || (fate == missing.Held && !w.Held) {
+			e.queues.applied.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: e.inventory.Name(w.Name)}})
+		}
+	}
+	text := missing.Report(f, fates)
+	if text != e.told {
+		e.told = text
+		log.FromContext(ctx).Info("works are missing on the hub", "report", text, "held", text != "")
+		if e.OnMissing != nil {
+			e.OnMissing(text)
+		}
+	}
+	outcome := reconcile.FromError(e.publishMissing(ctx, cluster, text, now))
+	if text != "" && f.Confirmed.After(now) {
+		outcome = outcome.And(reconcile.DoneUntil(f.Confirmed))
+	}
+	return outcome
+}
+
+// publishMissing writes the condition of the ManagedCluster about works that are missing. It is there only once there
+// was something to say.
+func (e *evictor) publishMissing(ctx context.Context, cluster *clusterv1.ManagedCluster, text string, now time.Time,
+) error {
+	if cluster == nil {
+		return nil
+	}
+	condition := metav1.Condition{
+		Type: names.ConditionWorksPresent, Status: metav1.ConditionFalse, Reason: reasonWorksMissing, Message: text,
+	}
+	if text == "" {
+		if meta.FindStatusCondition(cluster.Status.Conditions, condition.Type) == nil {
+			return nil
+		}
+		condition.Status, condition.Reason = metav1.ConditionTrue, reasonWorksPresent
+		condition.Message = "no objects are held of works that the hub does not have"
+	}
+	after := cluster.DeepCopy()
+	reconcile.SetCondition(&after.Status.Conditions, condition, now)
+	_, err := reconcile.PatchStatus(ctx, e.Hub.GetClient(), cluster, after)
+	return err
+}
+
+// since returns when the work of an AppliedManifestWork was first found missing.
+func since(applied *workv1.AppliedManifestWork, now time.Time) time.Time {
+	if at := inventory.MissingSince(applied); !at.IsZero() {
+		return at
+	}
+	return graceStart(now).Time
+}
+
+// hold marks an AppliedManifestWork whose objects stay until its work is back or a person confirms its eviction. The
+// mark comes first: what is written of a hold that is cut short is not a grace period that runs.
+func (e *evictor) hold(ctx context.Context, f *facts) error {
+	applied, err := e.inventory.Hold(ctx, f.applied, since(f.applied, f.now))
+	if err != nil {
+		return err
+	}
+	if applied != f.applied {
+		e.wroteApplied(f, applied)
+		e.recordEvent(f, eventHeld, f.now)
+	}
+	if applied, err = e.inventory.SetEvictionStart(ctx, f.applied, nil); err != nil || applied == f.applied {
+		return err
+	}
+	e.wroteApplied(f, applied)
+	return nil
+}
+
+// letGo takes the marks of an eviction off an AppliedManifestWork.
+func (e *evictor) letGo(ctx context.Context, f *facts) error {
+	if err := e.markEviction(ctx, f, nil); err != nil {
+		return err
+	}
+	applied, err := e.inventory.Hold(ctx, f.applied, time.Time{})
+	e.wroteApplied(f, applied)
+	return err
+}
+
+// missingSources request a look at all works that are missing when one may come or go, and when the ManagedCluster
+// changes.
+func (e *evictor) missingSources() []source.Source {
+	if !e.holds() {
+		return nil
+	}
+	return []source.Source{
+		source.Kind(e.Hub.GetCache(), &workv1.ManifestWork{}, soon[*workv1.ManifestWork](),
+			predicate.TypedFuncs[*workv1.ManifestWork]{
+				UpdateFunc: func(event.TypedUpdateEvent[*workv1.ManifestWork]) bool { return false },
+			}),
+		source.Kind(e.Spoke.GetCache(), &workv1.AppliedManifestWork{}, soon[*workv1.AppliedManifestWork](),
+			predicate.TypedFuncs[*workv1.AppliedManifestWork]{
+				UpdateFunc: func(u event.TypedUpdateEvent[*workv1.AppliedManifestWork]) bool {
+					return evictionChanged(u.ObjectOld, u.ObjectNew)
+				},
+			}),
+		source.Kind(e.Hub.GetCache(), &clusterv1.ManagedCluster{}, soon[*clusterv1.ManagedCluster]()),
+	}
+}
+
+// evictionChanged reports whether a change of an AppliedManifestWork concerns its eviction.
+func evictionChanged(before, after *workv1.AppliedManifestWork) bool {
+	return appliedChanged(before, after) || inventory.IsHeld(before) != inventory.IsHeld(after) ||
+		!before.Status.EvictionStartTime.Equal(after.Status.EvictionStartTime)
+}
+
+// soon requests one look at all works that are missing for all events within lookDelay. Its request has no name.
+func soon[T client.Object]() handler.TypedEventHandler[T, ctrl.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	return handler.TypedFuncs[T, ctrl.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { q.AddAfter(ctrl.Request{}, lookDelay) },
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { q.AddAfter(ctrl.Request{}, lookDelay) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { q.AddAfter(ctrl.Request{}, lookDelay) },
+	}
+}

@@ -1,0 +1,67 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+const (
+	// minWhole is the least size of a status, in bytes, that is sent as a patch: a smaller one costs a link little, and
+	// the API server less than a patch.
+	minWhole = 8 << 10
+	// minGain is how many times smaller than the whole a part must be that is sent alone.
+	minGain = 4
+)
+
+// operation is one operation of a JSON patch. A merge patch would have all manifests again, which are a list.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// Patch returns the JSON patch from the status of a work to another one that is large: what changed where that is much
+// less, else the whole. It is nil for a status that is not large. The patch fits only the version of the work that it
+// was made for.
+func Patch(work *workv1.ManifestWork, after *workv1.ManifestWorkStatus) ([]byte, error) {
+	if len(after.ResourceStatus.Manifests) < minGain {
+		return nil, nil // no patch is an answer here
+	}
+	whole, err := json.Marshal(after)
+	if err != nil || len(whole) < minWhole {
+		return nil, err //nolint:wrapcheck // our own types are encoded
+	}
+	guard := []operation{
+		{"replace", "/metadata/uid", work.UID}, {"replace", "/metadata/resourceVersion", work.ResourceVersion},
+	}
+	if part := difference(&work.Status, after); part != nil {
+		patch, err := json.Marshal(append(guard, part...))
+		if err != nil || len(patch)*minGain <= len(whole) {
+			return patch, err //nolint:wrapcheck // likewise
+		}
+	}
+	return json.Marshal(append(guard, operation{"add", "/status", json.RawMessage(whole)}))
+}
+
+// difference returns the operations that turn a status into another one of the same manifests; nil where a quarter of
+// these changed, or where it is another one in other ways.
+func difference(before, after *workv1.ManifestWorkStatus) []operation {
+	was, is := before.ResourceStatus.Manifests, after.ResourceStatus.Manifests
+	if len(was) != len(is) || len(before.Conditions) == 0 || len(after.Conditions) == 0 {
+		return nil
+	}
+	operations := []operation{{"replace", "/status/conditions", after.Conditions}}
+	for i := range is {
+		if !equality.Semantic.DeepEqual(was[i], is[i]) {
+			path := fmt.Sprintf("/status/resourceStatus/manifests/%d", i)
+			operations = append(operations, operation{"replace", path, is[i]})
+		}
+	}
+	if len(operations)*minGain > len(is)+minGain {
+		return nil
+	}
+	return operations
+}

@@ -1,0 +1,77 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+	tokens "github.com/spokelet/spokelet/internal/token"
+)
+
+// transformOf returns what the cache of the manager does to an object.
+func transformOf(options cache.Options, object client.Object) func(any) (any, error) {
+	for kind, by := range options.ByObject {
+		if reflect.TypeOf(kind) == reflect.TypeOf(object) && by.Transform != nil {
+			return by.Transform
+		}
+	}
+	return options.DefaultTransform
+}
+
+// The administrator of a namespace, or the agent of a cluster, may give objects of the hub the labels by which the hub
+// manager finds its own, and fill them up to 1.5 MB. There may be hundreds, and the hub manager has 512 MiB.
+// Shows: security/filled-objects
+func TestLittleIsKeptOfWhatATenantFillsUp(t *testing.T) {
+	const most = 64 << 10
+	meta := func(labels ...string) metav1.ObjectMeta {
+		all := map[string]string{}
+		for _, label := range labels {
+			all[label] = "true"
+		}
+		return metav1.ObjectMeta{Namespace: "cluster1", Name: "open-cluster-management:x", Labels: all}
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: meta(tokens.LabelInfrastructure)}
+	account.Secrets = make([]corev1.ObjectReference, 95_000)
+	role := &rbacv1.Role{ObjectMeta: meta(tokens.LabelInfrastructure)}
+	role.Rules = make([]rbacv1.PolicyRule, 20_000)
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta()}
+	work := &workv1.ManifestWork{ObjectMeta: meta(names.LabelAddonName)}
+	locked := &workv1.ManifestWork{ObjectMeta: meta(names.LabelAddonName)}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: meta()}
+	for n := range 10_000 {
+		name := fmt.Sprint("x", n)
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: name})
+		work.Spec.ManifestConfigs = append(work.Spec.ManifestConfigs, workv1.ManifestConfigOption{
+			ResourceIdentifier: workv1.ResourceIdentifier{Resource: "configmaps", Name: name},
+		})
+		locked.Finalizers = append(locked.Finalizers, "a/"+name)
+		addOn.Labels[name] = ""
+	}
+	for sentence, object := range map[string]client.Object{
+		"a ServiceAccount with many Secrets": account, "a Role with many rules": role,
+		"a RoleBinding with many subjects": binding, "a work with many configurations": work,
+		"a work with many finalizers": locked, "an add-on with many labels": addOn,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			options, err := cacheOptions("")
+			require.NoError(t, err)
+			kept, err := transformOf(options, object)(object)
+			require.NoError(t, err)
+			text, err := json.Marshal(kept)
+			require.NoError(t, err)
+			assert.Less(t, len(text), most)
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/decode"
+)
+
+// passed remembers, while an add-on has RoleBindings for all clusters, on which clusters its agents have their own, or
+// may have none. After a restart every add-on has a pass, so nothing of it is lost.
+type passed struct {
+	mutex sync.Mutex
+	of    map[string]*passes
+}
+
+// passes are those of one add-on; awaited is how many the last count asked for.
+type passes struct {
+	clusters map[string]bool
+	awaited  int
+}
+
+// note notes a pass, and reports whether there were as many as the last count asked for.
+func (p *passed) note(key types.NamespacedName) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.of == nil {
+		p.of = map[string]*passes{}
+	}
+	have := p.of[key.Name]
+	if have == nil {
+		have = &passes{clusters: map[string]bool{}}
+		p.of[key.Name] = have
+	}
+	have.clusters[key.Namespace] = true
+	return len(have.clusters) >= have.awaited
+}
+
+// leave forgets a cluster that the add-on leaves, so that the next pass counts again; it reports whether one waits for
+// others.
+func (p *passed) leave(key types.NamespacedName) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	have := p.of[key.Name]
+	if have == nil {
+		return false
+	}
+	delete(have.clusters, key.Namespace)
+	have.awaited = 0
+	return true
+}
+
+// complete reports whether the add-on had a pass on each of these clusters.
+func (p *passed) complete(addOn string, clusters []string) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	have := p.of[addOn]
+	if have == nil {
+		return false
+	}
+	for _, cluster := range clusters {
+		if !have.clusters[cluster] {
+			have.awaited = len(clusters)
+			return false
+		}
+	}
+	return true
+}
+
+// forget forgets the passes of an add-on.
+func (p *passed) forget(addOn string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.of, addOn)
+}
+
+// livingClusters returns the clusters of add-ons that are there, also while finalizers hold them: a hook that runs may
+// need the roles. It needs their metadata only.
+func livingClusters(addOns []client.Object) []string {
+	var clusters []string
+	for _, addOn := range addOns {
+		if isThere(addOn) {
+			clusters = append(clusters, addOn.GetNamespace())
+		}
+	}
+	return clusters
+}
+
+// isThere reports whether an add-on is not being deleted, or held by finalizers.
+func isThere(addOn client.Object) bool {
+	return addOn.GetDeletionTimestamp() == nil || len(addOn.GetFinalizers()) > 0
+}
+
+// dropFormer deletes the RoleBindings of an add-on for all clusters after the last of its agents got its own. Until
+// that succeeds, the passes are remembered: only this one is repeated.
+func (r *Reconciler) dropFormer(ctx context.Context, key types.NamespacedName, f facts) error {
+	if len(f.former) == 0 || !r.passed.note(key) {
+		return nil
+	}
+	return r.dropComplete(ctx, key, f.former)
+}
+
+// leaveFormer is the pass of an add-on that is gone: it may be the one for which the others waited.
+func (r *Reconciler) leaveFormer(ctx context.Context, key types.NamespacedName) error {
+	if !r.passed.leave(key) {
+		return nil
+	}
+	former, err := r.listFormer(ctx, key)
+	if err != nil || len(former) == 0 {
+		return err
+	}
+	return r.dropComplete(ctx, key, former)
+}
+
+// dropComplete deletes the RoleBindings for all clusters if the add-on had a pass on each of them.
+func (r *Reconciler) dropComplete(ctx context.Context, key types.NamespacedName, former []*rbacv1.RoleBinding) error {
+	// One that cannot be decoded is there as well.
+	all, err := r.AddOns.ListWatched(ctx, client.MatchingFields{addonapi.IndexName: key.Name}, decode.Metadata)
+	if err != nil || !r.passed.complete(key.Name, livingClusters(all)) {
+		return err
+	}
+	former = slices.DeleteFunc(slices.Clone(former), func(binding *rbacv1.RoleBinding) bool {
+		return binding.Namespace == key.Namespace // It became that of this cluster.
+	})
+	if err := errors.Join(runAll(ctx, r.bindingWriter(), dropBindings(former))...); err != nil {
+		return err
+	}
+	r.passed.forget(key.Name)
+	return nil
+}
+
+// passUnread is the pass of an add-on of which something cannot be decoded, as far as its RoleBindings for all clusters
+// go: they must not stay for the agents of clusters that are denied, only because the agent of one cluster makes its
+// objects such that nobody can read them. Its own agent keeps what it has by RoleBindings of its own, unless the hub
+// does not accept its cluster.
+func (r *Reconciler) passUnread(ctx context.Context, key types.NamespacedName, f facts, cause error) error {
+	if !decode.IsUnknown(cause) {
+		return nil
+	}
+	return r.passKept(ctx, key, f, cause)
+}
+
+// passKept is a pass that changes no RoleBindings but those: the agent keeps by its own what it has by them. The cause
+// is why it is not known what the agent asks for.
+func (r *Reconciler) passKept(ctx context.Context, key types.NamespacedName, f facts, cause error) error {
+	_, found, err := r.Agents.Agent(ctx, key.Name)
+	if err != nil || !found {
+		return err
+	}
+	if f.former, err = r.listFormer(ctx, key); err != nil || len(f.former) == 0 {
+		return err
+	}
+	if !f.clusterKnown || isAccepted(f.cluster) {
+		if err := r.keepUnread(ctx, key, f, cause); err != nil {
+			return err
+		}
+	}
+	return r.dropFormer(ctx, key, f)
+}
+
+// keepUnread gives the agent of such an add-on RoleBindings of its own. That needs the metadata of the add-on only.
+func (r *Reconciler) keepUnread(ctx context.Context, key types.NamespacedName, f facts, cause error) error {
+	all, err := r.AddOns.ListWatched(ctx, client.InNamespace(key.Namespace), decode.Metadata)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(all, func(addOn client.Object) bool { return addOn.GetName() == key.Name })
+	if at < 0 || !isThere(all[at]) {
+		return nil
+	}
+	f.addOn = &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: key.Name, UID: all[at].GetUID(), OwnerReferences: all[at].GetOwnerReferences(),
+	}}
+	f.cluster = &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}}
+	f.setupErr = cause
+	if f.bindings, err = addonapi.ListBindings(ctx, r.Client, key); err != nil {
+		return err
+	}
+	return errors.Join(runAll(ctx, r.bindingWriter(), keepFormer(f))...)
+}

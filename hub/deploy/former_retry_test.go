@@ -1,0 +1,138 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+func formerWorld(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *Reconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, errors.Join(rbacv1.AddToScheme(scheme), corev1.AddToScheme(scheme), clusterv1.Install(scheme),
+		addonv1alpha1.Install(scheme), workv1.Install(scheme)))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).
+		WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}).
+		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexBinding, addonapi.BindingKeys).
+		WithIndex(&rbacv1.RoleBinding{}, addonapi.IndexSharedBinding, addonapi.SharedBindingKeys).
+		WithIndex(&workv1.ManifestWork{}, indexHosted, func(client.Object) []string { return nil }).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, addonapi.IndexName, func(o client.Object) []string {
+			return []string{o.GetName()}
+		}).Build()
+	return &Reconciler{
+		Client: c, Bindings: c, Live: c, AddOns: addonapi.Client{Client: c}, Agents: addon.Registry{},
+		Configurer: unconfigured{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)),
+	}
+}
+
+func addOnAt(cluster string) *addonv1alpha1.ManagedClusterAddOn {
+	return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "a", UID: "mca"}}
+}
+
+// The API server refuses the deletion once. Nothing but the queue starts another pass.
+func TestTheBindingOfAllClustersGoesAfterAFailureToo(t *testing.T) {
+	former, fails := roleBinding("shared", "", "a"), 1
+	r := formerWorld(t, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if fails--; fails >= 0 {
+				return errors.New("the hub is down")
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	}, former, addOnAt("c1"), addOnAt("c2"), addOnAt("c3"))
+	var f facts
+	f.former = []*rbacv1.RoleBinding{former}
+	for _, cluster := range []string{"c1", "c2", "c3", "c3", "c3", "c3"} { // the last one is repeated
+		_ = r.dropFormer(t.Context(), types.NamespacedName{Namespace: cluster, Name: "a"}, f)
+	}
+	err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(former), &rbacv1.RoleBinding{})
+	assert.True(t, apierrors.IsNotFound(err), "the agents of denied clusters keep what it grants")
+}
+
+// permitted is an agent with a credential of the hub and a role in a shared namespace.
+type permitted struct{ addon.Agent }
+
+// only finds that agent.
+type only struct{}
+
+func (only) Agent(context.Context, string) (addon.Agent, bool, error) { return permitted{}, true, nil }
+
+func (permitted) About() addon.About { return addon.About{Name: "a"} }
+
+func (permitted) Resolve(context.Context, addon.Request) (addon.Resolved, error) {
+	p := permission("shared", "Role", "r")
+	p.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: csr.AddonGroups("c1", "a")[1]}}
+	return addon.Resolved{
+		Registrations: []addonv1beta1.RegistrationConfig{{
+			Type: addonv1beta1.KubeClient, KubeClient: &addonv1beta1.KubeClientConfig{},
+		}},
+		Setup: addon.Setup{Permissions: []addon.Permission{p}},
+	}, nil
+}
+
+func (permitted) Render(context.Context, addon.Request) (addon.Rendering, error) {
+	return addon.Rendering{}, nil
+}
+
+func (permitted) SharedPermissions(context.Context) ([]addon.Permission, error) {
+	p := permission("shared", "Role", "r")
+	return []addon.Permission{p}, nil
+}
+
+// The agent has a certificate, and is about to change to tokens: it has said so, and its ServiceAccount is not ready.
+func TestTheBindingOfAllClustersStaysUntilAnAgentThatChangesToTokensHasItsOwn(t *testing.T) {
+	former := roleBinding("shared", "", "a")
+	former.Subjects = []rbacv1.Subject{{
+		APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: csr.AddonGroups("c1", "a")[1],
+	}}
+	addOn := addOnAt("c1")
+	addOn.Status.KubeClientDriver = "token"
+	addOn.Status.Registrations = []addonv1alpha1.RegistrationConfig{{SignerName: certificatesv1.KubeAPIServerClientSignerName}}
+	r := formerWorld(t, interceptor.Funcs{}, former, addOn, ownNamespace("c1"),
+		&clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		})
+	r.Agents = only{}
+	_, err := r.Reconcile(t.Context(), reconcile.Request("c1", "a")[0])
+	require.NoError(t, err)
+	var all rbacv1.RoleBindingList
+	require.NoError(t, r.Client.List(t.Context(), &all))
+	assert.NotEmpty(t, all.Items, "the agent has no role any more, neither by its certificate nor by a token")
+}
+
+// The agents of clusters that the hub does not accept get nothing, whatever is wrong with what they ask for: they are
+// not waited for.
+func TestTheBindingOfAllClustersDoesNotWaitForAClusterThatIsDenied(t *testing.T) {
+	former := roleBinding("shared", "", "a")
+	r := formerWorld(t, interceptor.Funcs{}, former, addOnAt("c1"),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, // without our label: refused
+		&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}})
+	r.Agents = only{}
+	_, _ = r.Reconcile(t.Context(), reconcile.Request("c1", "a")[0]) // it says what is wrong with the namespace
+	gone := r.Client.Get(t.Context(), client.ObjectKeyFromObject(former), &rbacv1.RoleBinding{})
+	assert.True(t, apierrors.IsNotFound(gone), "the denied agent keeps what the binding for all clusters grants")
+}

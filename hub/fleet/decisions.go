@@ -1,0 +1,334 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// QuietPeriod is how long the decisions of a Placement must be unchanged before a cluster that they do not name counts
+	// as unselected. A hub manager that was just started decides again within it what changed while it was away.
+	QuietPeriod = 3 * time.Second
+	// FailoverPeriod takes the place of QuietPeriod where a cluster may be about to move to a PlacementDecision of another
+	// placement controller that is not written yet. One that stops between two writes is replaced within it.
+	FailoverPeriod = 5 * time.Minute
+	// pageSize is the most clusters that one PlacementDecision has.
+	pageSize = 100
+)
+
+// Decisions is what is known about the decisions of one Placement. It is built once for each change of them, and never
+// changed.
+type Decisions struct {
+	// Key is the key of the Placement, and Placement is nil when it does not exist. It belongs to the cache and must not
+	// be changed.
+	Key       types.NamespacedName
+	Placement *clusterv1beta1.Placement
+	// Groups are the selected clusters with their decision groups, and Names are they in order.
+	Groups map[string]Group
+	Names  []string
+	// Decided is when this process saw that other clusters or groups were decided, zero if it did not, and Written when a
+	// PlacementDecision was last written, by the clock of the API server.
+	Decided, Written time.Time
+	// Own reports whether our own placement decided, and all of it is there.
+	Own bool
+	// Incomplete is why a cluster that the PlacementDecisions do not name may be selected; nil when they are complete.
+	Incomplete error
+	// Unfit is why no cluster is unselected because of these decisions: they are not complete, or not those about the
+	// present Placement; nil when they are.
+	Unfit error
+
+	// state identifies the present state of Placement and PlacementDecisions, said what the Placement says about it, and
+	// content what is decided.
+	state, said, content string
+	// since is when this process first saw state.
+	since time.Time
+	// period is how long state must stay.
+	period time.Duration
+	// moved is why decisions that changed a moment ago are not trusted.
+	moved error
+}
+
+// Group is a decision group; its index is negative when the decision has none.
+type Group struct {
+	Index int
+	Name  string
+}
+
+// NewDecisions returns what follows from a Placement, which may be nil, and its PlacementDecisions at an instant. own
+// reports whether this hub manager schedules Placements. before is what was known earlier; nil when nothing was.
+func NewDecisions(
+	key types.NamespacedName, placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision, own bool,
+	now time.Time, before *Decisions,
+) *Decisions {
+	slices.SortFunc(pages, byName)
+	own = own && placement != nil && !isScheduledByOthers(placement)
+	if own { // A finalizer of another client keeps a page that our placement deleted; it says nothing any more.
+		pages = slices.DeleteFunc(pages, func(p *clusterv1beta1.PlacementDecision) bool { return p.DeletionTimestamp != nil })
+	}
+	content := contentOf(pages)
+	state, said := versionOf(placement, pages), ""
+	if placement != nil {
+		content = string(placement.UID) + " " + content
+		state = fmt.Sprintf("%s@%d %t %s", state, placement.Generation, isScheduledByOthers(placement),
+			placement.Annotations[names.AnnotationSetBindings])
+		for _, c := range placement.Status.Conditions {
+			state += fmt.Sprintf(" %s@%d", c.Type, c.ObservedGeneration)
+			said += fmt.Sprintf("%s %s %s %s\n", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	if before != nil && before.state == state && before.said == said {
+		return before
+	}
+	d := &Decisions{
+		Key: key, Placement: placement, state: state, said: said, content: content, since: now, period: FailoverPeriod,
+		Groups: map[string]Group{}, moved: fmt.Errorf("the decisions of placement %s were changed a moment ago", key),
+	}
+	switch {
+	case before == nil: // A first look is no decision.
+	case before.content == content:
+		d.Decided = before.Decided
+	default:
+		d.Decided = now
+	}
+	if before != nil && before.state == state {
+		d.since = before.since
+	}
+	for _, page := range pages {
+		of := groupOf(page)
+		for _, decision := range page.Status.Decisions {
+			d.Groups[decision.ClusterName] = of
+		}
+		if at := LastWritten(page); at.After(d.Written) {
+			d.Written = at
+		}
+	}
+	d.Names = slices.Sorted(maps.Keys(d.Groups))
+	d.Own = own
+	d.Incomplete = d.incompleteness(pages)
+	d.Unfit = d.unfitness()
+	if d.Own = d.Own && d.Incomplete == nil; d.Own || hasRoom(placement, pages) {
+		d.period = QuietPeriod
+	}
+	return d
+}
+
+// groupOf returns the decision group of a PlacementDecision.
+func groupOf(page *clusterv1beta1.PlacementDecision) Group {
+	index, err := strconv.Atoi(page.Labels[names.LabelDecisionGroupIndex])
+	if err != nil || index < 0 {
+		index = -1
+	}
+	return Group{Index: index, Name: page.Labels[names.LabelDecisionGroupName]}
+}
+
+// versionOf identifies what is decided: each PlacementDecision with its version, and what the status of the Placement
+// reports about them.
+func versionOf(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision) string {
+	var b strings.Builder
+	if placement != nil {
+		s := placement.Status
+		fmt.Fprintf(&b, "%s %t %d", placement.UID, placement.DeletionTimestamp.IsZero(), s.NumberOfSelectedClusters)
+		for _, group := range s.DecisionGroups {
+			fmt.Fprintf(&b, " %d:%v:%d", group.DecisionGroupIndex, group.Decisions, group.ClustersCount)
+		}
+		fmt.Fprintf(&b, " %t", misconfigured(placement) != nil)
+		if mark := markOf(placement); mark != nil {
+			b.WriteString(mark.Message)
+		}
+	}
+	for _, page := range pages {
+		fmt.Fprintf(&b, "\n%s %s %s", page.Name, page.UID, page.ResourceVersion)
+	}
+	return b.String()
+}
+
+// Selects reports whether a cluster is among the decisions.
+func (d *Decisions) Selects(cluster string) bool { _, selected := d.Groups[cluster]; return selected }
+
+// Unselected returns why it is uncertain that a cluster which is not among the decisions is unselected, and the instant
+// to check again, zero when an event starts the next pass. A nil error means that the cluster is unselected.
+func (d *Decisions) Unselected(now time.Time) (time.Time, error) {
+	if d.Unfit != nil {
+		return time.Time{}, d.Unfit
+	}
+	// Nobody sees a write before it happened: a later time of writing is a difference between two clocks, of which a small
+	// one counts.
+	from := d.since
+	if later := d.Written.Sub(d.since); later > 0 && later <= QuietPeriod {
+		from = d.Written
+	}
+	if until := from.Add(d.period); now.Before(until) {
+		return until, d.moved
+	}
+	return time.Time{}, nil
+}
+
+// incompleteness returns why a cluster that the PlacementDecisions do not name may be selected.
+//
+// A Placement without a status is believed when it has decisions. Without any it looks like one that was created again
+// a moment ago, whose first PlacementDecision is always empty. Our own always has a status, with the mark; only one
+// that is misconfigured since an earlier version decided it has none, and keeps what that decided.
+func (d *Decisions) incompleteness(pages []*clusterv1beta1.PlacementDecision) error {
+	if d.Placement == nil {
+		return fmt.Errorf("placement %s does not exist; create it, or remove it from "+
+			"spec.installStrategy.placements", d.Key)
+	}
+	if len(pages) == 0 {
+		return fmt.Errorf("placement %s has no PlacementDecision", d.Key)
+	}
+	for _, page := range pages {
+		if owner := metav1.GetControllerOf(page); owner != nil && owner.UID != d.Placement.UID {
+			return fmt.Errorf("PlacementDecision %s belongs to an earlier Placement %s", page.Name, d.Key)
+		}
+	}
+	mark := markOf(d.Placement)
+	switch {
+	case d.Own && mark != nil && mark.Message == contentOf(pages):
+		return nil
+	case d.Own && mark != nil:
+		return fmt.Errorf("placement %s is writing its PlacementDecisions: they are not those that it decided", d.Key)
+	case d.Own && misconfigured(d.Placement) == nil, len(d.Groups) == 0 && isSilent(d.Placement):
+		return fmt.Errorf("placement %s has not decided yet; remove it from spec.installStrategy.placements to uninstall "+
+			"what it selected", d.Key)
+	case isSilent(d.Placement), isScheduledByOthers(d.Placement):
+		return nil
+	}
+	return d.disagreement(pages)
+}
+
+// disagreement returns how the status of the Placement and its PlacementDecisions differ.
+func (d *Decisions) disagreement(pages []*clusterv1beta1.PlacementDecision) error {
+	status := d.Placement.Status
+	if len(d.Groups) != int(status.NumberOfSelectedClusters) {
+		return fmt.Errorf("the decisions of placement %s name %d clusters, its status says %d",
+			d.Key, len(d.Groups), status.NumberOfSelectedClusters)
+	}
+	var grouped, present []string
+	for _, group := range status.DecisionGroups {
+		grouped = append(grouped, group.Decisions...)
+	}
+	for _, page := range pages {
+		present = append(present, page.Name)
+	}
+	slices.Sort(grouped)
+	if len(grouped) > 0 && !slices.Equal(grouped, present) {
+		return fmt.Errorf("placement %s has the decisions %v, its status names %v", d.Key, present, grouped)
+	}
+	return nil
+}
+
+// unfitness returns why no cluster is unselected because of these decisions.
+func (d *Decisions) unfitness() error {
+	switch {
+	case d.Incomplete != nil:
+		return d.Incomplete
+	case !d.Placement.DeletionTimestamp.IsZero():
+		return fmt.Errorf("placement %s is being deleted; remove it from spec.installStrategy.placements to "+
+			"uninstall what it selects", d.Key)
+	case isSilent(d.Placement), isScheduledByOthers(d.Placement):
+		return nil
+	}
+	if c := misconfigured(d.Placement); c != nil {
+		return fmt.Errorf("placement %s is misconfigured: %s", d.Key, c.Message)
+	}
+	if d.Own {
+		return d.Edited()
+	}
+	var observed int64
+	for _, c := range d.Placement.Status.Conditions {
+		observed = max(observed, c.ObservedGeneration)
+	}
+	if observed != 0 && observed < d.Placement.Generation {
+		return d.edited()
+	}
+	return nil
+}
+
+// Edited returns an error while our own placement has not looked at the present spec of a Placement. Its groups may be
+// others then.
+func (d *Decisions) Edited() error {
+	if !d.Own {
+		return nil
+	}
+	var observed int64
+	for _, c := range []*metav1.Condition{markOf(d.Placement), misconfigured(d.Placement)} {
+		if c != nil { // One that is misconfigured since an earlier version decided it has no mark.
+			observed = max(observed, c.ObservedGeneration)
+		}
+	}
+	if observed < d.Placement.Generation {
+		return d.edited()
+	}
+	return nil
+}
+
+// Uncertain returns why it is uncertain which clusters a Placement selects, and until when that holds others up; zero
+// for as long as it is so. One that does not exist is about to be created again, as GitOps tools do; later it selects
+// none. Otherwise whoever may delete it could hold up the rollouts of others.
+func (d *Decisions) Uncertain(now time.Time) (time.Time, error) {
+	if d.Placement == nil {
+		if until := d.since.Add(FailoverPeriod); now.Before(until) {
+			return until, d.Incomplete
+		}
+		return time.Time{}, nil
+	}
+	if d.Incomplete != nil {
+		return time.Time{}, d.Incomplete
+	}
+	return time.Time{}, d.Edited()
+}
+
+func (d *Decisions) edited() error {
+	return fmt.Errorf("placement %s was edited and is not decided again yet", d.Key)
+}
+
+func markOf(placement *clusterv1beta1.Placement) *metav1.Condition {
+	return meta.FindStatusCondition(placement.Status.Conditions, names.ConditionDecided)
+}
+
+// misconfigured returns the condition that says so; nil when the Placement is not.
+func misconfigured(placement *clusterv1beta1.Placement) *metav1.Condition {
+	c := meta.FindStatusCondition(placement.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return c
+}
+
+// isSilent reports whether nobody wrote the status of a Placement.
+func isSilent(placement *clusterv1beta1.Placement) bool {
+	s := placement.Status
+	return len(s.Conditions) == 0 && len(s.DecisionGroups) == 0 && s.NumberOfSelectedClusters == 0
+}
+
+func isScheduledByOthers(placement *clusterv1beta1.Placement) bool {
+	return placement.Annotations[clusterv1beta1.PlacementDisableAnnotation] == "true"
+}
+
+// hasRoom reports whether all decisions are one PlacementDecision that every cluster fits into, so that none is about
+// to move to another one.
+func hasRoom(placement *clusterv1beta1.Placement, pages []*clusterv1beta1.PlacementDecision) bool {
+	if placement == nil || len(pages) != 1 || pages[0].Labels[names.LabelDecisionGroupName] != "" {
+		return false
+	}
+	strategy := placement.Spec.DecisionStrategy.GroupStrategy
+	perGroup, most := strategy.ClustersPerDecisionGroup, pageSize
+	switch {
+	case len(strategy.DecisionGroups) > 0, perGroup.StrVal != "" && perGroup.StrVal != "100%":
+		return false
+	case perGroup.IntVal > 0:
+		most = min(most, int(perGroup.IntVal))
+	}
+	return len(pages[0].Status.Decisions) < most
+}

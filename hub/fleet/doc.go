@@ -1,0 +1,15 @@
+// Package fleet is the one view that the reconcilers of the hub manager have of what Placements have decided: which
+// clusters, in which decision groups, and the proof that the decision is complete. Placements is the one place that
+// reads it from the cache, for whoever asks.
+//
+// The decision of a Placement is several PlacementDecisions, which a placement controller writes one after the other.
+//
+//	whose Placement       the PlacementDecisions are complete when
+//	our own               their content is that of the mark (Mark), which our placement writes after all of them
+//	another controller's  their number of clusters and their names are those in the status of the Placement
+//	nobody's              there is a decision: nothing says whether there will be more
+//
+// Incomplete decisions hold a rollout, and nothing is removed because of them. For a removal, the Placement must also
+// be decided since its last edit, and its state must have been seen unchanged for a while: QuietPeriod, or
+// FailoverPeriod where another controller may have stopped between two writes that leave the number as it was.
+package fleet

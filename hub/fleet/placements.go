@@ -1,0 +1,94 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
+)
+
+// maxKnown is how many Placements are known at most before those that do not exist are forgotten.
+const maxKnown = 10_000
+
+// Placements knows what Placements have decided, and since when.
+type Placements struct {
+	// Client reads from the cache of the manager.
+	Client client.Reader
+	// Own reports whether this hub manager schedules Placements.
+	Own bool
+	// Clock is the clock of those who ask.
+	Clock clock.PassiveClock
+
+	mu    sync.Mutex
+	known map[types.NamespacedName]*Decisions
+}
+
+// Decisions returns what is known about the decisions of a Placement.
+func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*Decisions, error) {
+	// Whoever asks later must not know less, so nobody reads in between.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	placement, err := reconcile.Get(ctx, p.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, err
+	}
+	var list clusterv1beta1.PlacementDecisionList
+	if err := p.Client.List(ctx, &list, client.InNamespace(key.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
+		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
+	}
+	d := NewDecisions(key, placement, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), p.known[key])
+	if p.known == nil {
+		p.known = map[types.NamespacedName]*Decisions{}
+	}
+	p.known[key] = d
+	if len(p.known) > maxKnown { // Since when one is missing counts, but not without a bound.
+		maps.DeleteFunc(p.known, func(k types.NamespacedName, d *Decisions) bool { return d.Placement == nil && k != key })
+	}
+	return d, nil
+}
+
+// LastWritten returns when an object was last written, as far as the cache knows.
+func LastWritten(o metav1.Object) time.Time {
+	last := o.GetCreationTimestamp().Time
+	for _, entry := range o.GetManagedFields() {
+		if entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}
+
+// TrimDecision is the cache transformation of PlacementDecisions. Of managedFields it keeps only the time of the last
+// write, which shows whether decisions are being rewritten.
+func TrimDecision(in any) (any, error) {
+	return KeepWritten(func(in any) (any, error) { return in, nil })(in)
+}
+
+// KeepWritten is another cache transformation that keeps of managedFields the time of the last write. What the API
+// server wrote when is compared by its own clock, not by that of who watches or reports.
+func KeepWritten(trim func(any) (any, error)) func(any) (any, error) {
+	return func(in any) (any, error) {
+		o, err := meta.Accessor(in)
+		if err != nil || len(o.GetManagedFields()) == 0 {
+			return trim(in) // A transformation must pass on what it does not know.
+		}
+		at := metav1.NewTime(LastWritten(o))
+		out, err := trim(in)
+		if o, is := out.(metav1.Object); is {
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Time: &at}})
+		}
+		return out, err
+	}
+}

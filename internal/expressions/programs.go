@@ -1,0 +1,34 @@
+package expressions
+
+import (
+	"github.com/google/cel-go/cel"
+)
+
+// Programs keeps compiled expressions, and why others do not compile.
+type Programs struct {
+	// Limit is how many bytes the programs may take, as estimated.
+	Limit int
+
+	kept Kept[program]
+}
+
+// program is a compiled expression, or the error of its compilation.
+type program struct {
+	program cel.Program
+	err     error
+}
+
+// Of returns the program of an expression in some environment, which compile makes if it is not kept.
+func (p *Programs) Of(text string, compile func() (cel.Program, error)) (cel.Program, error) {
+	made := p.kept.Of(text, p.Limit, func() (program, int) {
+		compiled, err := compile()
+		return program{compiled, err}, sizeOf(text)
+	})
+	return made.program, made.err
+}
+
+// sizeOf estimates how many bytes the program of a text takes: each has a table of all functions.
+func sizeOf(text string) int {
+	const least, perCharacter = 48 << 10, 160
+	return least + perCharacter*len(text)
+}
