@@ -66,6 +66,8 @@ func FuzzSecretsAreNotTold(f *testing.F) {
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"ns","labels":"x"},"type":1,"immutable":"x"}`,
 		`{"apiVersion":"v1","metadata":{"name":"s","namespace":"ns"},"data":{"pin":"x"}}`,
 		`{"apiVersion":"v1","kind":"Secret","data":{"pin":"x"}}`,
+		`{"apiVersion":"/v1","kind":"Secret","metadata":{"name":"s","namespace":"ns"},"data":{"pin":"x"}}`,
+		`{"apiVersion":"v2","kind":"Secret","metadata":{"name":"s","namespace":"ns"},"data":{"pin":"x"}}`,
 	} {
 		f.Add([]byte(seed), ".data.pin|keys")
 		f.Add([]byte(seed), ".stringData[]|.[0]")

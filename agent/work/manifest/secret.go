@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// IsSecret reports whether an object is a Secret, whose values no error may quote.
+// IsSecret reports whether an object is a Secret of any version, whose values no error may quote. The apiVersion "/v1"
+// means the same as "v1".
 func IsSecret(object map[string]any) bool {
-	return object["apiVersion"] == "v1" && object["kind"] == "Secret"
+	apiVersion, _ := object["apiVersion"].(string)
+	version, err := schema.ParseGroupVersion(apiVersion)
+	return err == nil && version.Group == "" && object["kind"] == "Secret"
 }
 
 // SecretTexts returns the values of a field of a Secret, which is data or stringData. A key without a value has an
