@@ -103,14 +103,16 @@ func TestWhatIsSignedIsWhatTheHubWantsAtThatInstant(t *testing.T) {
 		assert.NoError(t, subject("before")(ctx, shared.admin))
 		assert.NoError(t, shared.admin.Delete(ctx, &corev1.Secret{ObjectMeta: in("signing", "late")}))
 	})
+	// The hub manager approves this one when it has seen the new subject. Without it, the Secret may be seen first.
+	asks := forAddon("cluster1", "changing", custom)
+	asks.User = "after"
+	honest := post(t, abuse{as: agent1, asks: asks})
+	suite.Eventually(t, func() error { return toldRules(t.Context(), honest, rules("SigningCAMissing")) })
 	key, err := ecdsaKey(elliptic.P384())()
 	require.NoError(t, err)
 	require.NoError(t, shared.createCA(t.Context(), "late", key, "changing"))
 
 	suite.Eventually(t, func() error { return toldRules(t.Context(), s, rules("SigningCAMissing", "NotSigned")) })
-	asks := forAddon("cluster1", "changing", custom)
-	asks.User = "after"
-	honest := post(t, abuse{as: agent1, asks: asks})
 	suite.Eventually(t, func() error { return shared.issued(t.Context(), honest.request) })
 
 	var current certificatesv1.CertificateSigningRequest
