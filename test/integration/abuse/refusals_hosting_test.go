@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -28,20 +29,23 @@ const (
 	labelAddOn        = "open-cluster-management.io/addon-name"
 )
 
-// noted updates an object with one more annotation, as agents write: without patch.
+// noted updates an object with one more annotation, as agents write: without patch, and once more after a conflict, for
+// the hub manager writes the same objects.
 func noted(o client.Object, key, value string) attempt {
 	return func(ctx context.Context, c client.Client) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-			return err
-		}
-		annotations := map[string]string{key: value}
-		for known, had := range o.GetAnnotations() {
-			if known != key {
-				annotations[known] = had
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+				return err
 			}
-		}
-		o.SetAnnotations(annotations)
-		return c.Update(ctx, o, client.DryRunAll)
+			annotations := map[string]string{key: value}
+			for known, had := range o.GetAnnotations() {
+				if known != key {
+					annotations[known] = had
+				}
+			}
+			o.SetAnnotations(annotations)
+			return c.Update(ctx, o, client.DryRunAll)
+		})
 	}
 }
 
