@@ -38,6 +38,10 @@ type facts struct {
 	// nothing.
 	offline bool
 	copied  *offline.Copy
+	// learned is what passes without the hub concluded and the hub may not know, and atHub the work as the hub has it
+	// where work knows more; nil otherwise.
+	learned *workv1.ManifestWorkStatus
+	atHub   *workv1.ManifestWork
 }
 
 // orphans reports whether the work orphans an object. A work that is changed to orphan an object and deleted at once

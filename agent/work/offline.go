@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -192,38 +191,48 @@ func withholdUnknown(manifests []manifest.Manifest, tracked []workv1.AppliedMani
 var errWithheld = errors.New(
 	"its object was not there when the hub was last heard; it is made when the hub is back")
 
-// reportCompletions writes to the hub which manifests became complete while it was away, before anything is decided by
-// its status alone.
-func (r *Reconciler) reportCompletions(ctx context.Context, f *facts) error {
+// recall puts into the work which manifests became complete while the hub was away, so that nothing is decided by the
+// status at the hub alone. The status of the pass tells the hub; an error is about the disk.
+func (r *Reconciler) recall(ctx context.Context, f *facts) error {
 	if r.Cache == nil {
 		return nil
 	}
-	learned, err := r.Cache.UnreportedStatus(ctx, f.work.Name, f.work.UID)
-	if err != nil || learned == nil {
+	var err error
+	if f.learned, err = r.Cache.UnreportedStatus(ctx, f.work.Name, f.work.UID); err != nil || f.learned == nil {
 		return err
 	}
-	if after, more := status.WithCompletions(f.work, learned, f.now); more {
-		was, is := lightWork(f.work), lightWork(f.work)
-		was.Status, is.Status = f.work.Status, after
-		within, cancel := context.WithTimeout(ctx, publishTimeout)
-		defer cancel()
-		if _, err := reconcile.PatchStatus(within, r.Hub.GetClient(), was, is); err != nil {
-			return fmt.Errorf("telling the hub what became complete without it: %w", err)
-		}
-		r.wroteWork(f, is)
-		work := *f.work
-		work.Status, work.ResourceVersion = is.Status, is.ResourceVersion
-		f.work = &work
+	if f.complete(); f.atHub == nil {
+		r.Cache.StatusReported(f.work.Name)
 	}
-	r.Cache.StatusReported(f.work.Name)
 	return nil
 }
 
+// complete puts what was learned without the hub into the work, and keeps the one that the hub has.
+func (f *facts) complete() {
+	if f.learned == nil {
+		return
+	}
+	if after, more := status.WithCompletions(f.work, f.learned, f.now); more {
+		work := *f.work
+		work.Status = after
+		f.work, f.atHub = &work, f.work
+	}
+}
+
+// reported returns the work with the status that the hub has.
+func (f *facts) reported() *workv1.ManifestWork {
+	if f.atHub != nil {
+		return f.atHub
+	}
+	return f.work
+}
+
 // invalidateCopy deletes the copy of a work that is deleted or gone, or that has a new generation, before the pass acts
-// on that.
+// on that. One that knows more than the hub stays: the AppliedManifestWork records the generation, and so a copy of a
+// former one is not used.
 func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
 	switch {
-	case r.Cache == nil || f.offline:
+	case r.Cache == nil || f.offline || f.atHub != nil:
 	case phase == phaseApply || phase == phaseRestart:
 		r.Cache.Invalidate(f.work.Name, f.work.UID, f.work.Generation)
 	case phase != phaseStale:
@@ -231,9 +240,10 @@ func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
 	}
 }
 
-// enqueueCopy makes the copier copy a work a moment after its pass.
+// enqueueCopy makes the copier copy a work a moment after its pass. While the hub does not know what was learned without
+// it, the former copy is the only one that does.
 func (r *Reconciler) enqueueCopy(f *facts, phase phase) {
-	if r.Cache != nil && phase == phaseApply {
+	if r.Cache != nil && phase == phaseApply && f.atHub == nil {
 		r.queues.copies.AddAfter(r.request(f.owner.Name), copyDelay)
 	}
 }

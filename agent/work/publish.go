@@ -42,7 +42,8 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, f *facts) error {
 		return fmt.Errorf("adding the finalizer: %w", err)
 	}
 	r.wroteWork(f, after)
-	f.work = after
+	f.work, f.atHub = after, nil
+	f.complete()
 	return nil
 }
 
@@ -96,7 +97,7 @@ func (r *Reconciler) noteWork(owner watch.Owner, work *workv1.ManifestWork) {
 // only as long as it usually takes: the spoke comes first. Its end then wakes the work, and so the newest status
 // follows.
 func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) reconcile.Outcome {
-	before := f.work
+	before := f.reported()
 	if equality.Semantic.DeepEqual(before.Status, status) {
 		r.notes.change(f.owner, func(n *note) { n.created = "" })
 		return reconcile.Done()
@@ -123,7 +124,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 
 // publish sends a status by the publisher; a reconciler that was not set up sends it at once.
 func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.ManifestWork) reconcile.Outcome {
-	before, owner := f.work, f.owner
+	before, owner := f.reported(), f.owner
 	send := func(ctx context.Context) error {
 		err := r.send(ctx, before, after)
 		if err == nil {
@@ -176,7 +177,7 @@ func (r *Reconciler) sent(f *facts, after *workv1.ManifestWork, err error) recon
 	if err != nil {
 		return reconcile.FromError(err)
 	}
-	f.work = after
+	f.work, f.atHub = after, nil
 	return reconcile.Done()
 }
 
@@ -195,6 +196,9 @@ func (r *Reconciler) sentLate(owner watch.Owner, err error) {
 // published notes that the hub has a status, and records an event of it.
 func (r *Reconciler) published(owner watch.Owner, before, after *workv1.ManifestWork) {
 	r.noteWork(owner, after)
+	if r.Cache != nil {
+		r.Cache.StatusReported(owner.Name)
+	}
 	if e, changed := appliedEvent(&before.Status, &after.Status); changed {
 		r.events.record(before.ObjectMeta, e)
 	}

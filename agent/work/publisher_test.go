@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -18,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/spokelet/spokelet/agent/work/offline"
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
@@ -163,4 +168,62 @@ func TestNoStatusIsSentForAnOlderWorkThanTheHubHas(t *testing.T) {
 	f.now = outcome.Wake().Add(time.Second)
 	r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
 	assert.Equal(t, 1, sent, "a hub that is older for so long was restored")
+}
+
+// Shows: work/slow-hub
+func TestWhatWasLearnedWithoutTheHubHoldsUpNoPass(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	cache, err := offline.Open(t.Context(), offline.Config{
+		Dir: t.TempDir(), Secrets: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: "agent", HubHash: "hub",
+		Cluster: "c1",
+	})
+	require.NoError(t, err)
+	status := func(complete metav1.ConditionStatus) workv1.ManifestWorkStatus {
+		return workv1.ManifestWorkStatus{ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
+			ResourceMeta: workv1.ManifestResourceMeta{Version: "v1", Kind: "Job", Resource: "jobs", Namespace: "ns", Name: "j"},
+			Conditions:   []metav1.Condition{{Type: workv1.ManifestComplete, Status: complete, Reason: "ConditionRuleEvaluated"}},
+		}}}}
+	}
+	atHub := factsOf("w").work
+	atHub.Status = status(metav1.ConditionFalse)
+	cache.Invalidate("w", atHub.UID, 0)
+	require.NoError(t, cache.Sync(t.Context(), atHub, "applied"))
+	known, err := cache.Load(t.Context(), "w")
+	require.NoError(t, err)
+	complete := status(metav1.ConditionTrue)
+	require.NoError(t, cache.SaveStatus(known, &complete))
+
+	synctest.Test(t, func(t *testing.T) {
+		answers := false
+		r := publishing(func(ctx context.Context, _ string) error {
+			if answers {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		r.Cache = cache
+		defer r.queues.works.ShutDown()
+		defer startPublisher(t, r)()
+		pass := func() *facts {
+			began := time.Now()
+			f := &facts{now: began, owner: watch.Owner{Name: "w"}, work: atHub}
+			require.NoError(t, r.recall(t.Context(), f))
+			assert.True(t, meta.IsStatusConditionTrue(f.work.Status.ResourceStatus.Manifests[0].Conditions, workv1.ManifestComplete),
+				"a complete manifest is not applied again")
+			r.publishStatus(t.Context(), f, f.work.Status)
+			assert.LessOrEqual(t, time.Since(began), hubTimeout, "the spoke comes before the hub")
+			return f
+		}
+		assert.NotNil(t, pass().atHub, "the hub does not know it")
+		time.Sleep(2 * publishTimeout)
+		synctest.Wait()
+		answers = true
+		assert.NotNil(t, pass().atHub, "no pass waits while the hub is slow")
+		synctest.Wait()
+		learned, err := cache.UnreportedStatus(t.Context(), "w", atHub.UID)
+		require.NoError(t, err)
+		assert.Nil(t, learned, "the hub has it")
+	})
 }

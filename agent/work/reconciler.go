@@ -131,13 +131,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	phase := f.phase()
 	defer func() { r.counts.pass(phase, r.Clock.Since(f.now)) }()
 	if phase == phaseApply {
-		if err := r.reportCompletions(ctx, f); err != nil {
+		if err := r.recall(ctx, f); err != nil {
 			return reconcile.FromError(err).Settle(f.now)
 		}
 	}
+	kept := f.atHub != nil
 	r.invalidateCopy(f, phase)
-	defer r.enqueueCopy(f, phase)
-	return r.pass(ctx, f, phase).SettleIn(r.queues.works, req, f.now)
+	outcome := r.pass(ctx, f, phase)
+	if kept {
+		r.invalidateCopy(f, phase)
+	}
+	r.enqueueCopy(f, phase)
+	return outcome.SettleIn(r.queues.works, req, f.now)
 }
 
 // pass does what the phase of a work demands.

@@ -294,7 +294,7 @@ func (s *Store) UnreportedStatus(ctx context.Context, work string, uid types.UID
 func (s *Store) StatusReported(work string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, exists := s.entries[work]; exists {
+	if known := s.entries[work]; known.unreported != nil || known.header.Unreported {
 		// Without its stamp the copy differs from the work, so that Sync writes it again.
 		known.unreported, known.header.Unreported, known.header.Stamp = nil, false, ""
 		s.entries[work] = known

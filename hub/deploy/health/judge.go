@@ -74,7 +74,8 @@ func judgeWorkloads(probe addon.HealthProbe, works []Work) metav1.Condition {
 			if !judged {
 				continue
 			}
-			switch verdict, why := w.judge(integers(o.id(w), work.ManifestWork)); verdict {
+			values, _ := integers(o.id(w), work.ManifestWork)
+			switch verdict, why := w.judge(values); verdict {
 			case unknown:
 				missing = append(missing, o.String())
 			case broken:

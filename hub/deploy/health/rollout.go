@@ -10,7 +10,8 @@ import (
 // RollingOut lists the workloads whose pods are not all of the present version and ready, as far as the feedback shows:
 // while a workload changes, it has fewer ready pods than pods, or fewer than it should have. One pod of the earlier
 // version keeps a Deployment available, so its health does not show that the present version fails. Workloads of which
-// nothing is known are not listed.
+// nothing is known are not listed. Kubernetes omits numbers that are 0, so a workload about which the agent has fed
+// back, but not how many pods it has, has none: a quota or a policy may refuse them all.
 func RollingOut(works []Work) []string {
 	var rolling []string
 	for _, work := range works {
@@ -19,10 +20,9 @@ func RollingOut(works []Work) []string {
 			if !judged {
 				continue
 			}
-			values := integers(o.id(w), work.ManifestWork)
-			ready := values[w.ready] // Kubernetes omits the number where it is 0.
-			pods, known := values[w.desired]
-			if known && (ready < pods || ready < o.Replicas) {
+			values, fedBack := integers(o.id(w), work.ManifestWork)
+			ready, pods := values[w.ready], values[w.desired]
+			if _, known := values[w.desired]; (known || fedBack) && (ready < pods || ready < o.Replicas) {
 				rolling = append(rolling, fmt.Sprintf("%s has %d ready of %d pods", o, ready, max(pods, o.Replicas)))
 			}
 		}

@@ -21,6 +21,11 @@ func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 				Name: name, Value: workv1.FieldValue{Type: workv1.Integer, Integer: &value},
 			})
 		}
+		if values != nil {
+			condition.Conditions = []metav1.Condition{{
+				Type: "StatusFeedbackSynced", Status: metav1.ConditionTrue, Reason: "StatusFeedbackSynced",
+			}}
+		}
 		return &workv1.ManifestWork{
 			ObjectMeta: metav1.ObjectMeta{Name: "w"}, Status: workv1.ManifestWorkStatus{
 				ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{condition}},
@@ -45,6 +50,10 @@ func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 		"no pod is ready, of which Kubernetes omits the number": {
 			deployment, "deployments", map[string]int64{"Replicas": 1}, []string{"Deployment ns/n has 0 ready of 1 pods"},
 		},
+		"no pod is there, for a quota refuses them": {
+			deployment, "deployments", map[string]int64{}, []string{"Deployment ns/n has 0 ready of 1 pods"},
+		},
+		"no pod of a DaemonSet, which need not have one": {daemon, "daemonsets", map[string]int64{}, nil},
 		"an object that is switched off": {
 			health.Object{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "n"}, "deployments", pods(0, 1), nil,
 		},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -96,8 +98,12 @@ func (w workload) judge(values map[string]int64) (verdict, string) {
 	return broken, fmt.Sprintf("has %d ready of %d pods", ready, desired)
 }
 
-// integers returns the integers that are fed back about an object, by name.
-func integers(id workv1.ResourceIdentifier, work *workv1.ManifestWork) map[string]int64 {
+// conditionFeedback and reasonFeedback say that an agent found what its rules of feedback name, or that it is not there.
+const conditionFeedback, reasonFeedback = "StatusFeedbackSynced", "StatusFeedbackSynced"
+
+// integers returns the integers that are fed back about an object, by name, and whether the agent says that these are
+// all.
+func integers(id workv1.ResourceIdentifier, work *workv1.ManifestWork) (map[string]int64, bool) {
 	for i := range work.Status.ResourceStatus.Manifests {
 		m := &work.Status.ResourceStatus.Manifests[i]
 		if idOf(m.ResourceMeta) != id {
@@ -110,9 +116,10 @@ func integers(id workv1.ResourceIdentifier, work *workv1.ManifestWork) map[strin
 				values[value.Name] = number
 			}
 		}
-		return values
+		synced := meta.FindStatusCondition(m.Conditions, conditionFeedback)
+		return values, synced != nil && synced.Status == metav1.ConditionTrue && synced.Reason == reasonFeedback
 	}
-	return nil
+	return nil, false
 }
 
 // idOf identifies an object that a cluster reports on.
