@@ -38,11 +38,13 @@ const (
 	stageKept
 	// stageHold: its objects stay until its work is back or a person confirms their deletion.
 	stageHold
+	// stageConfirm: a person confirmed their deletion, which is recorded.
+	stageConfirm
 	// stageStart: its grace begins.
 	stageStart
 	// stageWait: its grace runs.
 	stageWait
-	// stageEvict: its grace is over, or a person confirmed its eviction.
+	// stageEvict: its grace is over, or it is recorded that a person confirmed its eviction.
 	stageEvict
 )
 
@@ -63,6 +65,8 @@ func (e *evictor) stageOf(applied *workv1.AppliedManifestWork, managed bool, fat
 	case fate == missing.Held:
 		return stageHold, time.Time{}
 	case fate == missing.Confirmed:
+		return stageConfirm, time.Time{}
+	case fate == missing.Evicted:
 		return stageEvict, time.Time{}
 	case start == nil:
 		return stageStart, graceStart(now).Add(e.EvictionGrace)
@@ -98,13 +102,13 @@ func (e *evictor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
 	}
-	fate := missing.Waits
+	verdict := verdict{fate: missing.Waits}
 	if !managed {
-		if fate, err = e.fateOf(ctx, f.applied, f.now); err != nil {
+		if verdict, err = e.judge(ctx, f.applied, f.now); err != nil {
 			return reconcile.FromError(err).Settle(f.now)
 		}
 	}
-	return e.proceed(ctx, f, managed, fate).SettleIn(e.queues.applied, req, f.now)
+	return e.proceed(ctx, f, managed, verdict).SettleIn(e.queues.applied, req, f.now)
 }
 
 // checkEvictionLag compares the cache with the last writes of the evictor, and of the pass that deleted the work.
@@ -126,8 +130,8 @@ func (e *evictor) hasWork(ctx context.Context, hub client.Reader, applied *workv
 }
 
 // proceed does what the stage requires.
-func (e *evictor) proceed(ctx context.Context, f *facts, managed bool, fate missing.Fate) reconcile.Outcome {
-	stage, wake := e.stageOf(f.applied, managed, fate, f.now)
+func (e *evictor) proceed(ctx context.Context, f *facts, managed bool, verdict verdict) reconcile.Outcome {
+	stage, wake := e.stageOf(f.applied, managed, verdict.fate, f.now)
 	switch stage {
 	case stageForeign:
 		return reconcile.Done()
@@ -136,6 +140,8 @@ func (e *evictor) proceed(ctx context.Context, f *facts, managed bool, fate miss
 		return reconcile.FromError(e.letGo(ctx, f))
 	case stageHold:
 		return reconcile.FromError(e.hold(ctx, f))
+	case stageConfirm:
+		return reconcile.FromError(e.confirm(ctx, f, verdict.confirmed))
 	case stageDelete:
 		return e.finish(ctx, f)
 	case stageStart:

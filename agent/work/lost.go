@@ -45,7 +45,7 @@ func (r *Reconciler) holds() bool {
 // ManagedCluster; nil when there is none.
 func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 ) (missing.Facts, *clusterv1.ManagedCluster, error) {
-	f := missing.Facts{Now: now}
+	f := missing.Facts{}
 	var works workv1.ManifestWorkList
 	if err := r.Hub.GetCache().List(ctx, &works, client.InNamespace(r.Cluster), client.UnsafeDisableDeepCopy,
 		decode.Metadata); err != nil {
@@ -66,7 +66,10 @@ func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 		}
 		f.Known++
 		if name := applied.Spec.ManifestWorkName; !there[name] {
-			f.Works = append(f.Works, missing.Work{Name: name, Since: since(applied, now), Held: inventory.IsHeld(applied)})
+			f.Works = append(f.Works, missing.Work{
+				Name: name, UID: applied.UID, Since: since(applied, now),
+				Held: inventory.HeldSince(applied), Confirmed: inventory.Confirmed(applied),
+			})
 		}
 	}
 	cluster := &clusterv1.ManagedCluster{}
@@ -77,7 +80,7 @@ func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 		return f, nil, fmt.Errorf("reading ManagedCluster %s: %w", r.Cluster, err)
 	}
 	f.Leaving = !cluster.DeletionTimestamp.IsZero()
-	f.Confirm(cluster.Annotations[names.AnnotationConfirmEviction])
+	f.Confirmation = cluster.Annotations[names.AnnotationConfirmEviction]
 	return f, cluster, nil
 }
 
@@ -86,17 +89,23 @@ func (r *Reconciler) owns(applied *workv1.AppliedManifestWork) bool {
 	return applied.Spec.AgentID == r.AgentID && applied.Name == r.inventory.Name(applied.Spec.ManifestWorkName)
 }
 
-// fateOf decides what happens to the objects of an AppliedManifestWork whose work is missing.
-func (e *evictor) fateOf(ctx context.Context, applied *workv1.AppliedManifestWork, now time.Time,
-) (missing.Fate, error) {
+// verdict is what happens to the objects of a work that is missing; confirmed is the name of the list of works that a
+// person confirmed.
+type verdict struct {
+	fate      missing.Fate
+	confirmed string
+}
+
+// judge decides what happens to the objects of an AppliedManifestWork whose work is missing.
+func (e *evictor) judge(ctx context.Context, applied *workv1.AppliedManifestWork, now time.Time) (verdict, error) {
 	if !e.holds() || !e.owns(applied) || !applied.DeletionTimestamp.IsZero() {
-		return missing.Waits, nil
+		return verdict{fate: missing.Waits}, nil
 	}
 	f, _, err := e.observeMissing(ctx, now)
 	if err != nil {
-		return missing.Held, err
+		return verdict{fate: missing.Held}, err
 	}
-	return missing.Decide(f)[applied.Spec.ManifestWorkName], nil
+	return verdict{missing.Decide(f)[applied.Spec.ManifestWorkName], f.Confirmation}, nil
 }
 
 // look looks at all works that are missing, reports them, and wakes those whose fate changed.
@@ -108,7 +117,7 @@ func (e *evictor) look(ctx context.Context) reconcile.Outcome {
 	}
 	fates := missing.Decide(f)
 	for _, w := range f.Works {
-		if fate := fates[w.Name]; fate == missing.Confirmed || (fate == missing.Held && !w.Held) {
+		if fate := fates[w.Name]; fate > missing.Held || (fate == missing.Held && w.Held == "") {
 			e.queues.applied.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: e.inventory.Name(w.Name)}})
 		}
 	}
@@ -120,11 +129,7 @@ func (e *evictor) look(ctx context.Context) reconcile.Outcome {
 			e.OnMissing(text)
 		}
 	}
-	outcome := reconcile.FromError(e.publishMissing(ctx, cluster, text, now))
-	if text != "" && f.Confirmed.After(now) {
-		outcome = outcome.And(reconcile.DoneUntil(f.Confirmed))
-	}
-	return outcome
+	return reconcile.FromError(e.publishMissing(ctx, cluster, text, now))
 }
 
 // publishMissing writes the condition of the ManagedCluster about works that are missing. It is there only once there
@@ -176,6 +181,16 @@ func (e *evictor) hold(ctx context.Context, f *facts) error {
 	return nil
 }
 
+// confirm records that a person confirmed the eviction of the works of a list, of which this is one.
+func (e *evictor) confirm(ctx context.Context, f *facts, list string) error {
+	applied, err := e.inventory.Confirm(ctx, f.applied, list)
+	if err != nil || applied == f.applied {
+		return err
+	}
+	e.wroteApplied(f, applied)
+	return nil
+}
+
 // letGo takes the marks of an eviction off an AppliedManifestWork.
 func (e *evictor) letGo(ctx context.Context, f *facts) error {
 	if err := e.markEviction(ctx, f, nil); err != nil {
@@ -210,6 +225,7 @@ func (e *evictor) missingSources() []source.Source {
 // evictionChanged reports whether a change of an AppliedManifestWork concerns its eviction.
 func evictionChanged(before, after *workv1.AppliedManifestWork) bool {
 	return appliedChanged(before, after) || inventory.IsHeld(before) != inventory.IsHeld(after) ||
+		inventory.Confirmed(before) != inventory.Confirmed(after) ||
 		!before.Status.EvictionStartTime.Equal(after.Status.EvictionStartTime)
 }
 

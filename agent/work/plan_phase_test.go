@@ -68,9 +68,12 @@ func TestStageOfEviction(t *testing.T) {
 		"held, and deleted": {agent: "me", fate: missing.Held, dying: true, want: stageDelete},
 		"held, and never":   {agent: "me", fate: missing.Held, grace: EvictionDisabled, want: stageKept},
 		"confirmed": {
-			agent: "me", fate: missing.Confirmed, grace: time.Hour, start: &start, now: epoch, want: stageEvict,
+			agent: "me", fate: missing.Confirmed, grace: time.Hour, start: &start, now: epoch, want: stageConfirm,
 		},
-		"another's is not": {agent: "other", fate: missing.Confirmed, want: stageForeign},
+		"that is recorded": {
+			agent: "me", fate: missing.Evicted, grace: time.Hour, start: &start, now: epoch, want: stageEvict,
+		},
+		"another's is not": {agent: "other", fate: missing.Evicted, want: stageForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &evictor{Reconciler: &Reconciler{AgentID: "me", EvictionGrace: c.grace}}

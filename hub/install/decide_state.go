@@ -18,6 +18,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/clustersets"
+	"github.com/spokelet/spokelet/internal/confirmation"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -87,11 +88,9 @@ func digested(encoded string) sets.Set[string] {
 	return members
 }
 
-// nameOf returns a short name of a set of clusters, which are in order, for people to confirm it by.
+// nameOf returns the name of a set of clusters, which are in order, for people to confirm it by.
 func nameOf(addon types.UID, clusters []string) string {
-	const length = 6
-	sum := sha256.Sum256([]byte(string(addon) + "/" + strings.Join(clusters, "/")))
-	return hex.EncodeToString(sum[:length])
+	return confirmation.Name(string(addon), clusters)
 }
 
 // minuteOf is the key of an instant in Recent.

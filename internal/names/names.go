@@ -87,7 +87,7 @@ const (
 	// removals, as JSON. It is Spokelet's own addition.
 	AnnotationRemovalState = "addon.spokelet.io/removal-state"
 	// AnnotationConfirmEviction on a ManagedCluster is how a person confirms that the objects of works go which the hub
-	// does not have any more: an instant, RFC 3339, up to which works went missing. It is Spokelet's own addition.
+	// does not have any more, with the value that ConditionWorksPresent names. It is Spokelet's own addition.
 	AnnotationConfirmEviction = "work.spokelet.io/confirm-eviction"
 	// AnnotationStickyPages with value "true" on a PlacementDecision says that its writer never moves a cluster from one
 	// page to another, so that pages that are read one by one can be trusted. It is Spokelet's own addition.

@@ -2,7 +2,12 @@ package missing
 
 import (
 	"slices"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/spokelet/spokelet/internal/confirmation"
 )
 
 // Policy is what happens to the objects of works that are missing.
@@ -33,40 +38,36 @@ const (
 	Waits Fate = iota
 	// Held means that they stay until the work is back or a person confirms their eviction.
 	Held
-	// Confirmed means that they go now.
+	// Confirmed means that a person confirmed their eviction, which is to be recorded before any of them goes.
 	Confirmed
+	// Evicted means that they go now.
+	Evicted
 )
 
 // Work is a work that is missing.
 type Work struct {
 	Name string
+	// UID is that of its AppliedManifestWork.
+	UID types.UID
 	// Since is when the agent first found it missing.
 	Since time.Time
-	// Held reports that its objects were held before. They stay so when some of the others are back.
-	Held bool
+	// Held is what was recorded when its objects were held; empty when they are not. They stay so when some of the others
+	// are back.
+	Held string
+	// Confirmed is the recorded name of the list with which a person confirmed the eviction; empty for none.
+	Confirmed string
 }
 
 // Facts are what the decision depends on.
 type Facts struct {
-	Now time.Time
 	// Known is how many works this agent applied that are not being deleted, the missing ones among them.
 	Known int
 	// Works are those that are missing.
 	Works []Work
 	// Leaving reports that the cluster is being detached from the hub, which explains everything.
 	Leaving bool
-	// Confirmed is the instant up to which a person confirmed what is missing; zero for none. Wrong is what the person
-	// wrote where that is not an instant.
-	Confirmed time.Time
-	Wrong     string
-}
-
-// Confirm sets what a person confirmed, as it is written in the annotation.
-func (f *Facts) Confirm(text string) {
-	var err error
-	if f.Confirmed, err = time.Parse(time.RFC3339, text); err != nil {
-		f.Wrong = text
-	}
+	// Confirmation is the name of the list that a person confirmed, as it is written in the annotation.
+	Confirmation string
 }
 
 // Decide returns the fate of each missing work, by its name.
@@ -75,6 +76,7 @@ func Decide(f Facts) map[string]Fate {
 	works := slices.Clone(f.Works)
 	slices.SortFunc(works, func(a, b Work) int { return a.Since.Compare(b.Since) })
 	first, last := 0, 0 // of the works that went missing at once with the present one
+	var held []Work
 	for i, w := range works {
 		for w.Since.Sub(works[first].Since) > Window {
 			first++
@@ -82,19 +84,54 @@ func Decide(f Facts) map[string]Fate {
 		for last = max(last, i); last+1 < len(works) && works[last+1].Since.Sub(w.Since) <= Window; {
 			last++
 		}
-		fates[w.Name] = f.fate(w, last-first+1)
+		if fates[w.Name] = Waits; f.holds(w, last-first+1) {
+			held = append(held, w)
+		}
+	}
+	confirms := f.confirms(held)
+	for _, w := range held {
+		switch {
+		case confirms && w.Confirmed == "":
+			fates[w.Name] = Confirmed
+		case !confirms && w.Confirmed != "":
+			fates[w.Name] = Evicted
+		default:
+			fates[w.Name] = Held
+		}
 	}
 	return fates
 }
 
-// fate decides about one work, when so many went missing at once with it, itself among them.
-func (f Facts) fate(w Work, atOnce int) Fate {
+// holds reports whether a work is held, when so many went missing at once with it, itself among them.
+func (f Facts) holds(w Work, atOnce int) bool {
 	many := atOnce > 1 && (atOnce > maxCount || atOnce*maxPart > f.Known)
-	switch {
-	case f.Leaving, !many && !w.Held:
-		return Waits
-	case w.Since.After(f.Confirmed), f.Confirmed.After(f.Now):
-		return Held
+	return !f.Leaving && (many || w.Held != "")
+}
+
+// confirms reports whether a person confirmed exactly the works that are held, and some do not have it recorded. While
+// that is so, none of them goes: the list would be another one, and the rest would not be confirmed any more.
+func (f Facts) confirms(held []Work) bool {
+	var list []Work
+	open := false
+	for _, w := range held {
+		if w.Confirmed == "" || w.Confirmed == f.Confirmation {
+			list = append(list, w)
+		}
+		open = open || w.Confirmed == ""
 	}
-	return Confirmed
+	return open && f.Confirmation != "" && nameOf(list) == f.Confirmation
+}
+
+// nameOf returns the name by which a person confirms a list of works that are held; empty while that is not recorded of
+// each. The name is of this very loss: works that are made again, or go missing once more, have another one.
+func nameOf(works []Work) string {
+	items := make([]string, 0, len(works))
+	for _, w := range works {
+		if w.Held == "" {
+			return ""
+		}
+		items = append(items, strings.Join([]string{w.Name, string(w.UID), w.Held}, "/"))
+	}
+	slices.Sort(items)
+	return confirmation.Name("works", items)
 }

@@ -3,7 +3,6 @@ package missing
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
@@ -12,35 +11,36 @@ import (
 // maxNamed is how many works a report names.
 const maxNamed = 10
 
-// maxWrong is how many bytes of a wrong confirmation a report quotes.
-const maxWrong = 50
+// maxOther is how many bytes of a confirmation of something else a report quotes.
+const maxOther = 50
 
 // Report says which works are missing whose objects are held, and how to have these evicted; empty when there are none.
 func Report(f Facts, fates map[string]Fate) string {
+	var works []Work
 	var held []string
-	var last time.Time
 	for _, w := range f.Works {
-		if fates[w.Name] != Held {
-			continue
-		}
-		held = append(held, w.Name)
-		if w.Since.After(last) {
-			last = w.Since
+		if fates[w.Name] == Held && w.Confirmed == "" {
+			works, held = append(works, w), append(held, w.Name)
 		}
 	}
 	if len(held) == 0 {
 		return ""
 	}
 	slices.Sort(held)
-	wrong := ""
-	if f.Wrong != "" {
-		wrong = fmt.Sprintf("; %q is not an instant", message.Cut(f.Wrong, maxWrong))
-	}
 	return fmt.Sprintf("the hub does not have %d of the %d works that this cluster applied, and the agent did not see "+
 		"that they were deleted: %s. Their objects stay. If the hub was restored from a backup, create the works again; "+
-		"they take their objects over. To have the objects deleted, set annotation %s=%s on the ManagedCluster%s",
-		len(held), f.Known, message.List(held, maxNamed, ", "), names.AnnotationConfirmEviction, Instant(last), wrong)
+		"they take their objects over. %s", len(held), f.Known, message.List(held, maxNamed, ", "), f.how(nameOf(works)))
 }
 
-// Instant is how an instant is written that a person confirms.
-func Instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// how says how to confirm the eviction of the works of a list.
+func (f Facts) how(name string) string {
+	if name == "" {
+		return "How to have their objects deleted is said here when the agent has recorded each of them"
+	}
+	text := fmt.Sprintf("To have the objects of exactly these works deleted, set annotation %s=%s on the ManagedCluster",
+		names.AnnotationConfirmEviction, name)
+	if f.Confirmation != "" {
+		text += fmt.Sprintf("; %q was for other works", message.Cut(f.Confirmation, maxOther))
+	}
+	return text
+}

@@ -11,14 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stretchr/testify/require"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/internal/clustersets"
 	"github.com/spokelet/spokelet/internal/names"
 )
 
 const (
 	policyClusters   = "hub-manager-clusters.spokelet.io"
+	policySets       = "hub-manager-sets.spokelet.io"
 	policyWorkOwners = "manifestwork-owners.spokelet.io"
 )
 
@@ -28,6 +31,38 @@ const (
 func TestTheTokenOfTheHubManagerChangesNothingThatDecidesForOthers(t *testing.T) {
 	createPrecious(t)
 	refuse(t, misusesOfAcceptance(), misusesOfLabelsOfRoles(), misusesOfMetadataOfRequests(), misusesOfNewNamespaces())
+}
+
+// Shows: security/sets-of-every-hub
+func TestTheTokenOfTheHubManagerKeepsTheSetsOfEveryHubOnly(t *testing.T) {
+	set := func(name string) *clusterv1beta2.ManagedClusterSet {
+		return &clusterv1beta2.ManagedClusterSet{ObjectMeta: in("", name)}
+	}
+	// The sets of users, and the deletion of any, are a matter of RBAC.
+	all := map[string]misuse{
+		"changes a set of users": {theManager, change(set("blue"), orphaning), ""},
+		"deletes a set":          {theManager, remove(set(clustersets.Global)), ""},
+	}
+	for sentence, patch := range map[string]string{
+		"has a set deleted":                       orphaning,
+		"keeps a set from being deleted":          `{"metadata":{"finalizers":["a.b/c"]}}`,
+		"leaves a set to its users":               `{"metadata":{"annotations":{"cluster.open-cluster-management.io/autoupdate":"false"}}}`,
+		"labels a set":                            `{"metadata":{"labels":{"a":"b"}}}`,
+		"has a set select some of its clusters":   `{"spec":{"clusterSelector":{"selectorType":"LabelSelector","labelSelector":{"matchLabels":{"a":"b"}}}}}`,
+		"has a set select no cluster":             `{"spec":{"clusterSelector":{"selectorType":"LabelSelector","labelSelector":null}}}`,
+		"has a set select what has an expression": `{"spec":{"clusterSelector":{"selectorType":"LabelSelector","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}}}`,
+	} {
+		for _, name := range []string{clustersets.Default, clustersets.Global} {
+			all[sentence+": "+name] = misuse{theManager, change(set(name), patch), policySets}
+		}
+	}
+	all["has the set of the others select all"] = misuse{
+		theManager, change(set(clustersets.Default), `{"spec":{"clusterSelector":{"selectorType":"LabelSelector","labelSelector":{}}}}`), policySets,
+	}
+	all["has the set of all select the others"] = misuse{
+		theManager, change(set(clustersets.Global), `{"spec":{"clusterSelector":{"selectorType":"ExclusiveClusterSetLabel","labelSelector":null}}}`), policySets,
+	}
+	refuse(t, all)
 }
 
 func misusesOfAcceptance() map[string]misuse {
@@ -41,6 +76,8 @@ func misusesOfAcceptance() map[string]misuse {
 		"forgets that a cluster was accepted":  `{"metadata":{"annotations":{"` + names.AnnotationAcceptedOn + `":null}}}`,
 		"changes when a cluster was accepted":  `{"metadata":{"annotations":{"` + names.AnnotationAcceptedOn + `":""}}}`,
 		"denies a cluster, and forgets it all": `{"spec":{"hubAcceptsClient":false},"metadata":{"annotations":null}}`,
+		"confirms an eviction":                 `{"metadata":{"annotations":{"` + names.AnnotationConfirmEviction + `":"0123456789ab"}}}`,
+		"confirms an eviction without a value": `{"metadata":{"annotations":{"` + names.AnnotationConfirmEviction + `":""}}}`,
 	} {
 		all[sentence] = misuse{theManager, change(newCluster("cluster1"), patch), policyClusters}
 	}

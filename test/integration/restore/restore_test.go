@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // TestAHubThatComesBackOlderTakesNothing restores the hub to what it was before works were made and deleted, a cluster
 // was accepted, and a certificate was renewed.
 //
-// Shows: work/missing-held
+// Shows: work/missing-held, work/missing-confirmed
 func TestAHubThatComesBackOlderTakesNothing(t *testing.T) {
 	early := join(t, "early")
 	early.deploy("before")
@@ -128,23 +129,55 @@ func outrun(t *testing.T) {
 	}
 }
 
+// given waits until the ManagedCluster says how to confirm that so many works are gone, and returns the value for it.
+func (m *member) given(works int) (value string) {
+	m.Helper()
+	m.eventually("the ManagedCluster says how to confirm", func() bool {
+		c := m.condition()
+		if c == nil || !regexp.MustCompile(fmt.Sprintf(`does not have %d of`, works)).MatchString(c.Message) {
+			return false
+		}
+		if given := regexp.MustCompile(names.AnnotationConfirmEviction + `=(\w+)`).FindStringSubmatch(c.Message); given != nil {
+			value = given[1]
+		}
+		return value != ""
+	})
+	return value
+}
+
+// confirmsNothing waits until the agent saw a value that confirms nothing, and that the objects stay.
+func (m *member) confirmsNothing(value string, works []string, uids map[string]string) {
+	m.Helper()
+	m.annotate(names.AnnotationConfirmEviction, value)
+	m.eventually("the agent says that it is about other works", func() bool {
+		return strings.Contains(m.says(), fmt.Sprintf("%q was for other works", value))
+	})
+	suite.Consistently(m, 10*time.Second, func() error {
+		for _, name := range works {
+			if m.object(name) != uids[name] {
+				return fmt.Errorf("%s confirmed the eviction of %s", value, name)
+			}
+		}
+		return nil
+	})
+}
+
 // confirm has one work come back, and the others confirmed to be gone.
 func (m *member) confirm(made []string, uids map[string]string) {
 	m.Helper()
 	back, gone := made[0], made[1:]
+	former := m.given(len(made))
+	// It passes while the test looks.
+	m.confirmsNothing(time.Now().Add(5*time.Second).UTC().Format(time.RFC3339), made, uids)
 	m.deploy(back)
 	assert.Equal(m, uids[back], m.applied(back), "the work takes its object over")
 	m.eventually("it is held no more", func() bool {
 		r := m.record(back)
 		return r != nil && !inventory.IsHeld(r) && r.Status.EvictionStartTime == nil
 	})
-	m.eventually("the others are", func() bool {
-		c := m.condition()
-		return c != nil && regexp.MustCompile(`does not have 4 of`).MatchString(c.Message)
-	})
-	given := regexp.MustCompile(names.AnnotationConfirmEviction + `=(\S+)`).FindStringSubmatch(m.condition().Message)
-	require.Len(m, given, 2)
-	m.annotate(names.AnnotationConfirmEviction, given[1])
+	given := m.given(len(gone))
+	m.confirmsNothing(former, gone, uids)
+	m.annotate(names.AnnotationConfirmEviction, given)
 	for _, name := range gone {
 		m.eventually("the object of "+name+" goes", func() bool { return m.object(name) == "" && m.record(name) == nil })
 	}
