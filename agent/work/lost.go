@@ -3,6 +3,8 @@ package work
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +33,7 @@ import (
 const (
 	reasonWorksPresent = "WorksPresent"
 	reasonWorksMissing = "WorksMissing"
+	reasonWorksOlder   = "WorksOlder"
 )
 
 // lookDelay is how long a look at all works that are missing waits for further ones.
@@ -65,8 +68,11 @@ func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 			continue
 		}
 		f.Known++
-		if name := applied.Spec.ManifestWorkName; !there[name] {
+		switch name := applied.Spec.ManifestWorkName; {
+		case !there[name]:
 			f.Works = append(f.Works, missing.Work{Name: name, Since: since(applied, now), Held: inventory.IsHeld(applied)})
+		case inventory.IsOlder(applied):
+			f.Older = append(f.Older, missing.Work{Name: name, Since: inventory.OlderSince(applied)})
 		}
 	}
 	cluster := &clusterv1.ManagedCluster{}
@@ -112,37 +118,52 @@ func (e *evictor) look(ctx context.Context) reconcile.Outcome {
 			e.queues.applied.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: e.inventory.Name(w.Name)}})
 		}
 	}
+	for _, w := range f.Older {
+		if f.Confirms(w.Since) {
+			e.queues.works.Add(e.request(w.Name))
+		}
+	}
 	text := missing.Report(f, fates)
 	if text != e.told {
 		e.told = text
-		log.FromContext(ctx).Info("works are missing on the hub", "report", text, "held", text != "")
+		log.FromContext(ctx).Info("works are missing on the hub, or older than what was applied", "report", text,
+			"held", text != "")
 		if e.OnMissing != nil {
 			e.OnMissing(text)
 		}
 	}
-	outcome := reconcile.FromError(e.publishMissing(ctx, cluster, text, now))
+	condition := presence(text, slices.Contains(slices.Collect(maps.Values(fates)), missing.Held))
+	outcome := reconcile.FromError(e.publishMissing(ctx, cluster, condition, now))
 	if text != "" && f.Confirmed.After(now) {
 		outcome = outcome.And(reconcile.DoneUntil(f.Confirmed))
 	}
 	return outcome
 }
 
+// presence is the condition of the ManagedCluster about works that are missing or older, as a report says; lost means
+// that there are missing ones.
+func presence(text string, lost bool) metav1.Condition {
+	condition := metav1.Condition{
+		Type: names.ConditionWorksPresent, Status: metav1.ConditionFalse, Reason: reasonWorksOlder, Message: text,
+	}
+	switch {
+	case text == "":
+		condition.Status, condition.Reason = metav1.ConditionTrue, reasonWorksPresent
+		condition.Message = "no objects are held of works that the hub does not have, or has in an older content"
+	case lost:
+		condition.Reason = reasonWorksMissing
+	}
+	return condition
+}
+
 // publishMissing writes the condition of the ManagedCluster about works that are missing. It is there only once there
 // was something to say.
-func (e *evictor) publishMissing(ctx context.Context, cluster *clusterv1.ManagedCluster, text string, now time.Time,
+func (e *evictor) publishMissing(
+	ctx context.Context, cluster *clusterv1.ManagedCluster, condition metav1.Condition, now time.Time,
 ) error {
-	if cluster == nil {
+	if cluster == nil || (condition.Status == metav1.ConditionTrue &&
+		meta.FindStatusCondition(cluster.Status.Conditions, condition.Type) == nil) {
 		return nil
-	}
-	condition := metav1.Condition{
-		Type: names.ConditionWorksPresent, Status: metav1.ConditionFalse, Reason: reasonWorksMissing, Message: text,
-	}
-	if text == "" {
-		if meta.FindStatusCondition(cluster.Status.Conditions, condition.Type) == nil {
-			return nil
-		}
-		condition.Status, condition.Reason = metav1.ConditionTrue, reasonWorksPresent
-		condition.Message = "no objects are held of works that the hub does not have"
 	}
 	after := cluster.DeepCopy()
 	reconcile.SetCondition(&after.Status.Conditions, condition, now)
@@ -210,6 +231,7 @@ func (e *evictor) missingSources() []source.Source {
 // evictionChanged reports whether a change of an AppliedManifestWork concerns its eviction.
 func evictionChanged(before, after *workv1.AppliedManifestWork) bool {
 	return appliedChanged(before, after) || inventory.IsHeld(before) != inventory.IsHeld(after) ||
+		before.Annotations[inventory.AnnotationOlder] != after.Annotations[inventory.AnnotationOlder] ||
 		!before.Status.EvictionStartTime.Equal(after.Status.EvictionStartTime)
 }
 

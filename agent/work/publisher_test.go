@@ -27,7 +27,8 @@ type stubHub struct {
 	client client.Client
 }
 
-func (s stubHub) GetClient() client.Client { return s.client }
+func (s stubHub) GetClient() client.Client    { return s.client }
+func (s stubHub) GetAPIReader() client.Reader { return s.client }
 
 // publishing returns a reconciler whose hub takes statuses by put; its queue takes who is to be looked at again.
 func publishing(put func(ctx context.Context, work string) error) *Reconciler {

@@ -53,6 +53,9 @@ type Facts struct {
 	Known int
 	// Works are those that are missing.
 	Works []Work
+	// Older are works that went back to an earlier generation and lack objects that were applied, since the agent saw it.
+	// No other explanation than a restored hub exists, so that these objects are held however few the works are.
+	Older []Work
 	// Leaving reports that the cluster is being detached from the hub, which explains everything.
 	Leaving bool
 	// Confirmed is the instant up to which a person confirmed what is missing; zero for none. Wrong is what the person
@@ -67,6 +70,11 @@ func (f *Facts) Confirm(text string) {
 	if f.Confirmed, err = time.Parse(time.RFC3339, text); err != nil {
 		f.Wrong = text
 	}
+}
+
+// Confirms reports whether a person confirmed what is held since an instant.
+func (f Facts) Confirms(since time.Time) bool {
+	return !f.Confirmed.IsZero() && !since.After(f.Confirmed) && !f.Confirmed.After(f.Now)
 }
 
 // Decide returns the fate of each missing work, by its name.
@@ -93,8 +101,8 @@ func (f Facts) fate(w Work, atOnce int) Fate {
 	switch {
 	case f.Leaving, !many && !w.Held:
 		return Waits
-	case w.Since.After(f.Confirmed), f.Confirmed.After(f.Now):
-		return Held
+	case f.Confirms(w.Since):
+		return Confirmed
 	}
-	return Confirmed
+	return Held
 }

@@ -114,3 +114,26 @@ func TestAReportNamesTheWorksAndHowToConfirm(t *testing.T) {
 	f.Confirm(Instant(noon.Add(4 * time.Minute)))
 	assert.Equal(t, noon.Add(4*time.Minute), f.Confirmed)
 }
+
+// Shows: work/older-held
+func TestAReportNamesTheWorksThatAreOlder(t *testing.T) {
+	f := Facts{Known: 20, Older: lost(2), Now: noon.Add(time.Hour)}
+	text := Report(f, Decide(f))
+	assert.Contains(t, text, "the hub has an older content of 1 works than this cluster applied: w0.")
+	assert.Contains(t, text, "set annotation work.spokelet.io/confirm-eviction=2026-01-02T12:02:00Z on the ManagedCluster")
+	assert.NotContains(t, text, "does not have", "a single one is held, and none is missing")
+	f.Works = lost(0, 1, 3, 3, 3)
+	text = Report(f, Decide(f))
+	assert.Contains(t, text, "does not have 5 of the 20 works")
+	assert.Contains(t, text, "older content of 1 works")
+	assert.Contains(t, text, "=2026-01-02T12:03:00Z on", "one instant confirms all that the report names")
+	f.Confirmed = noon.Add(2 * time.Minute)
+	assert.NotContains(t, Report(f, Decide(f)), "older")
+	f.Confirmed = noon.Add(3 * time.Minute)
+	assert.Empty(t, Report(f, Decide(f)))
+	f.Now = noon
+	assert.Contains(t, Report(f, Decide(f)), "older", "an instant that is still to come confirms nothing")
+	f.Older[0].Since = time.Time{}
+	f.Confirmed = time.Time{}
+	assert.Contains(t, Report(f, Decide(f)), "older", "a mark that cannot be read is not confirmed by nothing")
+}
