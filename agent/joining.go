@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -39,8 +40,8 @@ func (a *agent) join(
 	if a.config.Gates.MultipleHubs {
 		watchdog := a.newWatchdog(target, end)
 		config.Wrap((&hubconn.Responses{Clock: a.clock, Answered: watchdog.Reset}).Wrap)
-		if err := mgr.Add(watchdog); err != nil {
-			return fmt.Errorf("adding the watch of the hub's silence: %w", err)
+		if err := errors.Join(mgr.Add(watchdog), mgr.Add(a.newReturn(v, target, id.Cluster, end))); err != nil {
+			return fmt.Errorf("adding the watches of the hubs: %w", err)
 		}
 	}
 	hub, err := a.newHub(mgr, config, id.Cluster, nil)
@@ -77,6 +78,16 @@ func (a *agent) newWatchdog(target bootstrap.Target, end context.CancelCauseFunc
 		end(phaseOverError(fmt.Sprintf("hub %s is silent since %s, longer than %s", target.Server.Server,
 			since.UTC().Format(time.RFC3339), a.config.HubTimeout)))
 	})
+}
+
+// newReturn returns what ends the phase when a hub that comes before the one that is joined can be joined again.
+func (a *agent) newReturn(
+	v view, target bootstrap.Target, clusterName string, end context.CancelCauseFunc,
+) *bootstrap.Return {
+	return &bootstrap.Return{
+		Selector: a.selector, Candidates: v.found, Stored: v.storedServer(), Joining: target.Server, Cluster: clusterName,
+		Clock: a.clock, End: endPhase(end),
+	}
 }
 
 // probeRejected tries the rejected credential now and then while the agent joins again, and ends the phase when the hub

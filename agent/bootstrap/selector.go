@@ -70,7 +70,7 @@ func (s *Selector) Select(
 			problems = append(problems, one.Problem.Error())
 			continue
 		}
-		denied, err := s.check(ctx, one.Target, clusterName)
+		found, err := s.check(ctx, one.Target, clusterName)
 		waiting := errors.Is(err, errUndecided) && one.Server.Server == s.selected
 		if err == nil || (waiting && !keeps) {
 			s.selected = one.Server.Server
@@ -80,7 +80,7 @@ func (s *Selector) Select(
 			undecided = one.Target
 		}
 		problems = append(problems, fmt.Sprintf("hub %s of bootstrap kubeconfig %s: %v", one.Server.Server, one.Source, err))
-		if !denied && stored != nil && one.Server.Server == stored.Server {
+		if (found == nil || !Denied(found)) && stored != nil && one.Server.Server == stored.Server {
 			own.Server, keeps = one.Server, credential.Valid && !errors.Is(err, errUndecided)
 		}
 	}
@@ -107,12 +107,13 @@ func order(candidates []Candidate, stored *csr.HubServer) []int {
 	return order
 }
 
-// check returns why the cluster cannot join a hub now. denied reports whether the hub denied it; any other error may go
-// away.
-func (s *Selector) check(ctx context.Context, target Target, clusterName string) (denied bool, err error) {
+// check returns why the cluster cannot join a hub now, and the ManagedCluster that the hub has, as far as it was read;
+// nil if there is none. Unless that is denied, the error may go away.
+func (s *Selector) check(ctx context.Context, target Target, clusterName string,
+) (*clusterv1.ManagedCluster, error) {
 	config, err := Parse(target.Kubeconfig)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	config.UserAgent, config.Timeout = names.FieldManagerWork, checkTimeout
 	if s.Wrap != nil {
@@ -120,33 +121,33 @@ func (s *Selector) check(ctx context.Context, target Target, clusterName string)
 	}
 	hub, err := client.New(config, client.Options{Scheme: s.Scheme})
 	if err != nil {
-		return false, fmt.Errorf("building a client: %w", err)
+		return nil, fmt.Errorf("building a client: %w", err)
 	}
 	for _, right := range requiredRights() {
 		review := &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right},
 		}
 		if err := hub.Create(ctx, review); err != nil {
-			return false, fmt.Errorf("asking what the bootstrap credential may do: %w", err)
+			return nil, fmt.Errorf("asking what the bootstrap credential may do: %w", err)
 		}
 		if !review.Status.Allowed {
-			return false, fmt.Errorf("the bootstrap credential may not %s %s", right.Verb, right.Resource)
+			return nil, fmt.Errorf("the bootstrap credential may not %s %s", right.Verb, right.Resource)
 		}
 	}
-	var own clusterv1.ManagedCluster
-	switch err := hub.Get(ctx, types.NamespacedName{Name: clusterName}, &own); {
+	own := &clusterv1.ManagedCluster{}
+	switch err := hub.Get(ctx, types.NamespacedName{Name: clusterName}, own); {
 	case apierrors.IsNotFound(err):
-		return false, nil
+		return nil, nil // absence is an answer here
 	case err != nil:
-		return false, fmt.Errorf("reading ManagedCluster %s: %w", clusterName, err)
+		return nil, fmt.Errorf("reading ManagedCluster %s: %w", clusterName, err)
 	}
 	switch {
-	case Denied(&own):
-		return true, fmt.Errorf("it denied ManagedCluster %s: spec.hubAcceptsClient is false", clusterName)
+	case Denied(own):
+		return own, fmt.Errorf("it denied ManagedCluster %s: spec.hubAcceptsClient is false", clusterName)
 	case !own.Spec.HubAcceptsClient:
-		return false, fmt.Errorf("ManagedCluster %s: %w", clusterName, errUndecided)
+		return own, fmt.Errorf("ManagedCluster %s: %w", clusterName, errUndecided)
 	}
-	return false, nil
+	return own, nil
 }
 
 // requiredRights returns what a bootstrap credential has to be allowed (docs/reference/registration.md, "Bootstrap

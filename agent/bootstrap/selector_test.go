@@ -84,6 +84,12 @@ func TestAClusterThatWasNeverAcceptedIsNotDenied(t *testing.T) {
 // hubOf starts a hub that allows everything and has the ManagedCluster, unaccepted or not; it returns its candidate.
 func hubOf(t *testing.T, accepts bool) Candidate {
 	t.Helper()
+	return hubThat(t, func() bool { return accepts })
+}
+
+// hubThat starts such a hub, which may change its mind.
+func hubThat(t *testing.T, accepts func() bool) Candidate {
+	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
@@ -91,7 +97,7 @@ func hubOf(t *testing.T, accepts bool) Candidate {
 			_, _ = w.Write([]byte(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`))
 		case strings.Contains(r.URL.Path, "/managedclusters/"):
 			_, _ = fmt.Fprintf(w, `{"kind":"ManagedCluster","apiVersion":"cluster.open-cluster-management.io/v1",
-				"metadata":{"name":"c1"},"spec":{"hubAcceptsClient":%t}}`, accepts)
+				"metadata":{"name":"c1"},"spec":{"hubAcceptsClient":%t}}`, accepts())
 		case r.URL.Path == "/api":
 			_, _ = w.Write([]byte(`{"kind":"APIVersions","versions":["v1"]}`))
 		case r.URL.Path == "/apis":

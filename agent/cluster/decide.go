@@ -7,11 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
 )
 
 // unavailableAfter is the time for which probes must fail before the cluster is reported unavailable.
 const unavailableAfter = 20 * time.Second
+
+// sumsPause is the least time between two writes of sums over the nodes, so that nodes which come and go all the time
+// do not make the hub store a status for each change. The first change after that time is written at once.
+const sumsPause = 5 * time.Second
 
 // availability is the state of the API server of the spoke to report.
 type availability int
@@ -36,6 +41,8 @@ type plan struct {
 	availability availability
 	// refresh is set when version, resources, claims and managed namespaces are written, too.
 	refresh bool
+	// withhold is set when sums over the nodes stay as they are, because others were written a moment ago.
+	withhold bool
 	// markings are the namespaces whose label changes.
 	markings []marking
 	// wake is the time of the next pass; zero when only an event causes one.
@@ -78,6 +85,9 @@ func planAccepted(f facts, p plan) plan {
 	case f.health.probedAt.IsZero():
 	case f.health.healthy():
 		p.refresh = true
+		if next := f.summed.Add(sumsPause); f.now.Before(next) && sumsChange(f) {
+			p.withhold, p.wake = true, reconcile.Earliest(p.wake, next)
+		}
 		if p.awaitHeartbeat = heartbeatPending(f); !p.awaitHeartbeat {
 			p.availability = available
 		}

@@ -155,3 +155,40 @@ func TestASecondPassChangesNothing(t *testing.T) {
 	f.resources = &resources{capacity: clusterv1.ResourceList{"cpu": resource.MustParse("4")}}
 	assert.Equal(t, first, conclude(f, decide(f), nil))
 }
+
+// Shows: registration/node-writes
+func TestNodesThatComeAndGoCostOneWriteInSomeSeconds(t *testing.T) {
+	sums := func(cpu string) *resources {
+		return &resources{capacity: clusterv1.ResourceList{"cpu": resource.MustParse(cpu)}}
+	}
+	f := facts{now: noon, cluster: acceptedCluster(), health: healthy()}
+	writes, written := 0, ""
+	pass := func(cpu string) plan {
+		f.resources = sums(cpu)
+		p := decide(f)
+		after := conclude(f, p, nil)
+		if got := after.Status.Capacity["cpu"]; got.String() != written {
+			writes, written, f.summed = writes+1, got.String(), f.now
+		}
+		f.cluster = after
+		return p
+	}
+	for i := range 600 { // a minute of a node that comes and goes
+		pass([]string{"4", "8"}[i%2])
+		f.now = f.now.Add(100 * time.Millisecond)
+	}
+	assert.LessOrEqual(t, writes, 12)
+	assert.GreaterOrEqual(t, writes, 6, "and what is reported is not left behind")
+
+	f.now = f.now.Add(sumsPause)
+	pass("16")
+	assert.Equal(t, "16", written, "a first change is written at once")
+	pass("32")
+	f.now = f.now.Add(time.Second)
+	p := pass("64")
+	assert.Equal(t, "16", written)
+	assert.Equal(t, f.summed.Add(sumsPause), p.wake, "a pass comes without a further event")
+	f.now = p.wake
+	assert.Zero(t, pass("64").wake)
+	assert.Equal(t, "64", written, "and writes the newest")
+}

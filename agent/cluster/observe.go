@@ -36,8 +36,10 @@ type facts struct {
 	// lastHeartbeat is the time at which the hub stored the last heartbeat, by the clock of the hub if it is known; zero
 	// when there was none.
 	lastHeartbeat time.Time
-	// resources are the sums over the nodes; nil when the nodes could not be read.
+	// resources are the sums over the nodes; nil when the nodes could not be read. summed is when this process last wrote
+	// other sums than before; zero when it did not.
 	resources *resources
+	summed    time.Time
 	// claims are the claims to report; nil when they could not be read, empty when there are none.
 	claims []clusterv1.ManagedClusterClaim
 	// namespaces are the Namespaces that have the label of the hub; none while they are unknown.
@@ -47,7 +49,7 @@ type facts struct {
 // observe reads the facts. It fails only if the ManagedCluster cannot be read; other facts that cannot be read are
 // unknown.
 func (r *Reconciler) observe(ctx context.Context) (facts, error) {
-	f := facts{now: r.Clock.Now(), cluster: &clusterv1.ManagedCluster{}}
+	f := facts{now: r.Clock.Now(), summed: r.summed, cluster: &clusterv1.ManagedCluster{}}
 	f.namespaces, _ = r.namespaces.List()
 	err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Name: r.Cluster}, f.cluster)
 	switch {

@@ -68,6 +68,23 @@ func take(own map[clusterv1.ResourceName]bool, fields map[string]any) {
 	}
 }
 
+// withSums returns capacity and allocatable of the ManagedCluster with the sums over the nodes.
+func withSums(f facts) (capacity, allocatable clusterv1.ResourceList) {
+	own, have := ownedBy(f.cluster), &f.cluster.Status
+	return merge(have.Capacity, f.resources.capacity, own.capacity),
+		merge(have.Allocatable, f.resources.allocatable, own.allocatable)
+}
+
+// sumsChange reports whether the sums over the nodes differ from those of the ManagedCluster.
+func sumsChange(f facts) bool {
+	if f.resources == nil {
+		return false
+	}
+	capacity, allocatable := withSums(f)
+	return !equality.Semantic.DeepEqual(capacity, f.cluster.Status.Capacity) ||
+		!equality.Semantic.DeepEqual(allocatable, f.cluster.Status.Allocatable)
+}
+
 // merge returns the resources of the status with the sums over the nodes. Resources that no node reports are removed if
 // the agent wrote them: other writers may add resources of their own. Equal quantities keep their notation.
 func merge(

@@ -63,6 +63,8 @@ type Reconciler struct {
 	spaces  dynamic.ResourceInterface
 	events  events
 	trigger trigger
+	// summed is when sums over the nodes were written last; only passes use it, one at a time.
+	summed time.Time
 }
 
 // SetupWithManager adds the heartbeat, the watches of the spoke and the controller "agent.cluster" to mgr. The
@@ -139,6 +141,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	after := conclude(f, p, results)
 	hub := client.WithFieldOwner(r.Hub.GetClient(), fieldManager)
 	written, err := reconcile.PatchStatus(ctx, hub, f.cluster, after)
+	if written && p.refresh && !p.withhold && sumsChange(f) {
+		r.summed = f.now
+	}
 	if written && err == nil {
 		r.recordEvent(ctx, f.cluster, after, f.now)
 	}

@@ -49,7 +49,7 @@ func conclude(f facts, p plan, results map[string]error) *clusterv1.ManagedClust
 		}, f.now)
 	}
 	if p.refresh {
-		refresh(status, f)
+		refresh(status, f, p.withhold)
 		concludeNamespaces(status, f, results)
 	}
 	return after
@@ -82,15 +82,14 @@ func concludeNamespaces(status *clusterv1.ManagedClusterStatus, f facts, results
 	}
 }
 
-// refresh sets version, resources and claims as far as they are known. Equal lists are left unchanged.
-func refresh(status *clusterv1.ManagedClusterStatus, f facts) {
+// refresh sets version, resources and claims as far as they are known, without the resources if these are withheld.
+// Equal lists are left unchanged.
+func refresh(status *clusterv1.ManagedClusterStatus, f facts, withhold bool) {
 	if f.health.version != "" {
 		status.Version.Kubernetes = f.health.version
 	}
-	if f.resources != nil {
-		own := ownedBy(f.cluster)
-		status.Capacity = merge(status.Capacity, f.resources.capacity, own.capacity)
-		status.Allocatable = merge(status.Allocatable, f.resources.allocatable, own.allocatable)
+	if f.resources != nil && !withhold {
+		status.Capacity, status.Allocatable = withSums(f)
 	}
 	if f.claims != nil && !slices.Equal(status.ClusterClaims, f.claims) {
 		status.ClusterClaims = f.claims

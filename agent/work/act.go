@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -34,6 +35,9 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	} else if err != nil {
 		return reconcile.FromError(err)
 	}
+	if r.isBehind(ctx, f) {
+		return reconcile.Waiting(f.now.Add(behindPause))
+	}
 	r.claim(f)
 	in := r.input(f)
 	session := r.authorize(ctx, f, in)
@@ -41,13 +45,14 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	if err := r.record(ctx, f, p.record); err != nil {
 		return r.publishNotRecorded(ctx, f, err)
 	}
+	if err := r.goBack(ctx, f); err != nil {
+		return reconcile.FromError(err)
+	}
 	results := r.act(ctx, f, in, &p, session)
 	outcome := outcomeOf(results)
 	r.forgetUnserved(f, results)
 	unwanted := inventory.Unwanted(f.manifests, inventory.Tracked(f.applied))
-	ready, unknown := inventory.Prunable(f.manifests, found(results), unwanted)
-	left := r.pruner.Prune(ctx, r.pruneRequest(f, inventory.UIDs(found(results))), ready)
-	left.Pending = append(left.Pending, unknown...)
+	left := r.prune(ctx, f, results, unwanted)
 	outcome = outcome.And(reconcile.FromError(left.Err)).And(reconcile.DoneUntil(left.Wake))
 	r.report(f, results, &left)
 	list := inventory.List(f.manifests, found(results), f.applied.Status.AppliedResources, left.Pending)
@@ -64,6 +69,21 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 		outcome = outcome.And(thaw(before, p.steps, after, f.now))
 	}
 	return outcome.And(reconcile.DoneUntil(r.awaitKinds(f)))
+}
+
+// prune deletes the objects that no manifest means any more, unless they are held.
+func (r *Reconciler) prune(ctx context.Context, f *facts, results []apply.Result,
+	unwanted []workv1.AppliedManifestResourceMeta,
+) prune.Remaining {
+	ready, pending := inventory.Prunable(f.manifests, found(results), unwanted)
+	held, err := r.keepsNewer(ctx, f)
+	if held {
+		ready, pending = nil, unwanted
+	}
+	left := r.pruner.Prune(ctx, r.pruneRequest(f, inventory.UIDs(found(results))), ready)
+	left.Pending = append(left.Pending, pending...)
+	left.Err = errors.Join(left.Err, err)
+	return left
 }
 
 // claim registers the objects and kinds of the work with the store, before any request about them.

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/missing"
@@ -28,17 +27,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// side is the API server of the hub or of the cluster, with a cache that is never behind.
-type side struct {
-	cluster.Cluster
-	client client.Client
-}
-
-// GetClient implements cluster.Cluster.
-func (s side) GetClient() client.Client { return s.client }
-
 // GetCache implements cluster.Cluster.
-func (s side) GetCache() cache.Cache { return current{reader: s.client} }
+func (s stubHub) GetCache() cache.Cache { return current{reader: s.client} }
 
 type current struct {
 	cache.Cache
@@ -78,7 +68,7 @@ func lose(t *testing.T, at time.Time, confirmation string, works ...string) *los
 	writer := &inventory.Writer{Client: spoke, Live: spoke, HubHash: "hash", AgentID: "agent"}
 	l := &losing{T: t, at: at, hub: hub, spoke: spoke, evictor: &evictor{Reconciler: &Reconciler{
 		AgentID: "agent", Cluster: "c", Clock: clock.RealClock{}, EvictionGrace: time.Hour, Missing: missing.Hold,
-		Hub: side{client: hub}, Spoke: side{client: spoke}, parts: parts{notes: newNotes(), inventory: writer},
+		Hub: stubHub{client: hub}, Spoke: stubHub{client: spoke}, parts: parts{notes: newNotes(), inventory: writer},
 	}}}
 	l.queues.applied = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	t.Cleanup(l.queues.applied.ShutDown)

@@ -37,13 +37,14 @@
 // the hub has listed its works to this process, and its objects are deleted only after the hub, asked again, says that
 // the work does not exist. Whoever lost the works of a hub has the grace period, which Events on the hub announce, to
 // restore them. When many works are missing at once, as on a hub that was restored from a backup, their objects stay
-// until a person confirms on the hub that they may go (lost.go, package missing).
+// until a person confirms on the hub that they may go (lost.go, package missing). So do the objects that a work does
+// not have any more because it is of an earlier generation than was applied (older.go).
 //
 // An agent that starts while the hub is away knows its works by copies on disk (offline.go). Until the hub has listed
 // its works, a pass keeps the objects that the AppliedManifestWork lists as the copy says, and does nothing else: a
 // copy may be old, so nothing new is created, deleted or evicted, and nothing is written to the hub.
 //
 // Events on the hub regard the ManifestWork: ApplyFailed, ApplyRecovered, DriftRepaired, DeletionBlocked,
-// EvictionStarted, EvictionHeld, EvictionStopped, Evicted. The metrics, all spokelet_work_*, have no name of an object
-// in any label.
+// EvictionStarted, EvictionHeld, EvictionStopped, Evicted, PruneHeld. The metrics, all spokelet_work_*, have no name of
+// an object in any label.
 package work

@@ -32,6 +32,7 @@ const (
 	eventHeld      = "EvictionHeld"
 	eventStayed    = "EvictionStopped"
 	eventEvicted   = "Evicted"
+	eventOlder     = "PruneHeld"
 )
 
 const (

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,7 @@ import (
 const (
 	reasonWorksPresent = "WorksPresent"
 	reasonWorksMissing = "WorksMissing"
+	reasonWorksOlder   = "WorksOlder"
 )
 
 // lookDelay is how long a look at all works that are missing waits for further ones.
@@ -65,10 +67,16 @@ func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 			continue
 		}
 		f.Known++
-		if name := applied.Spec.ManifestWorkName; !there[name] {
+		switch name := applied.Spec.ManifestWorkName; {
+		case !there[name]:
 			f.Works = append(f.Works, missing.Work{
 				Name: name, UID: applied.UID, Since: since(applied, now),
 				Held: inventory.HeldSince(applied), Confirmed: inventory.Confirmed(applied),
+			})
+		case inventory.IsOlder(applied):
+			f.Older = append(f.Older, missing.Work{
+				Name: name, UID: applied.UID, Older: true,
+				Held: inventory.OlderSince(applied), Confirmed: inventory.Confirmed(applied),
 			})
 		}
 	}
@@ -121,33 +129,48 @@ func (e *evictor) look(ctx context.Context) reconcile.Outcome {
 			e.queues.applied.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: e.inventory.Name(w.Name)}})
 		}
 	}
+	for _, w := range f.Older {
+		if fates[w.Name] > missing.Held {
+			e.queues.works.Add(e.request(w.Name))
+		}
+	}
 	text := missing.Report(f, fates)
 	if text != e.told {
 		e.told = text
-		log.FromContext(ctx).Info("works are missing on the hub", "report", text, "held", text != "")
+		log.FromContext(ctx).Info("works are missing on the hub, or older than what was applied", "report", text,
+			"held", text != "")
 		if e.OnMissing != nil {
 			e.OnMissing(text)
 		}
 	}
-	return reconcile.FromError(e.publishMissing(ctx, cluster, text, now))
+	lost := slices.ContainsFunc(f.Works, func(w missing.Work) bool { return fates[w.Name] == missing.Held })
+	return reconcile.FromError(e.publishMissing(ctx, cluster, presence(text, lost), now))
+}
+
+// presence is the condition of the ManagedCluster about works that are missing or older, as a report says; lost means
+// that there are missing ones.
+func presence(text string, lost bool) metav1.Condition {
+	condition := metav1.Condition{
+		Type: names.ConditionWorksPresent, Status: metav1.ConditionFalse, Reason: reasonWorksOlder, Message: text,
+	}
+	switch {
+	case text == "":
+		condition.Status, condition.Reason = metav1.ConditionTrue, reasonWorksPresent
+		condition.Message = "no objects are held of works that the hub does not have, or has in an older content"
+	case lost:
+		condition.Reason = reasonWorksMissing
+	}
+	return condition
 }
 
 // publishMissing writes the condition of the ManagedCluster about works that are missing. It is there only once there
 // was something to say.
-func (e *evictor) publishMissing(ctx context.Context, cluster *clusterv1.ManagedCluster, text string, now time.Time,
+func (e *evictor) publishMissing(
+	ctx context.Context, cluster *clusterv1.ManagedCluster, condition metav1.Condition, now time.Time,
 ) error {
-	if cluster == nil {
+	if cluster == nil || (condition.Status == metav1.ConditionTrue &&
+		meta.FindStatusCondition(cluster.Status.Conditions, condition.Type) == nil) {
 		return nil
-	}
-	condition := metav1.Condition{
-		Type: names.ConditionWorksPresent, Status: metav1.ConditionFalse, Reason: reasonWorksMissing, Message: text,
-	}
-	if text == "" {
-		if meta.FindStatusCondition(cluster.Status.Conditions, condition.Type) == nil {
-			return nil
-		}
-		condition.Status, condition.Reason = metav1.ConditionTrue, reasonWorksPresent
-		condition.Message = "no objects are held of works that the hub does not have"
 	}
 	after := cluster.DeepCopy()
 	reconcile.SetCondition(&after.Status.Conditions, condition, now)
@@ -181,13 +204,13 @@ func (e *evictor) hold(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// confirm records that a person confirmed the eviction of the works of a list, of which this is one.
-func (e *evictor) confirm(ctx context.Context, f *facts, list string) error {
-	applied, err := e.inventory.Confirm(ctx, f.applied, list)
+// confirm records that a person confirmed that the objects of the works of a list go, of which this is one.
+func (r *Reconciler) confirm(ctx context.Context, f *facts, list string) error {
+	applied, err := r.inventory.Confirm(ctx, f.applied, list)
 	if err != nil || applied == f.applied {
 		return err
 	}
-	e.wroteApplied(f, applied)
+	r.wroteApplied(f, applied)
 	return nil
 }
 
@@ -226,6 +249,7 @@ func (e *evictor) missingSources() []source.Source {
 func evictionChanged(before, after *workv1.AppliedManifestWork) bool {
 	return appliedChanged(before, after) || inventory.IsHeld(before) != inventory.IsHeld(after) ||
 		inventory.Confirmed(before) != inventory.Confirmed(after) ||
+		inventory.OlderSince(before) != inventory.OlderSince(after) ||
 		!before.Status.EvictionStartTime.Equal(after.Status.EvictionStartTime)
 }
 

@@ -26,13 +26,14 @@ import (
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
-// stubHub is a hub of one client.
+// stubHub is the API server of the hub, or of the cluster, with one client and a cache that is never behind.
 type stubHub struct {
 	cluster.Cluster
 	client client.Client
 }
 
-func (s stubHub) GetClient() client.Client { return s.client }
+func (s stubHub) GetClient() client.Client    { return s.client }
+func (s stubHub) GetAPIReader() client.Reader { return s.client }
 
 // publishing returns a reconciler whose hub takes statuses by put; its queue takes who is to be looked at again.
 func publishing(put func(ctx context.Context, work string) error) *Reconciler {

@@ -106,6 +106,16 @@ func evictionEvent(reason string, at time.Time) workEvent {
 	return m
 }
 
+// olderEvent is the Event about a work that went back to an earlier generation.
+func olderEvent() workEvent {
+	return workEvent{
+		kind: corev1.EventTypeWarning, reason: eventOlder, action: actionDelete,
+		note: fmt.Sprintf("The work is older than what was applied; the objects that only the newer content has stay until "+
+			"the work has them again, or until a person confirms their deletion: see condition %s of the ManagedCluster",
+			names.ConditionWorksPresent),
+	}
+}
+
 // addReporters adds the publisher of statuses to the manager, and the Events and the gauges as far as they are wanted.
 func (r *Reconciler) addReporters(mgr ctrl.Manager) error {
 	var err error

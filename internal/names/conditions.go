@@ -22,7 +22,8 @@ const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 const ConditionNamespaceReady = "cluster.spokelet.io/NamespaceReady"
 
 // ConditionWorksPresent is the condition with which an agent says on its ManagedCluster that the hub does not have
-// works that the agent applied. It is there only once there was something to say. It is Spokelet's own addition.
+// works that the agent applied, or has them in an older content. It is there only once there was something to say. It
+// is Spokelet's own addition.
 const ConditionWorksPresent = "work.spokelet.io/WorksPresent"
 
 // ConditionDecided is the condition with which the built-in placement says of a Placement that all of its

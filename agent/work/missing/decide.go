@@ -38,17 +38,19 @@ const (
 	Waits Fate = iota
 	// Held means that they stay until the work is back or a person confirms their eviction.
 	Held
-	// Confirmed means that a person confirmed their eviction, which is to be recorded before any of them goes.
+	// Confirmed means that a person confirmed that they go, which is to be recorded before any of them does.
 	Confirmed
 	// Evicted means that they go now.
 	Evicted
 )
 
-// Work is a work that is missing.
+// Work is a work that is missing, or older than what was applied.
 type Work struct {
 	Name string
 	// UID is that of its AppliedManifestWork.
 	UID types.UID
+	// Older reports that the work is there, in an older content.
+	Older bool
 	// Since is when the agent first found it missing.
 	Since time.Time
 	// Held is what was recorded when its objects were held; empty when they are not. They stay so when some of the others
@@ -64,13 +66,17 @@ type Facts struct {
 	Known int
 	// Works are those that are missing.
 	Works []Work
+	// Older are works that went back to an earlier generation and lack objects that were applied. No other explanation
+	// than a restored hub exists, so that these objects are held however few the works are.
+	Older []Work
 	// Leaving reports that the cluster is being detached from the hub, which explains everything.
 	Leaving bool
 	// Confirmation is the name of the list that a person confirmed, as it is written in the annotation.
 	Confirmation string
 }
 
-// Decide returns the fate of each missing work, by its name.
+// Decide returns the fate of each missing or older work, by its name: that of all its objects, or of those that the
+// older content does not have.
 func Decide(f Facts) map[string]Fate {
 	fates := make(map[string]Fate, len(f.Works))
 	works := slices.Clone(f.Works)
@@ -88,12 +94,13 @@ func Decide(f Facts) map[string]Fate {
 			held = append(held, w)
 		}
 	}
+	held = append(held, f.Older...)
 	confirms := f.confirms(held)
 	for _, w := range held {
 		switch {
 		case confirms && w.Confirmed == "":
 			fates[w.Name] = Confirmed
-		case !confirms && w.Confirmed != "":
+		case !confirms && w.Confirmed != "" && w.Held != "":
 			fates[w.Name] = Evicted
 		default:
 			fates[w.Name] = Held
@@ -130,7 +137,11 @@ func nameOf(works []Work) string {
 		if w.Held == "" {
 			return ""
 		}
-		items = append(items, strings.Join([]string{w.Name, string(w.UID), w.Held}, "/"))
+		item := []string{w.Name, string(w.UID), w.Held}
+		if w.Older {
+			item = append(item, "older")
+		}
+		items = append(items, strings.Join(item, "/"))
 	}
 	slices.Sort(items)
 	return confirmation.Name("works", items)

@@ -164,7 +164,7 @@ func TestAReportNamesTheWorksAndHowToConfirm(t *testing.T) {
 	assert.Contains(t, text, "w0, w1, w2, w3, w4. Their objects stay.")
 	assert.NotContains(t, text, "set annotation", "nothing can be confirmed that may have another name in a moment")
 	f.Works = held(0, 1, 2, 3, 4)
-	assert.Contains(t, Report(f, Decide(f)), "To have the objects of exactly these works deleted, "+
+	assert.Contains(t, Report(f, Decide(f)), "To have exactly these objects deleted, "+
 		"set annotation work.spokelet.io/confirm-eviction="+nameOf(f.Works)+" on the ManagedCluster")
 	f.Confirmation = "2026-01-02T12:00:00Z"
 	assert.Contains(t, Report(f, Decide(f)), `on the ManagedCluster; "2026-01-02T12:00:00Z" was for other works`)
@@ -175,4 +175,33 @@ func TestAReportNamesTheWorksAndHowToConfirm(t *testing.T) {
 	f.Works = append(f.Works[:2], held(0, 1, 2, 3, 4, 5)[5])
 	assert.Contains(t, Report(f, Decide(f)), "1 of the 20 works that this cluster applied, and the agent did not see "+
 		"that they were deleted: w5.")
+}
+
+// Shows: work/older-held
+func TestAReportNamesTheWorksThatAreOlder(t *testing.T) {
+	older := Work{Name: "old", UID: "u", Older: true, Held: "2026-01-02T12:02:00Z"}
+	f := Facts{Known: 20, Older: []Work{older}}
+	text := Report(f, Decide(f))
+	assert.Contains(t, text, "the hub has an older content of 1 works than this cluster applied: old.")
+	assert.Contains(t, text, "set annotation work.spokelet.io/confirm-eviction="+nameOf(f.Older)+" on the ManagedCluster")
+	assert.NotContains(t, text, "does not have", "a single one is held, and none is missing")
+	f.Works = held(0, 1, 3, 3, 3)
+	text = Report(f, Decide(f))
+	assert.Contains(t, text, "does not have 5 of the 20 works")
+	assert.Contains(t, text, "older content of 1 works")
+	f.Confirmation = nameOf(f.Older)
+	assert.Contains(t, Report(f, Decide(f)), "was for other works", "one value is for all that the report names")
+	f.Confirmation = nameOf(append(f.Works, f.Older...))
+	assert.Contains(t, text, "confirm-eviction="+f.Confirmation+" on")
+	assert.Equal(t, Confirmed, Decide(f)["old"])
+	assert.Equal(t, Confirmed, Decide(f)["w0"])
+	f.Works, f.Older = recorded(f.Works, f.Confirmation, 0, 1, 2, 3, 4), recorded(f.Older, f.Confirmation, 0)
+	assert.Equal(t, Evicted, Decide(f)["old"])
+	assert.Equal(t, Evicted, Decide(f)["w0"])
+	missing := older
+	missing.Older = false
+	assert.NotEqual(t, nameOf([]Work{older}), nameOf([]Work{missing}), "the loss of the rest is another one")
+	f = Facts{Known: 20, Works: []Work{{Name: "w", Confirmed: "former", Since: noon}, {Name: "v", Since: noon}}}
+	f.Known = 2
+	assert.Equal(t, Held, Decide(f)["w"], "what was confirmed of an older work is not the loss of all of it")
 }

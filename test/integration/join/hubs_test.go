@@ -54,6 +54,31 @@ func TestAHubThatHasNotAcceptedTheClusterIsLeftAtAStartForOneThatMay(t *testing.
 	assert.Len(t, m.requests(brief), 1)
 }
 
+// The credential of the first hub expires while that hub is away, so the agent asks the other one, which has not
+// accepted the cluster, and answers.
+//
+// Shows: registration/comes-back
+func TestAClusterGoesBackToTheHubThatAcceptedItFromOneThatHasNot(t *testing.T) {
+	l := link(t, brief)
+	m := newMember(t, "back")
+	m.config.Gates.MultipleHubs = true
+	m.config.BootstrapKubeconfigs = []string{"secret:hub1", m.write("hub2", way{hub: first}.kubeconfig(t))}
+	m.bootstrapSecret(way{hub: brief, server: l.Host}.kubeconfig(t), "hub1")
+	m.start()
+	m.admit(brief)
+	m.stop()
+	former := m.certificate()
+	m.awaitExpiry(former)
+	l.Cut()
+	m.start()
+	m.eventually(func() bool { return m.cluster(first) != nil && len(m.requests(first)) == 1 },
+		"a request at the hub that answers")
+	l.Mend()
+	m.approve(brief)
+	m.awaitNewCertificate(former)
+	m.awaitJoined(brief)
+}
+
 // Shows: registration/silent-goes-on
 func TestAHubThatIsDeadForTooLongIsLeft(t *testing.T) {
 	l := link(t, first)

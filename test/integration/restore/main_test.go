@@ -94,14 +94,38 @@ func (m *member) credential() string {
 // deploy creates a work on the hub with a ConfigMap of its name.
 func (m *member) deploy(name string) {
 	m.Helper()
+	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: name}}
+	w.Spec.Workload.Manifests = []workv1.Manifest{m.configMap(name)}
+	m.eventually(name+" can be created", func() bool { return hub.Client.Create(m.Context(), w.DeepCopy()) == nil })
+}
+
+// configMap is the manifest of a ConfigMap.
+func (m *member) configMap(name string) workv1.Manifest {
 	raw, err := json.Marshal(&corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: name},
 	})
 	require.NoError(m, err)
-	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: m.name, Name: name}}
-	w.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	m.eventually(name+" can be created", func() bool { return hub.Client.Create(m.Context(), w.DeepCopy()) == nil })
+	return workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}}
+}
+
+// grow adds a ConfigMap to a work, and returns its name and its UID.
+func (m *member) grow(name string) (more, uid string) {
+	m.Helper()
+	more = name + "-more"
+	m.eventually(name+" can be edited", func() bool {
+		var w workv1.ManifestWork
+		if hub.Client.Get(m.Context(), client.ObjectKey{Namespace: m.name, Name: name}, &w) != nil {
+			return false
+		}
+		w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests, m.configMap(more))
+		return hub.Client.Update(m.Context(), &w) == nil
+	})
+	m.eventually(more+" is applied", func() bool {
+		uid = m.object(more)
+		return uid != ""
+	})
+	return more, uid
 }
 
 // applied waits until the hub knows that a work is applied, and returns the UID of its object.

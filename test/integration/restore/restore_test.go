@@ -21,16 +21,20 @@ import (
 	"github.com/spokelet/spokelet/test/suite"
 )
 
-// TestAHubThatComesBackOlderTakesNothing restores the hub to what it was before works were made and deleted, a cluster
-// was accepted, and a certificate was renewed.
+// TestAHubThatComesBackOlderTakesNothing restores the hub to what it was before works were made, edited and deleted, a
+// cluster was accepted, and a certificate was renewed.
 //
-// Shows: work/missing-held, work/missing-confirmed
+// Shows: work/missing-held, work/missing-confirmed, work/older-held
 func TestAHubThatComesBackOlderTakesNothing(t *testing.T) {
 	early := join(t, "early")
 	early.deploy("before")
 	early.deploy("deleted-since")
+	early.deploy("edited")
+	early.deploy("edited-too")
 	uids := map[string]string{"before": early.applied("before")}
-	early.applied("deleted-since")
+	for _, name := range []string{"deleted-since", "edited", "edited-too"} {
+		early.applied(name)
+	}
 	former := early.credential()
 	require.NoError(t, hub.BackUp(t.Context()))
 
@@ -42,6 +46,10 @@ func TestAHubThatComesBackOlderTakesNothing(t *testing.T) {
 	}
 	for _, name := range made {
 		uids[name] = early.applied(name)
+	}
+	for _, name := range []string{"edited", "edited-too"} {
+		more, uid := early.grow(name)
+		uids[more] = uid
 	}
 	late.deploy("late-a")
 	late.deploy("late-b")
@@ -60,7 +68,11 @@ func TestAHubThatComesBackOlderTakesNothing(t *testing.T) {
 	early.eventually("the ManagedCluster names them", func() bool {
 		c := early.condition()
 		return c != nil && c.Status == metav1.ConditionFalse && regexp.MustCompile(
-			`5 of the \d works .* made-a, made-b, made-c, made-d, made-e`).MatchString(c.Message)
+			`5 of the \d+ works .* made-a, made-b, made-c, made-d, made-e`).MatchString(c.Message)
+	})
+	early.eventually("and those that are older than what was applied", func() bool {
+		c := early.condition()
+		return c != nil && regexp.MustCompile(`older content of 2 works .*: edited, edited-too\.`).MatchString(c.Message)
 	})
 	early.eventually("so does the agent", func() bool {
 		return regexp.MustCompile(`(?s)200 OK.*\[!\]works the hub does not have 5 of .* made-e`).MatchString(early.says())
@@ -94,9 +106,15 @@ func TestAHubThatComesBackOlderTakesNothing(t *testing.T) {
 	early.program.Stop()
 	early.program.Start()
 	early.eventually("an agent that starts anew knows it, too", func() bool {
-		return regexp.MustCompile(`5 of the \d works`).MatchString(early.says())
+		return regexp.MustCompile(`5 of the \d+ works`).MatchString(early.says())
 	})
+	early.writeAgain("edited", uids)
 	early.confirm(made, uids)
+	early.eventually("so does what an older content does not have", func() bool {
+		return early.object("edited-too-more") == ""
+	})
+	assert.NotEmpty(t, early.object("edited-too"))
+	assert.Equal(t, uids["edited-more"], early.object("edited-more"))
 	late.acceptAgain(lateUIDs)
 }
 
@@ -159,6 +177,18 @@ func (m *member) confirmsNothing(value string, works []string, uids map[string]s
 			}
 		}
 		return nil
+	})
+}
+
+// writeAgain writes the newer content of a work again.
+func (m *member) writeAgain(name string, uids map[string]string) {
+	m.Helper()
+	more, uid := m.grow(name)
+	assert.Equal(m, uids[more], uid, "the work takes its object over")
+	m.eventually("the work holds nothing more", func() bool {
+		r, c := m.record(name), m.condition()
+		return r != nil && !inventory.IsOlder(r) && c != nil &&
+			regexp.MustCompile(`older content of 1 works .*: edited-too\.`).MatchString(c.Message)
 	})
 }
 
