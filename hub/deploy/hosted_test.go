@@ -202,7 +202,7 @@ func TestAHostedAddOnIsRenderedOnceAndNotInEveryPass(t *testing.T) {
 			assert.True(t, renders)
 			assert.Empty(t, steps)
 			f, renders, _ = pass(t, f, "v1")
-			assert.False(t, renders, "what was rendered once stays")
+			require.False(t, renders, "what was rendered once stays")
 			planned, err := planWorks(f)
 			require.NoError(t, err)
 			assert.Equal(t, planned.guards, currentWorks(f).guards)

@@ -101,12 +101,16 @@ func (r *run) release(ctx context.Context, changes, stride int) error {
 	return err
 }
 
-// compare relates the cost of a change to that at the smallest size.
-func (r *run) compare(smallest cost, size Size) {
-	if smallest.took == 0 || smallest.processor == 0 || r.perChange.took == 0 {
-		return
+// compare relates the cost of a change, and of a deletion, to that at the smallest size.
+func (r *run) compare(smallest *run) {
+	change, first := r.perChange, smallest.perChange
+	if first.took > 0 && first.processor > 0 && change.took > 0 {
+		name := r.title + "one change beside one at " + smallest.Size.String()
+		r.Number(name+", time", float64(change.took)/float64(first.took), 2, "x", flat)
+		r.Number(name+", processor", float64(change.processor)/float64(first.processor), 2, "x", flat)
 	}
-	name := r.title + "one change beside one at " + size.String()
-	r.Number(name+", time", float64(r.perChange.took)/float64(smallest.took), 2, "x", flat)
-	r.Number(name+", processor", float64(r.perChange.processor)/float64(smallest.processor), 2, "x", flat)
+	if smallest.perDeletion > 0 && r.perDeletion > 0 {
+		r.Number(r.title+"one deletion with a hook beside one at "+smallest.Size.String()+", processor",
+			float64(r.perDeletion)/float64(smallest.perDeletion), 2, "x", flat)
+	}
 }

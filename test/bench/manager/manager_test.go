@@ -13,6 +13,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
@@ -108,16 +109,34 @@ func TestBudgetsBelongToTheirSize(t *testing.T) {
 
 func TestCompareWithTheSmallest(t *testing.T) {
 	r := &run{
-		Table: &measure.Table{Log: io.Discard}, title: "3000x20: ",
+		Table: &measure.Table{Log: io.Discard}, title: "3000x20: ", perDeletion: 9 * time.Millisecond,
 		perChange: cost{took: 120 * time.Millisecond, processor: 40 * time.Millisecond},
 	}
-	r.compare(cost{}, Size{1, 1})
+	r.compare(&run{Options: Options{Size: Size{1, 1}}})
 	assert.Empty(t, r.Figures, "nothing to compare with")
-	r.compare(cost{took: 100 * time.Millisecond, processor: 20 * time.Millisecond}, Size{100, 1})
+	r.compare(&run{
+		Options: Options{Size: Size{100, 1}}, perDeletion: 3 * time.Millisecond,
+		perChange: cost{took: 100 * time.Millisecond, processor: 20 * time.Millisecond},
+	})
 	assert.Equal(t, []measure.Figure{
 		{Name: "3000x20: one change beside one at 100x1, time", Value: "1.20x", Budget: "1.5x", Held: true},
 		{Name: "3000x20: one change beside one at 100x1, processor", Value: "2.00x", Budget: "1.5x"},
+		{Name: "3000x20: one deletion with a hook beside one at 100x1, processor", Value: "3.00x", Budget: "1.5x"},
 	}, r.Figures)
+}
+
+// The last object of the template is the hook; the others are those without one.
+func TestATemplateHasAHook(t *testing.T) {
+	plain, err := template("bench-00", 1)
+	require.NoError(t, err)
+	with, err := hooked("bench-00", 1)
+	require.NoError(t, err)
+	last := len(with.Spec.AgentSpec.Workload.Manifests) - 1
+	assert.Equal(t, plain.Spec.AgentSpec.Workload.Manifests, with.Spec.AgentSpec.Workload.Manifests[:last])
+	var hook unstructured.Unstructured
+	require.NoError(t, json.Unmarshal(with.Spec.AgentSpec.Workload.Manifests[last].Raw, &hook))
+	assert.Equal(t, "Job", hook.GetKind())
+	assert.Contains(t, hook.GetAnnotations(), names.AnnotationPreDelete)
 }
 
 func TestLoad(t *testing.T) {

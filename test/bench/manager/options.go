@@ -23,6 +23,8 @@ type Options struct {
 	Wave int
 	// Restart measures the start of the hub manager with all add-ons in place.
 	Restart bool
+	// Hooks measures the deletion of all add-ons with a pre-delete hook on each cluster.
+	Hooks bool
 	// Lean runs the API server of the hub without what a large fleet on a small machine cannot afford, see lean.
 	Lean bool
 	// Heartbeat is how often each cluster renews its lease; zero means never.

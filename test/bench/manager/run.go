@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/internal/names"
@@ -34,8 +35,10 @@ type run struct {
 	// revision is that of the templates in force, and made the last one of which there are templates.
 	revision, made int
 	sample         sample
-	// installing is what the installation cost, and perChange what one change cost.
+	// installing is what the installation cost, perChange what one change cost, and perDeletion the processor time of the
+	// deletion of one add-on with a hook.
 	installing, perChange cost
+	perDeletion           time.Duration
 }
 
 // managerUser is the user of the hub manager.
@@ -62,10 +65,11 @@ func Run(ctx context.Context, o Options, log io.Writer) ([]measure.Figure, error
 	return table.Figures, err
 }
 
-// Grow measures hubs of several sizes, one after the other, and compares the cost of a change with that of the first.
+// Grow measures hubs of several sizes, one after the other, and compares the cost of a change and of a
+// deletion with that of the first.
 func Grow(ctx context.Context, o Options, sizes []Size, log io.Writer) ([]measure.Figure, error) {
 	table := &measure.Table{Log: log}
-	var smallest cost
+	var smallest *run
 	for i, size := range sizes {
 		o.Size = size
 		r, err := runHub(ctx, o, table, size.String()+": ")
@@ -73,10 +77,10 @@ func Grow(ctx context.Context, o Options, sizes []Size, log io.Writer) ([]measur
 			return table.Figures, fmt.Errorf("%s: %w", size, err)
 		}
 		if i == 0 {
-			smallest = r.perChange
+			smallest = r
 			continue
 		}
-		r.compare(smallest, sizes[0])
+		r.compare(smallest)
 	}
 	return table.Figures, nil
 }
@@ -127,7 +131,11 @@ func (r *run) all(ctx context.Context) error {
 	if r.Wave > 0 {
 		steps = append(steps, step{"upgrading in waves", r.waves})
 	}
-	steps = append(steps, step{"upgrading", r.upgrade}, step{"uninstalling", r.uninstall}, step{"the floor", r.floor})
+	steps = append(steps, step{"upgrading", r.upgrade}, step{"uninstalling", r.uninstall})
+	if r.Hooks {
+		steps = append(steps, step{"deleting", r.delete})
+	}
+	steps = append(steps, step{"the floor", r.floor})
 	for _, s := range steps {
 		fmt.Fprintf(r.Log, "%s %s%s\n", time.Now().UTC().Format(time.TimeOnly), r.title, s.name)
 		patience := r.Size.patience()
@@ -183,10 +191,15 @@ func (r *run) join(ctx context.Context) error {
 }
 
 // prepare creates the templates of all add-ons at a new revision, and returns it.
-func (r *run) prepare(ctx context.Context) (int, error) {
+func (r *run) prepare(ctx context.Context) (int, error) { return r.prepareAs(ctx, template) }
+
+// prepareAs does that with templates of a kind.
+func (r *run) prepareAs(
+	ctx context.Context, kind func(addOn string, revision int) (*addonv1alpha1.AddOnTemplate, error),
+) (int, error) {
 	r.made++
 	for i := range r.Size.AddOns {
-		t, err := template(addOnName(i), r.made)
+		t, err := kind(addOnName(i), r.made)
 		if err != nil {
 			return 0, err
 		}

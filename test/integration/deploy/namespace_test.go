@@ -20,7 +20,7 @@ import (
 // TestTheNamespaceOfAClusterIsForItsAgentsOnly makes a namespace that of a cluster in which agents of other clusters have
 // a role, and then enables the add-on there.
 //
-// Shows: hub/namespace-of-a-cluster
+// Shows: hub/namespace-of-a-cluster, hub/freed-namespace
 func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
 	t.Parallel()
 	const name = "open-cluster-management:joined:role:agent"
@@ -65,4 +65,10 @@ func TestTheNamespaceOfAClusterIsForItsAgentsOnly(t *testing.T) {
 	})
 	f.atRest(t)
 	own.atRest(t)
+
+	// No object of the add-on changes when the namespace is nobody's again; its agent gets the role all the same.
+	require.NoError(t, plane.Client.Patch(t.Context(), namespace, client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"`+names.LabelClusterName+`":null}}}`))))
+	f.condition(t, "RegistrationApplied", metav1.ConditionTrue, "SetPermissionApplied")
+	require.NotNil(t, binding(t.Context(), "joined-shared", ofOther.Name))
 }

@@ -25,9 +25,9 @@ func main() {
 
 func run() error {
 	options := manager.DefaultOptions()
-	options.Lean, options.Restart, options.Rounds, options.Wave = true, true, 0, 0
+	options.Lean, options.Restart, options.Hooks, options.Rounds, options.Wave = true, true, true, 0, 0
 	sizes := flag.String("sizes", "100x1,500x1,1000x1,3000x1,100x20,3000x20",
-		"clusters and add-ons on each, one fleet after the other; a change is compared with that of the first")
+		"clusters and add-ons on each, one fleet after the other; changes and deletions are compared with the first")
 	flag.DurationVar(&options.Idle, "idle", options.Idle, "how long the hub manager is left alone")
 	flag.IntVar(&options.Changes, "changes", options.Changes, "changes of one add-on on one cluster")
 	flag.IntVar(&options.Wave, "wave", options.Wave, "clusters in a wave of a progressive upgrade; 0 leaves it out")
