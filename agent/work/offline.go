@@ -240,8 +240,8 @@ func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
 	}
 }
 
-// enqueueCopy makes the copier copy a work a moment after its pass. While the hub does not know what was learned without
-// it, the former copy is the only one that does.
+// enqueueCopy makes the copier copy a work a moment after its pass. While the hub does not know what was learned
+// without it, the former copy is the only one that does.
 func (r *Reconciler) enqueueCopy(f *facts, phase phase) {
 	if r.Cache != nil && phase == phaseApply && f.atHub == nil {
 		r.queues.copies.AddAfter(r.request(f.owner.Name), copyDelay)

@@ -57,6 +57,9 @@ type Resolved struct {
 	Registrations []addonv1beta1.RegistrationConfig
 	// Setup is the namespace, the permissions and the health probe of the agent.
 	Setup Setup
+	// NextHealth is the health probe that the author asks for and that does not count before the next rollout; empty when
+	// the one in Setup is that.
+	NextHealth HealthProbe
 	// Remarks are sentences for the author of a configuration about what does not count, although it is not an error.
 	Remarks []string
 	// Key identifies all that Render uses of the request: requests with the same key have the same objects, as long as

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -133,4 +134,24 @@ func TestAWayToTellHealthThatDoesNotCountYetIsTold(t *testing.T) {
 	require.NotNil(t, condition)
 	assert.Contains(t, condition.Message, "annotation addon.spokelet.io/health-probe")
 	assert.Equal(t, addonv1beta1.HealthCheckModeCustomized, after.Status.HealthCheck.Mode)
+}
+
+// edited is an agent whose author asks for another probe than the one that counts.
+type edited struct{ addon.Agent }
+
+func (edited) Resolve(context.Context, addon.Request) (addon.Resolved, error) {
+	return addon.Resolved{Setup: addon.Setup{Health: addon.HealthWorkloads}, NextHealth: addon.HealthLease}, nil
+}
+
+func (edited) Render(context.Context, addon.Request) (addon.Rendering, error) {
+	return of("one", agentDeployment()), nil
+}
+
+// Shows: hub/another-probe-is-told
+func TestAProbeThatCountsLaterIsToldOnTheAddOn(t *testing.T) {
+	f := rolledOut(t, addon.HealthWorkloads)
+	(&Reconciler{}).ask(t.Context(), edited{}, &f, false)
+	require.NoError(t, f.renderErr)
+	assert.Equal(t, addon.HealthWorkloads, f.setup.Health)
+	assert.Equal(t, addon.HealthLease, f.pendingHealth)
 }

@@ -190,6 +190,7 @@ func (r *Reconciler) ask(ctx context.Context, agent addon.Agent, f *facts, alway
 		f.setup.Health = resolved.Setup.Health
 		f.setup.Health, f.pendingHealth = steadyHealth(*f)
 	}
+	f.pendingHealth = cmp.Or(f.pendingHealth, resolved.NextHealth)
 }
 
 // keyOf returns what the objects of both sides are rendered from; empty when they must be rendered.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,7 @@ func (a *agent) About() addon.About {
 }
 
 // Resolve implements addon.Agent.
-func (a *agent) Resolve(_ context.Context, request addon.Request) (addon.Resolved, error) {
+func (a *agent) Resolve(ctx context.Context, request addon.Request) (addon.Resolved, error) {
 	_, in, err := a.input(request)
 	if err != nil {
 		return addon.Resolved{}, err
@@ -49,7 +50,35 @@ func (a *agent) Resolve(_ context.Context, request addon.Request) (addon.Resolve
 	}
 	// An unknown probe leaves the health check unchanged; Render reports it.
 	resolved.Setup.Health, _ = in.Template.health()
-	return resolved, nil
+	resolved.NextHealth, err = a.nextHealth(ctx, request.Choice.First(confighash.Template()))
+	return resolved, err
+}
+
+// nextHealth returns the health probe that the present template asks for, when only its annotation was edited since the
+// content that a cluster has was stored; empty otherwise. The annotation is not part of the hash, so it does not count
+// before there is another content.
+func (a *agent) nextHealth(ctx context.Context, has *addon.ChosenConfig) (addon.HealthProbe, error) {
+	present, _ := a.registry.AddOns.Configs.New(confighash.Template())
+	err := a.registry.Configs.Get(ctx, client.ObjectKey{Name: has.Name}, present, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading AddOnTemplate %s: %w", has.Name, err)
+	}
+	probe := present.GetAnnotations()[names.AnnotationHealthProbe]
+	if probe == has.Object.GetAnnotations()[names.AnnotationHealthProbe] {
+		return "", nil
+	}
+	hash, err := confighash.SpecHash(present)
+	if err != nil || hash != has.SpecHash {
+		return "", nil //nolint:nilerr // What cannot be hashed is not rolled out, and Configured says so.
+	}
+	next, err := (&Template{Name: has.Name, probe: probe}).health()
+	if err != nil {
+		return "", nil //nolint:nilerr // The rollout that brings it reports a value that is unknown.
+	}
+	return next, nil
 }
 
 // keyOf identifies all that a rendering depends on: the contents of the configurations, by their hashes, and the name

@@ -7,11 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/internal/addonapi"
@@ -76,9 +79,25 @@ func (c *configurer) Named(context.Context, string) ([]addon.ChosenConfig, error
 	return c.named, c.err
 }
 
+// present are the templates of a hub, as they are now.
+type present struct {
+	client.Reader
+	templates map[string]*unstructured.Unstructured
+}
+
+func (p present) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	object, isObject := into.(*unstructured.Unstructured)
+	if found := p.templates[key.Name]; isObject && found != nil {
+		found.DeepCopyInto(object)
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "addontemplates"}, key.Name)
+}
+
 // world is a hub with one template add-on, all in order.
 type world struct {
 	agent      *agent
+	present    present
 	configurer *configurer
 	request    addon.Request
 }
@@ -92,7 +111,8 @@ func newWorld(t *testing.T) *world {
 			chosen(t, configObject("cfg", "config", "value")), chosen(t, templateObject("tmpl", "a", "{{V}}")),
 		}},
 	}}
-	w.agent = &agent{registry: NewRegistry(nil, addonapi.Client{}, w.configurer, "home"), name: "a"}
+	w.present = present{templates: map[string]*unstructured.Unstructured{}}
+	w.agent = &agent{registry: NewRegistry(w.present, addonapi.Client{}, w.configurer, "home"), name: "a"}
 	return w
 }
 
@@ -113,6 +133,42 @@ func TestAgentAnswers(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, found)
 	assert.Equal(t, "a", w.agent.About().Name)
+}
+
+// Shows: hub/another-probe-is-told
+func TestAnEditOfTheAnnotationAloneSaysThatItDoesNotCountYet(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		edit func(*unstructured.Unstructured)
+		next addon.HealthProbe
+	}{
+		"nothing was edited":   {func(*unstructured.Unstructured) {}, ""},
+		"the annotation alone": {func(u *unstructured.Unstructured) { annotate(u, "Lease") }, addon.HealthLease},
+		"the value is unknown": {func(u *unstructured.Unstructured) { annotate(u, "lease") }, ""},
+		"a rollout brings it": {func(u *unstructured.Unstructured) {
+			annotate(u, "Lease")
+			u.Object["spec"] = templateObject("tmpl", "a", "another").Object["spec"]
+		}, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(t)
+			w.present.templates["tmpl"] = templateObject("tmpl", "a", "{{V}}")
+			tc.edit(w.present.templates["tmpl"])
+			resolved, err := w.agent.Resolve(t.Context(), w.request)
+			require.NoError(t, err)
+			assert.Equal(t, tc.next, resolved.NextHealth)
+			assert.Equal(t, addon.HealthWorkloads, resolved.Setup.Health, "it does not count yet")
+		})
+	}
+	w := newWorld(t)
+	annotate(w.request.Choice.Configs[1].Object, "Lease")
+	w.present.templates["tmpl"] = templateObject("tmpl", "a", "{{V}}")
+	resolved, err := w.agent.Resolve(t.Context(), w.request)
+	require.NoError(t, err)
+	assert.Equal(t, addon.HealthWorkloads, resolved.NextHealth, "its removal")
+}
+
+func annotate(u *unstructured.Unstructured, probe string) {
+	u.SetAnnotations(map[string]string{names.AnnotationHealthProbe: probe})
 }
 
 func TestTheKeyOfARenderingIsThatOfItsInputs(t *testing.T) {

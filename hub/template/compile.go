@@ -221,14 +221,26 @@ func (s *substitution) expand(t *text, plain bool) (string, bool) {
 			}
 		}
 	}
-	values := s.values
-	if key := s.steps[len(s.steps)-1].key; !t.isWhole() && (key == "name" || strings.HasSuffix(key, "Name")) {
-		values = s.inNames
+	inName := !t.isWhole() && s.atName()
+	value := func(p part) (string, bool) {
+		if inName && !p.isNamespace() {
+			return s.inNames(p.name)
+		}
+		return s.values(p.name)
 	}
-	return t.expand(values, func(p part) {
+	return t.expand(value, func(p part) {
 		s.missing = true
 		s.report(s.path(), missingMessage(p.source))
 	})
+}
+
+// atName reports whether the current place has the name of an object, or is in the list of the names of a rule.
+func (s *substitution) atName() bool {
+	at := s.steps[len(s.steps)-1]
+	if at.key == "" && len(s.steps) > 1 {
+		return s.steps[len(s.steps)-2].key == "resourceNames"
+	}
+	return at.key == "name" || strings.HasSuffix(at.key, "Name")
 }
 
 func (s *substitution) path() string {

@@ -269,7 +269,8 @@ func Namespace(in Input) (string, error) {
 func namespaceOf(in Input, index int, u *unstructured.Unstructured) (string, error) {
 	r := &rendering{in: in, variables: variablesOf(in, in.Template)}
 	raw := parseText(u.GetNamespace())
-	namespace, complete := raw.expand(r.variables.value, func(p part) {
+	value := func(p part) (string, bool) { return r.variables.value(p.name) }
+	namespace, complete := raw.expand(value, func(p part) {
 		r.missing = true
 		r.problems = append(r.problems, Problem{index, describeObject(u), ".metadata.namespace", missingMessage(p.source)})
 	})

@@ -71,17 +71,22 @@ func newPart(plain, source string) part {
 	return p
 }
 
+// isNamespace reports whether a variable stands for the namespace of ServiceAccounts in the name of a user or a group.
+func (p *part) isNamespace() bool {
+	return strings.HasSuffix(p.plain, "system:serviceaccount:") || strings.HasSuffix(p.plain, "system:serviceaccounts:")
+}
+
 // isWhole reports whether a text consists of one variable.
 func (t *text) isWhole() bool { return len(t.parts) == 1 && t.parts[0].plain == "" && t.tail == "" }
 
 // expand returns the text with the values of its variables, which are not expanded again. A variable without a value
 // stays, and is reported with false.
-func (t *text) expand(value func(name string) (string, bool), report func(part)) (string, bool) {
+func (t *text) expand(value func(part) (string, bool), report func(part)) (string, bool) {
 	if len(t.parts) == 0 {
 		return t.tail, true
 	}
 	if t.isWhole() {
-		if got, found := value(t.parts[0].name); found {
+		if got, found := value(t.parts[0]); found {
 			return got, true
 		}
 	}
@@ -89,7 +94,7 @@ func (t *text) expand(value func(name string) (string, bool), report func(part))
 	var out strings.Builder
 	for _, p := range t.parts {
 		out.WriteString(p.plain)
-		got, found := value(p.name)
+		got, found := value(p)
 		if !found {
 			report(p)
 			complete = false

@@ -10,8 +10,8 @@ import (
 func expand(raw string, values map[string]string) (string, []string) {
 	var missing []string
 	parsed := parseText(raw)
-	got, _ := parsed.expand(func(name string) (string, bool) {
-		value, found := values[name]
+	got, _ := parsed.expand(func(p part) (string, bool) {
+		value, found := values[p.name]
 		return value, found
 	}, func(p part) { missing = append(missing, p.source) })
 	return got, missing

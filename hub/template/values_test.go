@@ -80,7 +80,17 @@ func TestANameWithTheInstallNamespaceStaysThatOfOCM(t *testing.T) {
 		`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: "agent:{{INSTALL_NAMESPACE}}"},
 		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "role:{{INSTALL_NAMESPACE}}"},
 		subjects: [{kind: ServiceAccount, name: agent, namespace: "{{INSTALL_NAMESPACE}}"}]}`,
-		deploymentText)
+		deploymentText,
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "role:{{INSTALL_NAMESPACE}}"}, rules: [
+		{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [bind],
+		resourceNames: ["role:{{INSTALL_NAMESPACE}}", "{{INSTALL_NAMESPACE}}"]},
+		{apiGroups: [""], resources: [users], verbs: [impersonate],
+		resourceNames: ["system:serviceaccount:{{INSTALL_NAMESPACE}}:agent"]}]}`,
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: accounts},
+		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "role:{{INSTALL_NAMESPACE}}"}, subjects: [
+		{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serviceaccounts:{{INSTALL_NAMESPACE}}"},
+		{apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:serviceaccount:{{INSTALL_NAMESPACE}}:agent"},
+		{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "agents:{{INSTALL_NAMESPACE}}"}]}`)
 	result, err := template.Render(in)
 	require.NoError(t, err)
 	assert.Equal(t, names.NamespaceAgentAddon, result.Objects[0].GetName())
@@ -92,6 +102,24 @@ func TestANameWithTheInstallNamespaceStaysThatOfOCM(t *testing.T) {
 	rendered, err := result.Objects[2].MarshalJSON()
 	require.NoError(t, err)
 	assert.NotContains(t, string(rendered), "INSTALL_NAMESPACE", "no container gets another environment than before")
+
+	rules, _ := result.Objects[3].Object["rules"].([]any)
+	for i, want := range [][]any{
+		{"role:", names.NamespaceAgentAddon}, {"system:serviceaccount:" + names.NamespaceAgentAddon + ":agent"},
+	} {
+		rule, _ := rules[i].(map[string]any)
+		assert.Equal(t, want, rule["resourceNames"], "a rule names what a name is, and an account is in its namespace")
+	}
+	var subjects []any
+	all, _ := result.Objects[4].Object["subjects"].([]any)
+	for _, item := range all {
+		subject, _ := item.(map[string]any)
+		subjects = append(subjects, subject["name"])
+	}
+	assert.Equal(t, []any{
+		"system:serviceaccounts:" + names.NamespaceAgentAddon, "system:serviceaccount:" + names.NamespaceAgentAddon + ":agent",
+		"agents:",
+	}, subjects)
 }
 
 func TestABundleThatIsNoText(t *testing.T) {

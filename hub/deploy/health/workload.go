@@ -98,7 +98,8 @@ func (w workload) judge(values map[string]int64) (verdict, string) {
 	return broken, fmt.Sprintf("has %d ready of %d pods", ready, desired)
 }
 
-// conditionFeedback and reasonFeedback say that an agent found what its rules of feedback name, or that it is not there.
+// conditionFeedback and reasonFeedback say that an agent found what its rules of feedback name, or that it is not
+// there.
 const conditionFeedback, reasonFeedback = "StatusFeedbackSynced", "StatusFeedbackSynced"
 
 // integers returns the integers that are fed back about an object, by name, and whether the agent says that these are

@@ -67,7 +67,7 @@ var digests = regexp.MustCompile(`-[0-9a-f]{10}\b`)
 // count notes a write that the API server carried out, and reports whether it is the one at which the agent dies.
 // Reviews of access change nothing, and a write that lost a race is made again. An agent with a new certificate closes
 // its connections: a write without an answer may have been carried out, and a request object is then found and not made
-// again. The agent that dies dies at such a write, too; an undisturbed one does not count it.
+// again. An agent that is to die does so at such a write, too; an undisturbed one does not count it.
 func (a *axe) count(r *http.Request, answer *http.Response) (last bool) {
 	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/apis/authorization.k8s.io/") ||
 		(answer == nil && a.at == write{}) || (answer != nil && answer.StatusCode >= http.StatusMultipleChoices) {
