@@ -166,10 +166,10 @@ func (f facts) unselected() bool {
 	return len(f.doubts) > 0 || f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
 }
 
-// holding returns the doubts because of which the add-on keeps its configuration: all of them when no placement is known
-// to own it, and otherwise those about placements with other configurations than those that the add-on has and is to
-// get. A placement that is gone for long counts only if the add-on has its configurations: whoever may delete one could
-// hold up the clusters of others.
+// holding returns the doubts because of which the add-on keeps its configuration: all of them when no placement is
+// known to own it, and otherwise those about placements with other configurations than those that the add-on has and is
+// to get. A placement that is gone for long counts only if the add-on has its configurations: whoever may delete one
+// could hold up the clusters of others.
 func (f facts) holding() []fleet.Doubt {
 	switch {
 	case f.unselected():
