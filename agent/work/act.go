@@ -45,7 +45,7 @@ func (r *Reconciler) apply(ctx context.Context, f *facts) reconcile.Outcome {
 	if err := r.record(ctx, f, p.record); err != nil {
 		return r.publishNotRecorded(ctx, f, err)
 	}
-	if err := r.goBack(ctx, f); err != nil {
+	if err := errors.Join(r.goBack(ctx, f), r.outdateCopy(ctx, f)); err != nil {
 		return reconcile.FromError(err)
 	}
 	results := r.act(ctx, f, in, &p, session)

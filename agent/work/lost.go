@@ -74,10 +74,11 @@ func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 				Held: inventory.HeldSince(applied), Confirmed: inventory.Confirmed(applied),
 			})
 		case inventory.IsOlder(applied):
-			f.Older = append(f.Older, missing.Work{
-				Name: name, UID: applied.UID, Older: true,
-				Held: inventory.OlderSince(applied), Confirmed: inventory.Confirmed(applied),
-			})
+			older := missing.Work{Name: name, UID: applied.UID, Older: true, Held: inventory.OlderSince(applied)}
+			if !inventory.IsHeld(applied) { // Otherwise the loss of all of it was confirmed, which is over.
+				older.Confirmed = inventory.Confirmed(applied)
+			}
+			f.Older = append(f.Older, older)
 		}
 	}
 	cluster := &clusterv1.ManagedCluster{}

@@ -227,9 +227,22 @@ func (f *facts) reported() *workv1.ManifestWork {
 	return f.work
 }
 
+// outdateCopy records the generation that is about to be applied where the copy of a former one stays because it knows
+// more than the hub, so that it is not used.
+func (r *Reconciler) outdateCopy(ctx context.Context, f *facts) error {
+	if f.atHub == nil {
+		return nil
+	}
+	applied, err := r.inventory.RecordGeneration(ctx, f.applied, f.work)
+	if err != nil {
+		return err
+	}
+	r.wroteApplied(f, applied)
+	return nil
+}
+
 // invalidateCopy deletes the copy of a work that is deleted or gone, or that has a new generation, before the pass acts
-// on that. One that knows more than the hub stays: the AppliedManifestWork records the generation, and so a copy of a
-// former one is not used.
+// on that. One that knows more than the hub stays, see outdateCopy.
 func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
 	switch {
 	case r.Cache == nil || f.offline || f.atHub != nil:

@@ -99,6 +99,10 @@ func (r *Reconciler) noteWork(owner watch.Owner, work *workv1.ManifestWork) {
 func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) reconcile.Outcome {
 	before := f.reported()
 	if equality.Semantic.DeepEqual(before.Status, status) {
+		if f.atHub != nil { // What was learned does not count any more.
+			r.Cache.StatusReported(f.owner.Name)
+			f.work, f.atHub = f.atHub, nil
+		}
 		r.notes.change(f.owner, func(n *note) { n.created = "" })
 		return reconcile.Done()
 	}

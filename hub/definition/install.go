@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -77,9 +78,8 @@ func (i *Installer) Install(ctx context.Context, docs [][]byte) ([]Finding, erro
 // install applies one definition.
 func (i *Installer) install(ctx context.Context, ours *unstructured.Unstructured) (*Finding, error) {
 	name := ours.GetName()
-	var have apiextensionsv1.CustomResourceDefinition
-	err := i.Client.Get(ctx, client.ObjectKey{Name: name}, &have)
 	converted := i.converted(name)
+	have, err := i.announced(ctx, name, converted)
 	switch {
 	case apierrors.IsNotFound(err):
 		// A new definition is created with its conversion, so that it never exists without.
@@ -93,12 +93,7 @@ func (i *Installer) install(ctx context.Context, ours *unstructured.Unstructured
 		}
 		return nil, i.own(ctx, name, Conversion(*converted))
 	case err != nil:
-		return nil, fmt.Errorf("reading definition %s: %w", name, err)
-	}
-	if converted != nil && mayAnnounce(&have, converted) {
-		if err := announce(ctx, i.Client, &have, converted); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	// Applying a schema without a conversion removes a conversion that only managerSchema owns.
 	if webhookOf(have.Spec.Conversion) != nil && owns(have.ManagedFields, managerSchema) {
@@ -106,7 +101,24 @@ func (i *Installer) install(ctx context.Context, ours *unstructured.Unstructured
 			return nil, err
 		}
 	}
-	return i.applySchema(ctx, ours, &have)
+	return i.applySchema(ctx, ours, have)
+}
+
+// announced returns a definition as it is, with our webhook where that may be set before it is served. The API server
+// writes the status of definitions at any time, so a conflict only means that it is to be read again.
+func (i *Installer) announced(ctx context.Context, name string, converted *apiextensionsv1.WebhookClientConfig,
+) (*apiextensionsv1.CustomResourceDefinition, error) {
+	var have apiextensionsv1.CustomResourceDefinition
+	return &have, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		have = apiextensionsv1.CustomResourceDefinition{}
+		if err := i.Client.Get(ctx, client.ObjectKey{Name: name}, &have); err != nil {
+			return fmt.Errorf("reading definition %s: %w", name, err)
+		}
+		if converted == nil || !mayAnnounce(&have, converted) {
+			return nil
+		}
+		return announce(ctx, i.Client, &have, converted)
+	})
 }
 
 // converted returns the webhook that converts a definition; nil for none.
