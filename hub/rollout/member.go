@@ -129,9 +129,9 @@ func (m *member) applied() bool {
 	return true
 }
 
-// broken reports whether the add-on has a configuration that is not well on the cluster: not all of it is applied, its
-// works or pods are not ready, or its agent is not available.
+// broken reports whether the add-on has a configuration that is not well on the cluster: its works or pods are not
+// ready, or its agent is not available. One that is well and soaks is not recorded as applied yet, and is not broken.
 func (m *member) broken() bool {
 	completed := m.progress == addonv1beta1.ProgressingReasonCompleted
-	return len(m.references) > 0 && (!m.applied() || !completed || !m.unhealthySince.IsZero())
+	return len(m.references) > 0 && (!completed || !m.unhealthySince.IsZero())
 }

@@ -286,6 +286,23 @@ func TestAFixReachesTheBrokenClustersFirst(t *testing.T) {
 	}
 }
 
+// Shows: hub/fix-first
+func TestAClusterThatSoaksComesAfterTheBrokenOnes(t *testing.T) {
+	bad, good := fixture.Template("bad"), fixture.Template("good")
+	completed := fixture.Condition("Progressing", metav1.ConditionFalse, "Completed", fixture.Noon().Add(-time.Minute))
+	down := fixture.Condition("Available", metav1.ConditionFalse, "NoPod", fixture.Noon().Add(-time.Minute))
+	p := decide(facts{
+		now: fixture.Noon(), states: addonconfig.States{good: {Hash: "fix"}},
+		cma: fixture.NewCMA(nil, fixture.ByStrategy(clusterv1alpha1.RolloutStrategy{
+			Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(1)},
+		}, fixture.Placement("p", good))),
+		placements: []*fleet.Decisions{selects("bb", "zz")},
+		members: membersOf(fixture.With(fixture.AddOn("bb", fixture.Desires(bad, "bad")), completed),
+			fixture.With(fixture.AddOn("zz", fixture.Has(bad, "bad")), completed, down)),
+	})
+	assert.Equal(t, []string{"zz"}, p.placements[0].New)
+}
+
 // Shows: hub/counts
 func TestConcludePlanCounts(t *testing.T) {
 	t1 := fixture.Template("t")

@@ -9,9 +9,9 @@
 //	Rollout     hub/rollout/planner: limits, failures, order of groups, soak and deadlines, wake-ups, and the end
 //	Install     hub/fleet: decisions that are written one by one, by a controller that may stop,
 //	            uninstall nobody, and a Placement that is replaced does not either
-//	Upgrade     hub/rollout and hub/configure together: clusters that break while they soak, add-ons that come late or
-//	            again, pods that take minutes, agents with clocks that are off or that feed nothing back, and
-//	            decisions that are torn or replaced
+//	Upgrade     hub/rollout and hub/configure together: clusters that break while they soak, deadlines that pass, add-ons
+//	            that come late or again, pods that take minutes, agents with clocks that are off or that feed
+//	            nothing back, and decisions that are torn or replaced
 //
 // The tests of the packages play a few thousand games; "make fleets" plays a million.
 package fleets

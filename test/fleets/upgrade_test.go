@@ -7,11 +7,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/rollout"
 )
+
+// bentConfig returns what shows the planner another rollout than there is.
+func bentConfig(change func(*clusterv1alpha1.RolloutConfig)) func(*rollout.World) {
+	return func(w *rollout.World) {
+		w.CMA = w.CMA.DeepCopy()
+		change(&w.CMA.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive.RolloutConfig)
+	}
+}
 
 // Shows: hub/upgrade-every-fleet
 func TestNoClusterGetsAVersionBecauseAnotherOneBreaks(t *testing.T) {
@@ -58,6 +68,17 @@ func TestThePropertyOfUpgradesNoticesEachBug(t *testing.T) {
 				}
 			}
 		}},
+		"failures do not stop a rollout": {World: bentConfig(func(c *clusterv1alpha1.RolloutConfig) {
+			c.MaxFailures = intstr.FromString("100%")
+		})},
+		"a failure frees its place before the deadline": {World: bentConfig(func(c *clusterv1alpha1.RolloutConfig) {
+			c.ProgressDeadline = "None"
+		})},
+		"clusters on their way fail too early": {World: bentConfig(func(c *clusterv1alpha1.RolloutConfig) {
+			if c.ProgressDeadline != "" {
+				c.ProgressDeadline = "1s"
+			}
+		})},
 		"the clock runs ahead": {World: func(w *rollout.World) { w.Now = w.Now.Add(time.Hour) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -25,6 +26,8 @@ var properties = []fleets.Property{
 }
 
 func main() {
+	// A game keeps nothing, so the collector would run all the time for a heap of a few megabytes.
+	debug.SetGCPercent(1000)
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
