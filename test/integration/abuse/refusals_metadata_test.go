@@ -48,6 +48,7 @@ func TestTheTokenOfTheHubManagerKeepsTheSetsOfEveryHubOnly(t *testing.T) {
 		"keeps a set from being deleted":          `{"metadata":{"finalizers":["a.b/c"]}}`,
 		"leaves a set to its users":               `{"metadata":{"annotations":{"cluster.open-cluster-management.io/autoupdate":"false"}}}`,
 		"labels a set":                            `{"metadata":{"labels":{"a":"b"}}}`,
+		"has a set make a namespace":              `{"spec":{"managedNamespaces":[{"name":"kube-system"}]}}`,
 		"has a set select some of its clusters":   `{"spec":{"clusterSelector":{"selectorType":"LabelSelector","labelSelector":{"matchLabels":{"a":"b"}}}}}`,
 		"has a set select no cluster":             `{"spec":{"clusterSelector":{"selectorType":"LabelSelector","labelSelector":null}}}`,
 		"has a set select what has an expression": `{"spec":{"clusterSelector":{"selectorType":"LabelSelector","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}}}`,
