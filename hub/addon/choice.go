@@ -45,8 +45,6 @@ type Configuration struct {
 	Choice Choice
 	// Err is a NotReadyError when nothing can be chosen yet.
 	Err error
-	// Recheck is when time alone may change the configuration; zero for never.
-	Recheck time.Time
 	// Record writes the configuration and its progress into the status of a copy of the add-on. It calls nothing and
 	// reads no clock. A nil Record leaves the status alone, because others manage the add-on.
 	Record func(after *addonv1beta1.ManagedClusterAddOn, p Progress)

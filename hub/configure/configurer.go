@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/hub/addon"
-	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/objectwatch"
@@ -24,15 +23,11 @@ type Configurer struct {
 	Client client.Client
 	// Store reads configurations and keeps their contents.
 	Store *addonconfig.Store
-	// Placements knows what placements have decided; needed where add-ons are installed by placements.
-	Placements *fleet.Placements
 	// Admission admits add-ons to a new configuration; nil admits all at once.
 	Admission func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission
 	// Changed sends the configurations of other kinds that changed; nil sends none.
 	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 
-	// awaiting is remembered as soon as Placements are watched; nil before.
-	awaiting *awaiting
 	// fleets are remembered as soon as changes of add-ons are noted; nil before.
 	fleets *fleets
 }
@@ -86,7 +81,6 @@ func (c *Configurer) configure(
 	if result.Err != nil && !addon.IsNotReady(result.Err) {
 		return addon.Configuration{}, result.Err
 	}
-	result.Recheck = decided.recheck
 	if addonapi.Managed(f.cma) && !decided.undecided {
 		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
 			facts := worksFacts{works: p.Works, nothing: p.Nothing, rollingOut: p.RollingOut, err: p.Err}

@@ -2,20 +2,16 @@ package configure
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Reasons of the condition Configured.
@@ -34,9 +30,10 @@ type facts struct {
 	cma *addonv1beta1.ClusterManagementAddOn
 	// placement is the index of the placement that owns the add-on; -1 for none.
 	placement int
-	// doubts are the placements that may own the add-on in its place.
-	doubts []fleet.Doubt
-	states addonconfig.States
+	// missingPlacements names the listed placements that do not exist; set only when no placement owns the add-on, because
+	// a missing one may.
+	missingPlacements []string
+	states            addonconfig.States
 	// planned reports whether a rollout decides when the add-on gets its target, and admission is its decision.
 	planned   bool
 	admission Admission
@@ -62,8 +59,6 @@ type configuration struct {
 	configured *metav1.Condition
 	// held is why the add-on keeps the configuration that it has; empty when it gets the target.
 	held string
-	// recheck is when time alone may change the decision; zero for never.
-	recheck time.Time
 	// undecided reports that the rollout has not decided yet, so that nothing is to be reported.
 	undecided bool
 }
@@ -91,9 +86,7 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 		return configuration{references: current, held: "the add-on is being deleted with the configuration that it has"}
 	}
 	if held := f.held(target); held != "" {
-		return configuration{
-			references: current, configured: f.heldCondition(held), held: held, recheck: f.recheck(),
-		}
+		return configuration{references: current, configured: f.heldCondition(held), held: held}
 	}
 	if len(target.Waiting) > 0 {
 		waiting := message.List(target.Waiting, maxListed, "; ")
@@ -138,13 +131,10 @@ func (f facts) leaves(target addonconfig.Target) bool {
 // held returns why the add-on must keep its configuration, whatever the rollout decides; "" when it need not.
 func (f facts) held(target addonconfig.Target) string {
 	switch {
-	case len(f.holding()) > 0:
-		var why []string
-		for _, doubt := range f.holding() {
-			why = append(why, doubt.Why.Error())
-		}
-		return fmt.Sprintf("the configuration is kept as it is, because it is unknown which one of "+
-			"ClusterManagementAddOn %s this cluster is to have: %s", f.cma.Name, message.List(why, maxListed, "; "))
+	case f.unselected() && len(f.missingPlacements) > 0:
+		return fmt.Sprintf("the configuration is kept as it is: ClusterManagementAddOn %s lists %s, which does not exist, "+
+			"so it is unknown which configuration this cluster is to have", f.cma.Name,
+			message.List(f.missingPlacements, maxListed, "; "))
 	case f.unselected():
 		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.cma.Name +
 			" selects the cluster any more, so the add-on is about to be uninstalled"
@@ -163,66 +153,15 @@ func (f facts) unselected() bool {
 	if f.placement >= 0 || !addonapi.InstalledByPlacements(f.cma) || !addonapi.Managed(f.cma) {
 		return false
 	}
-	return len(f.doubts) > 0 || f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
+	return len(f.missingPlacements) > 0 || f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
 }
 
-// holding returns the doubts because of which the add-on keeps its configuration: all of them when no placement is
-// known to own it, and otherwise those about placements with other configurations than those that the add-on has and is
-// to get. A placement that is gone for long counts only if the add-on has its configurations: whoever may delete one
-// could hold up the clusters of others.
-func (f facts) holding() []fleet.Doubt {
-	switch {
-	case f.unselected():
-		return f.doubts
-	case len(f.doubts) == 0, f.has(f.placement):
-		return nil
-	}
-	owners := f.configsOf(f.placement)
-	var holding []fleet.Doubt
-	for _, doubt := range f.doubts {
-		if slices.Equal(f.configsOf(doubt.Index), owners) || (doubt.Lapsed && !f.has(doubt.Index)) {
-			continue
-		}
-		holding = append(holding, doubt)
-	}
-	return holding
-}
-
-// configsOf returns the configurations of the add-on as one of a placement.
-func (f facts) configsOf(placement int) []addonv1beta1.AddOnConfig {
-	var configs []addonv1beta1.AddOnConfig
-	for _, desired := range addonconfig.DesiredConfigs(f.cma, placement, f.addOn.Spec.Configs) {
-		configs = append(configs, desired.AddOnConfig)
-	}
-	return configs
-}
-
-// has reports whether the add-on has the configurations of a placement, of whatever content.
-func (f facts) has(placement int) bool {
-	var configs []addonv1beta1.AddOnConfig
-	for _, config := range chosen(f.addOn.Status.ConfigReferences) {
-		configs = append(configs, config.Config())
-	}
-	return slices.Equal(configs, f.configsOf(placement))
-}
-
-// recheck returns when time alone may end what holds the add-on; zero for never.
-func (f facts) recheck() time.Time {
-	var wake time.Time
-	if !f.unselected() {
-		for _, doubt := range f.holding() {
-			wake = reconcile.Earliest(wake, doubt.Until)
-		}
-	}
-	return wake
-}
-
-// heldCondition returns the condition of an add-on that keeps its configuration. An add-on that is unselected, or of
-// which that is in doubt, stays configured if it was: its configuration is not wrong.
+// heldCondition returns the condition of an add-on that keeps its configuration. An unselected add-on that was
+// configured stays configured: its configuration is not wrong.
 func (f facts) heldCondition(held string) *metav1.Condition {
 	condition := notConfigured(held)
 	was := meta.IsStatusConditionTrue(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
-	if was && (f.unselected() || len(f.holding()) > 0) {
+	if f.unselected() && was {
 		condition.Status, condition.Reason = metav1.ConditionTrue, reasonConfigured
 	}
 	return condition

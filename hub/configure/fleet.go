@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -22,11 +22,11 @@ import (
 // about, and from then on only the add-ons that changed: a deletion asks for each of its thousands.
 type fleets struct {
 	mu  sync.Mutex
-	all map[string]*fleetUsage
+	all map[string]*fleet
 }
 
-// fleetUsage is what all add-ons of a name refer to.
-type fleetUsage struct {
+// fleet is what all add-ons of a name refer to.
+type fleet struct {
 	// clusters are the clusters with what their add-on names and runs with; changed are those on which it changed since.
 	clusters map[string]usage
 	changed  map[string]struct{}
@@ -50,7 +50,7 @@ func usageOf(addOn *addonv1beta1.ManagedClusterAddOn) usage {
 }
 
 // put replaces what the add-on on a cluster names and runs with.
-func (f *fleetUsage) put(cluster string, next usage) {
+func (f *fleet) put(cluster string, next usage) {
 	for _, config := range f.clusters[cluster].configs {
 		if f.configs[config]--; f.configs[config] == 0 {
 			delete(f.configs, config)
@@ -89,7 +89,7 @@ func (c *Configurer) used(
 		if err != nil {
 			return nil, nil, err
 		}
-		f = &fleetUsage{
+		f = &fleet{
 			clusters: map[string]usage{}, changed: map[string]struct{}{}, configs: map[addonv1beta1.AddOnConfig]int{},
 			contents: map[addonconfig.Chosen]int{},
 		}
@@ -123,13 +123,13 @@ func (c *Configurer) used(
 }
 
 // keep remembers a fleet as long as it has clusters.
-func (f *fleets) keep(name string, one *fleetUsage) {
+func (f *fleets) keep(name string, one *fleet) {
 	if len(one.clusters) == 0 {
 		delete(f.all, name)
 		return
 	}
 	if f.all == nil {
-		f.all = map[string]*fleetUsage{}
+		f.all = map[string]*fleet{}
 	}
 	f.all[name] = one
 }
@@ -147,12 +147,8 @@ func (f *fleets) note(addOn client.Object) {
 func (c *Configurer) notesAddOns() handler.EventHandler {
 	noted := &fleets{}
 	c.fleets = noted
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { noted.note(e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { noted.note(e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
-			noted.note(e.Object)
-			c.awaiting.note(client.ObjectKeyFromObject(e.Object), nil)
-		},
-	}
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrlreconcile.Request {
+		noted.note(o)
+		return nil
+	})
 }

@@ -9,10 +9,7 @@
 //	another controller's  their number of clusters and their names are those in the status of the Placement
 //	nobody's              there is a decision: nothing says whether there will be more
 //
-// Owner says which of several Placements a cluster belongs to, and which others may select it as well.
-//
-// Incomplete decisions hold a rollout and the configuration of an add-on, and nothing is removed because of them. For a
-// removal, the Placement must also be decided since its last edit, and its state must have been seen unchanged for a
-// while: QuietPeriod, or FailoverPeriod where another controller may have stopped between two writes that leave the
-// number as it was.
+// Incomplete decisions hold a rollout, and nothing is removed because of them. For a removal, the Placement must also
+// be decided since its last edit, and its state must have been seen unchanged for a while: QuietPeriod, or
+// FailoverPeriod where another controller may have stopped between two writes that leave the number as it was.
 package fleet

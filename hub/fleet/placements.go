@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"sync"
 	"time"
@@ -28,20 +27,11 @@ type Placements struct {
 	Client client.Reader
 	// Own reports whether this hub manager schedules Placements.
 	Own bool
-	// Final reports that nothing will be decided later, as where the objects are those of files.
-	Final bool
 	// Clock is the clock of those who ask.
 	Clock clock.PassiveClock
 
 	mu    sync.Mutex
-	known map[types.NamespacedName]known
-	seed  maphash.Seed
-}
-
-// known is what is known about the decisions of a Placement, and of which versions of its objects.
-type known struct {
-	decisions *Decisions
-	versions  uint64
+	known map[types.NamespacedName]*Decisions
 }
 
 // Decisions returns what is known about the decisions of a Placement.
@@ -58,44 +48,15 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
 	}
-	before, versions := p.known[key], p.versionsOf(placement, list.Items)
-	if before.decisions != nil && before.versions == versions {
-		return before.decisions, nil
-	}
-	d := NewDecisions(key, placement, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), before.decisions)
+	d := NewDecisions(key, placement, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), p.known[key])
 	if p.known == nil {
-		p.known = map[types.NamespacedName]known{}
+		p.known = map[types.NamespacedName]*Decisions{}
 	}
-	p.known[key] = known{d, versions}
+	p.known[key] = d
 	if len(p.known) > maxKnown { // Since when one is missing counts, but not without a bound.
-		maps.DeleteFunc(p.known, func(k types.NamespacedName, of known) bool {
-			return of.decisions.Placement == nil && k != key
-		})
+		maps.DeleteFunc(p.known, func(k types.NamespacedName, d *Decisions) bool { return d.Placement == nil && k != key })
 	}
 	return d, nil
-}
-
-// versionsOf identifies the versions of a Placement and its PlacementDecisions, in whatever order: each add-on asks for
-// them in each pass, and reading thousands of names is only worth it after a change.
-func (p *Placements) versionsOf(
-	placement *clusterv1beta1.Placement, pages []clusterv1beta1.PlacementDecision,
-) uint64 {
-	if p.known == nil {
-		p.seed = maphash.MakeSeed()
-	}
-	type version struct {
-		kind, name, version string
-		uid                 types.UID
-	}
-	var sum uint64
-	if placement != nil {
-		sum = maphash.Comparable(p.seed, version{"Placement", "", placement.ResourceVersion, placement.UID})
-	}
-	for i := range pages {
-		page := &pages[i]
-		sum += maphash.Comparable(p.seed, version{"PlacementDecision", page.Name, page.ResourceVersion, page.UID})
-	}
-	return sum
 }
 
 // LastWritten returns when an object was last written, as far as the cache knows.
