@@ -49,6 +49,8 @@ BENCH_FLAGS ?=
 BENCH_HUB_FLAGS ?=
 BENCH_FLEET_FLAGS ?=
 BENCH_FLOOD_FLAGS ?=
+# Further flags for the benchmark of a bad agent.
+BENCH_BADCLUSTER_FLAGS ?=
 # Further flags for the benchmark of the policies.
 BENCH_POLICIES_FLAGS ?=
 # Fuzz tests of what strangers write, as package:name, and how long each of them runs.
@@ -186,6 +188,10 @@ bench-policies: kube ## Measure what the admission policies cost a write (BENCH_
 .PHONY: bench-flood
 bench-flood: kube build ## Measure hub manager and agent on a hub full of requests (BENCH_FLOOD_FLAGS='-requests 6000 -v')
 	go run ./test/bench/cmd/flood $(BENCH_FLOOD_FLAGS)
+
+.PHONY: bench-badcluster
+bench-badcluster: kube build ## Measure what other clusters notice of a bad agent (BENCH_BADCLUSTER_FLAGS='-changes 500 -v')
+	go run ./test/bench/cmd/badcluster $(BENCH_BADCLUSTER_FLAGS)
 
 .PHONY: soak
 soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLAGS='-duration 10m -seed 7 -v')

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"math"
 	"net/url"
 	"path/filepath"
@@ -38,10 +36,8 @@ const driverKube = "kube"
 
 // Validate checks the configuration without a request. It returns all problems at once.
 func (c *Config) Validate() error {
-	var wrong []error
-	complain := func(flag, format string, args ...any) {
-		wrong = append(wrong, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
-	}
+	var wrong command.Complaints
+	complain := wrong.About
 	if c.ClusterName != "" {
 		if err := join.CheckClusterName(c.ClusterName); err != nil {
 			complain("spoke-cluster-name", "%s", err)
@@ -59,9 +55,7 @@ func (c *Config) Validate() error {
 	}
 	c.validateDuties(complain)
 	c.validateHosted(complain)
-	if err := c.Election.Validate(); err != nil {
-		wrong = append(wrong, err)
-	}
+	wrong.Add(c.Election.Validate())
 	c.validateServing(complain)
 	for _, problem := range validation.IsDNS1123Subdomain(c.HubSecret) {
 		complain("hub-kubeconfig-secret", "%q is no name of a Secret: %s", c.HubSecret, problem)
@@ -94,7 +88,8 @@ func (c *Config) Validate() error {
 		complain("workload-source-driver", "%q is not supported, only %s is: keep OCM's agent for clusters whose works "+
 			"come as CloudEvents", c.WorkSource, driverKube)
 	}
-	return errors.Join(append(wrong, c.validateNumbers()...)...)
+	c.validateNumbers(&wrong)
+	return wrong.Err()
 }
 
 // validateDuties checks the duties of the process and the flags that they need.
@@ -173,29 +168,21 @@ func (c *Config) validateHubs(complain func(flag, format string, args ...any)) {
 	}
 }
 
-func (c *Config) validateNumbers() []error {
-	var wrong []error
-	for _, number := range []struct {
-		flag       string
-		value, min float64
-	}{
-		{"max-custom-cluster-claims", float64(c.Claims.MaxCustom), 0},
-		{"appliedmanifestwork-eviction-grace-period", float64(c.EvictionGracePeriod), 0},
-		{"workload-agent-workers", float64(c.Workers), 1},
-		{"work-max-watches", float64(c.MaxWatches), 1},
-		{"max-json-raw-length", float64(c.MaxJSONRawLength), 1},
-		{"work-cache-size", float64(c.WorkCacheMiB), 1},
-		{"kube-api-qps", float64(c.SpokeQPS), 0},
-		{"kube-api-burst", float64(c.SpokeBurst), 0},
-		{"hub-kube-api-qps", float64(c.HubQPS), 0},
-		{"hub-kube-api-burst", float64(c.HubBurst), 0},
-	} {
-		if math.IsNaN(number.value) || number.value < number.min {
-			wrong = append(wrong, fmt.Errorf("--%s: must not be below %v", number.flag, number.min))
-		}
-	}
+// validateNumbers complains about numbers that are out of range.
+func (c *Config) validateNumbers(wrong *command.Complaints) {
+	wrong.Numbers(
+		command.Number{Flag: "max-custom-cluster-claims", Value: float64(c.Claims.MaxCustom)},
+		command.Number{Flag: "appliedmanifestwork-eviction-grace-period", Value: float64(c.EvictionGracePeriod)},
+		command.Number{Flag: "workload-agent-workers", Value: float64(c.Workers), Least: 1},
+		command.Number{Flag: "work-max-watches", Value: float64(c.MaxWatches), Least: 1},
+		command.Number{Flag: "max-json-raw-length", Value: float64(c.MaxJSONRawLength), Least: 1},
+		command.Number{Flag: "work-cache-size", Value: float64(c.WorkCacheMiB), Least: 1},
+		command.Number{Flag: "kube-api-qps", Value: float64(c.SpokeQPS)},
+		command.Number{Flag: "kube-api-burst", Value: float64(c.SpokeBurst)},
+		command.Number{Flag: "hub-kube-api-qps", Value: float64(c.HubQPS)},
+		command.Number{Flag: "hub-kube-api-burst", Value: float64(c.HubBurst)},
+	)
 	if c.WorkRelist < time.Minute {
-		wrong = append(wrong, fmt.Errorf("--work-relist-period: must not be below %s", time.Minute))
+		wrong.About("work-relist-period", "must not be below %s", time.Minute)
 	}
-	return wrong
 }

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -240,10 +239,8 @@ func (c *Config) addTrustFlags(f *pflag.FlagSet) {
 
 // Validate checks the configuration without any request, and returns all errors at once.
 func (c *Config) Validate() error {
-	var wrong []error
-	complain := func(flag, format string, args ...any) {
-		wrong = append(wrong, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
-	}
+	var wrong command.Complaints
+	complain := wrong.About
 	for _, problem := range validation.IsDNS1123Label(c.Namespace) {
 		complain("namespace", "%q is no name of a namespace: %s", c.Namespace, problem)
 	}
@@ -278,36 +275,20 @@ func (c *Config) Validate() error {
 	if err := c.TLS.Apply(&tls.Config{MinVersion: tls.VersionTLS12}); err != nil {
 		complain("tls-min-version and --tls-cipher-suites", "%s", err)
 	}
-	c.validateNumbers(complain)
-	if err := c.Election.Validate(); err != nil {
-		wrong = append(wrong, err)
-	}
-	c.validateForeign(complain)
-	return errors.Join(wrong...)
-}
-
-// validateNumbers complains about numbers that are out of range.
-func (c *Config) validateNumbers(complain func(flag, format string, args ...any)) {
-	if math.IsNaN(float64(c.QPS)) || c.QPS < 0 {
-		complain("kube-api-qps", "must not be below 0")
-	}
-	if c.Burst < 0 {
-		complain("kube-api-burst", "must not be below 0")
-	}
 	if c.RemovalLimitPercent < 0 || c.RemovalLimitPercent > 100 {
 		complain("removal-limit-percent", "%d is not between 0 and 100", c.RemovalLimitPercent)
 	}
-	if c.RemovalLimitClusters < 0 {
-		complain("removal-limit-clusters", "must not be below 0")
-	}
-	for _, number := range []struct {
-		flag  string
-		value int
-	}{{"manifest-limit", c.ManifestLimit}, {"watched-configs", c.WatchedConfigs}, {"workers", c.Workers}} {
-		if number.value < 1 {
-			complain(number.flag, "must not be below 1")
-		}
-	}
+	wrong.Numbers(
+		command.Number{Flag: "kube-api-qps", Value: float64(c.QPS)},
+		command.Number{Flag: "kube-api-burst", Value: float64(c.Burst)},
+		command.Number{Flag: "removal-limit-clusters", Value: float64(c.RemovalLimitClusters)},
+		command.Number{Flag: "manifest-limit", Value: float64(c.ManifestLimit), Least: 1},
+		command.Number{Flag: "watched-configs", Value: float64(c.WatchedConfigs), Least: 1},
+		command.Number{Flag: "workers", Value: float64(c.Workers), Least: 1},
+	)
+	wrong.Add(c.Election.Validate())
+	c.validateForeign(complain)
+	return wrong.Err()
 }
 
 // secretProblems returns why a name is not valid for a Secret; the empty name means no Secret.

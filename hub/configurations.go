@@ -57,6 +57,7 @@ func newConfigurations(
 	}
 	all.configurer = &configure.Configurer{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Admission: all.admission, Changed: changed.Receiver(1),
+		Placements: placements,
 	}
 	return all, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spokelet/spokelet/hub/approval"
 	"github.com/spokelet/spokelet/hub/cluster"
+	"github.com/spokelet/spokelet/hub/cluster/meter"
 	"github.com/spokelet/spokelet/hub/clusterset"
 	"github.com/spokelet/spokelet/hub/deploy"
 	"github.com/spokelet/spokelet/hub/fleet"
@@ -63,7 +64,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c Config, wire addonapi.Wire, 
 		&cluster.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), AddOns: addOns, ForeignWorks: foreignWorks,
 			Trust: c.trust(), UnacceptedLife: c.unacceptedLife(), Recorder: mgr.GetEventRecorder(cluster.Name),
-			Clock: now, Workers: c.Workers,
+			Meter: meter.New(now), Clock: now, Workers: c.Workers,
 		},
 		&clusterset.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},
 		&setbinding.Reconciler{Client: mgr.GetClient(), Clock: now, Workers: c.Workers},

@@ -12,12 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-
-	"github.com/spokelet/spokelet/csr"
 )
 
 // withUser returns a kubeconfig with a user, and with whatever else is given for the cluster.
@@ -35,7 +29,6 @@ contexts: [{name: hub, context: {cluster: hub, user: u}}]
 // Shows: security/kubeconfigs-read-no-files
 func TestAKubeconfigOfOthersStartsNoProgramAndReadsNoFileOfThePod(t *testing.T) {
 	const podToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-	secret := types.NamespacedName{Namespace: "agent", Name: "bootstrap-hub-kubeconfig"}
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -72,10 +65,8 @@ func TestAKubeconfigOfOthersStartsNoProgramAndReadsNoFileOfThePod(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "kubeconfig")
-			require.NoError(t, os.WriteFile(path, []byte(tc.content), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "beside"), authority, 0o600))
-			found, err := Source{File: path}.Read(t.Context(), nil)
-			require.NoError(t, err)
+			found := readFile(t, path, tc.content)
 			_, restErr := RESTConfig([]byte(tc.content), path)
 			if tc.inDirectory {
 				require.NoError(t, found.Problem)
@@ -87,14 +78,7 @@ func TestAKubeconfigOfOthersStartsNoProgramAndReadsNoFileOfThePod(t *testing.T) 
 				require.ErrorContains(t, found.Problem, tc.want)
 				require.ErrorContains(t, restErr, tc.want)
 			}
-			c := fake.NewClientBuilder().WithObjects(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name},
-				Data:       map[string][]byte{csr.KeyKubeconfig: []byte(tc.content)},
-			}).Build()
-			found, err = Source{Secret: secret}.Read(t.Context(), c)
-			require.NoError(t, err)
-			require.ErrorContains(t, found.Problem, "in Secret "+secret.String())
-			require.ErrorContains(t, found.Problem, tc.want)
+			assertSecretRefused(t, tc.content, tc.want)
 		})
 	}
 }
@@ -166,10 +150,7 @@ func TestOnlyWhatTheCurrentContextLeadsToIsRead(t *testing.T) {
 	content := strings.Replace(withUser("token: t", ""), "users: [",
 		"users: [{name: other, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x}}}, ", 1)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	found, err := Source{File: path}.Read(t.Context(), nil)
-	require.NoError(t, err)
-	require.NoError(t, found.Problem)
+	require.NoError(t, readFile(t, path, content).Problem)
 	config, err := Parse([]byte(content))
 	require.NoError(t, err)
 	assert.Equal(t, "t", config.BearerToken)

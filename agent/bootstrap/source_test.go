@@ -31,24 +31,43 @@ contexts: [{name: hub, context: {cluster: hub, user: u}}]
 func TestBootstrapFileIsReadWithWhatItNames(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kubeconfig")
-	require.NoError(t, os.WriteFile(path, []byte(kubeconfig), 0o600))
-	source := Source{File: path}
-	found, err := source.Read(t.Context(), nil)
-	require.NoError(t, err)
+	found := readFile(t, path, kubeconfig)
 	require.ErrorContains(t, found.Problem, "ca.crt", "a file that is missing is named")
 	require.ErrorContains(t, found.Problem, path)
 	authority := filepath.Join(dir, "ca.crt")
 	assert.Equal(t, []string{path, authority}, found.Files, "a file that is missing is watched for")
 
 	require.NoError(t, os.WriteFile(authority, []byte("a CA"), 0o600))
-	found, err = source.Read(t.Context(), nil)
-	require.NoError(t, err)
+	found = readFile(t, path, kubeconfig)
 	require.NoError(t, found.Problem)
 	config, err := clientcmd.Load(found.Kubeconfig)
 	require.NoError(t, err)
 	assert.Equal(t, []byte("a CA"), config.Clusters["hub"].CertificateAuthorityData)
 	assert.Empty(t, config.Clusters["hub"].CertificateAuthority)
 	assert.Equal(t, "https://hub.example.com:6443", found.Server.Server)
+}
+
+// readFile reads a bootstrap kubeconfig from a file with that content.
+func readFile(t *testing.T, path, content string) Candidate {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	found, err := Source{File: path}.Read(t.Context(), nil)
+	require.NoError(t, err)
+	return found
+}
+
+// assertSecretRefused reads a bootstrap kubeconfig from a Secret with that content, which must have that problem.
+func assertSecretRefused(t *testing.T, content, want string) {
+	t.Helper()
+	secret := types.NamespacedName{Namespace: "agent", Name: "bootstrap-hub-kubeconfig"}
+	c := fake.NewClientBuilder().WithObjects(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name},
+		Data:       map[string][]byte{csr.KeyKubeconfig: []byte(content)},
+	}).Build()
+	found, err := Source{Secret: secret}.Read(t.Context(), c)
+	require.NoError(t, err)
+	require.ErrorContains(t, found.Problem, "in Secret "+secret.String())
+	require.ErrorContains(t, found.Problem, want)
 }
 
 func TestWhatIsWrongWithABootstrapKubeconfigIsTold(t *testing.T) {
@@ -63,20 +82,10 @@ func TestWhatIsWrongWithABootstrapKubeconfigIsTold(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "kubeconfig")
-			require.NoError(t, os.WriteFile(path, []byte(tc.content), 0o600))
-			found, err := Source{File: path}.Read(t.Context(), nil)
-			require.NoError(t, err)
+			found := readFile(t, path, tc.content)
 			require.ErrorContains(t, found.Problem, path)
 			require.ErrorContains(t, found.Problem, tc.want)
-
-			c := fake.NewClientBuilder().WithObjects(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name},
-				Data:       map[string][]byte{csr.KeyKubeconfig: []byte(tc.content)},
-			}).Build()
-			found, err = Source{Secret: secret}.Read(t.Context(), c)
-			require.NoError(t, err)
-			require.ErrorContains(t, found.Problem, "in Secret "+secret.String())
-			require.ErrorContains(t, found.Problem, tc.want)
+			assertSecretRefused(t, tc.content, tc.want)
 		})
 	}
 	path := filepath.Join(t.TempDir(), "missing")

@@ -98,48 +98,39 @@ func TestReadinessNamesAHubThatDoesNotAnswer(t *testing.T) {
 	assert.Equal(t, "ok\n", text)
 }
 
-func TestReadinessNamesAManagedClusterElsewhereThatCannotBeUsed(t *testing.T) {
-	var home, elsewhere hub
+func TestReadinessNamesWhatElseCannotBeUsed(t *testing.T) {
+	for check, tc := range map[string]struct {
+		follow  func(*State, *hub)
+		because string
+	}{
+		"managed-cluster":  {func(s *State, h *hub) { s.FollowSpoke(h) }, "a restart would not bring the managed cluster back"},
+		"account-of-works": {func(s *State, h *hub) { s.FollowAccount(h) }, "a restart would not bring the right back"},
+	} {
+		t.Run(check, func(t *testing.T) {
+			var home, elsewhere hub
+			var s State
+			s.Set(Ready)
+			s.Follow(&home)
+			tc.follow(&s, &elsewhere)
+			_, text := ask(t, &s, "/readyz?verbose")
+			assert.Equal(t, "[+]agent serving\n[+]hub ok\n[+]"+check+" ok\n", text)
+
+			elsewhere.outage = "cannot be used since 2026-01-02T03:04:05Z: forbidden"
+			code, text := ask(t, &s, "/readyz")
+			assert.Equal(t, http.StatusOK, code, tc.because)
+			assert.Equal(t, "serving\n"+elsewhere.outage+"\n", text)
+			_, text = ask(t, &s, "/readyz?verbose")
+			assert.Equal(t, "[+]agent serving\n[+]hub ok\n[-]"+check+" "+elsewhere.outage+"\n", text)
+			code, _ = ask(t, &s, "/readyz/hub")
+			assert.Equal(t, http.StatusOK, code)
+			assert.Equal(t, check == "managed-cluster", s.Explains(assert.AnError))
+		})
+	}
 	var s State
 	s.Set(Ready)
-	s.Follow(&home)
-	s.FollowSpoke(&elsewhere)
-	_, text := ask(t, &s, "/readyz?verbose")
-	assert.Equal(t, "[+]agent serving\n[+]hub ok\n[+]managed-cluster ok\n", text)
-
-	elsewhere.outage = "managed cluster https://c1:6443 cannot be used since 2026-01-02T03:04:05Z: connection refused"
-	code, text := ask(t, &s, "/readyz")
-	assert.Equal(t, http.StatusOK, code, "a restart would not bring the managed cluster back")
-	assert.Equal(t, "serving\n"+elsewhere.outage+"\n", text)
-	_, text = ask(t, &s, "/readyz?verbose")
-	assert.Equal(t, "[+]agent serving\n[+]hub ok\n[-]managed-cluster "+elsewhere.outage+"\n", text)
-	code, _ = ask(t, &s, "/readyz/hub")
-	assert.Equal(t, http.StatusOK, code)
-	assert.True(t, s.Explains(assert.AnError))
-}
-
-// account is one whose outage the test sets.
-type account struct{ outage string }
-
-func (a *account) Outage() string { return a.outage }
-
-func TestReadinessNamesAnAccountOfWorksWithoutAToken(t *testing.T) {
-	var works account
-	var s State
-	s.Set(Ready)
-	s.FollowAccount(&works)
-	_, text := ask(t, &s, "/readyz?verbose")
-	assert.Equal(t, "[+]agent serving\n[+]account-of-works ok\n", text)
-
-	works.outage = "there is no new token for works since 2026-01-02T03:04:05Z: forbidden"
-	code, text := ask(t, &s, "/readyz")
-	assert.Equal(t, http.StatusOK, code, "a restart would not bring the right back")
-	assert.Equal(t, "serving\n"+works.outage+"\n", text)
-	_, text = ask(t, &s, "/readyz?verbose")
-	assert.Equal(t, "[+]agent serving\n[-]account-of-works "+works.outage+"\n", text)
-
+	s.FollowAccount(&hub{})
 	s.FollowAccount(nil)
-	_, text = ask(t, &s, "/readyz?verbose")
+	_, text := ask(t, &s, "/readyz?verbose")
 	assert.Equal(t, "[+]agent serving\n", text)
 }
 

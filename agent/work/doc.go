@@ -38,7 +38,7 @@
 // the work does not exist. Whoever lost the works of a hub has the grace period, which Events on the hub announce, to
 // restore them. When many works are missing at once, as on a hub that was restored from a backup, their objects stay
 // until a person confirms on the hub that they may go (lost.go, package missing). So do the objects that a work does
-// not have any more because it is of an earlier generation than was applied (older.go).
+// not have any more because it is of an earlier generation than was applied (lost.go).
 //
 // An agent that starts while the hub is away knows its works by copies on disk (offline.go). Until the hub has listed
 // its works, a pass keeps the objects that the AppliedManifestWork lists as the copy says, and does nothing else: a

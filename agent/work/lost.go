@@ -38,10 +38,8 @@ const (
 // lookDelay is how long a look at all works that are missing waits for further ones.
 const lookDelay = time.Second
 
-// holds reports whether the objects of works are held that are missing on the hub.
-func (r *Reconciler) holds() bool {
-	return r.Missing == missing.Hold && r.EvictionGrace < EvictionDisabled
-}
+// holds reports whether the objects of works are held that are missing on the hub, or there in an older content.
+func (r *Reconciler) holds() bool { return r.Missing == missing.Hold }
 
 // observeMissing returns the works of this agent and hub that the hub does not have, as the caches show them, and the
 // ManagedCluster; nil when there is none.
@@ -68,6 +66,7 @@ func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 		}
 		f.Known++
 		switch name := applied.Spec.ManifestWorkName; {
+		case !there[name] && r.EvictionGrace >= EvictionDisabled: // Its objects stay whatever happens.
 		case !there[name]:
 			f.Works = append(f.Works, missing.Work{
 				Name: name, UID: applied.UID, Since: since(applied, now),
@@ -126,7 +125,8 @@ func (e *evictor) look(ctx context.Context) reconcile.Outcome {
 	}
 	fates := missing.Decide(f)
 	for _, w := range f.Works {
-		if fate := fates[w.Name]; fate > missing.Held || (fate == missing.Held && w.Held == "") {
+		// One that is held is not held any more when the cluster leaves the hub: its grace period begins.
+		if fate := fates[w.Name]; fate > missing.Held || (fate == missing.Held) != (w.Held != "") {
 			e.queues.applied.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: e.inventory.Name(w.Name)}})
 		}
 	}
@@ -262,4 +262,73 @@ func soon[T client.Object]() handler.TypedEventHandler[T, ctrl.Request] {
 		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { q.AddAfter(ctrl.Request{}, lookDelay) },
 		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { q.AddAfter(ctrl.Request{}, lookDelay) },
 	}
+}
+
+// behindPause is when a pass looks again at a work of which the cache has an earlier generation than the hub.
+const behindPause = time.Second
+
+// isBehind reports whether the cache has an earlier generation of a work than was applied although the hub has a later
+// one: after a restart, an API server whose own cache lags may list works as they were. A hub that does not answer says
+// nothing.
+func (r *Reconciler) isBehind(ctx context.Context, f *facts) bool {
+	if f.applied == nil || !inventory.WentBack(f.applied, f.work) {
+		return false
+	}
+	within, cancel := context.WithTimeout(ctx, hubTimeout)
+	defer cancel()
+	live := &workv1.ManifestWork{}
+	err := r.Hub.GetAPIReader().Get(within, types.NamespacedName{Namespace: r.Cluster, Name: f.work.Name}, live)
+	return err == nil && live.UID == f.work.UID && live.Generation > f.work.Generation
+}
+
+// goBack records that a work went back to an earlier generation, before anything of it is applied. What the later one
+// added is held from then on, unless the work has it, too.
+func (r *Reconciler) goBack(ctx context.Context, f *facts) error {
+	if f.applied == nil || !inventory.WentBack(f.applied, f.work) {
+		return nil
+	}
+	var since time.Time
+	if r.holds() && !inventory.Whole(f.manifests, inventory.Tracked(f.applied)) {
+		since = graceStart(f.now).Time
+	}
+	before := f.applied
+	applied, err := r.inventory.GoBack(ctx, f.applied, f.work, since)
+	if err != nil {
+		return err
+	}
+	r.wroteApplied(f, applied)
+	log.FromContext(ctx).Info("the work is older than what was applied, the hub may have been restored",
+		"applied", before.Annotations[inventory.AnnotationGeneration], "generation", f.work.Generation,
+		"held", !since.IsZero())
+	if !since.IsZero() {
+		r.events.record(f.work.ObjectMeta, olderEvent())
+	}
+	return nil
+}
+
+// keepsNewer reports whether the objects stay that a work does not have since it went back to an earlier generation. It
+// takes the mark off when the work has them all again, or a person confirmed their deletion.
+func (r *Reconciler) keepsNewer(ctx context.Context, f *facts) (bool, error) {
+	if !inventory.IsOlder(f.applied) {
+		return false, nil
+	}
+	if r.holds() && !inventory.Whole(f.manifests, inventory.Tracked(f.applied)) {
+		lost, _, err := r.observeMissing(ctx, f.now)
+		if err != nil {
+			return true, err
+		}
+		switch missing.Decide(lost)[f.work.Name] {
+		case missing.Evicted:
+		case missing.Confirmed:
+			return true, r.confirm(ctx, f, lost.Confirmation)
+		case missing.Waits, missing.Held:
+			return true, nil
+		}
+	}
+	applied, err := r.inventory.Release(ctx, f.applied)
+	if err != nil {
+		return true, err
+	}
+	r.wroteApplied(f, applied)
+	return false, nil
 }

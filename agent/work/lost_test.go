@@ -10,8 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -88,4 +91,42 @@ func TestAHoldThatIsCutShortStartsNoGracePeriod(t *testing.T) {
 	var after workv1.AppliedManifestWork
 	require.NoError(t, spoke.Get(context.Background(), client.ObjectKey{Name: "hash-w"}, &after))
 	assert.True(t, after.Status.EvictionStartTime == nil || inventory.IsHeld(&after))
+}
+
+// Shows: work/held-until-leaving
+func TestWorksThatAreHeldGetAGracePeriodWhenTheClusterLeaves(t *testing.T) {
+	for sentence, leaves := range map[string]bool{"it stays": false, "it leaves": true} {
+		t.Run(sentence, func(t *testing.T) {
+			r, f := backAt(t, 1, "a", "b")
+			r.queues.applied = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+			defer r.queues.applied.ShutDown()
+			lost := lostWork(r)
+			require.NoError(t, r.inventory.Client.Create(t.Context(), lost))
+			_, err := r.inventory.Hold(t.Context(), lost, f.now)
+			require.NoError(t, err)
+			if leaves {
+				cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+				hub := r.Hub.GetClient()
+				require.NoError(t, hub.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster))
+				cluster.Finalizers = []string{"example.com/last"}
+				require.NoError(t, hub.Update(t.Context(), cluster))
+				require.NoError(t, hub.Delete(t.Context(), cluster))
+			}
+			e := &evictor{Reconciler: r}
+			e.look(t.Context())
+			if !leaves {
+				assert.Zero(t, r.queues.applied.Len(), "nothing changed")
+				return
+			}
+			require.Equal(t, 1, r.queues.applied.Len(), "no other event comes")
+			f.applied, err = inventory.Read(t.Context(), r.inventory.Client, lost.Name)
+			require.NoError(t, err)
+			verdict, err := e.judge(t.Context(), f.applied, f.now)
+			require.NoError(t, err)
+			e.proceed(t.Context(), f, false, verdict)
+			after, err := inventory.Read(t.Context(), r.inventory.Client, lost.Name)
+			require.NoError(t, err)
+			assert.NotNil(t, after.Status.EvictionStartTime)
+		})
+	}
 }

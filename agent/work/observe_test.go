@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 	"weak"
 
 	"github.com/stretchr/testify/assert"
@@ -12,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/inventory"
@@ -117,4 +120,36 @@ func TestTheBytesOfManifestsAreNotKept(t *testing.T) {
 	assert.Nil(t, kept.Value())
 	assert.Len(t, r.notes.of(watch.Owner{Name: "w"}).manifests, 1)
 	runtime.KeepAlive(r)
+}
+
+// Shows: work/created-meanwhile
+func TestAWorkThatVanishesBeforeItHadAStatusIsAbandonedOnlyAtOnce(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		after time.Duration
+		onHub bool
+		uid   types.UID
+		want  phase
+	}{
+		"it vanished while it got its finalizer":                {after: time.Second, uid: "applied", want: phaseAbandon},
+		"its hub came back from a backup, after an outage":      {after: vanishTime + time.Second, uid: "applied", want: phaseGone},
+		"the hub, asked again, has it: the cache is behind":     {after: time.Second, onHub: true, uid: "applied", want: phaseGone},
+		"the AppliedManifestWork is another one of this name":   {after: time.Second, uid: "another", want: phaseGone},
+		"this process made no AppliedManifestWork for the work": {after: time.Second, want: phaseGone},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r, f := backAt(t, 1, "a")
+			hub, live := r.Hub.GetClient(), r.Hub.GetClient()
+			if !c.onHub {
+				live = fake.NewClientBuilder().WithScheme(hub.Scheme()).Build()
+			}
+			r.Hub = stubHub{client: fake.NewClientBuilder().WithScheme(hub.Scheme()).Build(), live: live}
+			r.inventory.Live = r.inventory.Client
+			if c.uid != "" {
+				r.notes.change(watch.Owner{Name: "w"}, func(n *note) { n.created, n.createdAt = c.uid, f.now.Add(-c.after) })
+			}
+			seen, err := r.observe(t.Context(), "w")
+			require.NoError(t, err)
+			assert.Equal(t, c.want, seen.phase())
+		})
+	}
 }

@@ -212,7 +212,7 @@ func (f *facts) complete() {
 	if f.learned == nil {
 		return
 	}
-	if after, more := status.WithCompletions(f.work, f.learned, f.now); more {
+	if after, more := status.WithCompletions(f.work, f.manifests, f.learned, f.now); more {
 		work := *f.work
 		work.Status = after
 		f.work, f.atHub = &work, f.work

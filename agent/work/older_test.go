@@ -82,6 +82,14 @@ func confirmed(t *testing.T, r *Reconciler, f *facts, change func(value string) 
 	require.NoError(t, r.Hub.GetClient().Update(t.Context(), cluster))
 }
 
+// lostWork is the AppliedManifestWork of a work that the hub does not have.
+func lostWork(r *Reconciler) *workv1.AppliedManifestWork {
+	return &workv1.AppliedManifestWork{
+		ObjectMeta: metav1.ObjectMeta{Name: r.inventory.Name("lost"), UID: "lost"},
+		Spec:       workv1.AppliedManifestWorkSpec{HubHash: "hash", AgentID: "agent", ManifestWorkName: "lost"},
+	}
+}
+
 // Shows: work/older-held
 func TestWhatAnOlderWorkDoesNotHaveIsHeldUntilItIsThereOrConfirmed(t *testing.T) {
 	says := func(value string) func(string) string { return func(string) string { return value } }
@@ -91,19 +99,28 @@ func TestWhatAnOlderWorkDoesNotHaveIsHeldUntilItIsThereOrConfirmed(t *testing.T)
 		confirm   func(string) string
 		marked    bool
 		wantsHeld bool
+		// neverEvicts reports that no work is ever evicted, and one is missing.
+		neverEvicts bool
 	}{
-		"it lacks an object":            {missing.Hold, []string{"a"}, says(""), true, true},
-		"it lacks none":                 {missing.Hold, []string{"a", "b"}, says(""), false, false},
-		"nothing is held, as with OCM":  {missing.Grace, []string{"a"}, says(""), false, false},
-		"it was confirmed":              {missing.Hold, []string{"a"}, func(value string) string { return value }, true, false},
-		"something else was confirmed":  {missing.Hold, []string{"a"}, says("0123456789ab"), true, true},
-		"an instant confirms nothing":   {missing.Hold, []string{"a"}, says("2026-01-02T12:00:00Z"), true, true},
-		"a longer value says no more":   {missing.Hold, []string{"a"}, func(value string) string { return value + "0" }, true, true},
-		"a part of the value says less": {missing.Hold, []string{"a"}, func(value string) string { return value[1:] }, true, true},
+		"it lacks an object":            {missing.Hold, []string{"a"}, says(""), true, true, false},
+		"it lacks none":                 {missing.Hold, []string{"a", "b"}, says(""), false, false, false},
+		"nothing is held, as with OCM":  {missing.Grace, []string{"a"}, says(""), false, false, false},
+		"it was confirmed":              {missing.Hold, []string{"a"}, func(value string) string { return value }, true, false, false},
+		"something else was confirmed":  {missing.Hold, []string{"a"}, says("0123456789ab"), true, true, false},
+		"an instant confirms nothing":   {missing.Hold, []string{"a"}, says("2026-01-02T12:00:00Z"), true, true, false},
+		"a longer value says no more":   {missing.Hold, []string{"a"}, func(value string) string { return value + "0" }, true, true, false},
+		"a part of the value says less": {missing.Hold, []string{"a"}, func(value string) string { return value[1:] }, true, true, false},
+		"no work is ever evicted":       {missing.Hold, []string{"a"}, says(""), true, true, true},
+		"it was confirmed, without evictions": {
+			missing.Hold, []string{"a"}, func(value string) string { return value }, true, false, true,
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r, f := backAt(t, 1, c.has...)
-			r.Missing = c.policy
+			if r.Missing = c.policy; c.neverEvicts {
+				r.EvictionGrace = EvictionDisabled
+				require.NoError(t, r.inventory.Client.Create(t.Context(), lostWork(r)))
+			}
 			require.NoError(t, r.goBack(t.Context(), f))
 			assert.Equal(t, c.marked, inventory.IsOlder(recorded(t, r)))
 			assert.Equal(t, "u/1", recorded(t, r).Annotations[inventory.AnnotationGeneration],

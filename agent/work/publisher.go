@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -14,10 +16,12 @@ import (
 const publishTimeout = time.Minute
 
 // publisher sends the statuses of works to the hub, several at a time and one of each work, so that no pass has to wait
-// for a link that is slow or a hub that does not answer. It is a Runnable.
+// for a link that is slow or a hub that does not answer. What is sent at the same time shares the link, so as many are
+// sent together as it has shown to carry. It is a Runnable.
 type publisher struct {
-	// senders is how many statuses are sent at the same time.
+	// senders is how many statuses are sent at the same time at most.
 	senders int
+	clock   clock.PassiveClock
 	// jobs has room for one status of each sender: a pass may follow another one before its sender is back.
 	jobs chan *sending
 	// slow is set while the last status took longer than hubTimeout: then no pass waits for the next ones.
@@ -35,33 +39,59 @@ type sending struct {
 	once   sync.Once
 }
 
-func newPublisher(senders int) *publisher {
-	return &publisher{senders: senders, jobs: make(chan *sending, senders)}
+func newPublisher(senders int, c clock.PassiveClock) *publisher {
+	return &publisher{senders: senders, clock: c, jobs: make(chan *sending, senders)}
+}
+
+// trip is how sending one status went.
+type trip struct {
+	took      time.Duration
+	delivered bool
+}
+
+// together returns how many statuses may be sent at the same time after one that shared the link with all of sent: half
+// as many where it took half of its time or longer, also when it failed then, and one more where it was delivered
+// sooner with as many under way as there might be. So a link of which nothing is known begins with one, and what one
+// small status after the other says about a link counts for no crowd of large ones.
+func together(now, most, sent int, last trip) int {
+	switch {
+	case last.took >= publishTimeout/2:
+		return max(now/2, 1)
+	case last.delivered && sent >= now:
+		return min(now+1, most)
+	}
+	return now // a hub that refuses at once says nothing about the link
 }
 
 // Start implements manager.Runnable.
 func (p *publisher) Start(ctx context.Context) error {
 	var senders sync.WaitGroup
-	for range p.senders {
-		senders.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case s := <-p.jobs:
-					p.run(ctx, s)
-				}
-			}
-		})
+	defer senders.Wait()
+	trips := make(chan trip, p.senders)
+	limit, sent := 1, 0
+	for {
+		jobs := p.jobs
+		if sent >= limit {
+			jobs = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case s := <-jobs:
+			sent++
+			senders.Go(func() { trips <- p.run(ctx, s) })
+		case last := <-trips:
+			limit = together(limit, p.senders, sent, last)
+			sent--
+		}
 	}
-	senders.Wait()
-	return nil
 }
 
 // run sends one status.
-func (p *publisher) run(ctx context.Context, s *sending) {
+func (p *publisher) run(ctx context.Context, s *sending) trip {
 	within, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
+	began := p.clock.Now()
 	late := time.AfterFunc(hubTimeout, func() { p.slow.Store(true) })
 	var err error
 	if defect := reconcile.Contain(ctx, "a status", func() { err = s.send(within) }); defect != nil {
@@ -70,10 +100,12 @@ func (p *publisher) run(ctx context.Context, s *sending) {
 	if late.Stop() {
 		p.slow.Store(false)
 	}
+	took := p.clock.Since(began)
 	s.result <- err
 	if s.left.Load() {
 		s.finish()
 	}
+	return trip{took: took, delivered: err == nil}
 }
 
 // finish hands the result to who does not wait for it, once.
@@ -81,8 +113,8 @@ func (s *sending) finish() {
 	s.once.Do(func() { s.ended(<-s.result) })
 }
 
-// publish sends a status. It returns false when all senders are busy, and waits for the result only as long as the hub
-// usually takes; after that known is false, and ended is called with the result.
+// publish sends a status. It returns false when as many wait already as there are senders, and waits for the result
+// only as long as the hub usually takes; after that known is false, and ended is called with the result.
 func (p *publisher) publish(
 	ctx context.Context, send func(context.Context) error, ended func(error),
 ) (taken, known bool, err error) {

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,10 +31,18 @@ import (
 type stubHub struct {
 	cluster.Cluster
 	client client.Client
+	// live is what the hub itself answers; nil for the same as the client.
+	live client.Reader
 }
 
-func (s stubHub) GetClient() client.Client    { return s.client }
-func (s stubHub) GetAPIReader() client.Reader { return s.client }
+func (s stubHub) GetClient() client.Client { return s.client }
+
+func (s stubHub) GetAPIReader() client.Reader {
+	if s.live != nil {
+		return s.live
+	}
+	return s.client
+}
 
 // publishing returns a reconciler whose hub takes statuses by put; its queue takes who is to be looked at again.
 func publishing(put func(ctx context.Context, work string) error) *Reconciler {
@@ -54,7 +63,7 @@ func publishing(put func(ctx context.Context, work string) error) *Reconciler {
 // startPublisher starts the publisher of a reconciler, and returns how to stop it.
 func startPublisher(t *testing.T, r *Reconciler) func() {
 	t.Helper()
-	r.publisher = newPublisher(DefaultWorkers)
+	r.publisher = newPublisher(DefaultWorkers, r.Clock)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = r.publisher.Start(ctx) }()
@@ -102,14 +111,13 @@ func TestAHubThatDoesNotAnswerHoldsUpNoPass(t *testing.T) {
 func TestAStatusReachesAHubBehindASlowLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan string, 100)
+		link := &sharedLink{rate: 64_000 / 8}
 		r := publishing(func(ctx context.Context, work string) error {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(25 * time.Second): // 64 kbit/s and 200 kB
+			err := link.send(ctx, 40_000)
+			if err == nil {
 				got <- work
-				return nil
 			}
+			return err
 		})
 		defer r.queues.works.ShutDown()
 		defer startPublisher(t, r)()
@@ -227,4 +235,96 @@ func TestWhatWasLearnedWithoutTheHubHoldsUpNoPass(t *testing.T) {
 		require.NoError(t, err)
 		assert.Nil(t, learned, "the hub has it")
 	})
+}
+
+// sharedLink is a link whose bandwidth all that is sent at the same time shares.
+type sharedLink struct {
+	mu     sync.Mutex
+	rate   int // bytes a second
+	shared int
+	wasted int
+}
+
+// send sends so many bytes over the link.
+func (l *sharedLink) send(ctx context.Context, size int) error {
+	l.add(1, 0)
+	defer l.add(-1, 0)
+	for sent := 0; sent < size; {
+		select {
+		case <-ctx.Done():
+			l.add(0, sent)
+			return ctx.Err()
+		case <-time.After(time.Second):
+			l.mu.Lock()
+			sent += l.rate / l.shared
+			l.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+func (l *sharedLink) add(shared, wasted int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shared += shared
+	l.wasted += wasted
+}
+
+// Shows: work/slow-link
+func TestLargeStatusesShareASlowLink(t *testing.T) {
+	const works, size = 30, 100_000
+	synctest.Test(t, func(t *testing.T) {
+		link := &sharedLink{rate: 64_000 / 8}
+		got := make(chan string, 100)
+		r := publishing(func(ctx context.Context, work string) error {
+			err := link.send(ctx, size)
+			if err == nil {
+				got <- work
+			}
+			return err
+		})
+		defer r.queues.works.ShutDown()
+		defer startPublisher(t, r)()
+		for i := range works { // as the passes of the works, which are repeated when they are asked for
+			go func() {
+				for {
+					work := factsOf(fmt.Sprint(i))
+					if !r.notes.of(work.owner).work.at.IsZero() {
+						return
+					}
+					r.publishStatus(t.Context(), work, feedbackOf(1, metav1.ConditionTrue))
+					select {
+					case <-t.Context().Done():
+						return
+					case <-time.After(5 * time.Second): // of the fake clock
+					}
+				}
+			}()
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		assert.Len(t, got, works, "each reaches the hub, which takes six minutes at least")
+		assert.Zero(t, link.wasted, "none is cut off on its way")
+	})
+}
+
+// Shows: work/slow-link
+func TestHowManyStatusesAreSentTogether(t *testing.T) {
+	const most = 10
+	for name, one := range map[string]struct {
+		now, sent int
+		last      trip
+		want      int
+	}{
+		"more after one that was delivered":            {4, 4, trip{took: time.Second, delivered: true}, 5},
+		"more also over a link that is busy":           {1, 1, trip{took: publishTimeout / 3, delivered: true}, 2},
+		"never more than there are senders":            {most, most, trip{took: time.Second, delivered: true}, most},
+		"the same when it was nearly alone on its way": {4, 2, trip{took: time.Second, delivered: true}, 4},
+		"half as many when one did not get through":    {most, 3, trip{took: publishTimeout}, most / 2},
+		"half as many before one does not":             {5, 5, trip{took: publishTimeout / 2, delivered: true}, 2},
+		"one at least":                                 {1, 1, trip{took: publishTimeout}, 1},
+		"the same when the hub refuses at once":        {4, 4, trip{took: time.Second}, 4},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, one.want, together(one.now, most, one.sent, one.last)) })
+	}
 }

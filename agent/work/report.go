@@ -123,7 +123,7 @@ func (r *Reconciler) addReporters(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("building the metadata client of the hub: %w", err)
 	}
-	r.publisher = newPublisher(r.Workers)
+	r.publisher = newPublisher(r.Workers, r.Clock)
 	if err := mgr.Add(r.publisher); err != nil {
 		return fmt.Errorf("adding the publisher of statuses: %w", err)
 	}

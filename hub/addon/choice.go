@@ -45,6 +45,8 @@ type Configuration struct {
 	Choice Choice
 	// Err is a NotReadyError when nothing can be chosen yet.
 	Err error
+	// Recheck is when time alone may change the configuration; zero for never.
+	Recheck time.Time
 	// Record writes the configuration and its progress into the status of a copy of the add-on. It calls nothing and
 	// reads no clock. A nil Record leaves the status alone, because others manage the add-on.
 	Record func(after *addonv1beta1.ManagedClusterAddOn, p Progress)
@@ -71,7 +73,10 @@ type Progress struct {
 type Configurer interface {
 	// Configure decides the configuration of an add-on. The error is one of reading; nothing is known then.
 	Configure(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (Configuration, error)
-	// Named returns all configurations that any spec names for the add-on with this name, on any cluster, and those that
-	// clusters are to run with until a rollout reaches them. Contents that are not known are an error.
-	Named(ctx context.Context, addOn string) ([]ChosenConfig, error)
+	// Named returns all configurations of a kind that any spec names for the add-on with this name, on any cluster, and
+	// those that clusters are to run with until a rollout reaches them, in any order. Contents that are not known are an
+	// error.
+	Named(ctx context.Context, addOn string, kind addonv1beta1.ConfigGroupResource) ([]ChosenConfig, error)
+	// Runs reports whether the add-on with this name is to run with a stored content of a kind on any cluster.
+	Runs(ctx context.Context, addOn string, kind addonv1beta1.ConfigGroupResource) (bool, error)
 }

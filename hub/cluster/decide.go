@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/cluster/meter"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 	"github.com/spokelet/spokelet/lease"
@@ -56,6 +57,8 @@ type facts struct {
 	unacceptedLife time.Duration
 	// trust decides which certificate requests are approved, and their clusters accepted, without a person.
 	trust csrs.Trust
+	// metered is what the agent does more often than a healthy one.
+	metered meter.Reading
 	// live is the answer of the API server, which the caches may lag behind; nil when it was not asked.
 	live *live
 }
@@ -155,6 +158,7 @@ func decide(f facts) plan {
 		decideDeleting(f, &p)
 	case phaseAccepted:
 		decideAccepted(f, &p)
+		p.wake = reconcile.Earliest(p.wake, quietWake(f))
 	case phaseDenied:
 		p.cluster, p.stages = wantedCluster(f), [][]step{append(recordDenial(f), shrinkGrants(f)...)}
 	}

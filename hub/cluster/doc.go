@@ -23,6 +23,8 @@
 //     A stale lease in the cache is first read again from the API server, because a slow cache is not a dead cluster.
 //   - Is its clock right? The renewTime that the agent wrote is compared with the time at which the API server stored
 //     it, so the result does not depend on when it is computed, and a silent agent has no wrong clock.
+//   - Does its agent write or request far more often than a healthy one? Package meter counts that, from the events of
+//     the watches that are there anyway, and condition AgentQuiet says it.
 //
 // Every cluster with a usable name has the finalizer names.FinalizerCluster from the start, accepted or not. Every
 // cluster is in a cluster set, has the taint that follows its health, and taints with timeAdded. Finalizer,

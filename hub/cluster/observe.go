@@ -30,7 +30,9 @@ const uncopied = client.UnsafeDisableDeepCopy
 // observe reads the facts about one cluster, from the caches except where doc.go names the API server. What is read
 // belongs to the caches and must not be changed.
 func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
-	f := facts{name: name, now: r.Clock.Now(), trust: r.Trust, unacceptedLife: r.UnacceptedLife}
+	f := facts{
+		name: name, now: r.Clock.Now(), trust: r.Trust, unacceptedLife: r.UnacceptedLife, metered: r.Meter.Read(name),
+	}
 	var err error
 	f.cluster, err = reconcile.Get(ctx, r.Client, types.NamespacedName{Name: name}, &clusterv1.ManagedCluster{}, uncopied)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	csrs "github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/hub/cluster/meter"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
@@ -34,6 +35,8 @@ type Reconciler struct {
 	// UnacceptedLife is how long a cluster stays that was never accepted and whose certificate requests nobody approved;
 	// zero means for ever.
 	UnacceptedLife time.Duration
+	// Meter counts what the agents of clusters do.
+	Meter *meter.Meter
 	// Recorder records an Event in the namespace of a cluster whose agent is silent; nil records none.
 	Recorder events.EventRecorder
 	// Clock is the clock of a pass.

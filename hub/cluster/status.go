@@ -48,6 +48,9 @@ func conditions(f facts, p plan, failed error) []metav1.Condition {
 	if synced := clockCondition(f); synced != nil && p.phase == phaseAccepted {
 		all = append(all, *synced)
 	}
+	if quiet := quietCondition(f); quiet != nil && p.phase == phaseAccepted {
+		all = append(all, *quiet)
+	}
 	available := meta.FindStatusCondition(f.cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 	if p.silent && (available == nil || available.Status != metav1.ConditionUnknown) {
 		all = append(all, metav1.Condition{

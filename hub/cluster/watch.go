@@ -46,7 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	whenWorksMatter := handler.EnqueueRequestsFromMapFunc(r.worksMatter)
 	foreign := &metav1.PartialObjectMetadata{}
 	foreign.SetGroupVersionKind(workKind("ManifestWork"))
-	return ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
+	b := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(r.Workers)).
 		WatchesRawSource(source.Func(r.start)).
 		For(&clusterv1.ManagedCluster{}).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(shared),
@@ -63,8 +63,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&certificatesv1.CertificateSigningRequest{}, byLabel, builder.WithPredicates(r.trustedRequests())).
 		Watches(r.AddOns.WatchedAddOn(), r.ofAddOn(), builder.WithPredicates(addonChanges())).
 		Watches(&workv1.ManifestWork{}, whenWorksMatter, builder.WithPredicates(reconcile.CreatedOrDeleted())).
-		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, reconcile.CreatedOrDeleted())).
-		Complete(r)
+		WatchesRawSource(source.Kind[client.Object](r.ForeignWorks, foreign, whenWorksMatter, reconcile.CreatedOrDeleted()))
+	return r.watchQuiet(b, foreign).Complete(r)
 }
 
 // start notes the queue of the controller.

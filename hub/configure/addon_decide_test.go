@@ -14,10 +14,15 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/addonconfig/fixture"
 	"github.com/spokelet/spokelet/internal/names"
 )
+
+func missingPlacement() []fleet.Doubt {
+	return []fleet.Doubt{{Why: errors.New("placement ns/p does not exist"), Missing: true}}
+}
 
 func TestConfigure(t *testing.T) {
 	held := Admission{Reason: "three at a time"}
@@ -184,7 +189,7 @@ func TestConfigure(t *testing.T) {
 			facts: facts{
 				addOn:     fixture.With(fixture.AddOn("c1", fixture.Has(fixture.Template("p"), "h")), configured),
 				cma:       fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("d")}, fixture.Placement("p", fixture.Template("p"))),
-				placement: -1, missingPlacements: []string{"placement ns/p"},
+				placement: -1, doubts: missingPlacement(),
 				states: addonconfig.States{fixture.Template("d"): {Hash: "d"}},
 			},
 			want:   references{fixture.Has(fixture.Template("p"), "h")},
@@ -194,7 +199,7 @@ func TestConfigure(t *testing.T) {
 			facts: facts{
 				addOn:     fixture.AddOn("c1"),
 				cma:       fixture.NewCMA([]addonv1beta1.AddOnConfig{fixture.Template("d")}, fixture.Placement("p")),
-				placement: -1, missingPlacements: []string{"placement ns/p"},
+				placement: -1, doubts: missingPlacement(),
 				states: addonconfig.States{fixture.Template("d"): {Hash: "d"}},
 			},
 			status: metav1.ConditionFalse, says: []string{"placement ns/p"},

@@ -3,8 +3,11 @@ package configure
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/spokelet/spokelet/hub/addon"
@@ -60,24 +63,46 @@ func contentUnknown(config addonconfig.Chosen, held string) error {
 	return &addon.NotReadyError{Message: "waiting for the rollout: " + text}
 }
 
+// Runs implements addon.Configurer. Contents that the agent of a cluster made up are not stored.
+func (c *Configurer) Runs(ctx context.Context, name string, kind addonv1beta1.ConfigGroupResource) (bool, error) {
+	runs := false
+	err := c.ask(ctx, name, kind, func(all *counts) error {
+		for content := range all.contents {
+			object, err := c.Store.Kept(ctx, name, content)
+			if runs = object != nil; runs || err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return runs, err
+}
+
 // Named implements addon.Configurer.
-func (c *Configurer) Named(ctx context.Context, name string) ([]addon.ChosenConfig, error) {
-	configs, desired, err := c.named(ctx, name)
+func (c *Configurer) Named(
+	ctx context.Context, name string, kind addonv1beta1.ConfigGroupResource,
+) ([]addon.ChosenConfig, error) {
+	configs, desired, err := c.named(ctx, name, kind)
 	if err != nil {
 		return nil, err
 	}
-	contents, err := c.Store.Contents(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	contents = slices.DeleteFunc(contents, func(content addonconfig.Content) bool { return !desired[content.Chosen] })
-	all := make([]addon.ChosenConfig, 0, len(contents)+len(configs))
+	all := make([]addon.ChosenConfig, 0, len(desired)+len(configs))
 	seen := map[addonconfig.Chosen]bool{}
-	for _, content := range contents {
-		seen[content.Chosen] = true
+	add := func(chosen addonconfig.Chosen, object *unstructured.Unstructured) {
+		if object == nil || seen[chosen] {
+			return
+		}
+		seen[chosen] = true
 		all = append(all, addon.ChosenConfig{
-			ConfigGroupResource: content.ConfigGroupResource, ConfigSpecHash: content.ConfigSpecHash, Object: content.Object,
+			ConfigGroupResource: chosen.ConfigGroupResource, ConfigSpecHash: chosen.ConfigSpecHash, Object: object,
 		})
+	}
+	for _, content := range desired {
+		object, err := c.Store.Kept(ctx, name, content)
+		if err != nil {
+			return nil, err
+		}
+		add(content, object)
 	}
 	for _, config := range configs {
 		present, err := c.Store.Present(ctx, config)
@@ -86,13 +111,35 @@ func (c *Configurer) Named(ctx context.Context, name string) ([]addon.ChosenConf
 			return nil, err
 		case present == nil:
 			return nil, fmt.Errorf("%s does not exist", addonconfig.Describe(config))
-		case seen[present.Chosen] || present.Object == nil:
-			continue
 		}
-		seen[present.Chosen] = true
-		all = append(all, addon.ChosenConfig{
-			ConfigGroupResource: present.ConfigGroupResource, ConfigSpecHash: present.ConfigSpecHash, Object: present.Object,
-		})
+		add(present.Chosen, present.Object)
 	}
 	return all, nil
+}
+
+// named returns the configurations of a kind that the specs of the ClusterManagementAddOn and of all add-ons name, and
+// the contents that add-ons are to run with. Add-ons without a ClusterManagementAddOn run with stored contents only.
+func (c *Configurer) named(
+	ctx context.Context, name string, kind addonv1beta1.ConfigGroupResource,
+) (configs []addonv1beta1.AddOnConfig, contents []addonconfig.Chosen, err error) {
+	err = c.ask(ctx, name, kind, func(all *counts) error {
+		configs, contents = slices.Collect(maps.Keys(all.configs)), slices.Collect(maps.Keys(all.contents))
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	cma, err := c.AddOns.GetClusterManagementAddOn(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, contents, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	for _, config := range addonconfig.NamedBy(cma) {
+		if config.ConfigGroupResource == kind {
+			configs = append(configs, config)
+		}
+	}
+	return configs, contents, nil
 }

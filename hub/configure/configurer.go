@@ -3,13 +3,13 @@ package configure
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/spokelet/spokelet/hub/addon"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/objectwatch"
@@ -23,13 +23,17 @@ type Configurer struct {
 	Client client.Client
 	// Store reads configurations and keeps their contents.
 	Store *addonconfig.Store
+	// Placements knows what placements have decided; needed where add-ons are installed by placements.
+	Placements *fleet.Placements
 	// Admission admits add-ons to a new configuration; nil admits all at once.
 	Admission func(addOn metav1.Object, target []addonv1beta1.ConfigReference) Admission
 	// Changed sends the configurations of other kinds that changed; nil sends none.
 	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 
-	// fleets are remembered as soon as changes of add-ons are noted; nil before.
-	fleets *fleets
+	// awaiting is remembered as soon as Placements are watched; nil before.
+	awaiting *awaiting
+	// uses are remembered as soon as changes of add-ons are noted; nil before.
+	uses *uses
 }
 
 var _ addon.Configurer = (*Configurer)(nil)
@@ -59,7 +63,7 @@ func (r reading) Configure(
 func (c *Configurer) configure(
 	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, stores bool,
 ) (addon.Configuration, error) {
-	f, err := c.observe(ctx, addOn)
+	f, err := c.observe(ctx, addOn, stores)
 	if err != nil {
 		return addon.Configuration{}, err
 	}
@@ -81,6 +85,7 @@ func (c *Configurer) configure(
 	if result.Err != nil && !addon.IsNotReady(result.Err) {
 		return addon.Configuration{}, result.Err
 	}
+	result.Recheck = decided.recheck
 	if addonapi.Managed(f.cma) && !decided.undecided {
 		result.Record = func(after *addonv1beta1.ManagedClusterAddOn, p addon.Progress) {
 			facts := worksFacts{works: p.Works, nothing: p.Nothing, rollingOut: p.RollingOut, err: p.Err}
@@ -117,23 +122,4 @@ func (c *Configurer) store(ctx context.Context, addOn string, target addonconfig
 		}
 	}
 	return nil
-}
-
-// named returns the configurations that the specs of the ClusterManagementAddOn and of all add-ons name, and the
-// contents that add-ons are to run with. Add-ons without a ClusterManagementAddOn run with stored contents only.
-func (c *Configurer) named(
-	ctx context.Context, name string,
-) ([]addonv1beta1.AddOnConfig, map[addonconfig.Chosen]bool, error) {
-	named, desired, err := c.used(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	cma, err := c.AddOns.GetClusterManagementAddOn(ctx, name)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, desired, nil
-	case err != nil:
-		return nil, nil, err
-	}
-	return append(named, addonconfig.NamedBy(cma)...), desired, nil
 }

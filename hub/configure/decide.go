@@ -2,16 +2,20 @@ package configure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/message"
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // Reasons of the condition Configured.
@@ -30,10 +34,9 @@ type facts struct {
 	cma *addonv1beta1.ClusterManagementAddOn
 	// placement is the index of the placement that owns the add-on; -1 for none.
 	placement int
-	// missingPlacements names the listed placements that do not exist; set only when no placement owns the add-on, because
-	// a missing one may.
-	missingPlacements []string
-	states            addonconfig.States
+	// doubts are the placements that may own the add-on in its place.
+	doubts []fleet.Doubt
+	states addonconfig.States
 	// planned reports whether a rollout decides when the add-on gets its target, and admission is its decision.
 	planned   bool
 	admission Admission
@@ -59,6 +62,8 @@ type configuration struct {
 	configured *metav1.Condition
 	// held is why the add-on keeps the configuration that it has; empty when it gets the target.
 	held string
+	// recheck is when time alone may change the decision; zero for never.
+	recheck time.Time
 	// undecided reports that the rollout has not decided yet, so that nothing is to be reported.
 	undecided bool
 }
@@ -86,7 +91,9 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 		return configuration{references: current, held: "the add-on is being deleted with the configuration that it has"}
 	}
 	if held := f.held(target); held != "" {
-		return configuration{references: current, configured: f.heldCondition(held), held: held}
+		return configuration{
+			references: current, configured: f.heldCondition(held), held: held, recheck: f.recheck(),
+		}
 	}
 	if len(target.Waiting) > 0 {
 		waiting := message.List(target.Waiting, maxListed, "; ")
@@ -131,10 +138,13 @@ func (f facts) leaves(target addonconfig.Target) bool {
 // held returns why the add-on must keep its configuration, whatever the rollout decides; "" when it need not.
 func (f facts) held(target addonconfig.Target) string {
 	switch {
-	case f.unselected() && len(f.missingPlacements) > 0:
-		return fmt.Sprintf("the configuration is kept as it is: ClusterManagementAddOn %s lists %s, which does not exist, "+
-			"so it is unknown which configuration this cluster is to have", f.cma.Name,
-			message.List(f.missingPlacements, maxListed, "; "))
+	case len(f.holding()) > 0:
+		var why []string
+		for _, doubt := range f.holding() {
+			why = append(why, doubt.Why.Error())
+		}
+		return fmt.Sprintf("the configuration is kept as it is, because it is unknown which one of "+
+			"ClusterManagementAddOn %s this cluster is to have: %s", f.cma.Name, message.List(why, maxListed, "; "))
 	case f.unselected():
 		return "the configuration is kept as it is: no placement of ClusterManagementAddOn " + f.cma.Name +
 			" selects the cluster any more, so the add-on is about to be uninstalled"
@@ -150,18 +160,52 @@ func (f facts) held(target addonconfig.Target) string {
 // now. Until it is uninstalled or selected again, the defaults do not apply. They do apply to an add-on that a person
 // created and no placement selects.
 func (f facts) unselected() bool {
-	if f.placement >= 0 || !addonapi.InstalledByPlacements(f.cma) || !addonapi.Managed(f.cma) {
-		return false
-	}
-	return len(f.missingPlacements) > 0 || f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
+	return f.placement < 0 && f.installedByPlacements() &&
+		f.addOn.Labels[names.LabelInstalledBy] == names.InstalledByPlacement
 }
 
-// heldCondition returns the condition of an add-on that keeps its configuration. An unselected add-on that was
-// configured stays configured: its configuration is not wrong.
+func (f facts) installedByPlacements() bool {
+	return addonapi.InstalledByPlacements(f.cma) && addonapi.Managed(f.cma)
+}
+
+// holding returns the doubts because of which the add-on keeps its configuration. A new one has nothing to lose and
+// waits only where it would get the defaults, for placements that do not exist.
+func (f facts) holding() []fleet.Doubt {
+	isNew := len(f.addOn.Status.ConfigReferences) == 0 && !f.configured()
+	switch {
+	case isNew && (f.placement >= 0 || !f.installedByPlacements()):
+		return nil
+	case isNew && !f.unselected():
+		return slices.DeleteFunc(slices.Clone(f.doubts), func(d fleet.Doubt) bool { return !d.Missing })
+	case f.unselected():
+		return f.doubts
+	}
+	owner := fleet.Owner{Index: f.placement, Doubts: f.doubts}
+	return owner.Keeps(addonconfig.Names(f.addOn.Status.ConfigReferences), func(placement int) []addonv1beta1.AddOnConfig {
+		return addonconfig.Wanted(f.cma, placement, f.addOn.Spec.Configs)
+	})
+}
+
+func (f facts) configured() bool {
+	return meta.IsStatusConditionTrue(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
+}
+
+// recheck returns when time alone may end what holds the add-on; zero for never.
+func (f facts) recheck() time.Time {
+	var wake time.Time
+	if !f.unselected() {
+		for _, doubt := range f.holding() {
+			wake = reconcile.Earliest(wake, doubt.Until)
+		}
+	}
+	return wake
+}
+
+// heldCondition returns the condition of an add-on that keeps its configuration. An add-on that is unselected, or of
+// which that is in doubt, stays configured if it was: its configuration is not wrong.
 func (f facts) heldCondition(held string) *metav1.Condition {
 	condition := notConfigured(held)
-	was := meta.IsStatusConditionTrue(f.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionConfigured)
-	if f.unselected() && was {
+	if f.configured() && (f.unselected() || len(f.holding()) > 0) {
 		condition.Status, condition.Reason = metav1.ConditionTrue, reasonConfigured
 	}
 	return condition

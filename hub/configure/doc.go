@@ -8,6 +8,7 @@
 //	                               |
 //	           target: configurations with hashes (package addonconfig)
 //	                               |
+//	     in doubt who owns it (hub/fleet)? the add-on keeps what it has, Configured names the cause
 //	     missing, unknown, not stored?  the add-on keeps what it has, Configured=False names the cause
 //	     admitted by the rollout?       no: it keeps what it has, Configured=False names the cause
 //	                               |

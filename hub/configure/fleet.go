@@ -3,34 +3,31 @@ package configure
 import (
 	"context"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonconfig"
-	"github.com/spokelet/spokelet/internal/confighash"
 )
 
-// fleets are what the add-ons of each name on all clusters refer to. A fleet is read once, when it is asked
-// about, and from then on only the add-ons that changed: a deletion asks for each of its thousands.
-type fleets struct {
-	mu  sync.Mutex
-	all map[string]*fleet
+// uses are what the add-ons of each name on all clusters refer to. They are read once, when they are asked about, and
+// from then on only the add-ons that changed: a deletion asks for each of its thousands.
+type uses struct {
+	mu      sync.Mutex
+	members fleet.Members[usage]
+	all     map[string]kinds
 }
 
-// fleet is what all add-ons of a name refer to.
-type fleet struct {
-	// clusters are the clusters with what their add-on names and runs with; changed are those on which it changed since.
-	clusters map[string]usage
-	changed  map[string]struct{}
-	// configs and contents count on how many clusters each is named or run with.
+// kinds are the configurations of the add-ons of a name by their kind. Who asks, asks for one kind: of others, each
+// cluster may have its own.
+type kinds map[addonv1beta1.ConfigGroupResource]*counts
+
+// counts are the configurations of a kind, with the number of clusters that name each or run with it.
+type counts struct {
 	configs  map[addonv1beta1.AddOnConfig]int
 	contents map[addonconfig.Chosen]int
 }
@@ -41,114 +38,79 @@ type usage struct {
 	contents []addonconfig.Chosen
 }
 
-// usageOf returns what an add-on names and runs with; nothing for nil.
-func usageOf(addOn *addonv1beta1.ManagedClusterAddOn) usage {
-	if addOn == nil {
-		return usage{}
-	}
+func usageOf(addOn *addonv1beta1.ManagedClusterAddOn, _ usage) usage {
 	return usage{configs: addOn.Spec.Configs, contents: chosen(addOn.Status.ConfigReferences)}
 }
 
-// put replaces what the add-on on a cluster names and runs with.
-func (f *fleet) put(cluster string, next usage) {
-	for _, config := range f.clusters[cluster].configs {
-		if f.configs[config]--; f.configs[config] == 0 {
-			delete(f.configs, config)
-		}
+// add adds a number of clusters to the counts of what an add-on names and runs with.
+func (k kinds) add(u usage, clusters int) {
+	for _, config := range u.configs {
+		count(k.of(config.ConfigGroupResource).configs, config, clusters)
 	}
-	for _, content := range f.clusters[cluster].contents {
-		if f.contents[content]--; f.contents[content] == 0 {
-			delete(f.contents, content)
-		}
-	}
-	for _, config := range next.configs {
-		f.configs[config]++
-	}
-	for _, content := range next.contents {
-		f.contents[content]++
-	}
-	if f.clusters[cluster] = next; len(next.configs)+len(next.contents) == 0 {
-		delete(f.clusters, cluster)
+	for _, content := range u.contents {
+		count(k.of(content.ConfigGroupResource).contents, content, clusters)
 	}
 }
 
-// used returns the configurations in the specs of all add-ons of a name, in order, and the contents that they are to
-// run with.
-func (c *Configurer) used(
-	ctx context.Context, name string,
-) ([]addonv1beta1.AddOnConfig, map[addonconfig.Chosen]bool, error) {
-	known := c.fleets
+func count[K comparable](all map[K]int, key K, by int) {
+	if all[key] += by; all[key] == 0 {
+		delete(all, key)
+	}
+}
+
+// of returns the counts of a kind.
+func (k kinds) of(kind addonv1beta1.ConfigGroupResource) *counts {
+	if k[kind] == nil {
+		k[kind] = &counts{configs: map[addonv1beta1.AddOnConfig]int{}, contents: map[addonconfig.Chosen]int{}}
+	}
+	return k[kind]
+}
+
+// ask asks a question about the configurations of a kind that all add-ons of a name refer to.
+func (c *Configurer) ask(
+	ctx context.Context, name string, kind addonv1beta1.ConfigGroupResource, question func(*counts) error,
+) error {
+	known := c.uses
 	if known == nil {
-		known = &fleets{} // Nobody notes changes, so nothing is remembered.
+		known = newUses() // No one notes changes, so nothing is remembered.
 	}
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	f := known.all[name]
-	if f == nil {
-		addOns, err := c.AddOns.ListAddOns(ctx, client.MatchingFields{addonapi.IndexName: name})
-		if err != nil {
-			return nil, nil, err
-		}
-		f = &fleet{
-			clusters: map[string]usage{}, changed: map[string]struct{}{}, configs: map[addonv1beta1.AddOnConfig]int{},
-			contents: map[addonconfig.Chosen]int{},
-		}
-		for _, addOn := range addOns {
-			f.put(addOn.Namespace, usageOf(addOn))
-		}
+	clusters, changes, err := known.members.Read(ctx, c.AddOns, name, usageOf)
+	if err != nil {
+		return err
 	}
-	for cluster := range f.changed {
-		object, err := c.AddOns.PeekAddOn(ctx, types.NamespacedName{Namespace: cluster, Name: name})
-		if err != nil {
-			return nil, nil, err
-		}
-		var addOn *addonv1beta1.ManagedClusterAddOn
-		if object != nil {
-			if addOn, err = addonapi.AddOn(object); err != nil {
-				return nil, nil, err
-			}
-		}
-		f.put(cluster, usageOf(addOn))
-		delete(f.changed, cluster)
+	all := known.all[name]
+	if all == nil {
+		all = kinds{}
 	}
-	known.keep(name, f)
-	contents := make(map[addonconfig.Chosen]bool, len(f.contents))
-	for content := range f.contents {
-		contents[content] = true
+	for _, change := range changes {
+		all.add(change.Before, -1)
+		all.add(change.After, 1)
 	}
-	return slices.SortedFunc(maps.Keys(f.configs), func(a, b addonv1beta1.AddOnConfig) int {
-		return strings.Compare(confighash.Key(a.ConfigGroupResource, a.ConfigReferent),
-			confighash.Key(b.ConfigGroupResource, b.ConfigReferent))
-	}), contents, nil
-}
-
-// keep remembers a fleet as long as it has clusters.
-func (f *fleets) keep(name string, one *fleet) {
-	if len(one.clusters) == 0 {
-		delete(f.all, name)
-		return
-	}
-	if f.all == nil {
-		f.all = map[string]*fleet{}
-	}
-	f.all[name] = one
-}
-
-// note remembers that an add-on changed. Nothing is remembered of names that nobody asked about.
-func (f *fleets) note(addOn client.Object) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if one := f.all[addOn.GetName()]; one != nil {
-		one.changed[addOn.GetNamespace()] = struct{}{}
-	}
-}
-
-// notesAddOns notes which add-ons change, and starts no pass. From then on fleets are remembered.
-func (c *Configurer) notesAddOns() handler.EventHandler {
-	noted := &fleets{}
-	c.fleets = noted
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrlreconcile.Request {
-		noted.note(o)
-		return nil
+	maps.DeleteFunc(all, func(_ addonv1beta1.ConfigGroupResource, of *counts) bool {
+		return len(of.configs)+len(of.contents) == 0
 	})
+	if known.all[name] = all; len(clusters) == 0 {
+		delete(known.all, name)
+	}
+	return question(all.of(kind))
+}
+
+func newUses() *uses {
+	return &uses{members: fleet.Members[usage]{Strict: true}, all: map[string]kinds{}}
+}
+
+// notesAddOns notes which add-ons change, and starts no pass. From then on what they refer to is remembered.
+func (c *Configurer) notesAddOns() handler.EventHandler {
+	noted := newUses()
+	c.uses = noted
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { noted.members.Note(e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { noted.members.Note(e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+			noted.members.Note(e.Object)
+			c.awaiting.note(client.ObjectKeyFromObject(e.Object), nil)
+		},
+	}
 }

@@ -2,22 +2,20 @@ package configure
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
-	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// observe reads the facts about one add-on.
-func (c *Configurer) observe(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (facts, error) {
+// observe reads the facts about one add-on, which awaits the placements that are in doubt or is only read.
+func (c *Configurer) observe(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, awaits bool,
+) (facts, error) {
 	f := facts{addOn: addOn, placement: -1}
 	cma, err := c.AddOns.GetClusterManagementAddOn(ctx, addOn.Name)
 	switch {
@@ -27,9 +25,11 @@ func (c *Configurer) observe(ctx context.Context, addOn *addonv1beta1.ManagedClu
 		return f, err
 	}
 	f.cma = cma
-	if f.placement, f.missingPlacements, err = c.owner(ctx, cma, addOn.Namespace); err != nil {
+	owner, err := c.owner(ctx, client.ObjectKeyFromObject(addOn), placementsOf(cma), awaits)
+	if err != nil {
 		return f, err
 	}
+	f.placement, f.doubts = owner.Index, owner.Doubts
 	desired := addonconfig.DesiredConfigs(cma, f.placement, addOn.Spec.Configs)
 	configs := make([]addonv1beta1.AddOnConfig, 0, len(desired))
 	for _, d := range desired {
@@ -56,40 +56,11 @@ func (c *Configurer) planned(f facts) bool {
 	return kind != "" && kind != clusterv1alpha1.All
 }
 
-// owner returns the index of the last placement that selects a cluster. If none does, it returns -1 and the listed
-// placements that do not exist.
-func (c *Configurer) owner(
-	ctx context.Context, cma *addonv1beta1.ClusterManagementAddOn, cluster string,
-) (int, []string, error) {
-	placements := addonconfig.PlacementsOf(cma)
-	if len(placements) == 0 {
-		return -1, nil, nil
+// placementsOf returns the keys of the placements that install an add-on.
+func placementsOf(cma *addonv1beta1.ClusterManagementAddOn) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, placement := range addonconfig.PlacementsOf(cma) {
+		keys = append(keys, types.NamespacedName(placement.PlacementRef))
 	}
-	var decisions clusterv1beta1.PlacementDecisionList
-	err := c.Client.List(ctx, &decisions, client.MatchingFields{addonapi.IndexCluster: cluster},
-		client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return -1, nil, fmt.Errorf("listing the placement decisions for cluster %s: %w", cluster, err)
-	}
-	selecting := map[addonv1beta1.PlacementRef]bool{}
-	for i := range decisions.Items {
-		selecting[addonapi.PlacementOf(&decisions.Items[i])] = true
-	}
-	for index := len(placements) - 1; index >= 0; index-- {
-		if selecting[placements[index].PlacementRef] {
-			return index, nil, nil
-		}
-	}
-	var missing []string
-	for _, placement := range placements {
-		key := types.NamespacedName{Namespace: placement.Namespace, Name: placement.Name}
-		found, err := reconcile.Get(ctx, c.Client, key, &clusterv1beta1.Placement{}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return -1, nil, err
-		}
-		if found == nil {
-			missing = append(missing, "placement "+key.String())
-		}
-	}
-	return -1, missing, nil
+	return keys
 }

@@ -3,9 +3,11 @@ package configure
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -17,11 +19,14 @@ import (
 
 // Watch adds to a controller of add-ons the watches of all that decides their configuration.
 func (c *Configurer) Watch(b *builder.Builder) *builder.Builder {
+	c.awaiting = &awaiting{addOns: map[types.NamespacedName][]types.NamespacedName{}}
 	b = b.Watches(c.AddOns.WatchedClusterManagementAddOn(), c.addOnsOfCMA(),
 		builder.WithPredicates(instructionsChanged())).
 		Watches(&clusterv1beta1.Placement{}, handler.EnqueueRequestsFromMapFunc(c.addOnsOfPlacement),
 			builder.WithPredicates(reconcile.CreatedOrDeleted())).
+		Watches(&clusterv1beta1.Placement{}, c.wakesAwaiting(client.ObjectKeyFromObject)).
 		Watches(&clusterv1beta1.PlacementDecision{}, c.addOnsOfDecision()).
+		Watches(&clusterv1beta1.PlacementDecision{}, c.wakesAwaiting(placementOfDecision)).
 		Watches(c.AddOns.WatchedAddOn(), c.notesAddOns())
 	return c.watchConfigs(b)
 }

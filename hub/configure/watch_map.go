@@ -63,16 +63,12 @@ func (c *Configurer) stays(ctx context.Context, cma client.Object) sets.Set[stri
 	}
 	clusters := sets.New[string]()
 	for _, placement := range strategy.Placements {
-		var decisions clusterv1beta1.PlacementDecisionList
-		err := c.Client.List(ctx, &decisions, client.InNamespace(placement.Namespace), client.UnsafeDisableDeepCopy,
-			client.MatchingLabels{names.LabelPlacement: placement.Name})
+		d, err := c.Placements.Decisions(ctx, placement)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "finding the clusters of a placement", "placement", placement)
 			return nil
 		}
-		for i := range decisions.Items {
-			clusters.Insert(addonapi.SelectedClusters(&decisions.Items[i])...)
-		}
+		clusters.Insert(d.Names...)
 	}
 	return clusters
 }

@@ -3,14 +3,14 @@
 //
 //   - observe.go first reads the cluster and which roles must go, so that nothing else keeps them. Then it asks the
 //     addon.Agent, once, what the add-on needs on this cluster, and reads its ManifestWorks and RoleBindings.
-//   - decide_registrations.go merges the wanted registrations with the driver that the agent has chosen.
+//   - decide.go is the plan of a pass, and merges the wanted registrations with the driver that the agent has chosen.
 //   - decide_bindings.go plans the RoleBindings that grant the agent its roles on the hub, each for one cluster. They
 //     go when the hub does not accept the cluster, or the add-on goes. former.go drops those for all clusters, of
 //     earlier versions and of OCM, after the last agent has its own.
 //   - package hosting decides whether the hosting cluster hosts the add-on, and which works on other clusters count.
 //   - decide_works.go plans the works of both sides, the managed and the hosting cluster, with package works, and the
 //     finalizers that the add-on needs before they are written.
-//   - act.go runs the planned steps; one failure stops nothing else.
+//   - act.go runs the planned steps; one failure stops nothing else. memory.go is what a pass leaves for the next.
 //   - status.go, status_health.go and status_host.go conclude the conditions, from all works of a side and not from the
 //     last one.
 //

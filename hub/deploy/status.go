@@ -330,7 +330,7 @@ func refusedManifests(work *workv1.ManifestWork) []string {
 
 // outcomeOf returns the outcome of the pass.
 func outcomeOf(f facts, p plan, done results, published error) reconcile.Outcome {
-	outcome := reconcile.FromError(published)
+	outcome := reconcile.FromError(published).And(reconcile.DoneUntil(f.configuration.Recheck))
 	answers := []error{f.registrationsErr, f.setupErr, f.refused, p.worksErr}
 	for _, err := range answers {
 		var wait *works.WaitError

@@ -471,13 +471,20 @@ func TestManifestConfigs(t *testing.T) {
 	assert.Equal(t, []workv1.ManifestConfigOption{
 		{
 			ResourceIdentifier: id("deployments", "d"),
-			FeedbackRules:      rendering.ManifestConfigs[0].FeedbackRules,
-			UpdateStrategy:     &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
+			FeedbackRules: []workv1.FeedbackRule{
+				{Type: workv1.WellKnownStatusType},
+				{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
+					{Name: "SpecReplicas", Path: ".spec.replicas"}, {Name: "UpdatedReplicas", Path: ".status.updatedReplicas"},
+					{Name: "p", Path: ".a"},
+				}},
+			},
+			UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyTypeCreateOnly},
 		},
 		{ResourceIdentifier: id("daemonsets", "s"), FeedbackRules: wellKnown},
 		{ResourceIdentifier: id("statefulsets", "no"), FeedbackRules: []workv1.FeedbackRule{
 			{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
 				{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
+				{Name: "SpecReplicas", Path: ".spec.replicas"},
 			}},
 			{Type: workv1.WellKnownStatusType},
 		}},

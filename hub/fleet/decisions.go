@@ -48,6 +48,10 @@ type Decisions struct {
 	// present Placement; nil when they are.
 	Unfit error
 
+	// DoubtedSince is since when it has been uncertain, in whatever states, which clusters are selected; zero when that is
+	// certain.
+	DoubtedSince time.Time
+
 	// state identifies the present state of Placement and PlacementDecisions, said what the Placement says about it, and
 	// content what is decided.
 	state, said, content string
@@ -117,6 +121,11 @@ func NewDecisions(
 	d.Own = own
 	d.Incomplete = d.incompleteness(pages)
 	d.Unfit = d.unfitness()
+	if d.doubt() != nil {
+		if d.DoubtedSince = now; before != nil && !before.DoubtedSince.IsZero() {
+			d.DoubtedSince = before.DoubtedSince
+		}
+	}
 	if d.Own = d.Own && d.Incomplete == nil; d.Own || hasRoom(placement, pages) {
 		d.period = QuietPeriod
 	}
@@ -273,20 +282,35 @@ func (d *Decisions) Edited() error {
 	return nil
 }
 
-// Uncertain returns why it is uncertain which clusters a Placement selects, and until when that holds others up; zero
-// for as long as it is so. One that does not exist is about to be created again, as GitOps tools do; later it selects
-// none. Otherwise whoever may delete it could hold up the rollouts of others.
+// Uncertain returns why it is uncertain which clusters a Placement selects, and until when that holds its own rollout
+// up; zero for as long as it is so. One that does not exist is about to be created again, as GitOps tools do; later it
+// selects none.
 func (d *Decisions) Uncertain(now time.Time) (time.Time, error) {
-	if d.Placement == nil {
-		if until := d.since.Add(FailoverPeriod); now.Before(until) {
-			return until, d.Incomplete
-		}
+	until, err := d.Doubted(now)
+	switch {
+	case d.Placement != nil:
+		return time.Time{}, d.doubt()
+	case until.IsZero():
 		return time.Time{}, nil
 	}
-	if d.Incomplete != nil {
-		return time.Time{}, d.Incomplete
+	return until, err
+}
+
+// Doubted returns why it is uncertain which clusters a Placement selects, and until when that holds others up; zero
+// when it does so no more. Otherwise whoever may write a Placement could hold up those of others.
+func (d *Decisions) Doubted(now time.Time) (time.Time, error) {
+	err, until := d.doubt(), d.DoubtedSince.Add(FailoverPeriod)
+	if err == nil || !now.Before(until) {
+		return time.Time{}, err
 	}
-	return time.Time{}, d.Edited()
+	return until, err
+}
+
+func (d *Decisions) doubt() error {
+	if d.Incomplete != nil {
+		return d.Incomplete
+	}
+	return d.Edited()
 }
 
 func (d *Decisions) edited() error {

@@ -3,7 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -18,7 +18,7 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// maxKnown is how many Placements are known at most before those that do not exist are forgotten.
+// maxKnown is how many Placements are known at most before those that do not exist are forgotten again.
 const maxKnown = 10_000
 
 // Placements knows what Placements have decided, and since when.
@@ -27,11 +27,20 @@ type Placements struct {
 	Client client.Reader
 	// Own reports whether this hub manager schedules Placements.
 	Own bool
+	// Final reports that nothing will be decided later, as where the objects are those of files.
+	Final bool
 	// Clock is the clock of those who ask.
 	Clock clock.PassiveClock
 
 	mu    sync.Mutex
-	known map[types.NamespacedName]*Decisions
+	known map[types.NamespacedName]known
+	seed  maphash.Seed
+}
+
+// known is what is known about the decisions of a Placement, and of which versions of its objects.
+type known struct {
+	decisions *Decisions
+	versions  uint64
 }
 
 // Decisions returns what is known about the decisions of a Placement.
@@ -48,15 +57,58 @@ func (p *Placements) Decisions(ctx context.Context, key types.NamespacedName) (*
 		client.MatchingLabels{names.LabelPlacement: key.Name}); err != nil {
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", key, err)
 	}
-	d := NewDecisions(key, placement, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), p.known[key])
+	before, versions := p.known[key], p.versionsOf(placement, list.Items)
+	if before.decisions != nil && before.versions == versions {
+		return before.decisions, nil
+	}
+	d := NewDecisions(key, placement, reconcile.Pointers(list.Items), p.Own, p.Clock.Now(), before.decisions)
 	if p.known == nil {
-		p.known = map[types.NamespacedName]*Decisions{}
+		p.known = map[types.NamespacedName]known{}
 	}
-	p.known[key] = d
-	if len(p.known) > maxKnown { // Since when one is missing counts, but not without a bound.
-		maps.DeleteFunc(p.known, func(k types.NamespacedName, d *Decisions) bool { return d.Placement == nil && k != key })
-	}
+	p.known[key] = known{d, versions}
+	p.bound()
 	return d, nil
+}
+
+// bound forgets the Placement that was found missing last, when there are too many: since when one is missing counts,
+// but not without a bound, and whoever names thousands makes others no newer.
+func (p *Placements) bound() {
+	if len(p.known) <= maxKnown {
+		return
+	}
+	var last types.NamespacedName
+	var since time.Time
+	for key, of := range p.known {
+		if at := of.decisions.DoubtedSince; of.decisions.Placement == nil && !at.Before(since) {
+			last, since = key, at
+		}
+	}
+	if !since.IsZero() {
+		delete(p.known, last)
+	}
+}
+
+// versionsOf identifies the versions of a Placement and its PlacementDecisions, in whatever order: each add-on asks for
+// them in each pass, and reading thousands of names is only worth it after a change.
+func (p *Placements) versionsOf(
+	placement *clusterv1beta1.Placement, pages []clusterv1beta1.PlacementDecision,
+) uint64 {
+	if p.known == nil {
+		p.seed = maphash.MakeSeed()
+	}
+	type version struct {
+		kind, name, version string
+		uid                 types.UID
+	}
+	var sum uint64
+	if placement != nil {
+		sum = maphash.Comparable(p.seed, version{"Placement", "", placement.ResourceVersion, placement.UID})
+	}
+	for i := range pages {
+		page := &pages[i]
+		sum += maphash.Comparable(p.seed, version{"PlacementDecision", page.Name, page.ResourceVersion, page.UID})
+	}
+	return sum
 }
 
 // LastWritten returns when an object was last written, as far as the cache knows.

@@ -12,6 +12,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 )
@@ -106,11 +107,8 @@ func updated(f facts, want metav1.ObjectMeta, changed bool) plan {
 
 // create creates the add-on if its cluster is ready.
 func create(f facts) plan {
-	if err := unready(f); err != nil {
-		return plan{notReady: err}
-	}
-	if err := names.CheckNamespace(f.namespace, f.cluster); err != nil {
-		return plan{notReady: err, foreign: true}
+	if foreign, err := unready(f); err != nil {
+		return plan{notReady: err, foreign: foreign}
 	}
 	addon := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: f.cma.GetName(), Namespace: f.cluster,
@@ -128,21 +126,19 @@ func isOurs(addon metav1.Object) bool {
 	return addon.GetLabels()[names.LabelInstalledBy] == names.InstalledByPlacement
 }
 
-// unready returns why no add-on can be created on the cluster now.
-func unready(f facts) error {
+// unready returns why no add-on can be created on the cluster now, and whether it is because the namespace belongs to
+// others.
+func unready(f facts) (foreign bool, err error) {
+	foreign, err = fleet.Unserved(f.cluster, f.managed, f.namespace)
 	switch {
-	case f.managed == nil:
-		return fmt.Errorf("there is no cluster %s", f.cluster)
-	case !f.managed.DeletionTimestamp.IsZero():
-		return fmt.Errorf("cluster %s is being deleted", f.cluster)
-	case !f.managed.Spec.HubAcceptsClient:
-		return fmt.Errorf("cluster %s is not accepted", f.cluster)
+	case err != nil:
+		return foreign, err
 	case f.namespace == nil:
-		return fmt.Errorf("there is no namespace %s: the cluster is not accepted yet", f.cluster)
+		return false, fmt.Errorf("there is no namespace %s: the cluster is not accepted yet", f.cluster)
 	case !f.namespace.DeletionTimestamp.IsZero():
-		return fmt.Errorf("namespace %s is being deleted", f.cluster)
+		return false, fmt.Errorf("namespace %s is being deleted", f.cluster)
 	}
-	return nil
+	return false, nil
 }
 
 // ensureOwner sets the owner reference without which an add-on is not deployed.

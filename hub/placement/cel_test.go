@@ -138,6 +138,8 @@ func TestAClusterForWhichAnExpressionCostsTooMuchHoldsUpNoOther(t *testing.T) {
 			c := meta.FindStatusCondition(status.Conditions, clusterv1beta1.PlacementConditionSatisfied)
 			assert.Contains(t, c.Message, "an expression fails for them (b)")
 			assert.Contains(t, c.Message, "cost more than 20000 units of CEL")
+			f.clusters[at].Spec.Taints = []clusterv1.Taint{{Key: "k", Effect: clusterv1.TaintEffectNoSelect}}
+			assert.Equal(t, []string{"a", "c"}, decided(f).selection.names, "its agent keeps no place that a taint takes away")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -66,6 +67,8 @@ func (in interest) concerns(older, newer *clusterv1.ManagedCluster, c change) bo
 		return false
 	}
 	was, is := in.judge(older), in.judge(newer)
+	// A cluster for which expressions cost much more or less than before may be one that pays for an excess, or no more.
+	differs := bits.Len64(was.cost) != bits.Len64(is.cost)
 	was.cost, is.cost = 0, 0
-	return was != is || (c.taints && is.matches)
+	return differs || was != is || (c.taints && is.matches)
 }

@@ -45,15 +45,20 @@ func selectClusters(
 		selection: selection{groups: map[string]int{}}, interest: in, tolerations: spec.Tolerations, current: current,
 		now: now, unbound: map[string]bool{},
 	}
+	var known []*clusterv1.ManagedCluster
 	for _, cluster := range clusters {
 		if _, unknown := decode.Unknown(cluster); unknown {
 			p.keep(cluster)
 			continue
 		}
-		p.look(cluster)
-		if p.cost > maxFleetCost {
-			return selection{}, errFleetCost()
-		}
+		known = append(known, cluster)
+	}
+	verdicts, err := judgeAll(in.judge, known)
+	if err != nil {
+		return selection{}, err
+	}
+	for i, cluster := range known {
+		p.look(cluster, verdicts[i])
 	}
 	if len(p.expensive) > 0 && len(p.expensive) == p.asked {
 		return selection{}, fmt.Errorf("%s; that is so for every ManagedCluster", p.expensive[0].cause)
@@ -82,17 +87,14 @@ type picking struct {
 	// kept are eligible and selected already, fresh are eligible, unbound are in no bound set.
 	kept, fresh []string
 	unbound     map[string]bool
-	// cost is what expressions cost so far, and asked how many clusters the predicates were asked about.
-	cost  uint64
+	// asked is how many clusters the predicates were asked about.
 	asked int
 	// expensive are the clusters for which expressions cost too much.
 	expensive []failure
 }
 
 // look takes a cluster into account.
-func (p *picking) look(cluster *clusterv1.ManagedCluster) {
-	v := p.judge(cluster)
-	p.cost += v.cost
+func (p *picking) look(cluster *clusterv1.ManagedCluster, v verdict) {
 	if v.inSets || v.unbound {
 		p.asked++
 	}
@@ -128,7 +130,10 @@ func (p *picking) look(cluster *clusterv1.ManagedCluster) {
 
 // keep keeps a selected cluster that the predicates cannot be asked about.
 func (p *picking) keep(cluster *clusterv1.ManagedCluster) {
-	if p.current[cluster.Name] && p.keeps(cluster) {
+	// Taints are for whoever administers the hub. An agent whose claims are too expensive must not keep its place by them.
+	tolerated, until := tolerates(p.tolerations, cluster.Spec.Taints, true, p.now)
+	if p.current[cluster.Name] && p.keeps(cluster) && tolerated {
+		p.wake = reconcile.Earliest(p.wake, until)
 		p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
 		p.groups[cluster.Name] = p.rules.groupOf(&subject{cluster: cluster})
 		p.kept = append(p.kept, cluster.Name)

@@ -17,6 +17,7 @@ import (
 	"github.com/spokelet/spokelet/hub/addon"
 	"github.com/spokelet/spokelet/hub/configure"
 	"github.com/spokelet/spokelet/hub/deploy"
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/hub/template"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
@@ -97,6 +98,7 @@ func (s *scene) deployer(ctx context.Context) (*deploy.Reconciler, error) {
 	addOns := addonapi.Client{Client: s.hub, Wire: addonapi.WireBeta}
 	s.configurer = &configure.Configurer{
 		AddOns: addOns, Client: s.hub, Store: &addonconfig.Store{Client: s.hub, Home: home, Others: s.catalog},
+		Placements: &fleet.Placements{Client: s.hub, Final: true, Clock: clock.RealClock{}},
 	}
 	deployer := &deploy.Reconciler{
 		Client: s.hub, Bindings: s.hub, Live: s.hub, AddOns: addOns, Configurer: s.configurer, Home: home,

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -94,19 +95,46 @@ func decide(f facts) plan {
 	return p
 }
 
-// hold holds the placements of which it is uncertain which clusters they own, because their own decisions or those of a
-// later placement are not complete, and reports whether there are any, and when that may end by itself.
+// hold holds the placements of which it is uncertain which clusters they own, because their own decisions or, for a
+// while, those of a later placement are not complete. It reports whether there are any, and when that may end by
+// itself.
 func (f facts) hold(placements []planner.Placement) (uncertain bool, wake time.Time) {
-	var held string
+	const unknown = "waits until it is known which clusters are selected: "
+	var later string
 	for index := range slices.Backward(placements) {
+		placements[index].Held = later
 		until, err := f.placements[index].Uncertain(f.now)
 		if err != nil {
-			held = "waits until it is known which clusters are selected: " + err.Error()
+			placements[index].Held = unknown + err.Error()
 		}
 		wake = reconcile.Earliest(wake, until)
-		placements[index].Held = held
+		if until, err = f.placements[index].Doubted(f.now); !until.IsZero() {
+			later, wake = unknown+err.Error(), reconcile.Earliest(wake, until)
+		}
+		uncertain = uncertain || placements[index].Held != ""
 	}
-	return held != "", wake
+	return uncertain, wake
+}
+
+// keeps returns why an add-on keeps what it has although a placement owns its cluster: a later one that has been in
+// doubt for long is known to own it. "" where it does not.
+func (f facts) keeps(index int, m *member) string {
+	owner := fleet.Owner{Index: index}
+	for later := index + 1; later < len(f.placements); later++ {
+		if until, err := f.placements[later].Doubted(f.now); err != nil && until.IsZero() {
+			owner.Doubts = append(owner.Doubts, fleet.Doubt{Index: later, Why: err})
+		}
+	}
+	if len(owner.Doubts) == 0 {
+		return ""
+	}
+	keeps := owner.Keeps(addonconfig.Names(m.references), func(placement int) []addonv1beta1.AddOnConfig {
+		return addonconfig.Wanted(f.cma, placement, m.configs)
+	})
+	if len(keeps) == 0 {
+		return ""
+	}
+	return "keeps what it has: " + keeps[0].Why.Error()
 }
 
 // waits returns the decision about an add-on that waits. While decisions are not complete, which mostly is a moment,
@@ -187,7 +215,7 @@ func (f facts) placement(index int, of *targets) (planner.Placement, stuckAddOns
 			of.set(cluster, Fingerprint(target.Rolled()))
 		}
 		state, since := f.state(m, target, of.target(cluster), soak)
-		held := heldBy(target)
+		held := cmp.Or(f.keeps(index, m), heldBy(target))
 		stuck.add(m, state == planner.Pending && held == "", f.now)
 		p.Clusters = append(p.Clusters, planner.Cluster{
 			Name: cluster, Group: group.Index, GroupName: group.Name, State: state, Since: since, Broken: m.broken(),

@@ -7,16 +7,15 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/hub/fleet"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/addonconfig"
 	"github.com/spokelet/spokelet/internal/decode"
-	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
@@ -27,7 +26,7 @@ func (r *Reconciler) observe(ctx context.Context, name string, now time.Time) (f
 	if client.IgnoreNotFound(err) != nil {
 		return f, err
 	}
-	if f.members, err = r.members(ctx, name, now); err != nil {
+	if f.members, err = r.readMembers(ctx, name, now); err != nil {
 		return f, err
 	}
 	if cma == nil {
@@ -87,106 +86,20 @@ func (r *Reconciler) served(ctx context.Context, f facts) (map[string]bool, erro
 			if err != nil {
 				return nil, err
 			}
-			served[name] = serves(cluster, namespace)
+			_, unserved := fleet.Unserved(name, cluster, namespace)
+			served[name] = unserved == nil
 		}
 	}
 	return served, nil
 }
 
-// serves reports whether add-ons are installed on a cluster now or soon. A namespace that belongs to others is for a
-// person to change.
-func serves(cluster *clusterv1.ManagedCluster, namespace *metav1.PartialObjectMetadata) bool {
-	if cluster == nil || !cluster.DeletionTimestamp.IsZero() || !cluster.Spec.HubAcceptsClient {
-		return false
-	}
-	return namespace == nil || names.CheckNamespace(namespace, cluster.Name) == nil
-}
-
-// members returns the add-ons of a ClusterManagementAddOn by cluster. Only those that changed since the last pass are
-// read and converted.
-func (r *Reconciler) members(ctx context.Context, name string, now time.Time) (map[string]*member, error) {
-	known, changed := r.takeChanged(name)
-	if known == nil {
-		return r.allMembers(ctx, name, now)
-	}
+// readMembers returns the add-ons of a ClusterManagementAddOn by cluster.
+func (r *Reconciler) readMembers(ctx context.Context, name string, now time.Time) (map[string]*member, error) {
 	var like *member
-	for cluster := range changed {
-		object, err := r.AddOns.PeekAddOn(ctx, types.NamespacedName{Namespace: cluster, Name: name})
-		if err == nil && object != nil {
-			var addOn *addonv1beta1.ManagedClusterAddOn
-			if addOn, err = addonapi.AddOn(object); err == nil {
-				like = newMember(addOn, cmp.Or(like, known[cluster])).saw(known[cluster], now)
-				known[cluster] = like
-				continue
-			}
-		}
-		if decode.IsUnknown(err) {
-			continue // It is what it was; that is unknown after a start.
-		}
-		if err != nil {
-			r.keepMembers(name, nil) // The next pass reads all.
-			return nil, err
-		}
-		delete(known, cluster)
+	see := func(addOn *addonv1beta1.ManagedClusterAddOn, before *member) *member {
+		like = newMember(addOn, cmp.Or(like, before)).saw(before, now)
+		return like
 	}
-	r.keepMembers(name, known)
-	return known, nil
-}
-
-// allMembers lists the add-ons of a ClusterManagementAddOn by cluster.
-func (r *Reconciler) allMembers(ctx context.Context, name string, now time.Time) (map[string]*member, error) {
-	objects, err := r.AddOns.ListWatched(ctx, client.MatchingFields{addonapi.IndexName: name}, decode.LeaveOut)
-	if err != nil {
-		return nil, err
-	}
-	members := make(map[string]*member, len(objects))
-	var like *member
-	for _, object := range objects {
-		addOn, err := addonapi.AddOn(object)
-		if err != nil {
-			return nil, err
-		}
-		like = newMember(addOn, like).saw(nil, now)
-		members[object.GetNamespace()] = like
-	}
-	r.keepMembers(name, members)
-	return members, nil
-}
-
-// takeChanged returns the add-ons that an earlier pass read, nil for none, and the clusters on which they changed
-// since.
-func (r *Reconciler) takeChanged(name string) (map[string]*member, map[string]struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	changed := r.changed[name]
-	delete(r.changed, name)
-	return r.fleets[name], changed
-}
-
-// keepMembers keeps the add-ons for the next pass; none are forgotten.
-func (r *Reconciler) keepMembers(name string, members map[string]*member) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(members) == 0 {
-		delete(r.fleets, name)
-		return
-	}
-	if r.fleets == nil {
-		r.fleets = map[string]map[string]*member{}
-	}
-	r.fleets[name] = members
-}
-
-// note remembers that an add-on changed on a cluster.
-func (r *Reconciler) note(addOn client.Object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	name := addOn.GetName()
-	if r.changed == nil {
-		r.changed = map[string]map[string]struct{}{}
-	}
-	if r.changed[name] == nil {
-		r.changed[name] = map[string]struct{}{}
-	}
-	r.changed[name][addOn.GetNamespace()] = struct{}{}
+	members, _, err := r.members.Read(ctx, r.AddOns, name, see)
+	return members, err
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 
@@ -227,34 +226,6 @@ func TestTheFirstPlanHasTheClustersWhoseAddOnIsNotInstalledYet(t *testing.T) {
 			f.placements[0].Groups["canary-1"] = fleet.Group{Index: 1, Name: "canary"}
 			assert.Equal(t, test.want, decide(f).placements[0].New)
 		})
-	}
-}
-
-func TestWhoServesAnAddOn(t *testing.T) {
-	cluster := func(change func(*clusterv1.ManagedCluster)) *clusterv1.ManagedCluster {
-		c := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
-		change(c)
-		return c
-	}
-	plain := cluster(func(*clusterv1.ManagedCluster) {})
-	labelled := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{names.LabelClusterName: "c"}}}
-	for sentence, test := range map[string]struct {
-		cluster   *clusterv1.ManagedCluster
-		namespace *metav1.PartialObjectMetadata
-		want      bool
-	}{
-		"one that is accepted":                  {plain, labelled, true},
-		"one whose namespace is made soon":      {plain, nil, true},
-		"none that does not exist":              {nil, labelled, false},
-		"none whose namespace others had first": {plain, &metav1.PartialObjectMetadata{}, false},
-		"none that is not accepted": {
-			cluster(func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = false }), labelled, false,
-		},
-		"none that is being deleted": {
-			cluster(func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = new(metav1.NewTime(fixture.Noon())) }), labelled, false,
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) { assert.Equal(t, test.want, serves(test.cluster, test.namespace)) })
 	}
 }
 
@@ -615,7 +586,7 @@ func TestNoClusterIsAdmittedWhileDecisionsAreNotComplete(t *testing.T) {
 	template := fixture.Template("t")
 	torn := func(clusters ...string) *fleet.Decisions {
 		d := selects(clusters...)
-		d.Incomplete = errors.New("placement ns/p is writing its PlacementDecisions")
+		d.Incomplete, d.DoubtedSince = errors.New("placement ns/p is writing its PlacementDecisions"), fixture.Noon()
 		return d
 	}
 	one := clusterv1alpha1.RolloutStrategy{
@@ -653,6 +624,14 @@ func TestNoClusterIsAdmittedWhileDecisionsAreNotComplete(t *testing.T) {
 			fixture.Noon().Add(-fleet.FailoverPeriod), nil)
 		assert.True(t, plan(nil, selects("a"), gone).admissions["a"].granted)
 		assert.False(t, plan(nil, selects("a"), missing()).wake.IsZero(), "until then it is looked at again")
+	})
+	t.Run("one that never decides holds up no others for ever, and its own clusters", func(t *testing.T) {
+		never := torn("b")
+		never.DoubtedSince = fixture.Noon().Add(-fleet.FailoverPeriod)
+		p := plan(nil, selects("a"), never).admissions
+		assert.True(t, p["a"].granted)
+		assert.False(t, p["b"].granted)
+		assert.False(t, plan(nil, selects("a"), torn("b")).wake.IsZero(), "until then it is looked at again")
 	})
 	t.Run("one that a later placement selects gets its configuration", func(t *testing.T) {
 		for _, gone := range []*fleet.Decisions{torn(), missing()} {

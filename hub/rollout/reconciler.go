@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,11 +46,9 @@ type Reconciler struct {
 	// Changed sends the configurations of other kinds that changed; nil sends none.
 	Changed <-chan event.TypedGenericEvent[objectwatch.Ref]
 
+	members fleet.Members[*member]
+
 	mu sync.Mutex
-	// fleets are the add-ons that were observed, by ClusterManagementAddOn and cluster; changed are the clusters on which
-	// they changed since.
-	fleets  map[string]map[string]*member
-	changed map[string]map[string]struct{}
 	// admissions are the decisions by ClusterManagementAddOn and cluster.
 	admissions map[string]map[string]admission
 }
@@ -140,15 +139,16 @@ func (r *Reconciler) collect(
 		return reconcile.Retry(err)
 	}
 	outcome := reconcile.Done()
-	unnamed := addonconfig.Obsolete(addOn, revisions, referredBy(after))
-	if len(unnamed) == 0 {
+	unnamed := addonconfig.Obsolete(addOn, revisions, slices.Values(referredBy(after)))
+	obsolete := addonconfig.Obsolete(addOn, unnamed, referredByMembers(f.members))
+	if len(obsolete) == 0 {
 		return outcome
 	}
 	// A member that cannot be decoded may refer to any of them.
 	if _, err := r.AddOns.ListWatched(ctx, client.MatchingFields{addonapi.IndexName: addOn}); err != nil {
 		return reconcile.Retry(err)
 	}
-	for _, revision := range addonconfig.Obsolete(addOn, unnamed, referredByMembers(f.members)) {
+	for _, revision := range obsolete {
 		if old := revision.CreationTimestamp.Add(minAge); f.now.Before(old) {
 			outcome = outcome.And(reconcile.DoneUntil(old))
 			continue

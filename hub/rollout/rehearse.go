@@ -26,9 +26,9 @@ type World struct {
 func (r *Reconciler) Rehearse(w World) {
 	name, members := w.CMA.Name, make(map[string]*member, len(w.AddOns))
 	for _, addOn := range w.AddOns {
-		members[addOn.Namespace] = newMember(addOn, nil).saw(r.fleets[name][addOn.Namespace], w.Now)
+		members[addOn.Namespace] = newMember(addOn, nil).saw(r.members.Known(addOn), w.Now)
 	}
-	r.keepMembers(name, members)
+	r.members.Keep(name, members)
 	r.replaceAdmissions(name, decide(facts{
 		now: w.Now, cma: w.CMA, placements: w.Placements, members: members, states: w.States, served: w.Served,
 		admitted: r.admissions[name],

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"iter"
 	"slices"
 
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -123,54 +124,46 @@ func placementConfigs(strategy addonv1beta1.PlacementStrategy) []addonv1beta1.Ad
 	return configs
 }
 
-// contents collects the contents that references name. Thousands of add-ons name the same few.
-type contents struct {
-	all  []addonconfig.Chosen
-	seen map[addonconfig.Chosen]struct{}
-}
-
-func (c *contents) add(kind addonv1beta1.ConfigGroupResource, named ...*addonv1beta1.ConfigSpecHash) {
+// contents returns the contents that a reference names.
+func contents(
+	kind addonv1beta1.ConfigGroupResource, named ...*addonv1beta1.ConfigSpecHash,
+) (all []addonconfig.Chosen) {
 	for _, content := range named {
-		if content == nil || content.SpecHash == "" {
-			continue
+		if content != nil && content.SpecHash != "" {
+			all = append(all, addonconfig.Chosen{ConfigGroupResource: kind, ConfigSpecHash: *content})
 		}
-		one := addonconfig.Chosen{ConfigGroupResource: kind, ConfigSpecHash: *content}
-		if _, known := c.seen[one]; known {
-			continue
-		}
-		if c.seen == nil {
-			c.seen = map[addonconfig.Chosen]struct{}{}
-		}
-		c.seen[one] = struct{}{}
-		c.all = append(c.all, one)
 	}
+	return all
 }
 
 // referredBy returns the contents that a ClusterManagementAddOn names: those that its clusters are to have, and those
 // that were good. Nil names none.
-func referredBy(cma *addonv1beta1.ClusterManagementAddOn) []addonconfig.Chosen {
-	var all contents
+func referredBy(cma *addonv1beta1.ClusterManagementAddOn) (all []addonconfig.Chosen) {
 	if cma == nil {
 		return nil
 	}
 	for _, r := range cma.Status.DefaultConfigReferences {
-		all.add(r.ConfigGroupResource, r.DesiredConfig)
+		all = append(all, contents(r.ConfigGroupResource, r.DesiredConfig)...)
 	}
 	for _, progression := range cma.Status.InstallProgressions {
 		for _, r := range progression.ConfigReferences {
-			all.add(r.ConfigGroupResource, r.DesiredConfig, r.LastAppliedConfig, r.LastKnownGoodConfig)
+			all = append(all, contents(r.ConfigGroupResource, r.DesiredConfig, r.LastAppliedConfig, r.LastKnownGoodConfig)...)
 		}
 	}
-	return all.all
+	return all
 }
 
-// referredByMembers returns the contents that add-ons on clusters have or are to have.
-func referredByMembers(members map[string]*member) []addonconfig.Chosen {
-	var all contents
-	for _, m := range members {
-		for _, r := range m.references {
-			all.add(r.ConfigGroupResource, r.DesiredConfig, r.LastAppliedConfig)
+// referredByMembers returns the contents that add-ons on clusters have or are to have, of one after the other.
+func referredByMembers(members map[string]*member) iter.Seq[addonconfig.Chosen] {
+	return func(yield func(addonconfig.Chosen) bool) {
+		for _, m := range members {
+			for _, r := range m.references {
+				for _, content := range contents(r.ConfigGroupResource, r.DesiredConfig, r.LastAppliedConfig) {
+					if !yield(content) {
+						return
+					}
+				}
+			}
 		}
 	}
-	return all.all
 }

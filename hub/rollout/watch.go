@@ -83,7 +83,7 @@ func ofManagement() handler.EventHandler {
 
 // ofAddOn notes which add-on changed.
 func (r *Reconciler) ofAddOn(_ context.Context, o client.Object) []ctrl.Request {
-	r.note(o)
+	r.members.Note(o)
 	return []ctrl.Request{request(o.GetName())}
 }
 

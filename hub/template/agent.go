@@ -128,15 +128,12 @@ func (a *agent) SigningCA(
 // SharedPermissions implements addon.Agent. It fails if a template does not exist or is invalid, because its
 // permissions are then unknown.
 func (a *agent) SharedPermissions(ctx context.Context) ([]addon.Permission, error) {
-	named, err := a.registry.Configurer.Named(ctx, a.name)
+	named, err := a.registry.Configurer.Named(ctx, a.name, confighash.Template())
 	if err != nil {
 		return nil, err
 	}
 	var all []addon.Permission
 	for _, config := range named {
-		if config.ConfigGroupResource != confighash.Template() || config.Object == nil {
-			continue
-		}
 		c, err := a.registry.read(config)
 		if err != nil {
 			return nil, err

@@ -75,7 +75,7 @@ type configurer struct {
 	err   error
 }
 
-func (c *configurer) Named(context.Context, string) ([]addon.ChosenConfig, error) {
+func (c *configurer) Named(context.Context, string, addonv1beta1.ConfigGroupResource) ([]addon.ChosenConfig, error) {
 	return c.named, c.err
 }
 

@@ -52,8 +52,7 @@ func (r *Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, e
 	cma, err := r.AddOns.GetClusterManagementAddOn(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		stored, err := r.Configurer.Named(ctx, name)
-		if err != nil || !slices.ContainsFunc(stored, isTemplate) {
+		if runs, err := r.Configurer.Runs(ctx, name, confighash.Template()); err != nil || !runs {
 			return nil, false, err
 		}
 	case err != nil:
@@ -62,10 +61,6 @@ func (r *Registry) Agent(ctx context.Context, name string) (addon.Agent, bool, e
 		return nil, false, nil
 	}
 	return &agent{registry: r, name: name}, true, nil
-}
-
-func isTemplate(config addon.ChosenConfig) bool {
-	return config.ConfigGroupResource == confighash.Template()
 }
 
 // read compiles a template, once for each content. The template must not be changed.

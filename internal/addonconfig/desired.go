@@ -33,6 +33,30 @@ type DesiredConfig struct {
 	Placement int
 }
 
+// Wanted returns the names of DesiredConfigs.
+func Wanted(
+	cma *addonv1beta1.ClusterManagementAddOn, placement int, own []addonv1beta1.AddOnConfig,
+) []addonv1beta1.AddOnConfig {
+	var configs []addonv1beta1.AddOnConfig
+	for _, desired := range DesiredConfigs(cma, placement, own) {
+		configs = append(configs, desired.AddOnConfig)
+	}
+	return configs
+}
+
+// Names returns the names of the configs that an add-on has, of whatever content.
+func Names(references []addonv1beta1.ConfigReference) []addonv1beta1.AddOnConfig {
+	var configs []addonv1beta1.AddOnConfig
+	for _, r := range references {
+		if r.DesiredConfig != nil {
+			configs = append(configs, addonv1beta1.AddOnConfig{
+				ConfigGroupResource: r.ConfigGroupResource, ConfigReferent: r.DesiredConfig.ConfigReferent,
+			})
+		}
+	}
+	return configs
+}
+
 // DesiredConfigs returns the configs that an add-on is to use, ordered by group and resource. Within a resource they
 // keep the order of their list, because most add-ons use the first. placement is the index of the placement that owns
 // the add-on; -1 for none.

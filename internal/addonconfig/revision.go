@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,27 +86,24 @@ func readRevision(revision *appsv1.ControllerRevision) (*unstructured.Unstructur
 	return content, nil
 }
 
-// identityOf returns which content a ControllerRevision keeps.
-func identityOf(revision *appsv1.ControllerRevision) (Chosen, error) {
-	var c Chosen
-	if err := json.Unmarshal([]byte(revision.Annotations[names.AnnotationConfigKey]), &c); err != nil {
-		return Chosen{}, fmt.Errorf("reading annotation %s of ControllerRevision %s/%s: %w",
-			names.AnnotationConfigKey, revision.Namespace, revision.Name, err)
-	}
-	return c, nil
-}
-
-// Obsolete returns the revisions of an add-on that nothing refers to.
-func Obsolete(addOn string, revisions []*appsv1.ControllerRevision, referred []Chosen) []*appsv1.ControllerRevision {
-	needed := make(map[string]bool, len(referred))
-	for _, c := range referred {
-		needed[revisionName(addOn, c)] = true
-	}
-	var obsolete []*appsv1.ControllerRevision
+// Obsolete returns the revisions of an add-on that nothing refers to. Thousands of add-ons refer to the same few: no
+// more references are read than are needed to know.
+func Obsolete(
+	addOn string, revisions []*appsv1.ControllerRevision, referred iter.Seq[Chosen],
+) []*appsv1.ControllerRevision {
+	left := make(map[string]bool, len(revisions))
 	for _, revision := range revisions {
-		if !needed[revision.Name] {
-			obsolete = append(obsolete, revision)
+		left[revision.Name] = true
+	}
+	seen := map[Chosen]bool{}
+	for c := range referred {
+		if len(left) == 0 {
+			return nil
+		}
+		if !seen[c] {
+			seen[c] = true
+			delete(left, revisionName(addOn, c))
 		}
 	}
-	return obsolete
+	return slices.DeleteFunc(slices.Clone(revisions), func(r *appsv1.ControllerRevision) bool { return !left[r.Name] })
 }

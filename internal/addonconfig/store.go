@@ -349,29 +349,6 @@ type Content struct {
 	Object *unstructured.Unstructured
 }
 
-// Contents returns the stored contents of an add-on.
-func (s *Store) Contents(ctx context.Context, addOn string) ([]Content, error) {
-	revisions, err := s.Revisions(ctx, addOn)
-	if err != nil {
-		return nil, err
-	}
-	contents := make([]Content, 0, len(revisions))
-	for _, revision := range revisions {
-		object, err := s.kept(ctx, revision.Name)
-		if err != nil {
-			return nil, err
-		}
-		c, err := identityOf(revision)
-		if err != nil {
-			return nil, err
-		}
-		if object != nil {
-			contents = append(contents, Content{Chosen: c, Object: object})
-		}
-	}
-	return contents, nil
-}
-
 // Present returns the present content of a configuration; nil when it does not exist.
 func (s *Store) Present(ctx context.Context, config addonv1beta1.AddOnConfig) (*Content, error) {
 	state, object, err := s.find(ctx, config)

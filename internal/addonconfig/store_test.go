@@ -39,3 +39,27 @@ func TestAStoredContentThatSomebodyDeletesIsStoredAgain(t *testing.T) {
 	require.NoError(t, client.Delete(t.Context(), revisions[0]))
 	assert.Len(t, stored(), 1, "a person tidied up")
 }
+
+// Shows: hub/deletion-linear
+func TestOnlyTheReferencesThatAreNeededAreRead(t *testing.T) {
+	content := func(hash string) Chosen {
+		template := fixture.Template("t")
+		return Chosen{ConfigGroupResource: template.ConfigGroupResource, ConfigSpecHash: *fixture.Hashed(template, hash)}
+	}
+	kept := func(hash string) *appsv1.ControllerRevision {
+		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: revisionName("hello", content(hash))}}
+	}
+	read := 0
+	references := func(yield func(Chosen) bool) {
+		for range 3000 {
+			if read++; !yield(content("1")) {
+				return
+			}
+		}
+	}
+	assert.Empty(t, Obsolete("hello", []*appsv1.ControllerRevision{kept("1")}, references))
+	assert.LessOrEqual(t, read, 2)
+	assert.Equal(t, []*appsv1.ControllerRevision{kept("2")},
+		Obsolete("hello", []*appsv1.ControllerRevision{kept("1"), kept("2")}, references))
+	assert.GreaterOrEqual(t, read, 3000, "what nothing refers to is looked for everywhere")
+}

@@ -21,6 +21,10 @@ const ConditionWorkloadsReady = "addon.spokelet.io/WorkloadsReady"
 // addition.
 const ConditionNamespaceReady = "cluster.spokelet.io/NamespaceReady"
 
+// ConditionAgentQuiet is the condition that says of a ManagedCluster what its agent does so often that it costs the
+// hub. It is there only once there was something to say. It is Spokelet's own addition.
+const ConditionAgentQuiet = "cluster.spokelet.io/AgentQuiet"
+
 // ConditionWorksPresent is the condition with which an agent says on its ManagedCluster that the hub does not have
 // works that the agent applied, or has them in an older content. It is there only once there was something to say. It
 // is Spokelet's own addition.
@@ -47,6 +51,7 @@ func ConditionOwners() []ConditionOwner {
 		{"ManagedCluster", "ManagedClusterConditionClockSynced", "hub.cluster"},
 		{"ManagedCluster", "ManagedClusterJoined", "agent.cluster"},
 		{"ManagedCluster", "NamespaceAvailable", "agent.cluster"},
+		{"ManagedCluster", ConditionAgentQuiet, "hub.cluster"},
 		{"ManagedCluster", ConditionNamespaceReady, "hub.cluster"},
 		{"ManagedCluster", ConditionWorksPresent, "agent.work"},
 		{"ManagedClusterAddOn", "Available", "agent.addon"},

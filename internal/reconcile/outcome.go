@@ -134,7 +134,8 @@ func (o Outcome) SettleIn(queue Queue, request ctrl.Request, now time.Time) (ctr
 }
 
 // Settle converts the outcome to the result of Reconcile; now is the time of the pass. It drops the wake time of an
-// outcome that is retried, see SettleIn.
+// outcome that is retried: the next attempt, which comes within lastBackoff, looks at everything and finds what is due.
+// Where that is too late, there is SettleIn.
 func (o Outcome) Settle(now time.Time) (ctrl.Result, error) {
 	switch o.class {
 	case ClassRetry:

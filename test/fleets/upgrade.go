@@ -31,6 +31,8 @@ type Senses struct {
 	World      func(*rollout.World)
 	Configured func(before, after *addonv1beta1.ManagedClusterAddOn)
 	Progress   func(*addon.Progress)
+	// ByName shows an add-on that is created again as the one that was deleted.
+	ByName bool
 }
 
 // Upgrade is the property that no cluster gets a version because another one breaks, or seems to be gone: while it is
@@ -90,10 +92,11 @@ type site struct {
 	// long enough.
 	reached time.Time
 	done    bool
-	// broken reports whether it was not well with an earlier version when the planner decided.
-	broken bool
-	// was reports whether it had an earlier version then.
-	was bool
+	// told reports whether the planner decided about it since the last edit: nothing is recorded of works between an edit
+	// and the plan for it. lacks reports whether they were not complete when that was recorded; pods of complete ones do
+	// not count. broken reports whether it was known not to be well with an earlier version when the planner decided, and
+	// fine whether it was known to be well with one, also in the step before.
+	told, lacks, broken, fine bool
 	// whole reports whether it was well when the planner decided, and seen whether it was so in the step before.
 	whole, seen bool
 }
@@ -146,7 +149,7 @@ func newUpgrade(g *Game, s Senses) *upgrade {
 func (u *upgrade) play() {
 	for u.version = 1; u.version <= 3; u.version++ {
 		for _, at := range u.sites {
-			at.reached, at.done = time.Time{}, false
+			at.reached, at.done, at.told = time.Time{}, false, false
 		}
 		u.calm, u.edited = false, u.version > 1
 		for range u.Random.IntN(60) {
@@ -197,10 +200,10 @@ func (u *upgrade) step() {
 	u.planner.Rehearse(w)
 	u.Decisions++
 	for _, at := range u.sites {
-		// Nothing is recorded between an edit and the plan for it.
 		at.seen, at.whole = at.whole, at.well(u.now)
-		at.was = at.has != "" && at.has != strconv.Itoa(u.version)
-		at.broken = at.was && !at.well(u.now)
+		was := at.has != "" && at.has != strconv.Itoa(u.version)
+		at.broken, at.fine = was && (at.lacks || at.down) && !at.whole, was && !at.lacks && !at.down && at.seen
+		at.told = at.told || w.Placements[0].Selects(at.name)
 	}
 	u.planned = true
 	u.observe()
@@ -212,14 +215,14 @@ func (u *upgrade) move(at *site) {
 	switch {
 	case at.addOn == nil:
 		if u.chance(4) || u.calm {
-			u.born++
-			at.addOn = fixture.AddOn(at.name)
-			at.addOn.UID = types.UID(strconv.Itoa(u.born))
-			fixture.With(at.addOn, fixture.IsTrue(addonv1beta1.ManagedClusterAddOnManifestApplied))
+			u.install(at)
 		}
 		return
-	case u.chance(150) && !u.calm: // Somebody deletes it; it is installed again.
+	case u.chance(100) && !u.calm: // It is deleted and installed again, at once or later.
 		*at = site{name: at.name, canary: at.canary, offset: at.offset, mute: at.mute}
+		if u.chance(2) {
+			u.install(at)
+		}
 		return
 	case !at.applied && at.has != "" && (u.chance(2) || u.calm):
 		at.applied, at.pods = true, u.now
@@ -235,6 +238,16 @@ func (u *upgrade) move(at *site) {
 	case at.applied && u.chance(60) && !u.calm:
 		at.applied, at.began = false, u.now // A webhook on the cluster, a quota.
 	}
+}
+
+// install creates the add-on of a cluster.
+func (u *upgrade) install(at *site) {
+	u.born++
+	at.addOn = fixture.AddOn(at.name)
+	if at.addOn.UID = types.UID(strconv.Itoa(u.born)); u.senses.ByName {
+		at.addOn.UID = types.UID(at.name)
+	}
+	fixture.With(at.addOn, fixture.IsTrue(addonv1beta1.ManagedClusterAddOnManifestApplied))
 }
 
 func (at *site) well(now time.Time) bool { return at.applied && !at.down && !now.Before(at.pods) }
@@ -258,6 +271,9 @@ func (u *upgrade) observe() {
 		after := u.configurer.Rehearse(u.cma, at.addOn, u.states(), u.now, progress)
 		if u.senses.Configured != nil {
 			u.senses.Configured(at.addOn, after)
+		}
+		if at.told || desiredOf(after) == strconv.Itoa(u.version) {
+			at.lacks = !at.applied || (at.lacks && u.now.Before(at.pods))
 		}
 		if at.addOn = after; desiredOf(after) != before {
 			given = append(given, at)

@@ -83,7 +83,7 @@ func (u *upgrade) judge(given []*site) {
 			u.Violate("%s gets version %d while the decisions are torn", at.name, u.version)
 		case !at.canary && waiting != "":
 			u.Violate("%s gets version %d before %s of the mandatory group is done", at.name, u.version, waiting)
-		case u.planned && !at.canary && broken != "" && !at.broken && at.seen && at.was:
+		case u.planned && !at.canary && broken != "" && at.fine:
 			u.Violate("%s, which is well, gets version %d before %s, which is broken", at.name, u.version, broken)
 		case !at.canary && moving > places:
 			u.Violate("%s gets version %d as one of %d that are not done; %d may", at.name, u.version, moving, places)

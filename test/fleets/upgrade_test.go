@@ -79,6 +79,23 @@ func TestThePropertyOfUpgradesNoticesEachBug(t *testing.T) {
 				c.ProgressDeadline = "1s"
 			}
 		})},
+		"an add-on that is created again inherits an admission": {ByName: true},
+		"with a fix, broken clusters are as any others": {World: func(w *rollout.World) {
+			for i, addOn := range w.AddOns {
+				if desired := desiredOf(addOn); desired == "" || desired == w.States[upgraded].Hash {
+					continue
+				}
+				w.AddOns[i] = addOn.DeepCopy()
+				for j := range w.AddOns[i].Status.Conditions {
+					switch c := &w.AddOns[i].Status.Conditions[j]; c.Type {
+					case addonv1beta1.ManagedClusterAddOnConditionAvailable:
+						c.Status = metav1.ConditionTrue
+					case addonv1beta1.ManagedClusterAddOnConditionProgressing:
+						c.Reason = addonv1beta1.ProgressingReasonCompleted
+					}
+				}
+			}
+		}},
 		"the clock runs ahead": {World: func(w *rollout.World) { w.Now = w.Now.Add(time.Hour) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,12 +34,13 @@ type Configurations struct {
 func NewConfigurations(mgr ctrl.Manager, addOns addonapi.Client, home string) *Configurations {
 	store := &addonconfig.Store{Client: mgr.GetClient(), Home: home}
 	c := &Configurations{admitted: make(chan event.GenericEvent, 1024)}
+	placements := &fleet.Placements{Client: mgr.GetClient(), Clock: clock.RealClock{}}
 	c.Rollout = &rollout.Reconciler{
 		AddOns: addOns, Client: mgr.GetClient(), Store: store, Clock: clock.RealClock{}, Wake: c.admitted,
-		Placements: &fleet.Placements{Client: mgr.GetClient(), Clock: clock.RealClock{}},
+		Placements: placements,
 	}
 	c.Configurer = &configure.Configurer{
-		AddOns: addOns, Client: mgr.GetClient(), Store: store,
+		AddOns: addOns, Client: mgr.GetClient(), Store: store, Placements: placements,
 		Admission: func(addOn metav1.Object, target []addonv1beta1.ConfigReference) configure.Admission {
 			granted, reason := c.Rollout.Admission(addOn, target)
 			return configure.Admission{Granted: granted, Reason: reason}

@@ -91,12 +91,14 @@ func AppliedAt(status *workv1.ManifestCondition, generation int64) bool {
 }
 
 // WithCompletions returns a status with the completions of another status of the same work that it lacks, and whether
-// there were any.
-func WithCompletions(work *workv1.ManifestWork, other *workv1.ManifestWorkStatus, now time.Time,
+// there were any. Of a manifest that the status does not have at all, as after a restore of the hub, it gets all that
+// the other one says: a manifest of a complete work is not applied again only where it was applied.
+func WithCompletions(work *workv1.ManifestWork, manifests []manifest.Manifest, other *workv1.ManifestWorkStatus,
+	now time.Time,
 ) (workv1.ManifestWorkStatus, bool) {
 	status := *work.Status.DeepCopy()
 	more := false
-	before := Index(other.ResourceStatus.Manifests)
+	before, has := Index(other.ResourceStatus.Manifests), Index(work.Status.ResourceStatus.Manifests)
 	for i := range status.ResourceStatus.Manifests {
 		m := &status.ResourceStatus.Manifests[i]
 		if was := before.Find(m.ResourceMeta); Completed(was) && !Completed(m) {
@@ -105,10 +107,19 @@ func WithCompletions(work *workv1.ManifestWork, other *workv1.ManifestWorkStatus
 		}
 	}
 	complete := meta.FindStatusCondition(other.Conditions, workv1.WorkComplete)
-	if complete != nil && complete.Status == metav1.ConditionTrue && complete.ObservedGeneration == work.Generation &&
-		!meta.IsStatusConditionTrue(status.Conditions, workv1.WorkComplete) {
+	done := complete != nil && complete.Status == metav1.ConditionTrue && complete.ObservedGeneration == work.Generation
+	if done && !meta.IsStatusConditionTrue(status.Conditions, workv1.WorkComplete) {
 		set(&status.Conditions, *complete, now)
 		more = true
+	}
+	for i := range manifests {
+		m := manifests[i].Meta()
+		if was := before.Find(m); was != nil && (done || Completed(was)) && has.Find(m) == nil {
+			told := was.DeepCopy()
+			told.ResourceMeta = m
+			status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, *told)
+			more = true
+		}
 	}
 	return status, more
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -206,19 +207,36 @@ func TestWhatIsToldOfCompletions(t *testing.T) {
 	open := condition(workv1.ManifestComplete, metav1.ConditionFalse, rulePrefix+"d")
 	for sentence, c := range map[string]struct {
 		hub, learned workv1.ManifestWorkStatus
+		has          string
 		complete     bool
 		news         bool
 	}{
-		"what became complete is told":             {status(state("a")), status(state("a", done)), true, true},
-		"what was not complete is, too":            {status(state("a", open)), status(state("a", done)), true, true},
-		"what the hub knows is not told again":     {status(state("a", done)), status(state("a", done)), true, false},
-		"what is not complete is left to the pass": {status(state("a", done)), status(state("a", open)), true, false},
-		"what left the work is nobody's":           {status(state("a")), status(state("b", done)), false, false},
+		"what became complete is told":             {status(state("a")), status(state("a", done)), "a", true, true},
+		"what was not complete is, too":            {status(state("a", open)), status(state("a", done)), "a", true, true},
+		"what the hub knows is not told again":     {status(state("a", done)), status(state("a", done)), "a", true, false},
+		"what is not complete is left to the pass": {status(state("a", done)), status(state("a", open)), "a", true, false},
+		"what left the work is not told":           {status(state("a")), status(state("b", done)), "a", false, false},
+		"what the hub knows nothing of is told":    {status(), status(state("a", done)), "a", true, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			told, news := WithCompletions(&workv1.ManifestWork{Status: c.hub}, &c.learned, time.Unix(5, 0))
+			m := manifest.Manifest{GVK: schema.GroupVersionKind{Kind: "Job"}, Name: c.has}
+			m.Resource.Resource = "jobs"
+			told, news := WithCompletions(&workv1.ManifestWork{Status: c.hub}, []manifest.Manifest{m}, &c.learned, time.Unix(5, 0))
+			require.Len(t, told.ResourceStatus.Manifests, 1)
 			assert.Equal(t, c.news, news)
 			assert.Equal(t, c.complete, Completed(&told.ResourceStatus.Manifests[0]))
 		})
 	}
+
+	// A work that is complete applies no manifest again that was applied, whether that one has a rule or not.
+	applied := condition(workv1.ManifestApplied, metav1.ConditionTrue, "AppliedManifestComplete")
+	learned := status(state("a", applied))
+	learned.Conditions = []metav1.Condition{condition(workv1.WorkComplete, metav1.ConditionTrue, rulePrefix+"d")}
+	m := manifest.Manifest{GVK: schema.GroupVersionKind{Kind: "Job"}, Name: "a"}
+	m.Resource.Resource = "jobs"
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+	told, _ := WithCompletions(work, []manifest.Manifest{m}, &learned, time.Unix(5, 0))
+	work.Status = told
+	require.Len(t, told.ResourceStatus.Manifests, 1)
+	assert.True(t, Frozen(work, &m, &told.ResourceStatus.Manifests[0]))
 }

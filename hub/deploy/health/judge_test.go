@@ -211,6 +211,8 @@ func TestWhenAWorkloadIsWell(t *testing.T) {
 		"a Deployment without a ready pod":                    {object("Deployment", "x"), deployment, values{"ReadyReplicas": 0, "Replicas": 3}, "ProbeUnavailable", "has 0 ready of 3 pods"},
 		"a Deployment whose ready pods are not known":         {object("Deployment", "x"), deployment, values{"Replicas": 3}, "ProbeUnavailable", "has 0 ready of 3 pods"},
 		"a Deployment of which nothing useful is known":       {object("Deployment", "x"), deployment, values{"AvailableReplicas": 0}, "ProbeUnavailable", "has 0 ready of unknown pods"},
+		"a Deployment whose pods a quota refuses":             {object("Deployment", "x"), deployment, values{"SpecReplicas": 2}, "ProbeUnavailable", "has 0 ready of 2 pods"},
+		"a Deployment of which an autoscaler wants no pods":   {object("Deployment", "x"), deployment, values{"SpecReplicas": 0}, "ProbeAvailable", ""},
 		"a Deployment that was scaled down on its cluster":    {object("Deployment", "x"), deployment, values{"Replicas": 0}, "ProbeAvailable", ""},
 		"a Deployment that was scaled down and counts zero":   {object("Deployment", "x"), deployment, values{"ReadyReplicas": 0, "Replicas": 0}, "ProbeAvailable", ""},
 		"a Deployment that its author switched off":           {off("Deployment"), deployment, nil, "ProbeAvailable", ""},

@@ -57,14 +57,15 @@ func Judges(probe addon.HealthProbe, o Object) bool {
 	return judged
 }
 
-// Asks reports whether a work asks for the values by which a probe judges an object.
+// Asks reports whether a work asks for the values by which a probe judges an object. Those that only show a rollout do
+// not count.
 func Asks(probe addon.HealthProbe, o Object, work *workv1.ManifestWork) bool {
 	w, judged := workloadOf(probe, o)
 	if !judged {
 		return false
 	}
 	return slices.ContainsFunc(work.Spec.ManifestConfigs, func(option workv1.ManifestConfigOption) bool {
-		return option.ResourceIdentifier == o.id(w) && !slices.ContainsFunc(w.rules(), func(need workv1.FeedbackRule) bool {
+		return option.ResourceIdentifier == o.id(w) && !slices.ContainsFunc(w.needs(), func(need workv1.FeedbackRule) bool {
 			return !slices.ContainsFunc(option.FeedbackRules, func(rule workv1.FeedbackRule) bool {
 				return rule.Type == need.Type && containsPaths(rule.JsonPaths, need.JsonPaths)
 			})

@@ -37,7 +37,13 @@ func TestOptions(t *testing.T) {
 	wellKnown := workv1.FeedbackRule{Type: workv1.WellKnownStatusType}
 	pods := workv1.FeedbackRule{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
 		{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
+		{Name: "SpecReplicas", Path: ".spec.replicas"},
 	}}
+	updated := func(more ...workv1.JsonPath) workv1.FeedbackRule {
+		return workv1.FeedbackRule{Type: workv1.JSONPathsType, JsonPaths: append([]workv1.JsonPath{
+			{Name: "SpecReplicas", Path: ".spec.replicas"}, {Name: "UpdatedReplicas", Path: ".status.updatedReplicas"},
+		}, more...)}
+	}
 	objects := []*unstructured.Unstructured{
 		rendered("apps/v1", "Deployment", "d", nil),
 		rendered("apps/v1", "Deployment", "off", map[string]any{"replicas": int64(0)}),
@@ -68,18 +74,18 @@ func TestOptions(t *testing.T) {
 		"works without a probe": {addon.Setup{Health: addon.HealthWork}, nil, nil},
 		"Deployments": {
 			addon.Setup{Health: addon.HealthDeployments}, nil,
-			[]workv1.ManifestConfigOption{option("apps", "deployments", "d", wellKnown)},
+			[]workv1.ManifestConfigOption{option("apps", "deployments", "d", wellKnown, updated())},
 		},
 		"workloads": {
 			addon.Setup{Health: addon.HealthWorkloads}, nil, []workv1.ManifestConfigOption{
-				option("apps", "deployments", "d", wellKnown), option("apps", "daemonsets", "s", wellKnown),
+				option("apps", "deployments", "d", wellKnown, updated()), option("apps", "daemonsets", "s", wellKnown),
 				option("apps", "statefulsets", "t", pods),
 			},
 		},
 		"the rules of the author for many objects count for each of them": {
 			addon.Setup{Health: addon.HealthDeployments},
 			[]workv1.ManifestConfigOption{option("apps", "deployments", "x", paths("no")), option("apps", "deployments", "*", paths("a")), option("apps", "deployments", "d", paths("b"))},
-			[]workv1.ManifestConfigOption{option("apps", "deployments", "d", wellKnown, paths("a"))},
+			[]workv1.ManifestConfigOption{option("apps", "deployments", "d", wellKnown, updated(paths("a").JsonPaths...))},
 		},
 		"one object": {work(exact), nil, []workv1.ManifestConfigOption{option("", "configmaps", "c", paths("x"))}},
 		"many objects": {
@@ -109,6 +115,11 @@ func TestWhatAWorkAsksFor(t *testing.T) {
 	}}
 	asking := &workv1.ManifestWork{}
 	asking.Spec.ManifestConfigs = health.Options(addon.Setup{Health: addon.HealthWorkloads}, rendering)
+	earlier := &workv1.ManifestWork{}
+	earlier.Spec.ManifestConfigs = []workv1.ManifestConfigOption{
+		option("apps", "deployments", "d", workv1.FeedbackRule{Type: workv1.WellKnownStatusType}),
+	}
+	assert.True(t, health.Asks(addon.HealthWorkloads, deployment, earlier), "a work of an earlier hub manager")
 	other := &workv1.ManifestWork{}
 	other.Spec.ManifestConfigs = []workv1.ManifestConfigOption{
 		option("apps", "deployments", "d", paths("a")), option("apps", "statefulsets", "t", paths("ReadyReplicas")),

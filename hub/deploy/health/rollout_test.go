@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,13 +28,25 @@ func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 			}}
 		}
 		return &workv1.ManifestWork{
-			ObjectMeta: metav1.ObjectMeta{Name: "w"}, Status: workv1.ManifestWorkStatus{
+			ObjectMeta: metav1.ObjectMeta{Name: "w"}, Spec: workv1.ManifestWorkSpec{ManifestConfigs: []workv1.ManifestConfigOption{{
+				ResourceIdentifier: workv1.ResourceIdentifier{Group: "apps", Resource: resource, Namespace: "ns", Name: "n"},
+				FeedbackRules:      []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}},
+			}}}, Status: workv1.ManifestWorkStatus{
 				ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{condition}},
 			},
 		}
 	}
 	deployment := health.Object{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "n", Replicas: 1}
 	daemon := health.Object{Group: "apps", Kind: "DaemonSet", Namespace: "ns", Name: "n", Replicas: -1}
+	unstated := deployment
+	unstated.Replicas = -1
+	set := health.Object{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "n", Replicas: -1}
+	// answered is what an agent feeds back that is asked for all values; Kubernetes omits those that are 0.
+	answered := func(spec, pods, ready, updated int64) map[string]int64 {
+		values := map[string]int64{"SpecReplicas": spec, "Replicas": pods, "ReadyReplicas": ready, "UpdatedReplicas": updated}
+		maps.DeleteFunc(values, func(name string, value int64) bool { return name != "SpecReplicas" && value == 0 })
+		return values
+	}
 	pods := func(ready, all int64) map[string]int64 {
 		return map[string]int64{"ReadyReplicas": ready, "Replicas": all}
 	}
@@ -54,6 +67,28 @@ func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 			deployment, "deployments", map[string]int64{}, []string{"Deployment ns/n has 0 ready of 1 pods"},
 		},
 		"no pod of a DaemonSet, which need not have one": {daemon, "daemonsets", map[string]int64{}, nil},
+		"a quota refuses every pod of the present version, and the old ones are ready": {
+			unstated, "deployments", answered(3, 3, 3, 0), []string{"Deployment ns/n has 0 of 3 pods of the present version"},
+		},
+		"the same with a number of pods in the manifest": {
+			deployment, "deployments", answered(1, 1, 1, 0), []string{"Deployment ns/n has 0 of 1 pods of the present version"},
+		},
+		"an old pod is left": {
+			unstated, "deployments", answered(3, 4, 4, 3), []string{"Deployment ns/n has 3 of 4 pods of the present version"},
+		},
+		"all pods are of the present version": {unstated, "deployments", answered(3, 3, 3, 3), nil},
+		"no pod of a Deployment that states no number": {
+			unstated, "deployments", answered(1, 0, 0, 0), []string{"Deployment ns/n has 0 ready of 1 pods"},
+		},
+		"no pod of a StatefulSet that states no number": {
+			set, "statefulsets", answered(1, 0, 0, 0), []string{"StatefulSet ns/n has 0 ready of 1 pods"},
+		},
+		"pods of an earlier version, which a StatefulSet may keep": {set, "statefulsets", answered(2, 2, 2, 0), nil},
+		"an autoscaler wants no pods":                              {unstated, "deployments", answered(0, 0, 0, 0), nil},
+		"what is not asked for is not known":                       {unstated, "deployments", map[string]int64{}, nil},
+		"an agent that was not asked for pods of the present version": {
+			deployment, "deployments", map[string]int64{"Replicas": 1, "ReadyReplicas": 1, "AvailableReplicas": 1}, nil,
+		},
 		"an object that is switched off": {
 			health.Object{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "n"}, "deployments", pods(0, 1), nil,
 		},

@@ -37,14 +37,29 @@ type workload struct {
 	all bool
 	// paths are where the values are in the object; empty when they are well-known to every agent.
 	paths []workv1.JsonPath
+	// rollout are further values, which show whether the pods are of the present version. Works of earlier hub managers
+	// do not ask for them.
+	rollout []workv1.JsonPath
 }
 
-// rules returns the feedback rules for the two values.
-func (w workload) rules() []workv1.FeedbackRule {
+// The names of further values: how many pods the spec on the cluster asks for, which may be what an autoscaler wrote,
+// and how many are of the present version.
+const specReplicas, updatedReplicas = "SpecReplicas", "UpdatedReplicas"
+
+// needs returns the feedback rules for the two values.
+func (w workload) needs() []workv1.FeedbackRule {
 	if len(w.paths) == 0 {
 		return []workv1.FeedbackRule{{Type: workv1.WellKnownStatusType}}
 	}
 	return []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: slices.Clone(w.paths)}}
+}
+
+// rules returns the feedback rules for all values.
+func (w workload) rules() []workv1.FeedbackRule {
+	if len(w.rollout) == 0 {
+		return w.needs()
+	}
+	return mergeRule(w.needs(), workv1.FeedbackRule{Type: workv1.JSONPathsType, JsonPaths: slices.Clone(w.rollout)})
 }
 
 // workloadOf returns how a probe judges an object; false when it does not, or when its author switched the object off.
@@ -55,17 +70,19 @@ func workloadOf(probe addon.HealthProbe, o Object) (workload, bool) {
 	all := probe == addon.HealthWorkloads
 	switch o.Kind {
 	case "Deployment":
-		return workload{resource: "deployments", ready: "ReadyReplicas", desired: "Replicas"},
-			all || probe == addon.HealthDeployments
+		return workload{resource: "deployments", ready: "ReadyReplicas", desired: "Replicas", rollout: []workv1.JsonPath{
+			{Name: specReplicas, Path: ".spec.replicas"}, {Name: updatedReplicas, Path: ".status.updatedReplicas"},
+		}}, all || probe == addon.HealthDeployments
 	case "DaemonSet":
 		return workload{
 			resource: "daemonsets", ready: "NumberReady", desired: "DesiredNumberScheduled", all: true,
 		}, all
 	case "StatefulSet":
-		// No status of it is well-known to agents of OCM.
+		// No status of it is well-known to agents of OCM. With its strategy OnDelete, or a partition, pods of an earlier
+		// version stay.
 		return workload{resource: "statefulsets", ready: "ReadyReplicas", desired: "Replicas", paths: []workv1.JsonPath{
 			{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
-		}}, all
+		}, rollout: []workv1.JsonPath{{Name: specReplicas, Path: ".spec.replicas"}}}, all
 	}
 	return workload{}, false
 }
@@ -83,6 +100,9 @@ const (
 func (w workload) judge(values map[string]int64) (verdict, string) {
 	ready, readyKnown := values[w.ready]
 	desired, desiredKnown := values[w.desired]
+	if stated, answered := values[specReplicas]; answered && !desiredKnown {
+		desired, desiredKnown = stated, true // Kubernetes omits the number of pods where it is 0.
+	}
 	switch {
 	case len(values) == 0:
 		return unknown, ""

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spokelet/spokelet/hub/cluster"
+	"github.com/spokelet/spokelet/hub/cluster/meter"
 	"github.com/spokelet/spokelet/internal/addonapi"
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
@@ -50,7 +51,7 @@ func newHand(t *testing.T) *hand {
 	recorder := events.NewFakeRecorder(10)
 	reconciler := &cluster.Reconciler{
 		Client: live, Live: live, AddOns: addonapi.Client{Client: live}, ForeignWorks: live.Cache(),
-		Recorder: recorder, Clock: clock,
+		Recorder: recorder, Meter: meter.New(clock), Clock: clock,
 	}
 	h := &hand{
 		T: t, name: suite.UniqueName(t.Name()), events: recorder.Events,

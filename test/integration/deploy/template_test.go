@@ -194,7 +194,7 @@ func TestTheWorkHasTheOptionsOfTheClustersOwnTemplate(t *testing.T) {
 	}, option.ResourceIdentifier)
 	require.Len(t, option.FeedbackRules, 2)
 	assert.Equal(t, workv1.WellKnownStatusType, option.FeedbackRules[0].Type)
-	assert.Equal(t, "paused", option.FeedbackRules[1].JsonPaths[0].Name)
+	assert.Contains(t, option.FeedbackRules[1].JsonPaths, workv1.JsonPath{Name: "paused", Path: ".spec.paused"})
 	require.NotNil(t, option.UpdateStrategy)
 	assert.Equal(t, workv1.UpdateStrategyTypeServerSideApply, option.UpdateStrategy.Type)
 }

@@ -3,8 +3,6 @@
 package onebadcluster_test
 
 import (
-	"context"
-	_ "embed"
 	"fmt"
 	"net/http"
 	"strings"
@@ -21,19 +19,17 @@ import (
 	"github.com/spokelet/spokelet/csr"
 	"github.com/spokelet/spokelet/hub"
 	"github.com/spokelet/spokelet/manifests"
+	"github.com/spokelet/spokelet/test/badagent"
 	"github.com/spokelet/spokelet/test/sandbox"
 	"github.com/spokelet/spokelet/test/suite"
 )
 
 const (
-	// addOn is enabled on all clusters; bad is the cluster whose agent misbehaves.
-	addOn, bad = "hello", "bad"
+	// bad begins the names of the clusters whose agents misbehave.
+	bad = "bad-"
 	// others is the number of the other clusters.
 	others = 4
 )
-
-//go:embed testdata/addon.yaml
-var addOnFile []byte
 
 var (
 	plane *suite.Plane
@@ -74,7 +70,7 @@ func (w *writes) note(path string) {
 		w.byCluster = map[string]int{}
 	}
 	for _, part := range strings.Split(path, "/") {
-		if part == bad || strings.HasPrefix(part, "other-") {
+		if strings.HasPrefix(part, bad) || strings.HasPrefix(part, "other-") {
 			w.byCluster[part]++
 			return
 		}
@@ -98,32 +94,36 @@ func (w *writes) ofOthers() int {
 
 func other(i int) string { return fmt.Sprintf("other-%d", i) }
 
-// enableAll accepts all clusters with the add-on, and returns the client of the agent of the bad one.
-func enableAll(t *testing.T) client.Client {
+// newAgent accepts a cluster with the add-on, and returns its agent.
+func newAgent(t *testing.T, cluster string) badagent.Agent {
 	t.Helper()
-	require.NoError(t, plane.Apply(t.Context(), addOnFile))
-	clusters := []string{bad}
-	for i := range others {
-		clusters = append(clusters, other(i))
-	}
+	enable(t, cluster)
+	user := plane.As(t, csr.ClusterUser(cluster, "agent"), csr.ClusterGroup(cluster), csr.GroupManagedClusters)
+	a := badagent.Agent{Client: user, Reader: plane.Client, Cluster: cluster}
+	suite.Eventually(t, func() error { return a.Ready(t.Context()) })
+	return a
+}
+
+// enable accepts clusters with the add-on.
+func enable(t *testing.T, clusters ...string) {
+	t.Helper()
 	for _, cluster := range clusters {
 		require.NoError(t, plane.Client.Create(t.Context(), &clusterv1.ManagedCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
 		}))
 		suite.Eventually(t, func() error {
 			return client.IgnoreAlreadyExists(plane.Client.Create(t.Context(), &addonv1alpha1.ManagedClusterAddOn{
-				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addOn},
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: badagent.AddOn},
 			}))
 		})
 		awaitWork(t, cluster, "")
 	}
-	return plane.As(t, csr.ClusterUser(bad, "agent"), csr.ClusterGroup(bad), csr.GroupManagedClusters)
 }
 
 // awaitWork waits until the work of the add-on is on a cluster, and is not the one that was there.
 func awaitWork(t *testing.T, cluster, not string) *workv1.ManifestWork {
 	t.Helper()
-	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-" + addOn + "-deploy-0"}}
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: badagent.Work}}
 	suite.Eventually(t, func() error {
 		err := plane.Client.Get(t.Context(), client.ObjectKeyFromObject(work), work)
 		if err == nil && string(work.UID) == not {
@@ -143,20 +143,4 @@ func repair(t *testing.T, cluster string) int {
 	require.NoError(t, plane.Client.Delete(t.Context(), work))
 	awaitWork(t, cluster, string(work.UID))
 	return suite.Quiet(t, quiet, sent.ofOthers) - before
-}
-
-// patch writes the difference of an object and its status as a client.
-func patch[T client.Object](ctx context.Context, c client.Client, o T, status bool, change func(T)) error {
-	if err := plane.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-		return fmt.Errorf("reading: %w", err)
-	}
-	before, isObject := o.DeepCopyObject().(client.Object)
-	if !isObject {
-		return fmt.Errorf("%T is not an object", o)
-	}
-	change(o)
-	if status {
-		return c.Status().Patch(ctx, o, client.MergeFrom(before))
-	}
-	return c.Patch(ctx, o, client.MergeFrom(before))
 }

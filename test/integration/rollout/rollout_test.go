@@ -85,24 +85,16 @@ func TestPrecedence(t *testing.T) {
 	w.create(w.template("default", "d"), w.template("placed", "p"), w.template("later", "l"), w.template("own", "o"))
 	w.create(w.management([]addonv1alpha1.AddOnConfig{w.usesTemplate("default")},
 		w.strategy("p", w.usesTemplate("placed")), w.strategy("q", w.usesTemplate("later"))))
-	w.selects("p")
-	w.selects("q")
+	for _, placement := range []string{"p", "q"} {
+		w.selects(placement)
+		w.reselects(placement)
+	}
 	w.installs(cluster)
 	w.eventuallyDesires(cluster, w.usesTemplate("default"))
 
-	decide := func(placement string, clusters ...string) {
-		decision := &clusterv1beta1.PlacementDecision{}
-		key := client.ObjectKey{Namespace: w.namespace, Name: placement + "-decision-1"}
-		require.NoError(t, plane.Client.Get(t.Context(), key, decision))
-		decision.Status.Decisions = []clusterv1beta1.ClusterDecision{}
-		for _, c := range clusters {
-			decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: c})
-		}
-		require.NoError(t, plane.Client.Status().Update(t.Context(), decision))
-	}
-	decide("p", cluster)
+	w.reselects("p", cluster)
 	w.eventuallyDesires(cluster, w.usesTemplate("placed"))
-	decide("q", cluster)
+	w.reselects("q", cluster)
 	w.eventuallyDesires(cluster, w.usesTemplate("later"))
 	w.eventuallyCounts(0, "selected clusters 1. configured addons 0/0 progressing..., 0 failed 0 timeout.")
 	w.eventuallyCounts(1, "selected clusters 1. configured addons 1/1 progressing..., 0 failed 0 timeout.")
@@ -114,7 +106,7 @@ func TestPrecedence(t *testing.T) {
 	w.eventuallyDesires(cluster, w.usesTemplate("own"))
 	update(w, addon, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.Configs = nil })
 	w.eventuallyDesires(cluster, w.usesTemplate("later"))
-	decide("q")
+	w.reselects("q")
 	w.eventuallyDesires(cluster, w.usesTemplate("placed"))
 	w.updateManagement(func(c *addonv1alpha1.ClusterManagementAddOn) {
 		c.Spec.InstallStrategy = addonv1alpha1.InstallStrategy{Type: addonv1alpha1.AddonInstallStrategyManual}
@@ -175,7 +167,7 @@ func TestLostPlacementKeepsWhatThereIs(t *testing.T) {
 	w.uproots("p")
 	w.eventuallySays(clusters[0], metav1.Condition{
 		Type: "Configured", Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured",
-		Message: "placement " + w.namespace + "/p, which does not exist",
+		Message: "placement " + w.namespace + "/p does not exist",
 	})
 	w.eventuallyDesires(clusters[0], w.usesTemplate("placed"))
 	w.eventuallyCounts(0, "selected clusters 0. configured addons 0/0 progressing..., 0 failed 0 timeout. "+
@@ -183,6 +175,36 @@ func TestLostPlacementKeepsWhatThereIs(t *testing.T) {
 
 	w.selects("p", clusters[1])
 	w.eventuallyDesires(clusters[0], w.usesTemplate("default"))
+}
+
+// A placement is deleted and created again, as GitOps tools do, while an earlier one selects its cluster as well.
+//
+// Shows: hub/placement-in-doubt
+func TestReplacedPlacementKeepsWhatItSelected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cluster := w.clusters(1)[0]
+	low, high := w.usesTemplate("low"), w.usesTemplate("high")
+	w.create(w.template("low", "l"), w.template("high", "h"), w.management(nil, w.strategy("low", low), w.strategy("high", high)))
+	w.selects("low", cluster)
+	w.selects("high", cluster)
+	w.installs(cluster)
+	w.eventuallyDesires(cluster, high)
+	says := func(message string) {
+		w.Helper()
+		w.eventuallySays(cluster, metav1.Condition{
+			Type: "Configured", Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured", Message: message,
+		})
+		w.eventuallyDesires(cluster, high)
+	}
+	w.uproots("high")
+	says("placement " + w.namespace + "/high does not exist")
+	w.selects("high")
+	says("placement " + w.namespace + "/high has not decided yet")
+	w.reselects("high", cluster)
+	says("1 of 1 configurations are determined")
+	w.reselects("high", "another")
+	w.eventuallyDesires(cluster, low)
 }
 
 // uproots deletes a placement and its decision.

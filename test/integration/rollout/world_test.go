@@ -154,6 +154,25 @@ func (w *world) selects(placement string, clusters ...string) {
 	require.NoError(w, plane.Client.Status().Update(w.Context(), decision))
 }
 
+// reselects plays the placement controller, with its status: the placement selects other clusters, or none.
+func (w *world) reselects(name string, clusters ...string) {
+	w.Helper()
+	decision, placement := &clusterv1beta1.PlacementDecision{}, &clusterv1beta1.Placement{}
+	key := client.ObjectKey{Namespace: w.namespace, Name: name + "-decision-1"}
+	require.NoError(w, plane.Client.Get(w.Context(), key, decision))
+	decision.Status.Decisions = []clusterv1beta1.ClusterDecision{}
+	for _, cluster := range clusters {
+		decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: cluster})
+	}
+	require.NoError(w, plane.Client.Status().Update(w.Context(), decision))
+	require.NoError(w, plane.Client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, placement))
+	placement.Status.NumberOfSelectedClusters = int32(len(clusters))
+	meta.SetStatusCondition(&placement.Status.Conditions, metav1.Condition{
+		Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue, Reason: "AllDecisionsScheduled",
+	})
+	require.NoError(w, plane.Client.Status().Update(w.Context(), placement))
+}
+
 // installs plays the installer.
 func (w *world) installs(clusters ...string) {
 	w.Helper()

@@ -1,0 +1,125 @@
+package configure
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spokelet/spokelet/hub/fleet"
+	"github.com/spokelet/spokelet/internal/addonapi"
+)
+
+// awaiting are the add-ons of which it is in doubt which Placement selects their cluster, with those Placements. What a
+// Placement decides last is its status, which concerns no other add-ons.
+type awaiting struct {
+	mu     sync.Mutex
+	addOns map[types.NamespacedName][]types.NamespacedName
+}
+
+// note remembers the Placements that an add-on awaits; none forgets it. A nil receiver remembers nothing.
+func (a *awaiting) note(addOn types.NamespacedName, placements []types.NamespacedName) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(placements) == 0 {
+		delete(a.addOns, addOn)
+		return
+	}
+	a.addOns[addOn] = placements
+}
+
+// take returns the add-ons that await a Placement, and forgets them: the next pass of one notes what it still awaits.
+func (a *awaiting) take(placement types.NamespacedName) []ctrl.Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []ctrl.Request
+	for addOn, placements := range a.addOns {
+		if slices.Contains(placements, placement) {
+			all = append(all, ctrl.Request{NamespacedName: addOn})
+			delete(a.addOns, addOn)
+		}
+	}
+	return all
+}
+
+// awaited reports whether an add-on awaits a Placement.
+func (a *awaiting) awaited(placement types.NamespacedName) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, placements := range a.addOns {
+		if slices.Contains(placements, placement) {
+			return true
+		}
+	}
+	return false
+}
+
+// owner returns which of the listed placements the cluster of an add-on belongs to. If awaits is set, an add-on that is
+// in doubt is noted before the answer is read that counts, so that no later event is missed.
+func (c *Configurer) owner(
+	ctx context.Context, addOn types.NamespacedName, placements []types.NamespacedName, awaits bool,
+) (fleet.Owner, error) {
+	switch {
+	case len(placements) == 0:
+		if awaits {
+			c.awaiting.note(addOn, nil)
+		}
+		return fleet.Owner{Index: -1}, nil
+	case !awaits || c.awaiting == nil:
+		return c.Placements.Owner(ctx, placements, addOn.Namespace)
+	}
+	var noted []types.NamespacedName
+	for {
+		owner, err := c.Placements.Owner(ctx, placements, addOn.Namespace)
+		if err != nil {
+			return owner, err
+		}
+		var doubted []types.NamespacedName
+		for _, doubt := range owner.Doubts {
+			doubted = append(doubted, placements[doubt.Index])
+		}
+		if slices.Equal(noted, doubted) {
+			c.awaiting.note(addOn, doubted)
+			return owner, nil
+		}
+		noted = doubted
+		c.awaiting.note(addOn, noted)
+	}
+}
+
+// wakesAwaiting enqueues the add-ons that await the Placement of an object as soon as its decisions are certain.
+func (c *Configurer) wakesAwaiting(placementOf func(client.Object) types.NamespacedName) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+		key := placementOf(o)
+		if !c.awaiting.awaited(key) {
+			return nil
+		}
+		d, err := c.Placements.Decisions(ctx, key)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "finding out whether a placement has decided", "placement", key)
+			return c.awaiting.take(key)
+		}
+		if _, uncertain := d.Uncertain(c.Placements.Clock.Now()); uncertain != nil {
+			return nil
+		}
+		return c.awaiting.take(key)
+	})
+}
+
+// placementOfDecision returns the key of the Placement that a PlacementDecision belongs to.
+func placementOfDecision(o client.Object) types.NamespacedName {
+	decision, is := o.(*clusterv1beta1.PlacementDecision)
+	if !is {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName(addonapi.PlacementOf(decision))
+}
