@@ -87,6 +87,7 @@ func (s *serving) reconcilers() []kit.Setup {
 			Hub: s.hub, Spoke: s.spoke, Cluster: id.Cluster, HubURL: s.target.Server.Server, Claims: c.Claims,
 			NoClaims: !c.Gates.ClusterClaim, Properties: c.Gates.ClusterProperty, Period: c.Period,
 			Health: s.spokeHealth, Heartbeat: s.heartbeat, Clock: now,
+			OnAbsent: func(text string) { s.state.Note(noteCluster, text) },
 		},
 	)
 	if c.Gates.AddonManagement {
@@ -141,6 +142,7 @@ func (s *serving) run(ctx context.Context, setup func() error) error {
 	defer s.state.Follow(nil)
 	defer s.state.Note(noteWorks, "")
 	defer s.state.Note(noteHeartbeat, "")
+	defer s.state.Note(noteCluster, "")
 	connection, err := hubconn.Connect(s.credential.Server, s.credential.Pair, observers)
 	if err != nil {
 		return err

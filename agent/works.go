@@ -39,9 +39,9 @@ func (a *agent) works(
 	return r, err
 }
 
-// noteWorks and noteHeartbeat are what /readyz?verbose says besides: works that are missing on the hub, and heartbeats
-// that it does not take.
-const noteWorks, noteHeartbeat = "works", "heartbeat"
+// noteWorks, noteHeartbeat and noteCluster are what /readyz?verbose says besides: works that are missing on the hub,
+// heartbeats that it does not take, and why there is no ManagedCluster.
+const noteWorks, noteHeartbeat, noteCluster = "works", "heartbeat", "cluster"
 
 // evictAtOnce is the grace period for --appliedmanifestwork-eviction-grace-period=0; zero would be the default.
 const evictAtOnce = time.Nanosecond

@@ -52,7 +52,7 @@ type plan struct {
 // decide turns facts into a plan.
 func decide(f facts) plan {
 	if f.cluster == nil && !f.gone {
-		return plan{} // a cache may have lost it
+		return plan{wake: f.wake} // a cache may have lost it
 	}
 	if f.cluster == nil || !f.cluster.DeletionTimestamp.IsZero() {
 		// The hub no longer manages its namespaces. An accepted cluster sends heartbeats until it is gone.

@@ -24,21 +24,23 @@ type liveHub struct {
 // GetAPIReader implements cluster.Cluster.
 func (h liveHub) GetAPIReader() client.Reader { return h.reader }
 
-// Shows: registration/managed-namespaces
+// Shows: registration/managed-namespaces, registration/absent-told
 func TestOnlyAHubThatSaysThatTheClusterDoesNotExistIsBelieved(t *testing.T) {
 	resource := schema.GroupResource{Group: "cluster.open-cluster-management.io", Resource: "managedclusters"}
 	for sentence, c := range map[string]struct {
 		answer error
 		gone   bool
+		says   string
 	}{
-		"it exists":                           {nil, false},
-		"the hub says that it does not exist": {apierrors.NewNotFound(resource, "c1"), true},
+		"it exists":                           {nil, false, ""},
+		"the hub says that it does not exist": {apierrors.NewNotFound(resource, "c1"), true, "the hub has no ManagedCluster c1"},
 		"the hub does not serve the kind": {
 			apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "c1", "404 page not found", 0, true), false,
+			"cannot read ManagedCluster c1: the server could not find the requested resource",
 		},
-		"the hub does not answer":             {errors.New("connection refused"), false},
-		"the credential is not accepted":      {apierrors.NewUnauthorized("expired"), false},
-		"the hub has no rights for the agent": {apierrors.NewForbidden(resource, "c1", errors.New("no")), false},
+		"the hub does not answer":             {errors.New("connection refused"), false, "c1: connection refused"},
+		"the credential is not accepted":      {apierrors.NewUnauthorized("expired"), false, "c1: expired"},
+		"the hub has no rights for the agent": {apierrors.NewForbidden(resource, "c1", errors.New("no")), false, "is forbidden"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -47,7 +49,10 @@ func TestOnlyAHubThatSaysThatTheClusterDoesNotExistIsBelieved(t *testing.T) {
 				},
 			})
 			r := &Reconciler{Cluster: "c1", Hub: liveHub{reader: reader}}
-			assert.Equal(t, c.gone, r.isGone(t.Context()))
+			gone, why := r.isGone(t.Context())
+			assert.Equal(t, c.gone, gone)
+			assert.Contains(t, why, c.says)
+			assert.Equal(t, c.answer == nil, why == "")
 		})
 	}
 }

@@ -89,6 +89,7 @@ func (h *Heartbeat) send(ctx context.Context) error {
 	h.mu.Unlock()
 	defer cancel()
 	if period == 0 {
+		h.forget()
 		<-ctx.Done()
 		return nil
 	}
@@ -147,6 +148,16 @@ func (h *Heartbeat) report(ctx context.Context, at time.Time, err error) {
 		h.trigger.Fire()
 	}
 	h.failed, h.awaited, h.renewed = nil, false, at
+}
+
+// forget drops the failure of heartbeats that are not sent any more.
+func (h *Heartbeat) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed != nil {
+		h.failed = nil
+		h.tell("")
+	}
 }
 
 func (h *Heartbeat) tell(text string) {

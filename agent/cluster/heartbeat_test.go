@@ -138,4 +138,7 @@ func TestTheEndOfFailingHeartbeatsIsLoggedWithTheirError(t *testing.T) {
 	assert.Contains(t, entries[1], errAway.Error(), "who leaves out the failure leaves out its end")
 	h.report(ctx, time.Now(), nil)
 	assert.Len(t, entries, 2)
+	h.report(ctx, time.Now(), errAway)
+	h.forget()
+	assert.Empty(t, said, "heartbeats that are not sent do not fail")
 }

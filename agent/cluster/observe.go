@@ -17,6 +17,9 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
+// goneRetry is when the hub is asked again whether there is a ManagedCluster that the cache does not have.
+const goneRetry = time.Minute
+
 // nodesRetry is the time between two attempts to read the nodes before their first list.
 const nodesRetry = 5 * time.Second
 
@@ -28,6 +31,8 @@ type facts struct {
 	cluster *clusterv1.ManagedCluster
 	// gone reports that the hub itself said that there is no ManagedCluster.
 	gone bool
+	// absent tells a person why there is no ManagedCluster to report to; empty when there is one.
+	absent string
 	// health is the result of the probes of the spoke; it is only observed once the cluster is accepted.
 	health health
 	// wake is the time of the next pass if no event comes first: the next probe of the spoke, the next attempt to read its
@@ -54,7 +59,10 @@ func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 	err := r.Hub.GetClient().Get(ctx, types.NamespacedName{Name: r.Cluster}, f.cluster)
 	switch {
 	case apierrors.IsNotFound(err):
-		f.cluster, f.gone = nil, r.isGone(ctx)
+		f.cluster = nil
+		if f.gone, f.absent = r.isGone(ctx); !f.gone {
+			f.wake = f.now.Add(goneRetry)
+		}
 		return f, nil
 	case err != nil:
 		return f, fmt.Errorf("reading ManagedCluster %s: %w", r.Cluster, err)
@@ -79,11 +87,18 @@ func (r *Reconciler) observe(ctx context.Context) (facts, error) {
 	return f, nil
 }
 
-// isGone reports whether the hub says, without a cache, that the ManagedCluster does not exist. A hub that does not
-// answer, or that does not serve the kind, has not said so.
-func (r *Reconciler) isGone(ctx context.Context) bool {
+// isGone reports whether the hub says, without a cache, that the ManagedCluster does not exist, and why the agent has
+// none. A hub that does not answer, or that does not serve the kind, has not said so.
+func (r *Reconciler) isGone(ctx context.Context) (gone bool, why string) {
 	err := r.Hub.GetAPIReader().Get(ctx, types.NamespacedName{Name: r.Cluster}, &clusterv1.ManagedCluster{})
-	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	switch {
+	case err == nil:
+		return false, ""
+	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return true, fmt.Sprintf("the hub has no ManagedCluster %s: it was deleted, or the hub was restored to an"+
+			" earlier state; create it with hubAcceptsClient: true, or remove the agent", r.Cluster)
+	}
+	return false, fmt.Sprintf("the agent cannot read ManagedCluster %s: %v", r.Cluster, err)
 }
 
 // observeClaims returns the claims to report; nil while some are unknown, or when claims are disabled.

@@ -52,6 +52,9 @@ type Reconciler struct {
 	Health *Health
 	// Heartbeat is controlled by this reconciler; SetupWithManager adds it to the manager.
 	Heartbeat *Heartbeat
+	// OnAbsent is called in each pass with why the agent has no ManagedCluster to report to, and with an empty text when
+	// it has one. Optional; it must not block.
+	OnAbsent func(text string)
 	// Clock is the clock of a pass.
 	Clock clock.PassiveClock
 
@@ -131,6 +134,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	f, err := r.observe(ctx)
 	if err != nil {
 		return reconcile.FromError(err).Settle(f.now)
+	}
+	if r.OnAbsent != nil {
+		r.OnAbsent(f.absent)
 	}
 	p := decide(f)
 	results := r.act(ctx, p)

@@ -138,6 +138,12 @@ func needsLiveCheck(p phase, f facts) bool {
 	return f.have.work != nil || (p == phaseDeleting && !emptyConfirmed(f.cluster))
 }
 
+// givesAccess reports whether an accepted cluster is about to get its namespace or access.
+func givesAccess(p phase, f facts) bool {
+	return p == phaseAccepted && (f.namespace == nil || f.have.role == nil || f.have.binding == nil ||
+		f.have.registration == nil || f.have.work == nil)
+}
+
 // decide returns the plan for one cluster.
 func decide(f facts) plan {
 	p := plan{phase: phaseOf(f.name, f.cluster), foreign: foreignNamespace(f)}

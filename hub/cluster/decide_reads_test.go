@@ -5,10 +5,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func TestWhatADecisionReads(t *testing.T) {
@@ -53,6 +58,53 @@ func TestWhatADecisionReads(t *testing.T) {
 			assert.Equal(t, tc.live, needsLiveCheck(tc.phase, tc.facts), "live")
 		})
 	}
+}
+
+// Shows: registration/restored-no-access
+func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
+	all := renderGrants("c1", true)
+	noRole := all
+	noRole.role = nil
+	there := &metav1.PartialObjectMetadata{}
+	for sentence, tc := range map[string]struct {
+		phase phase
+		facts facts
+		gives bool
+	}{
+		"an accepted cluster without a namespace": {phaseAccepted, facts{have: all}, true},
+		"one without a role":                      {phaseAccepted, facts{have: noRole, namespace: there}, true},
+		"one that has everything":                 {phaseAccepted, facts{have: all, namespace: there}, false},
+		"one that is not accepted":                {phaseNew, facts{}, false},
+	} {
+		assert.Equal(t, tc.gives, givesAccess(tc.phase, tc.facts), sentence)
+	}
+
+	scheme := runtime.NewScheme()
+	require.NoError(t, clusterv1.Install(scheme))
+	cached := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "one"}}
+	for sentence, tc := range map[string]struct {
+		live []client.Object
+		says string
+	}{
+		"it exists":                                     {[]client.Object{cached}, ""},
+		"the hub was restored to what was before it":    {nil, "only in the cache"},
+		"the hub has another one of the name meanwhile": {[]client.Object{recreated(cached, "two")}, "only in the cache"},
+	} {
+		r := &Reconciler{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.live...).Build()}
+		err := r.confirmCluster(t.Context(), cached)
+		if tc.says == "" {
+			require.NoError(t, err, sentence)
+		} else {
+			require.ErrorContains(t, err, tc.says, sentence)
+		}
+	}
+}
+
+// recreated is a cluster with another UID.
+func recreated(cluster *clusterv1.ManagedCluster, uid types.UID) *clusterv1.ManagedCluster {
+	other := cluster.DeepCopy()
+	other.UID = uid
+	return other
 }
 
 func TestTheCleanUpPriorityHasBounds(t *testing.T) {

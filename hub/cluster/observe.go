@@ -47,6 +47,11 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 			return f, err
 		}
 	}
+	if givesAccess(p, f) {
+		if err := r.confirmCluster(ctx, f.cluster); err != nil {
+			return f, err
+		}
+	}
 	if needsWorks(p, f) {
 		if f.works, err = r.works(ctx, name); err != nil {
 			return f, err
@@ -57,6 +62,16 @@ func (r *Reconciler) observe(ctx context.Context, name string) (facts, error) {
 	}
 	f.requests, err = r.observeRequests(ctx, f, p)
 	return f, err
+}
+
+// confirmCluster reads from the API server that a cluster still exists that is about to get access. Where the hub was
+// restored to an earlier state, its cache may have one longer than the objects that belong to it.
+func (r *Reconciler) confirmCluster(ctx context.Context, cached *clusterv1.ManagedCluster) error {
+	found, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(cached), &clusterv1.ManagedCluster{})
+	if err == nil && (found == nil || found.UID != cached.UID) {
+		err = fmt.Errorf("ManagedCluster %s is only in the cache, so its agent gets no access", cached.Name)
+	}
+	return err
 }
 
 // observeRequests reads the certificate requests of a cluster that one of them may accept, or that is about to lose

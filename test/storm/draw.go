@@ -244,13 +244,20 @@ func (m *Model) changePolicy() *Edit {
 		Action: putWorks, Work: w.name, Note: "delete option " + string(w.policy), writes: []writing{w.write()},
 		things: slices.Clone(w.things),
 	}
-	// The agent deletes what left a work by the delete option that the work has when the agent looks at it.
+	e.leaves = m.going(w, func(*thing) bool { return true })
+	return e
+}
+
+// going returns those of some objects that left their works and are to go, which must be going before the work gets
+// another delete option: the agent deletes what left a work by the one that the work has when the agent looks at it.
+func (m *Model) going(w *work, some func(*thing) bool) []leaving {
+	var wait []leaving
 	for _, t := range m.things {
-		if t.released && t.presence == gone && !t.byHand && !t.held && !m.written(t) {
-			e.leaves = append(e.leaves, leaving{thing: t, work: w.name, left: true})
+		if some(t) && t.released && t.presence == gone && !t.byHand && !t.held && !m.written(t) {
+			wait = append(wait, leaving{thing: t, work: w.name, left: true})
 		}
 	}
-	return e
+	return wait
 }
 
 // changeRules turns the rules of a work on or off.
@@ -298,6 +305,7 @@ func (m *Model) create() *Edit {
 	if !ok {
 		return nil
 	}
+	former := w.ever
 	w.ever = map[int]*thing{}
 	w.reset()
 	w.exists, w.rules = true, m.chance(30)
@@ -321,6 +329,10 @@ func (m *Model) create() *Edit {
 		e.Note += " " + t.String()
 	}
 	e.Note = "new with" + e.Note
+	if w.policy == workv1.DeletePropagationPolicyTypeOrphan {
+		// The agent may find it in the place of one of the same name that was stripped of its finalizer.
+		e.leaves = m.going(w, func(t *thing) bool { return former[t.id] != nil })
+	}
 	return e
 }
 

@@ -2,6 +2,8 @@ package storm
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -367,4 +369,28 @@ func TestAWorkWithADefinitionIsNotMadeAgainWhileOneOfItsObjectsIsHeld(t *testing
 	assert.True(t, m.blocked(crd), "the definition waits until its objects are gone")
 	assert.True(t, m.blocked(one))
 	assert.False(t, m.blocked(&thing{id: 3, kind: configMap}))
+}
+
+// TestAWorkThatOrphansIsMadeInThePlaceOfAnotherOneOnlyWhenItsObjectsGo is about a work that was stripped of its
+// finalizer while the agent was away: the agent finds the new one, whose delete option counts.
+func TestAWorkThatOrphansIsMadeInThePlaceOfAnotherOneOnlyWhenItsObjectsGo(t *testing.T) {
+	waits := map[workv1.DeletePropagationPolicyType]bool{}
+	for seed := range uint64(200) {
+		m, config, _, _ := small()
+		m.random = rand.New(rand.NewPCG(seed, 4))
+		for _, o := range m.works[1:] {
+			o.exists, o.things = true, nil // only the first one can be made
+		}
+		m.works[0].ever = map[int]*thing{config.id: config}
+		m.remove(m.works[0], forgetWork)
+		if e := m.create(); e != nil && !m.written(config) {
+			waits[m.works[0].policy] = slices.ContainsFunc(e.leaves, func(l leaving) bool {
+				return l.thing == config && l.left
+			})
+		}
+	}
+	assert.Equal(t, map[workv1.DeletePropagationPolicyType]bool{
+		workv1.DeletePropagationPolicyTypeForeground: false, workv1.DeletePropagationPolicyTypeSelectivelyOrphan: false,
+		workv1.DeletePropagationPolicyTypeOrphan: true,
+	}, waits)
 }
