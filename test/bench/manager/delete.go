@@ -16,11 +16,8 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
-// delete installs all add-ons once more, with a pre-delete hook on each cluster, deletes their ClusterManagementAddOns,
-// and measures until nothing is left. The add-ons outlive what defines them until their hooks have run, so the hub
-// manager asks what each of them ran with when there is no definition any more.
-func (r *run) delete(ctx context.Context) error {
-	const name = "delete with hooks"
+// hook installs all add-ons once more, with a pre-delete hook on each cluster.
+func (r *run) hook(ctx context.Context) error {
 	var err error
 	if r.revision, err = r.prepareAs(ctx, hooked); err != nil {
 		return err
@@ -37,9 +34,14 @@ func (r *run) delete(ctx context.Context) error {
 	if _, err := r.awaitCompleted(ctx, r.revision); err != nil {
 		return err
 	}
-	if err := r.quiet(ctx); err != nil {
-		return err
-	}
+	return r.quiet(ctx)
+}
+
+// delete deletes the ClusterManagementAddOns of add-ons with hooks, and measures until nothing is left. The add-ons
+// outlive what defines them until their hooks have run, so the hub manager asks what each of them ran with when there
+// is no definition any more.
+func (r *run) delete(ctx context.Context) error {
+	const name = "delete with hooks"
 	c, err := r.cost(ctx, "delete", r.deleteAll)
 	if err != nil {
 		return err

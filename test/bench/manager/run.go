@@ -133,7 +133,7 @@ func (r *run) all(ctx context.Context) error {
 	}
 	steps = append(steps, step{"upgrading", r.upgrade}, step{"uninstalling", r.uninstall})
 	if r.Hooks {
-		steps = append(steps, step{"deleting", r.delete})
+		steps = append(steps, step{"installing hooks", r.hook}, step{"deleting", r.delete})
 	}
 	steps = append(steps, step{"the floor", r.floor})
 	for _, s := range steps {
