@@ -86,7 +86,7 @@ func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
 		live []client.Object
 		says string
 	}{
-		"it exists":                                     {[]client.Object{cached}, ""},
+		"it exists": {[]client.Object{cached}, ""},
 		"the hub was restored to what was before it":    {nil, "only in the cache"},
 		"the hub has another one of the name meanwhile": {[]client.Object{recreated(cached, "two")}, "only in the cache"},
 	} {

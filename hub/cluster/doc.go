@@ -11,8 +11,8 @@
 //   - Is the namespace of its name that of others? It is, if it was there before and has no label of the cluster. Then
 //     the cluster is not accepted automatically, and gets no access if a person accepts it; condition NamespaceReady
 //     says how an administrator consents.
-//   - Is it accepted? Then it has a namespace, the access that registration 1.9 of OCM lists, and a lease. Before any of
-//     the access is created, the API server is asked whether the cluster exists, because the cache of a hub that was
+//   - Is it accepted? Then it has a namespace, the access that registration 1.9 of OCM lists, and a lease. Before any
+//     access is created, the API server is asked whether the cluster exists, because the cache of a hub that was
 //     restored may be ahead.
 //   - Was it denied? Then its access is reduced to reading its own ManagedCluster, and it keeps access to ManifestWorks
 //     until none is left. Its namespace is annotated, so that a ManagedCluster of this name that is created after the

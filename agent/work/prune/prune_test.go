@@ -453,6 +453,8 @@ func TestDeletionOrder(t *testing.T) {
 		entry("apiextensions.k8s.io", "customresourcedefinitions", "widgets.example.com"),
 		entry("apps", "deployments", "operator"), entry("example.com", "widgets", "w"),
 		entry("rbac.authorization.k8s.io", "roles", "r"),
+		// An aggregated API goes after its objects, which nobody finds without it.
+		entry("apiregistration.k8s.io", "apiservices", "v1.example.com"),
 	}
 	order := deletionOrder(list)
 	var said []string
@@ -465,7 +467,7 @@ func TestDeletionOrder(t *testing.T) {
 		said, order = append(said, text), order[end:]
 	}
 	assert.Equal(t, []string{
-		"widgets/w ", "deployments/operator ", "configmaps/a configmaps/b ", "roles/r ",
+		"widgets/w ", "apiservices/v1.example.com ", "deployments/operator ", "configmaps/a configmaps/b ", "roles/r ",
 		"namespaces/n customresourcedefinitions/widgets.example.com ",
 	}, said)
 	assert.Equal(t, "b", list[0].Name, "the list itself stays as it was")
