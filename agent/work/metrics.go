@@ -151,8 +151,8 @@ func newGauges(registerer prometheus.Registerer, s *watch.Store, n *notes) *gaug
 		works: desc("spokelet_work_works", "Works with objects on the spoke, and AppliedManifestWorks that are being "+
 			"taken down without one.", labelState),
 		objects: desc("spokelet_work_objects", "Objects on the spoke that some work holds."),
-		watches: desc("spokelet_work_watches", "Pairs of a resource and a namespace to be watched: wanted, and of these "+
-			"refused by the API server, or covered by none of the watches that the agent may have.", labelState),
+		watches: desc("spokelet_work_watches", "Watches of a resource in a namespace: wanted, and of these refused by "+
+			"the API server, or beyond as many as the agent may have.", labelState),
 		blocked: desc("spokelet_work_deletion_blocked", "Objects that were told to go and are still there after a while."),
 	}
 }

@@ -140,6 +140,9 @@ func needsLiveCheck(p phase, f facts) bool {
 
 // givesAccess reports whether an accepted cluster is about to get its namespace or access.
 func givesAccess(p phase, f facts) bool {
+	if f.namespace != nil && (!f.namespace.DeletionTimestamp.IsZero() || foreignNamespace(f) != nil) {
+		return false
+	}
 	return p == phaseAccepted && (f.namespace == nil || f.have.role == nil || f.have.binding == nil ||
 		f.have.registration == nil || f.have.work == nil)
 }

@@ -65,15 +65,18 @@ func TestAClusterThatOnlyTheCacheHasGetsNoAccess(t *testing.T) {
 	all := renderGrants("c1", true)
 	noRole := all
 	noRole.role = nil
-	there := &metav1.PartialObjectMetadata{}
+	there, foreign, going := settledFacts().namespace, settledFacts().namespace, settledFacts().namespace
+	foreign.Labels, going.DeletionTimestamp = nil, deletedAt()
 	for sentence, tc := range map[string]struct {
 		phase phase
 		facts facts
 		gives bool
 	}{
 		"an accepted cluster without a namespace": {phaseAccepted, facts{have: all}, true},
-		"one without a role":                      {phaseAccepted, facts{have: noRole, namespace: there}, true},
-		"one that has everything":                 {phaseAccepted, facts{have: all, namespace: there}, false},
+		"one without a role":                      {phaseAccepted, facts{name: "c1", have: noRole, namespace: there}, true},
+		"one that has everything":                 {phaseAccepted, facts{name: "c1", have: all, namespace: there}, false},
+		"one with a namespace of others":          {phaseAccepted, facts{name: "c1", namespace: foreign}, false},
+		"one with a namespace that is going":      {phaseAccepted, facts{name: "c1", namespace: going}, false},
 		"one that is not accepted":                {phaseNew, facts{}, false},
 	} {
 		assert.Equal(t, tc.gives, givesAccess(tc.phase, tc.facts), sentence)

@@ -218,28 +218,6 @@ func TestAWatchTrimsAndSelects(t *testing.T) {
 	})
 }
 
-func TestAWatchSiftsTheListPageByPage(t *testing.T) {
-	asked := 0
-	r := start(t, &server{version: "10", objects: []corev1.ConfigMap{*configMap("a"), *configMap("b")}},
-		func(w *Watch[*corev1.ConfigMap]) {
-			w.Source.PageSize = 7
-			w.Sift = func() func(*corev1.ConfigMap) bool {
-				asked++
-				return func(c *corev1.ConfigMap) bool { return c.Name == "b" }
-			}
-		})
-	require.Eventually(t, func() bool { return r.open() != nil }, patience, tick)
-	assert.Equal(t, []string{"replace at 10: b0 1"}, r.read())
-	assert.Equal(t, 1, asked)
-	r.set(func(s *server) {
-		assert.EqualValues(t, 7, s.options[0].Limit)
-		assert.Empty(t, s.options[0].ResourceVersion, "a list from a cache has one page")
-		assert.Nil(t, s.options[0].SendInitialEvents)
-	})
-	r.open().Add(configMap("c"))
-	require.Eventually(t, func() bool { return len(r.read()) == 2 }, patience, tick, "events are not sifted")
-}
-
 func TestAWatchThatFailsStartsAgainAfterAPause(t *testing.T) {
 	away := errors.New("away")
 	r := start(t, &server{listErr: away})

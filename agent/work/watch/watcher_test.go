@@ -136,7 +136,7 @@ func TestObjectsWhoseWatchKeepsFailingAreRead(t *testing.T) {
 	store, watcher := NewWatcher(c, DefaultMaxWatches, DefaultRelist, func(o Owner) { woken <- o })
 	h, now := Owner{Name: "w"}, clocktesting.NewFakeClock(epoch)
 	store.Claim(h, claims("a"), nil)
-	one := watcher.watchOf(only(cmWatch()))
+	one := watcher.watchOf(cmWatch())
 	one.Clock = now
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -130,8 +130,6 @@ type settings struct {
 	// test says otherwise.
 	cache       string
 	hubPatience time.Duration
-	// maxWatches is MaxWatches of the agent; zero is its default.
-	maxWatches int
 	// clock is Clock of the agent, metrics its Metrics.
 	clock   clock.PassiveClock
 	metrics *prometheus.Registry
@@ -242,7 +240,7 @@ func (e *env) start() *agent {
 		Cache: e.openCache(), HubPatience: e.settings.hubPatience,
 		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
 		EvictionGrace: e.settings.grace, DeletionTimeout: e.settings.patience, RecordEvents: e.settings.events,
-		RawFeedback: e.settings.rawFeedback, MaxWatches: e.settings.maxWatches,
+		RawFeedback: e.settings.rawFeedback,
 	}).SetupWithManager(mgr))
 	program := suite.StartProgram(e, "the work agent", mgr.Start)
 	a.stop, a.log = program.Stop, program.Log
