@@ -12,6 +12,7 @@
 //     again at once, but slower and slower if it keeps ending early.
 //   - A watch that was interrupted continues at its resource version only if the API server has reached that version.
 //     A store that was restored from a backup has not: then everything is listed again.
+//   - With Sift, of a list only what the caller needs is gathered, page by page.
 //   - With Relist it lists again after that time, which corrects what a watch may have missed.
 //   - Ended reports every end with its error before the pause. Silent reports, once, a watch that keeps failing and
 //     delivers no list, whatever the error, so that the caller can fall back to polling; the log says so, too.

@@ -33,6 +33,10 @@ type Watch[T runtime.Object] struct {
 	Handler Handler[T]
 	// Trim drops from an object in place what Handler does not read; it saves memory during the first list. Optional.
 	Trim func(T)
+	// Sift makes a list come in pages and drops from each what Handler does not need, for a Handler of few of very many
+	// objects. It is called when the first page has arrived and returns which objects to keep; what Handler comes to need
+	// after that may be missing in the list. Events are not sifted. Optional.
+	Sift func() (keep func(T) bool)
 	// Relist is the time after which all objects are listed again; zero means never.
 	Relist time.Duration
 	// Refused reports whether an error does not go away by itself; pauses then grow to five minutes. Nil means never.
@@ -65,7 +69,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	var quiet silence
 	store := w.store(ctx)
 	store.listed = func() { quiet.listed = true }
-	reflector := cache.NewReflectorWithOptions(w.Source.listWatch(timer), nil, store,
+	reflector := cache.NewReflectorWithOptions(w.sifted().listWatch(timer), nil, store,
 		cache.ReflectorOptions{Name: w.Name, TypeDescription: w.Description, Clock: timer})
 	reflector.WatchListPageSize = w.Source.PageSize
 	var pauses backoff

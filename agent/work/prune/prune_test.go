@@ -177,7 +177,7 @@ func TestPruningOneObject(t *testing.T) {
 			objects: map[string]*unstructured.Unstructured{pathCRD: ours(t, "definition")},
 			asked:   []string{"GET " + pathCRD, "GET " + pathGone},
 		},
-		"an object whose kind has no definition any more is gone": {
+		"an object whose kind has no definition any more is gone, and so is that of an aggregated API without APIService": {
 			entry: widgetEntry(), answer: unserved, asked: []string{"GET " + pathCRD, "GET " + pathGone},
 		},
 		"a mapper that still names the version finds no other": {
@@ -452,7 +452,8 @@ func TestDeletionOrder(t *testing.T) {
 		entry("", "configmaps", "b"), entry("", "configmaps", "a"), entry("", "namespaces", "n"),
 		entry("apiextensions.k8s.io", "customresourcedefinitions", "widgets.example.com"),
 		entry("apps", "deployments", "operator"), entry("example.com", "widgets", "w"),
-		entry("rbac.authorization.k8s.io", "roles", "r"),
+		entry("rbac.authorization.k8s.io", "roles", "r"), entry("", "services", "backend"),
+		entry("apiregistration.k8s.io", "apiservices", "v1.wardle.example"), entry("wardle.example", "flunders", "f"),
 	}
 	order := deletionOrder(list)
 	var said []string
@@ -465,7 +466,8 @@ func TestDeletionOrder(t *testing.T) {
 		said, order = append(said, text), order[end:]
 	}
 	assert.Equal(t, []string{
-		"widgets/w ", "deployments/operator ", "configmaps/a configmaps/b ", "roles/r ",
+		"widgets/w flunders/f ", "apiservices/v1.wardle.example ", "deployments/operator ", "services/backend ",
+		"configmaps/a configmaps/b ", "roles/r ",
 		"namespaces/n customresourcedefinitions/widgets.example.com ",
 	}, said)
 	assert.Equal(t, "b", list[0].Name, "the list itself stays as it was")

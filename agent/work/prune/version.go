@@ -13,8 +13,9 @@ import (
 )
 
 // servedVersion returns a version in which the API server serves the objects of a resource whose given version it does
-// not serve any more. It is empty when no objects are left, because the kind has no definition. A kind with a
-// definition that is not served is an error: its objects exist, and nobody can reach them.
+// not serve any more. It is empty when no objects are left, because the kind has no definition; that an aggregated API
+// lost its APIService looks the same, and counts as that (docs/reference/work.md, "Deletion of
+// objects"). A kind with a definition that is not served is an error: its objects exist, and nobody can reach them.
 func (p *pass) servedVersion(ctx context.Context, gone schema.GroupVersionResource) (string, error) {
 	p.mu.Lock()
 	look, known := p.versions[gone]

@@ -1,6 +1,11 @@
 package watch
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,29 +26,170 @@ func watchOf(resource, namespace string) Key {
 	return Key{Resource: schema.GroupVersionResource{Version: "v1", Resource: resource}, Namespace: namespace}
 }
 
+// watchesOf returns the scopes of names such as "configmaps a"; "configmaps *" is the wide one.
+func watchesOf(names ...string) []scope {
+	var scopes []scope
+	for _, name := range names {
+		resource, namespace, _ := strings.Cut(name, " ")
+		switch key := watchOf(resource, namespace); {
+		case name == "definitions":
+			scopes = append(scopes, only(Definitions()))
+		case namespace == "*":
+			scopes = append(scopes, everywhere(key.Resource))
+		default:
+			scopes = append(scopes, only(key))
+		}
+	}
+	return scopes
+}
+
 func TestWhichWatchesThereAre(t *testing.T) {
-	a, b, c, d := watchOf("configmaps", "a"), watchOf("configmaps", "b"), watchOf("secrets", "a"), Definitions()
+	fareOf := func(resource string, f fare) map[schema.GroupVersionResource]fare {
+		return map[schema.GroupVersionResource]fare{watchOf(resource, "").Resource: f}
+	}
+	wide := []string{"secrets a", "configmaps a", "configmaps b", "configmaps c", "configmaps d"}
 	for name, tc := range map[string]struct {
-		wanted         map[Key]int
-		running        []Key
+		wanted         map[string]int
+		running        []string
+		fares          map[schema.GroupVersionResource]fare
 		limit          int
-		chosen, beyond []Key
+		chosen, beyond []string
 	}{
-		"all of them when there is room":     {map[Key]int{a: 1, b: 1}, nil, 2, []Key{a, b}, nil},
-		"those with most objects first":      {map[Key]int{a: 1, b: 3, c: 2}, nil, 2, []Key{b, c}, []Key{a}},
-		"what runs goes on":                  {map[Key]int{a: 1, b: 3, c: 2}, []Key{a}, 2, []Key{a, b}, []Key{c}},
-		"definitions before everything else": {map[Key]int{a: 9, d: 1}, []Key{a}, 1, []Key{d}, []Key{a}},
-		"the same ones every time":           {map[Key]int{c: 1, b: 1, a: 1}, nil, 1, []Key{a}, []Key{b, c}},
+		"all of them when there is room": {
+			wanted: map[string]int{"configmaps a": 1, "configmaps b": 1}, limit: 2,
+			chosen: []string{"configmaps a", "configmaps b"},
+		},
+		"those with most objects first": {
+			wanted: map[string]int{"configmaps a": 1, "pods b": 3, "secrets a": 2}, limit: 2,
+			chosen: []string{"pods b", "secrets a"}, beyond: []string{"configmaps a"},
+		},
+		"what runs goes on": {
+			wanted: map[string]int{"configmaps a": 1, "pods b": 3, "secrets a": 2}, running: []string{"configmaps a"}, limit: 2,
+			chosen: []string{"configmaps a", "pods b"}, beyond: []string{"secrets a"},
+		},
+		"definitions before everything else": {
+			wanted: map[string]int{"configmaps a": 9, "configmaps b": 9, "definitions": 1}, running: []string{"configmaps *"},
+			limit: 1, chosen: []string{"definitions"}, beyond: []string{"configmaps a", "configmaps b"},
+		},
+		"the same ones every time": {
+			wanted: map[string]int{"secrets a": 1, "pods b": 1, "configmaps a": 1}, limit: 1,
+			chosen: []string{"configmaps a"}, beyond: []string{"pods b", "secrets a"},
+		},
+		"a resource in many namespaces gets one watch for all": {
+			wanted: counted(wide...), limit: 4, chosen: []string{"secrets a", "configmaps *"},
+		},
+		"the one in most namespaces first, and no more than are needed": {
+			wanted: counted("pods a", "pods b", "configmaps a", "configmaps b", "configmaps c"), limit: 3,
+			chosen: []string{"pods a", "pods b", "configmaps *"},
+		},
+		"a resource in one namespace gets none, nor one without namespaces": {
+			wanted: counted("nodes", "configmaps a", "secrets a"), limit: 2,
+			chosen: []string{"configmaps a", "nodes"}, beyond: []string{"secrets a"},
+		},
+		"a resource without namespaces has its watch beside a wide one of its name": {
+			wanted: counted("configmaps", "configmaps a", "configmaps b"), limit: 2,
+			chosen: []string{"configmaps", "configmaps *"},
+		},
+		"the narrow watches go on until the wide one has listed": {
+			wanted: counted(wide...), running: []string{"configmaps *", "configmaps a", "configmaps b", "configmaps c"}, limit: 4,
+			chosen: []string{"secrets a", "configmaps *", "configmaps a", "configmaps b"},
+		},
+		"and end then": {
+			wanted: counted(wide...), running: []string{"configmaps *", "configmaps a"}, fares: fareOf("configmaps", works), limit: 4,
+			chosen: []string{"secrets a", "configmaps *"},
+		},
+		"a wide watch goes on while the narrow ones would fit barely": {
+			wanted: counted(wide...), running: []string{"configmaps *"}, fares: fareOf("configmaps", works), limit: 6,
+			chosen: []string{"secrets a", "configmaps *"},
+		},
+		"and not when they fit well": {
+			wanted: counted(wide...), running: []string{"configmaps *"}, fares: fareOf("configmaps", works), limit: 7,
+			chosen: []string{"secrets a", "configmaps a", "configmaps b", "configmaps c", "configmaps d"},
+		},
+		"a wide watch that is refused is tried on, beside as many narrow ones as may be": {
+			wanted: counted(wide...), running: []string{"configmaps *"}, fares: fareOf("configmaps", fails), limit: 3,
+			chosen: []string{"configmaps a", "configmaps b", "configmaps c", "configmaps *"},
+			beyond: []string{"configmaps d", "secrets a"},
+		},
+		"and another resource gets one": {
+			wanted: counted(append(wide, "pods a", "pods b")...), running: []string{"configmaps *"},
+			fares: fareOf("configmaps", fails), limit: 6,
+			chosen: []string{"configmaps a", "configmaps b", "configmaps c", "configmaps d", "secrets a", "pods *"},
+		},
+		"a wide watch that is refused is not tried on when all have room": {
+			wanted: counted(wide...), running: []string{"configmaps *"}, fares: fareOf("configmaps", fails), limit: 5,
+			chosen: wide,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runs := map[Key]bool{}
-			for _, key := range tc.running {
-				runs[key] = true
+			wanted := map[Key]int{}
+			for name, claims := range tc.wanted {
+				wanted[watchesOf(name)[0].Key] = claims
 			}
-			chosen, beyond := choose(tc.wanted, func(key Key) bool { return runs[key] }, tc.limit)
-			assert.ElementsMatch(t, tc.chosen, chosen)
-			assert.Equal(t, tc.beyond, beyond)
+			running := watchesOf(tc.running...)
+			chosen, beyond := choose(wanted, func(s scope) bool { return slices.Contains(running, s) }, tc.fares, tc.limit)
+			assert.ElementsMatch(t, watchesOf(tc.chosen...), chosen)
+			assert.Equal(t, watchesOf(tc.beyond...), scopes(beyond))
 		})
+	}
+}
+
+// counted gives each name one claim.
+func counted(names ...string) map[string]int {
+	wanted := map[string]int{}
+	for _, name := range names {
+		wanted[name] = 1
+	}
+	return wanted
+}
+
+// scopes returns the scopes of keys.
+func scopes(keys []Key) (all []scope) {
+	for _, key := range keys {
+		all = append(all, only(key))
+	}
+	return all
+}
+
+// TestWatchesAreBoundedAndSteady lets wanted keys and rights change at random, and chooses from what runs each time.
+func TestWatchesAreBoundedAndSteady(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		limit, running := 1+random.IntN(12), map[scope]bool{}
+		runs := func(s scope) bool { return running[s] }
+		fares := map[schema.GroupVersionResource]fare{}
+		for range 20 {
+			wanted := map[Key]int{}
+			for range random.IntN(3 * limit) {
+				resource := fmt.Sprint("r", random.IntN(4))
+				wanted[watchOf(resource, []string{"", "a", "b", "c", "d", "e"}[random.IntN(6)])] = 1 + random.IntN(3)
+				fares[watchOf(resource, "").Resource] = fare(random.IntN(3))
+			}
+			if random.IntN(2) == 0 {
+				wanted[Definitions()] = 1
+			}
+			maps.DeleteFunc(fares, func(of schema.GroupVersionResource, _ fare) bool { return !runs(everywhere(of)) })
+			chosen, beyond := choose(wanted, runs, fares, limit)
+			running = map[scope]bool{}
+			count := 0
+			for _, s := range chosen {
+				require.False(t, running[s], "each once")
+				if running[s] = true; !s.wide || fares[s.Resource] != fails {
+					count++
+				}
+			}
+			require.LessOrEqual(t, count, limit)
+			for key := range wanted {
+				wide := running[everywhere(key.Resource)] && fares[key.Resource] != fails && key.Namespace != ""
+				covered := running[only(key)] || wide
+				require.NotEqual(t, covered, slices.Contains(beyond, key), "%s is covered or beyond", key)
+				require.False(t, running[only(key)] && wide && fares[key.Resource] == works, "%s is watched twice", key)
+			}
+			require.True(t, wanted[Definitions()] == 0 || running[only(Definitions())])
+			again, still := choose(wanted, runs, fares, limit)
+			require.ElementsMatch(t, chosen, again, "nothing flaps: limit %d, %v", limit, wanted)
+			require.ElementsMatch(t, beyond, still)
+		}
 	}
 }
 

@@ -35,49 +35,99 @@ func (s *Store) refuse(key Key, cause string) bool {
 	return true
 }
 
-// replace stores the complete state of a watch: claimed objects that are not in present were gone at version. It
-// reports whether the state is older than an earlier one.
-func (s *Store) replace(key Key, present map[manifest.ID]Event, version string) (wentBack bool) {
+// list is the complete state of what a watch covers.
+type list struct {
+	// objects has those that exist, at least the claimed ones.
+	objects map[manifest.ID]Event
+	// version is that of the state, before the one of the list before; empty for none.
+	version, before string
+	// mark is as the Store counted when the list began to arrive: objects that were claimed later may be missing in it.
+	mark uint64
+}
+
+// mark returns the count of claims of objects so far.
+func (s *Store) mark() uint64 {
 	s.mu.Lock()
-	delete(s.refused, key)
-	claimed := s.claimed(key)
-	if wentBack = s.wentBack(key, version, claimed); wentBack {
+	defer s.mu.Unlock()
+	return s.marks
+}
+
+// has reports whether an object is claimed.
+func (s *Store) has(id manifest.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[id] != nil
+}
+
+// replace stores the complete state of what a watch covers: claimed objects that are not in it were gone at its
+// version. It reports whether the state is older than an earlier one.
+func (s *Store) replace(covered scope, l list) (wentBack bool) {
+	s.mu.Lock()
+	maps.DeleteFunc(s.refused, func(key Key, _ string) bool { return covered.covers(key) })
+	claimed := s.claimed(covered)
+	if wentBack = s.wentBack(l, claimed); wentBack {
 		s.distrust(claimed)
 	}
-	s.versions[key] = version
 	missing := map[manifest.ID]struct{}{}
 	for _, id := range claimed {
-		if _, there := present[id]; !there {
+		if _, there := l.objects[id]; !there && s.objects[id].mark <= l.mark {
 			missing[id] = struct{}{}
 		}
 	}
 	s.mu.Unlock()
-	for id, event := range present {
+	for id, event := range l.objects {
 		s.Observe(id, event)
 	}
 	for id := range missing {
-		s.Observe(id, Event{Deleted: true, Version: version})
+		s.Observe(id, Event{Deleted: true, Version: l.version})
 	}
 	return wentBack
 }
 
 // doubt marks the objects of a watch whose kind the API server does not serve. Their owners read them: the objects may
 // be gone with their kind, or exist in another version of it.
-func (s *Store) doubt(key Key) {
+func (s *Store) doubt(covered scope) {
 	s.mu.Lock()
-	claimed := s.claimed(key)
+	claimed := s.claimed(covered)
 	s.mu.Unlock()
 	for _, id := range claimed {
 		s.Observe(id, Event{Unknown: true})
 	}
 }
 
+// covered returns the keys that are claimed of those that a watch covers.
+func (s *Store) covered(by scope) []Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys(by)
+}
+
+// keys is covered, with the lock.
+func (s *Store) keys(covered scope) []Key {
+	if !covered.wide {
+		return []Key{covered.Key}
+	}
+	var keys []Key
+	for key := range s.watched {
+		if covered.covers(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // claimed returns the objects that a watch is to cover. An object with several owners comes several times.
-func (s *Store) claimed(key Key) []manifest.ID {
+func (s *Store) claimed(covered scope) []manifest.ID {
+	owners := map[Owner]struct{}{} // not all: at a start, each watch lists once
+	for _, key := range s.keys(covered) {
+		for o := range s.watched[key] {
+			owners[o] = struct{}{}
+		}
+	}
 	var claimed []manifest.ID
-	for o := range s.watched[key] { // not all owners: at a start, each watch lists once
+	for o := range owners {
 		for id, at := range s.owners[o].objects {
-			if at == key {
+			if covered.covers(at) {
 				claimed = append(claimed, id)
 			}
 		}
@@ -87,12 +137,12 @@ func (s *Store) claimed(key Key) []manifest.ID {
 
 // wentBack reports whether a list is older than what the same watch showed before. That happens only when the store of
 // the API server was restored to an earlier state.
-func (s *Store) wentBack(key Key, version string, claimed []manifest.ID) bool {
-	if Older(version, s.versions[key]) {
+func (s *Store) wentBack(l list, claimed []manifest.ID) bool {
+	if Older(l.version, l.before) {
 		return true
 	}
 	for _, id := range claimed {
-		if last := s.objects[id].last; last != nil && Older(version, last.Version) {
+		if last := s.objects[id].last; last != nil && Older(l.version, last.Version) {
 			return true
 		}
 	}

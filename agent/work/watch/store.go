@@ -25,8 +25,8 @@ type Store struct {
 	// its error.
 	watched map[Key]map[Owner]int
 	refused map[Key]string
-	// versions has the resource version of the last list of each watch.
-	versions map[Key]string
+	// marks counts the objects that were claimed first.
+	marks uint64
 	// wake is called, without the lock, for each owner of an object that changed.
 	wake func(Owner)
 	// changed is called, without the lock, when the set of wanted watches changed.
@@ -37,6 +37,8 @@ type Store struct {
 type entry struct {
 	last   *Event
 	states []ownedState
+	// mark is the count of the Store with this object.
+	mark uint64
 }
 
 // ownedState is the state of one owner; nil until its first request.
@@ -58,7 +60,7 @@ type claim struct {
 func NewStore(wake func(Owner), changed func()) *Store {
 	return &Store{
 		objects: map[manifest.ID]*entry{}, owners: map[Owner]*claim{},
-		watched: map[Key]map[Owner]int{}, refused: map[Key]string{}, versions: map[Key]string{},
+		watched: map[Key]map[Owner]int{}, refused: map[Key]string{},
 		wake: wake, changed: changed,
 	}
 }
@@ -103,7 +105,8 @@ func (s *Store) Forget(o Owner) { s.Claim(o, nil, nil) }
 func (s *Store) add(o Owner, id manifest.ID, was, key Key) bool {
 	e := s.objects[id]
 	if e == nil {
-		e = &entry{}
+		s.marks++
+		e = &entry{mark: s.marks}
 		s.objects[id] = e
 	}
 	if e.of(o) == nil {
@@ -153,7 +156,6 @@ func (s *Store) unwatch(o Owner, key Key) bool {
 	}
 	delete(s.watched, key)
 	delete(s.refused, key)
-	delete(s.versions, key)
 	return true
 }
 

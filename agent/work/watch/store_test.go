@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +46,11 @@ func (w *woken) take() []Owner {
 	taken := w.owners
 	w.owners = nil
 	return taken
+}
+
+// listed is a list of ConfigMaps in ns, after one at the version before.
+func listed(present map[manifest.ID]Event, version, before string) list {
+	return list{objects: present, version: version, before: before, mark: math.MaxUint64}
 }
 
 // claims makes a set of claims on ConfigMaps in ns.
@@ -175,9 +181,9 @@ func TestStoreListing(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		l.Record(h, thing(name), State{Object: Object{Exists: true, Version: "10"}})
 	}
-	l.replace(cmWatch(), map[manifest.ID]Event{thing("a"): {Version: "10"}, thing("x"): {Version: "3"}}, "9")
+	l.replace(only(cmWatch()), listed(map[manifest.ID]Event{thing("a"): {Version: "10"}, thing("x"): {Version: "3"}}, "9", ""))
 	assert.Empty(t, l.take(), "a list from before our writes says nothing")
-	l.replace(cmWatch(), map[manifest.ID]Event{thing("a"): {Version: "10"}, thing("b"): {Version: "11"}}, "12")
+	l.replace(only(cmWatch()), listed(map[manifest.ID]Event{thing("a"): {Version: "10"}, thing("b"): {Version: "11"}}, "12", "9"))
 	assert.Equal(t, []Owner{h, h}, l.take(), "b changed and c is gone")
 	_, drift := l.Look(h, thing("c"))
 	assert.Equal(t, Deleted, drift)
@@ -200,7 +206,7 @@ func TestAStoreThatWasPutBackIsBelieved(t *testing.T) {
 			l, h := newWoken(), Owner{Name: "w"}
 			l.Claim(h, claims("a", "b"), nil)
 			was := Event{Version: "50", UID: "u", Generation: 3, Meta: 7}
-			l.replace(cmWatch(), map[manifest.ID]Event{thing("a"): was, thing("b"): was}, "100")
+			l.replace(only(cmWatch()), listed(map[manifest.ID]Event{thing("a"): was, thing("b"): was}, "100", ""))
 			known := State{Object: Object{Exists: true, Version: "50", UID: "u", Generation: 3, Meta: 7}}
 			for _, name := range []string{"a", "b"} {
 				rec, _ := l.Look(h, thing(name))
@@ -216,7 +222,7 @@ func TestAStoreThatWasPutBackIsBelieved(t *testing.T) {
 			// What the restored store has is older than what was seen, in the same generation.
 			back := was
 			back.Version = "40"
-			l.replace(cmWatch(), map[manifest.ID]Event{thing("a"): back}, c.put)
+			l.replace(only(cmWatch()), listed(map[manifest.ID]Event{thing("a"): back}, c.put, "100"))
 			_, drift := l.Look(h, thing("a"))
 			if !c.woken {
 				assert.Equal(t, Unchanged, drift)
@@ -230,7 +236,7 @@ func TestAStoreThatWasPutBackIsBelieved(t *testing.T) {
 			rec, _ := l.Look(h, thing("a"))
 			l.Record(h, thing("a"), State{Observed: rec.Observed, Object: Object{Exists: true, Version: "41", UID: "u", Generation: 3}})
 			l.take()
-			l.replace(cmWatch(), map[manifest.ID]Event{thing("a"): {Version: "41", UID: "u", Generation: 3}}, "600")
+			l.replace(only(cmWatch()), listed(map[manifest.ID]Event{thing("a"): {Version: "41", UID: "u", Generation: 3}}, "600", c.put))
 			_, drift = l.Look(h, thing("a"))
 			assert.Equal(t, Unchanged, drift, "from then on versions count again")
 		})
@@ -241,12 +247,12 @@ func TestAWatchOfAKindThatIsNotServedSaysNothing(t *testing.T) {
 	l, h := newWoken(), Owner{Name: "w"}
 	l.Claim(h, claims("a"), nil)
 	l.Record(h, thing("a"), State{Object: Object{Exists: true, Version: "10", UID: "u"}})
-	l.doubt(cmWatch())
+	l.doubt(only(cmWatch()))
 	assert.Equal(t, []Owner{h}, l.take())
 	rec, drift := l.Look(h, thing("a"))
 	assert.Equal(t, Modified, drift, "the object is not known to be gone")
 	l.Record(h, thing("a"), State{Observed: rec.Observed, Object: Object{Exists: true, Version: "10", UID: "u"}})
-	l.doubt(cmWatch())
+	l.doubt(only(cmWatch()))
 	assert.Empty(t, l.take(), "once is enough")
 }
 
@@ -259,7 +265,7 @@ func TestStoreRefusal(t *testing.T) {
 	assert.False(t, l.refuse(cmWatch(), "forbidden"), "it is said once")
 	assert.Equal(t, []Owner{h}, l.take())
 	assert.True(t, l.Unwatched(h, thing("a")))
-	l.replace(cmWatch(), nil, "1")
+	l.replace(only(cmWatch()), listed(nil, "1", ""))
 	assert.False(t, l.Unwatched(h, thing("a")), "a watch that runs again is trusted again")
 }
 
@@ -333,7 +339,7 @@ func TestTheStoreIsUsedByManyAtOnce(t *testing.T) {
 				known, _ := s.Look(o, thing("shared"))
 				known.Object = Object{Exists: true, Version: fmt.Sprint(round)}
 				s.Record(o, thing("shared"), known)
-				s.replace(cmWatch(), nil, fmt.Sprint(round))
+				s.replace(only(cmWatch()), listed(nil, fmt.Sprint(round), ""))
 				s.Forget(o)
 			}
 		})
@@ -417,7 +423,7 @@ func TestAListCostsNoMoreWithManyOtherWorks(t *testing.T) {
 		best := time.Hour
 		for range 50 {
 			began := time.Now()
-			assert.Len(t, w.claimed(cmWatch()), 2)
+			assert.Len(t, w.claimed(only(cmWatch())), 2)
 			best = min(best, time.Since(began))
 		}
 		return best
@@ -438,8 +444,8 @@ func TestAListLooksAtTheOwnersOfItsWatchOnly(t *testing.T) {
 		w.Claim(Owner{Name: name}, map[manifest.ID]Key{{Resource: "configmaps", Namespace: "other", Name: name}: other}, nil)
 	}
 	assert.Len(t, w.watched[cmWatch()], 1)
-	assert.Len(t, w.claimed(cmWatch()), 2)
-	assert.Len(t, w.claimed(other), 100)
+	assert.Len(t, w.claimed(only(cmWatch())), 2)
+	assert.Len(t, w.claimed(only(other)), 100)
 	assert.Equal(t, map[Key]int{cmWatch(): 2, other: 100}, w.wanted())
 	w.Claim(Owner{Name: "w"}, claims("a"), []string{"example.com"})
 	assert.Equal(t, map[Key]int{cmWatch(): 1, other: 100, Definitions(): 1}, w.wanted())
