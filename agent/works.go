@@ -39,8 +39,8 @@ func (a *agent) works(
 	return r, err
 }
 
-// noteWorks, noteHeartbeat and noteCluster are what /readyz?verbose says besides: works that are missing on the hub,
-// heartbeats that it does not take, and why there is no ManagedCluster.
+// noteWorks, noteHeartbeat and noteCluster name the notes of /readyz?verbose about works that are missing on the hub,
+// heartbeats that it does not take, and a missing ManagedCluster.
 const noteWorks, noteHeartbeat, noteCluster = "works", "heartbeat", "cluster"
 
 // evictAtOnce is the grace period for --appliedmanifestwork-eviction-grace-period=0; zero would be the default.

@@ -232,7 +232,7 @@ func cause(known *apply.Known, request watch.Applied) string {
 	return "the rules changed"
 }
 
-// phase is what a pass is about.
+// phase is what a pass does.
 type phase int
 
 const (
@@ -276,7 +276,7 @@ func (p phase) String() string {
 	return "unknown"
 }
 
-// phase decides what the pass is about.
+// phase decides what the pass does.
 func (f *facts) phase() phase {
 	switch {
 	case f.offline && f.work == nil:

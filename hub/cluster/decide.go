@@ -140,11 +140,17 @@ func needsLiveCheck(p phase, f facts) bool {
 
 // givesAccess reports whether an accepted cluster is about to get its namespace or access.
 func givesAccess(p phase, f facts) bool {
-	if f.namespace != nil && (!f.namespace.DeletionTimestamp.IsZero() || foreignNamespace(f) != nil) {
-		return false
+	return p == phaseAccepted && accessBlocked(f) == nil && (f.namespace == nil || f.have.role == nil ||
+		f.have.binding == nil || f.have.registration == nil || f.have.work == nil)
+}
+
+// accessBlocked returns what must happen to the namespace of a cluster before its agent gets access; nil for nothing.
+func accessBlocked(f facts) error {
+	if ns := f.namespace; ns != nil && !ns.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("namespace %s is being deleted, so the cluster cannot be accepted yet; its agent gets access "+
+			"when the namespace is gone", f.name)
 	}
-	return p == phaseAccepted && (f.namespace == nil || f.have.role == nil || f.have.binding == nil ||
-		f.have.registration == nil || f.have.work == nil)
+	return foreignNamespace(f)
 }
 
 // decide returns the plan for one cluster.
@@ -202,13 +208,7 @@ func decideNew(f facts, p *plan) {
 // decideAccepted plans the namespace, the access and the lease of an accepted cluster.
 func decideAccepted(f facts, p *plan) {
 	p.cluster = wantedCluster(f)
-	if ns := f.namespace; ns != nil && !ns.DeletionTimestamp.IsZero() {
-		p.blocked = fmt.Errorf("namespace %s is being deleted, so the cluster cannot be accepted yet; its agent gets access "+
-			"when the namespace is gone", f.name)
-		return
-	}
-	if p.foreign != nil {
-		p.blocked = p.foreign
+	if p.blocked = accessBlocked(f); p.blocked != nil {
 		return
 	}
 	want := renderGrants(f.name, true)

@@ -31,6 +31,21 @@ func ensureRole(have, want *rbacv1.ClusterRole) []step {
 	return []step{{Verb: reconcile.Patch, Before: have, After: after}}
 }
 
+// decideShared plans the ClusterRoles that all clusters share: they exist as long as a cluster does.
+func decideShared(have map[string]*rbacv1.ClusterRole, wanted bool) []step {
+	var steps []step
+	for _, want := range sharedRoles() {
+		role := have[want.Name]
+		switch {
+		case wanted:
+			steps = append(steps, ensureRole(role, want)...)
+		case ours(role, ""):
+			steps = append(steps, step{Verb: reconcile.Delete, Before: role})
+		}
+	}
+	return steps
+}
+
 // ensureClusterBinding plans the steps from have to want. The role of a binding is immutable, so a binding of another
 // role is replaced.
 func ensureClusterBinding(have, want *rbacv1.ClusterRoleBinding) []step {

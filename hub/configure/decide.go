@@ -90,9 +90,10 @@ func decideFor(f facts, target addonconfig.Target) configuration {
 	if f.leaves(target) {
 		return configuration{references: current, held: "the add-on is being deleted with the configuration that it has"}
 	}
-	if held := f.held(target); held != "" {
+	doubts := f.holding()
+	if held := f.held(target, doubts); held != "" {
 		return configuration{
-			references: current, configured: f.heldCondition(held), held: held, recheck: f.recheck(),
+			references: current, configured: f.heldCondition(held, doubts), held: held, recheck: f.recheck(doubts),
 		}
 	}
 	if len(target.Waiting) > 0 {
@@ -135,12 +136,13 @@ func (f facts) leaves(target addonconfig.Target) bool {
 	return len(have) > 0 && !addonconfig.SameConfigs(have, target.References)
 }
 
-// held returns why the add-on must keep its configuration, whatever the rollout decides; "" when it need not.
-func (f facts) held(target addonconfig.Target) string {
+// held returns why the add-on must keep its configuration, whatever the rollout decides; "" when it need not. doubts
+// are those that hold it.
+func (f facts) held(target addonconfig.Target, doubts []fleet.Doubt) string {
 	switch {
-	case len(f.holding()) > 0:
+	case len(doubts) > 0:
 		var why []string
-		for _, doubt := range f.holding() {
+		for _, doubt := range doubts {
 			why = append(why, doubt.Why.Error())
 		}
 		return fmt.Sprintf("the configuration is kept as it is, because it is unknown which one of "+
@@ -191,10 +193,10 @@ func (f facts) configured() bool {
 }
 
 // recheck returns when time alone may end what holds the add-on; zero for never.
-func (f facts) recheck() time.Time {
+func (f facts) recheck(doubts []fleet.Doubt) time.Time {
 	var wake time.Time
 	if !f.unselected() {
-		for _, doubt := range f.holding() {
+		for _, doubt := range doubts {
 			wake = reconcile.Earliest(wake, doubt.Until)
 		}
 	}
@@ -203,9 +205,9 @@ func (f facts) recheck() time.Time {
 
 // heldCondition returns the condition of an add-on that keeps its configuration. An add-on that is unselected, or of
 // which that is in doubt, stays configured if it was: its configuration is not wrong.
-func (f facts) heldCondition(held string) *metav1.Condition {
+func (f facts) heldCondition(held string, doubts []fleet.Doubt) *metav1.Condition {
 	condition := notConfigured(held)
-	if f.configured() && (f.unselected() || len(f.holding()) > 0) {
+	if f.configured() && (f.unselected() || len(doubts) > 0) {
 		condition.Status, condition.Reason = metav1.ConditionTrue, reasonConfigured
 	}
 	return condition

@@ -453,7 +453,7 @@ func TestDeletionOrder(t *testing.T) {
 		entry("apiextensions.k8s.io", "customresourcedefinitions", "widgets.example.com"),
 		entry("apps", "deployments", "operator"), entry("example.com", "widgets", "w"),
 		entry("rbac.authorization.k8s.io", "roles", "r"),
-		// An aggregated API goes after its objects, which nobody finds without it.
+		// An aggregated API goes after its objects, which cannot be read without it.
 		entry("apiregistration.k8s.io", "apiservices", "v1.example.com"),
 	}
 	order := deletionOrder(list)

@@ -7,23 +7,16 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spokelet/spokelet/test/bench/badcluster"
+	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main(run)) }
 
-func run() error {
+func run(ctx context.Context) error {
 	options := badcluster.DefaultOptions()
 	flag.IntVar(&options.Changes, "changes", options.Changes, "changes of other clusters with each misdeed, and without")
 	flag.IntVar(&options.Others, "others", options.Others, "other clusters")
@@ -36,8 +29,6 @@ func run() error {
 	if *verbose {
 		log = os.Stderr
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	rows, err := badcluster.Run(ctx, options, log)
 	return errors.Join(err, badcluster.Write(os.Stdout, rows))
 }

@@ -5,23 +5,15 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spokelet/spokelet/test/bench"
 	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main(run)) }
 
-func run() error {
+func run(ctx context.Context) error {
 	options := bench.DefaultOptions()
 	flag.IntVar(&options.Works, "works", options.Works, "number of works")
 	flag.IntVar(&options.Objects, "objects", options.Objects, "number of objects per work")
@@ -35,8 +27,6 @@ func run() error {
 	if *verbose {
 		options.Log = os.Stderr
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	figures, err := bench.Run(ctx, options)
 	return errors.Join(err, measure.Write(os.Stdout, figures), measure.Save(*file, figures))
 }

@@ -6,24 +6,16 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spokelet/spokelet/test/bench/manager"
 	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main(run)) }
 
-func run() error {
+func run(ctx context.Context) error {
 	options := manager.DefaultOptions()
 	options.Lean, options.Restart, options.Hooks, options.Rounds, options.Wave = true, true, true, 0, 0
 	sizes := flag.String("sizes", "100x1,500x1,1000x1,3000x1,100x20,3000x20",
@@ -46,8 +38,6 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	figures, err := manager.Grow(ctx, options, all, log)
 	return errors.Join(err, measure.Write(os.Stdout, figures), measure.Save(*file, figures))
 }

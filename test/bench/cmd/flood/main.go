@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,14 +50,9 @@ type flood struct {
 	table                      measure.Table
 }
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main(run)) }
 
-func run() error {
+func run(ctx context.Context) error {
 	var f flood
 	flag.IntVar(&f.requests, "requests", 20_000, "certificate requests of the largest size")
 	flag.IntVar(&f.clusters, "clusters", 10_000, "ManagedClusters that nobody accepts")
@@ -71,8 +64,6 @@ func run() error {
 	if *verbose {
 		f.table.Log = os.Stderr
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var err error
 	f.fleet, err = fleet.New(ctx, fleet.Options{Clusters: []string{victim}, Binaries: *binaries, Log: f.table.Log})
 	if err != nil {

@@ -6,24 +6,16 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spokelet/spokelet/test/bench/manager"
 	"github.com/spokelet/spokelet/test/bench/measure"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main(run)) }
 
-func run() error {
+func run(ctx context.Context) error {
 	options := manager.DefaultOptions()
 	size := flag.String("size", options.Size.String(), "clusters and add-ons on each")
 	flag.DurationVar(&options.Idle, "idle", options.Idle, "how long the hub manager is left alone")
@@ -50,8 +42,6 @@ func run() error {
 	if options.Size, err = manager.ParseSize(*size); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	figures, err := manager.Run(ctx, options, log)
 	return errors.Join(err, measure.Write(os.Stdout, figures), measure.Save(*file, figures))
 }

@@ -6,24 +6,16 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spokelet/spokelet/test/bench/measure"
 	"github.com/spokelet/spokelet/test/bench/policies"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Main(run)) }
 
-func run() error {
+func run(ctx context.Context) error {
 	options := policies.DefaultOptions()
 	flag.IntVar(&options.Rounds, "rounds", options.Rounds, "how often the policies are turned on and off")
 	flag.IntVar(&options.Writes, "writes", options.Writes, "writes of each kind in a round, with and without policies")
@@ -34,8 +26,6 @@ func run() error {
 	if *verbose {
 		log = os.Stderr
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	figures, err := policies.Run(ctx, options, log)
 	return errors.Join(err, measure.Write(os.Stdout, figures), measure.Save(*file, figures))
 }
