@@ -68,8 +68,8 @@ func (c *Config) addWorkFlags(f *pflag.FlagSet) {
 			"single one")
 	f.IntVar(&c.Workers, "workload-agent-workers", c.Workers, "number of ManifestWorks that are worked on at once")
 	f.IntVar(&c.MaxWatches, "work-max-watches", c.MaxWatches,
-		"number of watches of objects of ManifestWorks, each of a resource in a namespace; objects beyond are looked at "+
-			"every few minutes")
+		"number of watches of objects of ManifestWorks, each of a resource in a namespace; where that is too few, resources "+
+			"in many namespaces are watched in all of them; objects beyond are looked at every few minutes")
 	f.DurationVar(&c.WorkRelist, "work-relist-period", c.WorkRelist,
 		"how long a watch of objects of ManifestWorks is trusted before it lists again, lengthened by up to a half")
 	f.IntVar(&c.MaxJSONRawLength, "max-json-raw-length", c.MaxJSONRawLength,

@@ -152,7 +152,7 @@ func newGauges(registerer prometheus.Registerer, s *watch.Store, n *notes) *gaug
 			"taken down without one.", labelState),
 		objects: desc("spokelet_work_objects", "Objects on the spoke that some work holds."),
 		watches: desc("spokelet_work_watches", "Watches of a resource in a namespace: wanted, and of these refused by "+
-			"the API server, or beyond as many as the agent may have.", labelState),
+			"the API server, or beyond as many as the agent may have and in no watch of all namespaces.", labelState),
 		blocked: desc("spokelet_work_deletion_blocked", "Objects that were told to go and are still there after a while."),
 	}
 }

@@ -72,8 +72,8 @@ type Reconciler struct {
 	// DeletionTimeout is how long an object that does not go blocks the deletion of those after it; 0 means
 	// prune.DefaultTimeout.
 	DeletionTimeout time.Duration
-	// MaxWatches is how many watches of objects there are at most; objects beyond are read every five to seven
-	// minutes. 0 means watch.DefaultMaxWatches.
+	// MaxWatches is how many watches of objects there are at most; objects that these cannot cover are read every five to
+	// seven minutes. 0 means watch.DefaultMaxWatches.
 	MaxWatches int
 	// Relist is how long a watch of objects lasts before it lists again, lengthened by up to a half; 0 means
 	// watch.DefaultRelist.

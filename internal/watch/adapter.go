@@ -13,6 +13,8 @@ type adapter struct {
 	replace        func(objects []any, version string) error
 	update, remove func(object any) error
 	trim           cache.TransformFunc
+	// goesOn reports whether a list only says that the watch goes on at its version.
+	goesOn func(version string) bool
 	// listed is called after each list that was handed over.
 	listed func()
 }
@@ -30,7 +32,10 @@ func (a *adapter) Delete(object any) error { return a.remove(object) }
 
 // Replace implements cache.ReflectorStore.
 func (a *adapter) Replace(objects []any, version string) error {
-	err := a.replace(objects, version)
+	var err error
+	if !a.goesOn(version) {
+		err = a.replace(objects, version)
+	}
 	if err == nil {
 		a.listed()
 	}
@@ -68,7 +73,7 @@ func (w *Watch[T]) store(ctx context.Context) *adapter {
 		}
 	}
 	return &adapter{
-		listed: func() {},
+		listed: func() {}, goesOn: func(string) bool { return false },
 		update: with(w.Handler.Update), remove: with(w.Handler.Delete),
 		trim: func(object any) (any, error) { return read(object) },
 		replace: func(objects []any, version string) error {

@@ -12,6 +12,8 @@
 //     again at once, but slower and slower if it keeps ending early.
 //   - A watch that was interrupted continues at its resource version only if the API server has reached that version.
 //     A store that was restored from a backup has not: then everything is listed again.
+//   - With Source.EventsOnly it shows changes and no objects that were there before, at the cost of one object of a list.
+//     It goes on at its version after a failure; where it cannot, the Handler receives an empty list.
 //   - With Relist it lists again after that time, which corrects what a watch may have missed.
 //   - Ended reports every end with its error before the pause. Silent reports, once, a watch that keeps failing and
 //     delivers no list, whatever the error, so that the caller can fall back to polling; the log says so, too.

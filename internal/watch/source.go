@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +33,20 @@ type Source struct {
 	PageSize int64
 	// Client sends the requests; with a fake one the reflector does not stream lists.
 	Client any
+	// EventsOnly leaves out the objects that exist when the watch begins: Handler receives an empty list with the version
+	// after which it is told of every change. A watch that is cut off goes on at its version. After an error in its events,
+	// where the API server does not have that version, and after Relist, Handler receives such a list again. List is called
+	// for one object of the newest state, however many there are.
+	EventsOnly bool
+	// Accepted is called each time the API server has accepted the watch, after a list that it began with. Optional.
+	Accepted func()
 }
+
+// unstreamed is a client that does not stream lists.
+type unstreamed struct{}
+
+// IsWatchListSemanticsUnSupported tells the reflector to list before it watches.
+func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // From returns the Source of the list and watch methods of a client.
 func From[L runtime.Object](
@@ -70,7 +85,15 @@ func FromClient(c client.WithWatch, namespace string, newList func() client.Obje
 // catch up. That costs one small list after each watch that ended early.
 func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 	var ends time.Time // when the last watch was to end by itself; only the reflector calls these functions
+	sender := s.Client
+	if s.EventsOnly {
+		sender = unstreamed{}
+	}
+	var lost atomic.Bool // no watch can go on at its version
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		if s.EventsOnly {
+			return s.empty(ctx, options.ResourceVersion, &lost)
+		}
 		options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
 		return s.List(ctx, options)
 	}
@@ -91,9 +114,57 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			if err == nil && options.TimeoutSeconds != nil {
 				ends = now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
 			}
+			if s.EventsOnly {
+				events = noticeLoss(events, err, &lost)
+			}
+			if err == nil && s.Accepted != nil {
+				s.Accepted()
+			}
 			return events, err
 		},
-	}, s.Client)
+	}, sender)
+}
+
+// noticeLoss sets lost when a watch has an error in its events, which the next one at the same version would meet again,
+// or was refused because its version is too old.
+func noticeLoss(events watch.Interface, err error, lost *atomic.Bool) watch.Interface {
+	if err != nil {
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			lost.Store(true)
+		}
+		return events
+	}
+	return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+		if event.Type == watch.Error {
+			lost.Store(true)
+		}
+		return event, true
+	})
+}
+
+// empty returns a list without objects. Its version is the one that was reached if a watch can go on there, and else that
+// of the newest state.
+func (s Source) empty(ctx context.Context, version string, lost *atomic.Bool) (runtime.Object, error) {
+	list, err := s.List(ctx, metav1.ListOptions{
+		LabelSelector: s.LabelSelector, FieldSelector: s.FieldSelector, Limit: forVersion,
+	})
+	if err != nil {
+		return nil, err
+	}
+	read, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, fmt.Errorf("reading the version of a list: %w", err)
+	}
+	if version != "" && version != "0" && !lost.Load() && reached(list, version) == nil {
+		read.SetResourceVersion(version)
+	}
+	read.SetContinue("")
+	read.SetRemainingItemCount(nil)
+	if err := meta.SetList(list, nil); err != nil {
+		return nil, fmt.Errorf("emptying a list: %w", err)
+	}
+	lost.Store(false)
+	return list, nil
 }
 
 // forVersion is the limit of a list that is only for the version of the state.

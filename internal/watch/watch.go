@@ -64,15 +64,24 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	}
 	var quiet silence
 	store := w.store(ctx)
-	store.listed = func() { quiet.listed = true }
-	reflector := cache.NewReflectorWithOptions(w.Source.listWatch(timer), nil, store,
-		cache.ReflectorOptions{Name: w.Name, TypeDescription: w.Description, Clock: timer})
-	reflector.WatchListPageSize = w.Source.PageSize
+	works := func() { quiet.listed = true }
+	source := w.Source
+	if w.Source.EventsOnly {
+		source.Accepted = func() { // a list shows nothing, so only a watch counts
+			works()
+			if w.Source.Accepted != nil {
+				w.Source.Accepted()
+			}
+		}
+	} else {
+		store.listed = works
+	}
+	reflector := w.reflector(source, timer, store)
 	var pauses backoff
 	advised := false
 	for ctx.Err() == nil {
 		began, version := timer.Now(), reflector.LastSyncResourceVersion()
-		err := w.listAndWatch(ctx, timer, reflector)
+		relist, err := w.listAndWatch(ctx, timer, reflector)
 		if ctx.Err() != nil {
 			return
 		}
@@ -87,8 +96,22 @@ func (w *Watch[T]) Run(ctx context.Context) {
 		if quiet.ended(err, timer.Now()) {
 			w.fallSilent(ctx, err, advised)
 		}
+		if relist && w.Source.EventsOnly {
+			reflector = w.reflector(source, timer, store) // this one would go on where it was
+		}
 		pause(ctx, timer, pauses.next(end))
 	}
+}
+
+// reflector returns a reflector that has listed nothing.
+func (w *Watch[T]) reflector(source Source, timer clock.WithDelayedExecution, store *adapter) *cache.Reflector {
+	reflector := cache.NewReflectorWithOptions(source.listWatch(timer), nil, store,
+		cache.ReflectorOptions{Name: w.Name, TypeDescription: w.Description, Clock: timer})
+	reflector.WatchListPageSize = source.PageSize
+	store.goesOn = func(version string) bool {
+		return source.EventsOnly && version == reflector.LastSyncResourceVersion()
+	}
+	return reflector
 }
 
 // report logs the end of the watch, and Advice unless it was given before. It returns whether Advice has been given
@@ -119,24 +142,23 @@ func (w *Watch[T]) fallSilent(ctx context.Context, err error, advised bool) {
 	}
 }
 
-// listAndWatch lists and watches once, for Relist at most.
+// listAndWatch lists and watches once, for Relist at most. It reports whether that time is over.
 func (w *Watch[T]) listAndWatch(
 	ctx context.Context, timer clock.WithDelayedExecution, reflector *cache.Reflector,
-) error {
+) (relist bool, err error) {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if w.Relist > 0 {
 		defer timer.AfterFunc(w.Relist, cancel).Stop()
 	}
-	var err error
 	panicked := reconcile.Contain(ctx, w.Description, func() { err = reflector.ListAndWatchWithContext(within) })
 	if panicked != nil {
-		return panicked
+		return false, panicked
 	}
 	if within.Err() != nil {
-		return nil // the error of a request that we cancelled is not one of the API server
+		return true, nil // the error of a request that we cancelled is not one of the API server
 	}
-	return err
+	return false, err
 }
 
 // pause waits for a time or the end of ctx.

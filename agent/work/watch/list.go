@@ -1,13 +1,12 @@
 package watch
 
 import (
-	"maps"
-	"slices"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
 )
 
-// wanted returns the watches that are wanted, each with the number of claims.
+// wanted returns the keys that are wanted, each with the number of claims.
 func (s *Store) wanted() map[Key]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,28 +19,14 @@ func (s *Store) wanted() map[Key]int {
 	return wanted
 }
 
-// refuse marks a watch that the API server does not allow, and wakes its owners once so that they read their objects.
-// It reports whether that is new.
-func (s *Store) refuse(key Key, cause string) bool {
-	s.mu.Lock()
-	if have, known := s.refused[key]; s.watched[key] == nil || (known && have == cause) {
-		s.mu.Unlock()
-		return false
-	}
-	s.refused[key] = cause
-	owners := slices.Collect(maps.Keys(s.watched[key]))
-	s.mu.Unlock()
-	s.wakeAll(owners)
-	return true
-}
-
-// replace stores the complete state of a watch: claimed objects that are not in present were gone at version. It
-// reports whether the state is older than an earlier one.
+// replace stores the complete state of a watch of one key: claimed objects that are not in present were gone at version.
+// It reports whether the state is older than what the same watch showed before. That happens only when the store of the
+// API server was restored to an earlier state.
 func (s *Store) replace(key Key, present map[manifest.ID]Event, version string) (wentBack bool) {
 	s.mu.Lock()
-	delete(s.refused, key)
+	delete(s.refused, only(key))
 	claimed := s.claimed(key)
-	if wentBack = s.wentBack(key, version, claimed); wentBack {
+	if wentBack = Older(version, s.versions[key]); wentBack {
 		s.distrust(claimed)
 	}
 	s.versions[key] = version
@@ -61,18 +46,31 @@ func (s *Store) replace(key Key, present map[manifest.ID]Event, version string) 
 	return wentBack
 }
 
+// observeAt stores an event of the watch of one key.
+func (s *Store) observeAt(key Key, id manifest.ID, event Event) {
+	s.mu.Lock()
+	if s.watched[key] != nil && !Older(event.Version, s.versions[key]) {
+		s.versions[key] = event.Version
+	}
+	s.mu.Unlock()
+	s.Observe(id, event)
+}
+
 // doubt marks the objects of a watch whose kind the API server does not serve. Their owners read them: the objects may
 // be gone with their kind, or exist in another version of it.
-func (s *Store) doubt(key Key) {
+func (s *Store) doubt(one scope) {
 	s.mu.Lock()
-	claimed := s.claimed(key)
+	var claimed []manifest.ID
+	for _, key := range s.keysOf(one) {
+		claimed = append(claimed, s.claimed(key)...)
+	}
 	s.mu.Unlock()
 	for _, id := range claimed {
 		s.Observe(id, Event{Unknown: true})
 	}
 }
 
-// claimed returns the objects that a watch is to cover. An object with several owners comes several times.
+// claimed returns the objects of a key. An object with several owners comes several times.
 func (s *Store) claimed(key Key) []manifest.ID {
 	var claimed []manifest.ID
 	for o := range s.watched[key] { // not all owners: at a start, each watch lists once
@@ -85,18 +83,15 @@ func (s *Store) claimed(key Key) []manifest.ID {
 	return claimed
 }
 
-// wentBack reports whether a list is older than what the same watch showed before. That happens only when the store of
-// the API server was restored to an earlier state.
-func (s *Store) wentBack(key Key, version string, claimed []manifest.ID) bool {
-	if Older(version, s.versions[key]) {
-		return true
-	}
-	for _, id := range claimed {
-		if last := s.objects[id].last; last != nil && Older(version, last.Version) {
-			return true
+// claimedOf returns the objects of a resource in all namespaces.
+func (s *Store) claimedOf(resource schema.GroupVersionResource) []manifest.ID {
+	var claimed []manifest.ID
+	for key := range s.watched {
+		if key.Resource == resource {
+			claimed = append(claimed, s.claimed(key)...)
 		}
 	}
-	return false
+	return claimed
 }
 
 // distrust drops the versions in which objects were observed and written. Versions are counted from an earlier state

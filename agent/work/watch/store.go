@@ -21,11 +21,12 @@ type Store struct {
 	mu      sync.Mutex
 	objects map[manifest.ID]*entry
 	owners  map[Owner]*claim
-	// watched counts the claims of each owner on each watch; refused has the watches that the API server refuses, with
-	// its error.
+	// watched counts the claims of each owner on each key; covers is how changes of a key are seen.
 	watched map[Key]map[Owner]int
-	refused map[Key]string
-	// versions has the resource version of the last list of each watch.
+	covers  map[Key]cover
+	// refused has the watches that the API server refuses, with its error.
+	refused map[scope]string
+	// versions has the newest resource version that the watch of each key showed.
 	versions map[Key]string
 	// wake is called, without the lock, for each owner of an object that changed.
 	wake func(Owner)
@@ -58,7 +59,7 @@ type claim struct {
 func NewStore(wake func(Owner), changed func()) *Store {
 	return &Store{
 		objects: map[manifest.ID]*entry{}, owners: map[Owner]*claim{},
-		watched: map[Key]map[Owner]int{}, refused: map[Key]string{}, versions: map[Key]string{},
+		watched: map[Key]map[Owner]int{}, covers: map[Key]cover{}, refused: map[scope]string{}, versions: map[Key]string{},
 		wake: wake, changed: changed,
 	}
 }
@@ -152,7 +153,8 @@ func (s *Store) unwatch(o Owner, key Key) bool {
 		return false
 	}
 	delete(s.watched, key)
-	delete(s.refused, key)
+	delete(s.covers, key)
+	delete(s.refused, only(key))
 	delete(s.versions, key)
 	return true
 }
@@ -282,11 +284,11 @@ func (s *Store) Unwatched(o Owner, id manifest.ID) bool {
 		return true
 	}
 	key, claimed := c.objects[id]
-	_, refused := s.refused[key]
-	return !claimed || refused
+	return !claimed || s.unseen(key)
 }
 
-// Size is how much a Store has.
+// Size is how much a Store has. Wanted counts the keys; of these the watch of Refused keys does not work, and Beyond
+// keys have none because of the limit and are in no wide watch that works.
 type Size struct{ Works, Applied, Objects, Wanted, Refused, Beyond int }
 
 // Size counts owners, objects and watches.
@@ -294,10 +296,12 @@ func (s *Store) Size() Size {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	size := Size{Objects: len(s.objects), Wanted: len(s.watched)}
-	for _, cause := range s.refused {
-		if cause == beyondLimit {
+	for key := range s.watched {
+		switch cover := s.covers[key]; {
+		case !s.unseen(key):
+		case cover == shared || cover == uncovered:
 			size.Beyond++
-		} else {
+		default:
 			size.Refused++
 		}
 	}

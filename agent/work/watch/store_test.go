@@ -210,7 +210,7 @@ func TestAStoreThatWasPutBackIsBelieved(t *testing.T) {
 			if c.seen != "" {
 				next := was
 				next.Version = c.seen
-				l.Observe(thing("b"), next)
+				l.observeAt(cmWatch(), thing("b"), next)
 			}
 			l.take()
 			// What the restored store has is older than what was seen, in the same generation.
@@ -241,12 +241,12 @@ func TestAWatchOfAKindThatIsNotServedSaysNothing(t *testing.T) {
 	l, h := newWoken(), Owner{Name: "w"}
 	l.Claim(h, claims("a"), nil)
 	l.Record(h, thing("a"), State{Object: Object{Exists: true, Version: "10", UID: "u"}})
-	l.doubt(cmWatch())
+	l.doubt(only(cmWatch()))
 	assert.Equal(t, []Owner{h}, l.take())
 	rec, drift := l.Look(h, thing("a"))
 	assert.Equal(t, Modified, drift, "the object is not known to be gone")
 	l.Record(h, thing("a"), State{Observed: rec.Observed, Object: Object{Exists: true, Version: "10", UID: "u"}})
-	l.doubt(cmWatch())
+	l.doubt(only(cmWatch()))
 	assert.Empty(t, l.take(), "once is enough")
 }
 
@@ -255,8 +255,8 @@ func TestStoreRefusal(t *testing.T) {
 	assert.True(t, l.Unwatched(h, thing("a")), "what is not claimed is not watched")
 	l.Claim(h, claims("a"), nil)
 	assert.False(t, l.Unwatched(h, thing("a")))
-	assert.True(t, l.refuse(cmWatch(), "forbidden"))
-	assert.False(t, l.refuse(cmWatch(), "forbidden"), "it is said once")
+	assert.True(t, l.refuse(only(cmWatch()), "forbidden"))
+	assert.False(t, l.refuse(only(cmWatch()), "forbidden"), "it is said once")
 	assert.Equal(t, []Owner{h}, l.take())
 	assert.True(t, l.Unwatched(h, thing("a")))
 	l.replace(cmWatch(), nil, "1")

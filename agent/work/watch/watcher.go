@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +19,9 @@ const refusedAdvice = "the API server refuses a watch, so its objects are only r
 	" watch to have them repaired at once"
 
 // Watcher keeps one metadata-only watch for each resource and namespace that the store wants, up to a limit, and
-// hands its events to the store. It never blocks a pass: until a watch has started, the store knows only what the
-// requests of the pass returned.
+// hands its events to the store. Beyond the limit, one wide watch of a resource in all namespaces shows the changes of
+// the keys that have none. It never blocks a pass: until a watch has started, the store knows only what the requests of
+// the pass returned.
 type Watcher struct {
 	client metadata.Interface
 	store  *Store
@@ -42,50 +44,85 @@ func NewWatcher(client metadata.Interface, limit int, relist time.Duration, wake
 
 // Run starts and stops watches as the store wants them until the context ends, and returns when all have ended.
 func (w *Watcher) Run(ctx context.Context) {
-	set := kit.Set[Key]{Wanted: w.wanted, Start: w.start, Changed: w.changed}
+	set := kit.Set[scope]{Wanted: w.wanted, Start: w.start, Changed: w.changed}
 	set.Run(ctx)
 }
 
-// wanted returns the watches to have. The store polls the objects of those beyond the limit instead.
-func (w *Watcher) wanted(ctx context.Context, running func(Key) bool) []Key {
-	chosen, beyond := choose(w.store.wanted(), running, w.limit)
-	for _, key := range beyond {
-		w.store.refuse(key, beyondLimit)
+// wanted returns the watches to have, and tells the store.
+func (w *Watcher) wanted(ctx context.Context, running func(scope) bool) []scope {
+	chosen, covers := choose(w.store.wanted(), running, w.limit)
+	w.store.assign(chosen, covers)
+	var beyond []string
+	for key, c := range covers {
+		if c == uncovered {
+			beyond = append(beyond, key.String())
+		}
 	}
 	if len(beyond) > 0 && !w.exceeded {
 		log.FromContext(ctx).Info(beyondLimit+", so the objects of some are only read every few minutes; allow more"+
-			" to have them repaired at once", "allowed", w.limit, "beyond", len(beyond), "such as", beyond[0].String())
+			" to have them repaired at once", "allowed", w.limit, "beyond", len(beyond), "such as", slices.Min(beyond))
 	}
 	w.exceeded = len(beyond) > 0
 	return chosen
 }
 
-// start returns the function that runs the watch of one resource in one namespace.
-func (w *Watcher) start(key Key) func(context.Context) {
-	one := w.watchOf(key)
-	return one.Run
+// start returns the function that runs a watch.
+func (w *Watcher) start(one scope) func(context.Context) {
+	run := w.watchOf(one)
+	if one.wide {
+		run = w.wideWatchOf(one)
+	}
+	return run.Run
 }
 
-// watchOf returns the watch of one resource in one namespace.
-func (w *Watcher) watchOf(key Key) *kit.Watch[*metav1.PartialObjectMetadata] {
-	resource := w.client.Resource(key.Resource).Namespace(key.Namespace)
+// watchOf returns the watch of one key.
+func (w *Watcher) watchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
+	resource := w.client.Resource(one.Resource).Namespace(one.Namespace)
 	return &kit.Watch[*metav1.PartialObjectMetadata]{
-		Name: "agent.work", Description: key.String(), Source: kit.From(w.client, resource.List, resource.Watch),
-		Handler: &handler{store: w.store, key: key}, Relist: reconcile.Spread(w.relist, relistSpread, key.String()),
+		Name: "agent.work", Description: one.String(), Source: kit.From(w.client, resource.List, resource.Watch),
+		Handler: &handler{store: w.store, key: one.Key}, Relist: reconcile.Spread(w.relist, relistSpread, one.String()),
 		Refused: kit.Refused, Advice: refusedAdvice,
 		Ended: func(err error) {
 			if manifest.KindGone(err) {
-				w.store.doubt(key) // the kind may be gone with its objects, or served in another version
+				w.store.doubt(one) // the kind may be gone with its objects, or served in another version
 			}
 			if kit.Refused(err) {
-				w.store.refuse(key, err.Error())
+				w.store.refuse(one, err.Error())
 			}
 		},
-		Silent: func(err error) { w.store.refuse(key, err.Error()) },
+		Silent: func(err error) { w.store.refuse(one, err.Error()) },
 	}
 }
 
-// handler hands the events of one watch to the store.
+// wideWatchOf returns the watch of a resource in all namespaces. Most objects there may be of others, so it lists none:
+// when it begins, the owners read their objects, and from then on it shows what changes.
+func (w *Watcher) wideWatchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
+	run := w.watchOf(one)
+	wide := &wideHandler{handler: handler{store: w.store, key: one.Key}, scope: one}
+	run.Handler = wide
+	resource := w.client.Resource(one.Resource)
+	run.Source = kit.From(w.client,
+		func(ctx context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+			seen := w.store.newest(one.Resource)
+			list, err := resource.List(ctx, options)
+			// The list is of the newest state, so it can only be older than what was seen before if the store went back.
+			if err == nil && Older(list.ResourceVersion, seen) {
+				sayRestored(ctx, one)
+				w.store.restored(one.Resource)
+			}
+			return list, err
+		}, resource.Watch)
+	run.Source.EventsOnly, run.Source.Accepted = true, wide.accepted
+	return run
+}
+
+// sayRestored logs that the API server was restored.
+func sayRestored(ctx context.Context, one scope) {
+	log.FromContext(ctx).Info("the API server went back to an earlier state, as after a restore from a backup;"+
+		" the objects are read again", "watch", one.String())
+}
+
+// handler hands the events of the watch of one key to the store.
 type handler struct {
 	store *Store
 	key   Key
@@ -98,19 +135,18 @@ func (s *handler) Replace(ctx context.Context, objects []*metav1.PartialObjectMe
 		present[s.id(object)] = EventOf(object)
 	}
 	if s.store.replace(s.key, present, version) {
-		log.FromContext(ctx).Info("the API server went back to an earlier state, as after a restore from a backup;"+
-			" the objects are read again", "watch", s.key.String())
+		sayRestored(ctx, only(s.key))
 	}
 }
 
 // Update implements the Handler of internal/watch.
 func (s *handler) Update(_ context.Context, object *metav1.PartialObjectMetadata) {
-	s.store.Observe(s.id(object), EventOf(object))
+	s.store.observeAt(s.key, s.id(object), EventOf(object))
 }
 
 // Delete implements the Handler of internal/watch.
 func (s *handler) Delete(_ context.Context, object *metav1.PartialObjectMetadata) {
-	s.store.Observe(s.id(object), Event{Deleted: true, Version: object.ResourceVersion})
+	s.store.observeAt(s.key, s.id(object), Event{Deleted: true, Version: object.ResourceVersion})
 }
 
 // id returns the ID of an object of the watch.
@@ -119,4 +155,25 @@ func (s *handler) id(object *metav1.PartialObjectMetadata) manifest.ID {
 		Group: s.key.Resource.Group, Resource: s.key.Resource.Resource,
 		Namespace: object.Namespace, Name: object.Name,
 	}
+}
+
+// wideHandler hands the events of a wide watch to the store. No key is that of the scope, so the handler inside counts
+// no versions for it.
+type wideHandler struct {
+	handler
+
+	scope scope
+	// version is that of a list after which no watch was accepted yet. One goroutine at a time uses it.
+	version string
+}
+
+// Replace keeps the version after which the watch shows every change, if the API server accepts it.
+func (s *wideHandler) Replace(_ context.Context, _ []*metav1.PartialObjectMetadata, version string) {
+	s.version = version
+}
+
+// accepted tells the store that the watch shows changes.
+func (s *wideHandler) accepted() {
+	s.store.follow(s.scope, s.version)
+	s.version = ""
 }

@@ -136,7 +136,7 @@ func TestObjectsWhoseWatchKeepsFailingAreRead(t *testing.T) {
 	store, watcher := NewWatcher(c, DefaultMaxWatches, DefaultRelist, func(o Owner) { woken <- o })
 	h, now := Owner{Name: "w"}, clocktesting.NewFakeClock(epoch)
 	store.Claim(h, claims("a"), nil)
-	one := watcher.watchOf(cmWatch())
+	one := watcher.watchOf(only(cmWatch()))
 	one.Clock = now
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -157,4 +157,6 @@ func TestObjectsWhoseWatchKeepsFailingAreRead(t *testing.T) {
 func TestAWatchNamesWhatItCovers(t *testing.T) {
 	assert.Equal(t, "configmaps in ns", cmWatch().String())
 	assert.Equal(t, "customresourcedefinitions.apiextensions.k8s.io", Definitions().String())
+	assert.Equal(t, "configmaps in ns", only(cmWatch()).String())
+	assert.Equal(t, "configmaps in all namespaces", everywhere(cmWatch().Resource).String())
 }

@@ -117,8 +117,9 @@ type settings struct {
 	hubHash string
 	agentID string
 	grace   time.Duration
-	// rawFeedback is RawFeedback of the agent.
+	// rawFeedback is RawFeedback of the agent, maxWatches its MaxWatches.
 	rawFeedback bool
+	maxWatches  int
 	// fault answers a request to the spoke with an error when it returns true.
 	fault func(*http.Request) bool
 	// hubFault answers a request to the hub with an error unless it returns nil.
@@ -240,7 +241,7 @@ func (e *env) start() *agent {
 		Cache: e.openCache(), HubPatience: e.settings.hubPatience,
 		Cluster: e.cluster, AgentID: e.settings.agentID, HubHash: e.settings.hubHash, Hub: hub, Spoke: spoke,
 		EvictionGrace: e.settings.grace, DeletionTimeout: e.settings.patience, RecordEvents: e.settings.events,
-		RawFeedback: e.settings.rawFeedback,
+		RawFeedback: e.settings.rawFeedback, MaxWatches: e.settings.maxWatches,
 	}).SetupWithManager(mgr))
 	program := suite.StartProgram(e, "the work agent", mgr.Start)
 	a.stop, a.log = program.Stop, program.Log

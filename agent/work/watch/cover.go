@@ -1,0 +1,137 @@
+package watch
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/spokelet/spokelet/agent/work/manifest"
+)
+
+// assign sets how the wanted keys are covered, and wakes the owners of those that are not any more so that they read
+// their objects.
+func (s *Store) assign(chosen []scope, covers map[Key]cover) {
+	running := make(map[scope]bool, len(chosen))
+	for _, one := range chosen {
+		running[one] = true
+	}
+	s.mu.Lock()
+	var woken []Owner
+	before := map[Key]bool{}
+	for key := range s.watched {
+		before[key] = s.unseen(key)
+	}
+	maps.DeleteFunc(s.refused, func(one scope, _ string) bool { return !running[one] })
+	for key, was := range before {
+		s.covers[key] = covers[key]
+		if !was && s.unseen(key) {
+			woken = slices.AppendSeq(woken, maps.Keys(s.watched[key]))
+		}
+	}
+	s.mu.Unlock()
+	s.wakeAll(woken)
+}
+
+// unseen reports whether no watch shows changes of the objects of a key. A watch that has not begun is expected to.
+func (s *Store) unseen(key Key) bool {
+	one := only(key)
+	switch s.covers[key] {
+	case uncovered:
+		return true
+	case shared:
+		one = everywhere(key.Resource)
+	}
+	_, refused := s.refused[one]
+	return refused
+}
+
+// keysOf returns the keys that depend on a watch. With a wide one these are those without a watch of their own.
+func (s *Store) keysOf(one scope) []Key {
+	if !one.wide {
+		if s.covers[one.Key] == shared || s.covers[one.Key] == uncovered || s.watched[one.Key] == nil {
+			return nil // it ends
+		}
+		return []Key{one.Key}
+	}
+	var keys []Key
+	for key := range s.watched {
+		if key.Resource == one.Resource && key.Namespace != "" && s.covers[key] != own {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// refuse marks a watch that the API server does not allow, or that keeps failing, and wakes the owners who depend on it
+// once so that they read their objects. It reports whether that is new.
+func (s *Store) refuse(one scope, cause string) bool {
+	s.mu.Lock()
+	keys := s.keysOf(one)
+	have, known := s.refused[one]
+	if len(keys) == 0 || have == cause && known {
+		s.mu.Unlock()
+		return false
+	}
+	s.refused[one] = cause
+	var woken []Owner
+	for _, key := range keys {
+		if !known && s.covers[key] != uncovered { // they read them already
+			woken = slices.AppendSeq(woken, maps.Keys(s.watched[key]))
+		}
+	}
+	s.mu.Unlock()
+	s.wakeAll(woken)
+	return true
+}
+
+// follow takes up that a wide watch shows all changes after version from now on. Of what happened before nothing is
+// known, so the owners read their objects once. No version means that it goes on where it was.
+func (s *Store) follow(one scope, version string) {
+	s.mu.Lock()
+	delete(s.refused, one)
+	var claimed []manifest.ID
+	if version != "" {
+		claimed = s.claimedOf(one.Resource) // all of them: those with a watch of their own may lose it
+	}
+	s.mu.Unlock()
+	for _, id := range claimed {
+		s.Observe(id, Event{Unknown: true, Version: version})
+	}
+}
+
+// newest returns the newest version in which an object of a resource was observed, read or written.
+func (s *Store) newest(resource schema.GroupVersionResource) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	version := ""
+	later := func(other string) {
+		if version == "" || Older(version, other) {
+			version = other
+		}
+	}
+	for _, id := range s.claimedOf(resource) {
+		e := s.objects[id]
+		if e.last != nil {
+			later(e.last.Version)
+		}
+		for _, owned := range e.states {
+			if owned.state != nil {
+				later(owned.state.Object.Version)
+			}
+		}
+	}
+	return version
+}
+
+// restored takes up that the API server went back to an earlier state: no version of a resource orders anything any more,
+// and the owners read its objects.
+func (s *Store) restored(resource schema.GroupVersionResource) {
+	s.mu.Lock()
+	claimed := s.claimedOf(resource)
+	s.distrust(claimed)
+	s.mu.Unlock()
+	for _, id := range claimed {
+		s.Observe(id, Event{Unknown: true})
+	}
+}

@@ -1,0 +1,103 @@
+package work_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// scattered makes one work with a ConfigMap in each of four namespaces, for an agent that may have three watches.
+func (e *env) scattered() (namespaces []string) {
+	e.Helper()
+	e.settings.maxWatches = 3
+	for range 4 {
+		namespaces = append(namespaces, plane.Namespace(e.T, e.Name()))
+	}
+	return namespaces
+}
+
+// applyScattered applies a work with a ConfigMap in each namespace.
+func (e *env) applyScattered(namespaces []string) {
+	e.Helper()
+	var works []*workv1.ManifestWork
+	for i, namespace := range namespaces {
+		object := e.configMap("x", map[string]string{"k": "v"})
+		object.Namespace = namespace
+		works = append(works, e.work(fmt.Sprint("w", i), object))
+		e.create(works[i])
+	}
+	for _, w := range works {
+		e.settled(w)
+	}
+}
+
+// disturb changes each ConfigMap.
+func (e *env) disturb(namespaces []string) {
+	e.Helper()
+	for _, namespace := range namespaces {
+		require.NoError(e, e.Patch(e.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}},
+			client.RawPatch("application/merge-patch+json", []byte(`{"data": {"k": "of somebody else"}}`))))
+	}
+}
+
+// repaired counts the ConfigMaps that are as desired.
+func (e *env) repaired(namespaces []string) (count int) {
+	for _, namespace := range namespaces {
+		object := &corev1.ConfigMap{}
+		if e.get(object, namespace, "x") && object.Data["k"] == "v" {
+			count++
+		}
+	}
+	return count
+}
+
+// Shows: work/watches-wide
+func TestDriftIsRepairedAtOnceInMoreNamespacesThanThereMayBeWatches(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	namespaces := e.scattered()
+	a := e.start()
+	e.applyScattered(namespaces)
+	e.quiet(a)
+	e.disturb(namespaces)
+	e.eventually("all are repaired", func() bool { return e.repaired(namespaces) == 4 })
+}
+
+// Shows: work/watches-wide
+func TestAnAgentThatMayNotWatchAllNamespacesWatchesOneLessThanItMay(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	namespaces := e.scattered()
+	account := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: e.cluster, Name: "narrow"}}
+	role := func(name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	}
+	everywhere := func(suffix, name string) *rbacv1.ClusterRoleBinding {
+		return &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: e.cluster + suffix}, RoleRef: role(name), Subjects: account,
+		}
+	}
+	e.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: "narrow"}})
+	e.create(everywhere("-own", "open-cluster-management:klusterlet-work:agent"))
+	for _, namespace := range namespaces {
+		e.create(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "narrow"}, RoleRef: role("admin"), Subjects: account,
+		})
+	}
+	e.settings.spoke = plane.AccountConfig(t, e.cluster, "narrow")
+	a := e.start()
+	e.applyScattered(namespaces)
+	e.quiet(a)
+	e.disturb(namespaces)
+	e.eventually("all that have a watch are repaired", func() bool { return e.repaired(namespaces) >= 2 })
+	e.create(everywhere("-works", "admin"))
+	e.eventually("with the right for all namespaces all are", func() bool { return e.repaired(namespaces) == 4 })
+	e.disturb(namespaces)
+	e.eventually("and from then on at once", func() bool { return e.repaired(namespaces) == 4 })
+}
