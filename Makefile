@@ -31,7 +31,7 @@ TEST_PARALLEL_TESTS := 4
 # Further flags for go test, such as TEST_FLAGS='-run Kill -v'.
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
-LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials authors
+LONGEST := conversion soak fleet lies work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials authors
 # Without packages on the command line there is also fuzzing, and the tools and what ships as YAML are tested.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)
@@ -65,6 +65,8 @@ FUZZ_TIME ?= 10s
 SOAK_FLAGS ?=
 # Further flags for the storm.
 STORM_FLAGS ?=
+# Further flags for the storm behind API servers that lie.
+LIES_FLAGS ?=
 # Further flags for the fleets.
 FLEETS_FLAGS ?=
 # Further flags for the deaths of the hub manager.
@@ -200,6 +202,10 @@ soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLA
 .PHONY: storm
 storm: kube build ## Edit a hub and a cluster at random, then compare everything (STORM_FLAGS='-seed 7 -edits 2000 -v')
 	go run ./test/storm/cmd/storm $(STORM_FLAGS)
+
+.PHONY: lies
+lies: kube build ## The same behind API servers that lie: stale lists, late and lost events, lost answers (LIES_FLAGS='-seed 7')
+	go run ./test/storm/cmd/storm -lies -edits 2000 -calm 20 $(LIES_FLAGS)
 
 .PHONY: fleets
 fleets: ## Play a million generated fleets against the decisions of the hub (FLEETS_FLAGS='-seed 7 -fleets 10000')

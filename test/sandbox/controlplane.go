@@ -25,6 +25,9 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
+// FrontProxy is the user who may pass on requests of others, see Options.
+const FrontProxy = "front-proxy"
+
 // Options are the options of a control plane. All fields may stay empty.
 type Options struct {
 	// Name stands in errors and in what Log receives.
@@ -45,6 +48,8 @@ type Options struct {
 	APIServerArgs []string
 	// Admission names admission plugins of the API server to turn on besides those that are on by default.
 	Admission []string
+	// FrontProxy lets the API server believe user FrontProxy, by a certificate, who sent a request that it passes on.
+	FrontProxy bool
 	// SigningDuration is the lifetime of the certificates that the controllers sign; zero leaves it to them, a year.
 	// They date every certificate back by five minutes on top.
 	SigningDuration time.Duration

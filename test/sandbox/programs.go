@@ -90,6 +90,11 @@ func (c *ControlPlane) apiserverArgs(port, etcd int) []string {
 		args = append(args, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.AuditLog(),
 			"--audit-log-mode=blocking", "--audit-log-maxsize="+strconv.Itoa(auditMegabytes))
 	}
+	if c.opts.FrontProxy {
+		args = append(args, "--requestheader-client-ca-file="+c.path("ca.crt"), "--requestheader-allowed-names="+FrontProxy,
+			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-")
+	}
 	if len(c.opts.Admission) > 0 {
 		args = append(args, "--enable-admission-plugins="+strings.Join(c.opts.Admission, ","))
 	}

@@ -2,6 +2,8 @@ package storm
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,7 +17,7 @@ func (r *Report) Rows() [][2]string {
 		}
 		return fmt.Sprint(n)
 	}
-	return [][2]string{
+	rows := [][2]string{
 		{"edits", fmt.Sprint(r.Edits)},
 		{"  works written", count(putWorks)},
 		{"  works deleted", count(deleteWork, forgetWork)},
@@ -39,6 +41,10 @@ func (r *Report) Rows() [][2]string {
 		{"requests of the agent to cluster and hub", fmt.Sprintf("%d, %d", r.Spoke, r.Hub)},
 		{"violations", fmt.Sprint(len(r.Violations))},
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Lies)) {
+		rows = append(rows, [2]string{"  lies: " + name, fmt.Sprint(r.Lies[name])})
+	}
+	return rows
 }
 
 // Check returns the violations as an error.

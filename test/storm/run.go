@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spokelet/spokelet/test/proxy"
 	"github.com/spokelet/spokelet/test/sandbox/fleet"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 	Calm int
 	// Patience is how long a calm may take; 0 means DefaultPatience.
 	Patience time.Duration
+	// Lies puts a proxy that lies before each API server: agent and hub manager see the truth only in the calms.
+	Lies bool
 	// Binaries is the directory with our programs, as in fleet.Options.
 	Binaries string
 	// Dir receives logs and data, as in fleet.Options; empty means a temporary directory.
@@ -69,6 +72,8 @@ type Report struct {
 	Slowest time.Duration
 	// Spoke and Hub count the requests of the agent, leases and watches aside.
 	Spoke, Hub int
+	// Lies counts what the proxies lied about, by the names of package proxy.
+	Lies map[string]int
 	// Took is how long the edits and calms took, without bringing up the control planes.
 	Took time.Duration
 	// Violations are the differences that stayed, each with the latest edits that may have led to it; none is expected.
@@ -88,8 +93,10 @@ type storm struct {
 	report     Report
 	// excused are the works whose record a hand took away since the last calm.
 	excused map[string]bool
-	// shared are objects that must not be made again.
-	shared shared
+	// same are objects that must not be made again.
+	same sameObjects
+	// proxies are those that lie: before the hub for agent and hub manager, and before the cluster.
+	proxies []*proxy.Proxy
 	// audits count the requests of the agent.
 	hubAudit, spokeAudit audit
 
@@ -114,23 +121,24 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		o.Patience = DefaultPatience
 	}
 	f, err := fleet.New(ctx, fleet.Options{
-		Clusters: []string{clusterName}, Binaries: o.Binaries, Dir: o.Dir, Audit: true, Link: true, Log: o.Log,
+		Clusters: []string{clusterName}, Binaries: o.Binaries, Dir: o.Dir, Audit: true, Link: true, FrontProxy: o.Lies,
+		Log: o.Log,
 	})
 	if err != nil {
 		return Report{}, err
 	}
 	s := &storm{
 		Options: o, fleet: f, cluster: f.Cluster(clusterName), model: NewModel(o.Seed), away: map[action]chan struct{}{},
-		excused: map[string]bool{}, shared: shared{}, report: Report{Actions: map[string]int{}},
+		excused: map[string]bool{}, same: sameObjects{}, report: Report{Actions: map[string]int{}, Lies: map[string]int{}},
 	}
 	err = s.all(ctx)
-	err = errors.Join(err, s.returns.Wait())
+	err = errors.Join(err, s.returns.Wait(), s.endLies())
 	return s.report, errors.Join(err, f.Close())
 }
 
 // all prepares, storms and compares.
 func (s *storm) all(ctx context.Context) error {
-	if err := s.prepare(ctx); err != nil {
+	if err := errors.Join(s.placeProxies(), s.prepare(ctx)); err != nil {
 		return fmt.Errorf("preparing the storm: %w", err)
 	}
 	began := time.Now()
@@ -192,6 +200,7 @@ rules:
 
 // blow does all edits, with a calm every so often and at the end, and deletes all works after that.
 func (s *storm) blow(ctx context.Context) error {
+	s.lie()
 	for n := 1; n <= s.Edits; n++ {
 		if err := s.do(ctx, s.model.Draw()); err != nil {
 			return err
@@ -216,7 +225,7 @@ func (s *storm) do(ctx context.Context, e *Edit) error {
 	s.report.Actions[string(e.Action)]++
 	fmt.Fprintf(s.Log, "%s %s\n", time.Now().UTC().Format("15:04:05.000"), e)
 	s.excuse(e)
-	s.noteShared(ctx, e)
+	s.note(ctx, e)
 	if err := s.perform(ctx, e); err != nil {
 		return fmt.Errorf("seed %d, edit %s: %w\n%s", s.Seed, e, err, s.latest(e.String()))
 	}
@@ -227,6 +236,9 @@ func (s *storm) do(ctx context.Context, e *Edit) error {
 // agree. It reports whether all did.
 func (s *storm) calm(ctx context.Context, edits []*Edit) (bool, error) {
 	s.awaitReturns(ctx)
+	for _, one := range s.proxies {
+		one.Honest()
+	}
 	held := s.heldRight(ctx)
 	for _, e := range edits {
 		if err := s.do(ctx, e); err != nil {
@@ -261,7 +273,14 @@ func (s *storm) calm(ctx context.Context, edits []*Edit) (bool, error) {
 		return false, err
 	}
 	s.report.Spoke, s.report.Hub = s.spokeAudit.requests, s.hubAudit.requests
-	return len(wrong) == 0, nil
+	if len(wrong) > 0 {
+		return false, nil
+	}
+	if err := s.noteAll(ctx); err != nil {
+		return false, err
+	}
+	s.lie()
+	return true, nil
 }
 
 // agreement waits until the world is as the model says, and returns what differed last.
@@ -274,7 +293,7 @@ func (s *storm) agreement(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		if wrong = append(s.model.Check(w), s.checkShared(w)...); len(wrong) > 0 {
+		if wrong = append(s.model.Check(w), s.checkSame(w)...); len(wrong) > 0 {
 			if lines := strings.Join(wrong, "\n  "); time.Now().After(slow) && lines != last {
 				last = lines
 				fmt.Fprintf(s.Log, "%s still\n  %s\n", time.Now().UTC().Format("15:04:05.000"), lines)

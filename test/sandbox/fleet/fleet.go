@@ -54,6 +54,8 @@ type Options struct {
 	SigningDuration time.Duration
 	// Link lets agents and add-ons reach the hub over a link that can be cut, see Fleet.Link.
 	Link bool
+	// FrontProxy is that of all control planes, as in sandbox.Options.
+	FrontProxy bool
 	// Log receives what the fleet does; nil drops it.
 	Log io.Writer
 }
@@ -64,6 +66,8 @@ type Fleet struct {
 	Hub *sandbox.ControlPlane
 	// HubClient reads and writes the hub as an administrator.
 	HubClient client.Client
+	// Host is the URL where the hub manager reaches the hub; empty is that of the control plane.
+	Host string
 	// Link is how agents reach the hub when the options ask for it; nil otherwise.
 	Link *sandbox.Link
 
@@ -88,6 +92,8 @@ type Cluster struct {
 	ControlPlane *sandbox.ControlPlane
 	// Client reads and writes the cluster as an administrator.
 	Client client.Client
+	// Host is the URL where the agent reaches the cluster; empty is that of the control plane.
+	Host string
 	// Agent is the process of our agent; nil until StartAgent.
 	Agent *sandbox.Process
 }
@@ -141,7 +147,7 @@ func (f *Fleet) startControlPlanes(ctx context.Context) error {
 		group.Go(func() error {
 			options := sandbox.Options{
 				Name: name, Dir: filepath.Join(f.dir, name), Assets: f.opts.Assets, Audit: f.opts.Audit,
-				Admission: f.opts.Admission, Log: f.opts.Log,
+				Admission: f.opts.Admission, FrontProxy: f.opts.FrontProxy, Log: f.opts.Log,
 			}
 			if i == 0 {
 				options.SigningDuration = f.opts.SigningDuration

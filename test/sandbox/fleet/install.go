@@ -43,6 +43,9 @@ func (f *Fleet) InstallHub(ctx context.Context, note func(string), extraArgs ...
 	if err != nil {
 		return fmt.Errorf("getting a token for the hub manager: %w", err)
 	}
+	if f.Host != "" {
+		identity.Host = f.Host
+	}
 	kubeconfig, err := f.Kubeconfig(f.Hub, identity, "hub-manager")
 	if err != nil {
 		return err
@@ -110,6 +113,9 @@ func (f *Fleet) StartAgent(ctx context.Context, cluster *Cluster, extraArgs ...s
 	own, err := cluster.ControlPlane.ServiceAccount(ctx, names.NamespaceAgent, names.ServiceAccountAgent)
 	if err != nil {
 		return fmt.Errorf("getting a token for the agent of cluster %s: %w", cluster.Name, err)
+	}
+	if cluster.Host != "" {
+		own.Host = cluster.Host
 	}
 	ownPath, err := f.Kubeconfig(cluster.ControlPlane, own, cluster.Name+"-agent")
 	if err != nil {

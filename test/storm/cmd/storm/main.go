@@ -26,10 +26,11 @@ func run() error {
 	var o storm.Options
 	flag.Uint64Var(&o.Seed, "seed", uint64(time.Now().UnixNano()), "decides the edits; the table names it")
 	flag.IntVar(&o.Edits, "edits", storm.DefaultEdits, "how many edits there are")
-	flag.IntVar(&o.Calm, "calm", storm.DefaultCalm, "how many edits are between two looks at everything")
+	flag.IntVar(&o.Calm, "calm", storm.DefaultCalm, "how many edits are between two looks at everything, and new lies")
 	flag.StringVar(&o.Binaries, "binaries", "", "directory with our programs; empty is bin")
 	flag.StringVar(&o.Dir, "dir", "", "directory for logs and data, kept afterwards; empty is a temporary one")
 	flag.DurationVar(&o.Patience, "patience", storm.DefaultPatience, "how long all may take to agree")
+	flag.BoolVar(&o.Lies, "lies", false, "put a proxy that lies before each API server")
 	verbose := flag.Bool("v", false, "tell every edit")
 	flag.Parse()
 	if *verbose {

@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Lies are how often the proxy lies, each between 0 and 1, and how. The zero value is honest.
+type Lies struct {
+	// Seed decides which requests are lied about.
+	Seed uint64
+	// Refuse is the share of requests that are refused, Lose that of writes whose answer is lost, Stale that of lists from
+	// a cache that are earlier ones.
+	Refuse, Lose, Stale float64
+	// Late, Twice, Expire, Hang and Cut are the shares of watches to which that happens.
+	Late, Twice, Expire, Hang, Cut float64
+	// LateBy is the most that an event is late, HangFor the most that a watch hangs.
+	LateBy, HangFor time.Duration
+	// Date is by how much the Date of answers is off.
+	Date time.Duration
+}
+
+// Draw returns lies of a seed: some of all kinds, so that most programs get on, but slowly.
+func Draw(seed uint64) Lies {
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it is to repeat
+	some := func(most float64) float64 {
+		if random.IntN(3) == 0 {
+			return 0 // lies of one kind show best without the others
+		}
+		return random.Float64() * most
+	}
+	lies := Lies{
+		Seed: seed, Refuse: some(0.2), Lose: some(0.2), Stale: some(0.8),
+		Late: some(1), Twice: some(1), Expire: some(0.5), Hang: some(0.3), Cut: some(0.5),
+		LateBy: time.Duration(random.IntN(3000)) * time.Millisecond, HangFor: time.Duration(1+random.IntN(10)) * time.Second,
+	}
+	if random.IntN(3) == 0 {
+		lies.Date = time.Duration(random.IntN(7200)-3600) * time.Second
+	}
+	return lies
+}
+
+// String lists the lies that are told.
+func (l Lies) String() string {
+	var parts []string
+	for _, one := range []struct {
+		name  string
+		share float64
+	}{
+		{"refuse", l.Refuse}, {"lose", l.Lose}, {"stale", l.Stale}, {"late", l.Late}, {"twice", l.Twice},
+		{"expire", l.Expire}, {"hang", l.Hang}, {"cut", l.Cut},
+	} {
+		if one.share > 0 {
+			parts = append(parts, fmt.Sprintf("%s %.2f", one.name, one.share))
+		}
+	}
+	if l.Date != 0 {
+		parts = append(parts, fmt.Sprintf("date %s", l.Date))
+	}
+	return fmt.Sprintf("seed %d: %s", l.Seed, strings.Join(parts, ", "))
+}
+
+// Lie lets the proxy lie from now on. It ends all watches, because what a watch shows is drawn when it begins.
+func (p *Proxy) Lie(lies Lies) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lies = lies
+	select {
+	case <-p.honest:
+		p.honest = make(chan struct{})
+	default:
+	}
+	clear(p.drawn)
+	close(p.turn)
+	p.turn = make(chan struct{})
+}
+
+// Honest lets the proxy say the truth from now on. What hangs ends, and so does each watch that was lied to.
+func (p *Proxy) Honest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lies = Lies{}
+	clear(p.bursts)
+	select {
+	case <-p.honest:
+	default:
+		close(p.honest)
+	}
+}
+
+// Told counts the lies since New, by their names.
+func (p *Proxy) Told() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	told := map[string]int{}
+	for name, count := range p.told {
+		told[name] = count
+	}
+	return told
+}
+
+// Rows are the counts of Told as lines of a table.
+func (p *Proxy) Rows() [][2]string {
+	var rows [][2]string
+	for name, count := range p.Told() {
+		rows = append(rows, [2]string{name, fmt.Sprint(count)})
+	}
+	sort.Slice(rows, func(i, j int) bool { return rows[i][0] < rows[j][0] })
+	return rows
+}
+
+// tell counts a lie.
+func (p *Proxy) tell(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[name]++
+}
+
+// draw draws what is lied about a request.
+func (p *Proxy) draw(r *http.Request) *asked {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := user(r) + " " + r.Method + " " + r.URL.Path
+	p.drawn[key]++
+	sum := fnv.New64a()
+	fmt.Fprint(sum, key, p.drawn[key])
+	return &asked{
+		lies: p.lies, honest: p.honest, turn: p.turn,
+		random: rand.New(rand.NewPCG(p.lies.Seed, sum.Sum64())), //nolint:gosec // it is to repeat
+	}
+}
+
+// hits reports whether something of a share happens.
+func hits(random *rand.Rand, share float64) bool { return random.Float64() < share }
