@@ -1,8 +1,11 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -19,7 +23,9 @@ func follow(t *testing.T, change ...func(*Watch[*corev1.ConfigMap])) *running {
 	api := &server{version: "10", objects: []corev1.ConfigMap{*configMap("a"), *configMap("b")}}
 	r := start(t, api, append(change, func(w *Watch[*corev1.ConfigMap]) {
 		w.Source.EventsOnly, w.Source.LabelSelector = true, "l=1"
-		w.Source.Accepted = func() { w.Handler.(*record).add("accepted") } //nolint:forcetypeassert // start made it
+		says := w.Handler.(*record) //nolint:forcetypeassert // start made it
+		w.Source.Accepted = func() { says.add("accepted") }
+		w.Source.WentBack = func(context.Context) { says.add("went back") }
 	})...)
 	r.opens(t)
 	return r
@@ -56,22 +62,16 @@ func TestAWatchOfEventsListsNoObjects(t *testing.T) {
 	})
 }
 
-func TestAWatchOfEventsThatIsCutOff(t *testing.T) {
-	expired := apierrors.NewResourceExpired("too old")
+func TestAWatchOfEventsThatIsCutOffGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		// version is that of the API server afterwards.
 		version string
-		err     *apierrors.StatusError
 		want    []string
 		from    string
 	}{
-		"goes on where it was":                                 {"20", nil, []string{"accepted"}, "11"},
-		"where nothing happened, too":                          {"11", nil, []string{"accepted"}, "11"},
-		"begins again where the API server forgot its version": {"20", expired, []string{"replace at 20:", "accepted"}, "20"},
-		"begins again after an error that would come again": {
-			"20", apierrors.NewInternalError(errors.New("an object cannot be converted")), []string{"replace at 20:", "accepted"}, "20",
-		},
-		"begins again where the API server went back": {"5", nil, []string{"replace at 5:", "accepted"}, "5"},
+		"where it was":                               {"20", []string{"accepted"}, "11"},
+		"where nothing happened, too":                {"11", []string{"accepted"}, "11"},
+		"from the state of a store that is put back": {"5", []string{"went back", "replace at 5:", "accepted"}, "5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := follow(t)
@@ -79,17 +79,121 @@ func TestAWatchOfEventsThatIsCutOff(t *testing.T) {
 			r.says(t, "replace at 10:", "accepted", "update c")
 			r.set(func(s *server) { s.version = c.version })
 			events := r.open()
-			if c.err != nil {
-				status := c.err.Status()
-				events.Error(&status)
-			} else {
-				events.Stop()
-			}
+			events.Stop()
 			r.opens(t, events)
 			r.says(t, append([]string{"replace at 10:", "accepted", "update c"}, c.want...)...)
 			r.set(func(s *server) { assert.Equal(t, c.from, s.options[len(s.options)-1].ResourceVersion) })
 		})
 	}
+}
+
+// count returns how many lines begin with a text.
+func count(lines []string, prefix string) (n int) {
+	for _, line := range lines {
+		if strings.HasPrefix(line, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// What ends each watch at a version would end all others there, too.
+func TestAWatchOfEventsThatDoesNotGetOnBeginsAgain(t *testing.T) {
+	for name, bad := range map[string]*apierrors.StatusError{
+		"the API server forgot its version": apierrors.NewResourceExpired("too old"),
+		"an object cannot be converted":     apierrors.NewInternalError(errors.New("no conversion")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			silent := make(chan error, 100)
+			r := follow(t, func(w *Watch[*corev1.ConfigMap]) { w.Silent = func(err error) { silent <- err } })
+			r.open().Add(configMap("c")) // version 11
+			r.says(t, "replace at 10:", "accepted", "update c")
+			r.clock.Step(leastBetween)
+			r.set(func(s *server) { s.version, s.poison = "20", map[string]*apierrors.StatusError{"11": bad} })
+			r.open().Stop()
+			require.Eventually(t, func() bool { r.clock.Step(time.Second); return count(r.read(), "replace") == 2 }, patience, tick)
+			assert.Empty(t, silent, "it took some seconds")
+
+			r.set(func(s *server) { s.poison["20"] = bad })
+			r.open().Stop()
+			require.Eventually(t, func() bool { r.clock.Step(10 * time.Second); return len(silent) > 0 }, patience, tick)
+			assert.Equal(t, 2, count(r.read(), "replace"), "it does not begin again so soon: its caller polls")
+			require.Eventually(t, func() bool { r.clock.Step(10 * time.Second); return len(silent) > 1 }, patience, tick)
+			r.set(func(s *server) { s.version, s.poison = "30", nil })
+			require.Eventually(t, func() bool { r.clock.Step(10 * time.Second); return r.open() != nil }, patience, tick)
+		})
+	}
+}
+
+func TestAWatchOfEventsThatIsAlwaysCutOffIsSilent(t *testing.T) {
+	silent := make(chan error, 100)
+	api := &server{version: "10"}
+	r := start(t, api, func(w *Watch[*corev1.ConfigMap]) {
+		w.Source.EventsOnly, w.Silent = true, func(err error) { silent <- err }
+		accepted := w.Source.Watch
+		w.Source.Watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			events, err := accepted(ctx, o)
+			events.Stop()
+			return events, err
+		}
+	})
+	require.Eventually(t, func() bool { r.clock.Step(5 * time.Second); return len(silent) > 0 }, patience, tick)
+	require.ErrorIs(t, <-silent, errCutOff)
+}
+
+func TestAWatchThatIsToldToWaitForLongSaysSo(t *testing.T) {
+	for name, eventsOnly := range map[string]bool{"of events": true, "with a list": false} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 1000)
+			api := &server{version: "10", watchErr: apierrors.NewTooManyRequests("storage is (re)initializing", 1)}
+			r := start(t, api, func(w *Watch[*corev1.ConfigMap]) {
+				w.Source.EventsOnly, w.Ended = eventsOnly, func(err error) { ended <- err }
+			})
+			require.Eventually(t, func() bool { r.clock.Step(5 * time.Second); return len(ended) > 0 }, patience, tick)
+			require.ErrorIs(t, <-ended, errOverloaded)
+		})
+	}
+}
+
+func TestAStoreThatIsPutBackDuringALongOutageIsNoticed(t *testing.T) {
+	for name, eventsOnly := range map[string]bool{"of events": true, "with a list": false} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, &server{version: "10"}, func(w *Watch[*corev1.ConfigMap]) { w.Source.EventsOnly = eventsOnly })
+			r.opens(t)
+			events := r.open()
+			events.Add(configMap("c")) // version 11
+			require.Eventually(t, func() bool { return count(r.read(), "update") == 1 }, patience, tick)
+			r.set(func(s *server) { s.watchErr, s.listErr, s.version = syscall.ECONNREFUSED, syscall.ECONNREFUSED, "5" })
+			events.Stop()
+			for range 40 { // longer than a watch lasts
+				require.Eventually(t, r.clock.HasWaiters, patience, tick)
+				r.clock.Step(30 * time.Second)
+			}
+			r.set(func(s *server) { s.watchErr, s.listErr = nil, nil })
+			require.Eventually(t, func() bool { r.clock.Step(30 * time.Second); return r.open() != nil }, patience, tick)
+			assert.Equal(t, 1, count(r.read(), "replace at 5"))
+		})
+	}
+}
+
+func TestRelistComesToAWatchOfEventsThatIsCutOffNowAndThen(t *testing.T) {
+	r := follow(t, func(w *Watch[*corev1.ConfigMap]) { w.Relist = time.Hour })
+	for range 3 {
+		before := r.open()
+		r.clock.Step(40 * time.Minute)
+		if before.IsStopped() {
+			continue
+		}
+		before.Stop()
+		r.opens(t, before)
+	}
+	require.Eventually(t, func() bool { r.clock.Step(time.Second); return count(r.read(), "replace") > 1 }, patience, tick)
+}
+
+func TestAListWithoutAVersionIsHandedOver(t *testing.T) {
+	r := start(t, &server{}, func(w *Watch[*corev1.ConfigMap]) { w.Source.EventsOnly = true })
+	r.opens(t)
+	assert.Equal(t, 1, count(r.read(), "replace"))
 }
 
 func TestAWatchOfEventsBeginsAgainAfterRelist(t *testing.T) {
@@ -108,10 +212,6 @@ func TestListsDoNotMakeUpForAWatchOfEventsThatKeepsFailing(t *testing.T) {
 	r := start(t, api, func(w *Watch[*corev1.ConfigMap]) {
 		w.Source.EventsOnly, w.Silent = true, func(err error) { silent <- err }
 	})
-	for ends := range 10 {
-		require.Eventually(t, func() bool { return r.ended() > ends && r.clock.HasWaiters() }, patience, tick)
-		r.clock.Step(lastPause)
-	}
-	assert.Len(t, silent, 1, "it is told once")
+	require.Eventually(t, func() bool { r.clock.Step(lastPause); return len(silent) > 0 }, patience, tick)
 	r.says(t, "replace at 10:")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +20,9 @@ import (
 // errRestored ends a watch whose resource version the API server has yet to reach, so that its reflector lists again.
 var errRestored = errors.New("the API server went back to an earlier state")
 
+// errOverloaded ends a watch that the API server has not accepted for long.
+var errOverloaded = errors.New("the API server is overloaded")
+
 // Source lists and watches one kind of object.
 type Source struct {
 	// List and Watch send the requests.
@@ -34,12 +36,16 @@ type Source struct {
 	// Client sends the requests; with a fake one the reflector does not stream lists.
 	Client any
 	// EventsOnly leaves out the objects that exist when the watch begins: Handler receives an empty list with the version
-	// after which it is told of every change. A watch that is cut off goes on at its version. After an error in its events,
-	// where the API server does not have that version, and after Relist, Handler receives such a list again. List is called
-	// for one object of the newest state, however many there are.
+	// after which it is told of every change. A watch that is cut off goes on at its version. Where it does not get on
+	// there, at most every five minutes, where the API server went back, and after Relist, Handler receives such a list
+	// again. List is called for one object of the newest state, however many there are.
 	EventsOnly bool
-	// Accepted is called each time the API server has accepted the watch, after a list that it began with. Optional.
+	// Accepted is called each time the API server has accepted the watch; where lists are not streamed, that is after a
+	// list that it began with. Optional.
 	Accepted func()
+	// WentBack is called when an EventsOnly watch finds that the API server is in an earlier state than the watch has seen,
+	// before Handler receives a list. Optional.
+	WentBack func(ctx context.Context)
 }
 
 // unstreamed is a client that does not stream lists.
@@ -85,14 +91,14 @@ func FromClient(c client.WithWatch, namespace string, newList func() client.Obje
 // catch up. That costs one small list after each watch that ended early.
 func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 	var ends time.Time // when the last watch was to end by itself; only the reflector calls these functions
+	var busy overload
 	sender := s.Client
 	if s.EventsOnly {
 		sender = unstreamed{}
 	}
-	var lost atomic.Bool // no watch can go on at its version
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		if s.EventsOnly {
-			return s.empty(ctx, options.ResourceVersion, &lost)
+			return s.empty(ctx, options.ResourceVersion)
 		}
 		options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
 		return s.List(ctx, options)
@@ -114,37 +120,22 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			if err == nil && options.TimeoutSeconds != nil {
 				ends = now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
 			}
-			if s.EventsOnly {
-				events = noticeLoss(events, err, &lost)
+			if err != nil {
+				ends = never // whatever happens until the next watch is not known
+				return nil, busy.judge(err, now.Now())
 			}
-			if err == nil && s.Accepted != nil {
+			busy = overload{}
+			if s.Accepted != nil {
 				s.Accepted()
 			}
-			return events, err
+			return events, nil
 		},
 	}, sender)
 }
 
-// noticeLoss sets lost when a watch has an error in its events, which the next one at the same version would meet again,
-// or was refused because its version is too old.
-func noticeLoss(events watch.Interface, err error, lost *atomic.Bool) watch.Interface {
-	if err != nil {
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			lost.Store(true)
-		}
-		return events
-	}
-	return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
-		if event.Type == watch.Error {
-			lost.Store(true)
-		}
-		return event, true
-	})
-}
-
 // empty returns a list without objects. Its version is the one that was reached if a watch can go on there, and else that
 // of the newest state.
-func (s Source) empty(ctx context.Context, version string, lost *atomic.Bool) (runtime.Object, error) {
+func (s Source) empty(ctx context.Context, version string) (runtime.Object, error) {
 	list, err := s.List(ctx, metav1.ListOptions{
 		LabelSelector: s.LabelSelector, FieldSelector: s.FieldSelector, Limit: forVersion,
 	})
@@ -155,16 +146,39 @@ func (s Source) empty(ctx context.Context, version string, lost *atomic.Bool) (r
 	if err != nil {
 		return nil, fmt.Errorf("reading the version of a list: %w", err)
 	}
-	if version != "" && version != "0" && !lost.Load() && reached(list, version) == nil {
-		read.SetResourceVersion(version)
+	if version != "" && version != "0" {
+		switch err := reached(list, version); {
+		case err == nil:
+			read.SetResourceVersion(version)
+		case s.WentBack != nil:
+			s.WentBack(ctx)
+		}
 	}
 	read.SetContinue("")
 	read.SetRemainingItemCount(nil)
 	if err := meta.SetList(list, nil); err != nil {
 		return nil, fmt.Errorf("emptying a list: %w", err)
 	}
-	lost.Store(false)
 	return list, nil
+}
+
+// never is an instant that does not come.
+var never = time.Unix(1<<40, 0)
+
+// overload follows an API server that tells a watch to wait. A reflector repeats that without end and says nothing.
+type overload struct{ since time.Time }
+
+// judge returns the error of a watch such that the reflector ends when the API server has told it to wait for long.
+func (o *overload) judge(err error, now time.Time) error {
+	switch {
+	case !apierrors.IsTooManyRequests(err):
+		*o = overload{}
+	case o.since.IsZero():
+		o.since = now
+	case now.Sub(o.since) >= silentAfter:
+		return fmt.Errorf("%w: %s", errOverloaded, err.Error()) // not wrapped, which a reflector repeats
+	}
+	return err
 }
 
 // forVersion is the limit of a list that is only for the version of the state.

@@ -64,24 +64,14 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	}
 	var quiet silence
 	store := w.store(ctx)
-	works := func() { quiet.listed = true }
-	source := w.Source
-	if w.Source.EventsOnly {
-		source.Accepted = func() { // a list shows nothing, so only a watch counts
-			works()
-			if w.Source.Accepted != nil {
-				w.Source.Accepted()
-			}
-		}
-	} else {
-		store.listed = works
-	}
-	reflector := w.reflector(source, timer, store)
+	store.listed = func() { quiet.listed = !w.Source.EventsOnly } // an empty list shows nothing
+	course := course{began: timer.Now()}
+	reflector := w.reflector(&course, timer, store)
 	var pauses backoff
 	advised := false
 	for ctx.Err() == nil {
 		began, version := timer.Now(), reflector.LastSyncResourceVersion()
-		relist, err := w.listAndWatch(ctx, timer, reflector)
+		relist, err := w.listAndWatch(ctx, timer, reflector, w.relistIn(&course, began))
 		if ctx.Err() != nil {
 			return
 		}
@@ -93,23 +83,44 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			lasted: timer.Since(began), progressed: reflector.LastSyncResourceVersion() != version,
 		}
 		advised = w.report(ctx, end, advised)
-		if quiet.ended(err, timer.Now()) {
-			w.fallSilent(ctx, err, advised)
+		again := false
+		if w.Source.EventsOnly {
+			again = course.ended(&end, relist, reflector.LastSyncResourceVersion(), timer.Now())
+			quiet.listed = quiet.listed || course.works
 		}
-		if relist && w.Source.EventsOnly {
-			reflector = w.reflector(source, timer, store) // this one would go on where it was
+		if quiet.ended(end.err, timer.Now()) || course.blind && quiet.told {
+			w.fallSilent(ctx, end.err, advised)
+		}
+		if again {
+			reflector = w.reflector(&course, timer, store) // the former would go on where it was
 		}
 		pause(ctx, timer, pauses.next(end))
 	}
 }
 
+// relistIn is the time until all objects are listed again; zero means never.
+func (w *Watch[T]) relistIn(c *course, now time.Time) time.Duration {
+	if w.Relist <= 0 || !w.Source.EventsOnly {
+		return w.Relist
+	}
+	return max(time.Millisecond, w.Relist-now.Sub(c.began))
+}
+
 // reflector returns a reflector that has listed nothing.
-func (w *Watch[T]) reflector(source Source, timer clock.WithDelayedExecution, store *adapter) *cache.Reflector {
-	reflector := cache.NewReflectorWithOptions(source.listWatch(timer), nil, store,
+func (w *Watch[T]) reflector(c *course, timer clock.WithDelayedExecution, store *adapter) *cache.Reflector {
+	var reflector *cache.Reflector
+	source := w.Source
+	source.Accepted = func() {
+		c.accepted, c.at, c.version = true, timer.Now(), reflector.LastSyncResourceVersion()
+		if w.Source.Accepted != nil {
+			w.Source.Accepted()
+		}
+	}
+	reflector = cache.NewReflectorWithOptions(source.listWatch(timer), nil, store,
 		cache.ReflectorOptions{Name: w.Name, TypeDescription: w.Description, Clock: timer})
 	reflector.WatchListPageSize = source.PageSize
 	store.goesOn = func(version string) bool {
-		return source.EventsOnly && version == reflector.LastSyncResourceVersion()
+		return source.EventsOnly && version != "" && version == reflector.LastSyncResourceVersion()
 	}
 	return reflector
 }
@@ -142,14 +153,14 @@ func (w *Watch[T]) fallSilent(ctx context.Context, err error, advised bool) {
 	}
 }
 
-// listAndWatch lists and watches once, for Relist at most. It reports whether that time is over.
+// listAndWatch lists and watches once, until it is to list again at most. It reports whether that time is over.
 func (w *Watch[T]) listAndWatch(
-	ctx context.Context, timer clock.WithDelayedExecution, reflector *cache.Reflector,
+	ctx context.Context, timer clock.WithDelayedExecution, reflector *cache.Reflector, relistIn time.Duration,
 ) (relist bool, err error) {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if w.Relist > 0 {
-		defer timer.AfterFunc(w.Relist, cancel).Stop()
+	if relistIn > 0 {
+		defer timer.AfterFunc(relistIn, cancel).Stop()
 	}
 	panicked := reconcile.Contain(ctx, w.Description, func() { err = reflector.ListAndWatchWithContext(within) })
 	if panicked != nil {

@@ -41,7 +41,9 @@ type server struct {
 	version  string
 	objects  []corev1.ConfigMap
 	events   *watch.RaceFreeFakeWatcher
-	options  []metav1.ListOptions
+	// poison is the error in the events of each watch at a version.
+	poison  map[string]*apierrors.StatusError
+	options []metav1.ListOptions
 }
 
 // IsWatchListSemanticsUnSupported tells the reflector to list before it watches.
@@ -66,6 +68,10 @@ func (s *server) watch(_ context.Context, options metav1.ListOptions) (watch.Int
 		return nil, s.watchErr
 	}
 	s.events = watch.NewRaceFreeFake()
+	if bad := s.poison[options.ResourceVersion]; bad != nil {
+		status := bad.Status()
+		s.events.Error(&status)
+	}
 	return s.events, nil
 }
 

@@ -3,6 +3,7 @@ package watch
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -23,8 +24,12 @@ func (s *Store) assign(chosen []scope, covers map[Key]cover) {
 		before[key] = s.unseen(key)
 	}
 	maps.DeleteFunc(s.refused, func(one scope, _ string) bool { return !running[one] })
+	maps.DeleteFunc(s.working, func(of schema.GroupVersionResource, _ time.Time) bool { return !running[everywhere(of)] })
 	for key, was := range before {
 		s.covers[key] = covers[key]
+		if covers[key] != own {
+			delete(s.versions, key) // the next watch of the key may be shown an earlier state
+		}
 		if !was && s.unseen(key) {
 			woken = slices.AppendSeq(woken, maps.Keys(s.watched[key]))
 		}
@@ -69,11 +74,14 @@ func (s *Store) refuse(one scope, cause string) bool {
 	s.mu.Lock()
 	keys := s.keysOf(one)
 	have, known := s.refused[one]
-	if len(keys) == 0 || have == cause && known {
+	if len(keys) == 0 && !one.wide || have == cause && known {
 		s.mu.Unlock()
 		return false
 	}
 	s.refused[one] = cause
+	if one.wide {
+		delete(s.working, one.Resource)
+	}
 	var woken []Owner
 	for _, key := range keys {
 		if !known && s.covers[key] != uncovered { // they read them already
@@ -82,25 +90,65 @@ func (s *Store) refuse(one scope, cause string) bool {
 	}
 	s.mu.Unlock()
 	s.wakeAll(woken)
+	if one.wide && !known {
+		s.changed()
+	}
 	return true
 }
 
 // follow takes up that a wide watch shows all changes after version from now on. Of what happened before nothing is
-// known, so the owners read their objects once. No version means that it goes on where it was.
-func (s *Store) follow(one scope, version string) {
+// known, so the owners who depend on it read their objects once. No version means that it goes on where it was.
+func (s *Store) follow(one scope, version string, now time.Time) {
 	s.mu.Lock()
 	delete(s.refused, one)
+	_, worked := s.working[one.Resource]
+	if !worked {
+		s.working[one.Resource] = now
+	}
 	var claimed []manifest.ID
 	if version != "" {
-		claimed = s.claimedOf(one.Resource) // all of them: those with a watch of their own may lose it
+		claimed = s.claimedIn(func(key Key) bool { return key.Resource == one.Resource && !s.sees(key) })
 	}
 	s.mu.Unlock()
 	for _, id := range claimed {
 		s.Observe(id, Event{Unknown: true, Version: version})
 	}
+	if !worked {
+		s.changed()
+	}
 }
 
-// newest returns the newest version in which an object of a resource was observed, read or written.
+// sees reports whether a watch of the key itself shows its objects.
+func (s *Store) sees(key Key) bool {
+	_, refused := s.refused[only(key)]
+	return s.covers[key] == own && !refused && s.versions[key] != ""
+}
+
+// fare returns how a wide watch fares.
+func (s *Store) fare(resource schema.GroupVersionResource, now time.Time) fare {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, working := s.working[resource]
+	_, refused := s.refused[everywhere(resource)]
+	switch {
+	case refused:
+		return fails
+	case working && now.Sub(since) >= leastWide:
+		return settled
+	case working:
+		return works
+	}
+	return untried
+}
+
+// claims reports whether an owner claims an object.
+func (s *Store) claims(id manifest.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[id] != nil
+}
+
+// newest returns the newest version in which a claimed object of a resource was observed, read or written.
 func (s *Store) newest(resource schema.GroupVersionResource) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +158,7 @@ func (s *Store) newest(resource schema.GroupVersionResource) string {
 			version = other
 		}
 	}
-	for _, id := range s.claimedOf(resource) {
+	for _, id := range s.claimedIn(func(key Key) bool { return key.Resource == resource }) {
 		e := s.objects[id]
 		if e.last != nil {
 			later(e.last.Version)
@@ -128,7 +176,7 @@ func (s *Store) newest(resource schema.GroupVersionResource) string {
 // and the owners read its objects.
 func (s *Store) restored(resource schema.GroupVersionResource) {
 	s.mu.Lock()
-	claimed := s.claimedOf(resource)
+	claimed := s.claimedIn(func(key Key) bool { return key.Resource == resource })
 	s.distrust(claimed)
 	s.mu.Unlock()
 	for _, id := range claimed {

@@ -78,22 +78,51 @@ const (
 	uncovered
 )
 
+// fare is how a wide watch fares.
+type fare int
+
+const (
+	// untried means that the API server has neither accepted nor refused it yet.
+	untried fare = iota
+	// works means that it shows changes; settled that it has for leastWide.
+	works
+	settled
+	// fails means that the API server refuses it, or that it keeps failing. It is tried on, and nothing relies on it.
+	fails
+)
+
+// leastWide is how long a wide watch is kept at least once it works: when it begins, the owners read their objects.
+const leastWide = 10 * time.Minute
+
+// situation is what there is when watches are chosen.
+type situation struct {
+	running func(scope) bool
+	fare    func(schema.GroupVersionResource) fare
+}
+
 // choose returns the watches to have for the wanted keys, each with its number of claims, and how each key is covered.
-// There are no more watches than limit. Where more are wanted, the resources in most namespaces get a wide watch, until
-// there is room for the other keys; what room is left then goes to keys of these resources. Running watches go on, so
-// that nothing flaps.
-func choose(wanted map[Key]int, running func(scope) bool, limit int) (chosen []scope, covers map[Key]cover) {
-	wide := widen(wanted, running, limit)
+// No more watches than limit work. Where more are wanted, the resources in most namespaces get a wide watch, until
+// there is room for the other keys. A key keeps its own watch until the wide one works; what room is left then goes to
+// keys of these resources. Running watches go on, so that nothing flaps and no new key takes the watch of another one.
+func choose(wanted map[Key]int, now situation, limit int) (chosen []scope, covers map[Key]cover) {
+	wide := widen(wanted, now, limit)
+	room := limit
+	for resource := range wide {
+		chosen = append(chosen, everywhere(resource))
+		if now.relies(resource) {
+			room--
+		}
+	}
 	keys := slices.SortedFunc(maps.Keys(wanted), func(a, b Key) int {
 		return cmp.Or(
-			cmp.Compare(standing(a, wide, running), standing(b, wide, running)),
+			cmp.Compare(now.standing(a, wide), now.standing(b, wide)),
 			cmp.Compare(wanted[b], wanted[a]), cmp.Compare(a.String(), b.String()),
 		)
 	})
 	covers = make(map[Key]cover, len(keys))
 	for i, key := range keys {
 		switch {
-		case i < limit-len(wide):
+		case i < room:
 			covers[key], chosen = own, append(chosen, only(key))
 		case key.Namespace != "" && wide[key.Resource]:
 			covers[key] = shared
@@ -101,32 +130,36 @@ func choose(wanted map[Key]int, running func(scope) bool, limit int) (chosen []s
 			covers[key] = uncovered
 		}
 	}
-	for resource := range wide {
-		chosen = append(chosen, everywhere(resource))
-	}
 	return chosen, covers
 }
 
+// relies reports whether the wide watch of a resource works.
+func (s *situation) relies(resource schema.GroupVersionResource) bool {
+	fare := s.fare(resource)
+	return fare == works || fare == settled
+}
+
 // standing orders keys: the lowest ones get a watch of their own first.
-func standing(key Key, wide map[schema.GroupVersionResource]bool, running func(scope) bool) int {
+func (s *situation) standing(key Key, wide map[schema.GroupVersionResource]bool) int {
+	covered := wide[key.Resource] && s.relies(key.Resource)
 	switch {
 	case key == Definitions():
 		return 0 // many works may wait for a definition, and no other event is about one
 	case key.Namespace == "":
 		return 1 // no wide watch can stand in
-	case !wide[key.Resource] && running(only(key)):
+	case !covered && s.running(only(key)):
 		return 2
 	case !wide[key.Resource]:
 		return 3
-	case running(only(key)):
+	case s.running(only(key)):
 		return 4
 	}
 	return 5
 }
 
-// widen returns the resources that get a wide watch. One that runs goes on until a fifth of the limit is free without
-// it, so that it does not come and go with a single key.
-func widen(wanted map[Key]int, running func(scope) bool, limit int) map[schema.GroupVersionResource]bool {
+// widen returns the resources that get a wide watch. One that works goes on until a fifth of the limit is free without
+// it, so that it does not come and go with a single key, and for leastWide, so that it does not with many.
+func widen(wanted map[Key]int, now situation, limit int) map[schema.GroupVersionResource]bool {
 	spread, most := map[schema.GroupVersionResource]int{}, limit
 	for key := range wanted {
 		if key.Namespace == "" {
@@ -139,26 +172,29 @@ func widen(wanted map[Key]int, running func(scope) bool, limit int) map[schema.G
 		return cmp.Or(cmp.Compare(spread[b], spread[a]), cmp.Compare(a.String(), b.String()))
 	})
 	wide, needed := map[schema.GroupVersionResource]bool{}, len(wanted)
-	add := func(resource schema.GroupVersionResource) {
-		if !wide[resource] && spread[resource] > 1 && len(wide) < most {
+	for _, resource := range resources {
+		keep := now.running(everywhere(resource)) && (spread[resource] > 1 || now.fare(resource) == works)
+		if keep && now.fare(resource) != fails && len(wide) < most {
 			wide[resource] = true
 			needed -= spread[resource] - 1
 		}
 	}
 	for _, resource := range resources {
-		if running(everywhere(resource)) {
-			add(resource)
-		}
-	}
-	for _, resource := range resources {
-		if needed > limit {
-			add(resource)
+		if needed > limit && !wide[resource] && spread[resource] > 1 && now.fare(resource) != fails && len(wide) < most {
+			wide[resource] = true
+			needed -= spread[resource] - 1
 		}
 	}
 	for _, resource := range slices.Backward(resources) {
-		if more := needed + spread[resource] - 1; wide[resource] && more <= limit*4/5 {
+		more := needed + spread[resource] - 1
+		if wide[resource] && more <= limit*4/5 && now.fare(resource) != works {
 			delete(wide, resource)
 			needed = more
+		}
+	}
+	for _, resource := range resources {
+		if needed > limit && spread[resource] > 1 && now.fare(resource) == fails {
+			wide[resource] = true // tried on
 		}
 	}
 	return wide

@@ -53,9 +53,12 @@ func counted(names ...string) map[string]int {
 
 func TestWhichWatchesThereAre(t *testing.T) {
 	many := []string{"secrets a", "configmaps a", "configmaps b", "configmaps c", "configmaps d"}
+	works1, settled1 := map[string]fare{"configmaps": works}, map[string]fare{"configmaps": settled}
+	fails1 := map[string]fare{"configmaps": fails}
 	for name, tc := range map[string]struct {
 		wanted                    map[string]int
 		running                   []string
+		fares                     map[string]fare
 		limit                     int
 		chosen, shared, uncovered []string
 	}{
@@ -78,41 +81,55 @@ func TestWhichWatchesThereAre(t *testing.T) {
 			wanted: counted("secrets a", "pods b", "configmaps a"), limit: 1,
 			chosen: []string{"configmaps a"}, uncovered: []string{"pods b", "secrets a"},
 		},
-		"a resource in many namespaces gets one watch for all, and what room is left": {
-			wanted: counted(many...), limit: 4, chosen: []string{"secrets a", "configmaps *", "configmaps a", "configmaps b"},
+		"a resource in many namespaces gets one watch for all, and its keys have theirs until that works": {
+			wanted: counted(many...), running: many[1:], limit: 4, chosen: append([]string{"configmaps *"}, many[1:]...),
+			uncovered: []string{"secrets a"},
+		},
+		"when it works there is room for others, and what room is left": {
+			wanted: counted(many...), running: append([]string{"configmaps *"}, many[1:]...), fares: works1, limit: 4,
+			chosen: []string{"secrets a", "configmaps *", "configmaps a", "configmaps b"},
 			shared: []string{"configmaps c", "configmaps d"},
 		},
 		"the one in most namespaces first, and no more than are needed": {
-			wanted: counted("pods a", "pods b", "configmaps a", "configmaps b", "configmaps c"), limit: 3,
+			wanted: counted("pods a", "pods b", "configmaps a", "configmaps b", "configmaps c"), fares: works1, limit: 3,
 			chosen: []string{"pods a", "pods b", "configmaps *"},
 			shared: []string{"configmaps a", "configmaps b", "configmaps c"},
+		},
+		"new keys of others take no watch that runs while the wide one is refused": {
+			wanted: counted(append(many, "pods a", "pods b")...), running: many[1:], fares: fails1, limit: 4,
+			chosen: append([]string{"configmaps *", "pods *"}, many[1:]...),
+			shared: []string{"pods a", "pods b"}, uncovered: []string{"secrets a"},
+		},
+		"a wide watch that is refused is not tried on when all have room": {
+			wanted: counted(many...), running: []string{"configmaps *"}, fares: fails1, limit: 5, chosen: many,
 		},
 		"a resource in one namespace gets none, and one without namespaces comes first": {
 			wanted: counted("nodes", "configmaps a", "secrets a"), running: []string{"configmaps a", "secrets a"}, limit: 2,
 			chosen: []string{"configmaps a", "nodes"}, uncovered: []string{"secrets a"},
 		},
 		"a resource without namespaces has its watch beside a wide one of its name": {
-			wanted: counted("configmaps", "configmaps a", "configmaps b"), limit: 2,
+			wanted: counted("configmaps", "configmaps a", "configmaps b"), fares: works1, limit: 2,
 			chosen: []string{"configmaps", "configmaps *"}, shared: []string{"configmaps a", "configmaps b"},
 		},
-		"what ran goes on beside a wide one as far as there is room": {
-			wanted: counted(many...), running: []string{"configmaps b", "configmaps c", "configmaps d"}, limit: 4,
-			chosen: []string{"secrets a", "configmaps *", "configmaps b", "configmaps c"},
-			shared: []string{"configmaps a", "configmaps d"},
-		},
 		"a wide watch goes on while its keys would fit barely": {
-			wanted: counted(many...), running: []string{"configmaps *"}, limit: 6, chosen: append(many, "configmaps *"),
+			wanted: counted(many...), running: []string{"configmaps *"}, fares: settled1, limit: 6,
+			chosen: append([]string{"configmaps *"}, many...),
 		},
 		"and not when they fit well": {
-			wanted: counted(many...), running: []string{"configmaps *"}, limit: 7, chosen: many,
+			wanted: counted(many...), running: []string{"configmaps *"}, fares: settled1, limit: 7, chosen: many,
 		},
-		"nor for one namespace": {
-			wanted: counted("configmaps a", "secrets a"), running: []string{"configmaps *"}, limit: 1,
+		"but for ten minutes, so that nobody can make it come and go": {
+			wanted: counted(many...), running: []string{"configmaps *"}, fares: works1, limit: 7,
+			chosen: append([]string{"configmaps *"}, many...),
+		},
+		"not for one namespace": {
+			wanted: counted("configmaps a", "secrets a"), running: []string{"configmaps *"}, fares: settled1, limit: 1,
 			chosen: []string{"configmaps a"}, uncovered: []string{"secrets a"},
 		},
 		"a wide watch that is not needed beside a wider one ends": {
 			wanted:  counted("pods a", "pods b", "configmaps a", "configmaps b", "configmaps c", "configmaps d", "configmaps e"),
-			running: []string{"pods *"}, limit: 5, chosen: []string{"pods a", "pods b", "configmaps *", "configmaps a", "configmaps b"},
+			running: []string{"pods *"}, fares: map[string]fare{"configmaps": works, "pods": settled}, limit: 5,
+			chosen: []string{"pods a", "pods b", "configmaps *", "configmaps a", "configmaps b"},
 			shared: []string{"configmaps c", "configmaps d", "configmaps e"},
 		},
 	} {
@@ -122,7 +139,10 @@ func TestWhichWatchesThereAre(t *testing.T) {
 				wanted[watchesOf(name)[0].Key] = claims
 			}
 			running := watchesOf(tc.running...)
-			chosen, covers := choose(wanted, func(s scope) bool { return slices.Contains(running, s) }, tc.limit)
+			chosen, covers := choose(wanted, situation{
+				running: func(s scope) bool { return slices.Contains(running, s) },
+				fare:    func(of schema.GroupVersionResource) fare { return tc.fares[of.Resource] },
+			}, tc.limit)
 			assert.ElementsMatch(t, watchesOf(tc.chosen...), chosen)
 			for key, c := range covers {
 				want := own
@@ -139,12 +159,12 @@ func TestWhichWatchesThereAre(t *testing.T) {
 	}
 }
 
-// TestWatchesAreBoundedAndSteady lets wanted keys change at random, and chooses from what runs each time.
+// TestWatchesAreBoundedAndSteady lets wanted keys and the fares of wide watches change at random, and chooses from what
+// runs each time.
 func TestWatchesAreBoundedAndSteady(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // plays repeat
 		limit, running := 1+random.IntN(12), map[scope]bool{}
-		runs := func(s scope) bool { return running[s] }
 		for range 20 {
 			wanted := map[Key]int{}
 			for range random.IntN(3 * limit) {
@@ -155,32 +175,64 @@ func TestWatchesAreBoundedAndSteady(t *testing.T) {
 				wanted[watchOf(fmt.Sprint("r", 4+random.IntN(2)), "")] = 1
 				wanted[Definitions()] = 1
 			}
-			chosen, covers := choose(wanted, runs, limit)
-			running = map[scope]bool{}
-			for _, s := range chosen {
-				require.False(t, running[s], "each once")
-				running[s] = true
-			}
-			require.LessOrEqual(t, len(chosen), limit)
-			for key := range wanted {
-				switch covers[key] {
-				case own:
-					require.True(t, running[only(key)])
-				case shared:
-					require.True(t, running[everywhere(key.Resource)] && !running[only(key)])
-				case uncovered:
-					require.False(t, running[everywhere(key.Resource)] || running[only(key)])
-					require.Len(t, chosen, limit, "what is not watched has no room")
-				case undecided:
-					require.Fail(t, "undecided", key)
+			fares := map[string]fare{}
+			for one := range running {
+				if one.wide {
+					fares[one.Resource.Resource] = fare(random.IntN(4))
 				}
 			}
-			require.True(t, wanted[Definitions()] == 0 || running[only(Definitions())])
-			again, still := choose(wanted, runs, limit)
-			require.ElementsMatch(t, chosen, again, "nothing flaps: limit %d, %v", limit, wanted)
+			now := situation{
+				running: func(s scope) bool { return running[s] },
+				fare:    func(of schema.GroupVersionResource) fare { return fares[of.Resource] },
+			}
+			chosen, covers := choose(wanted, now, limit)
+			checkChosen(t, wanted, chosen, covers, now, limit)
+			running = map[scope]bool{}
+			for _, s := range chosen {
+				running[s] = true
+			}
+			again, still := choose(wanted, now, limit)
+			require.ElementsMatch(t, chosen, again, "nothing flaps: seed %d, limit %d, %v", seed, limit, wanted)
 			require.Equal(t, covers, still)
 		}
 	}
+}
+
+// checkChosen checks what holds for all choices.
+func checkChosen(
+	t *testing.T, wanted map[Key]int, chosen []scope, covers map[Key]cover, now situation, limit int,
+) {
+	t.Helper()
+	has, working := map[scope]bool{}, 0
+	for _, s := range chosen {
+		require.False(t, has[s], "each once")
+		if has[s] = true; !s.wide || now.relies(s.Resource) {
+			working++
+		}
+	}
+	require.LessOrEqual(t, working, limit)
+	for key := range wanted {
+		wide := has[everywhere(key.Resource)] && key.Namespace != ""
+		switch covers[key] {
+		case own:
+			require.True(t, has[only(key)])
+		case shared:
+			require.True(t, wide && !has[only(key)])
+		case uncovered:
+			require.False(t, wide || has[only(key)])
+			require.Equal(t, limit, working, "what is not watched has no room")
+		case undecided:
+			require.Fail(t, "undecided", key)
+		}
+		lost := now.running(only(key)) && !has[only(key)] && !(wide && now.relies(key.Resource))
+		if lost && key.Namespace != "" {
+			for _, other := range chosen {
+				runs := other.wide || other.Namespace == "" || now.running(other)
+				require.True(t, runs, "%s took the watch of %s, which runs", other, key)
+			}
+		}
+	}
+	require.True(t, wanted[Definitions()] == 0 || has[only(Definitions())])
 }
 
 func TestBeyondTheBoundObjectsAreLookedAtNowAndThen(t *testing.T) {

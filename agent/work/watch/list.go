@@ -1,8 +1,6 @@
 package watch
 
 import (
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/spokelet/spokelet/agent/work/manifest"
 )
 
@@ -29,7 +27,9 @@ func (s *Store) replace(key Key, present map[manifest.ID]Event, version string) 
 	if wentBack = Older(version, s.versions[key]); wentBack {
 		s.distrust(claimed)
 	}
-	s.versions[key] = version
+	if s.watched[key] != nil {
+		s.versions[key] = version
+	}
 	missing := map[manifest.ID]struct{}{}
 	for _, id := range claimed {
 		if _, there := present[id]; !there {
@@ -60,10 +60,11 @@ func (s *Store) observeAt(key Key, id manifest.ID, event Event) {
 // be gone with their kind, or exist in another version of it.
 func (s *Store) doubt(one scope) {
 	s.mu.Lock()
-	var claimed []manifest.ID
+	keys := map[Key]bool{}
 	for _, key := range s.keysOf(one) {
-		claimed = append(claimed, s.claimed(key)...)
+		keys[key] = true
 	}
+	claimed := s.claimedIn(func(key Key) bool { return keys[key] })
 	s.mu.Unlock()
 	for _, id := range claimed {
 		s.Observe(id, Event{Unknown: true})
@@ -83,12 +84,14 @@ func (s *Store) claimed(key Key) []manifest.ID {
 	return claimed
 }
 
-// claimedOf returns the objects of a resource in all namespaces.
-func (s *Store) claimedOf(resource schema.GroupVersionResource) []manifest.ID {
+// claimedIn returns the objects of some keys. It looks at each claim once.
+func (s *Store) claimedIn(in func(Key) bool) []manifest.ID {
 	var claimed []manifest.ID
-	for key := range s.watched {
-		if key.Resource == resource {
-			claimed = append(claimed, s.claimed(key)...)
+	for _, c := range s.owners {
+		for id, key := range c.objects {
+			if in(key) {
+				claimed = append(claimed, id)
+			}
 		}
 	}
 	return claimed

@@ -141,7 +141,8 @@ type Event struct {
 	Meta       uint64
 	// Deleted reports that the object is gone.
 	Deleted bool
-	// Unknown reports that the watch ended because the kind is not served: the object may exist or not.
+	// Unknown reports that the object may be as it was, different, or gone: its kind is not served, or its watch begins
+	// and does not show what there is.
 	Unknown bool
 }
 

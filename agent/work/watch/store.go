@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
 )
@@ -26,6 +29,8 @@ type Store struct {
 	covers  map[Key]cover
 	// refused has the watches that the API server refuses, with its error.
 	refused map[scope]string
+	// working has since when the wide watch of a resource has shown changes.
+	working map[schema.GroupVersionResource]time.Time
 	// versions has the newest resource version that the watch of each key showed.
 	versions map[Key]string
 	// wake is called, without the lock, for each owner of an object that changed.
@@ -59,7 +64,8 @@ type claim struct {
 func NewStore(wake func(Owner), changed func()) *Store {
 	return &Store{
 		objects: map[manifest.ID]*entry{}, owners: map[Owner]*claim{},
-		watched: map[Key]map[Owner]int{}, covers: map[Key]cover{}, refused: map[scope]string{}, versions: map[Key]string{},
+		watched: map[Key]map[Owner]int{}, covers: map[Key]cover{}, refused: map[scope]string{},
+		working: map[schema.GroupVersionResource]time.Time{}, versions: map[Key]string{},
 		wake: wake, changed: changed,
 	}
 }
@@ -154,7 +160,6 @@ func (s *Store) unwatch(o Owner, key Key) bool {
 	}
 	delete(s.watched, key)
 	delete(s.covers, key)
-	delete(s.refused, only(key))
 	delete(s.versions, key)
 	return true
 }

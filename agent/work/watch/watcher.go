@@ -6,7 +6,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
@@ -28,6 +30,7 @@ type Watcher struct {
 	// limit is the largest number of watches; relist is the time after which a watch lists again.
 	limit  int
 	relist time.Duration
+	clock  clock.PassiveClock
 	// changed signals that the set of wanted watches changed.
 	changed kit.Trigger
 	// exceeded is set while more watches are wanted than limit; only run uses it.
@@ -37,7 +40,7 @@ type Watcher struct {
 // NewWatcher returns a Store with its Watcher, which watches nothing until Run. wake is called for each owner of an
 // object that changed; it may not block.
 func NewWatcher(client metadata.Interface, limit int, relist time.Duration, wake func(Owner)) (*Store, *Watcher) {
-	w := &Watcher{client: client, limit: limit, relist: relist, changed: kit.NewTrigger()}
+	w := &Watcher{client: client, limit: limit, relist: relist, clock: clock.RealClock{}, changed: kit.NewTrigger()}
 	w.store = NewStore(wake, w.changed.Fire)
 	return w.store, w
 }
@@ -50,7 +53,10 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // wanted returns the watches to have, and tells the store.
 func (w *Watcher) wanted(ctx context.Context, running func(scope) bool) []scope {
-	chosen, covers := choose(w.store.wanted(), running, w.limit)
+	now := situation{running: running, fare: func(resource schema.GroupVersionResource) fare {
+		return w.store.fare(resource, w.clock.Now())
+	}}
+	chosen, covers := choose(w.store.wanted(), now, w.limit)
 	w.store.assign(chosen, covers)
 	var beyond []string
 	for key, c := range covers {
@@ -98,7 +104,7 @@ func (w *Watcher) watchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 // when it begins, the owners read their objects, and from then on it shows what changes.
 func (w *Watcher) wideWatchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 	run := w.watchOf(one)
-	wide := &wideHandler{handler: handler{store: w.store, key: one.Key}, scope: one}
+	wide := &wideHandler{handler: handler{store: w.store, key: one.Key}, scope: one, clock: w.clock}
 	run.Handler = wide
 	resource := w.client.Resource(one.Resource)
 	run.Source = kit.From(w.client,
@@ -107,12 +113,11 @@ func (w *Watcher) wideWatchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadat
 			list, err := resource.List(ctx, options)
 			// The list is of the newest state, so it can only be older than what was seen before if the store went back.
 			if err == nil && Older(list.ResourceVersion, seen) {
-				sayRestored(ctx, one)
-				w.store.restored(one.Resource)
+				wide.wentBack(ctx)
 			}
 			return list, err
 		}, resource.Watch)
-	run.Source.EventsOnly, run.Source.Accepted = true, wide.accepted
+	run.Source.EventsOnly, run.Source.Accepted, run.Source.WentBack = true, wide.accepted, wide.wentBack
 	return run
 }
 
@@ -157,12 +162,13 @@ func (s *handler) id(object *metav1.PartialObjectMetadata) manifest.ID {
 	}
 }
 
-// wideHandler hands the events of a wide watch to the store. No key is that of the scope, so the handler inside counts
-// no versions for it.
+// wideHandler hands the events of a wide watch to the store, those of claimed objects. It does not count versions, as the
+// watch of a key does: they tell whether that one lists an earlier state.
 type wideHandler struct {
 	handler
 
 	scope scope
+	clock clock.PassiveClock
 	// version is that of a list after which no watch was accepted yet. One goroutine at a time uses it.
 	version string
 }
@@ -172,8 +178,35 @@ func (s *wideHandler) Replace(_ context.Context, _ []*metav1.PartialObjectMetada
 	s.version = version
 }
 
+// Update implements the Handler of internal/watch.
+func (s *wideHandler) Update(_ context.Context, object *metav1.PartialObjectMetadata) {
+	if id := s.id(object); s.store.claims(id) {
+		s.observe(id, EventOf(object))
+	}
+}
+
+// Delete implements the Handler of internal/watch.
+func (s *wideHandler) Delete(_ context.Context, object *metav1.PartialObjectMetadata) {
+	s.observe(s.id(object), Event{Deleted: true, Version: object.ResourceVersion})
+}
+
+// observe hands an event to the store. The watch of a key may have shown a later one, which only versions tell: without
+// an order of versions the event says no more than that something changed.
+func (s *wideHandler) observe(id manifest.ID, event Event) {
+	if !Older("1", event.Version) {
+		event = Event{Unknown: true, Version: event.Version}
+	}
+	s.store.Observe(id, event)
+}
+
 // accepted tells the store that the watch shows changes.
 func (s *wideHandler) accepted() {
-	s.store.follow(s.scope, s.version)
+	s.store.follow(s.scope, s.version, s.clock.Now())
 	s.version = ""
+}
+
+// wentBack tells the store that the API server was restored.
+func (s *wideHandler) wentBack(ctx context.Context) {
+	sayRestored(ctx, s.scope)
+	s.store.restored(s.scope.Resource)
 }

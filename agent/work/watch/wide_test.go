@@ -159,11 +159,11 @@ func TestWhatHappenedBeforeAWideWatchIsRead(t *testing.T) {
 	before := r.wokenBy(h)
 	c.set(func() { delete(c.watchErr, "") })
 	require.Eventually(t, func() bool { return c.open("") != nil }, waitFor, tick)
-	require.Eventually(t, func() bool { return r.wokenBy(h) >= before+3 }, waitFor, tick,
+	require.Eventually(t, func() bool { return r.wokenBy(h) >= before+2 }, waitFor, tick,
 		"the objects of the namespaces without a watch may have changed meanwhile")
 	_, drift := r.store.Look(h, in("n3"))
 	assert.Equal(t, Modified, drift, "it is not known to be gone, though the list did not have it")
-	assert.GreaterOrEqual(t, r.read(h, "5"), 3)
+	assert.Equal(t, 2, r.read(h, "5"), "the others have watches of their own")
 	assert.Zero(t, r.read(h, "5"), "and once is enough")
 }
 
@@ -173,19 +173,20 @@ func TestAWideWatchThatIsRefusedLeavesTheOthersAlone(t *testing.T) {
 	c.watchErr[""] = apierrors.NewForbidden(cmWatch().Resource.GroupResource(), "", nil)
 	r, h := beyond(t, c)
 	require.Eventually(t, func() bool { return r.store.Unwatched(h, in("n3")) }, waitFor, tick)
-	assert.Equal(t, 3, r.wokenBy(h), "for each namespace without a watch, so that it reads the objects now and then")
-	assert.False(t, r.store.Unwatched(h, in("n0")), "there is room for one watch of a namespace")
-	assert.Equal(t, 3, r.store.Size().Beyond)
+	assert.Equal(t, 2, r.wokenBy(h), "for each namespace without a watch, so that it reads the objects now and then")
+	assert.False(t, r.store.Unwatched(h, in("n0")), "there is room for two watches of a namespace")
+	assert.False(t, r.store.Unwatched(h, in("n1")))
+	assert.Equal(t, 2, r.store.Size().Beyond)
 	require.Eventually(t, func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.lists[""] >= 2 }, waitFor, tick)
-	assert.Equal(t, 3, r.wokenBy(h), "a list without a watch shows nothing")
+	assert.Equal(t, 2, r.wokenBy(h), "a list without a watch shows nothing")
 	c.set(func() {
 		assert.Equal(t, 1, c.lists["n0"], "the watch of a namespace is not disturbed")
 		delete(c.watchErr, "")
 	})
 	require.Eventually(t, func() bool { return !r.store.Unwatched(h, in("n3")) }, waitFor, tick, "it is tried on")
 	assert.Zero(t, r.store.Size().Beyond)
-	r.store.Claim(h, spread(1), nil)
-	require.Eventually(t, func() bool { return c.open("").IsStopped() }, waitFor, tick, "it ends when there is room again")
+	r.store.Claim(h, nil, nil)
+	require.Eventually(t, func() bool { return c.open("").IsStopped() }, waitFor, tick, "it ends with the last key")
 }
 
 // stores returns a Store with a wide watch beside watches of n0, which covers n1 and n2.
@@ -253,7 +254,7 @@ func TestRefusalsOfAWideWatchWakeOnce(t *testing.T) {
 		l.covered()
 	}
 	assert.Empty(t, l.take(), "nothing is new")
-	l.follow(wideWatch, "")
+	l.follow(wideWatch, "", epoch)
 	assert.Empty(t, l.take(), "it goes on where it was")
 	assert.False(t, l.Unwatched(h, in("n1")))
 	l.refuse(wideWatch, "forbidden")
@@ -276,11 +277,11 @@ func TestAWideWatchWhoseKindIsGoneDoubtsItsObjects(t *testing.T) {
 		store.Record(h, id, State{Object: Object{Exists: true, Version: "5"}})
 	}
 	one.Ended(errNoWatch)
-	assert.Equal(t, 3, woken)
+	assert.Equal(t, 2, woken)
 	one.Ended(errNoKind)
-	assert.Equal(t, 6, woken)
+	assert.Equal(t, 4, woken)
 	one.Silent(assert.AnError)
-	assert.Equal(t, 6, woken)
+	assert.Equal(t, 4, woken)
 }
 
 // Shows: work/restored-cache
@@ -321,4 +322,116 @@ func TestAWideWatchNoticesAStoreThatWasPutBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A wide watch that fails while all keys have watches of their own says so once, and keys may come to need it later.
+func TestARefusalOfAWideWatchThatNoKeyNeedsIsKept(t *testing.T) {
+	l, h := newWoken(), Owner{Name: "w"}
+	n0 := watchOf("configmaps", "n0")
+	l.Claim(h, spread(1), nil)
+	l.assign([]scope{only(n0), wideWatch}, map[Key]cover{n0: own})
+	l.refuse(wideWatch, "away")
+	assert.Empty(t, l.take())
+	l.Claim(h, spread(2), nil)
+	n1 := watchOf("configmaps", "n1")
+	l.assign([]scope{only(n0), wideWatch}, map[Key]cover{n0: own, n1: shared})
+	assert.Equal(t, []Owner{h}, l.take())
+	assert.True(t, l.Unwatched(h, in("n1")))
+}
+
+func TestARefusalOutlivesAKeyThatIsDroppedForAMoment(t *testing.T) {
+	l, a, b := newWoken(), Owner{Name: "a"}, Owner{Name: "b"}
+	one := []scope{only(cmWatch())}
+	l.Claim(a, claims("x"), nil)
+	l.assign(one, map[Key]cover{cmWatch(): own})
+	l.refuse(one[0], "it fails on, and does not say so again")
+	l.Forget(a)
+	l.Claim(b, claims("x"), nil)
+	l.assign(one, map[Key]cover{cmWatch(): own})
+	assert.True(t, l.Unwatched(b, thing("x")))
+	l.Forget(b)
+	l.assign(nil, nil)
+	assert.Empty(t, l.refused)
+}
+
+func TestALaggingListOfANewWatchIsNoRestore(t *testing.T) {
+	l, h, n0 := stores()
+	n0.Replace(t.Context(), []*metav1.PartialObjectMetadata{partialIn("n0", "5")}, "30")
+	l.assign([]scope{wideWatch}, map[Key]cover{
+		n0.key: shared, watchOf("configmaps", "n1"): shared, watchOf("configmaps", "n2"): shared,
+	})
+	l.Record(h, in("n0"), State{Object: Object{Exists: true, UID: "u2", Version: "28", Sole: true}, Requested: epoch})
+	l.covered() // a watch of its own again, which another API server of the cluster answers
+	again := &handler{store: l.Store, key: n0.key}
+	again.Replace(t.Context(), nil, "27")
+	known, drift := l.Look(h, in("n0"))
+	assert.Equal(t, "28", known.Object.Version, "nobody restored the API server")
+	assert.NotEqual(t, Deleted, drift, "the object exists: it was written after that list")
+}
+
+func TestWithoutOrderOfVersionsAnEventOfAWideWatchIsADoubt(t *testing.T) {
+	l, h, n0 := stores()
+	wide := &wideHandler{handler: handler{store: l.Store, key: wideWatch.Key}, scope: wideWatch}
+	n0.Delete(t.Context(), partialIn("n0", "x7"))
+	n0.Update(t.Context(), partialIn("n0", "x8"))
+	known, _ := l.Look(h, in("n0"))
+	known.Object = Object{Exists: true, UID: "u", Version: "x8"}
+	l.Record(h, in("n0"), known)
+	wide.Delete(t.Context(), partialIn("n0", "x7")) // the wide watch is behind
+	_, drift := l.Look(h, in("n0"))
+	assert.Equal(t, Modified, drift, "the object exists")
+}
+
+func TestAWideWatchThatBeginsLeavesKeysWithTheirOwnWatchAlone(t *testing.T) {
+	l, h, n0 := stores()
+	n0.Replace(t.Context(), []*metav1.PartialObjectMetadata{partialIn("n0", "5")}, "10")
+	l.take()
+	l.follow(wideWatch, "20", epoch)
+	assert.Equal(t, []Owner{h, h}, l.take())
+	_, drift := l.Look(h, in("n0"))
+	assert.Equal(t, Unchanged, drift)
+	l.refuse(only(n0.key), "it keeps failing")
+	l.take()
+	l.follow(wideWatch, "30", epoch)
+	assert.Len(t, l.take(), 3, "nothing shows what happened there either")
+}
+
+func TestAWideWatchIsKeptForAWhile(t *testing.T) {
+	l, _, _ := stores()
+	assert.Equal(t, untried, l.fare(wideWatch.Resource, epoch))
+	moves := l.moves
+	l.follow(wideWatch, "20", epoch)
+	l.follow(wideWatch, "30", epoch.Add(time.Minute))
+	assert.Equal(t, moves+1, l.moves, "watches are chosen again when it works")
+	assert.Equal(t, works, l.fare(wideWatch.Resource, epoch.Add(leastWide-1)))
+	assert.Equal(t, settled, l.fare(wideWatch.Resource, epoch.Add(leastWide)))
+	l.refuse(wideWatch, "forbidden")
+	assert.Equal(t, fails, l.fare(wideWatch.Resource, epoch.Add(leastWide)))
+	assert.Equal(t, moves+2, l.moves)
+	l.assign(nil, nil)
+	assert.Equal(t, untried, l.fare(wideWatch.Resource, epoch))
+}
+
+// A look at all versions holds up all passes, so it looks at each claim once.
+func TestALookAtAllVersionsLooksAtEachClaimOnce(t *testing.T) {
+	l := newWoken()
+	for n := range 10 {
+		set := map[manifest.ID]Key{}
+		for id, key := range spread(200) {
+			id.Name = fmt.Sprint("a", n)
+			set[id] = key
+		}
+		l.Claim(Owner{Name: fmt.Sprint("w", n)}, set, nil)
+	}
+	looks := 0
+	assert.Len(t, l.claimedIn(func(Key) bool { looks++; return true }), 2000)
+	assert.Equal(t, 2000, looks)
+}
+
+func TestAnEndedWatchLeavesNoVersionBehind(t *testing.T) {
+	l, _, n0 := stores()
+	l.Claim(Owner{Name: "w"}, nil, nil)
+	n0.Replace(t.Context(), nil, "10")
+	n0.Update(t.Context(), partialIn("n0", "11"))
+	assert.Empty(t, l.versions)
 }
