@@ -64,6 +64,8 @@ type note struct {
 	// without a grace period.
 	created   types.UID
 	createdAt time.Time
+	// deleting is the work or AppliedManifestWork of which the API server said that it is being deleted.
+	deleting types.UID
 	// manifests are those of the work with the UID and generation.
 	uid        types.UID
 	generation int64

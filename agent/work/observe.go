@@ -71,10 +71,46 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 		return f, err
 	}
 	r.checkLag(f)
+	if err := r.confirmDeletion(ctx, f); err != nil {
+		return f, err
+	}
 	if f.phase() == phaseApply {
 		f.manifests = r.readManifests(f)
 	}
 	return f, nil
+}
+
+// confirmDeletion asks the API server before the objects of a work are deleted, once for each deletion. After a start a
+// cache may hold an earlier state: a work of this name that was deleted then, and lives again now. Facts that it refutes
+// are stale.
+func (r *Reconciler) confirmDeletion(ctx context.Context, f *facts) error {
+	var cached, live client.Object
+	var reader client.Reader
+	switch f.phase() {
+	case phaseDelete:
+		cached, live, reader = f.work, &workv1.ManifestWork{}, r.Hub.GetAPIReader()
+	case phaseRestart:
+		cached, live, reader = f.applied, &workv1.AppliedManifestWork{}, r.inventory.Live
+	default:
+		return nil
+	}
+	if r.notes.of(f.owner).deleting == cached.GetUID() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, hubTimeout)
+	defer cancel()
+	err := reader.Get(within, client.ObjectKeyFromObject(cached), live)
+	switch {
+	case manifest.ObjectGone(err):
+		f.stale = true // its deletion has ended, and the cache will show that
+	case err != nil:
+		return fmt.Errorf("asking whether %s is being deleted: %w", cached.GetName(), err)
+	case live.GetUID() != cached.GetUID() || live.GetDeletionTimestamp().IsZero():
+		f.stale = true
+	default:
+		r.notes.change(f.owner, func(n *note) { n.deleting = cached.GetUID() })
+	}
+	return nil
 }
 
 // abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.

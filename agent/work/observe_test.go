@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/spokelet/spokelet/agent/work/apply"
@@ -150,6 +151,59 @@ func TestAWorkThatVanishesBeforeItHadAStatusIsAbandonedOnlyAtOnce(t *testing.T) 
 			seen, err := r.observe(t.Context(), "w")
 			require.NoError(t, err)
 			assert.Equal(t, c.want, seen.phase())
+		})
+	}
+}
+
+// Shows: work/deletion-confirmed
+func TestADeletionThatOnlyACacheShowsDeletesNothing(t *testing.T) {
+	deleted := metav1.NewTime(time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC))
+	for sentence, c := range map[string]struct {
+		// cached and live change the work of the cache and of the API server; nil live means that it has none.
+		cached, live func(*workv1.ManifestWork)
+		want         phase
+	}{
+		"a work that is being deleted": {
+			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted },
+			live:   func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted }, want: phaseDelete,
+		},
+		"a work that was deleted and made again since": {
+			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted },
+			live:   func(w *workv1.ManifestWork) { w.UID = "again" }, want: phaseStale,
+		},
+		"one that was made again and is being deleted, too": {
+			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted },
+			live:   func(w *workv1.ManifestWork) { w.UID, w.DeletionTimestamp = "again", &deleted }, want: phaseStale,
+		},
+		"a hub that came back from a backup": {
+			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted },
+			live:   func(*workv1.ManifestWork) {}, want: phaseStale,
+		},
+		"a work that is gone": {
+			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted }, want: phaseStale,
+		},
+		"a work that lives": {
+			cached: func(*workv1.ManifestWork) {}, live: func(*workv1.ManifestWork) {}, want: phaseApply,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r, f := backAt(t, 1, "a")
+			of := func(change func(*workv1.ManifestWork)) client.WithWatch {
+				if change == nil {
+					return fake.NewClientBuilder().WithScheme(r.Hub.GetClient().Scheme()).Build()
+				}
+				work := f.work.DeepCopy()
+				work.Finalizers = []string{workv1.ManifestWorkFinalizer}
+				change(work)
+				return fake.NewClientBuilder().WithScheme(r.Hub.GetClient().Scheme()).WithObjects(work).Build()
+			}
+			r.Hub = stubHub{client: of(c.cached), live: of(c.live)}
+			r.inventory.Live = r.inventory.Client
+			for range 2 {
+				seen, err := r.observe(t.Context(), "w")
+				require.NoError(t, err)
+				assert.Equal(t, c.want, seen.phase())
+			}
 		})
 	}
 }

@@ -100,8 +100,11 @@ type line struct {
 	User struct {
 		Username string `json:"username"`
 	} `json:"user"`
+	At     string `json:"requestReceivedTimestamp"`
 	Object *struct {
-		Resource string `json:"resource"`
+		Resource  string `json:"resource"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
 	} `json:"objectRef"`
 }
 

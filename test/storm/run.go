@@ -261,7 +261,7 @@ func (s *storm) calm(ctx context.Context, edits []*Edit) (bool, error) {
 		time.Now().UTC().Format(time.TimeOnly), s.report.Edits, len(wrong), took.Round(time.Millisecond))
 	for _, what := range wrong {
 		s.report.Violations = append(s.report.Violations,
-			fmt.Sprintf("seed %d, edit %d: %s\n%s", s.Seed, s.report.Edits, what, s.latest(what)))
+			fmt.Sprintf("seed %d, edit %d: %s\n%s\n%s", s.Seed, s.report.Edits, what, s.latest(what), s.ends(what)))
 	}
 	if len(wrong) == 0 {
 		if err := s.rest(patient); err != nil {

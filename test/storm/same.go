@@ -1,8 +1,13 @@
 package storm
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -56,3 +61,29 @@ func (s *storm) checkSame(w *world) []string {
 	slices.Sort(wrong)
 	return wrong
 }
+
+// ends tells who deleted and made an object of a violation, by the audit log of the cluster.
+func (s *storm) ends(what string) string {
+	var told []string
+	for t := range s.same {
+		if !strings.HasPrefix(what, t.String()+":") {
+			continue
+		}
+		log, err := os.ReadFile(s.spokeAudit.path)
+		if err != nil {
+			return fmt.Sprintf("      reading the audit log: %v", err)
+		}
+		for text := range bytes.Lines(log) {
+			var one line
+			if json.Unmarshal(text, &one) != nil || one.Object == nil || one.Object.Name != t.name ||
+				one.Object.Namespace != t.namespace || one.Verb == "get" || one.Verb == "watch" {
+				continue
+			}
+			told = append(told, fmt.Sprintf("      %s %s %s by %s", one.At, one.Verb, one.URI, one.User.Username))
+		}
+	}
+	return strings.Join(told[max(0, len(told)-toldRequests):], "\n")
+}
+
+// toldRequests is how many requests of an object a violation quotes.
+const toldRequests = 12
