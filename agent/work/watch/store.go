@@ -231,7 +231,7 @@ func (s *Store) Observe(id manifest.ID, event Event) {
 	s.mu.Lock()
 	woken := s.waiting(id)
 	e := s.objects[id]
-	if e == nil || (e.last != nil && (Older(event.Version, e.last.Version) || *e.last == event)) {
+	if e == nil || (e.last != nil && (Older(event.Version, e.last.Version) || *e.last == event && !e.believed())) {
 		s.mu.Unlock()
 		s.wakeAll(woken)
 		return
@@ -244,6 +244,14 @@ func (s *Store) Observe(id manifest.ID, event Event) {
 	}
 	s.mu.Unlock()
 	s.wakeAll(woken)
+}
+
+// believed reports whether an owner read the object after a watch could not show it, and found it. If the watch cannot
+// again, that is news: a kind may have been gone for a moment, come back, and be gone with the object now.
+func (e *entry) believed() bool {
+	return e.last.Unknown && slices.ContainsFunc(e.states, func(owned ownedState) bool {
+		return owned.state != nil && owned.state.Observed == e.last && owned.state.Object.Exists
+	})
 }
 
 // wakeAll wakes the owners.

@@ -247,7 +247,13 @@ func TestAWatchOfAKindThatIsNotServedSaysNothing(t *testing.T) {
 	assert.Equal(t, Modified, drift, "the object is not known to be gone")
 	l.Record(h, thing("a"), State{Observed: rec.Observed, Object: Object{Exists: true, Version: "10", UID: "u"}})
 	l.doubt(only(cmWatch()))
-	assert.Empty(t, l.take(), "once is enough")
+	assert.Equal(t, []Owner{h}, l.take(), "it was there, and may have gone with its kind since")
+	l.doubt(only(cmWatch()))
+	assert.Empty(t, l.take(), "they will read it")
+	rec, _ = l.Look(h, thing("a"))
+	l.Record(h, thing("a"), State{Observed: rec.Observed})
+	l.doubt(only(cmWatch()))
+	assert.Empty(t, l.take(), "what is not there cannot go")
 }
 
 func TestStoreRefusal(t *testing.T) {

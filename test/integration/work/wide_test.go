@@ -74,30 +74,68 @@ func TestAnAgentThatMayNotWatchAllNamespacesWatchesAsManyAsItMay(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	namespaces := e.scattered()
-	account := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: e.cluster, Name: "narrow"}}
-	role := func(name string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-	}
-	everywhere := func(suffix, name string) *rbacv1.ClusterRoleBinding {
-		return &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: e.cluster + suffix}, RoleRef: role(name), Subjects: account,
-		}
-	}
-	e.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: "narrow"}})
-	e.create(everywhere("-own", "open-cluster-management:klusterlet-work:agent"))
-	for _, namespace := range namespaces {
-		e.create(&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "narrow"}, RoleRef: role("admin"), Subjects: account,
-		})
-	}
-	e.settings.spoke = plane.AccountConfig(t, e.cluster, "narrow")
+	e.narrow(namespaces)
 	a := e.start()
 	e.applyScattered(namespaces)
 	e.quiet(a)
 	e.disturb(namespaces)
 	e.eventually("all that have a watch are repaired", func() bool { return e.repaired(namespaces) >= 3 })
-	e.create(everywhere("-works", "admin"))
+	e.create(e.inAllNamespaces("-works", "admin"))
 	e.eventually("with the right for all namespaces all are", func() bool { return e.repaired(namespaces) == 4 })
 	e.disturb(namespaces)
 	e.eventually("and from then on at once", func() bool { return e.repaired(namespaces) == 4 })
+}
+
+// narrow gives the agent an account with rights in some namespaces and none in all.
+func (e *env) narrow(namespaces []string) {
+	e.Helper()
+	e.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.cluster, Name: "narrow"}})
+	e.create(e.inAllNamespaces("-own", "open-cluster-management:klusterlet-work:agent"))
+	for _, namespace := range namespaces {
+		e.create(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "narrow"}, RoleRef: clusterRole("admin"),
+			Subjects: e.narrowAccount(),
+		})
+	}
+	e.settings.spoke = plane.AccountConfig(e.T, e.cluster, "narrow")
+}
+
+func (e *env) narrowAccount() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: e.cluster, Name: "narrow"}}
+}
+
+func clusterRole(name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+}
+
+// inAllNamespaces binds a ClusterRole to the narrow account.
+func (e *env) inAllNamespaces(suffix, name string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: e.cluster + suffix}, RoleRef: clusterRole(name), Subjects: e.narrowAccount(),
+	}
+}
+
+// A work claims watches also for what its executor may not apply, and in namespaces that do not exist.
+// Shows: work/watches-wide
+func TestAWorkThatMayDoNothingTakesNoWatchThatRuns(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	namespaces := e.scattered()
+	e.settings.maxWatches = 6
+	e.narrow(namespaces)
+	a := e.start()
+	e.applyScattered(namespaces)
+	e.quiet(a)
+	var objects []any
+	for i, kind := range []string{"Secret", "Secret", "Secret", "Service", "Service"} {
+		objects = append(objects, map[string]any{
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": fmt.Sprint("none-", i), "name": "x"},
+		})
+	}
+	attack := e.executed("attack", objects...)
+	e.create(attack)
+	e.is(attack, workv1.WorkApplied, metav1.ConditionFalse)
+	e.quiet(a)
+	e.disturb(namespaces)
+	e.eventually("all are repaired", func() bool { return e.repaired(namespaces) == 4 })
 }
