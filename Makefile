@@ -31,7 +31,7 @@ TEST_PARALLEL_TESTS := 4
 # Further flags for go test, such as TEST_FLAGS='-run Kill -v'.
 TEST_FLAGS ?=
 # Packages to test. Those that take longest come first, so that none of them runs alone at the end.
-LONGEST := conversion soak fleet lies work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials authors
+LONGEST := conversion soak fleet work benchmark crash hubcrash stories cluster hubcluster rights moving join storm credentials authors
 # Without packages on the command line there is also fuzzing, and the tools and what ships as YAML are tested.
 TEST_TOOLS :=
 ifeq ($(origin TEST_PACKAGES),undefined)

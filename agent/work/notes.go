@@ -66,6 +66,11 @@ type note struct {
 	createdAt time.Time
 	// deleting is the work or AppliedManifestWork of which the API server said that it is being deleted.
 	deleting types.UID
+	// refuted is the UID and version of one in a cache that is not being deleted, until when that is believed, and for how
+	// long it was.
+	refuted      string
+	refutedUntil time.Time
+	refutedPause time.Duration
 	// manifests are those of the work with the UID and generation.
 	uid        types.UID
 	generation int64

@@ -30,8 +30,10 @@ type facts struct {
 	// work and applied are nil when there is none.
 	work    *workv1.ManifestWork
 	applied *workv1.AppliedManifestWork
-	// stale reports that a cache has not seen the last write of this process.
-	stale bool
+	// stale reports that a cache has not seen the last write of this process, or shows a deletion that the API server
+	// refutes; then staleUntil is when it is asked again.
+	stale      bool
+	staleUntil time.Time
 	// manifests are those of the work.
 	manifests []manifest.Manifest
 	// offline reports that the hub has not listed its works yet, so that work is its copy of before; nil then says
@@ -94,24 +96,37 @@ func (r *Reconciler) confirmDeletion(ctx context.Context, f *facts) error {
 	default:
 		return nil
 	}
-	if r.notes.of(f.owner).deleting == cached.GetUID() {
+	known := r.notes.of(f.owner)
+	if known.deleting == cached.GetUID() {
+		return nil
+	}
+	refuted := string(cached.GetUID()) + "/" + cached.GetResourceVersion()
+	if known.refuted == refuted && f.now.Before(known.refutedUntil) {
+		f.stale, f.staleUntil = true, known.refutedUntil // the cache will show it
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	err := reader.Get(within, client.ObjectKeyFromObject(cached), live)
 	switch {
-	case manifest.ObjectGone(err):
-		f.stale = true // its deletion has ended, and the cache will show that
-	case err != nil:
+	case err != nil && !manifest.ObjectGone(err):
 		return fmt.Errorf("asking whether %s is being deleted: %w", cached.GetName(), err)
-	case live.GetUID() != cached.GetUID() || live.GetDeletionTimestamp().IsZero():
-		f.stale = true
+	case err != nil || live.GetUID() != cached.GetUID() || live.GetDeletionTimestamp().IsZero():
+		pause := refutedPause
+		if known.refuted == refuted {
+			pause = min(2*known.refutedPause, refutedMost)
+		}
+		f.stale, f.staleUntil = true, f.now.Add(pause)
+		r.notes.change(f.owner, func(n *note) { n.refuted, n.refutedUntil, n.refutedPause = refuted, f.staleUntil, pause })
 	default:
 		r.notes.change(f.owner, func(n *note) { n.deleting = cached.GetUID() })
 	}
 	return nil
 }
+
+// refutedPause and refutedMost are the first and the longest pause until the API server is asked again about a deletion
+// that only a cache shows. An event of the cache comes before that.
+const refutedPause, refutedMost = time.Second, time.Minute
 
 // abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.
 // Its objects are deleted at once, so the hub has to confirm that the work does not exist.

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,9 +15,11 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/inventory"
@@ -197,12 +200,30 @@ func TestADeletionThatOnlyACacheShowsDeletesNothing(t *testing.T) {
 				change(work)
 				return fake.NewClientBuilder().WithScheme(r.Hub.GetClient().Scheme()).WithObjects(work).Build()
 			}
-			r.Hub = stubHub{client: of(c.cached), live: of(c.live)}
+			asked := 0
+			live := interceptor.NewClient(of(c.live), interceptor.Funcs{Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption,
+			) error {
+				asked++
+				return c.Get(ctx, key, o, options...)
+			}})
+			r.Hub = stubHub{client: of(c.cached), live: live}
 			r.inventory.Live = r.inventory.Client
-			for range 2 {
+			for range 3 {
 				seen, err := r.observe(t.Context(), "w")
 				require.NoError(t, err)
 				assert.Equal(t, c.want, seen.phase())
+				if c.want == phaseStale {
+					outcome := r.pass(t.Context(), seen, phaseStale)
+					assert.Equal(t, f.now.Add(refutedPause), outcome.Wake())
+				}
+			}
+			assert.LessOrEqual(t, asked, 1, "the hub is asked once")
+			if c.want == phaseStale {
+				r.Clock = testclock.NewFakePassiveClock(f.now.Add(refutedPause))
+				seen, err := r.observe(t.Context(), "w")
+				require.NoError(t, err)
+				assert.Equal(t, f.now.Add(3*refutedPause), seen.staleUntil, "and less and less often")
 			}
 		})
 	}

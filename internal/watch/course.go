@@ -3,6 +3,8 @@ package watch
 import (
 	"errors"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
@@ -35,13 +37,17 @@ type course struct {
 func (c *course) ended(end *ending, relist bool, version string, now time.Time) (again bool) {
 	c.works = c.accepted && (version != c.version || now.Sub(c.at) >= steady)
 	c.blind = !c.works && !relist && !unreached(end.err)
+	// An API server that is away, or out of order, comes back; what it accepts, or has forgotten, ends so again.
+	stays := c.accepted || apierrors.IsResourceExpired(end.err) || apierrors.IsGone(end.err)
 	c.accepted = false
 	if c.works || relist {
 		c.stuck = 0
 	}
 	if c.blind {
-		c.stuck++
-		end.refused = true
+		if stays {
+			c.stuck++
+			end.refused = true
+		}
 		if end.err == nil {
 			end.err = errCutOff
 		}

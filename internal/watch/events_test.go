@@ -141,18 +141,30 @@ func TestAWatchOfEventsThatIsAlwaysCutOffIsSilent(t *testing.T) {
 	require.ErrorIs(t, <-silent, errCutOff)
 }
 
-func TestAWatchThatIsToldToWaitForLongSaysSo(t *testing.T) {
-	for name, eventsOnly := range map[string]bool{"of events": true, "with a list": false} {
-		t.Run(name, func(t *testing.T) {
-			ended := make(chan error, 1000)
-			api := &server{version: "10", watchErr: apierrors.NewTooManyRequests("storage is (re)initializing", 1)}
-			r := start(t, api, func(w *Watch[*corev1.ConfigMap]) {
-				w.Source.EventsOnly, w.Ended = eventsOnly, func(err error) { ended <- err }
-			})
-			require.Eventually(t, func() bool { r.clock.Step(5 * time.Second); return len(ended) > 0 }, patience, tick)
-			require.ErrorIs(t, <-ended, errOverloaded)
-		})
+func TestAWatchOfEventsComesBackSoonAfterAnOutage(t *testing.T) {
+	r := follow(t)
+	events := r.open()
+	away := apierrors.NewServiceUnavailable("no server")
+	r.set(func(s *server) { s.listErr, s.watchErr = away, away })
+	events.Stop()
+	for range 40 {
+		require.Eventually(t, r.clock.HasWaiters, patience, tick)
+		r.clock.Step(15 * time.Second)
 	}
+	r.set(func(s *server) { s.listErr, s.watchErr = nil, nil })
+	healed := r.clock.Now()
+	require.Eventually(t, func() bool { r.clock.Step(time.Second); return r.open() != nil }, patience, tick)
+	assert.LessOrEqual(t, r.clock.Since(healed), lastPause+10*time.Second)
+}
+
+// What a list showed needs no check, and an API server that is overloaded is not asked for more.
+func TestAWatchIsCheckedOnlyAfterItWasCutOff(t *testing.T) {
+	r := start(t, &server{version: "10", watchErr: apierrors.NewTooManyRequests("wait", 1)})
+	for range 100 {
+		require.Eventually(t, r.clock.HasWaiters, patience, tick)
+		r.clock.Step(5 * time.Second)
+	}
+	assert.Equal(t, 1, r.listed())
 }
 
 func TestAStoreThatIsPutBackDuringALongOutageIsNoticed(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,9 +21,6 @@ import (
 
 // errRestored ends a watch whose resource version the API server has yet to reach, so that its reflector lists again.
 var errRestored = errors.New("the API server went back to an earlier state")
-
-// errOverloaded ends a watch that the API server has not accepted for long.
-var errOverloaded = errors.New("the API server is overloaded")
 
 // Source lists and watches one kind of object.
 type Source struct {
@@ -90,8 +89,8 @@ func FromClient(c client.WithWatch, namespace string, newList func() client.Obje
 // API server has reached it: where its store was restored from a backup, the watch would be silent until the versions
 // catch up. That costs one small list after each watch that ended early.
 func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
-	var ends time.Time // when the last watch was to end by itself; only the reflector calls these functions
-	var busy overload
+	// ends is the instant, in nanoseconds, at which the last watch was to end by itself.
+	var ends atomic.Int64
 	sender := s.Client
 	if s.EventsOnly {
 		sender = unstreamed{}
@@ -101,12 +100,16 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			return s.empty(ctx, options.ResourceVersion)
 		}
 		options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
-		return s.List(ctx, options)
+		all, err := s.List(ctx, options)
+		if err == nil && !IsForVersion(options) {
+			ends.Store(0) // a watch goes on from what was listed
+		}
+		return all, err
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: list,
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if options.SendInitialEvents == nil && now.Now().Before(ends) {
+			if options.SendInitialEvents == nil && now.Now().UnixNano() < ends.Load() {
 				some, err := list(ctx, metav1.ListOptions{Limit: forVersion})
 				if err != nil {
 					return nil, err
@@ -118,13 +121,14 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
 			events, err := s.Watch(ctx, options)
 			if err == nil && options.TimeoutSeconds != nil {
-				ends = now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+				ends.Store(now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second).UnixNano())
 			}
 			if err != nil {
-				ends = never // whatever happens until the next watch is not known
-				return nil, busy.judge(err, now.Now())
+				if options.SendInitialEvents == nil && !apierrors.IsTooManyRequests(err) {
+					ends.Store(math.MaxInt64) // what happens until the next watch is not known
+				}
+				return nil, err
 			}
-			busy = overload{}
 			if s.Accepted != nil {
 				s.Accepted()
 			}
@@ -160,25 +164,6 @@ func (s Source) empty(ctx context.Context, version string) (runtime.Object, erro
 		return nil, fmt.Errorf("emptying a list: %w", err)
 	}
 	return list, nil
-}
-
-// never is an instant that does not come.
-var never = time.Unix(1<<40, 0)
-
-// overload follows an API server that tells a watch to wait. A reflector repeats that without end and says nothing.
-type overload struct{ since time.Time }
-
-// judge returns the error of a watch such that the reflector ends when the API server has told it to wait for long.
-func (o *overload) judge(err error, now time.Time) error {
-	switch {
-	case !apierrors.IsTooManyRequests(err):
-		*o = overload{}
-	case o.since.IsZero():
-		o.since = now
-	case now.Sub(o.since) >= silentAfter:
-		return fmt.Errorf("%w: %s", errOverloaded, err.Error()) // not wrapped, which a reflector repeats
-	}
-	return err
 }
 
 // forVersion is the limit of a list that is only for the version of the state.

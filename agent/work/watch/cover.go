@@ -19,12 +19,16 @@ func (s *Store) assign(chosen []scope, covers map[Key]cover) {
 	}
 	s.mu.Lock()
 	var woken []Owner
-	before := map[Key]bool{}
+	before, behind := map[Key]bool{}, map[Key]bool{}
 	for key := range s.watched {
 		before[key] = s.unseen(key)
+		// Its own watch has yet to show what happened before the wide one began.
+		since := s.since[key.Resource]
+		behind[key] = s.covers[key] == own && covers[key] == shared && (s.versions[key] == "" || Older(s.versions[key], since))
 	}
 	maps.DeleteFunc(s.refused, func(one scope, _ string) bool { return !running[one] })
 	maps.DeleteFunc(s.working, func(of schema.GroupVersionResource, _ time.Time) bool { return !running[everywhere(of)] })
+	maps.DeleteFunc(s.since, func(of schema.GroupVersionResource, _ string) bool { return !running[everywhere(of)] })
 	for key, was := range before {
 		s.covers[key] = covers[key]
 		if covers[key] != own {
@@ -34,8 +38,12 @@ func (s *Store) assign(chosen []scope, covers map[Key]cover) {
 			woken = slices.AppendSeq(woken, maps.Keys(s.watched[key]))
 		}
 	}
+	claimed := s.claimedIn(func(key Key) bool { return behind[key] })
 	s.mu.Unlock()
 	s.wakeAll(woken)
+	for _, id := range claimed {
+		s.Observe(id, Event{Unknown: true})
+	}
 }
 
 // unseen reports whether no watch shows changes of the objects of a key. A watch that has not begun is expected to.
@@ -97,8 +105,9 @@ func (s *Store) refuse(one scope, cause string) bool {
 }
 
 // follow takes up that a wide watch shows all changes after version from now on. Of what happened before nothing is
-// known, so the owners who depend on it read their objects once. No version means that it goes on where it was.
-func (s *Store) follow(one scope, version string, now time.Time) {
+// known, so the owners who depend on it read their objects once. No version means that it goes on where it was. It reports
+// whether the watch did not work before.
+func (s *Store) follow(one scope, version string, now time.Time) (begins bool) {
 	s.mu.Lock()
 	delete(s.refused, one)
 	_, worked := s.working[one.Resource]
@@ -107,6 +116,7 @@ func (s *Store) follow(one scope, version string, now time.Time) {
 	}
 	var claimed []manifest.ID
 	if version != "" {
+		s.since[one.Resource] = version
 		claimed = s.claimedIn(func(key Key) bool { return key.Resource == one.Resource && !s.sees(key) })
 	}
 	s.mu.Unlock()
@@ -116,6 +126,7 @@ func (s *Store) follow(one scope, version string, now time.Time) {
 	if !worked {
 		s.changed()
 	}
+	return !worked
 }
 
 // sees reports whether a watch of the key itself shows its objects.

@@ -31,6 +31,8 @@ type Store struct {
 	refused map[scope]string
 	// working has since when the wide watch of a resource has shown changes.
 	working map[schema.GroupVersionResource]time.Time
+	// since has the version after which the wide watch of a resource showed changes first.
+	since map[schema.GroupVersionResource]string
 	// versions has the newest resource version that the watch of each key showed.
 	versions map[Key]string
 	// wake is called, without the lock, for each owner of an object that changed.
@@ -65,8 +67,9 @@ func NewStore(wake func(Owner), changed func()) *Store {
 	return &Store{
 		objects: map[manifest.ID]*entry{}, owners: map[Owner]*claim{},
 		watched: map[Key]map[Owner]int{}, covers: map[Key]cover{}, refused: map[scope]string{},
-		working: map[schema.GroupVersionResource]time.Time{}, versions: map[Key]string{},
-		wake: wake, changed: changed,
+		working: map[schema.GroupVersionResource]time.Time{}, since: map[schema.GroupVersionResource]string{},
+		versions: map[Key]string{},
+		wake:     wake, changed: changed,
 	}
 }
 

@@ -30,7 +30,7 @@ type Watcher struct {
 	// limit is the largest number of watches; relist is the time after which a watch lists again.
 	limit  int
 	relist time.Duration
-	clock  clock.PassiveClock
+	clock  clock.WithDelayedExecution
 	// changed signals that the set of wanted watches changed.
 	changed kit.Trigger
 	// exceeded is set while more watches are wanted than limit; only run uses it.
@@ -104,7 +104,7 @@ func (w *Watcher) watchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 // when it begins, the owners read their objects, and from then on it shows what changes.
 func (w *Watcher) wideWatchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 	run := w.watchOf(one)
-	wide := &wideHandler{handler: handler{store: w.store, key: one.Key}, scope: one, clock: w.clock}
+	wide := &wideHandler{handler: handler{store: w.store, key: one.Key}, scope: one, watcher: w}
 	run.Handler = wide
 	resource := w.client.Resource(one.Resource)
 	run.Source = kit.From(w.client,
@@ -167,8 +167,8 @@ func (s *handler) id(object *metav1.PartialObjectMetadata) manifest.ID {
 type wideHandler struct {
 	handler
 
-	scope scope
-	clock clock.PassiveClock
+	scope   scope
+	watcher *Watcher
 	// version is that of a list after which no watch was accepted yet. One goroutine at a time uses it.
 	version string
 }
@@ -199,9 +199,11 @@ func (s *wideHandler) observe(id manifest.ID, event Event) {
 	s.store.Observe(id, event)
 }
 
-// accepted tells the store that the watch shows changes.
+// accepted tells the store that the watch shows changes. Watches are chosen again when it need not be kept any more.
 func (s *wideHandler) accepted() {
-	s.store.follow(s.scope, s.version, s.clock.Now())
+	if s.store.follow(s.scope, s.version, s.watcher.clock.Now()) {
+		s.watcher.clock.AfterFunc(leastWide, s.watcher.changed.Fire)
+	}
 	s.version = ""
 }
 

@@ -224,6 +224,7 @@ func TestAKeyThatAWideWatchTakesOverMissesNothing(t *testing.T) {
 	l, h, n0 := stores()
 	n0.Replace(t.Context(), []*metav1.PartialObjectMetadata{partialIn("n0", "5")}, "10")
 	wide := &wideHandler{handler: handler{store: l.Store, key: wideWatch.Key}, scope: wideWatch}
+	l.follow(wideWatch, "10", epoch)
 	l.take()
 	wide.Update(t.Context(), partialIn("n0", "12"))
 	l.assign([]scope{wideWatch}, map[Key]cover{
@@ -263,7 +264,7 @@ func TestRefusalsOfAWideWatchWakeOnce(t *testing.T) {
 	l.assign([]scope{wideWatch}, map[Key]cover{
 		watchOf("configmaps", "n0"): shared, watchOf("configmaps", "n1"): shared, watchOf("configmaps", "n2"): shared,
 	})
-	assert.Equal(t, []Owner{h}, l.take(), "a key whose watch ends for one that is refused")
+	assert.Equal(t, []Owner{h, h}, l.take(), "a key whose watch ends, which had shown nothing, for one that is refused")
 	assert.True(t, l.Unwatched(h, in("n0")))
 }
 
@@ -435,4 +436,17 @@ func TestAnEndedWatchLeavesNoVersionBehind(t *testing.T) {
 	n0.Replace(t.Context(), nil, "10")
 	n0.Update(t.Context(), partialIn("n0", "11"))
 	assert.Empty(t, l.versions)
+}
+
+func TestWhatTheOwnWatchHadYetToShowIsRead(t *testing.T) {
+	l, h, n0 := stores()
+	n0.Replace(t.Context(), []*metav1.PartialObjectMetadata{partialIn("n0", "5")}, "10")
+	l.follow(wideWatch, "20", epoch) // what happened from 10 to 20 is shown by neither
+	l.take()
+	l.assign([]scope{wideWatch}, map[Key]cover{
+		watchOf("configmaps", "n0"): shared, watchOf("configmaps", "n1"): shared, watchOf("configmaps", "n2"): shared,
+	})
+	assert.Equal(t, []Owner{h}, l.take())
+	_, drift := l.Look(h, in("n0"))
+	assert.Equal(t, Modified, drift)
 }
