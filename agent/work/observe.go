@@ -82,9 +82,9 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 	return f, nil
 }
 
-// confirmDeletion asks the API server before the objects of a work are deleted, once for each deletion. After a start a
-// cache may hold an earlier state: a work of this name that was deleted then, and lives again now. Facts that it refutes
-// are stale.
+// confirmDeletion asks the API server before the objects of a work are deleted that this process has not applied, once for
+// each deletion. After a start a cache may hold an earlier state: a work of this name that was deleted then, and lives
+// again now. Facts that the API server refutes are stale.
 func (r *Reconciler) confirmDeletion(ctx context.Context, f *facts) error {
 	var cached, live client.Object
 	var reader client.Reader
@@ -97,8 +97,8 @@ func (r *Reconciler) confirmDeletion(ctx context.Context, f *facts) error {
 		return nil
 	}
 	known := r.notes.of(f.owner)
-	if known.deleting == cached.GetUID() {
-		return nil
+	if known.deleting == cached.GetUID() || known.uid == cached.GetUID() {
+		return nil // this process asked before, or applied this very work
 	}
 	refuted := string(cached.GetUID()) + "/" + cached.GetResourceVersion()
 	if known.refuted == refuted && f.now.Before(known.refutedUntil) {

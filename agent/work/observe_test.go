@@ -191,6 +191,7 @@ func TestADeletionThatOnlyACacheShowsDeletesNothing(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r, f := backAt(t, 1, "a")
+			r.notes = newNotes() // as after a start
 			of := func(change func(*workv1.ManifestWork)) client.WithWatch {
 				if change == nil {
 					return fake.NewClientBuilder().WithScheme(r.Hub.GetClient().Scheme()).Build()

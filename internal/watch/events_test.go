@@ -23,7 +23,8 @@ func follow(t *testing.T, change ...func(*Watch[*corev1.ConfigMap])) *running {
 	api := &server{version: "10", objects: []corev1.ConfigMap{*configMap("a"), *configMap("b")}}
 	r := start(t, api, append(change, func(w *Watch[*corev1.ConfigMap]) {
 		w.Source.EventsOnly, w.Source.LabelSelector = true, "l=1"
-		says := w.Handler.(*record) //nolint:forcetypeassert // start made it
+		says, ok := w.Handler.(*record)
+		require.True(t, ok)
 		w.Source.Accepted = func() { says.add("accepted") }
 		w.Source.WentBack = func(context.Context) { says.add("went back") }
 	})...)

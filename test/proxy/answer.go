@@ -72,7 +72,7 @@ func unversioned(r *http.Request) string {
 	return r.URL.Path + "?" + query.Encode()
 }
 
-// refuses refuses a request, or the next ones of a burst that began.
+// refuses answers a request with an error, and the next ones of a burst that began.
 func (p *Proxy) refuses(w http.ResponseWriter, r *http.Request, a *asked) bool {
 	who := user(r)
 	p.mu.Lock()
@@ -104,7 +104,7 @@ func (p *Proxy) refuses(w http.ResponseWriter, r *http.Request, a *asked) bool {
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Message: message, Reason: reason, Code: int32(code), //nolint:gosec // a status code
+		Message: message, Reason: reason, Code: int32(code),
 	}
 	body, err := json.Marshal(status)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package proxy stands before the API server of a sandbox and lies to its clients, in ways in which API servers, networks
+// Package proxy stands before the API server of a sandbox and lies to its clients, in ways in which API servers,
+// networks
 // and load balancers go wrong. Programs that run behind it must not delete, approve, evict or overwrite what the true
 // state does not ask for, and must agree with it soon after the proxy has become honest.
 //
@@ -10,16 +11,19 @@
 //
 //   - Refuse: 429, 500 or 503 instead of an answer, some times in a row.
 //   - Lose: the request is carried out, and the connection ends before the answer.
-//   - Stale: a list that may come from a cache (resourceVersion=0 or not older than a version) is an earlier one, as from
+//   - Stale: a list that may come from a cache (resourceVersion=0 or not older than a version) is an earlier one,
+//     as from
 //     an API server that lags. Reads of the newest state are never stale, because API servers do not lie about those.
 //   - Late: every event of a watch comes late, in order.
 //   - Twice: events of a watch come twice.
 //   - Expire: a watch loses some events and ends with 410, as after a compaction.
-//   - Hang: the answer to a watch is held up without end, as on a connection that is half open, until the proxy is honest
+//   - Hang: the answer to a watch is held up without end, as on a connection that is half open, until the proxy is
+//     honest
 //     or HangFor has passed.
 //   - Cut: a watch ends without a word.
 //   - Date: the Date of every answer is off.
 //
-// Every draw comes from the seed, the user, the request and how often it was sent before, so the same seed lies alike as
+// Every draw comes from the seed, the user, the request and how often it was sent before, so the same seed lies
+// alike as
 // far as the clients send the same requests. Lists are never streamed; an API server may refuse that.
 package proxy

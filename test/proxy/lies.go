@@ -27,7 +27,7 @@ type Lies struct {
 
 // Draw returns lies of a seed: some of all kinds, so that most programs get on, but slowly.
 func Draw(seed uint64) Lies {
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // it is to repeat
+	random := rand.New(rand.NewPCG(seed, 1))
 	some := func(most float64) float64 {
 		if random.IntN(3) == 0 {
 			return 0 // lies of one kind show best without the others
@@ -131,7 +131,7 @@ func (p *Proxy) draw(r *http.Request) *asked {
 	fmt.Fprint(sum, key, p.drawn[key])
 	return &asked{
 		lies: p.lies, honest: p.honest, turn: p.turn,
-		random: rand.New(rand.NewPCG(p.lies.Seed, sum.Sum64())), //nolint:gosec // it is to repeat
+		random: rand.New(rand.NewPCG(p.lies.Seed, sum.Sum64())),
 	}
 }
 

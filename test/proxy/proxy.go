@@ -46,10 +46,12 @@ type Proxy struct {
 	lists  map[string][]answer
 }
 
-// New starts an honest proxy before a control plane that was started with Options.FrontProxy. The caller must call Close.
+// New starts an honest proxy before a control plane that was started with Options.FrontProxy. The caller must call
+// Close.
 func New(plane *sandbox.ControlPlane) (*Proxy, error) {
 	p := &Proxy{
-		served: make(chan struct{}), honest: make(chan struct{}), turn: make(chan struct{}), drawn: map[string]int{}, told: map[string]int{},
+		served: make(chan struct{}), honest: make(chan struct{}), turn: make(chan struct{}),
+		drawn: map[string]int{}, told: map[string]int{},
 		bursts: map[string]int{}, lists: map[string][]answer{},
 	}
 	close(p.honest)
@@ -61,12 +63,15 @@ func New(plane *sandbox.ControlPlane) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Tokens are the client's own, and a certificate is passed on by this identity; the transport has no other credential.
+	// Tokens are the client's own, and a certificate is passed on by this identity; the transport has no other
+	// credential.
 	front, err := rest.TransportFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("building the transport of the proxy: %w", err)
 	}
-	plain, err := rest.TransportFor(&rest.Config{Host: own.Host, TLSClientConfig: rest.TLSClientConfig{CAData: own.CAData}})
+	plain, err := rest.TransportFor(&rest.Config{
+		Host: own.Host, TLSClientConfig: rest.TLSClientConfig{CAData: own.CAData},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("building the transport of the proxy: %w", err)
 	}

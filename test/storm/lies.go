@@ -28,7 +28,7 @@ func (s *storm) placeProxies() error {
 // lie lets the proxies lie until the next calm, each in its own way.
 func (s *storm) lie() {
 	for i, one := range s.proxies {
-		lies := proxy.Draw(s.Seed + uint64(s.report.Calms*len(s.proxies)+i)) //nolint:gosec // not negative
+		lies := proxy.Draw(s.Seed + uint64(s.report.Calms*len(s.proxies)+i))
 		fmt.Fprintf(s.Log, "%s proxy %d lies, %s\n", time.Now().UTC().Format("15:04:05.000"), i, lies)
 		one.Lie(lies)
 	}

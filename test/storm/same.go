@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sameObjects are objects with their UIDs: all that existed at the last calm, and those that a work left while another one
+// sameObjects are objects with their UIDs: all that existed at the last calm, and those that a work left while
+// another one
 // that owns them stayed. Until an edit does something else to them they stay the same objects.
 type sameObjects map[*thing]types.UID
 

@@ -24,7 +24,8 @@ func (s *Store) assign(chosen []scope, covers map[Key]cover) {
 		before[key] = s.unseen(key)
 		// Its own watch has yet to show what happened before the wide one began.
 		since := s.since[key.Resource]
-		behind[key] = s.covers[key] == own && covers[key] == shared && (s.versions[key] == "" || Older(s.versions[key], since))
+		shown := s.versions[key]
+		behind[key] = s.covers[key] == own && covers[key] == shared && (shown == "" || Older(shown, since))
 	}
 	maps.DeleteFunc(s.refused, func(one scope, _ string) bool { return !running[one] })
 	maps.DeleteFunc(s.working, func(of schema.GroupVersionResource, _ time.Time) bool { return !running[everywhere(of)] })
@@ -54,6 +55,7 @@ func (s *Store) unseen(key Key) bool {
 		return true
 	case shared:
 		one = everywhere(key.Resource)
+	case undecided, own:
 	}
 	_, refused := s.refused[one]
 	return refused
@@ -76,7 +78,8 @@ func (s *Store) keysOf(one scope) []Key {
 	return keys
 }
 
-// refuse marks a watch that the API server does not allow, or that keeps failing, and wakes the owners who depend on it
+// refuse marks a watch that the API server does not allow, or that keeps failing, and wakes the owners who depend
+// on it
 // once so that they read their objects. It reports whether that is new.
 func (s *Store) refuse(one scope, cause string) bool {
 	s.mu.Lock()
@@ -105,7 +108,8 @@ func (s *Store) refuse(one scope, cause string) bool {
 }
 
 // follow takes up that a wide watch shows all changes after version from now on. Of what happened before nothing is
-// known, so the owners who depend on it read their objects once. No version means that it goes on where it was. It reports
+// known, so the owners who depend on it read their objects once. No version means that it goes on where it was. It
+// reports
 // whether the watch did not work before.
 func (s *Store) follow(one scope, version string, now time.Time) (begins bool) {
 	s.mu.Lock()
@@ -183,7 +187,8 @@ func (s *Store) newest(resource schema.GroupVersionResource) string {
 	return version
 }
 
-// restored takes up that the API server went back to an earlier state: no version of a resource orders anything any more,
+// restored takes up that the API server went back to an earlier state: no version of a resource orders anything any
+// more,
 // and the owners read its objects.
 func (s *Store) restored(resource schema.GroupVersionResource) {
 	s.mu.Lock()

@@ -163,7 +163,7 @@ func TestWhichWatchesThereAre(t *testing.T) {
 // runs each time.
 func TestWatchesAreBoundedAndSteady(t *testing.T) {
 	for seed := range uint64(500) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // plays repeat
+		random := rand.New(rand.NewPCG(seed, 1))
 		limit, running := 1+random.IntN(12), map[scope]bool{}
 		for range 20 {
 			wanted := map[Key]int{}
@@ -224,7 +224,7 @@ func checkChosen(
 		case undecided:
 			require.Fail(t, "undecided", key)
 		}
-		lost := now.running(only(key)) && !has[only(key)] && !(wide && now.relies(key.Resource))
+		lost := now.running(only(key)) && !has[only(key)] && (!wide || !now.relies(key.Resource))
 		if lost && key.Namespace != "" {
 			for _, other := range chosen {
 				runs := other.wide || other.Namespace == "" || now.running(other)

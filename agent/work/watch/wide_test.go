@@ -92,11 +92,11 @@ func (c *cluster) serve(client *fake.FakeMetadataClient) {
 	})
 }
 
-// open returns the events of a namespace, "" for all, nil as long as nobody watches.
-func (c *cluster) open(namespace string) *watch.RaceFreeFakeWatcher {
+// open returns the events of all namespaces, nil as long as nobody watches them.
+func (c *cluster) open() *watch.RaceFreeFakeWatcher {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.events[namespace]
+	return c.events[""]
 }
 
 // set changes the cluster.
@@ -131,17 +131,17 @@ func (r *running) read(h Owner, version string) (reads int) {
 func TestAResourceInManyNamespacesIsWatchedInAllOfThem(t *testing.T) {
 	c := newCluster()
 	r, h := beyond(t, c)
-	require.Eventually(t, func() bool { return c.open("") != nil && r.wokenBy(h) == 0 }, waitFor, tick)
+	require.Eventually(t, func() bool { return c.open() != nil && r.wokenBy(h) == 0 }, waitFor, tick)
 	assert.Equal(t, 4, r.read(h, "5"))
 	for _, version := range []string{"11", "12", "13"} {
 		for id := range spread(4) {
-			c.open("").Modify(partialIn(id.Namespace, version))
+			c.open().Modify(partialIn(id.Namespace, version))
 			require.Eventually(t, func() bool { _, drift := r.store.Look(h, id); return drift == Modified }, waitFor, tick)
 		}
 		assert.Equal(t, 4, r.read(h, version))
 	}
-	c.open("").Modify(partialIn("other", "14"))
-	c.open("").Delete(partialIn("n3", "15"))
+	c.open().Modify(partialIn("other", "14"))
+	c.open().Delete(partialIn("n3", "15"))
 	require.Eventually(t, func() bool { _, drift := r.store.Look(h, in("n3")); return drift == Deleted }, waitFor, tick)
 	assert.Equal(t, Size{Works: 1, Objects: 4, Wanted: 4}, r.store.Size())
 	for id := range spread(4) {
@@ -158,7 +158,7 @@ func TestWhatHappenedBeforeAWideWatchIsRead(t *testing.T) {
 	require.Eventually(t, func() bool { return r.read(h, "5") == 0 }, waitFor, tick)
 	before := r.wokenBy(h)
 	c.set(func() { delete(c.watchErr, "") })
-	require.Eventually(t, func() bool { return c.open("") != nil }, waitFor, tick)
+	require.Eventually(t, func() bool { return c.open() != nil }, waitFor, tick)
 	require.Eventually(t, func() bool { return r.wokenBy(h) >= before+2 }, waitFor, tick,
 		"the objects of the namespaces without a watch may have changed meanwhile")
 	_, drift := r.store.Look(h, in("n3"))
@@ -186,7 +186,7 @@ func TestAWideWatchThatIsRefusedLeavesTheOthersAlone(t *testing.T) {
 	require.Eventually(t, func() bool { return !r.store.Unwatched(h, in("n3")) }, waitFor, tick, "it is tried on")
 	assert.Zero(t, r.store.Size().Beyond)
 	r.store.Claim(h, nil, nil)
-	require.Eventually(t, func() bool { return c.open("").IsStopped() }, waitFor, tick, "it ends with the last key")
+	require.Eventually(t, func() bool { return c.open().IsStopped() }, waitFor, tick, "it ends with the last key")
 }
 
 // stores returns a Store with a wide watch beside watches of n0, which covers n1 and n2.
