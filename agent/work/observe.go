@@ -22,8 +22,7 @@ import (
 	"github.com/spokelet/spokelet/agent/work/watch"
 )
 
-// facts is what a pass begins with. The objects are those of the caches and must not be changed; a write of the
-// pass
+// facts is what a pass begins with. The objects are those of the caches and must not be changed; a write of the pass
 // replaces them.
 type facts struct {
 	now   time.Time
@@ -47,8 +46,7 @@ type facts struct {
 	atHub   *workv1.ManifestWork
 }
 
-// orphans reports whether the work orphans an object. A work that is changed to orphan an object and deleted at
-// once
+// orphans reports whether the work orphans an object. A work that is changed to orphan an object and deleted at once
 // does so, although no pass came between the two.
 func (f *facts) orphans(id manifest.ID) bool {
 	return f.work != nil && !manifest.Owned(f.work.Spec.DeleteOption, id)
@@ -85,10 +83,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 }
 
 // confirmDeletion asks the API server before the objects of a work are deleted that this process has not applied,
-// once for
-// each deletion. After a start a cache may hold an earlier state: a work of this name that was deleted then, and
-// lives
-// again now. Facts that the API server refutes are stale.
+// once for each deletion. After a start a cache may hold an earlier state: a work of this name that was deleted
+// then, and lives again now. Facts that the API server refutes are stale.
 func (r *Reconciler) confirmDeletion(ctx context.Context, f *facts) error {
 	var cached, live client.Object
 	var reader client.Reader
@@ -128,13 +124,11 @@ func (r *Reconciler) confirmDeletion(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// refutedPause and refutedMost are the first and the longest pause until the API server is asked again about a
-// deletion
+// refutedPause and refutedMost are the first and the longest pause until the API server is asked again about a deletion
 // that only a cache shows. An event of the cache comes before that.
 const refutedPause, refutedMost = time.Second, time.Minute
 
-// abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if
-// any.
+// abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.
 // Its objects are deleted at once, so the hub has to confirm that the work does not exist.
 func (r *Reconciler) abandoned(ctx context.Context, f *facts) (*workv1.AppliedManifestWork, error) {
 	created := r.notes.of(f.owner).justCreated(f.now)
@@ -186,8 +180,7 @@ func (r *Reconciler) checkLag(f *facts) {
 	}
 }
 
-// readManifests decodes and maps the manifests of the spec, once per generation; manifests that could not be
-// mapped are
+// readManifests decodes and maps the manifests of the spec, once per generation; manifests that could not be mapped are
 // mapped again.
 func (r *Reconciler) readManifests(f *facts) []manifest.Manifest {
 	known := r.notes.of(f.owner)
@@ -287,8 +280,7 @@ func (r *Reconciler) authorize(ctx context.Context, f *facts, in *input) *execut
 	return session
 }
 
-// verbsFor are the verbs that an executor needs for a manifest. An object that is only read, because of its
-// strategy or
+// verbsFor are the verbs that an executor needs for a manifest. An object that is only read, because of its strategy or
 // because its manifest is complete, needs no more than that.
 func verbsFor(m *manifest.Manifest, frozen bool) executor.Verbs {
 	switch {

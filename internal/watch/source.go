@@ -19,8 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errRestored ends a watch whose resource version the API server has yet to reach, so that its reflector lists
-// again.
+// errRestored ends a watch whose resource version the API server has yet to reach, so that its reflector lists again.
 var errRestored = errors.New("the API server went back to an earlier state")
 
 // Source lists and watches one kind of object.
@@ -30,26 +29,21 @@ type Source struct {
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	// LabelSelector and FieldSelector restrict the objects; empty means all.
 	LabelSelector, FieldSelector string
-	// PageSize is the number of objects of one page of a list where the API server cannot stream it; zero is the
-	// default
+	// PageSize is the number of objects of one page of a list where the API server cannot stream it; zero is the default
 	// of client-go.
 	PageSize int64
 	// Client sends the requests; with a fake one the reflector does not stream lists.
 	Client any
-	// EventsOnly leaves out the objects that exist when the watch begins: Handler receives an empty list with the
-	// version
+	// EventsOnly leaves out the objects that exist when the watch begins: Handler receives an empty list with the version
 	// after which it is told of every change. A watch that is cut off goes on at its version. Where it does not get on
-	// there, at most every five minutes, where the API server went back, and after Relist, Handler receives such a
-	// list
+	// there, at most every five minutes, where the API server went back, and after Relist, Handler receives such a list
 	// again. List is called for one object of the newest state, however many there are.
 	EventsOnly bool
-	// Accepted is called each time the API server has accepted the watch; where lists are not streamed, that is
-	// after a
+	// Accepted is called each time the API server has accepted the watch; where lists are not streamed, that is after a
 	// list that it began with. Optional.
 	Accepted func()
-	// WentBack is called when an EventsOnly watch finds that the API server is in an earlier state than the watch
-	// has seen,
-	// before Handler receives a list. Optional.
+	// WentBack is called when an EventsOnly watch finds that the API server is in an earlier state than the watch has
+	// seen, before Handler receives a list. Optional.
 	WentBack func(ctx context.Context)
 }
 
@@ -91,10 +85,8 @@ func FromClient(c client.WithWatch, namespace string, newList func() client.Obje
 	}
 }
 
-// listWatch returns what a reflector needs. A watch that was interrupted continues at its resource version only
-// if the
-// API server has reached it: where its store was restored from a backup, the watch would be silent until the
-// versions
+// listWatch returns what a reflector needs. A watch that was interrupted continues at its resource version only if the
+// API server has reached it: where its store was restored from a backup, the watch would be silent until the versions
 // catch up. That costs one small list after each watch that ended early.
 func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 	// ends is the instant, in nanoseconds, at which the last watch was to end by itself.
@@ -146,8 +138,7 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 }
 
 // empty returns a list without objects. Its version is the one that was reached if a watch can go on there, and
-// else that
-// of the newest state.
+// else that of the newest state.
 func (s Source) empty(ctx context.Context, version string) (runtime.Object, error) {
 	list, err := s.List(ctx, metav1.ListOptions{
 		LabelSelector: s.LabelSelector, FieldSelector: s.FieldSelector, Limit: forVersion,
@@ -181,8 +172,7 @@ const forVersion = 1
 // IsForVersion reports whether a list is only for the version of the state: what it has is not all that there is.
 func IsForVersion(options metav1.ListOptions) bool { return options.Limit == forVersion }
 
-// reached returns errRestored when a list is older than a resource version. Versions that are no numbers have no
-// order.
+// reached returns errRestored when a list is older than a resource version. Versions that are no numbers have no order.
 func reached(list runtime.Object, version string) error {
 	read, err := meta.ListAccessor(list)
 	if err != nil {
@@ -194,10 +184,8 @@ func reached(list runtime.Object, version string) error {
 	return nil
 }
 
-// NewInformer makes the informers of a cache of controller-runtime (cache.Options.NewInformer) notice a store
-// that was
-// restored, as a Watch does. Without that the cache stays ahead of the API server, and all that reads it works on
-// what
+// NewInformer makes the informers of a cache of controller-runtime (cache.Options.NewInformer) notice a store that was
+// restored, as a Watch does. Without that the cache stays ahead of the API server, and all that reads it works on what
 // is no more, until the versions catch up.
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers,
 ) cache.SharedIndexInformer {

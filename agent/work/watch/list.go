@@ -18,10 +18,8 @@ func (s *Store) wanted() map[Key]int {
 }
 
 // replace stores the complete state of a watch of one key: claimed objects that are not in present were gone at
-// version.
-// It reports whether the state is older than what the same watch showed before. That happens only when the store
-// of the
-// API server was restored to an earlier state.
+// version. It reports whether the state is older than what the same watch showed before. That happens only when the
+// store of the API server was restored to an earlier state.
 func (s *Store) replace(key Key, present map[manifest.ID]Event, version string) (wentBack bool) {
 	s.mu.Lock()
 	delete(s.refused, only(key))
@@ -58,8 +56,7 @@ func (s *Store) observeAt(key Key, id manifest.ID, event Event) {
 	s.Observe(id, event)
 }
 
-// doubt marks the objects of a watch whose kind the API server does not serve. Their owners read them: the
-// objects may
+// doubt marks the objects of a watch whose kind the API server does not serve. Their owners read them: the objects may
 // be gone with their kind, or exist in another version of it.
 func (s *Store) doubt(one scope) {
 	s.mu.Lock()
@@ -100,8 +97,7 @@ func (s *Store) claimedIn(in func(Key) bool) []manifest.ID {
 	return claimed
 }
 
-// distrust drops the versions in which objects were observed and written. Versions are counted from an earlier
-// state
+// distrust drops the versions in which objects were observed and written. Versions are counted from an earlier state
 // again, so they do not order anything.
 func (s *Store) distrust(claimed []manifest.ID) {
 	for _, id := range claimed {

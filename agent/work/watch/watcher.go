@@ -21,10 +21,8 @@ const refusedAdvice = "the API server refuses a watch, so its objects are only r
 	" watch to have them repaired at once"
 
 // Watcher keeps one metadata-only watch for each resource and namespace that the store wants, up to a limit, and
-// hands its events to the store. Beyond the limit, one wide watch of a resource in all namespaces shows the
-// changes of
-// the keys that have none. It never blocks a pass: until a watch has started, the store knows only what the
-// requests of
+// hands its events to the store. Beyond the limit, one wide watch of a resource in all namespaces shows the changes of
+// the keys that have none. It never blocks a pass: until a watch has started, the store knows only what the requests of
 // the pass returned.
 type Watcher struct {
 	client metadata.Interface
@@ -102,8 +100,7 @@ func (w *Watcher) watchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 	}
 }
 
-// wideWatchOf returns the watch of a resource in all namespaces. Most objects there may be of others, so it lists
-// none:
+// wideWatchOf returns the watch of a resource in all namespaces. Most objects there may be of others, so it lists none:
 // when it begins, the owners read their objects, and from then on it shows what changes.
 func (w *Watcher) wideWatchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 	run := w.watchOf(one)
@@ -165,9 +162,8 @@ func (s *handler) id(object *metav1.PartialObjectMetadata) manifest.ID {
 	}
 }
 
-// wideHandler hands the events of a wide watch to the store, those of claimed objects. It does not count
-// versions, as the
-// watch of a key does: they tell whether that one lists an earlier state.
+// wideHandler hands the events of a wide watch to the store, those of claimed objects. It does not count versions,
+// as the watch of a key does: they tell whether that one lists an earlier state.
 type wideHandler struct {
 	handler
 
@@ -194,8 +190,7 @@ func (s *wideHandler) Delete(_ context.Context, object *metav1.PartialObjectMeta
 	s.observe(s.id(object), Event{Deleted: true, Version: object.ResourceVersion})
 }
 
-// observe hands an event to the store. The watch of a key may have shown a later one, which only versions tell:
-// without
+// observe hands an event to the store. The watch of a key may have shown a later one, which only versions tell: without
 // an order of versions the event says no more than that something changed.
 func (s *wideHandler) observe(id manifest.ID, event Event) {
 	if !Older("1", event.Version) {
@@ -204,8 +199,7 @@ func (s *wideHandler) observe(id manifest.ID, event Event) {
 	s.store.Observe(id, event)
 }
 
-// accepted tells the store that the watch shows changes. Watches are chosen again when it need not be kept any
-// more.
+// accepted tells the store that the watch shows changes. Watches are chosen again when it need not be kept any more.
 func (s *wideHandler) accepted() {
 	if s.store.follow(s.scope, s.version, s.watcher.clock.Now()) {
 		s.watcher.clock.AfterFunc(leastWide, s.watcher.changed.Fire)
