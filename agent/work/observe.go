@@ -86,16 +86,17 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 // once for each deletion. After a start a cache may hold an earlier state: a work of this name that was deleted
 // then, and lives again now. Facts that the API server refutes are stale.
 func (r *Reconciler) confirmDeletion(ctx context.Context, f *facts) error {
-	var cached, live client.Object
-	var reader client.Reader
 	switch f.phase() {
 	case phaseDelete:
-		cached, live, reader = f.work, &workv1.ManifestWork{}, r.Hub.GetAPIReader()
+		return r.confirmWith(ctx, f, r.Hub.GetAPIReader(), f.work, &workv1.ManifestWork{})
 	case phaseRestart:
-		cached, live, reader = f.applied, &workv1.AppliedManifestWork{}, r.inventory.Live
-	default:
-		return nil
+		return r.confirmWith(ctx, f, r.inventory.Live, f.applied, &workv1.AppliedManifestWork{})
 	}
+	return nil
+}
+
+// confirmWith asks a reader whether an object of a cache is being deleted; live receives what it reads.
+func (r *Reconciler) confirmWith(ctx context.Context, f *facts, reader client.Reader, cached, live client.Object) error {
 	known := r.notes.of(f.owner)
 	if known.deleting == cached.GetUID() || known.uid == cached.GetUID() {
 		return nil // this process asked before, or applied this very work

@@ -158,14 +158,41 @@ func TestAWatchOfEventsComesBackSoonAfterAnOutage(t *testing.T) {
 	assert.LessOrEqual(t, r.clock.Since(healed), lastPause+10*time.Second)
 }
 
-// What a list showed needs no check, and an API server that is overloaded is not asked for more.
-func TestAWatchIsCheckedOnlyAfterItWasCutOff(t *testing.T) {
-	r := start(t, &server{version: "10", watchErr: apierrors.NewTooManyRequests("wait", 1)})
+// What a list showed needs no check, and an API server that is overloaded is not asked for more: the reflector asks for
+// the watch again, without an end and without a word.
+//
+// Shows: work/watches-fail
+func TestAWatchThatAnOverloadedServerRefusesSaysSoAndListsNothing(t *testing.T) {
+	silent, resumed := make(chan error, 10), make(chan bool, 10)
+	wait := apierrors.NewTooManyRequests("wait", 1)
+	r := start(t, &server{version: "10", watchErr: wait}, func(w *Watch[*corev1.ConfigMap]) {
+		w.Silent, w.Resumed = func(err error) { silent <- err }, func() { resumed <- true }
+	})
+	step := func(until func() bool) {
+		require.Eventually(t, func() bool {
+			if r.clock.HasWaiters() {
+				r.clock.Step(5 * time.Second)
+			}
+			return until()
+		}, patience, tick)
+	}
+	step(func() bool { return len(silent) > 0 })
+	require.ErrorIs(t, <-silent, wait)
+	assert.GreaterOrEqual(t, r.clock.Since(epoch), silentAfter, "most refusals go away by themselves")
+	require.Len(t, r.logged(), 1)
+	assert.Contains(t, r.logged()[0], "keeps failing")
 	for range 100 {
 		require.Eventually(t, r.clock.HasWaiters, patience, tick)
 		r.clock.Step(5 * time.Second)
 	}
+	assert.Empty(t, silent, "it is told once")
+	r.set(func(s *server) { s.watchErr = nil })
+	step(func() bool { return r.open() != nil })
+	require.Eventually(t, func() bool { return len(resumed) == 1 }, patience, tick)
 	assert.Equal(t, 1, r.listed())
+	r.set(func(s *server) { s.watchErr = wait })
+	r.open().Stop()
+	step(func() bool { return len(silent) > 0 })
 }
 
 func TestAStoreThatIsPutBackDuringALongOutageIsNoticed(t *testing.T) {

@@ -17,6 +17,8 @@ type silence struct {
 	since time.Time
 	// told is set when the silence was reported.
 	told bool
+	// throttled is set when the API server refused the watch last because it is overloaded.
+	throttled bool
 }
 
 // ended takes an end of the watch and reports whether the watch has been silent for so long now that this has to be
@@ -36,6 +38,24 @@ func (s *silence) ended(err error, now time.Time) bool {
 	}
 	s.told = true
 	return true
+}
+
+// refusedNow takes a refusal of an API server that is overloaded, as ended does. The watch has not ended: it goes on once
+// it is accepted.
+func (s *silence) refusedNow(err error, now time.Time) bool {
+	first := s.ended(err, now)
+	s.throttled = true
+	return first
+}
+
+// goesOn takes up that the watch is accepted where it was, and reports whether its silence was reported.
+func (s *silence) goesOn() (told bool) {
+	if !s.throttled {
+		return false
+	}
+	told = s.told
+	*s = silence{}
+	return told
 }
 
 // unreached reports whether there was no connection to the API server. Other requests fail then, too.

@@ -45,6 +45,10 @@ type Source struct {
 	// WentBack is called when an EventsOnly watch finds that the API server is in an earlier state than the watch has
 	// seen, before Handler receives a list. Optional.
 	WentBack func(ctx context.Context)
+	// throttled is called with each refusal of an API server that is overloaded, of which the reflector says nothing;
+	// goesOn when a watch is accepted that needs no list. Both come from the goroutine of the reflector. Optional.
+	throttled func(ctx context.Context, err error)
+	goesOn    func()
 }
 
 // unstreamed is a client that does not stream lists.
@@ -123,11 +127,18 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			if err == nil && options.TimeoutSeconds != nil {
 				ends.Store(now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second).UnixNano())
 			}
+			throttled := apierrors.IsTooManyRequests(err)
+			if throttled && s.throttled != nil {
+				s.throttled(ctx, err)
+			}
 			if err != nil {
-				if options.SendInitialEvents == nil && !apierrors.IsTooManyRequests(err) {
+				if options.SendInitialEvents == nil && !throttled {
 					ends.Store(math.MaxInt64) // what happens until the next watch is not known
 				}
 				return nil, err
+			}
+			if options.SendInitialEvents == nil && s.goesOn != nil {
+				s.goesOn()
 			}
 			if s.Accepted != nil {
 				s.Accepted()

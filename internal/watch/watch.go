@@ -45,6 +45,9 @@ type Watch[T runtime.Object] struct {
 	// caller can fall back to polling; again only after a list. An API server that nobody reaches is no failure of the
 	// watch. Optional.
 	Silent func(err error)
+	// Resumed is called when a watch goes on without a list after Silent: an API server that was overloaded let it begin
+	// where it was. Optional.
+	Resumed func()
 	// Clock times pauses and Relist; nil means the real clock.
 	Clock clock.WithDelayedExecution
 }
@@ -66,9 +69,20 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	store := w.store(ctx)
 	store.listed = func() { quiet.listed = !w.Source.EventsOnly } // an empty list shows nothing
 	course := course{began: timer.Now()}
-	reflector := w.reflector(&course, timer, store)
-	var pauses backoff
 	advised := false
+	source := w.Source
+	source.throttled = func(ctx context.Context, err error) {
+		if quiet.refusedNow(err, timer.Now()) {
+			w.fallSilent(ctx, err, advised)
+		}
+	}
+	source.goesOn = func() {
+		if quiet.goesOn() && w.Resumed != nil {
+			w.Resumed()
+		}
+	}
+	reflector := w.reflector(source, &course, timer, store)
+	var pauses backoff
 	for ctx.Err() == nil {
 		began, version := timer.Now(), reflector.LastSyncResourceVersion()
 		relist, err := w.listAndWatch(ctx, timer, reflector, w.relistIn(&course, began))
@@ -92,7 +106,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			w.fallSilent(ctx, end.err, advised)
 		}
 		if again {
-			reflector = w.reflector(&course, timer, store) // the former would go on where it was
+			reflector = w.reflector(source, &course, timer, store) // the former would go on where it was
 		}
 		pause(ctx, timer, pauses.next(end))
 	}
@@ -107,9 +121,10 @@ func (w *Watch[T]) relistIn(c *course, now time.Time) time.Duration {
 }
 
 // reflector returns a reflector that has listed nothing.
-func (w *Watch[T]) reflector(c *course, timer clock.WithDelayedExecution, store *adapter) *cache.Reflector {
+func (w *Watch[T]) reflector(
+	source Source, c *course, timer clock.WithDelayedExecution, store *adapter,
+) *cache.Reflector {
 	var reflector *cache.Reflector
-	source := w.Source
 	source.Accepted = func() {
 		c.accepted, c.at, c.version = true, timer.Now(), reflector.LastSyncResourceVersion()
 		if w.Source.Accepted != nil {

@@ -1,7 +1,6 @@
 // Package proxy stands before the API server of a sandbox and lies to its clients, in ways in which API servers,
-// networks
-// and load balancers go wrong. Programs that run behind it must not delete, approve, evict or overwrite what the true
-// state does not ask for, and must agree with it soon after the proxy has become honest.
+// networks and load balancers go wrong. Programs that run behind it must not delete, approve, evict or overwrite what
+// the true state does not ask for, and must agree with it soon after the proxy has become honest.
 //
 // A client sees an API server: the proxy has its certificate, takes the client's certificate or token, and passes the
 // identity on as a front proxy does, so that audit logs, rights and certificate requests are those of the client. The
@@ -23,7 +22,6 @@
 //   - Cut: a watch ends without a word.
 //   - Date: the Date of every answer is off.
 //
-// Every draw comes from the seed, the user, the request and how often it was sent before, so the same seed lies
-// alike as
-// far as the clients send the same requests. Lists are never streamed; an API server may refuse that.
+// Every draw comes from the seed, the user, the request and how often it was sent before, so the same seed lies alike
+// as far as the clients send the same requests. Lists are never streamed; an API server may refuse that.
 package proxy

@@ -13,8 +13,7 @@ const (
 	// longestLine is the most that one event of a watch may have.
 	longestLine = 16 << 20
 	// expiredAfter is the most events that a watch shows before it loses some and ends with 410, longestSilence the
-	// longest
-	// time in between.
+	// longest time in between.
 	expiredAfter, longestSilence = 5, 2 * time.Second
 	// hangAfter is the most events after which a watch hangs or is cut.
 	hangAfter = 10

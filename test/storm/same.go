@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sameObjects are objects with their UIDs: all that existed at the last calm, and those that a work left while
-// another one
-// that owns them stayed. Until an edit does something else to them they stay the same objects.
+// sameObjects are objects with their UIDs: all that existed at the last calm, and those that a work left while another
+// one that owns them stayed. Until an edit does something else to them they stay the same objects.
 type sameObjects map[*thing]types.UID
 
 // note notes the objects that an edit takes from a work while another owner stays, and forgets those to which it does

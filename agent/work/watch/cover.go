@@ -78,8 +78,7 @@ func (s *Store) keysOf(one scope) []Key {
 	return keys
 }
 
-// refuse marks a watch that the API server does not allow, or that keeps failing, and wakes the owners who depend
-// on it
+// refuse marks a watch that the API server does not allow, or that keeps failing, and wakes the owners who depend on it
 // once so that they read their objects. It reports whether that is new.
 func (s *Store) refuse(one scope, cause string) bool {
 	s.mu.Lock()
@@ -109,8 +108,7 @@ func (s *Store) refuse(one scope, cause string) bool {
 
 // follow takes up that a wide watch shows all changes after version from now on. Of what happened before nothing is
 // known, so the owners who depend on it read their objects once. No version means that it goes on where it was. It
-// reports
-// whether the watch did not work before.
+// reports whether the watch did not work before.
 func (s *Store) follow(one scope, version string, now time.Time) (begins bool) {
 	s.mu.Lock()
 	delete(s.refused, one)
@@ -131,6 +129,13 @@ func (s *Store) follow(one scope, version string, now time.Time) (begins bool) {
 		s.changed()
 	}
 	return !worked
+}
+
+// resume takes up that a watch that failed goes on where it was, so that no change was missed.
+func (s *Store) resume(one scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.refused, one)
 }
 
 // sees reports whether a watch of the key itself shows its objects.
@@ -188,8 +193,7 @@ func (s *Store) newest(resource schema.GroupVersionResource) string {
 }
 
 // restored takes up that the API server went back to an earlier state: no version of a resource orders anything any
-// more,
-// and the owners read its objects.
+// more, and the owners read its objects.
 func (s *Store) restored(resource schema.GroupVersionResource) {
 	s.mu.Lock()
 	claimed := s.claimedIn(func(key Key) bool { return key.Resource == resource })

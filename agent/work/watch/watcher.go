@@ -96,7 +96,8 @@ func (w *Watcher) watchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 				w.store.refuse(one, err.Error())
 			}
 		},
-		Silent: func(err error) { w.store.refuse(one, err.Error()) },
+		Silent:  func(err error) { w.store.refuse(one, err.Error()) },
+		Resumed: func() { w.store.resume(one) },
 	}
 }
 
@@ -112,12 +113,17 @@ func (w *Watcher) wideWatchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadat
 			seen := w.store.newest(one.Resource)
 			list, err := resource.List(ctx, options)
 			// The list is of the newest state, so it can only be older than what was seen before if the store went back.
-			if err == nil && Older(list.ResourceVersion, seen) {
+			if wide.toldBack = err == nil && Older(list.ResourceVersion, seen); wide.toldBack {
 				wide.wentBack(ctx)
 			}
 			return list, err
 		}, resource.Watch)
-	run.Source.EventsOnly, run.Source.Accepted, run.Source.WentBack = true, wide.accepted, wide.wentBack
+	run.Source.EventsOnly, run.Source.Accepted = true, wide.accepted
+	run.Source.WentBack = func(ctx context.Context) {
+		if !wide.toldBack { // by the same list
+			wide.wentBack(ctx)
+		}
+	}
 	return run
 }
 
@@ -169,8 +175,10 @@ type wideHandler struct {
 
 	scope   scope
 	watcher *Watcher
-	// version is that of a list after which no watch was accepted yet. One goroutine at a time uses it.
-	version string
+	// version is that of a list after which no watch was accepted yet, toldBack whether the last list showed that the API
+	// server was restored. One goroutine at a time uses them.
+	version  string
+	toldBack bool
 }
 
 // Replace keeps the version after which the watch shows every change, if the API server accepts it.

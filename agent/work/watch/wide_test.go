@@ -311,7 +311,8 @@ func TestAWideWatchNoticesAStoreThatWasPutBack(t *testing.T) {
 			}
 			store.Observe(in("n1"), Event{UID: "u", Version: "20"})
 			store.Record(h, in("n2"), State{Object: Object{Exists: true, UID: "u", Version: "30"}})
-			_, err := w.wideWatchOf(wideWatch).Source.List(t.Context(), metav1.ListOptions{Limit: 1})
+			run := w.wideWatchOf(wideWatch)
+			_, err := run.Source.List(t.Context(), metav1.ListOptions{Limit: 1})
 			require.NoError(t, err)
 			for id := range spread(4) {
 				known, drift := store.Look(h, id)
@@ -322,6 +323,10 @@ func TestAWideWatchNoticesAStoreThatWasPutBack(t *testing.T) {
 				assert.Equal(t, tc.restored, drift == Modified, "%s may be anything", id)
 				assert.Equal(t, tc.restored, known.Object.Version == "", id)
 			}
+			store.Record(h, in("n3"), State{Object: Object{Exists: true, UID: "u", Version: "28"}})
+			run.Source.WentBack(t.Context()) // the watch itself had seen a later state
+			known, _ := store.Look(h, in("n3"))
+			assert.Equal(t, tc.restored, known.Object.Version == "28", "one list tells of a restore once")
 		})
 	}
 }

@@ -25,6 +25,8 @@ type Options struct {
 	Restart bool
 	// Hooks measures the deletion of all add-ons with a pre-delete hook on each cluster.
 	Hooks bool
+	// Brief leaves out all steps on the way to that deletion.
+	Brief bool
 	// Lean runs the API server of the hub without what a large fleet on a small machine cannot afford, see lean.
 	Lean bool
 	// Heartbeat is how often each cluster renews its lease; zero means never.

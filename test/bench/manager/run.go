@@ -117,6 +117,25 @@ func (r *run) all(ctx context.Context) error {
 	if r.hub, err = client.NewWithWatch(r.fleet.Hub.Admin(), client.Options{Scheme: fleet.Scheme()}); err != nil {
 		return fmt.Errorf("building the client of the hub: %w", err)
 	}
+	for _, s := range r.steps() {
+		fmt.Fprintf(r.Log, "%s %s%s\n", time.Now().UTC().Format(time.TimeOnly), r.title, s.name)
+		patience := r.Size.patience()
+		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
+		err := s.do(ctx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// steps are the steps that the options ask for.
+func (r *run) steps() []step {
+	deletion := []step{{"installing hooks", r.hook}, {"deleting", r.delete}}
+	if r.Brief {
+		return append([]step{{"joining", r.join}, {"installing", r.install}}, deletion...)
+	}
 	// Those that write everything once more come last: a run that is ended early has the other figures.
 	steps := []step{{"joining", r.join}, {"installing", r.install}}
 	if r.Idle > 0 {
@@ -133,20 +152,9 @@ func (r *run) all(ctx context.Context) error {
 	}
 	steps = append(steps, step{"upgrading", r.upgrade}, step{"uninstalling", r.uninstall})
 	if r.Hooks {
-		steps = append(steps, step{"installing hooks", r.hook}, step{"deleting", r.delete})
+		steps = append(steps, deletion...)
 	}
-	steps = append(steps, step{"the floor", r.floor})
-	for _, s := range steps {
-		fmt.Fprintf(r.Log, "%s %s%s\n", time.Now().UTC().Format(time.TimeOnly), r.title, s.name)
-		patience := r.Size.patience()
-		ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
-		err := s.do(ctx)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	return nil
+	return append(steps, step{"the floor", r.floor})
 }
 
 // join brings the hub and its clusters up.
