@@ -143,13 +143,6 @@ func (e *evictor) proceed(ctx context.Context, f *facts, managed bool, verdict v
 	case stageConfirm:
 		return reconcile.FromError(e.confirm(ctx, f, verdict.confirmed))
 	case stageDelete:
-		// Both caches may lag after a start: then the work lives, and another record has its objects.
-		if err := e.confirmWith(ctx, f, e.inventory.Live, f.applied, &workv1.AppliedManifestWork{}); err != nil {
-			return reconcile.FromError(err)
-		}
-		if f.stale {
-			return reconcile.Waiting(f.staleUntil)
-		}
 		return e.finish(ctx, f)
 	case stageStart:
 		start := graceStart(f.now)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/spokelet/spokelet/agent/work/inventory"
 	"github.com/spokelet/spokelet/agent/work/watch"
-	"github.com/spokelet/spokelet/internal/names"
 )
 
 // TestTheEvictorLeavesAloneWhatItsWorkLetsGo has the cache of the cluster behind that of the hub.
@@ -60,24 +58,6 @@ func TestTheEvictorLeavesAloneWhatItsWorkLetsGo(t *testing.T) {
 	r.announceGone(own, true)
 	r.announceGone(own, false)
 	assert.Equal(t, 1, r.notes.of(own.owner).blocked, "the evictor keeps its own notes")
-}
-
-// TestARecordThatIsDeletedOnlyInACacheKeepsItsObjects has an agent that starts where both of its API servers lag: the
-// hub does not show a work that was made again, the cluster shows the record of the one before.
-func TestARecordThatIsDeletedOnlyInACacheKeepsItsObjects(t *testing.T) {
-	lost := lose(t, epoch, "", "w")
-	cached := lost.applied("w")
-	cached.UID, cached.DeletionTimestamp = "uid-before", &metav1.Time{Time: epoch}
-	cached.Finalizers = []string{names.FinalizerAppliedManifestWork}
-	f := &facts{now: epoch, owner: watch.Owner{Applied: true, Name: cached.Name}, applied: cached}
-	outcome := lost.proceed(t.Context(), f, false, verdict{})
-	require.NoError(t, outcome.Err())
-	assert.True(t, f.stale)
-	assert.Equal(t, epoch.Add(refutedPause), f.staleUntil)
-
-	lost.inventory.Live = reader{context.DeadlineExceeded}
-	f.stale, f.now = false, epoch.Add(refutedPause)
-	assert.Error(t, lost.proceed(t.Context(), f, false, verdict{}).Err(), "what is unknown deletes nothing")
 }
 
 // TestOnlyAWorkThatDoesNotExistIsGone has the answers that may look like one about a work.

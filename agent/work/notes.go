@@ -27,6 +27,8 @@ type written struct {
 	uid     types.UID
 	version string
 	at      time.Time
+	// kept is when the hub said that the object was still as written, though a cache did not show it; zero means never.
+	kept time.Time
 	// deleting reports that the object was deleted, gone that it went.
 	deleting, gone bool
 	// unseen reports that a pass went by an older copy from a cache, so that the event of the write must wake the work.
@@ -36,7 +38,20 @@ type written struct {
 // ahead reports whether a copy of the work is older than the last write: the hub would refuse a status for it. That may
 // last as long as the work takes over a slow link; a hub that is older after that was restored.
 func (w written) ahead(work *workv1.ManifestWork, now time.Time) bool {
-	return w.uid == work.UID && watch.Older(work.ResourceVersion, w.version) && now.Sub(w.at) <= publishTimeout
+	return w.unseenIn(work) && !now.After(w.aheadUntil())
+}
+
+// aheadUntil is until when the hub is believed to have what was written.
+func (w written) aheadUntil() time.Time {
+	if w.kept.After(w.at) {
+		return w.kept.Add(publishTimeout)
+	}
+	return w.at.Add(publishTimeout)
+}
+
+// unseenIn reports whether a copy of the work is older than the last write.
+func (w written) unseenIn(work *workv1.ManifestWork) bool {
+	return w.uid == work.UID && watch.Older(work.ResourceVersion, w.version)
 }
 
 // lag reports whether a copy from a cache is older than the last write. uid is empty when the cache has none.
@@ -64,13 +79,6 @@ type note struct {
 	// without a grace period.
 	created   types.UID
 	createdAt time.Time
-	// deleting is the work or AppliedManifestWork of which the API server said that it is being deleted.
-	deleting types.UID
-	// refuted is the UID and version of one in a cache that is not being deleted, until when that is believed, and for how
-	// long it was.
-	refuted      string
-	refutedUntil time.Time
-	refutedPause time.Duration
 	// manifests are those of the work with the UID and generation.
 	uid        types.UID
 	generation int64
@@ -160,7 +168,7 @@ func (r *Reconciler) appliedTouched(before, after *workv1.AppliedManifestWork) b
 // believe forgets a last write that a cache has still not seen after its time: what is decided on the older copy may be
 // wrong, and the event of the write, when it comes at last, must wake the work.
 func (r *Reconciler) believe(f *facts, known note) {
-	work := known.work.uid == f.work.UID && watch.Older(f.work.ResourceVersion, known.work.version)
+	work := known.work.unseenIn(f.work)
 	applied := f.applied != nil && known.applied.uid == f.applied.UID &&
 		watch.Older(f.applied.ResourceVersion, known.applied.version)
 	if !work && !applied {

@@ -30,10 +30,8 @@ type facts struct {
 	// work and applied are nil when there is none.
 	work    *workv1.ManifestWork
 	applied *workv1.AppliedManifestWork
-	// stale reports that a cache has not seen the last write of this process, or shows a deletion that the API server
-	// refutes; then staleUntil is when it is asked again.
-	stale      bool
-	staleUntil time.Time
+	// stale reports that a cache has not seen the last write of this process.
+	stale bool
 	// manifests are those of the work.
 	manifests []manifest.Manifest
 	// offline reports that the hub has not listed its works yet, so that work is its copy of before; nil then says
@@ -73,61 +71,11 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*facts, error) {
 		return f, err
 	}
 	r.checkLag(f)
-	if err := r.confirmDeletion(ctx, f); err != nil {
-		return f, err
-	}
 	if f.phase() == phaseApply {
 		f.manifests = r.readManifests(f)
 	}
 	return f, nil
 }
-
-// confirmDeletion asks the API server before the objects of a work are deleted that this process has not applied,
-// once for each deletion. After a start a cache may hold an earlier state: a work of this name that was deleted
-// then, and lives again now. Facts that the API server refutes are stale.
-func (r *Reconciler) confirmDeletion(ctx context.Context, f *facts) error {
-	switch f.phase() {
-	case phaseDelete:
-		return r.confirmWith(ctx, f, r.Hub.GetAPIReader(), f.work, &workv1.ManifestWork{})
-	case phaseRestart:
-		return r.confirmWith(ctx, f, r.inventory.Live, f.applied, &workv1.AppliedManifestWork{})
-	}
-	return nil
-}
-
-// confirmWith asks a reader whether an object of a cache is being deleted; live receives what it reads.
-func (r *Reconciler) confirmWith(ctx context.Context, f *facts, reader client.Reader, cached, live client.Object) error {
-	known := r.notes.of(f.owner)
-	if known.deleting == cached.GetUID() || known.uid == cached.GetUID() {
-		return nil // this process asked before, or applied this very work
-	}
-	refuted := string(cached.GetUID()) + "/" + cached.GetResourceVersion()
-	if known.refuted == refuted && f.now.Before(known.refutedUntil) {
-		f.stale, f.staleUntil = true, known.refutedUntil // the cache will show it
-		return nil
-	}
-	within, cancel := context.WithTimeout(ctx, hubTimeout)
-	defer cancel()
-	err := reader.Get(within, client.ObjectKeyFromObject(cached), live)
-	switch {
-	case err != nil && !manifest.ObjectGone(err):
-		return fmt.Errorf("asking whether %s is being deleted: %w", cached.GetName(), err)
-	case err != nil || live.GetUID() != cached.GetUID() || live.GetDeletionTimestamp().IsZero():
-		pause := refutedPause
-		if known.refuted == refuted {
-			pause = min(2*known.refutedPause, refutedMost)
-		}
-		f.stale, f.staleUntil = true, f.now.Add(pause)
-		r.notes.change(f.owner, func(n *note) { n.refuted, n.refutedUntil, n.refutedPause = refuted, f.staleUntil, pause })
-	default:
-		r.notes.change(f.owner, func(n *note) { n.deleting = cached.GetUID() })
-	}
-	return nil
-}
-
-// refutedPause and refutedMost are the first and the longest pause until the API server is asked again about a deletion
-// that only a cache shows. An event of the cache comes before that.
-const refutedPause, refutedMost = time.Second, time.Minute
 
 // abandoned returns the AppliedManifestWork that was created for a work which vanished before it had a status, if any.
 // Its objects are deleted at once, so the hub has to confirm that the work does not exist.

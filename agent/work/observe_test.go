@@ -1,7 +1,6 @@
 package work
 
 import (
-	"context"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,11 +14,8 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	testclock "k8s.io/utils/clock/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/spokelet/spokelet/agent/work/apply"
 	"github.com/spokelet/spokelet/agent/work/inventory"
@@ -154,78 +150,6 @@ func TestAWorkThatVanishesBeforeItHadAStatusIsAbandonedOnlyAtOnce(t *testing.T) 
 			seen, err := r.observe(t.Context(), "w")
 			require.NoError(t, err)
 			assert.Equal(t, c.want, seen.phase())
-		})
-	}
-}
-
-// Shows: work/deletion-confirmed
-func TestADeletionThatOnlyACacheShowsDeletesNothing(t *testing.T) {
-	deleted := metav1.NewTime(time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC))
-	for sentence, c := range map[string]struct {
-		// cached and live change the work of the cache and of the API server; nil live means that it has none.
-		cached, live func(*workv1.ManifestWork)
-		want         phase
-	}{
-		"a work that is being deleted": {
-			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted },
-			live:   func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted }, want: phaseDelete,
-		},
-		"a work that was deleted and made again since": {
-			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted },
-			live:   func(w *workv1.ManifestWork) { w.UID = "again" }, want: phaseStale,
-		},
-		"one that was made again and is being deleted, too": {
-			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted },
-			live:   func(w *workv1.ManifestWork) { w.UID, w.DeletionTimestamp = "again", &deleted }, want: phaseStale,
-		},
-		"a hub that came back from a backup": {
-			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted },
-			live:   func(*workv1.ManifestWork) {}, want: phaseStale,
-		},
-		"a work that is gone": {
-			cached: func(w *workv1.ManifestWork) { w.DeletionTimestamp = &deleted }, want: phaseStale,
-		},
-		"a work that lives": {
-			cached: func(*workv1.ManifestWork) {}, live: func(*workv1.ManifestWork) {}, want: phaseApply,
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			r, f := backAt(t, 1, "a")
-			r.notes = newNotes() // as after a start
-			of := func(change func(*workv1.ManifestWork)) client.WithWatch {
-				if change == nil {
-					return fake.NewClientBuilder().WithScheme(r.Hub.GetClient().Scheme()).Build()
-				}
-				work := f.work.DeepCopy()
-				work.Finalizers = []string{workv1.ManifestWorkFinalizer}
-				change(work)
-				return fake.NewClientBuilder().WithScheme(r.Hub.GetClient().Scheme()).WithObjects(work).Build()
-			}
-			asked := 0
-			live := interceptor.NewClient(of(c.live), interceptor.Funcs{Get: func(
-				ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption,
-			) error {
-				asked++
-				return c.Get(ctx, key, o, options...)
-			}})
-			r.Hub = stubHub{client: of(c.cached), live: live}
-			r.inventory.Live = r.inventory.Client
-			for range 3 {
-				seen, err := r.observe(t.Context(), "w")
-				require.NoError(t, err)
-				assert.Equal(t, c.want, seen.phase())
-				if c.want == phaseStale {
-					outcome := r.pass(t.Context(), seen, phaseStale)
-					assert.Equal(t, f.now.Add(refutedPause), outcome.Wake())
-				}
-			}
-			assert.LessOrEqual(t, asked, 1, "the hub is asked once")
-			if c.want == phaseStale {
-				r.Clock = testclock.NewFakePassiveClock(f.now.Add(refutedPause))
-				seen, err := r.observe(t.Context(), "w")
-				require.NoError(t, err)
-				assert.Equal(t, f.now.Add(3*refutedPause), seen.staleUntil, "and less and less often")
-			}
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
@@ -111,10 +112,15 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	case known.publishing:
 		return reconcile.Done()
 	case known.work.ahead(before, f.now):
-		return reconcile.DoneUntil(known.work.at.Add(publishTimeout))
+		return reconcile.DoneUntil(known.work.aheadUntil())
 	case f.now.Before(known.hubSilentUntil):
 		return reconcile.DoneUntil(known.hubSilentUntil)
-	case onlyFeedback(&before.Status, &status):
+	case known.work.unseenIn(before) && r.hubMetas != nil:
+		if wait := r.awaitWritten(ctx, f, before, known.work.version); !wait.IsZero() {
+			return reconcile.DoneUntil(wait)
+		}
+	}
+	if onlyFeedback(&before.Status, &status) {
 		limit, at, ok := known.feedback.Spend(f.now)
 		if !ok {
 			return reconcile.DoneUntil(at)
@@ -124,6 +130,30 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	after := lightWork(before)
 	after.Status = status
 	return r.publish(ctx, f, after)
+}
+
+// awaitWritten returns until when a status waits because the cache has yet to show the last one, of which it asks the
+// metadata: behind a slow link the event of a large status may take minutes, and the hub would refuse the next one, as
+// large, for its version. The zero time means that another client wrote the work since, or that the hub went back.
+func (r *Reconciler) awaitWritten(ctx context.Context, f *facts, cached *workv1.ManifestWork, version string) time.Time {
+	within, cancel := context.WithTimeout(ctx, hubTimeout)
+	defer cancel()
+	live, err := r.worksMeta(cached.Namespace).Get(within, cached.Name, metav1.GetOptions{})
+	switch {
+	case manifest.ObjectGone(err):
+		return time.Time{}
+	case err != nil:
+		return f.now.Add(hubPause)
+	case live.UID != cached.UID || live.ResourceVersion != version:
+		return time.Time{}
+	}
+	r.notes.change(f.owner, func(n *note) { n.work.kept = f.now })
+	return f.now.Add(publishTimeout)
+}
+
+// worksMeta reads and writes the metadata of works.
+func (r *Reconciler) worksMeta(namespace string) metadata.ResourceInterface {
+	return r.hubMetas.Resource(schema.GroupVersion(workv1.GroupVersion).WithResource("manifestworks")).Namespace(namespace)
 }
 
 // publish sends a status by the publisher; a reconciler that was not set up sends it at once.
@@ -163,8 +193,7 @@ func (r *Reconciler) send(ctx context.Context, before, after *workv1.ManifestWor
 	case patch == nil || r.hubMetas == nil:
 		return reconcile.PutStatus(ctx, r.Hub.GetClient(), after)
 	}
-	works := r.hubMetas.Resource(schema.GroupVersion(workv1.GroupVersion).WithResource("manifestworks"))
-	answer, err := works.Namespace(after.Namespace).Patch(ctx, after.Name, types.JSONPatchType, patch,
+	answer, err := r.worksMeta(after.Namespace).Patch(ctx, after.Name, types.JSONPatchType, patch,
 		metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("patching the status of ManifestWork %s: %w", after.Name, err)

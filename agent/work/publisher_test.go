@@ -10,10 +10,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -177,6 +181,63 @@ func TestNoStatusIsSentForAnOlderWorkThanTheHubHas(t *testing.T) {
 	f.now = outcome.Wake().Add(time.Second)
 	r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
 	assert.Equal(t, 1, sent, "a hub that is older for so long was restored")
+}
+
+// TestTheMetadataOfAWorkTellWhetherACacheIsLate has a link over which the event of a status takes longer than a minute.
+//
+// Shows: work/slow-link
+func TestTheMetadataOfAWorkTellWhetherACacheIsLate(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Group: workv1.GroupName, Resource: "manifestworks"}, "w")
+	for sentence, c := range map[string]struct {
+		version string
+		answer  error
+		sent    int
+		wait    time.Duration
+	}{
+		"the hub has it as written":   {version: "9", wait: publishTimeout},
+		"another client wrote it":     {version: "10", sent: 1},
+		"the hub was restored":        {version: "8", sent: 1},
+		"the work is gone":            {version: "9", answer: gone, sent: 1},
+		"the hub does not answer now": {version: "9", answer: context.DeadlineExceeded, wait: hubPause},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			sent := 0
+			r := publishing(func(context.Context, string) error { sent++; return nil })
+			defer r.queues.works.ShutDown()
+			f := factsOf("w")
+			f.work.ResourceVersion = "7"
+			live := &metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
+				ObjectMeta: *f.work.ObjectMeta.DeepCopy(),
+			}
+			live.ResourceVersion = c.version
+			scheme := metadatafake.NewTestScheme()
+			require.NoError(t, metav1.AddMetaToScheme(scheme))
+			metas := metadatafake.NewSimpleMetadataClient(scheme, live)
+			if c.answer != nil {
+				metas.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, c.answer
+				})
+			}
+			r.hubMetas = metas
+			written := f.work.DeepCopy()
+			written.ResourceVersion = "9"
+			r.wroteWork(f, written)
+			f.now = f.now.Add(publishTimeout + time.Second)
+			outcome := r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
+			assert.Equal(t, c.sent, sent)
+			if c.wait > 0 {
+				assert.Equal(t, f.now.Add(c.wait), outcome.Wake())
+			}
+			asked := len(metas.Actions())
+			f.now = f.now.Add(time.Second)
+			r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
+			if c.wait == publishTimeout {
+				assert.Len(t, metas.Actions(), asked, "the hub is asked once a minute")
+				assert.Zero(t, sent)
+			}
+		})
+	}
 }
 
 // Shows: work/slow-hub

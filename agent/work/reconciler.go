@@ -160,9 +160,6 @@ func (r *Reconciler) pass(ctx context.Context, f *facts, phase phase) reconcile.
 		}
 		return outcome
 	case phaseStale:
-		if !f.staleUntil.IsZero() {
-			return reconcile.Waiting(f.staleUntil)
-		}
 		return reconcile.Waiting(f.now.Add(staleDelay))
 	case phaseDelete:
 		return r.deleteWork(ctx, f)

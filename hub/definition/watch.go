@@ -2,6 +2,7 @@ package definition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kit "github.com/spokelet/spokelet/internal/watch"
 )
 
 // watched is the watch of one definition.
@@ -32,16 +35,16 @@ func follow(ctx context.Context, c client.WithWatch, name string, wake func()) w
 			return c.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{}, &client.ListOptions{Raw: &options}, only)
 		},
 	}
-	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(lists, c),
-		ObjectType:    &apiextensionsv1.CustomResourceDefinition{},
-		Transform:     trim,
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { wake() }, UpdateFunc: func(any, any) { wake() }, DeleteFunc: func(any) { wake() },
-		},
+	informer := kit.NewInformer(cache.ToListWatcherWithWatchListSemantics(lists, c),
+		&apiextensionsv1.CustomResourceDefinition{}, 0, cache.Indexers{})
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { wake() }, UpdateFunc: func(any, any) { wake() }, DeleteFunc: func(any) { wake() },
 	})
+	if err := errors.Join(err, informer.SetTransform(trim)); err != nil {
+		panic(err) // an informer that has not run yet takes both
+	}
 	go informer.RunWithContext(ctx)
-	return watched{store: store, synced: informer.HasSynced}
+	return watched{store: informer.GetStore(), synced: informer.HasSynced}
 }
 
 // trim drops the schemas of a definition, which are most of its size.

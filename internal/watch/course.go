@@ -30,6 +30,18 @@ type course struct {
 	stuck int
 	// works is set when the last watch showed something or lasted, blind when it did not.
 	works, blind bool
+	// shut is set when the last watch was accepted and showed nothing.
+	shut bool
+}
+
+// throttled takes up that an overloaded API server refuses the watch, and reports whether it worked before.
+func (c *course) throttled(version string, now time.Time) (worked bool) {
+	worked = c.accepted && (version != c.version || now.Sub(c.at) >= steady)
+	c.accepted = false
+	if worked {
+		c.stuck = 0
+	}
+	return worked
 }
 
 // ended takes the end of a watch that is at a version now, and reports whether it is to begin again. A watch that does
@@ -39,6 +51,7 @@ func (c *course) ended(end *ending, relist bool, version string, now time.Time) 
 	c.blind = !c.works && !relist && !unreached(end.err)
 	// An API server that is away, or out of order, comes back; what it accepts, or has forgotten, ends so again.
 	stays := c.accepted || apierrors.IsResourceExpired(end.err) || apierrors.IsGone(end.err)
+	c.shut = c.blind && c.accepted
 	c.accepted = false
 	if c.works || relist {
 		c.stuck = 0

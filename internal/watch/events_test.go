@@ -158,7 +158,7 @@ func TestAWatchOfEventsComesBackSoonAfterAnOutage(t *testing.T) {
 	assert.LessOrEqual(t, r.clock.Since(healed), lastPause+10*time.Second)
 }
 
-// What a list showed needs no check, and an API server that is overloaded is not asked for more: the reflector asks for
+// What a list showed needs no check, so an API server that is overloaded is not asked for more: the reflector asks for
 // the watch again, without an end and without a word.
 //
 // Shows: work/watches-fail

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ type backedUp struct {
 	version string
 	objects []corev1.ConfigMap
 	watches []*watch.RaceFreeFakeWatcher
+	// lists are the versions that lists asked for.
+	lists []string
 }
 
 // IsWatchListSemanticsUnSupported tells that lists are not streamed.
@@ -29,6 +32,7 @@ func (*backedUp) IsWatchListSemanticsUnSupported() bool { return true }
 func (b *backedUp) List(options metav1.ListOptions) (runtime.Object, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.lists = append(b.lists, options.ResourceVersion)
 	if len(options.ResourceVersion) > len(b.version) {
 		late := apierrors.NewTimeoutError("Too large resource version", 1)
 		late.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
@@ -65,13 +69,19 @@ func (b *backedUp) edit(object corev1.ConfigMap) {
 	}
 }
 
+func (b *backedUp) listed() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.lists)
+}
+
 func (b *backedUp) watched() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.watches) > 0
 }
 
-// Shows: work/restored-cache
+// Shows: work/first-list, work/restored-cache
 func TestACacheNoticesAStoreThatWasRestored(t *testing.T) {
 	object := func(version, says string) corev1.ConfigMap {
 		return corev1.ConfigMap{
@@ -99,6 +109,7 @@ func TestACacheNoticesAStoreThatWasRestored(t *testing.T) {
 	}
 	require.Eventually(t, says("lost"), time.Minute, time.Millisecond)
 	require.Eventually(t, server.watched, time.Minute, time.Millisecond)
+	assert.Equal(t, []string{""}, server.listed(), "it begins with the present state")
 	server.edit(object("5001", "lost, too")) // a watch that ended without any event is not continued anyway
 	require.Eventually(t, says("lost, too"), time.Minute, time.Millisecond)
 	server.become("100", object("90", "restored"))

@@ -89,7 +89,11 @@ func FromClient(c client.WithWatch, namespace string, newList func() client.Obje
 	}
 }
 
-// listWatch returns what a reflector needs. A watch that was interrupted continues at its resource version only if the
+// anyState is the version with which client-go asks for its first list: an API server may answer with whatever state its
+// memory has. After a start, one that lags shows objects as they were, such as a work that was deleted and made again.
+const anyState = "0"
+
+// listWatch returns what a reflector needs. It begins with the present state, as a streamed list does. A watch that was interrupted continues at its resource version only if the
 // API server has reached it: where its store was restored from a backup, the watch would be silent until the versions
 // catch up. That costs one small list after each watch that ended early.
 func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
@@ -104,6 +108,9 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			return s.empty(ctx, options.ResourceVersion)
 		}
 		options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
+		if options.ResourceVersion == anyState {
+			options.ResourceVersion = "" // the present one
+		}
 		all, err := s.List(ctx, options)
 		if err == nil && !IsForVersion(options) {
 			ends.Store(0) // a watch goes on from what was listed
@@ -116,6 +123,10 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			if options.SendInitialEvents == nil && now.Now().UnixNano() < ends.Load() {
 				some, err := list(ctx, metav1.ListOptions{Limit: forVersion})
 				if err != nil {
+					ends.Store(math.MaxInt64) // the check is still due
+					if apierrors.IsTooManyRequests(err) && s.throttled != nil {
+						s.throttled(ctx, err)
+					}
 					return nil, err
 				}
 				if err := reached(some, options.ResourceVersion); err != nil {
@@ -132,7 +143,7 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 				s.throttled(ctx, err)
 			}
 			if err != nil {
-				if options.SendInitialEvents == nil && !throttled {
+				if options.SendInitialEvents == nil && (!throttled || ends.Load() != 0) {
 					ends.Store(math.MaxInt64) // what happens until the next watch is not known
 				}
 				return nil, err

@@ -71,7 +71,11 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	course := course{began: timer.Now()}
 	advised := false
 	source := w.Source
+	var reflector *cache.Reflector
 	source.throttled = func(ctx context.Context, err error) {
+		if w.Source.EventsOnly && course.throttled(reflector.LastSyncResourceVersion(), timer.Now()) {
+			quiet.listed = true
+		}
 		if quiet.refusedNow(err, timer.Now()) {
 			w.fallSilent(ctx, err, advised)
 		}
@@ -81,7 +85,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			w.Resumed()
 		}
 	}
-	reflector := w.reflector(source, &course, timer, store)
+	reflector = w.reflector(source, &course, timer, store)
 	var pauses backoff
 	for ctx.Err() == nil {
 		began, version := timer.Now(), reflector.LastSyncResourceVersion()
@@ -102,7 +106,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			again = course.ended(&end, relist, reflector.LastSyncResourceVersion(), timer.Now())
 			quiet.listed = quiet.listed || course.works
 		}
-		if quiet.ended(end.err, timer.Now()) || course.blind && quiet.told {
+		if quiet.ended(end.err, timer.Now()) || course.shut && quiet.told {
 			w.fallSilent(ctx, end.err, advised)
 		}
 		if again {

@@ -207,6 +207,30 @@ func TestAWatchHandsOverAListAndThenEvents(t *testing.T) {
 	assert.Zero(t, r.ended())
 }
 
+// An API server that lags may answer a list of any state with one of before, in which what is gone lives.
+//
+// Shows: work/first-list
+func TestAWatchBeginsWithThePresentState(t *testing.T) {
+	r := start(t, &server{version: "10"})
+	require.Eventually(t, func() bool { return r.open() != nil }, patience, tick)
+	r.set(func(s *server) { s.watchErr = apierrors.NewInternalError(errors.New("cut off")) })
+	r.open().Stop()
+	require.Eventually(t, func() bool {
+		if r.clock.HasWaiters() {
+			r.clock.Step(time.Second)
+		}
+		return r.listed() >= 3
+	}, patience, tick)
+	r.set(func(s *server) {
+		assert.Empty(t, s.options[0].ResourceVersion)
+		for _, later := range s.options[1:] {
+			if !IsForVersion(later) {
+				assert.Equal(t, "10", later.ResourceVersion, "no state before that which was seen")
+			}
+		}
+	})
+}
+
 func TestAWatchTrimsAndSelects(t *testing.T) {
 	r := start(t, &server{version: "10", objects: []corev1.ConfigMap{*configMap("a")}}, func(w *Watch[*corev1.ConfigMap]) {
 		w.Trim = func(c *corev1.ConfigMap) { c.Data = nil }

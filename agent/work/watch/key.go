@@ -36,6 +36,14 @@ func (k Key) String() string {
 	return name + " in " + k.Namespace
 }
 
+// compare orders keys; it is called some ten thousand times when many are wanted.
+func (k Key) compare(other Key) int {
+	return cmp.Or(
+		cmp.Compare(k.Resource.Resource, other.Resource.Resource), cmp.Compare(k.Resource.Group, other.Resource.Group),
+		cmp.Compare(k.Resource.Version, other.Resource.Version), cmp.Compare(k.Namespace, other.Namespace),
+	)
+}
+
 // Definitions is the watch of all CustomResourceDefinitions.
 func Definitions() Key {
 	return Key{Resource: schema.GroupVersionResource{
@@ -103,7 +111,8 @@ type situation struct {
 // choose returns the watches to have for the wanted keys, each with its number of claims, and how each key is covered.
 // No more watches than limit work. Where more are wanted, the resources in most namespaces get a wide watch, until
 // there is room for the other keys. A key keeps its own watch until the wide one works; what room is left then goes to
-// keys of these resources. Running watches go on, so that nothing flaps and no new key takes the watch of another one.
+// keys of these resources. Running watches go on, so that nothing flaps and no new key takes the watch of another one,
+// unless no wide watch could ever stand in for the new one.
 func choose(wanted map[Key]int, now situation, limit int) (chosen []scope, covers map[Key]cover) {
 	wide := widen(wanted, now, limit)
 	room := limit
@@ -116,7 +125,7 @@ func choose(wanted map[Key]int, now situation, limit int) (chosen []scope, cover
 	keys := slices.SortedFunc(maps.Keys(wanted), func(a, b Key) int {
 		return cmp.Or(
 			cmp.Compare(now.standing(a, wide), now.standing(b, wide)),
-			cmp.Compare(wanted[b], wanted[a]), cmp.Compare(a.String(), b.String()),
+			cmp.Compare(wanted[b], wanted[a]), a.compare(b),
 		)
 	})
 	covers = make(map[Key]cover, len(keys))
@@ -192,8 +201,14 @@ func widen(wanted map[Key]int, now situation, limit int) map[schema.GroupVersion
 			needed = more
 		}
 	}
+	sure := len(wanted) // what is untried may fail, too: then the two would take turns without end
+	for resource := range wide {
+		if now.relies(resource) {
+			sure -= spread[resource] - 1
+		}
+	}
 	for _, resource := range resources {
-		if needed > limit && spread[resource] > 1 && now.fare(resource) == fails {
+		if sure > limit && spread[resource] > 1 && now.fare(resource) == fails {
 			wide[resource] = true // tried on
 		}
 	}

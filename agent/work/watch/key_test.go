@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -276,4 +277,51 @@ func TestAWatchIsNotTrustedForEver(t *testing.T) {
 	require.Eventually(t, func() bool { return r.wokenBy(h) > 0 }, waitFor, tick, "the next list shows what was missed")
 	_, drift := r.store.Look(h, thing("a"))
 	assert.Equal(t, Deleted, drift)
+}
+
+// TestTheChoiceOfWatchesSettles has keys that stay, and resources that the API server lets watch everywhere or not. A
+// choice that changes back and forth would end watches and begin them again without end.
+//
+// Shows: work/watches-wide
+func TestTheChoiceOfWatchesSettles(t *testing.T) {
+	for seed := range uint64(3000) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		limit, learned := 1+random.IntN(8), []fare{works, settled}[random.IntN(2)]
+		wanted, denied := map[Key]int{}, map[schema.GroupVersionResource]bool{}
+		for i := range 1 + random.IntN(4) {
+			resource := watchOf(fmt.Sprint("r", i), "").Resource
+			denied[resource] = random.IntN(3) == 0
+			for n := range random.IntN(8) {
+				wanted[Key{Resource: resource, Namespace: fmt.Sprint("n", n)}] = 1 + random.IntN(3)
+			}
+		}
+		for i := range random.IntN(3) {
+			wanted[watchOf(fmt.Sprint("c", i), "")] = 1
+		}
+		running, fares := map[scope]bool{}, map[schema.GroupVersionResource]fare{}
+		settles := false
+		for round, before := 0, ""; round < 60 && !settles; round++ {
+			chosen, covers := choose(wanted, situation{
+				running: func(one scope) bool { return running[one] },
+				fare:    func(of schema.GroupVersionResource) fare { return fares[of] },
+			}, limit)
+			clear(running)
+			for _, one := range chosen {
+				running[one] = true
+			}
+			maps.DeleteFunc(fares, func(of schema.GroupVersionResource, _ fare) bool { return !running[everywhere(of)] })
+			for one := range running {
+				switch {
+				case !one.wide:
+				case denied[one.Resource]:
+					fares[one.Resource] = fails
+				default:
+					fares[one.Resource] = learned
+				}
+			}
+			now := fmt.Sprint(running, covers, fares)
+			settles, before = now == before, now
+		}
+		require.True(t, settles, "seed %d: limit %d, denied %v, wanted %v", seed, limit, denied, wanted)
+	}
 }

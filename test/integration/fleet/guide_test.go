@@ -245,8 +245,16 @@ func assertReadsBackInBothVersions(t *testing.T, f *fleet.Fleet, cluster string)
 	var alpha addonv1alpha1.ManagedClusterAddOn
 	var beta addonv1beta1.ManagedClusterAddOn
 	key := client.ObjectKey{Namespace: cluster, Name: guideAddon}
-	require.NoError(t, f.HubClient.Get(t.Context(), key, &alpha))
-	require.NoError(t, f.HubClient.Get(t.Context(), key, &beta))
+	eventually(t, "one state in both versions", func(ctx context.Context) error {
+		if err := errors.Join(f.HubClient.Get(ctx, key, &alpha), f.HubClient.Get(ctx, key, &beta)); err != nil {
+			return err
+		}
+		// Nothing runs the pods, so the health goes up and down.
+		if alpha.ResourceVersion != beta.ResourceVersion {
+			return fleet.NotYet("version %s, then %s", alpha.ResourceVersion, beta.ResourceVersion)
+		}
+		return nil
+	})
 	assert.Equal(t, names.NamespaceAgentAddon, alpha.Spec.InstallNamespace)
 	assert.Equal(t, names.NamespaceAgentAddon, beta.Annotations[names.AnnotationInstallNamespace])
 	assert.NotContains(t, alpha.Annotations, names.AnnotationInstallNamespace)

@@ -1,0 +1,128 @@
+package watch
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// overloaded is the answer of an API server that has too much to do.
+var overloaded = apierrors.NewTooManyRequests("wait", 1)
+
+// passes lets so much time of the clock pass in small steps, or less once a condition holds, and reports whether it does.
+func (r *running) passes(t *testing.T, most time.Duration, until func() bool) bool {
+	t.Helper()
+	const step = 5 * time.Second
+	for end := r.clock.Now().Add(most); r.clock.Now().Before(end) && !until(); r.clock.Step(step) {
+		require.Eventually(t, func() bool { return r.clock.HasWaiters() || r.open() != nil || until() }, patience, tick)
+	}
+	return until()
+}
+
+func never() bool { return false }
+
+// kinds are both kinds of watches.
+var kinds = map[string]bool{"of events": true, "with a list": false}
+
+// worked is a watch that has shown an object, version 11.
+func worked(t *testing.T, change func(*Watch[*corev1.ConfigMap])) *running {
+	t.Helper()
+	r := start(t, &server{version: "10"}, change)
+	r.opens(t)
+	r.open().Add(configMap("c"))
+	require.Eventually(t, func() bool { return count(r.read(), "update") == 1 }, patience, tick)
+	return r
+}
+
+// An API server that starts refuses connections first, and is overloaded then: what is refused is a check of the version.
+//
+// Shows: work/watches-fail
+func TestAnOverloadedServerThatRefusesTheCheckOfAVersionIsTold(t *testing.T) {
+	for name, eventsOnly := range kinds {
+		t.Run(name, func(t *testing.T) {
+			silent := make(chan error, 100)
+			r := worked(t, func(w *Watch[*corev1.ConfigMap]) {
+				w.Source.EventsOnly, w.Silent = eventsOnly, func(err error) { silent <- err }
+			})
+			lists := r.listed()
+			r.set(func(s *server) { s.version, s.watchErr, s.listErr = "20", syscall.ECONNREFUSED, syscall.ECONNREFUSED })
+			r.open().Stop()
+			require.True(t, r.passes(t, 10*time.Minute, func() bool { return r.listed() > lists }))
+			r.set(func(s *server) { s.watchErr, s.listErr = overloaded, overloaded })
+			assert.True(t, r.passes(t, time.Hour, func() bool { return len(silent) > 0 }), "an hour of refusals is told")
+		})
+	}
+}
+
+// Shows: work/restored-cache
+func TestAStoreThatIsPutBackWhileTheServerIsOverloadedIsNoticed(t *testing.T) {
+	for name, c := range map[string]struct{ eventsOnly, ended bool }{
+		"a watch of events that is cut off":         {eventsOnly: true},
+		"a watch with a list that is cut off":       {},
+		"a watch with a list that ends at its time": {ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := worked(t, func(w *Watch[*corev1.ConfigMap]) { w.Source.EventsOnly = c.eventsOnly })
+			if c.ended {
+				r.clock.Step(15 * time.Minute)
+			}
+			r.set(func(s *server) { s.version, s.watchErr, s.listErr = "5", overloaded, overloaded })
+			r.open().Stop()
+			r.passes(t, 20*time.Minute, never) // longer than a watch lasts
+			r.set(func(s *server) { s.watchErr, s.listErr = nil, nil })
+			require.True(t, r.passes(t, 10*time.Minute, func() bool { return r.open() != nil }))
+			assert.Equal(t, 1, count(r.read(), "replace at 5"))
+		})
+	}
+}
+
+// A watch of events that ends at its time goes on within its reflector, for days.
+func TestFailuresOfBeforeADayAreForgotten(t *testing.T) {
+	for name, outage := range map[string]time.Duration{
+		"an outage that was told": 2 * time.Minute, "one that was short": 5 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			silent := make(chan error, 100)
+			away := apierrors.NewServiceUnavailable("no")
+			r := start(t, &server{version: "10", watchErr: away, listErr: away}, func(w *Watch[*corev1.ConfigMap]) {
+				w.Source.EventsOnly, w.Silent = true, func(err error) { silent <- err }
+			})
+			r.passes(t, outage, never)
+			r.set(func(s *server) { s.watchErr, s.listErr = nil, nil })
+			require.True(t, r.passes(t, time.Hour, func() bool { return r.open() != nil }))
+			for range 100 {
+				before := r.open()
+				r.clock.Step(15 * time.Minute)
+				before.Add(configMap("c"))
+				before.Stop()
+				require.Eventually(t, func() bool { now := r.open(); return now != nil && now != before }, patience, tick)
+			}
+			for len(silent) > 0 {
+				<-silent
+			}
+			r.clock.Step(15 * time.Minute)
+			r.set(func(s *server) { s.watchErr = overloaded })
+			from := r.clock.Now()
+			r.open().Stop()
+			assert.True(t, r.passes(t, time.Hour, func() bool { return len(silent) > 0 }), "an hour of refusals is told")
+			assert.GreaterOrEqual(t, r.clock.Since(from), silentAfter, "and a single one is not")
+		})
+	}
+}
+
+func TestAWatchOfEventsThatIsAwaySaysSoOnce(t *testing.T) {
+	silent := make(chan error, 1000)
+	broken := apierrors.NewInternalError(errors.New("no"))
+	r := start(t, &server{version: "10", watchErr: broken, listErr: broken}, func(w *Watch[*corev1.ConfigMap]) {
+		w.Source.EventsOnly, w.Silent = true, func(err error) { silent <- err }
+	})
+	r.passes(t, time.Hour, never)
+	assert.Len(t, silent, 1)
+	assert.Len(t, r.logged(), 1)
+}
