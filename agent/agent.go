@@ -74,6 +74,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	ctx = command.WithLogger(ctx, os.Stderr, config.Verbosity)
 	memory.SetLimit(ctrl.LoggerFrom(ctx))
+	config.WrapTransport = roundtrip.Chain(roundtrip.Bound(roundtrip.Silence), config.WrapTransport)
 	if config.GiveBackMemory {
 		config.WrapTransport = roundtrip.Chain(memory.NewReleaser(clock.RealClock{}).Wrap, config.WrapTransport)
 	}

@@ -135,7 +135,9 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 // awaitWritten returns until when a status waits because the cache has yet to show the last one, of which it asks the
 // metadata: behind a slow link the event of a large status may take minutes, and the hub would refuse the next one, as
 // large, for its version. The zero time means that another client wrote the work since, or that the hub went back.
-func (r *Reconciler) awaitWritten(ctx context.Context, f *facts, cached *workv1.ManifestWork, version string) time.Time {
+func (r *Reconciler) awaitWritten(
+	ctx context.Context, f *facts, cached *workv1.ManifestWork, version string,
+) time.Time {
 	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	live, err := r.worksMeta(cached.Namespace).Get(within, cached.Name, metav1.GetOptions{})

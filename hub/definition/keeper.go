@@ -104,7 +104,11 @@ func (*Keeper) NeedLeaderElection() bool { return false }
 func (k *Keeper) Start(ctx context.Context) error {
 	k.wake, k.watches, k.states = make(chan struct{}, 1), map[string]watched{}, map[string]*state{}
 	for _, kind := range k.Kinds {
-		k.watches[kind.Name] = follow(ctx, k.Client, kind.Name, k.trigger)
+		one, err := follow(ctx, k.Client, kind.Name, k.trigger)
+		if err != nil {
+			return err
+		}
+		k.watches[kind.Name] = one
 		k.states[kind.Name] = &state{}
 	}
 	elected := k.Elected

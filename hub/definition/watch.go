@@ -24,7 +24,7 @@ type watched struct {
 }
 
 // follow watches one definition by name, which needs no right to others, and calls wake when it changes.
-func follow(ctx context.Context, c client.WithWatch, name string, wake func()) watched {
+func follow(ctx context.Context, c client.WithWatch, name string, wake func()) (watched, error) {
 	only := &client.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 	lists := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -41,10 +41,10 @@ func follow(ctx context.Context, c client.WithWatch, name string, wake func()) w
 		AddFunc: func(any) { wake() }, UpdateFunc: func(any, any) { wake() }, DeleteFunc: func(any) { wake() },
 	})
 	if err := errors.Join(err, informer.SetTransform(trim)); err != nil {
-		panic(err) // an informer that has not run yet takes both
+		return watched{}, fmt.Errorf("watching the definition %s: %w", name, err)
 	}
 	go informer.RunWithContext(ctx)
-	return watched{store: informer.GetStore(), synced: informer.HasSynced}
+	return watched{store: informer.GetStore(), synced: informer.HasSynced}, nil
 }
 
 // trim drops the schemas of a definition, which are most of its size.

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/spokelet/spokelet/internal/addonapi"
+	"github.com/spokelet/spokelet/internal/roundtrip"
 )
 
 // Connection is how a program reaches the API server of its hub.
@@ -36,9 +37,7 @@ func (c Connection) Config() (*rest.Config, error) {
 	if c.QPS == 0 {
 		cfg.QPS = -1
 	}
-	if c.Wrap != nil {
-		cfg.Wrap(c.Wrap)
-	}
+	cfg.Wrap(roundtrip.Chain(roundtrip.Bound(roundtrip.Silence), c.Wrap))
 	return cfg, nil
 }
 

@@ -1,4 +1,5 @@
-// Package roundtrip has the two lines of net/http that every middleware of a transport needs.
+// Package roundtrip has the two lines of net/http that every middleware of a transport needs, and the middleware that
+// every transport needs: Bound ends requests that a server, or what is before it, never answers.
 package roundtrip
 
 import "net/http"

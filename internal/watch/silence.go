@@ -40,8 +40,8 @@ func (s *silence) ended(err error, now time.Time) bool {
 	return true
 }
 
-// refusedNow takes a refusal of an API server that is overloaded, as ended does. The watch has not ended: it goes on once
-// it is accepted.
+// refusedNow takes a refusal of an API server that is overloaded, as ended does. The watch has not ended: it goes on
+// once it is accepted.
 func (s *silence) refusedNow(err error, now time.Time) bool {
 	first := s.ended(err, now)
 	s.throttled = true

@@ -89,13 +89,15 @@ func FromClient(c client.WithWatch, namespace string, newList func() client.Obje
 	}
 }
 
-// anyState is the version with which client-go asks for its first list: an API server may answer with whatever state its
-// memory has. After a start, one that lags shows objects as they were, such as a work that was deleted and made again.
+// anyState is the version with which client-go asks for its first list: an API server may answer with whatever state
+// its memory has. After a start, one that lags shows objects as they were, such as a work that was deleted and made
+// again.
 const anyState = "0"
 
-// listWatch returns what a reflector needs. It begins with the present state, as a streamed list does. A watch that was interrupted continues at its resource version only if the
-// API server has reached it: where its store was restored from a backup, the watch would be silent until the versions
-// catch up. That costs one small list after each watch that ended early.
+// listWatch returns what a reflector needs. It begins with the present state, as a streamed list does. A watch that
+// was interrupted continues at its resource version only if the API server has reached it: where its store was
+// restored from a backup, the watch would be silent until the versions catch up. That costs one small list after each
+// watch that ended early.
 func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 	// ends is the instant, in nanoseconds, at which the last watch was to end by itself.
 	var ends atomic.Int64

@@ -1,0 +1,140 @@
+package roundtrip
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Silence is how long a request may make no progress. An API server ends its own work on a request after a minute, by
+// default, and keeps a watch alive for as long as the watch asked for.
+const Silence = 90 * time.Second
+
+// ErrSilent is the error of a request that made no progress for too long.
+var ErrSilent = errors.New("the server stopped in the middle of a request, so it was given up")
+
+// Bound returns a middleware that ends each request of which nothing is sent or received for so long, whatever is
+// between the client and the server: a proxy may answer for a connection of which one request hangs, so that no probe
+// of the connection notices. A watch may be silent for as long as it asked for; one that asked for no time, and a
+// request for another protocol, only has to begin to answer.
+func Bound(silence time.Duration) Middleware {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return Func(func(request *http.Request) (*http.Response, error) { return bound(next, request, silence) })
+	}
+}
+
+func bound(next http.RoundTripper, request *http.Request, silence time.Duration) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(request.Context())
+	w := &watchdog{ended: func() error { return context.Cause(ctx) }, cancel: cancel, silence: silence}
+	w.timer = time.AfterFunc(silence, func() { cancel(ErrSilent) })
+	sent := request.WithContext(ctx)
+	if request.Body != nil && request.Body != http.NoBody {
+		sent.Body = &watched{ReadCloser: request.Body, watchdog: w}
+		if original := request.GetBody; original != nil {
+			sent.GetBody = func() (io.ReadCloser, error) {
+				body, err := original()
+				if err != nil {
+					return nil, err
+				}
+				return &watched{ReadCloser: body, watchdog: w}, nil
+			}
+		}
+	}
+	response, err := next.RoundTrip(sent)
+	if err != nil {
+		w.end()
+		return nil, w.cause(err)
+	}
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		w.timer.Stop() // its body is the connection, which the caller owns
+		return response, nil
+	}
+	if after, isWatch := lasts(request.URL.Query()); isWatch {
+		w.silence = after
+	}
+	w.progress()
+	response.Body = &watched{ReadCloser: response.Body, watchdog: w, last: true}
+	return response, nil
+}
+
+// lasts reports whether a request watches, and how long it may be silent: forever is zero.
+func lasts(query url.Values) (time.Duration, bool) {
+	if isWatch, err := strconv.ParseBool(query.Get("watch")); err != nil || !isWatch {
+		follows, err := strconv.ParseBool(query.Get("follow"))
+		return 0, err == nil && follows
+	}
+	seconds, err := strconv.ParseInt(query.Get("timeoutSeconds"), 10, 32)
+	if err != nil || seconds <= 0 {
+		return 0, true
+	}
+	return time.Duration(seconds)*time.Second + Silence, true
+}
+
+// watchdog ends a request that makes no progress.
+type watchdog struct {
+	// ended returns why the request ended, nil when it did not.
+	ended  func() error
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	// silence is zero when nothing is to be ended any more.
+	silence time.Duration
+}
+
+// progress takes up that something was sent or received.
+func (w *watchdog) progress() {
+	if w.silence == 0 {
+		w.timer.Stop()
+		return
+	}
+	w.timer.Reset(w.silence)
+}
+
+// end releases what the request holds.
+func (w *watchdog) end() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// cause is the error of a request, or why the watchdog ended it.
+func (w *watchdog) cause(err error) error {
+	if cause := w.ended(); errors.Is(cause, ErrSilent) {
+		return cause
+	}
+	return err
+}
+
+// watched is a body whose bytes are progress.
+type watched struct {
+	io.ReadCloser
+
+	watchdog *watchdog
+	// last is set for the body of the answer, with which the request ends.
+	last bool
+}
+
+// Read implements io.Reader.
+func (b *watched) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	switch {
+	case err != nil && b.last:
+		if !errors.Is(err, io.EOF) {
+			err = b.watchdog.cause(err)
+		}
+		b.watchdog.end()
+	case n > 0:
+		b.watchdog.progress()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *watched) Close() error {
+	if b.last {
+		b.watchdog.end()
+	}
+	return b.ReadCloser.Close()
+}
