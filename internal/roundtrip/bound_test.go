@@ -72,6 +72,7 @@ func (a *answer) Read(into []byte) (int, error) {
 	return copy(into, "x"), nil
 }
 
+// Shows: work/silent-request
 func TestARequestThatMakesNoProgressEnds(t *testing.T) {
 	const silence = time.Minute
 	for sentence, c := range map[string]struct {
