@@ -123,10 +123,11 @@ func (e *evictor) checkEvictionLag(f *facts) {
 
 // hasWork reports whether the AppliedManifestWork has its work on the present hub.
 func (e *evictor) hasWork(ctx context.Context, hub client.Reader, applied *workv1.AppliedManifestWork) (bool, error) {
-	if applied.Name != e.inventory.Name(applied.Spec.ManifestWorkName) {
+	work, ours := e.inventory.Work(applied)
+	if !ours {
 		return false, nil
 	}
-	return e.onHub(ctx, hub, applied.Spec.ManifestWorkName)
+	return e.onHub(ctx, hub, work)
 }
 
 // proceed does what the stage requires.
@@ -181,14 +182,18 @@ func (e *evictor) recordEvent(f *facts, reason string, at time.Time) {
 	e.counts.eviction(map[string]string{
 		eventEviction: "started", eventHeld: "held", eventStayed: "stopped", eventEvicted: "done",
 	}[reason])
-	if f.applied.Name == e.inventory.Name(f.applied.Spec.ManifestWorkName) {
+	if _, ours := e.inventory.Work(f.applied); ours {
 		e.events.record(e.lostWork(f.applied), evictionEvent(reason, at))
 	}
 }
 
 // lostWork names the work of an AppliedManifestWork, which is not on the hub.
 func (e *evictor) lostWork(applied *workv1.AppliedManifestWork) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: e.Cluster, Name: applied.Spec.ManifestWorkName}
+	work, ours := e.inventory.Work(applied)
+	if !ours {
+		work = applied.Spec.ManifestWorkName
+	}
+	return metav1.ObjectMeta{Namespace: e.Cluster, Name: work}
 }
 
 // finish deletes an AppliedManifestWork without a work, and reports the objects that do not go.

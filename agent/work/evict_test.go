@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,6 +59,39 @@ func TestTheEvictorLeavesAloneWhatItsWorkLetsGo(t *testing.T) {
 	r.announceGone(own, true)
 	r.announceGone(own, false)
 	assert.Equal(t, 1, r.notes.of(own.owner).blocked, "the evictor keeps its own notes")
+}
+
+// A record belongs to the work that its name says: until the work reconciles it, its spec may say anything.
+//
+// Shows: work/eviction-needs-hub
+func TestARecordWhoseSpecWasEditedHasItsWork(t *testing.T) {
+	lost := lose(t, epoch, "", "w")
+	record := lost.applied("w")
+	require.NoError(t, lost.hub.Create(t.Context(), &workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lost.Cluster, Name: "w"},
+	}))
+	for sentence, c := range map[string]struct {
+		name, work string
+		managed    bool
+		says       string
+	}{
+		"as it was":               {record.Name, "w", true, "w"},
+		"it names another work":   {record.Name, "other", true, "w"},
+		"it names no work":        {record.Name, "", true, "w"},
+		"its work is gone":        {lost.inventory.Name("gone"), "w", false, "gone"},
+		"it is of another hub":    {"0123-w", "w", false, "w"},
+		"its name is no name":     {"w", "w", false, "w"},
+		"its hub is all it names": {lost.inventory.HubHash + "-", "w", false, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			edited := record.DeepCopy()
+			edited.Name, edited.Spec.ManifestWorkName = c.name, c.work
+			managed, err := lost.hasWork(t.Context(), lost.hub, edited)
+			require.NoError(t, err)
+			assert.Equal(t, c.managed, managed)
+			assert.Equal(t, c.says, lost.lostWork(edited).Name)
+		})
+	}
 }
 
 // TestOnlyAWorkThatDoesNotExistIsGone has the answers that may look like one about a work.

@@ -61,11 +61,12 @@ func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 	}
 	for i := range all.Items {
 		applied := &all.Items[i]
-		if !r.owns(applied) || !applied.DeletionTimestamp.IsZero() {
+		name, ours := r.owns(applied)
+		if !ours || !applied.DeletionTimestamp.IsZero() {
 			continue
 		}
 		f.Known++
-		switch name := applied.Spec.ManifestWorkName; {
+		switch {
 		case !there[name] && r.EvictionGrace >= EvictionDisabled: // Its objects stay whatever happens.
 		case !there[name]:
 			f.Works = append(f.Works, missing.Work{
@@ -92,9 +93,10 @@ func (r *Reconciler) observeMissing(ctx context.Context, now time.Time,
 	return f, cluster, nil
 }
 
-// owns reports whether an AppliedManifestWork is of this agent and of the present hub.
-func (r *Reconciler) owns(applied *workv1.AppliedManifestWork) bool {
-	return applied.Spec.AgentID == r.AgentID && applied.Name == r.inventory.Name(applied.Spec.ManifestWorkName)
+// owns returns the work of an AppliedManifestWork, false when that is not of this agent and of the present hub.
+func (r *Reconciler) owns(applied *workv1.AppliedManifestWork) (work string, ours bool) {
+	work, ours = r.inventory.Work(applied)
+	return work, ours && applied.Spec.AgentID == r.AgentID
 }
 
 // verdict is what happens to the objects of a work that is missing; confirmed is the name of the list of works that a
@@ -106,14 +108,15 @@ type verdict struct {
 
 // judge decides what happens to the objects of an AppliedManifestWork whose work is missing.
 func (e *evictor) judge(ctx context.Context, applied *workv1.AppliedManifestWork, now time.Time) (verdict, error) {
-	if !e.holds() || !e.owns(applied) || !applied.DeletionTimestamp.IsZero() {
+	work, ours := e.owns(applied)
+	if !e.holds() || !ours || !applied.DeletionTimestamp.IsZero() {
 		return verdict{fate: missing.Waits}, nil
 	}
 	f, _, err := e.observeMissing(ctx, now)
 	if err != nil {
 		return verdict{fate: missing.Held}, err
 	}
-	return verdict{missing.Decide(f)[applied.Spec.ManifestWorkName], f.Confirmation}, nil
+	return verdict{missing.Decide(f)[work], f.Confirmation}, nil
 }
 
 // look looks at all works that are missing, reports them, and wakes those whose fate changed.

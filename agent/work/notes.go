@@ -161,7 +161,8 @@ func (r *Reconciler) workTouched(before, after *workv1.ManifestWork) bool {
 // appliedTouched reports the same of the list of an AppliedManifestWork: without an entry nobody would delete its
 // object.
 func (r *Reconciler) appliedTouched(before, after *workv1.AppliedManifestWork) bool {
-	return after.ResourceVersion != r.notes.of(watch.Owner{Name: after.Spec.ManifestWorkName}).applied.version &&
+	work, ours := r.inventory.Work(after)
+	return ours && after.ResourceVersion != r.notes.of(watch.Owner{Name: work}).applied.version &&
 		!slices.Equal(before.Status.AppliedResources, after.Status.AppliedResources)
 }
 

@@ -54,10 +54,11 @@ func (r *Reconciler) appliedSource() source.Source {
 	return source.Kind(r.Spoke.GetCache(), &workv1.AppliedManifestWork{},
 		handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, applied *workv1.AppliedManifestWork) []ctrl.Request {
-				if applied.Name != r.inventory.Name(applied.Spec.ManifestWorkName) {
+				work, ours := r.inventory.Work(applied)
+				if !ours {
 					return nil
 				}
-				return []ctrl.Request{r.request(applied.Spec.ManifestWorkName)}
+				return []ctrl.Request{r.request(work)}
 			}),
 		predicate.TypedFuncs[*workv1.AppliedManifestWork]{
 			CreateFunc: func(event.TypedCreateEvent[*workv1.AppliedManifestWork]) bool { return false },

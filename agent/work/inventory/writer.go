@@ -34,6 +34,11 @@ type Writer struct {
 // Name is the name of the AppliedManifestWork of a work.
 func (w *Writer) Name(work string) string { return Name(w.HubHash, work) }
 
+// Work is the name of the work of an AppliedManifestWork, false when that is of another hub.
+func (w *Writer) Work(applied *workv1.AppliedManifestWork) (string, bool) {
+	return workOf(w.HubHash, applied.Name)
+}
+
 // Spec is the spec of the AppliedManifestWork of a work.
 func (w *Writer) Spec(work string) workv1.AppliedManifestWorkSpec {
 	return workv1.AppliedManifestWorkSpec{HubHash: w.HubHash, AgentID: w.AgentID, ManifestWorkName: work}
