@@ -2,6 +2,7 @@ package watch
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,9 +11,10 @@ import (
 const (
 	// stuckAfter is how often a watch of events may end without getting on before it begins again.
 	stuckAfter = 3
-	// leastBetween is the least time between two beginnings for that reason. A caller that has to read all objects at each
-	// of them is told to poll in between.
-	leastBetween = 5 * time.Minute
+	// mostBeginnings is how often a watch begins again within leastBetween. A caller that has to read all objects each
+	// time is told to poll then.
+	mostBeginnings = 3
+	leastBetween   = 5 * time.Minute
 )
 
 // errCutOff is the end of a watch of events that the API server accepted and that showed nothing.
@@ -20,8 +22,12 @@ var errCutOff = errors.New("the watch is cut off before it shows anything")
 
 // course follows a watch of events, which goes on where it was when it is cut off.
 type course struct {
-	// began is when it last began without a version.
+	// began is when it last began without a version, and begun are its beginnings of the last leastBetween.
 	began time.Time
+	begun []time.Time
+	// expired is set when the API server said that it does not have the version any more, and lost when the watch cannot
+	// get on and has begun too often already.
+	expired, lost bool
 	// accepted is set when the API server accepted the present watch, at that instant and version.
 	accepted bool
 	at       time.Time
@@ -50,9 +56,10 @@ func (c *course) ended(end *ending, relist bool, version string, now time.Time) 
 	c.works = c.accepted && (version != c.version || now.Sub(c.at) >= steady)
 	c.blind = !c.works && !relist && !unreached(end.err)
 	// An API server that is away, or out of order, comes back; what it accepts, or has forgotten, ends so again.
-	stays := c.accepted || apierrors.IsResourceExpired(end.err) || apierrors.IsGone(end.err)
+	expired := c.expired || apierrors.IsResourceExpired(end.err) || apierrors.IsGone(end.err)
+	stays := c.accepted || expired
 	c.shut = c.blind && c.accepted
-	c.accepted = false
+	c.accepted, c.expired = false, false
 	if c.works || relist {
 		c.stuck = 0
 	}
@@ -61,13 +68,31 @@ func (c *course) ended(end *ending, relist bool, version string, now time.Time) 
 			c.stuck++
 			end.refused = true
 		}
+		if expired {
+			c.stuck = stuckAfter // each version from here on is as old
+		}
 		if end.err == nil {
 			end.err = errCutOff
 		}
 	}
-	if relist || c.stuck >= stuckAfter && now.Sub(c.began) >= leastBetween {
-		c.began, c.stuck = now, 0
-		return true
+	again, c.lost = relist, false
+	if !relist && c.stuck >= stuckAfter {
+		again = c.mayBegin(now)
+		c.lost = !again
 	}
-	return false
+	if again {
+		c.began, c.stuck = now, 0
+		end.refused = false
+	}
+	return again
+}
+
+// mayBegin reports whether a watch that does not get on may begin again now, which counts.
+func (c *course) mayBegin(now time.Time) bool {
+	c.begun = slices.DeleteFunc(c.begun, func(at time.Time) bool { return now.Sub(at) >= leastBetween })
+	if len(c.begun) >= mostBeginnings {
+		return false
+	}
+	c.begun = append(c.begun, now)
+	return true
 }

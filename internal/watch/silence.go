@@ -58,6 +58,16 @@ func (s *silence) goesOn() (told bool) {
 	return told
 }
 
+// lapse takes up that the watch will show nothing for a while, so that its silence is reported now.
+func (s *silence) lapse(now time.Time) {
+	if s.listed {
+		*s = silence{}
+	}
+	if !s.told {
+		s.since = now.Add(-silentAfter)
+	}
+}
+
 // unreached reports whether there was no connection to the API server. Other requests fail then, too.
 func unreached(err error) bool {
 	var connection *net.OpError

@@ -36,8 +36,8 @@ type Source struct {
 	Client any
 	// EventsOnly leaves out the objects that exist when the watch begins: Handler receives an empty list with the version
 	// after which it is told of every change. A watch that is cut off goes on at its version. Where it does not get on
-	// there, at most every five minutes, where the API server went back, and after Relist, Handler receives such a list
-	// again. List is called for one object of the newest state, however many there are.
+	// there, at most three times in five minutes, where the API server went back, and after Relist, Handler receives such
+	// a list again. List is called for one object of the newest state, however many there are.
 	EventsOnly bool
 	// Accepted is called each time the API server has accepted the watch; where lists are not streamed, that is after a
 	// list that it began with. Optional.
@@ -49,6 +49,8 @@ type Source struct {
 	// goesOn when a watch is accepted that needs no list. Both come from the goroutine of the reflector. Optional.
 	throttled func(ctx context.Context, err error)
 	goesOn    func()
+	// expired is called when an EventsOnly watch is told that its version is too old, of which the reflector says nothing.
+	expired func()
 }
 
 // unstreamed is a client that does not stream lists.
@@ -156,9 +158,22 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			if s.Accepted != nil {
 				s.Accepted()
 			}
+			if s.EventsOnly && s.expired != nil {
+				events = watch.Filter(events, s.tell)
+			}
 			return events, nil
 		},
 	}, sender)
+}
+
+// tell tells of a version that is too old, and lets each event pass.
+func (s Source) tell(event watch.Event) (watch.Event, bool) {
+	if event.Type == watch.Error {
+		if err := apierrors.FromObject(event.Object); apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			s.expired()
+		}
+	}
+	return event, true
 }
 
 // empty returns a list without objects. Its version is the one that was reached if a watch can go on there, and

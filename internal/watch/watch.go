@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,37 +60,32 @@ func Refused(err error) bool {
 		apierrors.IsMethodNotSupported(err)
 }
 
+// state is what Run keeps from one watch to the next.
+type state struct {
+	reflector *cache.Reflector
+	course    course
+	quiet     silence
+	pauses    backoff
+	// advised is set when Advice has been given since the watch last worked.
+	advised bool
+	// expired is set when the API server does not have the version of the watch any more.
+	expired atomic.Bool
+}
+
 // Run lists and watches until ctx ends.
 func (w *Watch[T]) Run(ctx context.Context) {
 	timer := w.Clock
 	if timer == nil {
 		timer = clock.RealClock{}
 	}
-	var quiet silence
+	s := &state{course: course{began: timer.Now()}}
 	store := w.store(ctx)
-	store.listed = func() { quiet.listed = !w.Source.EventsOnly } // an empty list shows nothing
-	course := course{began: timer.Now()}
-	advised := false
-	source := w.Source
-	var reflector *cache.Reflector
-	source.throttled = func(ctx context.Context, err error) {
-		if w.Source.EventsOnly && course.throttled(reflector.LastSyncResourceVersion(), timer.Now()) {
-			quiet.listed = true
-		}
-		if quiet.refusedNow(err, timer.Now()) {
-			w.fallSilent(ctx, err, advised)
-		}
-	}
-	source.goesOn = func() {
-		if quiet.goesOn() && w.Resumed != nil {
-			w.Resumed()
-		}
-	}
-	reflector = w.reflector(source, &course, timer, store)
-	var pauses backoff
+	store.listed = func() { s.quiet.listed = !w.Source.EventsOnly } // an empty list shows nothing
+	source := w.source(s, timer)
+	s.reflector = w.reflector(source, &s.course, timer, store)
 	for ctx.Err() == nil {
-		began, version := timer.Now(), reflector.LastSyncResourceVersion()
-		relist, err := w.listAndWatch(ctx, timer, reflector, w.relistIn(&course, began))
+		began, version := timer.Now(), s.reflector.LastSyncResourceVersion()
+		relist, err := w.listAndWatch(ctx, timer, s.reflector, w.relistIn(&s.course, began))
 		if ctx.Err() != nil {
 			return
 		}
@@ -98,22 +94,50 @@ func (w *Watch[T]) Run(ctx context.Context) {
 		}
 		end := ending{
 			err: err, refused: err != nil && w.Refused != nil && w.Refused(err),
-			lasted: timer.Since(began), progressed: reflector.LastSyncResourceVersion() != version,
+			lasted: timer.Since(began), progressed: s.reflector.LastSyncResourceVersion() != version,
 		}
-		advised = w.report(ctx, end, advised)
-		again := false
-		if w.Source.EventsOnly {
-			again = course.ended(&end, relist, reflector.LastSyncResourceVersion(), timer.Now())
-			quiet.listed = quiet.listed || course.works
-		}
-		if quiet.ended(end.err, timer.Now()) || course.shut && quiet.told {
-			w.fallSilent(ctx, end.err, advised)
+		s.advised = w.report(ctx, end, s.advised)
+		again := w.Source.EventsOnly && s.follows(&end, relist, timer.Now())
+		if s.quiet.ended(end.err, timer.Now()) || s.course.shut && s.quiet.told {
+			w.fallSilent(ctx, end.err, s.advised)
 		}
 		if again {
-			reflector = w.reflector(source, &course, timer, store) // the former would go on where it was
+			s.reflector = w.reflector(source, &s.course, timer, store) // the former would go on where it was
+			s.pauses = backoff{}
 		}
-		pause(ctx, timer, pauses.next(end))
+		pause(ctx, timer, s.pauses.next(end))
 	}
+}
+
+// follows takes the end of a watch of events, and reports whether it is to begin again.
+func (s *state) follows(end *ending, relist bool, now time.Time) (again bool) {
+	s.course.expired = s.expired.Swap(false)
+	again = s.course.ended(end, relist, s.reflector.LastSyncResourceVersion(), now)
+	s.quiet.listed = s.quiet.listed || s.course.works
+	if s.course.lost {
+		s.quiet.lapse(now)
+	}
+	return again
+}
+
+// source is the Source with what the reflector does not report.
+func (w *Watch[T]) source(s *state, timer clock.PassiveClock) Source {
+	source := w.Source
+	source.throttled = func(ctx context.Context, err error) {
+		if source.EventsOnly && s.course.throttled(s.reflector.LastSyncResourceVersion(), timer.Now()) {
+			s.quiet.listed = true
+		}
+		if s.quiet.refusedNow(err, timer.Now()) {
+			w.fallSilent(ctx, err, s.advised)
+		}
+	}
+	source.goesOn = func() {
+		if s.quiet.goesOn() && w.Resumed != nil {
+			w.Resumed()
+		}
+	}
+	source.expired = func() { s.expired.Store(true) }
+	return source
 }
 
 // relistIn is the time until all objects are listed again; zero means never.

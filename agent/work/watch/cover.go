@@ -27,7 +27,10 @@ func (s *Store) assign(chosen []scope, covers map[Key]cover) {
 		shown := s.versions[key]
 		behind[key] = s.covers[key] == own && covers[key] == shared && (shown == "" || Older(shown, since))
 	}
-	maps.DeleteFunc(s.refused, func(one scope, _ string) bool { return !running[one] })
+	// A key without a watch keeps its refusal: else it and another one that is refused would take turns.
+	maps.DeleteFunc(s.refused, func(one scope, _ string) bool {
+		return !running[one] && (one.wide || s.watched[one.Key] == nil)
+	})
 	maps.DeleteFunc(s.working, func(of schema.GroupVersionResource, _ time.Time) bool { return !running[everywhere(of)] })
 	maps.DeleteFunc(s.since, func(of schema.GroupVersionResource, _ string) bool { return !running[everywhere(of)] })
 	for key, was := range before {
@@ -98,12 +101,23 @@ func (s *Store) refuse(one scope, cause string) bool {
 			woken = slices.AppendSeq(woken, maps.Keys(s.watched[key]))
 		}
 	}
+	chooses := !known && (one.wide || s.lacks())
 	s.mu.Unlock()
 	s.wakeAll(woken)
-	if one.wide && !known {
+	if chooses { // there may be one that can use its place
 		s.changed()
 	}
 	return true
+}
+
+// lacks reports whether a key has no watch.
+func (s *Store) lacks() bool {
+	for _, c := range s.covers {
+		if c == uncovered {
+			return true
+		}
+	}
+	return false
 }
 
 // follow takes up that a wide watch shows all changes after version from now on. Of what happened before nothing is
@@ -144,10 +158,29 @@ func (s *Store) sees(key Key) bool {
 	return s.covers[key] == own && !refused && s.versions[key] != ""
 }
 
-// fare returns how a wide watch fares.
-func (s *Store) fare(resource schema.GroupVersionResource, now time.Time) fare {
+// situation returns how the watches fare.
+func (s *Store) situation(now time.Time) situation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	fares, refused := map[schema.GroupVersionResource]fare{}, make(map[Key]bool, len(s.refused))
+	for key := range s.watched {
+		if _, known := fares[key.Resource]; !known {
+			fares[key.Resource] = s.fare(key.Resource, now)
+		}
+	}
+	for one := range s.refused {
+		if !one.wide {
+			refused[one.Key] = true
+		}
+	}
+	return situation{
+		fare:    func(of schema.GroupVersionResource) fare { return fares[of] },
+		refused: func(key Key) bool { return refused[key] },
+	}
+}
+
+// fare returns how a wide watch fares.
+func (s *Store) fare(resource schema.GroupVersionResource, now time.Time) fare {
 	since, working := s.working[resource]
 	_, refused := s.refused[everywhere(resource)]
 	switch {

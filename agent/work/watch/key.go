@@ -106,13 +106,15 @@ const leastWide = 10 * time.Minute
 type situation struct {
 	running func(scope) bool
 	fare    func(schema.GroupVersionResource) fare
+	// refused reports whether the API server refused the last watch of a key itself.
+	refused func(Key) bool
 }
 
 // choose returns the watches to have for the wanted keys, each with its number of claims, and how each key is covered.
 // No more watches than limit work. Where more are wanted, the resources in most namespaces get a wide watch, until
 // there is room for the other keys. A key keeps its own watch until the wide one works; what room is left then goes to
 // keys of these resources. Running watches go on, so that nothing flaps and no new key takes the watch of another one,
-// unless no wide watch could ever stand in for the new one.
+// unless no wide watch could ever stand in for the new one. Keys whose watch is refused come last.
 func choose(wanted map[Key]int, now situation, limit int) (chosen []scope, covers map[Key]cover) {
 	wide := widen(wanted, now, limit)
 	room := limit
@@ -122,12 +124,7 @@ func choose(wanted map[Key]int, now situation, limit int) (chosen []scope, cover
 			room--
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(wanted), func(a, b Key) int {
-		return cmp.Or(
-			cmp.Compare(now.standing(a, wide), now.standing(b, wide)),
-			cmp.Compare(wanted[b], wanted[a]), a.compare(b),
-		)
-	})
+	keys := ranked(wanted, now, wide)
 	covers = make(map[Key]cover, len(keys))
 	for i, key := range keys {
 		switch {
@@ -142,6 +139,26 @@ func choose(wanted map[Key]int, now situation, limit int) (chosen []scope, cover
 	return chosen, covers
 }
 
+// ranked returns the wanted keys, those first that get a watch of their own first.
+func ranked(wanted map[Key]int, now situation, wide map[schema.GroupVersionResource]bool) []Key {
+	type rank struct {
+		key              Key
+		standing, claims int
+	}
+	ranks := make([]rank, 0, len(wanted))
+	for key, claims := range wanted {
+		ranks = append(ranks, rank{key, now.standing(key, wide), claims})
+	}
+	slices.SortFunc(ranks, func(a, b rank) int {
+		return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(b.claims, a.claims), a.key.compare(b.key))
+	})
+	keys := make([]Key, len(ranks))
+	for i := range ranks {
+		keys[i] = ranks[i].key
+	}
+	return keys
+}
+
 // relies reports whether the wide watch of a resource works.
 func (s *situation) relies(resource schema.GroupVersionResource) bool {
 	fare := s.fare(resource)
@@ -150,17 +167,21 @@ func (s *situation) relies(resource schema.GroupVersionResource) bool {
 
 // standing orders keys: the lowest ones get a watch of their own first.
 func (s *situation) standing(key Key, wide map[schema.GroupVersionResource]bool) int {
-	covered := wide[key.Resource] && s.relies(key.Resource)
+	running, covered := s.running(only(key)), wide[key.Resource] && s.relies(key.Resource)
 	switch {
 	case key == Definitions():
 		return 0 // many works may wait for a definition, and no other event is about one
+	case s.refused(key) && running:
+		return 6 // its place shows nothing, and is for whoever can use it
+	case s.refused(key):
+		return 7
 	case key.Namespace == "":
 		return 1 // no wide watch can stand in
-	case !covered && s.running(only(key)):
+	case !covered && running:
 		return 2
 	case !wide[key.Resource]:
 		return 3
-	case s.running(only(key)):
+	case running:
 		return 4
 	}
 	return 5
@@ -171,10 +192,11 @@ func (s *situation) standing(key Key, wide map[schema.GroupVersionResource]bool)
 func widen(wanted map[Key]int, now situation, limit int) map[schema.GroupVersionResource]bool {
 	spread, most := map[schema.GroupVersionResource]int{}, limit
 	for key := range wanted {
-		if key.Namespace == "" {
-			most--
-		} else {
+		switch {
+		case key.Namespace != "":
 			spread[key.Resource]++
+		case !now.refused(key):
+			most--
 		}
 	}
 	resources := slices.SortedFunc(maps.Keys(spread), func(a, b schema.GroupVersionResource) int {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,7 +59,7 @@ func TestWhichWatchesThereAre(t *testing.T) {
 	fails1 := map[string]fare{"configmaps": fails}
 	for name, tc := range map[string]struct {
 		wanted                    map[string]int
-		running                   []string
+		running, refused          []string
 		fares                     map[string]fare
 		limit                     int
 		chosen, shared, uncovered []string
@@ -143,6 +144,7 @@ func TestWhichWatchesThereAre(t *testing.T) {
 			chosen, covers := choose(wanted, situation{
 				running: func(s scope) bool { return slices.Contains(running, s) },
 				fare:    func(of schema.GroupVersionResource) fare { return tc.fares[of.Resource] },
+				refused: func(key Key) bool { return slices.Contains(watchesOf(tc.refused...), only(key)) },
 			}, tc.limit)
 			assert.ElementsMatch(t, watchesOf(tc.chosen...), chosen)
 			for key, c := range covers {
@@ -185,6 +187,7 @@ func TestWatchesAreBoundedAndSteady(t *testing.T) {
 			now := situation{
 				running: func(s scope) bool { return running[s] },
 				fare:    func(of schema.GroupVersionResource) fare { return fares[of.Resource] },
+				refused: func(key Key) bool { return len(key.Resource.Resource+key.Namespace)%5 == 0 && seed%2 == 0 },
 			}
 			chosen, covers := choose(wanted, now, limit)
 			checkChosen(t, wanted, chosen, covers, now, limit)
@@ -226,7 +229,7 @@ func checkChosen(
 			require.Fail(t, "undecided", key)
 		}
 		lost := now.running(only(key)) && !has[only(key)] && (!wide || !now.relies(key.Resource))
-		if lost && key.Namespace != "" {
+		if lost && key.Namespace != "" && !now.refused(key) {
 			for _, other := range chosen {
 				runs := other.wide || other.Namespace == "" || now.running(other)
 				require.True(t, runs, "%s took the watch of %s, which runs", other, key)
@@ -298,12 +301,16 @@ func TestTheChoiceOfWatchesSettles(t *testing.T) {
 		for i := range random.IntN(3) {
 			wanted[watchOf(fmt.Sprint("c", i), "")] = 1
 		}
+		// A resource that may not be watched everywhere may be watched in some namespaces, in all, or in none.
+		shows := random.IntN(3)
 		running, fares := map[scope]bool{}, map[schema.GroupVersionResource]fare{}
+		refused := map[Key]bool{}
 		settles := false
 		for round, before := 0, ""; round < 60 && !settles; round++ {
 			chosen, covers := choose(wanted, situation{
 				running: func(one scope) bool { return running[one] },
 				fare:    func(of schema.GroupVersionResource) fare { return fares[of] },
+				refused: func(key Key) bool { return refused[key] },
 			}, limit)
 			clear(running)
 			for _, one := range chosen {
@@ -312,6 +319,8 @@ func TestTheChoiceOfWatchesSettles(t *testing.T) {
 			maps.DeleteFunc(fares, func(of schema.GroupVersionResource, _ fare) bool { return !running[everywhere(of)] })
 			for one := range running {
 				switch {
+				case !one.wide && denied[one.Resource]:
+					refused[one.Key] = shows == 0 || shows == 1 && one.Namespace > "n3"
 				case !one.wide:
 				case denied[one.Resource]:
 					fares[one.Resource] = fails
@@ -319,9 +328,33 @@ func TestTheChoiceOfWatchesSettles(t *testing.T) {
 					fares[one.Resource] = learned
 				}
 			}
-			now := fmt.Sprint(running, covers, fares)
+			now := fmt.Sprint(running, covers, fares, refused)
 			settles, before = now == before, now
 		}
 		require.True(t, settles, "seed %d: limit %d, denied %v, wanted %v", seed, limit, denied, wanted)
 	}
+}
+
+// A work that its executor may not even apply may want watches of a kind that nobody may watch.
+//
+// Shows: work/watches-wide
+func TestKeysWhoseWatchIsRefusedTakeNoPlaceFromOthers(t *testing.T) {
+	const limit = 50
+	r, attacker := runWith(t, limit, time.Hour, func(client *fake.FakeMetadataClient) {
+		client.PrependReactor("list", "reviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "reviews"}, "list")
+		})
+	}), Owner{Name: "attacker"}
+	reviews := map[manifest.ID]Key{}
+	for i := range limit + 10 {
+		namespace := fmt.Sprint("none-", i)
+		reviews[manifest.ID{Resource: "reviews", Namespace: namespace, Name: "x"}] = watchOf("reviews", namespace)
+	}
+	r.store.Claim(attacker, reviews, nil)
+	victim, id := Owner{Name: "victim"}, manifest.ID{Resource: "services", Namespace: "shop", Name: "x"}
+	r.store.Claim(victim, map[manifest.ID]Key{id: watchOf("services", "shop")}, nil)
+	require.Eventually(t, func() bool {
+		size := r.store.Size()
+		return !r.store.Unwatched(victim, id) && size.Refused == limit-1 && size.Beyond == 11
+	}, waitFor, tick)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -53,9 +52,8 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // wanted returns the watches to have, and tells the store.
 func (w *Watcher) wanted(ctx context.Context, running func(scope) bool) []scope {
-	now := situation{running: running, fare: func(resource schema.GroupVersionResource) fare {
-		return w.store.fare(resource, w.clock.Now())
-	}}
+	now := w.store.situation(w.clock.Now())
+	now.running = running
 	chosen, covers := choose(w.store.wanted(), now, w.limit)
 	w.store.assign(chosen, covers)
 	var beyond []string
