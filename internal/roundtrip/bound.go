@@ -14,8 +14,8 @@ import (
 // default, and keeps a watch alive for as long as the watch asked for.
 const Silence = 90 * time.Second
 
-// ErrSilent is the error of a request that made no progress for too long.
-var ErrSilent = errors.New("the server stopped in the middle of a request, so it was given up")
+// errSilent is the error of a request that made no progress for too long.
+var errSilent = errors.New("the server stopped in the middle of a request, so it was given up")
 
 // Bound returns a middleware that ends each request of which nothing is sent or received for so long, whatever is
 // between the client and the server: a proxy may answer for a connection of which one request hangs, so that no probe
@@ -30,7 +30,7 @@ func Bound(silence time.Duration) Middleware {
 func bound(next http.RoundTripper, request *http.Request, silence time.Duration) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	w := &watchdog{ended: func() error { return context.Cause(ctx) }, cancel: cancel, silence: silence}
-	w.timer = time.AfterFunc(silence, func() { cancel(ErrSilent) })
+	w.timer = time.AfterFunc(silence, func() { cancel(errSilent) })
 	sent := request.WithContext(ctx)
 	if request.Body != nil && request.Body != http.NoBody {
 		sent.Body = &watched{ReadCloser: request.Body, watchdog: w}
@@ -101,7 +101,7 @@ func (w *watchdog) end() {
 
 // cause is the error of a request, or why the watchdog ended it.
 func (w *watchdog) cause(err error) error {
-	if cause := w.ended(); errors.Is(cause, ErrSilent) {
+	if cause := w.ended(); errors.Is(cause, errSilent) {
 		return cause
 	}
 	return err

@@ -113,7 +113,7 @@ func TestARequestThatMakesNoProgressEnds(t *testing.T) {
 				}
 				assert.Equal(t, c.ends, time.Since(began))
 				if c.broken {
-					require.ErrorIs(t, err, ErrSilent)
+					require.ErrorIs(t, err, errSilent)
 				} else {
 					require.NoError(t, err)
 				}
@@ -130,6 +130,6 @@ func TestACallerThatEndsItsRequestIsToldItsOwnReason(t *testing.T) {
 		require.NoError(t, err)
 		_, err = Bound(time.Minute)(slow{headers: forever}).RoundTrip(request) //nolint:bodyclose // there is none
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, ErrSilent)
+		require.NotErrorIs(t, err, errSilent)
 	})
 }
