@@ -75,13 +75,13 @@ func TestARecordWhoseSpecWasEditedHasItsWork(t *testing.T) {
 		managed    bool
 		says       string
 	}{
-		"as it was":               {record.Name, "w", true, "w"},
-		"it names another work":   {record.Name, "other", true, "w"},
-		"it names no work":        {record.Name, "", true, "w"},
-		"its work is gone":        {lost.inventory.Name("gone"), "w", false, "gone"},
-		"it is of another hub":    {"0123-w", "w", false, "w"},
-		"its name is no name":     {"w", "w", false, "w"},
-		"its hub is all it names": {lost.inventory.HubHash + "-", "w", false, ""},
+		"as it was":             {record.Name, "w", true, "w"},
+		"it names another work": {record.Name, "other", true, "w"},
+		"it names no work":      {record.Name, "", true, "w"},
+		"its work is gone":      {lost.inventory.Name("gone"), "w", false, "gone"},
+		"it is of another hub":  {"0123-w", "w", false, "w"},
+		"its name has no hub":   {"w", "w", false, "w"},
+		"its name has no work":  {lost.inventory.HubHash + "-", "w", false, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			edited := record.DeepCopy()

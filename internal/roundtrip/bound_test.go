@@ -88,7 +88,7 @@ func TestARequestThatMakesNoProgressEnds(t *testing.T) {
 		"an answer that stops":                          {server: slow{parts: 1, body: forever}, ends: silence, broken: true},
 		"a long answer over a slow link":                {server: slow{parts: 10, body: 50 * time.Second}, ends: 500 * time.Second},
 		"a large request over a slow link":              {server: slow{read: 50 * time.Second}, upload: "xxx", ends: 200 * time.Second},
-		"a request that nobody reads":                   {server: slow{read: forever}, upload: "x", ends: silence, broken: true},
+		"a request that the server does not read":       {server: slow{read: forever}, upload: "x", ends: silence, broken: true},
 		"a watch that does not begin":                   {server: slow{headers: forever}, query: "watch=true&timeoutSeconds=300", ends: silence, broken: true},
 		"a watch that shows nothing until it ends":      {server: slow{parts: 1, body: 300 * time.Second}, query: "watch=1&timeoutSeconds=300", ends: 300 * time.Second},
 		"a watch that does not end":                     {server: slow{parts: 1, body: forever}, query: "watch=true&timeoutSeconds=300", ends: 300*time.Second + Silence, broken: true},

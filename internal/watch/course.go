@@ -34,15 +34,18 @@ type course struct {
 	version  string
 	// stuck counts the ends since it last got on.
 	stuck int
-	// works is set when the last watch showed something or lasted, blind when it did not.
-	works, blind bool
-	// shut is set when the last watch was accepted and showed nothing.
-	shut bool
+	// works is set when the last watch showed something or lasted, shut when it was accepted and did not.
+	works, shut bool
+}
+
+// gotOn reports whether a watch that is at a version now showed something, or lasted, since it was accepted.
+func (c *course) gotOn(version string, now time.Time) bool {
+	return c.accepted && (version != c.version || now.Sub(c.at) >= steady)
 }
 
 // throttled takes up that an overloaded API server refuses the watch, and reports whether it worked before.
 func (c *course) throttled(version string, now time.Time) (worked bool) {
-	worked = c.accepted && (version != c.version || now.Sub(c.at) >= steady)
+	worked = c.gotOn(version, now)
 	c.accepted = false
 	if worked {
 		c.stuck = 0
@@ -53,17 +56,17 @@ func (c *course) throttled(version string, now time.Time) (worked bool) {
 // ended takes the end of a watch that is at a version now, and reports whether it is to begin again. A watch that does
 // not get on counts as refused, so that its pauses grow as long.
 func (c *course) ended(end *ending, relist bool, version string, now time.Time) (again bool) {
-	c.works = c.accepted && (version != c.version || now.Sub(c.at) >= steady)
-	c.blind = !c.works && !relist && !unreached(end.err)
+	c.works = c.gotOn(version, now)
+	blind := !c.works && !relist && !unreached(end.err)
 	// An API server that is away, or out of order, comes back; what it accepts, or has forgotten, ends so again.
 	expired := c.expired || apierrors.IsResourceExpired(end.err) || apierrors.IsGone(end.err)
 	stays := c.accepted || expired
-	c.shut = c.blind && c.accepted
+	c.shut = blind && c.accepted
 	c.accepted, c.expired = false, false
 	if c.works || relist {
 		c.stuck = 0
 	}
-	if c.blind {
+	if blind {
 		if stays {
 			c.stuck++
 			end.refused = true

@@ -11,7 +11,7 @@ const silentAfter = 30 * time.Second
 
 // silence follows whether a watch delivers lists.
 type silence struct {
-	// listed is set by each list, and for a watch without lists each time that it is accepted.
+	// listed is set by each list, and for a watch without lists when it worked.
 	listed bool
 	// since is the first failure after the last list; zero when there was none.
 	since time.Time

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,10 +22,6 @@ func HubHash(server string) string {
 
 // Name is the name of the AppliedManifestWork of a work under a hub.
 func Name(hubHash, work string) string { return hubHash + "-" + work }
-
-// workOf is the name of the work under a hub to which an AppliedManifestWork belongs by its name, false when it is of
-// another hub. Its spec says so, too, and may have been edited.
-func workOf(hubHash, applied string) (string, bool) { return strings.CutPrefix(applied, hubHash+"-") }
 
 // nameFailure returns why no AppliedManifestWork can have the name that belongs to a work; nil when one can.
 func nameFailure(work, name string) *manifest.PermanentError {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,9 +35,10 @@ type Writer struct {
 // Name is the name of the AppliedManifestWork of a work.
 func (w *Writer) Name(work string) string { return Name(w.HubHash, work) }
 
-// Work is the name of the work of an AppliedManifestWork, false when that is of another hub.
+// Work is the name of the work to which an AppliedManifestWork belongs by its name, false when that is of another hub.
+// Its spec names the work, too, and may have been edited.
 func (w *Writer) Work(applied *workv1.AppliedManifestWork) (string, bool) {
-	return workOf(w.HubHash, applied.Name)
+	return strings.CutPrefix(applied.Name, w.Name(""))
 }
 
 // Spec is the spec of the AppliedManifestWork of a work.

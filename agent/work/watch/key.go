@@ -172,7 +172,7 @@ func (s *situation) standing(key Key, wide map[schema.GroupVersionResource]bool)
 	case key == Definitions():
 		return 0 // many works may wait for a definition, and no other event is about one
 	case s.refused(key) && running:
-		return 6 // its place shows nothing, and is for whoever can use it
+		return 6 // it shows nothing, so its place goes to a key whose watch works
 	case s.refused(key):
 		return 7
 	case key.Namespace == "":

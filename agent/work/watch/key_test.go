@@ -335,7 +335,7 @@ func TestTheChoiceOfWatchesSettles(t *testing.T) {
 	}
 }
 
-// A work that its executor may not even apply may want watches of a kind that nobody may watch.
+// A work that its executor may not even apply may want watches of a kind that the agent may not watch.
 //
 // Shows: work/watches-wide
 func TestKeysWhoseWatchIsRefusedTakeNoPlaceFromOthers(t *testing.T) {
