@@ -112,7 +112,8 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	case known.publishing:
 		return reconcile.Done()
 	case known.work.ahead(before, f.now):
-		return reconcile.DoneUntil(known.work.aheadUntil())
+		// The event of the write ends that, but for one that comes while this pass looks.
+		return reconcile.DoneUntil(reconcile.Earliest(known.work.aheadUntil(), f.now.Add(hubPause)))
 	case f.now.Before(known.hubSilentUntil):
 		return reconcile.DoneUntil(known.hubSilentUntil)
 	case known.work.unseenIn(before) && r.hubMetas != nil:

@@ -178,9 +178,14 @@ func TestNoStatusIsSentForAnOlderWorkThanTheHubHas(t *testing.T) {
 	event := written.DeepCopy()
 	event.Status = feedbackOf(2, metav1.ConditionTrue)
 	assert.True(t, r.workTouched(f.work, event), "the event of the write wakes the work")
-	f.now = outcome.Wake().Add(time.Second)
+	assert.Equal(t, f.now.Add(hubPause), outcome.Wake(), "an event that came while the pass looked wakes nothing")
+	seen := factsOf("w")
+	seen.work, seen.now = event.DeepCopy(), outcome.Wake()
+	r.publishStatus(t.Context(), seen, feedbackOf(1, metav1.ConditionTrue))
+	assert.Equal(t, 1, sent, "then the cache has it")
+	f.now = r.notes.of(f.owner).work.aheadUntil().Add(time.Second)
 	r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
-	assert.Equal(t, 1, sent, "a hub that is older for so long was restored")
+	assert.Equal(t, 2, sent, "a hub that is older for so long was restored")
 }
 
 // TestTheMetadataOfAWorkTellWhetherACacheIsLate has a link over which the event of a status takes longer than a minute.

@@ -1,6 +1,7 @@
 package work_test
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
@@ -156,16 +157,21 @@ func TestFinalizerHoldsTheWorkAndIsNamed(t *testing.T) {
 	require.NoError(t, e.Delete(t.Context(), w))
 	deleting := e.is(w, workv1.WorkDeleting, metav1.ConditionTrue)
 	assert.Equal(t, "WorkDeleting", deleting.Reason)
+	// The agent says by its own clock when it asked for the deletion; the API server may note the second after.
+	said := regexp.MustCompile(`^ManifestWork is being deleted: waiting for 1 object: configmaps ` + e.cluster +
+		`/held \(finalizer example\.com/wait, since ([^,)]+)\)$`)
+	var cm corev1.ConfigMap
 	e.eventually("the message names what holds the work", func() bool {
 		deleting = e.is(w, workv1.WorkDeleting, metav1.ConditionTrue)
-		var cm corev1.ConfigMap
-		return e.get(&cm, e.cluster, "held") && !cm.DeletionTimestamp.IsZero() &&
-			deleting.Message == "ManifestWork is being deleted: waiting for 1 object: configmaps "+
-				e.cluster+"/held (finalizer example.com/wait, since "+cm.DeletionTimestamp.UTC().Format(time.RFC3339)+")"
+		return e.get(&cm, e.cluster, "held") && !cm.DeletionTimestamp.IsZero() && said.MatchString(deleting.Message)
 	})
+	since, err := time.Parse(time.RFC3339, said.FindStringSubmatch(deleting.Message)[1])
+	require.NoError(t, err)
+	assert.False(t, since.After(cm.DeletionTimestamp.Time), "since %s, deleted %s", since, cm.DeletionTimestamp)
+	require.True(t, e.get(w, e.cluster, "w"))
+	assert.False(t, since.Before(w.DeletionTimestamp.Time), "since %s, work deleted %s", since, w.DeletionTimestamp)
 	assert.Equal(t, []string{"configmaps/held"}, appliedNames(e.applied()), "only what is left stays listed")
 
-	var cm corev1.ConfigMap
 	require.True(t, e.get(&cm, e.cluster, "held"))
 	cm.Finalizers = nil
 	require.NoError(t, e.Update(t.Context(), &cm))
