@@ -49,7 +49,7 @@ type Source struct {
 	// goesOn when a watch is accepted that needs no list. Both come from the goroutine of the reflector. Optional.
 	throttled func(ctx context.Context, err error)
 	goesOn    func()
-	// expired is called when an EventsOnly watch is told that its version is too old, of which the reflector says nothing.
+	// expired is called when a watch is told that its version is too old, of which the reflector says nothing. Optional.
 	expired func()
 }
 
@@ -158,20 +158,22 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			if s.Accepted != nil {
 				s.Accepted()
 			}
-			if s.EventsOnly && s.expired != nil {
-				events = watch.Filter(events, s.tell)
-			}
-			return events, nil
+			return watch.Filter(events, s.tell), nil
 		},
 	}, sender)
 }
 
-// tell tells of a version that is too old, and lets each event pass.
+// tell tells of a version that is too old. An accepted watch of which the API server says that it is overloaded ends as
+// one that failed: the reflector would ask for the next one without a word, and again for as long as that is refused so.
 func (s Source) tell(event watch.Event) (watch.Event, bool) {
-	if event.Type == watch.Error {
-		if err := apierrors.FromObject(event.Object); apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-			s.expired()
-		}
+	if event.Type != watch.Error {
+		return event, true
+	}
+	switch err := apierrors.FromObject(event.Object); {
+	case apierrors.IsTooManyRequests(err):
+		event.Object = &apierrors.NewServiceUnavailable(err.Error()).ErrStatus
+	case s.expired != nil && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)):
+		s.expired()
 	}
 	return event, true
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // overloaded is the answer of an API server that has too much to do.
@@ -56,6 +57,33 @@ func TestAnOverloadedServerThatRefusesTheCheckOfAVersionIsTold(t *testing.T) {
 			require.True(t, r.passes(t, 10*time.Minute, func() bool { return r.listed() > lists }))
 			r.set(func(s *server) { s.watchErr, s.listErr = overloaded, overloaded })
 			assert.True(t, r.passes(t, time.Hour, func() bool { return len(silent) > 0 }), "an hour of refusals is told")
+		})
+	}
+}
+
+// A server that accepts a watch and says then that it is overloaded shows no change.
+//
+// Shows: work/watches-fail
+func TestAWatchThatIsAcceptedByAnOverloadedServerIsNotBlind(t *testing.T) {
+	for name, eventsOnly := range kinds {
+		t.Run(name, func(t *testing.T) {
+			silent := make(chan error, 100)
+			r := worked(t, func(w *Watch[*corev1.ConfigMap]) {
+				w.Source.EventsOnly, w.Silent = eventsOnly, func(err error) { silent <- err }
+			})
+			r.set(func(s *server) { s.version = "20" })
+			from, shown := r.clock.Now(), count(r.read(), "replace")
+			var last *watch.RaceFreeFakeWatcher
+			seen := r.passes(t, time.Hour, func() bool {
+				if now := r.open(); now != nil && now != last {
+					last = now
+					now.Error(&overloaded.ErrStatus)
+					require.Eventually(t, now.IsStopped, patience, tick)
+				}
+				return len(silent) > 0 || !eventsOnly && count(r.read(), "replace") > shown
+			})
+			assert.True(t, seen, "it is told, or everything is listed again")
+			assert.Less(t, r.clock.Since(from), 10*time.Minute)
 		})
 	}
 }
