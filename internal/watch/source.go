@@ -97,9 +97,9 @@ func FromClient(c client.WithWatch, namespace string, newList func() client.Obje
 const anyState = "0"
 
 // listWatch returns what a reflector needs. It begins with the present state, as a streamed list does. A watch that
-// was interrupted continues at its resource version only if the API server has reached it: where its store was
-// restored from a backup, the watch would be silent until the versions catch up. That costs one small list after each
-// watch that ended early.
+// was interrupted or refused continues at its resource version only if the API server has reached it: where its store
+// was restored from a backup, the watch would be silent until the versions catch up. That costs one small list after
+// each watch that ended early.
 func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 	// ends is the instant, in nanoseconds, at which the last watch was to end by itself.
 	var ends atomic.Int64
@@ -107,15 +107,16 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 	if s.EventsOnly {
 		sender = unstreamed{}
 	}
-	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := func(ctx context.Context, options metav1.ListOptions) (all runtime.Object, err error) {
 		if s.EventsOnly {
-			return s.empty(ctx, options.ResourceVersion)
+			all, err = s.empty(ctx, options.ResourceVersion)
+		} else {
+			options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
+			if options.ResourceVersion == anyState {
+				options.ResourceVersion = "" // the present one
+			}
+			all, err = s.List(ctx, options)
 		}
-		options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
-		if options.ResourceVersion == anyState {
-			options.ResourceVersion = "" // the present one
-		}
-		all, err := s.List(ctx, options)
 		if err == nil && !IsForVersion(options) {
 			ends.Store(0) // a watch goes on from what was listed
 		}
@@ -124,35 +125,32 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: list,
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if options.SendInitialEvents == nil && now.Now().UnixNano() < ends.Load() {
-				some, err := list(ctx, metav1.ListOptions{Limit: forVersion})
-				if err != nil {
-					ends.Store(math.MaxInt64) // the check is still due
-					if apierrors.IsTooManyRequests(err) && s.throttled != nil {
-						s.throttled(ctx, err)
-					}
-					return nil, err
-				}
-				if err := reached(some, options.ResourceVersion); err != nil {
-					return nil, err
-				}
-			}
+			goesOn := options.SendInitialEvents == nil
+			checks := goesOn && now.Now().UnixNano() < ends.Load()
 			options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
 			events, err := s.Watch(ctx, options)
-			if err == nil && options.TimeoutSeconds != nil {
-				ends.Store(now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second).UnixNano())
-			}
-			throttled := apierrors.IsTooManyRequests(err)
-			if throttled && s.throttled != nil {
-				s.throttled(ctx, err)
+			if err == nil && checks { // only now, so that no list goes to an API server that refuses the watch
+				some, failed := list(ctx, metav1.ListOptions{Limit: forVersion})
+				if err = failed; err == nil {
+					err = reached(some, options.ResourceVersion)
+				}
+				if err != nil {
+					events.Stop()
+				}
 			}
 			if err != nil {
-				if options.SendInitialEvents == nil && (!throttled || ends.Load() != 0) {
+				if goesOn {
 					ends.Store(math.MaxInt64) // what happens until the next watch is not known
+				}
+				if apierrors.IsTooManyRequests(err) && s.throttled != nil {
+					s.throttled(ctx, err)
 				}
 				return nil, err
 			}
-			if options.SendInitialEvents == nil && s.goesOn != nil {
+			if options.TimeoutSeconds != nil {
+				ends.Store(now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second).UnixNano())
+			}
+			if goesOn && s.goesOn != nil {
 				s.goesOn()
 			}
 			if s.Accepted != nil {

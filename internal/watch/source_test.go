@@ -34,7 +34,8 @@ func TestAWatchThatWasCutOffGoesOnOnlyWhereItWas(t *testing.T) {
 		"a watch that lists what there is first": {timeout: 300, version: "1", initial: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lists, watches := 0, 0
+			lists := 0
+			var watches []*watch.FakeWatcher
 			source := From(nil,
 				func(_ context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 					lists++
@@ -43,8 +44,8 @@ func TestAWatchThatWasCutOffGoesOnOnlyWhereItWas(t *testing.T) {
 					return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: c.version}}, c.refused
 				},
 				func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-					watches++
-					return watch.NewEmptyWatch(), nil
+					watches = append(watches, watch.NewFake())
+					return watches[len(watches)-1], nil
 				})
 			both, ok := source.listWatch(clocktesting.NewFakePassiveClock(epoch)).(cache.ListerWatcherWithContext)
 			require.True(t, ok)
@@ -58,11 +59,13 @@ func TestAWatchThatWasCutOffGoesOnOnlyWhereItWas(t *testing.T) {
 			assert.Equal(t, c.lists, lists)
 			if c.want != nil {
 				require.ErrorIs(t, err, c.want)
-				assert.Equal(t, 1, watches)
+				require.Len(t, watches, 2)
+				assert.True(t, watches[1].IsStopped(), "what it shows is not believed")
 				return
 			}
 			require.NoError(t, err)
-			assert.Equal(t, 2, watches)
+			require.Len(t, watches, 2)
+			assert.False(t, watches[1].IsStopped())
 		})
 	}
 }
