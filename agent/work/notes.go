@@ -22,12 +22,12 @@ const (
 	vanishTime = time.Minute
 )
 
-// written is the last write of this process to one object.
+// written is the last write of this process to one object, or a later one of which the hub said.
 type written struct {
 	uid     types.UID
 	version string
 	at      time.Time
-	// kept is when the hub said that the object was still as written, though a cache did not show it; zero means never.
+	// kept is when the hub said that it has this version, though a cache did not show it; zero means never.
 	kept time.Time
 	// deleting reports that the object was deleted, gone that it went.
 	deleting, gone bool
@@ -88,6 +88,8 @@ type note struct {
 	blockedText string
 	// publishing is set while a status is on its way for which no pass waits, or may not wait any more.
 	publishing bool
+	// unsure is set when a status was sent without an answer: the hub may have it or not.
+	unsure bool
 	// hubSilentUntil is until when the hub gets no status, because it did not take one.
 	hubSilentUntil time.Time
 	// feedback limits statuses that differ in values of feedback alone.

@@ -2,11 +2,13 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -116,8 +118,8 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 		return reconcile.DoneUntil(reconcile.Earliest(known.work.aheadUntil(), f.now.Add(hubPause)))
 	case f.now.Before(known.hubSilentUntil):
 		return reconcile.DoneUntil(known.hubSilentUntil)
-	case known.work.unseenIn(before) && r.hubMetas != nil:
-		if wait := r.awaitWritten(ctx, f, before, known.work.version); !wait.IsZero() {
+	case r.hubMetas != nil && (known.unsure || known.work.unseenIn(before)):
+		if wait := r.awaitSeen(ctx, f, before); !wait.IsZero() {
 			return reconcile.DoneUntil(wait)
 		}
 	}
@@ -133,24 +135,24 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	return r.publish(ctx, f, after)
 }
 
-// awaitWritten returns until when a status waits because the cache has yet to show the last one, of which it asks the
-// metadata: behind a slow link the event of a large status may take minutes, and the hub would refuse the next one, as
-// large, for its version. The zero time means that another client wrote the work since, or that the hub went back.
-func (r *Reconciler) awaitWritten(
-	ctx context.Context, f *facts, cached *workv1.ManifestWork, version string,
-) time.Time {
+// awaitSeen returns until when a status waits for the cache to show what the hub has, of which it asks the metadata:
+// behind a slow link the event of a large status may take minutes, and so may the answer to it. The hub would refuse
+// the next one, as large, for its version. The zero time means that the cache is not behind, or that the hub went back.
+func (r *Reconciler) awaitSeen(ctx context.Context, f *facts, cached *workv1.ManifestWork) time.Time {
 	within, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	live, err := r.worksMeta(cached.Namespace).Get(within, cached.Name, metav1.GetOptions{})
 	switch {
-	case manifest.ObjectGone(err):
-		return time.Time{}
-	case err != nil:
+	case err != nil && !manifest.ObjectGone(err):
 		return f.now.Add(hubPause)
-	case live.UID != cached.UID || live.ResourceVersion != version:
+	case err != nil || live.UID != cached.UID || !watch.Older(cached.ResourceVersion, live.ResourceVersion):
+		r.notes.change(f.owner, func(n *note) { n.unsure = false })
 		return time.Time{}
 	}
-	r.notes.change(f.owner, func(n *note) { n.work.kept = f.now })
+	r.notes.change(f.owner, func(n *note) {
+		n.unsure = false
+		n.work = written{uid: live.UID, version: live.ResourceVersion, at: n.work.at, kept: f.now, unseen: true}
+	})
 	return f.now.Add(publishTimeout)
 }
 
@@ -167,6 +169,9 @@ func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.Manife
 		if err == nil {
 			r.published(owner, before, after)
 		}
+		var answer apierrors.APIStatus
+		unsure := err != nil && !errors.As(err, &answer)
+		r.notes.change(owner, func(n *note) { n.unsure = unsure })
 		return err
 	}
 	if r.publisher == nil {

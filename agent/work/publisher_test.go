@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -200,8 +201,8 @@ func TestTheMetadataOfAWorkTellWhetherACacheIsLate(t *testing.T) {
 		wait    time.Duration
 	}{
 		"the hub has it as written":   {version: "9", wait: publishTimeout},
-		"another client wrote it":     {version: "10", sent: 1},
-		"the hub was restored":        {version: "8", sent: 1},
+		"another client wrote it":     {version: "10", wait: publishTimeout},
+		"the hub was restored":        {version: "7", sent: 1},
 		"the work is gone":            {version: "9", answer: gone, sent: 1},
 		"the hub does not answer now": {version: "9", answer: context.DeadlineExceeded, wait: hubPause},
 	} {
@@ -211,14 +212,7 @@ func TestTheMetadataOfAWorkTellWhetherACacheIsLate(t *testing.T) {
 			defer r.queues.works.ShutDown()
 			f := factsOf("w")
 			f.work.ResourceVersion = "7"
-			live := &metav1.PartialObjectMetadata{
-				TypeMeta:   metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
-				ObjectMeta: *f.work.ObjectMeta.DeepCopy(),
-			}
-			live.ResourceVersion = c.version
-			scheme := metadatafake.NewTestScheme()
-			require.NoError(t, metav1.AddMetaToScheme(scheme))
-			metas := metadatafake.NewSimpleMetadataClient(scheme, live)
+			metas := metasOf(t, f.work, c.version)
 			if c.answer != nil {
 				metas.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, c.answer
@@ -243,6 +237,61 @@ func TestTheMetadataOfAWorkTellWhetherACacheIsLate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAStatusWithoutAnAnswerIsNotSentAgainInVain has a hub that took a status whose answer came too late, as behind a link
+// on which the event of the status comes before it.
+//
+// Shows: work/slow-link
+func TestAStatusWithoutAnAnswerIsNotSentAgainInVain(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		fails error
+		live  string
+		sent  int
+	}{
+		"the hub took it":                    {fails: context.DeadlineExceeded, live: "8", sent: 1},
+		"the hub did not take it":            {fails: context.DeadlineExceeded, live: "7", sent: 2},
+		"the hub refused it, so it does not": {fails: apierrors.NewInternalError(errors.New("no")), live: "8", sent: 2},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			sent := 0
+			r := publishing(func(context.Context, string) error { sent++; return c.fails })
+			defer r.queues.works.ShutDown()
+			f := factsOf("w")
+			f.work.ResourceVersion = "7"
+			metas := metasOf(t, f.work, c.live)
+			r.hubMetas = metas
+			r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
+			f.now = f.now.Add(publishTimeout)
+			outcome := r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
+			require.Equal(t, c.sent, sent)
+			if c.sent > 1 {
+				return
+			}
+			assert.NotZero(t, outcome.Wake())
+			assert.False(t, r.notes.of(f.owner).work.lag(f.work.UID, "7", true, f.now), "the spoke does not wait for that")
+			event := f.work.DeepCopy()
+			event.ResourceVersion, event.Status = c.live, feedbackOf(1, metav1.ConditionTrue)
+			assert.True(t, r.workTouched(f.work, event), "the event wakes the work")
+			f.work = event
+			r.publishStatus(t.Context(), f, feedbackOf(2, metav1.ConditionTrue))
+			assert.Equal(t, 2, sent)
+			assert.Len(t, metas.Actions(), 1, "the hub is asked once")
+		})
+	}
+}
+
+// metasOf returns a client of the metadata of a work, which the hub has in a version.
+func metasOf(t *testing.T, work *workv1.ManifestWork, version string) *metadatafake.FakeMetadataClient {
+	t.Helper()
+	live := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
+		ObjectMeta: *work.ObjectMeta.DeepCopy(),
+	}
+	live.ResourceVersion = version
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	return metadatafake.NewSimpleMetadataClient(scheme, live)
 }
 
 // Shows: work/slow-hub

@@ -3,7 +3,9 @@ package work_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,6 +62,20 @@ func TestTenWorksReachAHubBehindALinkOf64Kbit(t *testing.T) {
 		e.create(w)
 	}
 	began := time.Now()
+	var mu sync.Mutex
+	var requests []string // to the hub, for the message of a failure
+	e.settings.hubFault = func(r *http.Request) error {
+		mu.Lock()
+		defer mu.Unlock()
+		requests = append(requests, fmt.Sprintf("%s %s %s, %d bytes", time.Since(began).Round(time.Second), r.Method, r.URL.Path,
+			r.ContentLength))
+		return nil
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("requests:\n%s", strings.Join(requests, "\n"))
+		}
+	})
 	e.start()
 	size := 0
 	for i := range works {
@@ -98,6 +114,6 @@ func TestTenWorksReachAHubBehindALinkOf64Kbit(t *testing.T) {
 		return len(values) == 1 && *values[0].Value.String == "moved"
 	}))
 	change := link.Sent() - before
-	t.Logf("one value: %d bytes sent", change)
+	t.Logf("one value, after %s: %d bytes sent", time.Since(began), change)
 	assert.Less(t, change, int64(size/works/4), "the rest of the status stays")
 }
