@@ -152,12 +152,13 @@ func (m *notes) blocked() int {
 	return sum
 }
 
-// workTouched reports whether another client wrote the status of a work, which is then put right. An event of our own
-// write that comes before the answer to it counts, too, and costs a pass without a request.
+// workTouched reports whether another client wrote the status of a work, which is then put right, or a status may wait
+// for the event. An event of our own write that comes before the answer to it counts, too, and costs a pass without a
+// request.
 func (r *Reconciler) workTouched(before, after *workv1.ManifestWork) bool {
 	known := r.notes.of(watch.Owner{Name: after.Name}).work
-	return (known.unseen || after.ResourceVersion != known.version) &&
-		!equality.Semantic.DeepEqual(before.Status, after.Status)
+	awaited := known.unseen && known.unseenIn(before) && !known.unseenIn(after)
+	return awaited || after.ResourceVersion != known.version && !equality.Semantic.DeepEqual(before.Status, after.Status)
 }
 
 // appliedTouched reports the same of the list of an AppliedManifestWork: without an entry nobody would delete its

@@ -118,10 +118,6 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 		return reconcile.DoneUntil(reconcile.Earliest(known.work.aheadUntil(), f.now.Add(hubPause)))
 	case f.now.Before(known.hubSilentUntil):
 		return reconcile.DoneUntil(known.hubSilentUntil)
-	case r.hubMetas != nil && (known.unsure || known.work.unseenIn(before)):
-		if wait := r.awaitSeen(ctx, f, before); !wait.IsZero() {
-			return reconcile.DoneUntil(wait)
-		}
 	}
 	if onlyFeedback(&before.Status, &status) {
 		limit, at, ok := known.feedback.Spend(f.now)
@@ -135,25 +131,30 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	return r.publish(ctx, f, after)
 }
 
-// awaitSeen returns until when a status waits for the cache to show what the hub has, of which it asks the metadata:
-// behind a slow link the event of a large status may take minutes, and so may the answer to it. The hub would refuse
-// the next one, as large, for its version. The zero time means that the cache is not behind, or that the hub went back.
-func (r *Reconciler) awaitSeen(ctx context.Context, f *facts, cached *workv1.ManifestWork) time.Time {
-	within, cancel := context.WithTimeout(ctx, hubTimeout)
-	defer cancel()
-	live, err := r.worksMeta(cached.Namespace).Get(within, cached.Name, metav1.GetOptions{})
-	switch {
-	case err != nil && !manifest.ObjectGone(err):
-		return f.now.Add(hubPause)
-	case err != nil || live.UID != cached.UID || !watch.Older(cached.ResourceVersion, live.ResourceVersion):
-		r.notes.change(f.owner, func(n *note) { n.unsure = false })
-		return time.Time{}
+// errBehind is the result for a status that was not sent, because the hub would refuse it.
+var errBehind = errors.New("the hub has a later version of the work than the cache")
+
+// seen returns errBehind when the hub is ahead of the cache, of which it asks the metadata: behind a slow link the event
+// of a large status may take minutes, and so may the answer to it. The hub would refuse the next one, as large, for its
+// version; the event wakes the work.
+func (r *Reconciler) seen(ctx context.Context, owner watch.Owner, cached *workv1.ManifestWork) error {
+	live, err := r.worksMeta(cached.Namespace).Get(ctx, cached.Name, metav1.GetOptions{})
+	if err != nil && !manifest.ObjectGone(err) {
+		return fmt.Errorf("asking for the version of ManifestWork %s: %w", cached.Name, err)
 	}
-	r.notes.change(f.owner, func(n *note) {
+	behind := err == nil && live.UID == cached.UID && watch.Older(cached.ResourceVersion, live.ResourceVersion)
+	r.notes.change(owner, func(n *note) {
 		n.unsure = false
-		n.work = written{uid: live.UID, version: live.ResourceVersion, at: n.work.at, kept: f.now, unseen: true}
+		if behind {
+			n.work = written{
+				uid: live.UID, version: live.ResourceVersion, at: n.work.at, kept: r.Clock.Now(), unseen: true,
+			}
+		}
 	})
-	return f.now.Add(publishTimeout)
+	if behind {
+		return errBehind
+	}
+	return nil
 }
 
 // worksMeta reads and writes the metadata of works.
@@ -164,7 +165,14 @@ func (r *Reconciler) worksMeta(namespace string) metadata.ResourceInterface {
 // publish sends a status by the publisher; a reconciler that was not set up sends it at once.
 func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.ManifestWork) reconcile.Outcome {
 	before, owner := f.reported(), f.owner
+	known := r.notes.of(owner)
+	asks := r.hubMetas != nil && (known.unsure || known.work.unseenIn(before))
 	send := func(ctx context.Context) error {
+		if asks {
+			if err := r.seen(ctx, owner, before); err != nil {
+				return err
+			}
+		}
 		err := r.send(ctx, before, after)
 		if err == nil {
 			r.published(owner, before, after)
@@ -178,13 +186,13 @@ func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.Manife
 		return r.sent(f, after, send(ctx))
 	}
 	r.notes.change(owner, func(n *note) { n.publishing = true })
-	taken, known, err := r.publisher.publish(ctx, send, func(err error) { r.sentLate(owner, err) })
+	taken, ended, err := r.publisher.publish(ctx, send, func(err error) { r.sentLate(owner, err) })
 	switch {
 	case !taken:
 		until := f.now.Add(hubPause)
 		r.notes.change(owner, func(n *note) { n.publishing, n.hubSilentUntil = false, until })
 		return reconcile.DoneUntil(until)
-	case !known:
+	case !ended:
 		return reconcile.Done()
 	}
 	r.notes.change(owner, func(n *note) { n.publishing = false })
@@ -212,10 +220,12 @@ func (r *Reconciler) send(ctx context.Context, before, after *workv1.ManifestWor
 
 // sent is the outcome of a pass that knows how sending its status ended.
 func (r *Reconciler) sent(f *facts, after *workv1.ManifestWork, err error) reconcile.Outcome {
-	if manifest.ObjectGone(err) {
+	switch {
+	case manifest.ObjectGone(err):
 		return reconcile.Done()
-	}
-	if err != nil {
+	case errors.Is(err, errBehind):
+		return reconcile.DoneUntil(f.now.Add(hubPause))
+	case err != nil:
 		return reconcile.FromError(err)
 	}
 	f.work, f.atHub = after, nil
@@ -226,7 +236,7 @@ func (r *Reconciler) sent(f *facts, after *workv1.ManifestWork, err error) recon
 // where it failed.
 func (r *Reconciler) sentLate(owner watch.Owner, err error) {
 	pause := time.Duration(0)
-	if err != nil {
+	if err != nil && !errors.Is(err, errBehind) {
 		pause = hubPause
 	}
 	until := r.Clock.Now().Add(pause)

@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -198,13 +200,13 @@ func TestTheMetadataOfAWorkTellWhetherACacheIsLate(t *testing.T) {
 		version string
 		answer  error
 		sent    int
-		wait    time.Duration
+		behind  bool
 	}{
-		"the hub has it as written":   {version: "9", wait: publishTimeout},
-		"another client wrote it":     {version: "10", wait: publishTimeout},
+		"the hub has it as written":   {version: "9", behind: true},
+		"another client wrote it":     {version: "10", behind: true},
 		"the hub was restored":        {version: "7", sent: 1},
 		"the work is gone":            {version: "9", answer: gone, sent: 1},
-		"the hub does not answer now": {version: "9", answer: context.DeadlineExceeded, wait: hubPause},
+		"the hub does not answer now": {version: "9", answer: context.DeadlineExceeded},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			sent := 0
@@ -223,18 +225,19 @@ func TestTheMetadataOfAWorkTellWhetherACacheIsLate(t *testing.T) {
 			written.ResourceVersion = "9"
 			r.wroteWork(f, written)
 			f.now = f.now.Add(publishTimeout + time.Second)
+			r.Clock = clocktesting.NewFakePassiveClock(f.now)
 			outcome := r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
 			assert.Equal(t, c.sent, sent)
-			if c.wait > 0 {
-				assert.Equal(t, f.now.Add(c.wait), outcome.Wake())
+			assert.Equal(t, c.sent == 0 && !c.behind, outcome.Err() != nil)
+			if !c.behind {
+				return
 			}
+			assert.Equal(t, f.now.Add(hubPause), outcome.Wake())
 			asked := len(metas.Actions())
-			f.now = f.now.Add(time.Second)
+			f.now = f.now.Add(publishTimeout)
 			r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
-			if c.wait == publishTimeout {
-				assert.Len(t, metas.Actions(), asked, "the hub is asked once a minute")
-				assert.Zero(t, sent)
-			}
+			assert.Len(t, metas.Actions(), asked, "the hub is asked once a minute")
+			assert.Zero(t, sent)
 		})
 	}
 }
@@ -263,6 +266,7 @@ func TestAStatusWithoutAnAnswerIsNotSentAgainInVain(t *testing.T) {
 			r.hubMetas = metas
 			r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
 			f.now = f.now.Add(publishTimeout)
+			r.Clock = clocktesting.NewFakePassiveClock(f.now)
 			outcome := r.publishStatus(t.Context(), f, feedbackOf(1, metav1.ConditionTrue))
 			require.Equal(t, c.sent, sent)
 			if c.sent > 1 {
@@ -271,14 +275,51 @@ func TestAStatusWithoutAnAnswerIsNotSentAgainInVain(t *testing.T) {
 			assert.NotZero(t, outcome.Wake())
 			assert.False(t, r.notes.of(f.owner).work.lag(f.work.UID, "7", true, f.now), "the spoke does not wait for that")
 			event := f.work.DeepCopy()
-			event.ResourceVersion, event.Status = c.live, feedbackOf(1, metav1.ConditionTrue)
-			assert.True(t, r.workTouched(f.work, event), "the event wakes the work")
+			event.ResourceVersion = c.live
+			assert.True(t, r.workTouched(f.work, event), "the event wakes the work, whatever it is about")
+			assert.False(t, r.workTouched(event, event), "one of the same version does not")
 			f.work = event
 			r.publishStatus(t.Context(), f, feedbackOf(2, metav1.ConditionTrue))
 			assert.Equal(t, 2, sent)
 			assert.Len(t, metas.Actions(), 1, "the hub is asked once")
 		})
 	}
+}
+
+// silentMetas is a hub that does not answer.
+type silentMetas struct {
+	metadata.Interface
+	metadata.ResourceInterface
+}
+
+func (h silentMetas) Resource(schema.GroupVersionResource) metadata.Getter { return h }
+func (h silentMetas) Namespace(string) metadata.ResourceInterface          { return h }
+
+func (h silentMetas) Get(ctx context.Context, _ string, _ metav1.GetOptions, _ ...string) (
+	*metav1.PartialObjectMetadata, error,
+) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Shows: work/slow-hub
+func TestAHubThatDoesNotAnswerForAnHourHoldsUpNoPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := publishing(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
+		r.hubMetas = silentMetas{}
+		defer r.queues.works.ShutDown()
+		defer startPublisher(t, r)()
+		for minute := range 60 {
+			began := time.Now()
+			for i := range 30 {
+				f := factsOf(fmt.Sprint("w", i))
+				f.work.ResourceVersion = "7"
+				r.publishStatus(t.Context(), f, feedbackOf(int64(minute), metav1.ConditionTrue))
+			}
+			assert.LessOrEqual(t, time.Since(began), 2*hubTimeout, "the spoke comes before the hub")
+			time.Sleep(time.Minute)
+		}
+	})
 }
 
 // metasOf returns a client of the metadata of a work, which the hub has in a version.

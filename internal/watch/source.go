@@ -126,7 +126,8 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 		ListWithContextFunc: list,
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			goesOn := options.SendInitialEvents == nil
-			checks := goesOn && now.Now().UnixNano() < ends.Load()
+			asked := now.Now() // the API server counts the time of a watch from later than that
+			checks := goesOn && asked.UnixNano() < ends.Load()
 			options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
 			events, err := s.Watch(ctx, options)
 			if err == nil && checks { // only now, so that no list goes to an API server that refuses the watch
@@ -148,7 +149,7 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 				return nil, err
 			}
 			if options.TimeoutSeconds != nil {
-				ends.Store(now.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second).UnixNano())
+				ends.Store(asked.Add(time.Duration(*options.TimeoutSeconds) * time.Second).UnixNano())
 			}
 			if goesOn && s.goesOn != nil {
 				s.goesOn()
@@ -156,16 +157,16 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			if s.Accepted != nil {
 				s.Accepted()
 			}
-			return watch.Filter(events, s.tell), nil
+			return lookAt(events, s.tell), nil
 		},
 	}, sender)
 }
 
 // tell tells of a version that is too old. An accepted watch of which the API server says that it is overloaded ends as
 // one that failed: the reflector would ask for the next one without a word, and again for as long as that is refused so.
-func (s Source) tell(event watch.Event) (watch.Event, bool) {
+func (s Source) tell(event watch.Event) watch.Event {
 	if event.Type != watch.Error {
-		return event, true
+		return event
 	}
 	switch err := apierrors.FromObject(event.Object); {
 	case apierrors.IsTooManyRequests(err):
@@ -173,7 +174,7 @@ func (s Source) tell(event watch.Event) (watch.Event, bool) {
 	case s.expired != nil && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err)):
 		s.expired()
 	}
-	return event, true
+	return event
 }
 
 // empty returns a list without objects. Its version is the one that was reached if a watch can go on there, and

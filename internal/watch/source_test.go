@@ -3,6 +3,8 @@ package watch
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -68,6 +70,45 @@ func TestAWatchThatWasCutOffGoesOnOnlyWhereItWas(t *testing.T) {
 			assert.False(t, watches[1].IsStopped())
 		})
 	}
+}
+
+func TestACheckCostsNoFurtherOnes(t *testing.T) {
+	const roundTrip, lasts = 20 * time.Millisecond, int64(300)
+	now := clocktesting.NewFakeClock(epoch)
+	lists := 0
+	source := From(nil,
+		func(context.Context, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+			lists++
+			now.Step(roundTrip)
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}}, nil
+		},
+		func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			now.Step(roundTrip)
+			return watch.NewFake(), nil
+		})
+	both, ok := source.listWatch(now).(cache.ListerWatcherWithContext)
+	require.True(t, ok)
+	for _, then := range []time.Duration{20 * time.Second, 300 * time.Second, 300 * time.Second} {
+		began := now.Now()
+		_, err := both.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "10", TimeoutSeconds: ptr.To(lasts)})
+		require.NoError(t, err)
+		now.SetTime(began.Add(roundTrip/2 + then + roundTrip/2)) // from when the request arrived until the end did
+	}
+	_, err := both.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "10", TimeoutSeconds: ptr.To(lasts)})
+	require.NoError(t, err)
+	assert.Equal(t, 1, lists, "after the watch that was cut off")
+}
+
+func TestAWatchThatIsStoppedWhileAnEventWaitsLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it fails when a goroutine is left
+		from := watch.NewRaceFreeFake()
+		events := lookAt(from, func(event watch.Event) watch.Event { return event })
+		from.Add(configMap("c"))
+		synctest.Wait()
+		events.Stop()
+		events.Stop()
+		assert.True(t, from.IsStopped())
+	})
 }
 
 // sent is a client that keeps the options of its last request.

@@ -190,19 +190,21 @@ func (s *situation) standing(key Key, wide map[schema.GroupVersionResource]bool)
 // widen returns the resources that get a wide watch. One that works goes on until a fifth of the limit is free without
 // it, so that it does not come and go with a single key, and for leastWide, so that it does not with many.
 func widen(wanted map[Key]int, now situation, limit int) map[schema.GroupVersionResource]bool {
-	spread, most := map[schema.GroupVersionResource]int{}, limit
+	spread, most, needed := map[schema.GroupVersionResource]int{}, limit, 0
 	for key := range wanted {
-		switch {
-		case key.Namespace != "":
+		if now.refused(key) {
+			continue // who may not watch a namespace may not watch all, and what is refused needs no room
+		}
+		if needed++; key.Namespace != "" {
 			spread[key.Resource]++
-		case !now.refused(key):
+		} else {
 			most--
 		}
 	}
 	resources := slices.SortedFunc(maps.Keys(spread), func(a, b schema.GroupVersionResource) int {
 		return cmp.Or(cmp.Compare(spread[b], spread[a]), cmp.Compare(a.String(), b.String()))
 	})
-	wide, needed := map[schema.GroupVersionResource]bool{}, len(wanted)
+	wide, sure := map[schema.GroupVersionResource]bool{}, needed
 	for _, resource := range resources {
 		keep := now.running(everywhere(resource)) && (spread[resource] > 1 || now.fare(resource) == works)
 		if keep && now.fare(resource) != fails && len(wide) < most {
@@ -223,7 +225,7 @@ func widen(wanted map[Key]int, now situation, limit int) map[schema.GroupVersion
 			needed = more
 		}
 	}
-	sure := len(wanted) // what is untried may fail, too: then the two would take turns without end
+	// What is untried may fail, too: then the two would take turns without end.
 	for resource := range wide {
 		if now.relies(resource) {
 			sure -= spread[resource] - 1

@@ -79,6 +79,11 @@ func TestWhichWatchesThereAre(t *testing.T) {
 			wanted: map[string]int{"configmaps a": 9, "configmaps b": 9, "definitions": 1}, running: []string{"configmaps *"},
 			limit: 1, chosen: []string{"definitions"}, uncovered: []string{"configmaps a", "configmaps b"},
 		},
+		"refused keys need no room, so no wide watch stands in for others": {
+			wanted: counted("secrets a", "secrets b", "reviews a", "reviews b", "reviews c"), limit: 3,
+			running: []string{"secrets a", "secrets b"}, refused: []string{"reviews a", "reviews b", "reviews c"},
+			chosen: []string{"secrets a", "secrets b", "reviews a"}, uncovered: []string{"reviews b", "reviews c"},
+		},
 		"the same ones every time": {
 			wanted: counted("secrets a", "pods b", "configmaps a"), limit: 1,
 			chosen: []string{"configmaps a"}, uncovered: []string{"pods b", "secrets a"},
