@@ -48,6 +48,9 @@ func settle(p *planner.Placement, change func(*clusterv1alpha1.RolloutConfig)) {
 	}
 }
 
+// Shows: invariants/failures-stop, invariants/slots, invariants/groups-in-order, invariants/broken-first
+// Shows: invariants/target-stays, invariants/every-cluster-told, invariants/order-free
+// Shows: invariants/woken-for-rollout, invariants/rollout-ends
 func TestThePropertiesHoldNotForEveryPlanner(t *testing.T) {
 	tests := map[string]Planner{
 		"tolerates all failures": bent(func(p *planner.Placement) {

@@ -12,13 +12,15 @@ import (
 	"github.com/spokelet/spokelet/hub/fleet"
 )
 
-// Shows: hub/torn-decisions, hub/replaced-placement
+// Shows: hub/torn-decisions, hub/replaced-placement, invariants/selected-stays, invariants/deselected-goes
+// Shows: invariants/woken-for-removal
 func TestDecisionsThatAreTornUninstallNobody(t *testing.T) {
 	tally := Run(t.Context(), Install(fleet.NewDecisions), Options{Seed: 1, Games: 1500, Workers: 2})
 	assert.Equal(t, 1500, tally.Games)
 	assert.Empty(t, tally.Violations)
 }
 
+// Shows: invariants/selected-stays, invariants/deselected-goes, invariants/woken-for-removal
 func TestThePropertyOfInstallationHoldsNotForEveryDecision(t *testing.T) {
 	type pages = []*clusterv1beta1.PlacementDecision
 	tests := map[string]Decider{

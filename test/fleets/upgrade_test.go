@@ -23,13 +23,14 @@ func bentConfig(change func(*clusterv1alpha1.RolloutConfig)) func(*rollout.World
 	}
 }
 
-// Shows: hub/upgrade-every-fleet
+// Shows: hub/upgrade-every-fleet, invariants/not-by-another, invariants/rollout-ends
 func TestNoClusterGetsAVersionBecauseAnotherOneBreaks(t *testing.T) {
 	tally := Run(t.Context(), Upgrade(Senses{}), Options{Seed: 1, Games: 150, Workers: 2})
 	assert.Equal(t, 150, tally.Games)
 	assert.Empty(t, tally.Violations)
 }
 
+// Shows: invariants/not-by-another, invariants/rollout-ends
 func TestThePropertyOfUpgradesNoticesEachBug(t *testing.T) {
 	completed := func(addOn *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
 		return meta.FindStatusCondition(addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)

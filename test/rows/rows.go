@@ -17,8 +17,8 @@ const (
 	mark = "Shows: "
 	// Tables is where the pages with tables are, below the module root.
 	Tables = "docs/reference"
-	// Security is the one page outside of Tables that has such tables, too.
-	Security = "docs/security.md"
+	// Security and Invariants are the pages outside of Tables that have such tables, too.
+	Security, Invariants = "docs/security.md", "docs/invariants.md"
 	// header is the first line of a table of behaviours.
 	header = "| name | behaviour | tests |"
 )
@@ -155,7 +155,7 @@ func files(root string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(all, filepath.Join(root, Security)), nil
+	return append(all, filepath.Join(root, Security), filepath.Join(root, Invariants)), nil
 }
 
 // nameOf returns the name of a page: that of its file without folder and ending.

@@ -92,6 +92,7 @@ func TestTheModelStaysWithinItsRules(t *testing.T) {
 	}
 }
 
+// Shows: invariants/typing-error
 func TestATypingErrorIsOneForTheAgent(t *testing.T) {
 	for wrong, want := range map[typingError][2]string{
 		noNamespace: {"rbac.example.com/v1", ""}, wrongGroup: {"typorbac.example.com/v1", "ns"},
@@ -214,6 +215,7 @@ func small() (m *Model, config, clusterRoleThing, orphan *thing) {
 	return m, config, clusterRoleThing, orphan
 }
 
+// Shows: invariants/works-agree, invariants/nothing-taken
 func TestCheckFindsWhatDiffers(t *testing.T) {
 	m, config, _, orphan := small()
 	require.Empty(t, m.Check(agreeing(m)))
@@ -261,6 +263,7 @@ func own(live *unstructured.Unstructured, name string, uid types.UID) {
 	live.SetOwnerReferences([]metav1.OwnerReference{{Kind: "AppliedManifestWork", Name: name, UID: uid}})
 }
 
+// Shows: invariants/by-hand
 func TestWhatHandsSetStaysByStrategy(t *testing.T) {
 	m, config, _, _ := small()
 	config.manager, config.force = "work-agent", true
@@ -309,6 +312,7 @@ func TestWhatLeavesItsLastWork(t *testing.T) {
 	assert.Equal(t, open, cluster.presence)
 }
 
+// Shows: invariants/listed-until-gone
 func TestWhatIsHeldUpStaysListed(t *testing.T) {
 	m, config, _, _ := small()
 	now := metav1.Now()

@@ -212,6 +212,8 @@ func TestAnAddOnWaitsForQuietDecisions(t *testing.T) {
 }
 
 // TestAClusterBetweenTwoPagesWaitsForAnotherController has a placement controller that stops between two writes.
+//
+// Shows: invariants/selected-stays
 func TestAClusterBetweenTwoPagesWaitsForAnotherController(t *testing.T) {
 	t.Parallel()
 	i := newInstaller(t, 5)

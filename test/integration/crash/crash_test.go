@@ -18,7 +18,7 @@ import (
 // parallel is how many agents live at once.
 const parallel = 4
 
-// Shows: registration/killed-after-any-write
+// Shows: registration/killed-after-any-write, invariants/killed-agent
 func TestAnAgentKilledAfterAnyWriteOfJoiningAndRegisteringEndsTheSame(t *testing.T) {
 	serveRequests(t)
 	undisturbed := newSoul(t, "join-0")
@@ -51,7 +51,7 @@ func TestAnAgentKilledAfterAnyWriteOfJoiningAndRegisteringEndsTheSame(t *testing
 	})
 }
 
-// Shows: registration/no-second-certificate
+// Shows: registration/no-second-certificate, invariants/killed-agent
 func TestAnAgentKilledAfterAnyWriteOfARotationEndsTheSame(t *testing.T) {
 	serveRequests(t)
 	rotate := func(t *testing.T, i int, at write) (state, *axe) {

@@ -85,7 +85,7 @@ func phases() []phase {
 	}
 }
 
-// Shows: hub/killed-hub-manager
+// Shows: hub/killed-hub-manager, invariants/killed-hub
 func TestAHubManagerKilledAtAnyWriteEndsTheSame(t *testing.T) {
 	undisturbed := newLife(t)
 	undisturbed.live(nil)

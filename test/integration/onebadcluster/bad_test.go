@@ -54,7 +54,7 @@ func bears() map[string]borne {
 	}
 }
 
-// Shows: hub/one-bad-cluster, hub/one-bad-cluster-told
+// Shows: hub/one-bad-cluster, hub/one-bad-cluster-told, invariants/one-writer
 func TestNoAgentCostsOtherClustersAWrite(t *testing.T) {
 	require.NoError(t, plane.Apply(t.Context(), badagent.Manifests()))
 	for i := range others {

@@ -24,7 +24,7 @@ import (
 // TestAHubThatComesBackOlderTakesNothing restores the hub to what it was before works were made, edited and deleted, a
 // cluster was accepted, and a certificate was renewed.
 //
-// Shows: work/missing-held, work/missing-confirmed, work/older-held
+// Shows: work/missing-held, work/missing-confirmed, work/older-held, invariants/older-hub
 func TestAHubThatComesBackOlderTakesNothing(t *testing.T) {
 	early := join(t, "early")
 	early.deploy("before")

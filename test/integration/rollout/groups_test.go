@@ -45,7 +45,7 @@ func (w *world) uninstalls(cluster string) {
 // exist: neither holds its group up. More failures are tolerated than a group has clusters, stated as a text;
 // a failure that is tolerated lets exactly one group begin.
 //
-// Shows: hub/rollout-per-group
+// Shows: hub/rollout-per-group, invariants/groups-in-order
 func TestDecisionGroupsFollowOneAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -100,7 +100,7 @@ func TestDecisionGroupsFollowOneAnother(t *testing.T) {
 	w.eventuallyCounts(0, "selected clusters 6. configured addons 4/4 completed with no errors, 0 failed 0 timeout.")
 }
 
-// Shows: hub/rollout-progressive
+// Shows: hub/rollout-progressive, invariants/slots
 func TestClustersThatComeAndGoDuringARolloutObeyItsLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -179,7 +179,7 @@ func TestLostPlacementKeepsWhatThereIs(t *testing.T) {
 
 // A placement is deleted and created again, as GitOps tools do, while an earlier one selects its cluster as well.
 //
-// Shows: hub/placement-in-doubt
+// Shows: hub/placement-in-doubt, invariants/selected-stays
 func TestReplacedPlacementKeepsWhatItSelected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

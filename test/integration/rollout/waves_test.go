@@ -102,7 +102,7 @@ func TestATemplateThatIsEditedInPlaceMovesInWaves(t *testing.T) {
 	w.desires(clusters[3], next)
 }
 
-// Shows: hub/stops-at-failures
+// Shows: hub/stops-at-failures, invariants/failures-stop
 func TestARolloutStopsAtAFailureAndGoesOnWhenItIsWell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

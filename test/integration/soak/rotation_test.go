@@ -15,6 +15,8 @@ import (
 
 // TestAnAddonNeverSeesAnExpiredCertificate is the short form of what "make soak" does for ten minutes: two lives of a
 // certificate, a handful of killed agents, and a hub that is away a fifth of the time.
+//
+// Shows: invariants/never-expired
 func TestAnAddonNeverSeesAnExpiredCertificate(t *testing.T) {
 	report, err := soak.Rotation(t.Context(), soak.RotationOptions{
 		Duration: 110 * time.Second, Seed: 1, Binaries: binaries(t), Log: os.Stderr,
