@@ -134,8 +134,8 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 // errBehind is the result for a status that was not sent, because the hub would refuse it.
 var errBehind = errors.New("the hub has a later version of the work than the cache")
 
-// seen returns errBehind when the hub is ahead of the cache, of which it asks the metadata: behind a slow link the event
-// of a large status may take minutes, and so may the answer to it. The hub would refuse the next one, as large, for its
+// seen returns errBehind when the hub is ahead of the cache, of which it asks the metadata: behind a slow link the
+// event of a large status may take minutes, and so may the answer to it. The hub would refuse the next one, as large, for its
 // version; the event wakes the work.
 func (r *Reconciler) seen(ctx context.Context, owner watch.Owner, cached *workv1.ManifestWork) error {
 	live, err := r.worksMeta(cached.Namespace).Get(ctx, cached.Name, metav1.GetOptions{})

@@ -163,7 +163,7 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 }
 
 // tell tells of a version that is too old. An accepted watch of which the API server says that it is overloaded ends as
-// one that failed: the reflector would ask for the next one without a word, and again for as long as that is refused so.
+// one that failed: the reflector would ask for the next one without a word, and again as long as that is refused so.
 func (s Source) tell(event watch.Event) watch.Event {
 	if event.Type != watch.Error {
 		return event

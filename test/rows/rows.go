@@ -17,8 +17,10 @@ const (
 	mark = "Shows: "
 	// Tables is where the pages with tables are, below the module root.
 	Tables = "docs/reference"
-	// Security and Invariants are the pages outside of Tables that have such tables, too.
-	Security, Invariants = "docs/security.md", "docs/invariants.md"
+	// Security is a page outside of Tables that has such tables, too.
+	Security = "docs/security.md"
+	// Invariants is another one.
+	Invariants = "docs/invariants.md"
 	// header is the first line of a table of behaviours.
 	header = "| name | behaviour | tests |"
 )
