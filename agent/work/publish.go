@@ -135,8 +135,8 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 var errBehind = errors.New("the hub has a later version of the work than the cache")
 
 // seen returns errBehind when the hub is ahead of the cache, of which it asks the metadata: behind a slow link the
-// event of a large status may take minutes, and so may the answer to it. The hub would refuse the next one, as large, for its
-// version; the event wakes the work.
+// event of a large status may take minutes, and so may the answer to it. The hub would refuse the next one, as large,
+// for its version; the event wakes the work.
 func (r *Reconciler) seen(ctx context.Context, owner watch.Owner, cached *workv1.ManifestWork) error {
 	live, err := r.worksMeta(cached.Namespace).Get(ctx, cached.Name, metav1.GetOptions{})
 	if err != nil && !manifest.ObjectGone(err) {

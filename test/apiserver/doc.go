@@ -1,0 +1,16 @@
+// Package apiserver is an API server in memory, for fleets that live in one process and in virtual time.
+//
+// A client reaches it by a transport (Server.Transport) and cannot tell it from a real one by what the reconcilers of
+// this project do: it serves discovery, reads, writes, patches, lists in pages, and watches that go on at a version, in
+// JSON and, for metadata alone, as PartialObjectMetadata. It is honest about
+//
+//   - resource versions: one count for all objects, conflicts, writes that change nothing, versions that are forgotten;
+//   - generations, status as a subresource, defaults and unknown fields by the schemas of definitions;
+//   - finalizers, owner references and namespaces: what real API servers leave to controllers happens at once.
+//
+// It grants everything to everybody, evaluates no rules in CEL, fills in nothing for kinds that are built in, and
+// serves no server-side apply: that is for the tests on real control planes. A test compares it with a real API server
+// by the same random requests (test/integration/apiserver).
+//
+// All it waits for is the clock and other goroutines, so that it works in a bubble of testing/synctest.
+package apiserver
