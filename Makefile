@@ -67,6 +67,8 @@ SOAK_FLAGS ?=
 STORM_FLAGS ?=
 # Further flags for the storm behind API servers that lie.
 LIES_FLAGS ?=
+# Flags for the day of a fleet.
+DAY_FLAGS ?= -clusters 100 -addons 3 -lasts 24h -per-hour 120
 # Further flags for the fleets.
 FLEETS_FLAGS ?=
 # Further flags for the deaths of the hub manager.
@@ -202,6 +204,10 @@ soak: kube build ## Watch certificates of a minute rotate under stress (SOAK_FLA
 .PHONY: storm
 storm: kube build ## Edit a hub and a cluster at random, then compare everything (STORM_FLAGS='-seed 7 -edits 2000 -v')
 	go run ./test/storm/cmd/storm $(STORM_FLAGS)
+
+.PHONY: day
+day: ## Play a day of a fleet in one process and in virtual time (DAY_FLAGS='-clusters 1000 -addons 10 -seed 7')
+	go test ./test/virtual -count 1 -v -timeout 0 -run TestADayOfAFleet -args $(DAY_FLAGS)
 
 .PHONY: lies
 lies: kube build ## The same behind API servers that lie: stale lists, late and lost events, lost answers (LIES_FLAGS='-seed 7')

@@ -110,6 +110,8 @@ type Config struct {
 	WatchedConfigs int
 	// Workers is how many objects each reconciler reconciles at the same time.
 	Workers int
+	// GiveBackMemory returns free heap to the operating system after the start and after each burst of work.
+	GiveBackMemory bool
 	// Verbosity is the highest level of log lines.
 	Verbosity int
 
@@ -146,6 +148,7 @@ func DefaultConfig() Config {
 		HealthAddress:  ":8081",
 		WatchedConfigs: objectwatch.DefaultLimit,
 		Workers:        10,
+		GiveBackMemory: true,
 	}
 }
 
@@ -209,6 +212,8 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 		"number of configurations of other kinds than AddOnTemplate and AddOnDeploymentConfig that are watched, one by one; "+
 			"an add-on may have half of them")
 	f.IntVar(&c.Workers, "workers", c.Workers, "number of objects that each reconciler works on at once")
+	f.BoolVar(&c.GiveBackMemory, "give-back-memory", c.GiveBackMemory,
+		"return free heap to the operating system after the start and after each burst of work")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
 	c.addForeignFlags(f)
 }

@@ -56,7 +56,9 @@ func Run(ctx context.Context, c Config) error {
 		return uninstall(ctx, c, cfg, os.Stdout)
 	}
 	memory.SetLimit(ctrl.LoggerFrom(ctx))
-	cfg.Wrap(memory.NewReleaser(clock.RealClock{}).Wrap)
+	if c.GiveBackMemory {
+		cfg.Wrap(memory.NewReleaser(clock.RealClock{}).Wrap)
+	}
 	s, err := newServing(ctx, c, cfg)
 	if err != nil {
 		return err

@@ -114,6 +114,9 @@ func (r *Reconciler) deploy(ctx context.Context, request ctrl.Request, f facts) 
 		return outcome.And(reconcile.FromError(r.dropFormer(ctx, request.NamespacedName, f))).Settle(f.now)
 	}
 	p := decide(f)
+	if stale, err := r.stale(ctx, f, p); err != nil || stale {
+		return reconcile.FromError(err).Settle(f.now)
+	}
 	r.verified.set(request.NamespacedName, p.verified)
 	r.refused.set(request.NamespacedName, f.refused)
 	var err error

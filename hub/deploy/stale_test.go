@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,48 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
+
+// Shows: hub/gone-behind
+func TestNothingIsMadeAgainForAnAddOnThatIsGone(t *testing.T) {
+	binds := plan{bindings: []bindingStep{{Verb: reconcile.Keep}, {Verb: reconcile.Create, After: &rbacv1.RoleBinding{}}}}
+	deploys := plan{works: []workStep{{Verb: reconcile.Create, After: &workv1.ManifestWork{}}}}
+	deleted := metav1.Now()
+	tests := map[string]struct {
+		plan plan
+		had  string
+		live *metav1.ObjectMeta
+		want bool
+	}{
+		"its bindings are made again, and it is there": {binds, "RegistrationApplied", &metav1.ObjectMeta{UID: "u"}, false},
+		"its bindings are made again, and it is gone":  {binds, "RegistrationApplied", nil, true},
+		"its works are made again, and it is gone":     {deploys, "ManifestApplied", nil, true},
+		"another add-on has the name":                  {deploys, "ManifestApplied", &metav1.ObjectMeta{UID: "v"}, true},
+		"it is being deleted": {
+			binds, "RegistrationApplied", &metav1.ObjectMeta{UID: "u", DeletionTimestamp: &deleted, Finalizers: []string{"a/b"}}, true,
+		},
+		"for the first bindings nothing is read": {binds, "ManifestApplied", nil, false},
+		"for the first works nothing is read":    {deploys, "RegistrationApplied", nil, false},
+		"to create nothing nothing is read":      {plan{bindings: binds.bindings[:1]}, "RegistrationApplied", nil, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			require.NoError(t, addonv1alpha1.Install(scheme))
+			builder := fake.NewClientBuilder().WithScheme(scheme)
+			if tc.live != nil {
+				tc.live.Namespace, tc.live.Name = "c1", "a"
+				builder.WithObjects(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: *tc.live})
+			}
+			c := builder.Build()
+			r := &Reconciler{Live: c, AddOns: addonapi.Client{Client: c}}
+			addOn := &addonv1beta1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "a", UID: "u"}}
+			addOn.Status.Conditions = []metav1.Condition{{Type: tc.had, Status: metav1.ConditionTrue}}
+			stale, err := r.stale(t.Context(), facts{addOn: addOn}, tc.plan)
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, stale)
+		})
+	}
+}
 
 // Shows: hub/hook-once
 func TestAHookDoesNotRunAgainAfterItsFinalizerIsGone(t *testing.T) {

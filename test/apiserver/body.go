@@ -26,6 +26,7 @@ func (r *request) decoded() (object, error) {
 		return nil, err
 	}
 	kind := r.table.resource.gvk()
+	kind.Version = r.APIVersion
 	if have := o.meta().GroupVersionKind(); have != kind && r.Subresource == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the kind in the data (%s) is not %s", have, kind))
 	}
@@ -65,7 +66,7 @@ func (r *Resource) normal(o object) (object, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	o["metadata"] = known["metadata"]
+	o["metadata"], o["apiVersion"] = known["metadata"], r.GroupVersion().String()
 	o.tidy()
 	return o, nil
 }

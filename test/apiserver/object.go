@@ -87,12 +87,23 @@ func store(o object, version uint64) *stored {
 	}
 }
 
-// bytes is the encoding of the object, or of its metadata alone.
-func (s *stored) bytes(partial bool) []byte {
-	if partial {
+// form is how a client wants objects: metadata, or in an API version.
+type form string
+
+// metadata is the form of clients that want metadata alone.
+const metadata form = "metadata"
+
+// bytes is the encoding of the object in a form.
+func (s *stored) bytes(f form) []byte {
+	switch string(f) {
+	case string(metadata):
 		return s.partial()
+	case s.meta().GetAPIVersion():
+		return s.whole()
 	}
-	return s.whole()
+	other := s.without()
+	other["apiVersion"] = string(f)
+	return encode(other)
 }
 
 // encode writes JSON; what is stored was read from JSON, so it can be.

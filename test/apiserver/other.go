@@ -10,6 +10,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 )
 
@@ -38,19 +39,25 @@ func (s *Server) serveOther(r *request) *http.Response {
 	return s.answer(r, http.StatusOK, encode(answer))
 }
 
-// groups are the groups that are served, but for the one without a name.
+// groups are the groups that are served, but for the one without a name. The version that is stored is preferred.
 func (s *Server) groups() []metav1.APIGroup {
 	var all []metav1.APIGroup
 	for _, t := range s.sorted() {
-		group, has := t.resource.Group, metav1.GroupVersionForDiscovery{
-			GroupVersion: t.resource.GroupVersion().String(), Version: t.resource.Version,
+		if t.resource.Group == "" {
+			continue
 		}
-		known := slices.ContainsFunc(all, func(g metav1.APIGroup) bool { return g.Name == group })
-		if group != "" && !known {
-			all = append(all, metav1.APIGroup{
-				Name: group, Versions: []metav1.GroupVersionForDiscovery{has}, PreferredVersion: has,
-			})
+		at := slices.IndexFunc(all, func(g metav1.APIGroup) bool { return g.Name == t.resource.Group })
+		if at < 0 {
+			at = len(all)
+			all = append(all, metav1.APIGroup{Name: t.resource.Group})
 		}
+		for _, version := range append([]string{t.resource.Version}, t.resource.Others...) {
+			has := metav1.GroupVersionForDiscovery{GroupVersion: t.resource.Group + "/" + version, Version: version}
+			if !slices.Contains(all[at].Versions, has) {
+				all[at].Versions = append(all[at].Versions, has)
+			}
+		}
+		all[at].PreferredVersion = all[at].Versions[0]
 	}
 	return all
 }
@@ -59,13 +66,13 @@ func (s *Server) groups() []metav1.APIGroup {
 func (s *Server) resources(group, version string) *metav1.APIResourceList {
 	var list *metav1.APIResourceList
 	for _, t := range s.sorted() {
-		if t.resource.Group != group || t.resource.Version != version {
+		if t.resource.Group != group || !t.resource.serves(version) {
 			continue
 		}
 		if list == nil {
 			list = &metav1.APIResourceList{
 				TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
-				GroupVersion: t.resource.GroupVersion().String(),
+				GroupVersion: schema.GroupVersion{Group: group, Version: version}.String(),
 			}
 		}
 		list.APIResources = append(list.APIResources, t.resource.described()...)

@@ -163,9 +163,8 @@ func (s *Server) page(r *request) ([]*stored, map[string]any, error) {
 
 // listBody writes a list.
 func listBody(r *request, meta map[string]any, all []*stored) []byte {
-	partial := wantsMetadata(r.http)
-	kind, version := r.table.resource.Kind+"List", r.table.resource.GroupVersion().String()
-	if partial {
+	kind, version := r.table.resource.Kind+"List", string(r.form())
+	if r.form() == metadata {
 		kind, version = "PartialObjectMetadataList", metav1.SchemeGroupVersion.String()
 	}
 	var body bytes.Buffer
@@ -174,7 +173,7 @@ func listBody(r *request, meta map[string]any, all []*stored) []byte {
 		if i > 0 {
 			body.WriteByte(',')
 		}
-		body.Write(one.bytes(partial))
+		body.Write(one.bytes(r.form()))
 	}
 	body.WriteString("]}")
 	return body.Bytes()
@@ -202,14 +201,14 @@ func (s *Server) serveWatch(r *request) *http.Response {
 	}
 	initial, _ := strconv.ParseBool(query.Get("sendInitialEvents"))
 	bookmarks, _ := strconv.ParseBool(query.Get("allowWatchBookmarks"))
-	one := newStream(chosen, wantsMetadata(r.http))
+	one := newStream(chosen, r.form())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if expired := s.begin(r.table, one, from, initial); expired != nil {
 		one.fail(statusOf(expired))
 	}
 	if initial && bookmarks {
-		one.write(watch.Bookmark, bookmark(r.table.resource, s.version, true))
+		one.write(watch.Bookmark, one.bookmark(r.table.resource.Kind, s.version, true))
 	}
 	s.follow(r, one, bookmarks)
 	return s.respond(r, http.StatusOK, "application/json", -1, one)
@@ -220,7 +219,7 @@ func (s *Server) begin(t *table, one *stream, from uint64, initial bool) error {
 	if from == 0 || initial {
 		present, err := t.at(s.version, one.namespace, one.selects)
 		for _, o := range present {
-			one.write(watch.Added, o.bytes(one.partial))
+			one.write(watch.Added, o.bytes(one.form))
 		}
 		return err
 	}
@@ -271,18 +270,9 @@ func (s *Server) bookmark(t *table, one *stream) (stop func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !stopped {
-			one.write(watch.Bookmark, bookmark(t.resource, s.version, false))
+			one.write(watch.Bookmark, one.bookmark(t.resource.Kind, s.version, false))
 			timer = s.clock.AfterFunc(bookmarkPeriod, next)
 		}
 	}
 	return func() { stopped = true; timer.Stop() }
-}
-
-// bookmark is the object of an event that tells a version.
-func bookmark(r *Resource, version uint64, initial bool) []byte {
-	meta := map[string]any{"resourceVersion": strconv.FormatUint(version, 10)}
-	if initial {
-		meta["annotations"] = map[string]any{metav1.InitialEventsAnnotationKey: "true"}
-	}
-	return encode(object{"kind": r.Kind, "apiVersion": r.GroupVersion().String(), "metadata": meta})
 }

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -18,10 +19,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Resource is one kind of objects that a Server has, in the only version in which it is served.
+// Resource is one kind of objects that a Server has, in the version in which it is served.
 type Resource struct {
 	schema.GroupVersionResource
 
+	// Others are further versions that are served. Only apiVersion differs between them, as with definitions whose
+	// conversion is None.
+	Others     []string
 	Kind       string
 	Namespaced bool
 	// Status reports whether the status is a subresource: then other writes do not change it, and writes of it change
@@ -61,8 +65,12 @@ func BuiltIn() []Resource {
 		builtIn("", "events", "Event", true, false, false),
 		builtIn("", "nodes", "Node", false, true, false),
 		builtIn("", "pods", "Pod", true, true, false),
+		builtIn("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", false, true, true),
+		builtIn("apps", "controllerrevisions", "ControllerRevision", true, false, false),
 		builtIn("apps", "deployments", "Deployment", true, true, true),
 		builtIn("apps", "daemonsets", "DaemonSet", true, true, true),
+		builtIn("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false, false, false),
+		builtIn("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", false, false, false),
 		builtIn("batch", "jobs", "Job", true, true, false),
 		builtIn("certificates.k8s.io", "certificatesigningrequests", "CertificateSigningRequest", false, true, false),
 		builtIn("coordination.k8s.io", "leases", "Lease", true, false, false),
@@ -99,6 +107,7 @@ func Defined(document []byte) (Resource, error) {
 			GroupVersionResource: schema.GroupVersionResource{
 				Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural,
 			},
+			Others: otherVersions(&crd, version.Name),
 			Kind: crd.Spec.Names.Kind, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 			Status: version.Subresources != nil && version.Subresources.Status != nil, Counts: true,
 			definition: &definition{
@@ -107,6 +116,22 @@ func Defined(document []byte) (Resource, error) {
 		}, nil
 	}
 	return Resource{}, fmt.Errorf("%s stores no version", crd.Name)
+}
+
+// otherVersions are the versions of a definition that are served besides one.
+func otherVersions(crd *apiextensionsv1.CustomResourceDefinition, stored string) []string {
+	var others []string
+	for i := range crd.Spec.Versions {
+		if v := &crd.Spec.Versions[i]; v.Served && v.Name != stored {
+			others = append(others, v.Name)
+		}
+	}
+	return others
+}
+
+// serves reports whether discovery names a version of the resource.
+func (r *Resource) serves(version string) bool {
+	return r.Version == version || slices.Contains(r.Others, version)
 }
 
 // complete drops unknown fields from an object and fills in defaults.

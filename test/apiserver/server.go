@@ -133,7 +133,7 @@ func (s *Server) serve(r *request) *http.Response {
 		return review
 	}
 	table := s.tables[schema.GroupResource{Group: about.APIGroup, Resource: about.Resource}]
-	if table == nil || table.resource.Version != about.APIVersion ||
+	if table == nil || !table.resource.serves(about.APIVersion) ||
 		table.resource.Namespaced && about.Namespace == "" && about.Name != "" {
 		return s.answer(r, http.StatusNotFound, []byte("404 page not found\n"))
 	}
@@ -152,7 +152,7 @@ func (s *Server) serve(r *request) *http.Response {
 	}
 	switch result := result.(type) {
 	case *stored:
-		return s.answer(r, code, result.bytes(wantsMetadata(r.http)))
+		return s.answer(r, code, result.bytes(r.form()))
 	case []byte:
 		return s.answer(r, code, result)
 	}
@@ -242,7 +242,10 @@ func statusOf(err error) metav1.Status {
 	return status
 }
 
-// wantsMetadata reports whether a client asks for metadata alone.
-func wantsMetadata(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
+// form returns how the client wants objects.
+func (r *request) form() form {
+	if strings.Contains(r.http.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		return metadata
+	}
+	return form(schema.GroupVersion{Group: r.APIGroup, Version: r.APIVersion}.String())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"strconv"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 type stream struct {
 	selection
 
-	partial bool
+	form form
 	// after is the version after which changes are shown.
 	after uint64
 	// close takes it out of its table, once.
@@ -28,8 +29,8 @@ type stream struct {
 	err     error
 }
 
-func newStream(s selection, partial bool) *stream {
-	one := &stream{selection: s, partial: partial}
+func newStream(s selection, f form) *stream {
+	one := &stream{selection: s, form: f}
 	one.ready = sync.NewCond(&one.mu)
 	return one
 }
@@ -43,13 +44,13 @@ func (s *stream) show(c *change) {
 	is := c.after != nil && s.selects(c.after)
 	switch {
 	case was && is:
-		s.write(watch.Modified, c.after.bytes(s.partial))
+		s.write(watch.Modified, c.after.bytes(s.form))
 	case is:
-		s.write(watch.Added, c.after.bytes(s.partial))
+		s.write(watch.Added, c.after.bytes(s.form))
 	case was && c.after == nil:
-		s.write(watch.Deleted, c.last().bytes(s.partial))
+		s.write(watch.Deleted, c.last().bytes(s.form))
 	case was: // it is shown as it was, in the version in which it left
-		s.write(watch.Deleted, store(c.before.copied(), c.version).bytes(s.partial))
+		s.write(watch.Deleted, store(c.before.copied(), c.version).bytes(s.form))
 	}
 }
 
@@ -67,6 +68,19 @@ func (s *stream) write(kind watch.EventType, object []byte) {
 	s.waiting.Write(line)
 	s.waiting.WriteByte('\n')
 	s.ready.Broadcast()
+}
+
+// bookmark is the object of an event that tells a version, in the form of the stream.
+func (s *stream) bookmark(kind string, version uint64, initial bool) []byte {
+	o := object{"kind": kind, "apiVersion": string(s.form)}
+	if s.form == metadata {
+		o = object{"kind": "PartialObjectMetadata", "apiVersion": metav1.SchemeGroupVersion.String()}
+	}
+	o.setMeta("resourceVersion", strconv.FormatUint(version, 10))
+	if initial {
+		o.setMeta("annotations", map[string]any{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	return encode(o)
 }
 
 // fail adds an event that says why the watch ends, and ends it.

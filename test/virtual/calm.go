@@ -1,0 +1,129 @@
+package virtual
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// calm is everything that there is when all is quiet.
+type calm struct {
+	clusters map[string]*clusterv1.ManagedCluster
+	addOns   map[one]*addonv1alpha1.ManagedClusterAddOn
+	works    map[string]int
+}
+
+// look reads the hub.
+func (w *World) look() (calm, error) {
+	seen := calm{
+		clusters: map[string]*clusterv1.ManagedCluster{}, addOns: map[one]*addonv1alpha1.ManagedClusterAddOn{},
+		works: map[string]int{},
+	}
+	var clusters clusterv1.ManagedClusterList
+	var addOns addonv1alpha1.ManagedClusterAddOnList
+	var works workv1.ManifestWorkList
+	if err := w.admin.List(w.ctx, &clusters); err != nil {
+		return seen, fmt.Errorf("listing clusters: %w", err)
+	}
+	if err := w.admin.List(w.ctx, &addOns); err != nil {
+		return seen, fmt.Errorf("listing add-ons: %w", err)
+	}
+	if err := w.admin.List(w.ctx, &works); err != nil {
+		return seen, fmt.Errorf("listing works: %w", err)
+	}
+	for i := range clusters.Items {
+		seen.clusters[clusters.Items[i].Name] = &clusters.Items[i]
+	}
+	for i := range addOns.Items {
+		seen.addOns[one{addOns.Items[i].Namespace, addOns.Items[i].Name}] = &addOns.Items[i]
+	}
+	for i := range works.Items {
+		seen.works[works.Items[i].Namespace]++
+	}
+	return seen, nil
+}
+
+// differences returns what is not as people asked for: images are the images of the add-ons.
+func (w *World) differences(images map[string]string) ([]string, error) {
+	seen, err := w.look()
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	tell := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	for _, c := range w.clusters {
+		cluster := seen.clusters[c.Name]
+		if cluster == nil {
+			tell("%s has not joined", c.Name)
+			continue
+		}
+		if !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable) {
+			tell("%s is not available: %v", c.Name, cluster.Status.Conditions)
+		}
+		wanted := 0
+		for addOn, image := range images {
+			o := one{c.Name, addOn}
+			_, selected := w.judge.want(o)
+			if selected {
+				wanted++
+			}
+			if text, err := w.differs(c, o, selected, image, seen.addOns[o]); err != nil || text != "" {
+				tell("add-on %s of %s: %s (%v)", addOn, c.Name, text, err)
+			}
+		}
+		if seen.works[c.Name] != wanted {
+			tell("%s has %d works for %d add-ons", c.Name, seen.works[c.Name], wanted)
+		}
+	}
+	return all, nil
+}
+
+// differs returns what is wrong with an add-on; empty when nothing is.
+func (w *World) differs(
+	c *Cluster, o one, selected bool, image string, addOn *addonv1alpha1.ManagedClusterAddOn,
+) (string, error) {
+	var deployments appsv1.DeploymentList
+	if err := c.admin.List(w.ctx, &deployments); err != nil {
+		return "", fmt.Errorf("listing Deployments: %w", err)
+	}
+	var found *appsv1.Deployment
+	for i := range deployments.Items {
+		if d := &deployments.Items[i]; d.Name == o.addOn && d.Namespace == names.NamespaceAgentAddon {
+			found = d
+		}
+	}
+	switch {
+	case !selected && addOn != nil:
+		return "it is there and was taken away", nil
+	case !selected && found != nil:
+		return "its Deployment is left", nil
+	case !selected:
+		return "", nil
+	case addOn == nil:
+		return "it does not exist", nil
+	case !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnConditionAvailable):
+		return fmt.Sprintf("it is not available: %v", addOn.Status.Conditions), nil
+	case found == nil:
+		return "it has no Deployment", nil
+	case imageOf(found) != image:
+		return fmt.Sprintf("it has image %s and not %s: %v", imageOf(found), image, addOn.Status.Conditions), nil
+	}
+	var credential corev1.SecretList
+	if err := c.admin.List(w.ctx, &credential); err != nil {
+		return "", fmt.Errorf("listing Secrets: %w", err)
+	}
+	for i := range credential.Items {
+		if s := &credential.Items[i]; s.Namespace == names.NamespaceAgentAddon && s.Name == credentialOf(o.addOn) &&
+			len(s.Data["tls.crt"]) > 0 {
+			return "", nil
+		}
+	}
+	return "it has no credential", nil
+}

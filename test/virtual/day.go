@@ -1,0 +1,243 @@
+package virtual
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/client-go/util/retry"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Day is what happens to a World.
+type Day struct {
+	// Seed decides what happens and when.
+	Seed uint64
+	// Lasts is how long things happen, and PerHour how many in an hour.
+	Lasts   time.Duration
+	PerHour int
+}
+
+// play is a day under way.
+type play struct {
+	*World
+	*rand.Rand
+
+	images map[string]string
+	// bad are the add-ons whose image is bad, until it is mended.
+	bad      map[string]bool
+	versions int
+	end      time.Time
+}
+
+// Run lets a day happen: all clusters join and get all add-ons, then things happen, then all is mended. It returns what
+// was violated, and what is still different when the fleet had its time.
+func (w *World) Run(ctx context.Context, d Day) ([]string, error) {
+	p := &play{
+		World: w, Rand: rand.New(rand.NewPCG(d.Seed, 2026)), images: map[string]string{}, bad: map[string]bool{},
+	}
+	if err := p.begin(); err != nil {
+		return nil, err
+	}
+	p.end = time.Now().Add(d.Lasts)
+	total := 0
+	for _, h := range happenings() {
+		total += h.weight
+	}
+	for ctx.Err() == nil {
+		pause := time.Duration(p.ExpFloat64() * float64(time.Hour) / float64(d.PerHour))
+		if time.Now().Add(pause).After(p.end) {
+			break
+		}
+		time.Sleep(pause)
+		drawn := p.IntN(total)
+		for _, h := range happenings() {
+			if drawn -= h.weight; drawn < 0 {
+				w.judge.count(h.name)
+				w.options.Log.Info("happens", "what", h.name)
+				h.do(p)
+				break
+			}
+		}
+	}
+	time.Sleep(time.Until(p.end))
+	if err := p.mend(); err != nil {
+		return nil, err
+	}
+	return p.conclude()
+}
+
+// begin makes the add-ons, waits until all clusters joined, and selects all of them for all add-ons.
+func (p *play) begin() error {
+	for i := range p.options.AddOns {
+		name := addOnName(i)
+		p.images[name] = "v0"
+		if err := p.create(addOnObjects(name, "v0")...); err != nil {
+			return err
+		}
+	}
+	p.Start()
+	if err := p.until(30*time.Minute, func() ([]string, error) {
+		var clusters clusterv1.ManagedClusterList
+		if err := p.admin.List(p.ctx, &clusters); err != nil {
+			return nil, fmt.Errorf("listing clusters: %w", err)
+		}
+		if len(clusters.Items) < len(p.clusters) {
+			return []string{fmt.Sprintf("%d of %d clusters joined", len(clusters.Items), len(p.clusters))}, nil
+		}
+		return nil, nil
+	}); err != nil {
+		return err
+	}
+	for _, c := range p.clusters {
+		for addOn := range p.images {
+			p.judge.wants(one{c.Name, addOn}, true)
+		}
+		if err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) {
+			for addOn := range p.images {
+				setLabel(cluster, addOn, true)
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return p.until(p.patience(), func() ([]string, error) { return p.differences(p.images) })
+}
+
+// patience is how long the fleet may take for a rollout to all clusters.
+func (p *play) patience() time.Duration {
+	return 30*time.Minute + time.Duration(len(p.clusters)/atOnce+1)*5*time.Minute
+}
+
+// until waits until nothing is left to be said.
+func (p *play) until(most time.Duration, left func() ([]string, error)) error {
+	for end := time.Now().Add(most); ; time.Sleep(15 * time.Second) {
+		said, err := left()
+		if err != nil || len(said) == 0 {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("after %s there are %d differences, such as %v", most, len(said), said[:min(3, len(said))])
+		}
+	}
+}
+
+// mend ends all outages and replaces bad images.
+func (p *play) mend() error {
+	p.manager.start(p.ctx)
+	p.way.mend()
+	for _, c := range p.clusters {
+		c.toHub.mend()
+		c.toOwn.mend()
+		c.agent.start(p.ctx)
+	}
+	for addOn := range p.images {
+		if p.bad[addOn] {
+			p.setImage(addOn, p.nextImage("v"))
+		}
+	}
+	return nil
+}
+
+// conclude compares the fleet with what people asked for, and then waits for writes that nothing asks for.
+func (p *play) conclude() ([]string, error) {
+	err := p.until(p.patience(), func() ([]string, error) { return p.differences(p.images) })
+	if err != nil {
+		p.judge.violated("%v", err)
+		return p.judge.found(), nil
+	}
+	time.Sleep(recovered)
+	for range quietSpans {
+		p.beQuiet()
+	}
+	if p.judge.counted()[quietSpan] == 0 {
+		p.judge.violated("quiet: certificates were renewed all the time")
+	}
+	return p.judge.found(), nil
+}
+
+const (
+	// quietSpans are looked at, of quietFor each.
+	quietSpans, quietFor = 12, 5 * time.Minute
+	// quietSpan counts those in which nothing happened.
+	quietSpan = "quiet spans"
+)
+
+// beQuiet looks for writes in a time in which nothing happens.
+func (p *play) beQuiet() {
+	before, certificates := p.written(), p.judge.counted()[certificate]
+	time.Sleep(quietFor)
+	if p.judge.counted()[certificate] > certificates {
+		return // one that is renewed costs writes
+	}
+	p.judge.count(quietSpan)
+	for name, writes := range p.written() {
+		if writes > before[name] {
+			p.judge.violated("quiet: %s wrote %d times in %s in which nothing happened", name, writes-before[name], quietFor)
+		}
+	}
+}
+
+// written returns how many requests of each program wrote.
+func (p *play) written() map[string]int {
+	all := map[string]int{"the hub manager": p.way.written()}
+	for _, c := range p.clusters {
+		all["the agent of "+c.Name+" on the hub"] = c.toHub.written()
+		all["the agent of "+c.Name+" on its cluster"] = c.toOwn.written()
+	}
+	return all
+}
+
+// some draws a cluster.
+func (p *play) some() *Cluster { return p.clusters[p.IntN(len(p.clusters))] }
+
+// addOn draws an add-on.
+func (p *play) addOn() string { return addOnName(p.IntN(p.options.AddOns)) }
+
+// between draws a time.
+func (p *play) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(p.Int64N(int64(most-least)))
+}
+
+// later does something later in the day, if there is time.
+func (p *play) later(after time.Duration, do func()) {
+	time.AfterFunc(min(after, time.Until(p.end)), do)
+}
+
+func (p *play) nextImage(prefix string) string {
+	p.versions++
+	return fmt.Sprint(prefix, p.versions)
+}
+
+// setImage changes the template of an add-on in place.
+func (p *play) setImage(addOn, image string) {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var now addonv1alpha1.AddOnTemplate
+		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: addOn}, &now); err != nil {
+			return err
+		}
+		now.Spec = template(addOn, image).Spec
+		return p.admin.Update(p.ctx, &now)
+	})
+	if err != nil {
+		p.judge.violated("changing the template of %s: %v", addOn, err)
+		return
+	}
+	p.options.Log.Info("people change a template", "addOn", addOn, "image", image)
+	p.images[addOn], p.bad[addOn] = image, image[:1] == badImage[:1]
+}
+
+// editCluster changes a ManagedCluster.
+func (p *play) editCluster(name string, edit func(*clusterv1.ManagedCluster)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var cluster clusterv1.ManagedCluster
+		if err := p.admin.Get(p.ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+			return fmt.Errorf("reading cluster %s: %w", name, err)
+		}
+		edit(&cluster)
+		return p.admin.Update(p.ctx, &cluster)
+	})
+}

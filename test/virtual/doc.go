@@ -1,0 +1,17 @@
+// Package virtual runs a fleet in one process and in virtual time: the hub manager, the agents of all clusters, and an
+// API server in memory (package apiserver) for the hub and for each cluster. Programs are started as their main
+// functions start them, with the transport to the API servers replaced; nothing of them is replaced besides.
+//
+// A World must be made and run in a bubble of testing/synctest: its clock stands still while any program has something
+// to do, and jumps to the next timer when none has. So a day of a fleet takes as long as what happens in it.
+//
+//   - world.go has the hub and the clusters, program.go their programs, which can be stopped and started, and wire.go the
+//     way from a program to an API server, which can be cut.
+//   - controllers.go plays what else lives in a real fleet: the signer of certificates, and what runs Deployments.
+//   - objects.go writes what people write: add-ons, placements, labels.
+//   - judge.go watches the API servers and knows what must never happen; calm.go compares everything when all is quiet.
+//   - day.go draws what happens in a day.
+//
+// The seed of a Day repeats what happens and when. In which order programs take turns at one instant is up to the
+// scheduler of Go, so that a history is not repeated to the letter.
+package virtual

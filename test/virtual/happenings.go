@@ -1,0 +1,196 @@
+package virtual
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+// happening is one kind of event in a day.
+type happening struct {
+	name   string
+	weight int
+	do     func(*play)
+}
+
+// happenings is what happens in a day.
+func happenings() []happening {
+	return []happening{
+		{"upgrade", 4, (*play).upgrade},
+		{"bad upgrade", 2, (*play).badUpgrade},
+		{"agent restarts", 12, (*play).restartAgent},
+		{"hub manager restarts", 4, (*play).restartManager},
+		{"cluster loses the hub", 12, (*play).cutCluster},
+		{"agent loses its cluster", 6, (*play).cutOwn},
+		{"hub manager loses the hub", 3, (*play).cutManager},
+		{"object deleted by hand", 20, (*play).deleteObject},
+		{"object edited by hand", 20, (*play).editObject},
+		{"cluster selected or not", 15, (*play).toggle},
+		{"placement replaced", 5, (*play).replacePlacement},
+		{"add-on deleted by hand", 5, (*play).deleteAddOn},
+		{"permission deleted by hand", 10, (*play).deleteBinding},
+		{"credential deleted by hand", 10, (*play).deleteCredential},
+	}
+}
+
+// upgrade gives an add-on a new image. It mends one that is bad.
+func (p *play) upgrade() { p.setImage(p.addOn(), p.nextImage("v")) }
+
+// badUpgrade gives an add-on an image that does not run everywhere.
+func (p *play) badUpgrade() { p.setImage(p.addOn(), p.nextImage(badImage)) }
+
+func (p *play) restartAgent() {
+	c, pause := p.some(), p.between(0, 10*time.Minute)
+	p.judge.disturb(c.Name, time.Now().Add(pause))
+	c.agent.stop()
+	p.later(pause, func() { c.agent.start(p.ctx) })
+}
+
+func (p *play) restartManager() {
+	pause := p.between(0, 5*time.Minute)
+	p.judge.disturb("", time.Now().Add(pause))
+	p.manager.stop()
+	p.later(pause, func() { p.manager.start(p.ctx) })
+}
+
+// outage cuts a link for a while.
+func (p *play) outage(cluster string, l *link, least, most time.Duration) {
+	pause := p.between(least, most)
+	p.judge.disturb(cluster, time.Now().Add(pause))
+	l.cut()
+	p.later(pause, l.mend)
+}
+
+func (p *play) cutCluster() {
+	c := p.some()
+	p.outage(c.Name, c.toHub, time.Second, 3*time.Hour)
+}
+
+func (p *play) cutOwn() {
+	c := p.some()
+	p.outage(c.Name, c.toOwn, time.Second, 10*time.Minute)
+}
+
+func (p *play) cutManager() { p.outage("", p.way, time.Second, 10*time.Minute) }
+
+// deployment reads the Deployment of an add-on that was wanted for a while on a cluster that is well; nil otherwise.
+func (p *play) deployment(c *Cluster, addOn string) *appsv1.Deployment {
+	var d appsv1.Deployment
+	err := c.admin.Get(p.ctx, client.ObjectKey{Namespace: names.NamespaceAgentAddon, Name: addOn}, &d)
+	if _, wanted := p.judge.want(one{c.Name, addOn}); err != nil || !wanted {
+		return nil
+	}
+	return &d
+}
+
+// deleteObject deletes a Deployment, which the agent has to make again.
+func (p *play) deleteObject() {
+	c, addOn := p.some(), p.addOn()
+	d := p.deployment(c, addOn)
+	if d == nil {
+		return
+	}
+	p.judge.handed(one{c.Name, addOn})
+	if err := c.admin.Delete(p.ctx, d); err != nil {
+		p.judge.violated("deleting Deployment %s of %s: %v", addOn, c.Name, err)
+	}
+	p.expectRepair(c, addOn, "deleted", func(now *appsv1.Deployment) bool { return now != nil })
+}
+
+// handImage is the image that people set on a Deployment.
+const handImage = "by-hand"
+
+// editObject changes the image of a Deployment, which the agent has to change back.
+func (p *play) editObject() {
+	c, addOn := p.some(), p.addOn()
+	d := p.deployment(c, addOn)
+	if d == nil {
+		return
+	}
+	d.Spec.Template.Spec.Containers[0].Image = handImage
+	if err := c.admin.Update(p.ctx, d); err != nil {
+		p.judge.violated("editing Deployment %s of %s: %v", addOn, c.Name, err)
+	}
+	p.expectRepair(c, addOn, "edited", func(now *appsv1.Deployment) bool { return now != nil && imageOf(now) != handImage })
+}
+
+// expectRepair looks whether an object is as it was, if nothing kept the agent from repairing it.
+func (p *play) expectRepair(c *Cluster, addOn, what string, good func(*appsv1.Deployment) bool) {
+	if !p.judge.isCalm(c.Name) {
+		return
+	}
+	time.AfterFunc(repaired, func() {
+		if now := p.deployment(c, addOn); !good(now) && p.judge.isCalm(c.Name) {
+			if _, wanted := p.judge.want(one{c.Name, addOn}); wanted {
+				p.judge.violated("repair: Deployment %s of %s was %s and is not repaired after %s", addOn, c.Name, what, repaired)
+			}
+		}
+	})
+}
+
+// toggle takes a cluster out of an add-on, or puts it back.
+func (p *play) toggle() {
+	c, addOn := p.some(), p.addOn()
+	o := one{c.Name, addOn}
+	_, wanted := p.judge.want(o)
+	p.judge.wants(o, !wanted)
+	if err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) }); err != nil {
+		p.judge.violated("changing the labels of %s: %v", c.Name, err)
+	}
+}
+
+// replacePlacement deletes a Placement and creates it again, as GitOps does when a field may not be changed.
+func (p *play) replacePlacement() {
+	addOn := p.addOn()
+	for _, object := range addOnObjects(addOn, "") {
+		if placement, ok := object.(*clusterv1beta1.Placement); ok {
+			if err := p.admin.Delete(p.ctx, placement.DeepCopy()); err != nil {
+				p.judge.violated("deleting the Placement of %s: %v", addOn, err)
+			}
+			if err := p.admin.Create(p.ctx, placement); err != nil {
+				p.judge.violated("creating the Placement of %s again: %v", addOn, err)
+			}
+		}
+	}
+}
+
+// deleteAddOn deletes an add-on of a cluster, which the hub manager has to install again.
+func (p *play) deleteAddOn() {
+	o := one{p.some().Name, p.addOn()}
+	p.judge.handed(o)
+	p.deleteByHand(&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn}})
+}
+
+// deleteBinding deletes the RoleBinding of an add-on.
+func (p *play) deleteBinding() {
+	var found rbacv1.RoleBindingList
+	if err := p.admin.List(p.ctx, &found, client.InNamespace(p.some().Name)); err != nil || len(found.Items) == 0 {
+		return
+	}
+	p.deleteByHand(&found.Items[p.IntN(len(found.Items))])
+}
+
+// deleteByHand deletes an object of the hub if there is one.
+func (p *play) deleteByHand(object client.Object) {
+	if err := client.IgnoreNotFound(p.admin.Delete(p.ctx, object)); err != nil {
+		p.judge.violated("deleting %T %s: %v", object, client.ObjectKeyFromObject(object), err)
+	}
+}
+
+// deleteCredential deletes the credential of an add-on on its cluster.
+func (p *play) deleteCredential() {
+	c, addOn := p.some(), p.addOn()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: names.NamespaceAgentAddon, Name: credentialOf(addOn)}}
+	if err := client.IgnoreNotFound(c.admin.Delete(p.ctx, secret)); err != nil {
+		p.judge.violated("deleting the credential of %s on %s: %v", addOn, c.Name, err)
+	}
+}

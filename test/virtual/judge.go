@@ -1,0 +1,312 @@
+package virtual
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// settled is how long the fleet may take for what people changed before it counts against it.
+	settled = 10 * time.Second
+	// repaired is how long an agent may take to undo what happened to an object.
+	repaired = 10 * time.Second
+	// recovered is how long a cluster may take to be as if nothing had happened, after an outage.
+	recovered = 15 * time.Minute
+	// mostTold is how many violations are kept.
+	mostTold = 50
+)
+
+// certificate counts the certificates of add-ons.
+const certificate = "certificates"
+
+// one names an add-on of a cluster.
+type one struct{ cluster, addOn string }
+
+// span is a time.
+type span struct{ from, until time.Time }
+
+// judge watches what the API servers show and knows what people asked for.
+type judge struct {
+	world *World
+
+	mu         sync.Mutex
+	violations []string
+	more       int
+	// wanted are the add-ons that people selected clusters for and since when; unwanted is when they last took one away.
+	wanted, unwanted map[one]time.Time
+	// image is the image with which the Deployment of an add-on was last available, next the one that it moves to.
+	image, next map[one]string
+	// going are the add-ons that are being deleted.
+	going map[one]bool
+	// expires is when the certificate of an add-on ends.
+	expires map[one]time.Time
+	// disturbed are the outages of a cluster, one of which follows the other; that of the hub has no name.
+	disturbed map[string]span
+	counts    map[string]int
+}
+
+func newJudge(w *World) *judge {
+	return &judge{
+		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, image: map[one]string{}, next: map[one]string{},
+		going: map[one]bool{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
+		counts: map[string]int{},
+	}
+}
+
+// start follows the API servers.
+func (j *judge) start() {
+	w := j.world
+	go follow(w.ctx, w.admin, &addonv1alpha1.ManagedClusterAddOnList{}, j.addOn)
+	for _, c := range w.clusters {
+		go follow(w.ctx, c.admin, &appsv1.DeploymentList{}, func(kind watch.EventType, d *appsv1.Deployment) {
+			j.deployment(kind, one{c.Name, d.Name}, d)
+		})
+		go follow(w.ctx, c.admin, &corev1.SecretList{}, func(kind watch.EventType, s *corev1.Secret) {
+			j.secret(kind, c.Name, s)
+		}, client.InNamespace(names.NamespaceAgentAddon))
+	}
+	go j.tick()
+}
+
+// violated notes what must never happen.
+func (j *judge) violated(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tell(format, args...)
+}
+
+func (j *judge) tell(format string, args ...any) {
+	if len(j.violations) == mostTold {
+		j.more++
+		return
+	}
+	j.violations = append(j.violations, time.Now().Format(time.TimeOnly)+" "+fmt.Sprintf(format, args...))
+}
+
+// ended notes a program of a cluster, or of the hub, that ended by itself: it may when it starts during an outage.
+func (j *judge) ended(cluster string, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.counts["programs ended"]++
+	if j.calm(cluster, settled) {
+		j.tell("%v", err)
+	}
+}
+
+// loops returns what notes a request that a program sends again and again.
+func (j *judge) loops(program string) func(string) {
+	return func(request string) { j.violated("loop: %s sends %s again and again at one instant", program, request) }
+}
+
+// found returns what happened that must not.
+func (j *judge) found() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := slices.Clone(j.violations)
+	if j.more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", j.more))
+	}
+	return all
+}
+
+// count counts what happened.
+func (j *judge) count(what string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.counts[what]++
+}
+
+// counted returns what happened how often.
+func (j *judge) counted() map[string]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.counts)
+}
+
+// wants notes that people selected a cluster for an add-on, or no longer do.
+func (j *judge) wants(o one, selected bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if selected {
+		j.wanted[o] = time.Now()
+		return
+	}
+	delete(j.wanted, o)
+	j.unwanted[o] = time.Now()
+}
+
+// handed notes that people delete what belongs to an add-on that they want.
+func (j *judge) handed(o one) {
+	if _, wanted := j.want(o); wanted {
+		j.wants(o, false)
+		j.wants(o, true)
+	}
+}
+
+// want returns since when an add-on is wanted.
+func (j *judge) want(o one) (time.Time, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	since, wanted := j.wanted[o]
+	return since, wanted
+}
+
+// isWanted reports whether people have wanted an add-on for a while.
+func (j *judge) isWanted(o one) bool {
+	since, wanted := j.wanted[o]
+	return wanted && time.Since(since) > settled
+}
+
+// disturb notes an outage of a cluster, or of the hub, that lasts until a time.
+func (j *judge) disturb(cluster string, until time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	was := j.disturbed[cluster]
+	if time.Since(was.until) > recovered {
+		was.from = time.Now()
+	}
+	if until.After(was.until) {
+		was.until = until
+	}
+	j.disturbed[cluster] = was
+}
+
+// calm reports whether neither a cluster nor the hub had an outage for a while.
+func (j *judge) calm(cluster string, pause time.Duration) bool {
+	now := time.Now()
+	return now.Sub(j.disturbed[cluster].until) > pause && now.Sub(j.disturbed[""].until) > pause
+}
+
+// isCalm reports whether a cluster had no outage for a while.
+func (j *judge) isCalm(cluster string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.calm(cluster, recovered)
+}
+
+// unseen reports whether a cluster may see only now that an add-on was taken away once: there was an outage then, which
+// is not long over.
+func (j *judge) unseen(o one) bool {
+	taken, ever := j.unwanted[o]
+	during := func(s span) bool {
+		return s.from.Before(taken.Add(settled)) && s.until.After(taken) && time.Since(s.until) < recovered
+	}
+	return ever && (during(j.disturbed[o.cluster]) || during(j.disturbed[""]))
+}
+
+// addOn judges what happens to a ManagedClusterAddOn.
+func (j *judge) addOn(kind watch.EventType, a *addonv1alpha1.ManagedClusterAddOn) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	o := one{a.Namespace, a.Name}
+	if kind == watch.Deleted {
+		delete(j.going, o)
+		return
+	}
+	if a.DeletionTimestamp != nil && !j.going[o] {
+		j.going[o] = true
+		j.counts["add-ons removed"]++
+		if j.isWanted(o) && !j.unseen(o) {
+			j.tell("selected-stays: the add-on %s of %s is being deleted; it has been selected since %s",
+				o.addOn, o.cluster, j.wanted[o].Format(time.TimeOnly))
+		}
+	}
+}
+
+// deployment judges what happens to the Deployment of an add-on.
+func (j *judge) deployment(kind watch.EventType, o one, d *appsv1.Deployment) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if kind == watch.Deleted {
+		if j.isWanted(o) && !j.unseen(o) {
+			j.tell("nothing-taken: the Deployment %s of %s was deleted; it has been selected since %s",
+				o.addOn, o.cluster, j.wanted[o].Format(time.TimeOnly))
+		}
+		return
+	}
+	j.moves(o, imageOf(d), d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas > 0)
+}
+
+// moves judges the image of a Deployment: only so many may be on the way to one.
+func (j *judge) moves(o one, image string, available bool) {
+	before := j.image[o]
+	j.world.options.Log.Info("judge: a Deployment", "cluster", o.cluster, "addOn", o.addOn, "image", image,
+		"available", available, "before", before)
+	switch {
+	case available:
+		j.image[o] = image
+		delete(j.next, o)
+		return
+	case before == image:
+		delete(j.next, o)
+		return
+	case before == "" || image == handImage || j.next[o] == image:
+		return
+	}
+	j.next[o] = image
+	j.counts["images changed"]++
+	moving := 0
+	for other, to := range j.next {
+		// One that a bad image broke waits for its turn to get the next one.
+		if _, wanted := j.wanted[other]; wanted && other.addOn == o.addOn && to == image {
+			moving++
+		}
+	}
+	if moving > atOnce {
+		j.tell("slots: %d clusters have the add-on %s in motion, with %s the last; %d may", moving, o.addOn, o.cluster, atOnce)
+	}
+}
+
+// secret notes when the certificate of an add-on ends.
+func (j *judge) secret(kind watch.EventType, cluster string, s *corev1.Secret) {
+	o := one{cluster, s.Name}
+	block, _ := pem.Decode(s.Data["tls.crt"])
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if kind == watch.Deleted || block == nil {
+		delete(j.expires, o)
+		return
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		j.tell("the certificate in Secret %s of %s: %v", s.Name, cluster, err)
+		return
+	}
+	if !parsed.NotAfter.Equal(j.expires[o]) {
+		j.counts[certificate]++
+	}
+	j.expires[o] = parsed.NotAfter
+}
+
+// tick judges what time alone changes.
+func (j *judge) tick() {
+	for {
+		select {
+		case <-j.world.ctx.Done():
+			return
+		case <-time.After(time.Minute):
+		}
+		j.mu.Lock()
+		now := time.Now()
+		for o, end := range j.expires {
+			if now.After(end) && j.calm(o.cluster, recovered) {
+				j.tell("never-expired: the certificate in Secret %s of %s ended at %s", o.addOn, o.cluster, end.Format(time.TimeOnly))
+				delete(j.expires, o)
+			}
+		}
+		j.mu.Unlock()
+	}
+}

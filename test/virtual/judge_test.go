@@ -1,0 +1,122 @@
+package virtual
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+)
+
+// deploymentWith is the Deployment of an add-on with an image.
+func deploymentWith(addOn, image string, available bool) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: addOn}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: image}}
+	if available {
+		d.Status.AvailableReplicas = 1
+	}
+	return d
+}
+
+// deleting is an add-on that is being deleted.
+func deleting(o one) *addonv1alpha1.ManagedClusterAddOn {
+	now := metav1.Now()
+	return &addonv1alpha1.ManagedClusterAddOn{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster, Name: o.addOn, DeletionTimestamp: &now},
+	}
+}
+
+// Shows: invariants/selected-stays, invariants/nothing-taken, invariants/slots, invariants/never-expired
+// Shows: invariants/no-loop
+func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
+	o := one{"store", "logs"}
+	upgraded := func(j *judge, clusters int) {
+		for i := range clusters {
+			other := one{addOnName(i), o.addOn}
+			j.wants(other, true)
+			j.deployment(watch.Added, other, deploymentWith(o.addOn, "v0", true))
+			j.deployment(watch.Modified, other, deploymentWith(o.addOn, "v1", false))
+		}
+	}
+	for sentence, tc := range map[string]struct {
+		happens func(*judge)
+		told    string
+	}{
+		"an add-on that is selected goes": {func(j *judge) { j.addOn(watch.Modified, deleting(o)) }, "selected-stays: "},
+		"an add-on goes that people took away": {func(j *judge) {
+			j.wants(o, false)
+			j.addOn(watch.Modified, deleting(o))
+		}, ""},
+		"an object goes that is wanted": {
+			func(j *judge) { j.deployment(watch.Deleted, o, deploymentWith(o.addOn, "v0", true)) }, "nothing-taken: ",
+		},
+		"an object goes that people delete": {func(j *judge) {
+			j.handed(o)
+			j.deployment(watch.Deleted, o, deploymentWith(o.addOn, "v0", true))
+		}, ""},
+		"a cluster sees after an outage that an add-on was taken away in it": {func(j *judge) {
+			j.disturb(o.cluster, time.Now().Add(time.Hour))
+			j.handed(o)
+			time.Sleep(time.Hour + time.Minute)
+			j.deployment(watch.Deleted, o, deploymentWith(o.addOn, "v0", true))
+		}, ""},
+		"an object goes long after such an outage": {func(j *judge) {
+			j.disturb(o.cluster, time.Now().Add(time.Hour))
+			j.handed(o)
+			time.Sleep(2 * time.Hour)
+			j.deployment(watch.Deleted, o, deploymentWith(o.addOn, "v0", true))
+		}, "nothing-taken: "},
+		"as many clusters move as may":               {func(j *judge) { upgraded(j, atOnce) }, ""},
+		"one more moves than may":                    {func(j *judge) { upgraded(j, atOnce+1) }, "slots: "},
+		"a program ends by itself":                   {func(j *judge) { j.ended(o.cluster, assert.AnError) }, assert.AnError.Error()},
+		"a program ends in an outage":                {func(j *judge) { j.disturb("", time.Now()); j.ended(o.cluster, assert.AnError) }, ""},
+		"a program asks the same again and again":    {asks(mostAtOnce + 1), "loop: the agent sends GET /api/v1/nodes/n"},
+		"a program asks the same as often as it may": {asks(mostAtOnce), ""},
+		"a certificate ends although nothing is wrong": {func(j *judge) {
+			j.expires[o] = time.Now()
+			time.Sleep(2 * time.Minute)
+		}, "never-expired: "},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := newJudge(&World{options: Options{Log: logr.Discard()}, ctx: t.Context()})
+				go j.tick()
+				j.wants(o, true)
+				time.Sleep(time.Hour)
+				tc.happens(j)
+				if tc.told == "" {
+					assert.Empty(t, j.found())
+					return
+				}
+				require.NotEmpty(t, j.found())
+				assert.Contains(t, j.found()[0], tc.told)
+			})
+		})
+	}
+}
+
+// asks sends the same request some times at one instant.
+func asks(times int) func(*judge) {
+	return func(j *judge) {
+		l := newLink(http.NewFileTransport(http.Dir("/nowhere")), j.loops("the agent"))
+		for range times {
+			request, err := http.NewRequestWithContext(j.world.ctx, http.MethodGet, "http://own/api/v1/nodes/n", http.NoBody)
+			if err != nil {
+				panic(err)
+			}
+			response, err := l.RoundTrip(request)
+			if err != nil {
+				panic(err)
+			}
+			_ = response.Body.Close()
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package virtual
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spokelet/spokelet/internal/confighash"
+	"github.com/spokelet/spokelet/internal/names"
+)
+
+const (
+	// space is the namespace of the Placements.
+	space = "add-ons"
+	// atOnce is how many clusters move at a time in a rollout.
+	atOnce = 5
+	// hubRole is the ClusterRole that each add-on has in the namespaces of its clusters.
+	hubRole = "add-on-reader"
+)
+
+// addOnName is the name of an add-on.
+func addOnName(i int) string { return fmt.Sprintf("addon-%02d", i) }
+
+// credentialOf is the Secret with the credential of an add-on, on its cluster.
+func credentialOf(addOn string) string { return addOn + "-hub-kubeconfig" }
+
+// labelOf is the label of a ManagedCluster that selects it for an add-on.
+func labelOf(addOn string) string { return "select.example.com/" + addOn }
+
+// mixed draws a number for some texts, always the same.
+func mixed(texts ...string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(strings.Join(texts, "/")))
+	return h.Sum32()
+}
+
+// hubObjects is what a hub has before there are clusters and add-ons.
+func hubObjects() []client.Object {
+	all := clusterv1beta2.ManagedClusterSelector{
+		SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{},
+	}
+	others := clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.ExclusiveClusterSetLabel}
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.NamespaceHub}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}},
+		&clusterv1beta2.ManagedClusterSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "global"}, Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: all},
+		},
+		&clusterv1beta2.ManagedClusterSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: clusterv1beta2.ManagedClusterSetSpec{ClusterSelector: others},
+		},
+		&clusterv1beta2.ManagedClusterSetBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "global", Namespace: space},
+			Spec:       clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "global"},
+		},
+	}
+}
+
+// addOnObjects is an add-on: a template, who gets it, and how.
+func addOnObjects(name, image string) []client.Object {
+	referent := addonv1alpha1.ConfigReferent{Name: name}
+	concurrency := intstr.FromInt32(atOnce)
+	return []client.Object{
+		template(name, image),
+		&clusterv1beta1.Placement{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: space},
+			Spec: clusterv1beta1.PlacementSpec{
+				Predicates: []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
+					LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{labelOf(name): "yes"}},
+				}}},
+				Tolerations: []clusterv1beta1.Toleration{{Operator: clusterv1beta1.TolerationOpExists}},
+			},
+		},
+		&addonv1alpha1.ClusterManagementAddOn{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: addonv1alpha1.ClusterManagementAddOnSpec{
+				SupportedConfigs: []addonv1alpha1.ConfigMeta{{
+					ConfigGroupResource: addonv1alpha1.ConfigGroupResource(confighash.Template()), DefaultConfig: &referent,
+				}},
+				InstallStrategy: addonv1alpha1.InstallStrategy{
+					Type: addonv1alpha1.AddonInstallStrategyPlacements,
+					Placements: []addonv1alpha1.PlacementStrategy{{
+						PlacementRef: addonv1alpha1.PlacementRef{Name: name, Namespace: space},
+						RolloutStrategy: clusterv1alpha1.RolloutStrategy{
+							Type: clusterv1alpha1.Progressive,
+							Progressive: &clusterv1alpha1.RolloutProgressive{
+								MaxConcurrency: concurrency,
+								RolloutConfig:  clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: time.Minute}},
+							},
+						},
+					}},
+				},
+			},
+		},
+	}
+}
+
+// template is the template of an add-on with an image.
+func template(name, image string) *addonv1alpha1.AddOnTemplate {
+	deployment := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: names.NamespaceAgentAddon},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: image}}},
+			},
+		},
+	}
+	raw, err := json.Marshal(deployment)
+	if err != nil {
+		panic(fmt.Sprintf("encoding a Deployment: %v", err))
+	}
+	return &addonv1alpha1.AddOnTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: addonv1alpha1.AddOnTemplateSpec{
+			AddonName: name,
+			AgentSpec: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{
+				Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}},
+			}},
+			Registration: []addonv1alpha1.RegistrationSpec{{
+				Type: addonv1alpha1.RegistrationTypeKubeClient,
+				KubeClient: &addonv1alpha1.KubeClientRegistrationConfig{
+					HubPermissions: []addonv1alpha1.HubPermissionConfig{{
+						Type:           addonv1alpha1.HubPermissionsBindingCurrentCluster,
+						CurrentCluster: &addonv1alpha1.CurrentClusterBindingConfig{ClusterRoleName: hubRole},
+					}},
+				},
+			}},
+		},
+	}
+}
+
+// imageOf returns the image of a Deployment of an add-on.
+func imageOf(d *appsv1.Deployment) string {
+	if len(d.Spec.Template.Spec.Containers) == 0 {
+		return ""
+	}
+	return d.Spec.Template.Spec.Containers[0].Image
+}
+
+// resourceOf returns the resource in the path of a request.
+func resourceOf(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	at := 2 // api/v1/…
+	if parts[0] == "apis" {
+		at = 3
+	}
+	if len(parts) > at+2 && parts[at] == "namespaces" {
+		at += 2
+	}
+	if len(parts) <= at {
+		return ""
+	}
+	return parts[at]
+}
+
+// setLabel changes the labels of a cluster so that it is selected for an add-on, or not.
+func setLabel(cluster *clusterv1.ManagedCluster, addOn string, selected bool) {
+	if cluster.Labels == nil {
+		cluster.Labels = map[string]string{}
+	}
+	if delete(cluster.Labels, labelOf(addOn)); selected {
+		cluster.Labels[labelOf(addOn)] = "yes"
+	}
+}

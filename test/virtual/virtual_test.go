@@ -1,0 +1,64 @@
+package virtual
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+)
+
+// TestMain takes away what waits by the clock of the machine, which is decades ahead of that of a bubble.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the log, without the pause between two errors
+	os.Exit(m.Run())
+}
+
+// Shows: invariants/selected-stays, invariants/deselected-goes, invariants/nothing-taken, invariants/slots
+// Shows: invariants/rollout-ends, invariants/never-expired, invariants/repaired, invariants/no-loop
+// Shows: invariants/quiet, invariants/comes-back
+func TestADayOfAFleet(t *testing.T) {
+	o := Options{Clusters: *clusters, AddOns: *addOns, Dir: t.TempDir(), Log: logr.Discard()}
+	if *logFile != "" {
+		file, err := os.Create(*logFile)
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, file.Close()) }()
+		o.Log = funcr.New(func(prefix, args string) {
+			_, _ = fmt.Fprintln(file, prefix, args)
+		}, funcr.Options{LogTimestamp: true, Verbosity: 1})
+	}
+	klog.SetLogger(o.Log)
+	t.Cleanup(klog.ClearLogger)
+	began := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		w, err := New(t.Context(), o)
+		require.NoError(t, err)
+		defer w.Stop()
+		violations, err := w.Run(t.Context(), Day{Seed: *seed, Lasts: *lasts, PerHour: *perHour})
+		require.NoError(t, err)
+		for _, one := range violations {
+			t.Error(one)
+		}
+		t.Logf("%d clusters x %d add-ons, seed %d: %s of virtual time, %v", o.Clusters, o.AddOns, *seed, time.Since(start),
+			w.judge.counted())
+	})
+	t.Logf("in %s", time.Since(began))
+}
+
+var (
+	clusters = flag.Int("clusters", 15, "clusters of the fleet")
+	addOns   = flag.Int("addons", 3, "add-ons of the fleet")
+	seed     = flag.Uint64("seed", 1, "what happens and when")
+	lasts    = flag.Duration("lasts", 3*time.Hour, "how long things happen, in virtual time")
+	perHour  = flag.Int("per-hour", 60, "how many things happen in an hour")
+	logFile  = flag.String("log", "", "file that receives the log of all programs")
+)

@@ -1,0 +1,149 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// errCut is what a client gets whose way to an API server is cut.
+var errCut = errors.New("the network is down")
+
+// link is the way of one program to one API server.
+type link struct {
+	mu sync.Mutex
+	to http.RoundTripper
+	// down is closed while requests fail and is replaced when they no longer do; off tells which.
+	off  bool
+	down chan struct{}
+	// writes counts requests that write, but for leases and Events.
+	writes int
+	// same counts the requests of one instant by what they ask for. hot is told about one that comes again and again.
+	instant time.Time
+	same    map[string]int
+	hot     func(request string)
+}
+
+// mostAtOnce is how often a program may send the same request at one instant.
+const mostAtOnce = 100
+
+func newLink(to http.RoundTripper, hot func(string)) *link {
+	return &link{to: to, down: make(chan struct{}), hot: hot}
+}
+
+// loops reports whether a program sends a request again and again. In a bubble, it would do so for ever.
+func (l *link) loops(r *http.Request) bool {
+	if now := time.Now(); !now.Equal(l.instant) {
+		l.instant, l.same = now, map[string]int{}
+	}
+	l.same[r.Method+" "+r.URL.Path]++
+	return l.same[r.Method+" "+r.URL.Path] > mostAtOnce
+}
+
+// use changes the identity of the program.
+func (l *link) use(to http.RoundTripper) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to = to
+}
+
+// cut lets all requests fail, those under way too, until it is mended.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.off {
+		l.off = true
+		close(l.down)
+	}
+}
+
+// mend ends what cut began.
+func (l *link) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.off {
+		l.off, l.down = false, make(chan struct{})
+	}
+}
+
+// written returns how many requests wrote, but for leases and Events.
+func (l *link) written() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writes
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.mu.Lock()
+	to, off, down, loops := l.to, l.off, l.down, l.loops(r)
+	if isWrite(r) {
+		l.writes++
+	}
+	l.mu.Unlock()
+	if loops {
+		l.hot(r.Method + " " + r.URL.Path)
+		time.Sleep(time.Second)
+	}
+	if off {
+		return nil, errCut
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	response, err := to.RoundTrip(r.WithContext(ctx))
+	if err != nil || response.ContentLength >= 0 {
+		cancel(nil)
+		return response, err
+	}
+	// A watch ends when the way is cut.
+	body := &cutBody{ReadCloser: response.Body, closed: make(chan struct{})}
+	response.Body = body
+	go func() {
+		select {
+		case <-down:
+			cancel(errCut)
+		case <-body.closed:
+			cancel(nil)
+		}
+	}()
+	return response, nil
+}
+
+// cutBody is the body of a watch.
+type cutBody struct {
+	io.ReadCloser
+
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Close implements io.Closer.
+func (b *cutBody) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.ReadCloser.Close()
+}
+
+// isWrite reports whether a request writes anything but a lease or an Event.
+func isWrite(r *http.Request) bool {
+	if r.Method == http.MethodGet {
+		return false
+	}
+	resource := resourceOf(r.URL.Path)
+	return resource != "leases" && resource != "events" && resource != "selfsubjectaccessreviews" &&
+		resource != "selfsubjectreviews" && resource != "selfsubjectrulesreviews"
+}
+
+// router sends requests to API servers by their hosts. Answers take no time: a program that waits for one with a lock
+// would let the clock of a bubble stand still for ever.
+type router map[string]*link
+
+// RoundTrip implements http.RoundTripper.
+func (r router) RoundTrip(request *http.Request) (*http.Response, error) {
+	l := r[request.URL.Host]
+	if l == nil {
+		return nil, errors.New("no such host: " + request.URL.Host)
+	}
+	return l.RoundTrip(request)
+}
