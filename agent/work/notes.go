@@ -86,8 +86,12 @@ type note struct {
 	// blocked is how many objects are overdue for deletion, and blockedText what the last Event said about them.
 	blocked     int
 	blockedText string
-	// publishing is set while a status is on its way for which no pass waits, or may not wait any more.
-	publishing bool
+	// learned is the last status of the work with the UID learnedOf that has completions which the cache of the hub does
+	// not show yet; nil when it shows all.
+	learned   *workv1.ManifestWorkStatus
+	learnedOf types.UID
+	// publishing is the UID of the work of which a status is on its way, for which no pass waits, or may not wait any more.
+	publishing *types.UID
 	// unsure is set when a status was sent without an answer: the hub may have it or not.
 	unsure bool
 	// hubSilentUntil is until when the hub gets no status, because it did not take one.
@@ -108,6 +112,9 @@ func (n note) justCreated(now time.Time) types.UID {
 	}
 	return n.created
 }
+
+// publishes reports whether a status of a work is on its way.
+func (n note) publishes(uid types.UID) bool { return n.publishing != nil && *n.publishing == uid }
 
 // notes has the note of each owner.
 type notes struct {

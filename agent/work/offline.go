@@ -191,9 +191,15 @@ func withholdUnknown(manifests []manifest.Manifest, tracked []workv1.AppliedMani
 var errWithheld = errors.New(
 	"its object was not there when the hub was last heard; it is made when the hub is back")
 
-// recall puts into the work which manifests became complete while the hub was away, so that nothing is decided by the
-// status at the hub alone. The status of the pass tells the hub; an error is about the disk.
+// recall puts into the work which manifests became complete that the cache of the hub does not show, because their status
+// is on its way or the hub was away, so that nothing is decided by the status at the hub alone. The status of the pass
+// tells the hub; an error is about the disk.
 func (r *Reconciler) recall(ctx context.Context, f *facts) error {
+	if known := r.notes.of(f.owner); known.learned != nil && known.learnedOf == f.work.UID {
+		f.learned = known.learned
+		f.complete()
+		return nil
+	}
 	if r.Cache == nil {
 		return nil
 	}
@@ -230,7 +236,7 @@ func (f *facts) reported() *workv1.ManifestWork {
 // outdateCopy records the generation that is about to be applied where the copy of a former one stays because it knows
 // more than the hub, so that it is not used.
 func (r *Reconciler) outdateCopy(ctx context.Context, f *facts) error {
-	if f.atHub == nil {
+	if f.atHub == nil || r.Cache == nil {
 		return nil
 	}
 	applied, err := r.inventory.RecordGeneration(ctx, f.applied, f.work)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -101,9 +102,12 @@ func (r *Reconciler) noteWork(owner watch.Owner, work *workv1.ManifestWork) {
 // follows.
 func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.ManifestWorkStatus) reconcile.Outcome {
 	before := f.reported()
+	r.keepCompletions(f, before, &status)
 	if equality.Semantic.DeepEqual(before.Status, status) {
 		if f.atHub != nil { // What was learned does not count any more.
-			r.Cache.StatusReported(f.owner.Name)
+			if r.Cache != nil {
+				r.Cache.StatusReported(f.owner.Name)
+			}
 			f.work, f.atHub = f.atHub, nil
 		}
 		r.notes.change(f.owner, func(n *note) { n.created = "" })
@@ -111,7 +115,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	}
 	known := r.notes.of(f.owner)
 	switch {
-	case known.publishing:
+	case known.publishes(before.UID):
 		return reconcile.Done()
 	case known.work.ahead(before, f.now):
 		// The event of the write ends that, but for one that comes while this pass looks.
@@ -129,6 +133,20 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	after := lightWork(before)
 	after.Status = status
 	return r.publish(ctx, f, after)
+}
+
+// keepCompletions keeps what a pass found complete until the cache of the hub shows it: a manifest that is complete is
+// not applied again, however long its status takes to the hub and back.
+func (r *Reconciler) keepCompletions(f *facts, before *workv1.ManifestWork, after *workv1.ManifestWorkStatus) {
+	_, more := status.WithCompletions(before, f.manifests, after, f.now)
+	if !more && r.notes.of(f.owner).learned == nil {
+		return
+	}
+	r.notes.change(f.owner, func(n *note) {
+		if n.learned, n.learnedOf = nil, ""; more {
+			n.learned, n.learnedOf = after.DeepCopy(), before.UID
+		}
+	})
 }
 
 // errBehind is the result for a status that was not sent, because the hub would refuse it.
@@ -177,25 +195,23 @@ func (r *Reconciler) publish(ctx context.Context, f *facts, after *workv1.Manife
 		if err == nil {
 			r.published(owner, before, after)
 		}
-		var answer apierrors.APIStatus
-		unsure := err != nil && !errors.As(err, &answer)
-		r.notes.change(owner, func(n *note) { n.unsure = unsure })
+		r.notes.change(owner, func(n *note) { n.unsure = isUnsure(err) })
 		return err
 	}
 	if r.publisher == nil {
 		return r.sent(f, after, send(ctx))
 	}
-	r.notes.change(owner, func(n *note) { n.publishing = true })
-	taken, ended, err := r.publisher.publish(ctx, send, func(err error) { r.sentLate(owner, err) })
+	r.notes.change(owner, func(n *note) { n.publishing = &before.UID })
+	taken, ended, err := r.publisher.publish(ctx, send, func(err error) { r.sentLate(owner, before.UID, err) })
 	switch {
 	case !taken:
 		until := f.now.Add(hubPause)
-		r.notes.change(owner, func(n *note) { n.publishing, n.hubSilentUntil = false, until })
+		r.notes.change(owner, func(n *note) { n.publishing, n.hubSilentUntil = nil, until })
 		return reconcile.DoneUntil(until)
 	case !ended:
 		return reconcile.Done()
 	}
-	r.notes.change(owner, func(n *note) { n.publishing = false })
+	r.notes.change(owner, func(n *note) { n.publishing = nil })
 	return r.sent(f, after, err)
 }
 
@@ -232,15 +248,26 @@ func (r *Reconciler) sent(f *facts, after *workv1.ManifestWork, err error) recon
 	return reconcile.Done()
 }
 
+// isUnsure reports whether the hub may have a status although sending it failed: there was no answer, or one by which
+// nobody knows, of a proxy for example.
+func isUnsure(err error) bool {
+	var answer apierrors.APIStatus
+	return err != nil && (!errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError)
+}
+
 // sentLate notes how sending a status ended for which no pass waits, and wakes the work: at once, or after a pause
-// where it failed.
-func (r *Reconciler) sentLate(owner watch.Owner, err error) {
+// where it failed. That of a former work of the name says nothing about this one.
+func (r *Reconciler) sentLate(owner watch.Owner, uid types.UID, err error) {
 	pause := time.Duration(0)
 	if err != nil && !errors.Is(err, errBehind) {
 		pause = hubPause
 	}
 	until := r.Clock.Now().Add(pause)
-	r.notes.change(owner, func(n *note) { n.publishing, n.hubSilentUntil = false, until })
+	r.notes.change(owner, func(n *note) {
+		if n.publishes(uid) {
+			n.publishing, n.hubSilentUntil = nil, until
+		}
+	})
 	r.queues.works.AddAfter(r.request(owner.Name), pause)
 }
 

@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -254,7 +253,7 @@ func TestAStatusWithoutAnAnswerIsNotSentAgainInVain(t *testing.T) {
 	}{
 		"the hub took it":                    {fails: context.DeadlineExceeded, live: "8", sent: 1},
 		"the hub did not take it":            {fails: context.DeadlineExceeded, live: "7", sent: 2},
-		"the hub refused it, so it does not": {fails: apierrors.NewInternalError(errors.New("no")), live: "8", sent: 2},
+		"the hub refused it, so it does not": {fails: apierrors.NewBadRequest("no"), live: "8", sent: 2},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			sent := 0

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -54,7 +55,10 @@ func bound(next http.RoundTripper, request *http.Request, silence time.Duration)
 		return response, nil
 	}
 	if after, isWatch := lasts(request.URL.Query()); isWatch {
-		w.silence = after
+		w.silence = 0
+		if after > 0 {
+			w.wait(after, silence)
+		}
 	}
 	w.progress()
 	response.Body = &watched{ReadCloser: response.Body, watchdog: w, last: true}
@@ -71,7 +75,7 @@ func lasts(query url.Values) (time.Duration, bool) {
 	if err != nil || seconds <= 0 {
 		return 0, true
 	}
-	return time.Duration(seconds)*time.Second + Silence, true
+	return time.Duration(seconds) * time.Second, true
 }
 
 // watchdog ends a request that makes no progress.
@@ -80,6 +84,9 @@ type watchdog struct {
 	ended  func() error
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	// over fires when a watch should have ended; until then it waits, and may be silent.
+	over  *time.Timer
+	waits atomic.Bool
 	// silence is zero when nothing is to be ended any more.
 	silence time.Duration
 }
@@ -90,12 +97,28 @@ func (w *watchdog) progress() {
 		w.timer.Stop()
 		return
 	}
-	w.timer.Reset(w.silence)
+	if !w.waits.Load() {
+		w.timer.Reset(w.silence)
+	}
+}
+
+// wait lets a watch be silent for as long as it asked for.
+func (w *watchdog) wait(most, silence time.Duration) {
+	w.timer.Stop()
+	w.silence = silence
+	w.waits.Store(true)
+	w.over = time.AfterFunc(most, func() {
+		w.waits.Store(false)
+		w.timer.Reset(silence)
+	})
 }
 
 // end releases what the request holds.
 func (w *watchdog) end() {
 	w.timer.Stop()
+	if w.over != nil {
+		w.over.Stop()
+	}
 	w.cancel(nil)
 }
 

@@ -91,7 +91,7 @@ func TestARequestThatMakesNoProgressEnds(t *testing.T) {
 		"a request that the server does not read":       {server: slow{read: forever}, upload: "x", ends: silence, broken: true},
 		"a watch that does not begin":                   {server: slow{headers: forever}, query: "watch=true&timeoutSeconds=300", ends: silence, broken: true},
 		"a watch that shows nothing until it ends":      {server: slow{parts: 1, body: 300 * time.Second}, query: "watch=1&timeoutSeconds=300", ends: 300 * time.Second},
-		"a watch that does not end":                     {server: slow{parts: 1, body: forever}, query: "watch=true&timeoutSeconds=300", ends: 300*time.Second + Silence, broken: true},
+		"a watch that does not end":                     {server: slow{parts: 1, body: forever}, query: "watch=true&timeoutSeconds=300", ends: 300*time.Second + silence, broken: true},
 		"a watch that may last forever":                 {server: slow{parts: 1, body: 10 * time.Hour}, query: "watch=true", ends: 10 * time.Hour},
 		"a log that is followed":                        {server: slow{parts: 1, body: 10 * time.Hour}, query: "follow=true", ends: 10 * time.Hour},
 		"a watch of which the time cannot be read":      {server: slow{parts: 1, body: 10 * time.Hour}, query: "watch=true&timeoutSeconds=x", ends: 10 * time.Hour},

@@ -127,7 +127,8 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			goesOn := options.SendInitialEvents == nil
 			asked := now.Now() // the API server counts the time of a watch from later than that
-			checks := goesOn && asked.UnixNano() < ends.Load()
+			due := ends.Load()
+			checks := goesOn && due != 0 && (asked.UnixNano() < due || asked.UnixNano() > due+int64(steady))
 			options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
 			events, err := s.Watch(ctx, options)
 			if err == nil && checks { // only now, so that no list goes to an API server that refuses the watch

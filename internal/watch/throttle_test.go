@@ -141,7 +141,7 @@ func TestFailuresOfBeforeADayAreForgotten(t *testing.T) {
 				w.Source.EventsOnly, w.Silent = true, func(err error) { silent <- err }
 			})
 			r.passes(t, outage, never)
-			r.set(func(s *server) { s.watchErr, s.listErr = nil, nil })
+			r.set(func(s *server) { s.watchErr, s.listErr, s.version = nil, nil, "20" })
 			require.True(t, r.passes(t, time.Hour, func() bool { return r.open() != nil }))
 			for range 100 {
 				before := r.open()

@@ -108,7 +108,7 @@ func Defined(document []byte) (Resource, error) {
 				Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural,
 			},
 			Others: otherVersions(&crd, version.Name),
-			Kind: crd.Spec.Names.Kind, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			Kind:   crd.Spec.Names.Kind, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 			Status: version.Subresources != nil && version.Subresources.Status != nil, Counts: true,
 			definition: &definition{
 				schema: whole, values: validate.NewSchemaValidator(whole.ToKubeOpenAPI(), nil, "", strfmt.Default),

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/spokelet/spokelet/agent/work/manifest"
+	kit "github.com/spokelet/spokelet/internal/watch"
 )
 
 // assign sets how the wanted keys are covered, and wakes the owners of those that are not any more so that they read
@@ -28,7 +29,7 @@ func (s *Store) assign(chosen []scope, covers map[Key]cover) {
 		behind[key] = s.covers[key] == own && covers[key] == shared && (shown == "" || Older(shown, since))
 	}
 	// A key without a watch keeps its refusal: else it and another one that is refused would take turns.
-	maps.DeleteFunc(s.refused, func(one scope, _ string) bool {
+	maps.DeleteFunc(s.refused, func(one scope, _ refusal) bool {
 		return !running[one] && (one.wide || s.watched[one.Key] == nil)
 	})
 	maps.DeleteFunc(s.working, func(of schema.GroupVersionResource, _ time.Time) bool { return !running[everywhere(of)] })
@@ -83,7 +84,8 @@ func (s *Store) keysOf(one scope) []Key {
 
 // refuse marks a watch that the API server does not allow, or that keeps failing, and wakes the owners who depend on it
 // once so that they read their objects. It reports whether that is new.
-func (s *Store) refuse(one scope, cause string) bool {
+func (s *Store) refuse(one scope, why error) bool {
+	cause := refusal{cause: why.Error(), passes: !kit.Refused(why)}
 	s.mu.Lock()
 	keys := s.keysOf(one)
 	have, known := s.refused[one]
@@ -168,8 +170,8 @@ func (s *Store) situation(now time.Time) situation {
 			fares[key.Resource] = s.fare(key.Resource, now)
 		}
 	}
-	for one := range s.refused {
-		if !one.wide {
+	for one, why := range s.refused {
+		if !one.wide && !why.passes {
 			refused[one.Key] = true
 		}
 	}

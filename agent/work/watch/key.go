@@ -106,7 +106,7 @@ const leastWide = 10 * time.Minute
 type situation struct {
 	running func(scope) bool
 	fare    func(schema.GroupVersionResource) fare
-	// refused reports whether the API server refused the last watch of a key itself.
+	// refused reports whether the API server does not allow the watch of a key itself.
 	refused func(Key) bool
 }
 
@@ -191,9 +191,13 @@ func (s *situation) standing(key Key, wide map[schema.GroupVersionResource]bool)
 // it, so that it does not come and go with a single key, and for leastWide, so that it does not with many.
 func widen(wanted map[Key]int, now situation, limit int) map[schema.GroupVersionResource]bool {
 	spread, most, needed := map[schema.GroupVersionResource]int{}, limit, 0
+	allowed := map[schema.GroupVersionResource]bool{}
 	for key := range wanted {
-		if now.refused(key) {
-			continue // who may not watch a namespace may not watch all, and what is refused needs no room
+		allowed[key.Resource] = allowed[key.Resource] || !now.refused(key)
+	}
+	for key := range wanted {
+		if now.refused(key) && (key.Namespace == "" || !allowed[key.Resource]) {
+			continue // who may watch no namespace may not watch all, and what is refused needs no room
 		}
 		if needed++; key.Namespace != "" {
 			spread[key.Resource]++

@@ -22,7 +22,10 @@ func (s *Store) wanted() map[Key]int {
 // store of the API server was restored to an earlier state.
 func (s *Store) replace(key Key, present map[manifest.ID]Event, version string) (wentBack bool) {
 	s.mu.Lock()
+	was, refused := s.refused[only(key)]
 	delete(s.refused, only(key))
+	// Those without a watch that were refused may be allowed as well now, and be worth a wide watch.
+	chooses := refused && !was.passes && s.lacks()
 	claimed := s.claimed(key)
 	if wentBack = Older(version, s.versions[key]); wentBack {
 		s.distrust(claimed)
@@ -37,6 +40,9 @@ func (s *Store) replace(key Key, present map[manifest.ID]Event, version string) 
 		}
 	}
 	s.mu.Unlock()
+	if chooses {
+		s.changed()
+	}
 	for id, event := range present {
 		s.Observe(id, event)
 	}

@@ -27,8 +27,8 @@ type Store struct {
 	// watched counts the claims of each owner on each key; covers is how changes of a key are seen.
 	watched map[Key]map[Owner]int
 	covers  map[Key]cover
-	// refused has the watches that the API server refuses, with its error.
-	refused map[scope]string
+	// refused has the watches that the API server refuses, or that keep failing.
+	refused map[scope]refusal
 	// working has since when the wide watch of a resource has shown changes.
 	working map[schema.GroupVersionResource]time.Time
 	// since has the version after which the wide watch of a resource showed changes first.
@@ -61,12 +61,18 @@ type claim struct {
 	definitions int
 }
 
+// refusal is why a watch shows nothing. What passes, such as an outage, costs a watch neither its place nor its count.
+type refusal struct {
+	cause  string
+	passes bool
+}
+
 // NewStore returns an empty Store. wake is called for each owner of an object that changed, and changed when the set of
 // wanted watches changed; neither may block.
 func NewStore(wake func(Owner), changed func()) *Store {
 	return &Store{
 		objects: map[manifest.ID]*entry{}, owners: map[Owner]*claim{},
-		watched: map[Key]map[Owner]int{}, covers: map[Key]cover{}, refused: map[scope]string{},
+		watched: map[Key]map[Owner]int{}, covers: map[Key]cover{}, refused: map[scope]refusal{},
 		working: map[schema.GroupVersionResource]time.Time{}, since: map[schema.GroupVersionResource]string{},
 		versions: map[Key]string{},
 		wake:     wake, changed: changed,

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,10 +92,10 @@ func (w *Watcher) watchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadata] {
 				w.store.doubt(one) // the kind may be gone with its objects, or served in another version
 			}
 			if kit.Refused(err) {
-				w.store.refuse(one, err.Error())
+				w.store.refuse(one, err)
 			}
 		},
-		Silent:  func(err error) { w.store.refuse(one, err.Error()) },
+		Silent:  func(err error) { w.store.refuse(one, err) },
 		Resumed: func() { w.store.resume(one) },
 	}
 }
@@ -111,14 +112,15 @@ func (w *Watcher) wideWatchOf(one scope) *kit.Watch[*metav1.PartialObjectMetadat
 			seen := w.store.newest(one.Resource)
 			list, err := resource.List(ctx, options)
 			// The list is of the newest state, so it can only be older than what was seen before if the store went back.
-			if wide.toldBack = err == nil && Older(list.ResourceVersion, seen); wide.toldBack {
+			if err == nil && Older(list.ResourceVersion, seen) {
+				wide.toldBack.Store(true)
 				wide.wentBack(ctx)
 			}
 			return list, err
 		}, resource.Watch)
 	run.Source.EventsOnly, run.Source.Accepted = true, wide.accepted
 	run.Source.WentBack = func(ctx context.Context) {
-		if !wide.toldBack { // by the same list
+		if !wide.toldBack.Load() { // by a list since the watch was accepted last
 			wide.wentBack(ctx)
 		}
 	}
@@ -176,7 +178,7 @@ type wideHandler struct {
 	// version is that of a list after which no watch was accepted yet, toldBack whether the last list showed that the API
 	// server was restored. One goroutine at a time uses them.
 	version  string
-	toldBack bool
+	toldBack atomic.Bool
 }
 
 // Replace keeps the version after which the watch shows every change, if the API server accepts it.
@@ -211,6 +213,7 @@ func (s *wideHandler) accepted() {
 		s.watcher.clock.AfterFunc(leastWide, s.watcher.changed.Fire)
 	}
 	s.version = ""
+	s.toldBack.Store(false)
 }
 
 // wentBack tells the store that the API server was restored.

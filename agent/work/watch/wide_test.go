@@ -233,15 +233,15 @@ func TestAKeyThatAWideWatchTakesOverMissesNothing(t *testing.T) {
 	assert.Equal(t, []Owner{h}, l.take(), "the change that the watch of the namespace had yet to show")
 	_, drift := l.Look(h, in("n0"))
 	assert.Equal(t, Modified, drift)
-	assert.False(t, l.refuse(only(n0.key), "forbidden"), "the watch that ends has no say any more")
+	assert.False(t, l.refuse(only(n0.key), errForbidden), "the watch that ends has no say any more")
 	assert.False(t, l.Unwatched(h, in("n0")))
 }
 
 func TestRefusalsOfAWideWatchWakeOnce(t *testing.T) {
 	l, h, _ := stores()
-	assert.True(t, l.refuse(wideWatch, "forbidden"))
+	assert.True(t, l.refuse(wideWatch, errForbidden))
 	assert.Equal(t, []Owner{h, h}, l.take())
-	assert.True(t, l.refuse(wideWatch, "not found"))
+	assert.True(t, l.refuse(wideWatch, errNotFound))
 	assert.Empty(t, l.take(), "they read their objects already")
 	l.doubt(wideWatch)
 	assert.Equal(t, []Owner{h, h}, l.take(), "the kind may be gone with the objects")
@@ -252,14 +252,14 @@ func TestRefusalsOfAWideWatchWakeOnce(t *testing.T) {
 	}
 	for range 3 {
 		l.doubt(wideWatch)
-		l.refuse(wideWatch, "not found")
+		l.refuse(wideWatch, errNotFound)
 		l.covered()
 	}
 	assert.Empty(t, l.take(), "nothing is new")
 	l.follow(wideWatch, "", epoch)
 	assert.Empty(t, l.take(), "it goes on where it was")
 	assert.False(t, l.Unwatched(h, in("n1")))
-	l.refuse(wideWatch, "forbidden")
+	l.refuse(wideWatch, errForbidden)
 	l.take()
 	l.assign([]scope{wideWatch}, map[Key]cover{
 		watchOf("configmaps", "n0"): shared, watchOf("configmaps", "n1"): shared, watchOf("configmaps", "n2"): shared,
@@ -337,7 +337,7 @@ func TestARefusalOfAWideWatchThatNoKeyNeedsIsKept(t *testing.T) {
 	n0 := watchOf("configmaps", "n0")
 	l.Claim(h, spread(1), nil)
 	l.assign([]scope{only(n0), wideWatch}, map[Key]cover{n0: own})
-	l.refuse(wideWatch, "away")
+	l.refuse(wideWatch, errAway)
 	assert.Empty(t, l.take())
 	l.Claim(h, spread(2), nil)
 	n1 := watchOf("configmaps", "n1")
@@ -351,7 +351,7 @@ func TestARefusalOutlivesAKeyThatIsDroppedForAMoment(t *testing.T) {
 	one := []scope{only(cmWatch())}
 	l.Claim(a, claims("x"), nil)
 	l.assign(one, map[Key]cover{cmWatch(): own})
-	l.refuse(one[0], "it fails on, and does not say so again")
+	l.refuse(one[0], errors.New("it fails on, and does not say so again"))
 	l.Forget(a)
 	l.Claim(b, claims("x"), nil)
 	l.assign(one, map[Key]cover{cmWatch(): own})
@@ -397,7 +397,7 @@ func TestAWideWatchThatBeginsLeavesKeysWithTheirOwnWatchAlone(t *testing.T) {
 	assert.Equal(t, []Owner{h, h}, l.take())
 	_, drift := l.Look(h, in("n0"))
 	assert.Equal(t, Unchanged, drift)
-	l.refuse(only(n0.key), "it keeps failing")
+	l.refuse(only(n0.key), errors.New("it keeps failing"))
 	l.take()
 	l.follow(wideWatch, "30", epoch)
 	assert.Len(t, l.take(), 3, "nothing shows what happened there either")
@@ -412,7 +412,7 @@ func TestAWideWatchIsKeptForAWhile(t *testing.T) {
 	assert.Equal(t, moves+1, l.moves, "watches are chosen again when it works")
 	assert.Equal(t, works, l.fare(wideWatch.Resource, epoch.Add(leastWide-1)))
 	assert.Equal(t, settled, l.fare(wideWatch.Resource, epoch.Add(leastWide)))
-	l.refuse(wideWatch, "forbidden")
+	l.refuse(wideWatch, errForbidden)
 	assert.Equal(t, fails, l.fare(wideWatch.Resource, epoch.Add(leastWide)))
 	assert.Equal(t, moves+2, l.moves)
 	l.assign(nil, nil)

@@ -53,11 +53,12 @@ func TestAProgramBesideOurHubManager(t *testing.T) {
 	label := suite.UniqueName("yes")
 	management(t, label)
 	labels := map[string]string{"weather": label}
-	one, two := join(t, hub, "a-one", labels), join(t, hub, "b-two", labels)
-	for _, f := range []fixture{one, two} {
-		f.deploys("Oslo")
-		f.reports()
-	}
+	one := join(t, hub, "a-one", labels)
+	one.deploys("Oslo")
+	one.reports() // before the other one exists: whichever add-on is there first gets the only place
+	two := join(t, hub, "b-two", labels)
+	two.deploys("Oslo")
+	two.reports()
 	for _, f := range []fixture{one, two} {
 		f.says(addonv1beta1.ManagedClusterAddOnConditionProgressing, metav1.ConditionFalse, "completed with no errors")
 		f.says(addonv1beta1.ManagedClusterAddOnConditionAvailable, metav1.ConditionTrue)
