@@ -112,7 +112,8 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			all, err = s.empty(ctx, options.ResourceVersion)
 		} else {
 			options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
-			if options.ResourceVersion == anyState {
+			// With a limit, a version means exactly that one, which a store that was put back does not have.
+			if options.ResourceVersion == anyState || options.Limit > 0 && options.Continue == "" {
 				options.ResourceVersion = "" // the present one
 			}
 			all, err = s.List(ctx, options)

@@ -1,0 +1,124 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// pagedServer is an API server that streams no lists (Kubernetes up to 1.31, and 1.33). It gives pages, and takes a list
+// with a limit and a version as one of exactly that version, as each API server does ("Legacy exact match" of
+// k8s.io/apiserver/pkg/storage/cacher/delegator). Up to 1.33 the answer is the error of etcd where its store has yet to
+// reach that version (kubernetes/kubernetes#132374). It ignores the limit of a list of any state.
+type pagedServer struct {
+	mu      sync.Mutex
+	version int
+	objects []corev1.ConfigMap
+	watches []*watch.RaceFreeFakeWatcher
+	asked   []string
+}
+
+func (*pagedServer) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (p *pagedServer) List(options metav1.ListOptions) (runtime.Object, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, fmt.Sprintf("limit %d version %q continue %q", options.Limit, options.ResourceVersion, options.Continue))
+	if at, err := strconv.Atoi(options.ResourceVersion); err == nil && at > p.version {
+		if options.Limit > 0 {
+			return nil, apierrors.NewInternalError(errors.New("etcdserver: mvcc: required revision is a future revision"))
+		}
+		late := apierrors.NewTimeoutError("Too large resource version", 1)
+		late.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+		return nil, late
+	}
+	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(p.version)}}
+	from, _ := strconv.Atoi(options.Continue)
+	list.Items = p.objects[from:]
+	if most := int(options.Limit); most > 0 && options.ResourceVersion != anyState && len(list.Items) > most {
+		list.Items, list.Continue = list.Items[:most], strconv.Itoa(from+most)
+	}
+	return list, nil
+}
+
+func (p *pagedServer) Watch(metav1.ListOptions) (watch.Interface, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	events := watch.NewRaceFreeFake()
+	p.watches = append(p.watches, events)
+	return events, nil
+}
+
+func (p *pagedServer) become(version, objects int, says string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version, p.objects = version, nil
+	for i := range objects {
+		p.objects = append(p.objects, corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("c%04d", i), ResourceVersion: strconv.Itoa(version - 1)},
+			Data:       map[string]string{"k": says},
+		})
+	}
+	for _, one := range p.watches {
+		one.Stop()
+	}
+	p.watches = nil
+}
+
+// Shows: work/restored-cache
+func TestACacheOfManyObjectsNoticesAStoreThatWasRestored(t *testing.T) {
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil // one of them sleeps by a clock that is not that of synctest
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	for name, objects := range map[string]int{"one page (control)": 500, "more than a page": 501} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &pagedServer{}
+				server.become(5000, objects, "lost")
+				informer := NewInformer(server, &corev1.ConfigMap{}, 0, cache.Indexers{})
+				ended := make(chan struct{})
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { defer close(ended); informer.RunWithContext(ctx) }()
+				defer func() { cancel(); <-ended }()
+				says := func() string {
+					live, found, err := informer.GetStore().GetByKey("ns/c0000")
+					require.NoError(t, err)
+					if !found {
+						return ""
+					}
+					return live.(*corev1.ConfigMap).Data["k"]
+				}
+				time.Sleep(10 * time.Second)
+				require.Equal(t, "lost", says())
+				server.mu.Lock()
+				server.watches[0].Modify(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "x", ResourceVersion: "5001"}})
+				server.mu.Unlock()
+				time.Sleep(10 * time.Second)
+				server.mu.Lock()
+				server.asked = nil
+				server.mu.Unlock()
+				server.become(100, objects, "restored")
+				time.Sleep(time.Hour)
+				server.mu.Lock()
+				assert.Equal(t, "restored", says(), "an hour after the restore; %d lists since, the last: %s", len(server.asked), server.asked[len(server.asked)-1])
+				server.mu.Unlock()
+				server.become(101, 0, "") // ends the watches
+			})
+		})
+	}
+}
