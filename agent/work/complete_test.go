@@ -96,6 +96,7 @@ func TestWhatIsCompleteIsNotMadeAgainBehindASlowLink(t *testing.T) {
 				r.checkLag(f)
 				require.NoError(t, r.recall(t.Context(), f)) // as Reconcile does
 				require.False(t, f.stale, "the pass goes on")
+				assert.False(t, f.copyKnowsMore(), "so a copy of before a new generation is not kept for it")
 				p := planAll(r.input(f))
 				assert.Equal(t, apply.Frozen, p.steps[0].Action, "%s: a Job that was done would run again", p.steps[0].Reason)
 			})

@@ -195,19 +195,17 @@ var errWithheld = errors.New(
 // is on its way or the hub was away, so that nothing is decided by the status at the hub alone. The status of the pass
 // tells the hub; an error is about the disk.
 func (r *Reconciler) recall(ctx context.Context, f *facts) error {
+	if r.Cache != nil {
+		var err error
+		if f.learned, err = r.Cache.UnreportedStatus(ctx, f.work.Name, f.work.UID); err != nil {
+			return err
+		}
+		f.inCopy = f.learned != nil
+	}
 	if known := r.notes.of(f.owner); known.learned != nil && known.learnedOf == f.work.UID {
-		f.learned = known.learned
-		f.complete()
-		return nil
+		f.learned = known.learned // later than what is copied
 	}
-	if r.Cache == nil {
-		return nil
-	}
-	var err error
-	if f.learned, err = r.Cache.UnreportedStatus(ctx, f.work.Name, f.work.UID); err != nil || f.learned == nil {
-		return err
-	}
-	if f.complete(); f.atHub == nil {
+	if f.complete(); f.inCopy && f.atHub == nil {
 		r.Cache.StatusReported(f.work.Name)
 	}
 	return nil
@@ -225,6 +223,9 @@ func (f *facts) complete() {
 	}
 }
 
+// copyKnowsMore reports whether the copy of the work is the only one on disk that has what was learned without the hub.
+func (f *facts) copyKnowsMore() bool { return f.inCopy && f.atHub != nil }
+
 // reported returns the work with the status that the hub has.
 func (f *facts) reported() *workv1.ManifestWork {
 	if f.atHub != nil {
@@ -236,7 +237,7 @@ func (f *facts) reported() *workv1.ManifestWork {
 // outdateCopy records the generation that is about to be applied where the copy of a former one stays because it knows
 // more than the hub, so that it is not used.
 func (r *Reconciler) outdateCopy(ctx context.Context, f *facts) error {
-	if f.atHub == nil || r.Cache == nil {
+	if !f.copyKnowsMore() {
 		return nil
 	}
 	applied, err := r.inventory.RecordGeneration(ctx, f.applied, f.work)
@@ -251,7 +252,7 @@ func (r *Reconciler) outdateCopy(ctx context.Context, f *facts) error {
 // on that. One that knows more than the hub stays, see outdateCopy.
 func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
 	switch {
-	case r.Cache == nil || f.offline || f.atHub != nil:
+	case r.Cache == nil || f.offline || f.copyKnowsMore():
 	case phase == phaseApply || phase == phaseRestart:
 		r.Cache.Invalidate(f.work.Name, f.work.UID, f.work.Generation)
 	case phase != phaseStale:
@@ -262,7 +263,7 @@ func (r *Reconciler) invalidateCopy(f *facts, phase phase) {
 // enqueueCopy makes the copier copy a work a moment after its pass. While the hub does not know what was learned
 // without it, the former copy is the only one that does.
 func (r *Reconciler) enqueueCopy(f *facts, phase phase) {
-	if r.Cache != nil && phase == phaseApply && f.atHub == nil {
+	if r.Cache != nil && phase == phaseApply && !f.copyKnowsMore() {
 		r.queues.copies.AddAfter(r.request(f.owner.Name), copyDelay)
 	}
 }

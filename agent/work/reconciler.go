@@ -135,7 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return reconcile.FromError(err).Settle(f.now)
 		}
 	}
-	kept := f.atHub != nil
+	kept := f.copyKnowsMore()
 	r.invalidateCopy(f, phase)
 	outcome := r.pass(ctx, f, phase)
 	if kept {

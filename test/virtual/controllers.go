@@ -29,8 +29,8 @@ const (
 	// issuedEarlier is how long before now certificates begin to be valid, and keptRequest how long a request is kept
 	// after it was decided, both as kube-controller-manager has it.
 	issuedEarlier, keptRequest = 5 * time.Minute, time.Hour
-	// life is how long certificates are valid.
-	life = 6 * time.Hour
+	// life is how long certificates are valid: each is renewed in a day of three hours.
+	life = 3 * time.Hour
 )
 
 // follow calls handle with each object of a list as it is, and whenever it changes, until ctx ends.

@@ -49,6 +49,8 @@ type judge struct {
 	wanted, unwanted map[one]time.Time
 	// image is the image with which the Deployment of an add-on was last available, next the one that it moves to.
 	image, next map[one]string
+	// since is when it was told to move.
+	since map[one]time.Time
 	// going are the add-ons that are being deleted.
 	going map[one]bool
 	// expires is when the certificate of an add-on ends.
@@ -60,7 +62,7 @@ type judge struct {
 
 func newJudge(w *World) *judge {
 	return &judge{
-		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, image: map[one]string{}, next: map[one]string{},
+		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{},
 		going: map[one]bool{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
 		counts: map[string]int{},
 	}
@@ -256,13 +258,21 @@ func (j *judge) moves(o one, image string, available bool) {
 	case before == "" || image == handImage || j.next[o] == image:
 		return
 	}
-	j.next[o] = image
+	_, broken := j.next[o]
+	j.next[o], j.since[o] = image, time.Now()
 	j.counts["images changed"]++
 	moving := 0
 	for other, to := range j.next {
-		// One that a bad image broke waits for its turn to get the next one.
-		if _, wanted := j.wanted[other]; wanted && other.addOn == o.addOn && to == image {
+		if _, wanted := j.wanted[other]; !wanted || other.addOn != o.addOn {
+			continue
+		}
+		// One that a bad image broke waits for its turn to get the next one, before all that are well.
+		if to == image {
 			moving++
+		} else if !broken && j.calm(o.cluster, recovered) && j.calm(other.cluster, recovered) &&
+			time.Since(j.since[other]) > recovered {
+			j.tell("broken-first: the add-on %s of %s, which is well, moves to %s, and %s is broken by %s since %s",
+				o.addOn, o.cluster, image, other.cluster, to, j.since[other].Format(time.TimeOnly))
 		}
 	}
 	if moving > atOnce {

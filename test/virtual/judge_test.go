@@ -74,8 +74,16 @@ func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 			j.deployment(watch.Deleted, o, deploymentWith(o.addOn, "v0", true))
 		}, "nothing-taken: "},
-		"as many clusters move as may":               {func(j *judge) { upgraded(j, atOnce) }, ""},
-		"one more moves than may":                    {func(j *judge) { upgraded(j, atOnce+1) }, "slots: "},
+		"as many clusters move as may": {func(j *judge) { upgraded(j, atOnce) }, ""},
+		"one more moves than may":      {func(j *judge) { upgraded(j, atOnce+1) }, "slots: "},
+		"one that is well moves before one that is broken": {func(j *judge) {
+			upgraded(j, 1)
+			well := one{"well", o.addOn}
+			j.wants(well, true)
+			j.deployment(watch.Added, well, deploymentWith(o.addOn, "v0", true))
+			time.Sleep(time.Hour)
+			j.deployment(watch.Modified, well, deploymentWith(o.addOn, "v2", false))
+		}, "broken-first: "},
 		"a program ends by itself":                   {func(j *judge) { j.ended(o.cluster, assert.AnError) }, assert.AnError.Error()},
 		"a program ends in an outage":                {func(j *judge) { j.disturb("", time.Now()); j.ended(o.cluster, assert.AnError) }, ""},
 		"a program asks the same again and again":    {asks(mostAtOnce + 1), "loop: the agent sends GET /api/v1/nodes/n"},
