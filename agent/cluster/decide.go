@@ -88,11 +88,12 @@ func planAccepted(f facts, p plan) plan {
 		if next := f.summed.Add(sumsPause); f.now.Before(next) && sumsChange(f) {
 			p.withhold, p.wake = true, reconcile.Earliest(p.wake, next)
 		}
-		if p.awaitHeartbeat = heartbeatPending(f); !p.awaitHeartbeat {
-			p.availability = available
-		}
+		p.availability = available
 	case f.now.Sub(f.health.failingSince) >= unavailableAfter:
 		p.availability = unavailable
+	}
+	if p.availability != keep && heartbeatPending(f) {
+		p.availability, p.awaitHeartbeat = keep, true // the hub would take it back at once
 	}
 	return p
 }

@@ -85,6 +85,10 @@ func TestDecide(t *testing.T) {
 			facts{cluster: leaseStopped(), health: healthy()},
 			plan{heartbeat: 30 * time.Second, publish: true, refresh: true, awaitHeartbeat: true},
 		},
+		"the hub's Unknown stands also for a cluster that does not answer": {
+			facts{cluster: leaseStopped(), health: failingFor(time.Hour), lastHeartbeat: noon.Add(-2 * time.Hour)},
+			plan{heartbeat: 30 * time.Second, publish: true, awaitHeartbeat: true},
+		},
 		"a heartbeat after the hub's Unknown takes it back": {
 			facts{cluster: leaseStopped(), health: healthy(), lastHeartbeat: noon},
 			plan{heartbeat: 30 * time.Second, publish: true, availability: available, refresh: true},

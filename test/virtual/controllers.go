@@ -121,6 +121,7 @@ func (s *signer) sign(request *certificatesv1.CertificateSigningRequest) (*x509.
 	if seconds := request.Spec.ExpirationSeconds; seconds != nil {
 		lasts = min(lasts, time.Duration(*seconds)*time.Second)
 	}
+	s.world.judge.count(certificate)
 	now := time.Now()
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(s.serial.Add(1)), Subject: asked.Subject, NotBefore: now.Add(-issuedEarlier),

@@ -29,7 +29,7 @@ const (
 	mostTold = 50
 )
 
-// certificate counts the certificates of add-ons.
+// certificate counts the certificates that are signed.
 const certificate = "certificates"
 
 // one names an add-on of a cluster.
@@ -255,7 +255,7 @@ func (j *judge) moves(o one, image string, available bool) {
 	case before == image:
 		delete(j.next, o)
 		return
-	case before == "" || image == handImage || j.next[o] == image:
+	case image == handImage || j.next[o] == image:
 		return
 	}
 	_, broken := j.next[o]
@@ -269,7 +269,7 @@ func (j *judge) moves(o one, image string, available bool) {
 		// One that a bad image broke waits for its turn to get the next one, before all that are well.
 		if to == image {
 			moving++
-		} else if !broken && j.calm(o.cluster, recovered) && j.calm(other.cluster, recovered) &&
+		} else if !broken && before != "" && j.calm(o.cluster, recovered) && j.calm(other.cluster, recovered) &&
 			time.Since(j.since[other]) > recovered {
 			j.tell("broken-first: the add-on %s of %s, which is well, moves to %s, and %s is broken by %s since %s",
 				o.addOn, o.cluster, image, other.cluster, to, j.since[other].Format(time.TimeOnly))
@@ -294,9 +294,6 @@ func (j *judge) secret(kind watch.EventType, cluster string, s *corev1.Secret) {
 	if err != nil {
 		j.tell("the certificate in Secret %s of %s: %v", s.Name, cluster, err)
 		return
-	}
-	if !parsed.NotAfter.Equal(j.expires[o]) {
-		j.counts[certificate]++
 	}
 	j.expires[o] = parsed.NotAfter
 }
