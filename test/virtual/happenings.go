@@ -31,7 +31,7 @@ func happenings() []happening {
 		{"hub manager restarts", 4, (*play).restartManager},
 		{"cluster loses the hub", 12, (*play).cutCluster},
 		{"agent loses its cluster", 6, (*play).cutOwn},
-		{"hub manager loses the hub", 3, (*play).cutManager},
+		{"hub manager loses the hub", 6, (*play).cutManager},
 		{"object deleted by hand", 20, (*play).deleteObject},
 		{"object edited by hand", 20, (*play).editObject},
 		{"cluster selected or not", 15, (*play).toggle},
@@ -71,8 +71,11 @@ func (p *play) outage(cluster string, l *link, least, most time.Duration) {
 }
 
 func (p *play) cutCluster() {
-	c := p.some()
-	p.outage(c.Name, c.toHub, time.Second, 3*time.Hour)
+	c, most := p.some(), 20*time.Minute
+	if p.IntN(10) == 0 {
+		most = 3 * time.Hour // a certificate may end meanwhile
+	}
+	p.outage(c.Name, c.toHub, time.Second, most)
 }
 
 func (p *play) cutOwn() {

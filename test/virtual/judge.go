@@ -23,6 +23,8 @@ const (
 	settled = 10 * time.Second
 	// repaired is how long an agent may take to undo what happened to an object.
 	repaired = 10 * time.Second
+	// noticed is how long the hub manager may take to see that an image does not run.
+	noticed = 2 * time.Minute
 	// recovered is how long a cluster may take to be as if nothing had happened, after an outage.
 	recovered = 15 * time.Minute
 	// mostTold is how many violations are kept.
@@ -270,13 +272,23 @@ func (j *judge) moves(o one, image string, available bool) {
 		if to == image {
 			moving++
 		} else if !broken && before != "" && j.calm(o.cluster, recovered) && j.calm(other.cluster, recovered) &&
-			time.Since(j.since[other]) > recovered {
-			j.tell("broken-first: the add-on %s of %s, which is well, moves to %s, and %s is broken by %s since %s",
-				o.addOn, o.cluster, image, other.cluster, to, j.since[other].Format(time.TimeOnly))
+			time.Since(j.since[other]) > noticed {
+			// Those that move at the same instant are seen one after the other.
+			time.AfterFunc(settled, func() { j.wasLeft(other, to, o) })
 		}
 	}
 	if moving > atOnce {
 		j.tell("slots: %d clusters have the add-on %s in motion, with %s the last; %d may", moving, o.addOn, o.cluster, atOnce)
+	}
+}
+
+// wasLeft judges an add-on that an image broke when another one, which was well, moved to the next image before it.
+func (j *judge) wasLeft(broken one, by string, well one) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, wanted := j.wanted[broken]; wanted && j.next[broken] == by {
+		j.tell("broken-first: the add-on %s of %s, which was well, moved to %s, and %s stays broken by %s since %s",
+			well.addOn, well.cluster, j.image[well], broken.cluster, by, j.since[broken].Format(time.TimeOnly))
 	}
 }
 

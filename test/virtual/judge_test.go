@@ -83,6 +83,7 @@ func TestTheJudgeNoticesWhatMustNotHappen(t *testing.T) {
 			j.deployment(watch.Added, well, deploymentWith(o.addOn, "v0", true))
 			time.Sleep(time.Hour)
 			j.deployment(watch.Modified, well, deploymentWith(o.addOn, "v2", false))
+			time.Sleep(time.Minute)
 		}, "broken-first: "},
 		"a program ends by itself":                   {func(j *judge) { j.ended(o.cluster, assert.AnError) }, assert.AnError.Error()},
 		"a program ends in an outage":                {func(j *judge) { j.disturb("", time.Now()); j.ended(o.cluster, assert.AnError) }, ""},

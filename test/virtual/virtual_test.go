@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,7 +41,7 @@ func TestADayOfAFleet(t *testing.T) {
 	klog.SetLogger(o.Log)
 	t.Cleanup(klog.ClearLogger)
 	began := time.Now()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		start := time.Now()
 		w, err := New(t.Context(), o)
 		require.NoError(t, err)
@@ -53,6 +55,31 @@ func TestADayOfAFleet(t *testing.T) {
 			w.judge.counted())
 	})
 	t.Logf("in %s", time.Since(began))
+}
+
+// inBubble runs a test in a bubble. A manager that stops may leave the goroutine of a queue of controller-runtime behind,
+// which ends with a process and not with a bubble; anything else that is left fails the test.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	defer func() {
+		problem := recover()
+		if problem == nil {
+			return
+		}
+		for goroutine := range strings.SplitSeq(stacks(), "\n\n") {
+			if strings.Contains(goroutine, "synctest bubble") && !strings.Contains(goroutine, "priorityqueue.(*priorityqueue") {
+				panic(problem)
+			}
+		}
+		t.Logf("the queue of a manager that stopped was left: %v", problem)
+	}()
+	synctest.Test(t, test)
+}
+
+// stacks returns the stacks of all goroutines.
+func stacks() string {
+	text := make([]byte, 64<<20)
+	return string(text[:runtime.Stack(text, true)])
 }
 
 var (

@@ -63,6 +63,9 @@ var others = map[string][]string{
 
 // sometimes are rights that are used in some runs of the scenario and not in others.
 var sometimes = map[string][]string{
+	"the hub manager asks whether an add-on is there before it makes again what that had (hub/deploy/act.go)": {
+		managerRole + ": get addon.open-cluster-management.io/managedclusteraddons",
+	},
 	"a namespace that the cache does not show yet is read without it (internal/reconcile)": {
 		managerRole + ": get namespaces",
 	},
