@@ -475,6 +475,7 @@ func TestManifestConfigs(t *testing.T) {
 				{Type: workv1.WellKnownStatusType},
 				{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
 					{Name: "SpecReplicas", Path: ".spec.replicas"}, {Name: "UpdatedReplicas", Path: ".status.updatedReplicas"},
+					{Name: "Generation", Path: ".metadata.generation"}, {Name: "ObservedGeneration", Path: ".status.observedGeneration"},
 					{Name: "p", Path: ".a"},
 				}},
 			},
@@ -485,6 +486,7 @@ func TestManifestConfigs(t *testing.T) {
 			{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
 				{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
 				{Name: "SpecReplicas", Path: ".spec.replicas"},
+				{Name: "Generation", Path: ".metadata.generation"}, {Name: "ObservedGeneration", Path: ".status.observedGeneration"},
 			}},
 			{Type: workv1.WellKnownStatusType},
 		}},

@@ -38,10 +38,12 @@ func TestOptions(t *testing.T) {
 	pods := workv1.FeedbackRule{Type: workv1.JSONPathsType, JsonPaths: []workv1.JsonPath{
 		{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
 		{Name: "SpecReplicas", Path: ".spec.replicas"},
+		{Name: "Generation", Path: ".metadata.generation"}, {Name: "ObservedGeneration", Path: ".status.observedGeneration"},
 	}}
 	updated := func(more ...workv1.JsonPath) workv1.FeedbackRule {
 		return workv1.FeedbackRule{Type: workv1.JSONPathsType, JsonPaths: append([]workv1.JsonPath{
 			{Name: "SpecReplicas", Path: ".spec.replicas"}, {Name: "UpdatedReplicas", Path: ".status.updatedReplicas"},
+			{Name: "Generation", Path: ".metadata.generation"}, {Name: "ObservedGeneration", Path: ".status.observedGeneration"},
 		}, more...)}
 	}
 	objects := []*unstructured.Unstructured{

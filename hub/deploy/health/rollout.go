@@ -46,7 +46,10 @@ func (w workload) rollingOut(want int64, values map[string]int64, fedBack bool) 
 	ready, pods := values[w.ready], values[w.desired]
 	_, known := values[w.desired]
 	counted := slices.ContainsFunc(w.rollout, func(path workv1.JsonPath) bool { return path.Name == updatedReplicas })
+	changed, numbered := values[generation]
 	switch all, updated := max(pods, want), values[updatedReplicas]; {
+	case numbered && values[observedGeneration] < changed:
+		return "was changed, and what it counts is from before"
 	case !known && !fedBack && !answered:
 	case ready < all:
 		return fmt.Sprintf("has %d ready of %d pods", ready, all)

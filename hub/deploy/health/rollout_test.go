@@ -76,6 +76,20 @@ func TestAWorkloadWithPodsThatAreNotReadyIsRollingOut(t *testing.T) {
 		"an old pod is left": {
 			unstated, "deployments", answered(3, 4, 4, 3), []string{"Deployment ns/n has 3 of 4 pods of the present version"},
 		},
+		"numbers of before the present version, which nobody has looked at yet": {
+			deployment, "deployments", map[string]int64{
+				"SpecReplicas": 1, "Replicas": 1, "ReadyReplicas": 1, "UpdatedReplicas": 1, "Generation": 2, "ObservedGeneration": 1,
+			}, []string{"Deployment ns/n was changed, and what it counts is from before"},
+		},
+		"numbers of the present version": {
+			deployment, "deployments", map[string]int64{
+				"SpecReplicas": 1, "Replicas": 1, "ReadyReplicas": 1, "UpdatedReplicas": 1, "Generation": 2, "ObservedGeneration": 2,
+			}, nil,
+		},
+		"a Deployment that nobody has looked at": {
+			deployment, "deployments", map[string]int64{"SpecReplicas": 1, "Generation": 1},
+			[]string{"Deployment ns/n was changed, and what it counts is from before"},
+		},
 		"all pods are of the present version": {unstated, "deployments", answered(3, 3, 3, 3), nil},
 		"no pod of a Deployment that states no number": {
 			unstated, "deployments", answered(1, 0, 0, 0), []string{"Deployment ns/n has 0 ready of 1 pods"},

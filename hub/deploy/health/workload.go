@@ -43,8 +43,18 @@ type workload struct {
 }
 
 // The names of further values: how many pods the spec on the cluster asks for, which may be what an autoscaler wrote,
-// and how many are of the present version.
-const specReplicas, updatedReplicas = "SpecReplicas", "UpdatedReplicas"
+// how many are of the present version, and which generation of the spec the numbers are about.
+const (
+	specReplicas, updatedReplicas  = "SpecReplicas", "UpdatedReplicas"
+	generation, observedGeneration = "Generation", "ObservedGeneration"
+)
+
+// generations are the paths of the generations.
+func generations() []workv1.JsonPath {
+	return []workv1.JsonPath{
+		{Name: generation, Path: ".metadata.generation"}, {Name: observedGeneration, Path: ".status.observedGeneration"},
+	}
+}
 
 // needs returns the feedback rules for the two values.
 func (w workload) needs() []workv1.FeedbackRule {
@@ -70,9 +80,9 @@ func workloadOf(probe addon.HealthProbe, o Object) (workload, bool) {
 	all := probe == addon.HealthWorkloads
 	switch o.Kind {
 	case "Deployment":
-		return workload{resource: "deployments", ready: "ReadyReplicas", desired: "Replicas", rollout: []workv1.JsonPath{
+		return workload{resource: "deployments", ready: "ReadyReplicas", desired: "Replicas", rollout: append([]workv1.JsonPath{
 			{Name: specReplicas, Path: ".spec.replicas"}, {Name: updatedReplicas, Path: ".status.updatedReplicas"},
-		}}, all || probe == addon.HealthDeployments
+		}, generations()...)}, all || probe == addon.HealthDeployments
 	case "DaemonSet":
 		return workload{
 			resource: "daemonsets", ready: "NumberReady", desired: "DesiredNumberScheduled", all: true,
@@ -82,7 +92,7 @@ func workloadOf(probe addon.HealthProbe, o Object) (workload, bool) {
 		// version stay.
 		return workload{resource: "statefulsets", ready: "ReadyReplicas", desired: "Replicas", paths: []workv1.JsonPath{
 			{Name: "ReadyReplicas", Path: ".status.readyReplicas"}, {Name: "Replicas", Path: ".status.replicas"},
-		}, rollout: []workv1.JsonPath{{Name: specReplicas, Path: ".spec.replicas"}}}, all
+		}, rollout: append([]workv1.JsonPath{{Name: specReplicas, Path: ".spec.replicas"}}, generations()...)}, all
 	}
 	return workload{}, false
 }
