@@ -105,14 +105,14 @@ func TestOutcomesAreRememberedForEachVersionOfACluster(t *testing.T) {
 	r := parse(where(byCEL(`managedCluster.metadata.labels.env == "prod"`).RequiredClusterSelector), new(memory).compile)
 	c := everyCluster()[1]
 	c.UID, c.ResourceVersion = "a", "1"
-	assert.True(t, r.known.outcomeOf(c, r).matches)
+	assert.True(t, r.known.outcomeOf(&view{cluster: c}, r).matches)
 	c.Labels["env"] = "dev"
-	assert.True(t, r.known.outcomeOf(c, r).matches, "nothing is evaluated for a version that is known")
+	assert.True(t, r.known.outcomeOf(&view{cluster: c}, r).matches, "nothing is evaluated for a version that is known")
 	c.ResourceVersion = "2"
-	assert.False(t, r.known.outcomeOf(c, r).matches)
+	assert.False(t, r.known.outcomeOf(&view{cluster: c}, r).matches)
 	for i := range maxOutcomes + 1 {
 		c.UID = types.UID(strconv.Itoa(i))
-		r.known.outcomeOf(c, r)
+		r.known.outcomeOf(&view{cluster: c}, r)
 	}
 	assert.LessOrEqual(t, len(r.known.byCluster), maxOutcomes)
 }

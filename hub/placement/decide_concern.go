@@ -30,7 +30,7 @@ func changeOf(older, newer *clusterv1.ManagedCluster) change {
 		labels: changedKeys(older.Labels, newer.Labels),
 	}
 	if !slices.Equal(older.Status.ClusterClaims, newer.Status.ClusterClaims) {
-		was, is := subject{cluster: older}, subject{cluster: newer}
+		was, is := view{cluster: older}, view{cluster: newer}
 		c.claims = changedKeys(was.claimSet(), is.claimSet())
 	}
 	return c
@@ -56,7 +56,7 @@ func changedKeys(older, newer map[string]string) []string {
 }
 
 // concerns reports whether a change of a cluster may alter the decisions of a Placement.
-func (in interest) concerns(older, newer *clusterv1.ManagedCluster, c change) bool {
+func (in interest) concerns(older, newer *view, c change) bool {
 	if in.misconfigured != nil {
 		return false
 	}
@@ -66,7 +66,7 @@ func (in interest) concerns(older, newer *clusterv1.ManagedCluster, c change) bo
 	if !looks {
 		return false
 	}
-	was, is := in.judge(older), in.judge(newer)
+	was, is := in.judgeView(older), in.judgeView(newer)
 	// A cluster for which expressions cost much more or less than before may be one that pays for an excess, or no more.
 	differs := bits.Len64(was.cost) != bits.Len64(is.cost)
 	was.cost, is.cost = 0, 0

@@ -135,7 +135,7 @@ func (p *picking) keep(cluster *clusterv1.ManagedCluster) {
 	if p.current[cluster.Name] && p.keeps(cluster) && tolerated {
 		p.wake = reconcile.Earliest(p.wake, until)
 		p.inSets, p.matching, p.eligible = p.inSets+1, p.matching+1, p.eligible+1
-		p.groups[cluster.Name] = p.rules.groupOf(&subject{cluster: cluster})
+		p.groups[cluster.Name] = p.rules.groupOf(&subject{view: &view{cluster: cluster}})
 		p.kept = append(p.kept, cluster.Name)
 	}
 }

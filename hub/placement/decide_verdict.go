@@ -58,6 +58,12 @@ type outcome struct {
 // judge returns the verdict about a cluster; nil stands for a cluster that does not exist. One that the hub does not
 // accept is not selected either, or it would take the place of another.
 func (in interest) judge(cluster *clusterv1.ManagedCluster) verdict {
+	return in.judgeView(&view{cluster: cluster})
+}
+
+// judgeView is judge for a cluster that other Placements look at, too.
+func (in interest) judgeView(of *view) verdict {
+	cluster := of.cluster
 	if cluster == nil || !cluster.DeletionTimestamp.IsZero() || !cluster.Spec.HubAcceptsClient ||
 		in.misconfigured != nil {
 		return verdict{}
@@ -65,7 +71,7 @@ func (in interest) judge(cluster *clusterv1.ManagedCluster) verdict {
 	v := verdict{inSets: in.scope.has(cluster)}
 	v.unbound = !v.inSets && in.scope.earlier[cluster.Name]
 	if v.inSets || v.unbound {
-		v.outcome = in.rules.known.outcomeOf(cluster, in.rules)
+		v.outcome = in.rules.known.outcomeOf(of, in.rules)
 	}
 	return v
 }
@@ -78,8 +84,8 @@ func (in interest) keeps(cluster *clusterv1.ManagedCluster) bool {
 }
 
 // look compares a cluster with predicates and decision groups.
-func (r *rules) look(cluster *clusterv1.ManagedCluster) outcome {
-	s := subject{cluster: cluster}
+func (r *rules) look(of *view) outcome {
+	s := subject{view: of}
 	o := outcome{matches: len(r.predicates) == 0}
 	for _, p := range r.predicates {
 		matches, err := p.matches(&s)
@@ -110,17 +116,23 @@ func (r *rules) groupOf(s *subject) int {
 	return len(r.groups)
 }
 
-// subject is a cluster that selectors look at, with what is derived from it on demand.
-type subject struct {
+// view is a cluster with what is derived from it on demand, for all Placements that look at it.
+type view struct {
 	cluster *clusterv1.ManagedCluster
 	claims  labels.Set
 	object  map[string]any
+}
+
+// subject is a cluster that the selectors of one Placement look at.
+type subject struct {
+	*view
+
 	// cost is what expressions have cost so far, in units of CEL.
 	cost uint64
 }
 
 // claimSet returns the claims of the cluster by name.
-func (s *subject) claimSet() labels.Set {
+func (s *view) claimSet() labels.Set {
 	if s.claims == nil {
 		s.claims = make(labels.Set, len(s.cluster.Status.ClusterClaims))
 		for _, claim := range s.cluster.Status.ClusterClaims {

@@ -117,7 +117,8 @@ func (m *memory) altered(o client.Object) bool {
 // does not exist.
 func (m *memory) concernedBy(older, newer *clusterv1.ManagedCluster) []types.NamespacedName {
 	c := changeOf(older, newer)
-	return m.those(func(in interest) bool { return in.concerns(older, newer, c) })
+	was, is := &view{cluster: older}, &view{cluster: newer}
+	return m.those(func(in interest) bool { return in.concerns(was, is, c) })
 }
 
 // boundTo returns the Placements in namespaces that have a binding to a set.
@@ -155,9 +156,10 @@ type knownOutcome struct {
 }
 
 // outcomeOf returns the outcome of the rules for a cluster.
-func (o *outcomes) outcomeOf(cluster *clusterv1.ManagedCluster, r *rules) outcome {
+func (o *outcomes) outcomeOf(of *view, r *rules) outcome {
+	cluster := of.cluster
 	if !r.expressions || cluster.ResourceVersion == "" {
-		return r.look(cluster)
+		return r.look(of)
 	}
 	o.mu.Lock()
 	known, ok := o.byCluster[cluster.UID]
@@ -165,7 +167,7 @@ func (o *outcomes) outcomeOf(cluster *clusterv1.ManagedCluster, r *rules) outcom
 	if ok && known.version == cluster.ResourceVersion {
 		return known.outcome
 	}
-	found := r.look(cluster)
+	found := r.look(of)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byCluster == nil || len(o.byCluster) >= maxOutcomes {
