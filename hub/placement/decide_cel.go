@@ -22,6 +22,10 @@ const (
 	// million units take a sixth of a second.
 	maxClusterCost, maxFleetCost = 20_000, 10_000_000
 
+	// maxEventCost limits what the expressions of all Placements may cost when a cluster changes, because all other changes
+	// wait for that: some thirty milliseconds. The Placements beyond are decided again without that question.
+	maxEventCost = 200_000
+
 	// maxExpressions and maxText limit the expressions of a Placement, the latter in bytes: a compiled expression takes
 	// some fifty kilobytes.
 	maxExpressions, maxText = 32, 16 << 10
@@ -39,6 +43,8 @@ type expression struct {
 	path, text string
 	// program returns it compiled. It is not kept here, because tenants create any number of Placements.
 	program func() (cel.Program, error)
+	// ready reports whether it is compiled.
+	ready func() bool
 }
 
 // compiler compiles the expression that a field of a Placement has.
@@ -80,6 +86,10 @@ func compileIn(env *cel.Env, text string) (cel.Program, error) {
 
 // matches reports whether the expression is true for a cluster, and adds what that costs.
 func (e expression) matches(s *subject) (bool, error) {
+	if s.left != nil && (*s.left == 0 || !e.ready()) {
+		s.unknown = true
+		return false, nil
+	}
 	if s.object == nil {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.cluster)
 		if err != nil {
@@ -94,6 +104,9 @@ func (e expression) matches(s *subject) (bool, error) {
 	found, details, err := program.Eval(map[string]any{variable: s.object})
 	if details != nil && details.ActualCost() != nil {
 		s.cost += *details.ActualCost()
+		if s.left != nil {
+			*s.left -= min(*s.left, *details.ActualCost())
+		}
 	}
 	var stopped interpreter.EvalCancelledError
 	switch {

@@ -66,7 +66,11 @@ func (in interest) concerns(older, newer *view, c change) bool {
 	if !looks {
 		return false
 	}
+	older.unknown, newer.unknown = false, false
 	was, is := in.judgeView(older), in.judgeView(newer)
+	if older.unknown || newer.unknown {
+		return true
+	}
 	// A cluster for which expressions cost much more or less than before may be one that pays for an excess, or no more.
 	differs := bits.Len64(was.cost) != bits.Len64(is.cost)
 	was.cost, is.cost = 0, 0

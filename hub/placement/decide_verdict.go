@@ -121,6 +121,10 @@ type view struct {
 	cluster *clusterv1.ManagedCluster
 	claims  labels.Set
 	object  map[string]any
+	// left is what expressions may still cost where an event waits for them, in units of CEL; nil where none does. unknown
+	// is set by an expression for which there was no time.
+	left    *uint64
+	unknown bool
 }
 
 // subject is a cluster that the selectors of one Placement look at.

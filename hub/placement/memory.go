@@ -51,7 +51,7 @@ func (m *memory) compile(path, text string) (expression, error) {
 	}
 	e := expression{path: path, text: text, program: func() (cel.Program, error) {
 		return m.programs.Of(text, func() (cel.Program, error) { return compileIn(environment, text) })
-	}}
+	}, ready: func() bool { return m.programs.Has(text) }}
 	if _, err := e.program(); err != nil {
 		return expression{}, fmt.Errorf("%s: %w", path, err)
 	}
@@ -117,7 +117,8 @@ func (m *memory) altered(o client.Object) bool {
 // does not exist.
 func (m *memory) concernedBy(older, newer *clusterv1.ManagedCluster) []types.NamespacedName {
 	c := changeOf(older, newer)
-	was, is := &view{cluster: older}, &view{cluster: newer}
+	left := uint64(maxEventCost)
+	was, is := &view{cluster: older, left: &left}, &view{cluster: newer, left: &left}
 	return m.those(func(in interest) bool { return in.concerns(was, is, c) })
 }
 
@@ -168,6 +169,9 @@ func (o *outcomes) outcomeOf(of *view, r *rules) outcome {
 		return known.outcome
 	}
 	found := r.look(of)
+	if of.unknown {
+		return found
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byCluster == nil || len(o.byCluster) >= maxOutcomes {

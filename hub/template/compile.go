@@ -138,6 +138,23 @@ type substitution struct {
 	steps []*place
 	// missing reports that a variable has no value.
 	missing bool
+	// left is how many bytes the values of variables may still take in the manifests of this rendering.
+	left *int
+}
+
+// maxValues is how many bytes the values of variables may take in the manifests of an add-on for one cluster. A short
+// template with a long value would otherwise take the memory of the hub manager before it is found too large for works.
+const maxValues = 4 << 20
+
+// spend reports whether there is room for a value, and reports the first one for which there is none.
+func (s *substitution) spend(bytes int) bool {
+	before := *s.left
+	*s.left = max(before-bytes, -1)
+	if before >= 0 && *s.left < 0 {
+		s.report(s.path(), fmt.Sprintf("the values of variables take more than %d bytes in the manifests for this cluster",
+			maxValues))
+	}
+	return *s.left >= 0
 }
 
 // object returns an object with its variables replaced. It shares with the original what does not change.
@@ -222,11 +239,14 @@ func (s *substitution) expand(t *text, plain bool) (string, bool) {
 		}
 	}
 	inName := !t.isWhole() && s.atName()
-	value := func(p part) (string, bool) {
-		if inName && !p.isNamespace() {
-			return s.inNames(p.name)
+	value := func(p part) (got string, found bool) {
+		if got, found = s.values(p.name); inName && !p.isNamespace() {
+			got, found = s.inNames(p.name)
 		}
-		return s.values(p.name)
+		if found && !s.spend(len(got)) {
+			got = ""
+		}
+		return got, found
 	}
 	return t.expand(value, func(p part) {
 		s.missing = true

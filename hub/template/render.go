@@ -49,6 +49,8 @@ type rendering struct {
 	decorated []string
 	problems  []Problem
 	missing   bool
+	// left is how many bytes the values of variables may still take.
+	left int
 }
 
 // Render returns the objects of the agent. The same input gives the same result, which shares nothing with the input.
@@ -77,7 +79,7 @@ func (c *Compiled) Render(in Input) (addon.Rendering, error) {
 	if _, err := c.template.health(); err != nil {
 		return addon.Rendering{}, err
 	}
-	r := &rendering{Compiled: c, in: in, variables: variablesOf(in, c.template)}
+	r := &rendering{Compiled: c, in: in, variables: variablesOf(in, c.template), left: maxValues}
 	var err error
 	if r.decoration, err = decorationOf(in, c.template.Registration, &r.variables); err != nil {
 		return addon.Rendering{}, err
@@ -122,7 +124,9 @@ func (r *rendering) substitute(index int) *unstructured.Unstructured {
 	if len(m.below) == 0 {
 		return m.object
 	}
-	s := &substitution{values: r.variables.value, inNames: r.variables.valueInName, report: r.report(index)}
+	s := &substitution{
+		values: r.variables.value, inNames: r.variables.valueInName, report: r.report(index), left: &r.left,
+	}
 	u := &unstructured.Unstructured{Object: s.object(m.object.Object, m.below)}
 	r.missing = r.missing || s.missing
 	return u

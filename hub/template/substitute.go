@@ -36,7 +36,8 @@ func parseText(raw string) text {
 		return text{tail: raw}
 	}
 	var t text
-	plain, rest := "", raw
+	var plain strings.Builder
+	rest := raw
 	for {
 		first := strings.Index(rest, openBraces)
 		if first < 0 {
@@ -50,14 +51,17 @@ func parseText(raw string) text {
 		start := strings.LastIndex(rest[:end], openBraces)
 		source := rest[start+len(openBraces) : end]
 		if before, quoted := strings.CutSuffix(rest[:start], quotedBraces); quoted && source == `"` {
-			plain += before + openBraces
+			plain.WriteString(before)
+			plain.WriteString(openBraces)
 		} else {
-			t.parts = append(t.parts, newPart(plain+rest[:start], source))
-			plain = ""
+			plain.WriteString(rest[:start])
+			t.parts = append(t.parts, newPart(plain.String(), source))
+			plain.Reset()
 		}
 		rest = rest[end+len(closeBraces):]
 	}
-	t.tail = plain + rest
+	plain.WriteString(rest)
+	t.tail = plain.String()
 	return t
 }
 

@@ -30,7 +30,12 @@ type variables struct {
 	// constant cannot be overridden; custom is what the configuration defines, standard counts where nothing else does.
 	constant, standard []variable
 	custom             []addonv1beta1.CustomizedVariable
+	// named has the positions in custom by name, where looking through them for each variable would take long.
+	named map[string]int
 }
+
+// manyVariables is the number of variables of a configuration that are looked up by an index.
+const manyVariables = 32
 
 // variablesOf returns the variables for a template with these registrations.
 func variablesOf(in Input, t *Template) variables {
@@ -40,6 +45,12 @@ func variablesOf(in Input, t *Template) variables {
 	}
 	if in.Config != nil {
 		v.custom = in.Config.Spec.CustomizedVariables
+		if len(v.custom) > manyVariables {
+			v.named = make(map[string]int, len(v.custom))
+			for i := range v.custom {
+				v.named[v.custom[i].Name] = i
+			}
+		}
 	}
 	if namespace := in.installNamespace(); namespace != "" {
 		v.constant = append(v.constant, variable{variableNamespace, namespace})
@@ -71,10 +82,8 @@ func (v *variables) defined(name string) (string, bool) {
 			return fixed.value, true
 		}
 	}
-	for i := len(v.custom) - 1; i >= 0; i-- {
-		if v.custom[i].Name == name {
-			return v.custom[i].Value, true
-		}
+	if at := v.position(name); at >= 0 {
+		return v.custom[at].Value, true
 	}
 	for _, fallback := range v.standard {
 		if fallback.name == name {
@@ -82,6 +91,21 @@ func (v *variables) defined(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// position returns where the configuration defines a variable, the last time; less than zero where it does not.
+func (v *variables) position(name string) int {
+	if v.named != nil {
+		if at, found := v.named[name]; found {
+			return at
+		}
+		return -1
+	}
+	at := len(v.custom) - 1
+	for at >= 0 && v.custom[at].Name != name {
+		at--
+	}
+	return at
 }
 
 // environment returns the variables that containers get in their environment, in order: those that the hub manager

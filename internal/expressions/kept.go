@@ -46,6 +46,14 @@ func (k *Kept[V]) Of(text string, limit int, produce func() (V, int)) V {
 	return value
 }
 
+// Has reports whether something is kept for a text.
+func (k *Kept[V]) Has(text string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, kept := k.entries[text]
+	return kept
+}
+
 // Len returns for how many texts something is kept.
 func (k *Kept[V]) Len() int {
 	k.mu.Lock()

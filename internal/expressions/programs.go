@@ -27,6 +27,9 @@ func (p *Programs) Of(text string, compile func() (cel.Program, error)) (cel.Pro
 	return made.program, made.err
 }
 
+// Has reports whether the program of an expression is kept.
+func (p *Programs) Has(text string) bool { return p.kept.Has(text) }
+
 // sizeOf estimates how many bytes the program of a text takes: each has a table of all functions.
 func sizeOf(text string) int {
 	const least, perCharacter = 48 << 10, 160
