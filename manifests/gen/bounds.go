@@ -102,6 +102,8 @@ type check struct {
 	good string
 	// must is what the value must be, for people.
 	must string
+	// otherwise is what happens else, for people.
+	otherwise string
 	// apart reports whether the status has a subresource, so that a write changes either the status or all else.
 	apart bool
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -27,6 +28,22 @@ func guarded() map[string]bool {
 	}
 }
 
+// counted are the definitions whose lists of objects have a bound, too: tenants write them, the hub manager keeps them, and
+// three bytes of an empty object take fifty times as much there.
+func counted() []string { return []string{"hub/addondeploymentconfigs.yaml", "hub/placements.yaml"} }
+
+// maxEntries is how many objects such a list may have.
+const maxEntries = 256
+
+// listOf returns the bound of a list of objects that a tenant writes.
+func listOf(schema apiextensionsv1.JSONSchemaProps, path []string) (check, bool) {
+	objects := schema.Type == "array" && schema.Items.Schema.Type == "object" && schema.MaxItems == nil
+	return check{
+		good: fmt.Sprintf("%%[1]s.size() <= %d", maxEntries), must: fmt.Sprintf("a list of at most %d entries", maxEntries),
+		otherwise: "the hub manager keeps all of them in memory",
+	}, objects && path[0] == "spec"
+}
+
 // policies returns the policies for the definitions in a folder.
 func policies(crds string) ([]byte, error) {
 	var out bytes.Buffer
@@ -34,7 +51,8 @@ func policies(crds string) ([]byte, error) {
 		"Numbers, durations, quantities and times that a schema\n" +
 		"# of OCM allows and Go does not: a program in Go cannot read such an object. " +
 		"Our own definitions refuse them, too;\n" +
-		"# these policies are for hubs whose definitions are those of OCM. What was beyond a bound before may stay so.\n")
+		"# these policies are for hubs whose definitions are those of OCM. What was beyond a bound before may stay so.\n" +
+		"# The lists of objects that tenants write have at most 256 entries.\n")
 	for i, name := range slices.Sorted(maps.Keys(guarded())) {
 		raw, err := os.ReadFile(filepath.Join(crds, name))
 		if err != nil {
@@ -47,17 +65,26 @@ func policies(crds string) ([]byte, error) {
 		if i > 0 {
 			out.WriteString("---\n")
 		}
-		writePolicy(&out, &crd, checksOf(&crd, guarded()[name]))
+		bounds := []bound{func(s apiextensionsv1.JSONSchemaProps, _ []string) (check, bool) {
+			return checkOf(s, guarded()[name])
+		}}
+		if slices.Contains(counted(), name) {
+			bounds = append(bounds, listOf)
+		}
+		writePolicy(&out, &crd, checksOf(&crd, bounds))
 	}
 	return out.Bytes(), nil
 }
 
+// bound returns the bound of a value with a schema at a path, and whether it has one.
+type bound func(schema apiextensionsv1.JSONSchemaProps, path []string) (check, bool)
+
 // checksOf returns the bounds of a definition, each once. A write judges only what it can change.
-func checksOf(crd *apiextensionsv1.CustomResourceDefinition, withTimes bool) []check {
+func checksOf(crd *apiextensionsv1.CustomResourceDefinition, bounds []bound) []check {
 	byField := map[string]check{}
 	apart := true
 	for _, version := range crd.Spec.Versions {
-		collect(*version.Schema.OpenAPIV3Schema, nil, withTimes, byField)
+		collect(*version.Schema.OpenAPIV3Schema, nil, bounds, byField)
 		apart = apart && version.Subresources != nil && version.Subresources.Status != nil
 	}
 	checks := make([]check, 0, len(byField))
@@ -70,20 +97,22 @@ func checksOf(crd *apiextensionsv1.CustomResourceDefinition, withTimes bool) []c
 }
 
 // collect collects the bounds below a path.
-func collect(schema apiextensionsv1.JSONSchemaProps, path []string, withTimes bool, into map[string]check) {
-	if c, bound := checkOf(schema, withTimes); bound {
-		c.path = path
-		into[c.field()] = c
+func collect(schema apiextensionsv1.JSONSchemaProps, path []string, bounds []bound, into map[string]check) {
+	for _, of := range bounds {
+		if c, has := of(schema, path); has {
+			c.path = path
+			into[c.field()] = c
+		}
 	}
 	below := func(name string) []string { return append(slices.Clone(path), name) }
 	for name, one := range schema.Properties {
-		collect(one, below(name), withTimes, into)
+		collect(one, below(name), bounds, into)
 	}
 	if schema.Items != nil && schema.Items.Schema != nil {
-		collect(*schema.Items.Schema, below("[]"), withTimes, into)
+		collect(*schema.Items.Schema, below("[]"), bounds, into)
 	}
 	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
-		collect(*schema.AdditionalProperties.Schema, below("{}"), withTimes, into)
+		collect(*schema.AdditionalProperties.Schema, below("{}"), bounds, into)
 	}
 }
 
@@ -139,8 +168,8 @@ spec:
 		for _, line := range strings.Split(c.expression(), "\n") {
 			fmt.Fprintf(out, "        %s\n", line)
 		}
-		fmt.Fprintf(out, "      message: >-\n        %s must be %s; programs in Go cannot read the %s otherwise\n",
-			c.field(), c.must, crd.Spec.Names.Kind)
+		otherwise := cmp.Or(c.otherwise, fmt.Sprintf("programs in Go cannot read the %s otherwise", crd.Spec.Names.Kind))
+		fmt.Fprintf(out, "      message: >-\n        %s must be %s; %s\n", c.field(), c.must, otherwise)
 	}
 	fmt.Fprintf(out, `---
 apiVersion: admissionregistration.k8s.io/v1
