@@ -202,6 +202,12 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.RequirePolicies, "require-policies", c.RequirePolicies,
 		"end at the start when the admission policies of the hub are not in force; false only warns")
 	c.Election.AddFlags(f)
+	c.addProcessFlags(f)
+	c.addForeignFlags(f)
+}
+
+// addProcessFlags binds the flags about the process: its endpoints, requests, memory and log.
+func (c *Config) addProcessFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.MetricsAddress, "metrics-bind-address", c.MetricsAddress, "address for /metrics over http; 0 is off")
 	f.StringVar(&c.HealthAddress, "health-probe-bind-address", c.HealthAddress,
 		"address for /healthz and /readyz over http; 0 is off")
@@ -215,7 +221,6 @@ func (c *Config) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.GiveBackMemory, "give-back-memory", c.GiveBackMemory,
 		"return free heap to the operating system after the start and after each burst of work")
 	f.IntVarP(&c.Verbosity, "v", "v", c.Verbosity, "highest level of log lines that are written")
-	c.addForeignFlags(f)
 }
 
 // addTrustFlags binds the flags about whom the hub manager trusts, and for how long.

@@ -38,9 +38,9 @@ func TestNothingIsMadeAgainForAnAddOnThatIsGone(t *testing.T) {
 		"it is being deleted": {
 			binds, "RegistrationApplied", &metav1.ObjectMeta{UID: "u", DeletionTimestamp: &deleted, Finalizers: []string{"a/b"}}, true,
 		},
-		"for the first bindings nothing is read": {binds, "ManifestApplied", nil, false},
-		"for the first works nothing is read":    {deploys, "RegistrationApplied", nil, false},
-		"to create nothing nothing is read":      {plan{bindings: binds.bindings[:1]}, "RegistrationApplied", nil, false},
+		"nothing is read for the first bindings":   {binds, "ManifestApplied", nil, false},
+		"nothing is read for the first works":      {deploys, "RegistrationApplied", nil, false},
+		"nothing is read where nothing is created": {plan{bindings: binds.bindings[:1]}, "RegistrationApplied", nil, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

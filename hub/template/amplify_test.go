@@ -43,6 +43,7 @@ func TestAShortTemplateWithALongValueIsRefusedBeforeItTakesTheMemory(t *testing.
 	assert.Equal(t, 1, strings.Count(err.Error(), "take more than"), "it is said once")
 	text := strings.Repeat("{{A}}", 80_000) // as large as a template may be
 	allocated := testing.Benchmark(func(b *testing.B) {
+		b.Helper()
 		for b.Loop() {
 			_, err = amplified(text, long)
 		}

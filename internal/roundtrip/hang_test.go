@@ -14,7 +14,7 @@ import (
 
 // hangs is a watch that shows an event after some time, and then hangs for ever.
 type hangs struct {
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // it is that of one request
 	after time.Duration
 	shown bool
 }
@@ -48,6 +48,7 @@ func TestAWatchThatHangsIsGivenUp90SecondsAfterTheTimeItAskedFor(t *testing.T) {
 					return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(&hangs{ctx: r.Context(), after: shown})}, nil
 				})).RoundTrip(request)
 				require.NoError(t, err)
+				defer func() { _ = response.Body.Close() }()
 				_, err = io.ReadAll(response.Body)
 				require.ErrorIs(t, err, errSilent)
 				assert.LessOrEqual(t, time.Since(began), 600*time.Second+Silence)

@@ -83,8 +83,9 @@ func (p *pagedServer) become(version, objects int, says string) {
 // Shows: work/restored-cache
 func TestACacheOfManyObjectsNoticesAStoreThatWasRestored(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
-	utilruntime.ErrorHandlers = nil // one of them sleeps by a clock that is not that of synctest
-	defer func() { utilruntime.ErrorHandlers = handlers }()
+	//nolint:reassign // one of them sleeps by a clock that is not that of synctest
+	utilruntime.ErrorHandlers = nil
+	defer func() { utilruntime.ErrorHandlers = handlers }() //nolint:reassign // as before
 	for name, objects := range map[string]int{"one page (control)": 500, "more than a page": 501} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,7 +102,8 @@ func TestACacheOfManyObjectsNoticesAStoreThatWasRestored(t *testing.T) {
 					if !found {
 						return ""
 					}
-					return live.(*corev1.ConfigMap).Data["k"]
+					configMap, _ := live.(*corev1.ConfigMap)
+					return configMap.Data["k"]
 				}
 				time.Sleep(10 * time.Second)
 				require.Equal(t, "lost", says())

@@ -39,7 +39,8 @@ const maxEntries = 256
 func listOf(schema apiextensionsv1.JSONSchemaProps, path []string) (check, bool) {
 	objects := schema.Type == "array" && schema.Items.Schema.Type == "object" && schema.MaxItems == nil
 	return check{
-		good: fmt.Sprintf("%%[1]s.size() <= %d", maxEntries), must: fmt.Sprintf("a list of at most %d entries", maxEntries),
+		good:      fmt.Sprintf("%%[1]s.size() <= %d", maxEntries),
+		must:      fmt.Sprintf("a list of at most %d entries", maxEntries),
 		otherwise: "the hub manager keeps all of them in memory",
 	}, objects && path[0] == "spec"
 }

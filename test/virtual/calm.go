@@ -70,7 +70,7 @@ func (w *World) differences(images map[string]string) ([]string, error) {
 		wanted := 0
 		for addOn, image := range images {
 			o := one{c.Name, addOn}
-			_, selected := w.judge.want(o)
+			selected := w.judge.want(o)
 			if selected {
 				wanted++
 			}

@@ -35,7 +35,8 @@ const (
 
 // follow calls handle with each object of a list as it is, and whenever it changes, until ctx ends.
 func follow[O client.Object](
-	ctx context.Context, c client.WithWatch, list client.ObjectList, handle func(watch.EventType, O), options ...client.ListOption,
+	ctx context.Context, c client.WithWatch, list client.ObjectList, handle func(watch.EventType, O),
+	options ...client.ListOption,
 ) {
 	for ctx.Err() == nil {
 		events, err := c.Watch(ctx, list, options...)
@@ -87,9 +88,10 @@ func (s *signer) start() {
 
 // handle signs a request that is approved.
 func (s *signer) handle(kind watch.EventType, request *certificatesv1.CertificateSigningRequest) {
-	approved := slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+	approves := func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved
-	})
+	}
+	approved := slices.ContainsFunc(request.Status.Conditions, approves)
 	if kind == watch.Deleted || !approved || len(request.Status.Certificate) > 0 ||
 		request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return

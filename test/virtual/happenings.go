@@ -89,7 +89,7 @@ func (p *play) cutManager() { p.outage("", p.way, time.Second, 10*time.Minute) }
 func (p *play) deployment(c *Cluster, addOn string) *appsv1.Deployment {
 	var d appsv1.Deployment
 	err := c.admin.Get(p.ctx, client.ObjectKey{Namespace: names.NamespaceAgentAddon, Name: addOn}, &d)
-	if _, wanted := p.judge.want(one{c.Name, addOn}); err != nil || !wanted {
+	if err != nil || !p.judge.want(one{c.Name, addOn}) {
 		return nil
 	}
 	return &d
@@ -123,7 +123,9 @@ func (p *play) editObject() {
 	if err := c.admin.Update(p.ctx, d); err != nil {
 		p.judge.violated("editing Deployment %s of %s: %v", addOn, c.Name, err)
 	}
-	p.expectRepair(c, addOn, "edited", func(now *appsv1.Deployment) bool { return now != nil && imageOf(now) != handImage })
+	p.expectRepair(c, addOn, "edited", func(now *appsv1.Deployment) bool {
+		return now != nil && imageOf(now) != handImage
+	})
 }
 
 // expectRepair looks whether an object is as it was, if nothing kept the agent from repairing it.
@@ -133,7 +135,7 @@ func (p *play) expectRepair(c *Cluster, addOn, what string, good func(*appsv1.De
 	}
 	time.AfterFunc(repaired, func() {
 		if now := p.deployment(c, addOn); !good(now) && p.judge.isCalm(c.Name) {
-			if _, wanted := p.judge.want(one{c.Name, addOn}); wanted {
+			if p.judge.want(one{c.Name, addOn}) {
 				p.judge.violated("repair: Deployment %s of %s was %s and is not repaired after %s", addOn, c.Name, what, repaired)
 			}
 		}
@@ -144,9 +146,10 @@ func (p *play) expectRepair(c *Cluster, addOn, what string, good func(*appsv1.De
 func (p *play) toggle() {
 	c, addOn := p.some(), p.addOn()
 	o := one{c.Name, addOn}
-	_, wanted := p.judge.want(o)
+	wanted := p.judge.want(o)
 	p.judge.wants(o, !wanted)
-	if err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) }); err != nil {
+	err := p.editCluster(c.Name, func(cluster *clusterv1.ManagedCluster) { setLabel(cluster, addOn, !wanted) })
+	if err != nil {
 		p.judge.violated("changing the labels of %s: %v", c.Name, err)
 	}
 }
@@ -192,7 +195,9 @@ func (p *play) deleteByHand(object client.Object) {
 // deleteCredential deletes the credential of an add-on on its cluster.
 func (p *play) deleteCredential() {
 	c, addOn := p.some(), p.addOn()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: names.NamespaceAgentAddon, Name: credentialOf(addOn)}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: names.NamespaceAgentAddon, Name: credentialOf(addOn),
+	}}
 	if err := client.IgnoreNotFound(c.admin.Delete(p.ctx, secret)); err != nil {
 		p.judge.violated("deleting the credential of %s on %s: %v", addOn, c.Name, err)
 	}

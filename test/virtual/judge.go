@@ -64,7 +64,8 @@ type judge struct {
 
 func newJudge(w *World) *judge {
 	return &judge{
-		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{}, image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{},
+		world: w, wanted: map[one]time.Time{}, unwanted: map[one]time.Time{},
+		image: map[one]string{}, next: map[one]string{}, since: map[one]time.Time{},
 		going: map[one]bool{}, expires: map[one]time.Time{}, disturbed: map[string]span{},
 		counts: map[string]int{},
 	}
@@ -154,18 +155,18 @@ func (j *judge) wants(o one, selected bool) {
 
 // handed notes that people delete what belongs to an add-on that they want.
 func (j *judge) handed(o one) {
-	if _, wanted := j.want(o); wanted {
+	if j.want(o) {
 		j.wants(o, false)
 		j.wants(o, true)
 	}
 }
 
-// want returns since when an add-on is wanted.
-func (j *judge) want(o one) (time.Time, bool) {
+// want reports whether an add-on is wanted.
+func (j *judge) want(o one) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	since, wanted := j.wanted[o]
-	return since, wanted
+	_, wanted := j.wanted[o]
+	return wanted
 }
 
 // isWanted reports whether people have wanted an add-on for a while.
@@ -278,7 +279,8 @@ func (j *judge) moves(o one, image string, available bool) {
 		}
 	}
 	if moving > atOnce {
-		j.tell("slots: %d clusters have the add-on %s in motion, with %s the last; %d may", moving, o.addOn, o.cluster, atOnce)
+		j.tell("slots: %d clusters have the add-on %s in motion, with %s the last; %d may",
+			moving, o.addOn, o.cluster, atOnce)
 	}
 }
 
@@ -322,7 +324,8 @@ func (j *judge) tick() {
 		now := time.Now()
 		for o, end := range j.expires {
 			if now.After(end) && j.calm(o.cluster, recovered) {
-				j.tell("never-expired: the certificate in Secret %s of %s ended at %s", o.addOn, o.cluster, end.Format(time.TimeOnly))
+				j.tell("never-expired: the certificate in Secret %s of %s ended at %s",
+					o.addOn, o.cluster, end.Format(time.TimeOnly))
 				delete(j.expires, o)
 			}
 		}

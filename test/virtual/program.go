@@ -63,10 +63,3 @@ func (p *program) stop() {
 		<-over
 	}
 }
-
-// runs reports whether the program runs.
-func (p *program) runs() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cancel != nil
-}

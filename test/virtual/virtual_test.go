@@ -20,7 +20,8 @@ import (
 
 // TestMain takes away what waits by the clock of the machine, which is decades ahead of that of a bubble.
 func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the log, without the pause between two errors
+	//nolint:reassign // the log alone, without the pause between two errors
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	os.Exit(m.Run())
 }
 
@@ -42,6 +43,7 @@ func TestADayOfAFleet(t *testing.T) {
 	t.Cleanup(klog.ClearLogger)
 	began := time.Now()
 	inBubble(t, func(t *testing.T) {
+		t.Helper()
 		start := time.Now()
 		w, err := New(t.Context(), o)
 		require.NoError(t, err)

@@ -154,7 +154,8 @@ func (w *World) addHub() error {
 	if err != nil {
 		return err
 	}
-	w.way = newLink(w.hub.Transport(accountOf(names.NamespaceHub, names.ServiceAccountManager)), w.judge.loops("the hub manager"))
+	user := accountOf(names.NamespaceHub, names.ServiceAccountManager)
+	w.way = newLink(w.hub.Transport(user), w.judge.loops("the hub manager"))
 	c := hub.DefaultConfig()
 	c.Kubeconfig, c.Namespace, c.HealthAddress, c.LeaderElect = file, names.NamespaceHub, "0", false
 	c.GiveBackMemory = false
@@ -196,7 +197,8 @@ func (w *World) newCluster(name string, kinds []apiserver.Resource) (*Cluster, e
 			return nil, fmt.Errorf("preparing cluster %s: %w", name, err)
 		}
 	}
-	c.toHub = newLink(w.hub.Transport(accountOf(names.NamespaceBootstrap, names.ServiceAccountBootstrap)), w.judge.loops(name))
+	user := accountOf(names.NamespaceBootstrap, names.ServiceAccountBootstrap)
+	c.toHub = newLink(w.hub.Transport(user), w.judge.loops(name))
 	c.toOwn = newLink(c.server.Transport(accountOf(names.NamespaceAgent, names.ServiceAccountAgent)), w.judge.loops(name))
 	config := agent.DefaultConfig()
 	config.ClusterName, config.Namespace, config.Kubeconfig = name, names.NamespaceAgent, file

@@ -80,9 +80,12 @@ func workloadOf(probe addon.HealthProbe, o Object) (workload, bool) {
 	all := probe == addon.HealthWorkloads
 	switch o.Kind {
 	case "Deployment":
-		return workload{resource: "deployments", ready: "ReadyReplicas", desired: "Replicas", rollout: append([]workv1.JsonPath{
+		further := append([]workv1.JsonPath{
 			{Name: specReplicas, Path: ".spec.replicas"}, {Name: updatedReplicas, Path: ".status.updatedReplicas"},
-		}, generations()...)}, all || probe == addon.HealthDeployments
+		}, generations()...)
+		return workload{
+			resource: "deployments", ready: "ReadyReplicas", desired: "Replicas", rollout: further,
+		}, all || probe == addon.HealthDeployments
 	case "DaemonSet":
 		return workload{
 			resource: "daemonsets", ready: "NumberReady", desired: "DesiredNumberScheduled", all: true,
