@@ -295,3 +295,12 @@ func TestWhatIsRefusedKeepsWhatIsThereAndDropsWhatNoAddOnMayHave(t *testing.T) {
 	assert.NotEmpty(t, after.Status.Namespace, "the namespace does not depend on the permissions")
 	assert.Equal(t, reconcile.ClassStalled, outcomeOf(f, p, results{bindings: []error{nil}}, nil).Class())
 }
+
+// A tenant's binding with a finalizer and a label that changes cost a request for each cluster and change.
+func TestABindingThatIsBeingDeletedIsNotDeletedAgain(t *testing.T) {
+	now := metav1.Now()
+	going := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now}}
+	there := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "there"}}
+	assert.Equal(t, []bindingStep{{Verb: reconcile.Delete, Before: there}},
+		dropBindings([]*rbacv1.RoleBinding{going, there}))
+}

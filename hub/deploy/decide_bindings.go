@@ -64,10 +64,13 @@ func isAccepted(cluster *clusterv1.ManagedCluster) bool {
 	return cluster != nil && cluster.Spec.HubAcceptsClient
 }
 
-// dropBindings deletes RoleBindings.
+// dropBindings deletes RoleBindings. One that a finalizer of its writer keeps goes no sooner for being deleted again.
 func dropBindings(bindings []*rbacv1.RoleBinding) []bindingStep {
 	steps := make([]bindingStep, 0, len(bindings))
 	for _, binding := range bindings {
+		if binding.DeletionTimestamp != nil {
+			continue
+		}
 		steps = append(steps, bindingStep{Verb: reconcile.Delete, Before: binding})
 	}
 	return steps

@@ -45,6 +45,18 @@ func listOf(schema apiextensionsv1.JSONSchemaProps, path []string) (check, bool)
 	}, objects && path[0] == "spec"
 }
 
+// maxText is how many characters a text has at most that goes into each container of an add-on.
+const maxText = 1 << 16
+
+// textOf returns the bound of a text that goes into each container.
+func textOf(schema apiextensionsv1.JSONSchemaProps, path []string) (check, bool) {
+	return check{
+		good:      fmt.Sprintf("%%[1]s.size() <= %d", maxText),
+		must:      fmt.Sprintf("a text of at most %d characters", maxText),
+		otherwise: "each container of an add-on has it",
+	}, schema.Type == "string" && schema.Format == "" && schema.MaxLength == nil && len(path) > 2 && path[1] == "proxyConfig"
+}
+
 // policies returns the policies for the definitions in a folder.
 func policies(crds string) ([]byte, error) {
 	var out bytes.Buffer
@@ -70,7 +82,7 @@ func policies(crds string) ([]byte, error) {
 			return checkOf(s, guarded()[name])
 		}}
 		if slices.Contains(counted(), name) {
-			bounds = append(bounds, listOf)
+			bounds = append(bounds, listOf, textOf)
 		}
 		writePolicy(&out, &crd, checksOf(&crd, bounds))
 	}

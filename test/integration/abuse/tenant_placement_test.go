@@ -84,4 +84,8 @@ func TestListsThatATenantWritesHaveABound(t *testing.T) {
 		require.ErrorContains(t, shared.admin.Create(t.Context(), object(257), client.DryRunAll),
 			field+" must be a list of at most 256 entries; the hub manager keeps all of them in memory")
 	}
+	long := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: in("signing", "long")}
+	long.Spec.ProxyConfig.NoProxy = strings.Repeat("a", 1<<16+1)
+	require.ErrorContains(t, shared.admin.Create(t.Context(), long, client.DryRunAll),
+		"spec.proxyConfig.noProxy must be a text of at most 65536 characters; each container of an add-on has it")
 }
