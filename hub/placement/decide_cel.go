@@ -22,8 +22,8 @@ const (
 	// million units take a sixth of a second.
 	maxClusterCost, maxFleetCost = 20_000, 10_000_000
 
-	// maxEventCost limits what the expressions of all Placements may cost when a cluster changes, because all other changes
-	// wait for that: some thirty milliseconds. The Placements beyond are decided again without that question.
+	// maxEventCost limits what the expressions of all Placements may cost when a cluster changes, because all other
+	// changes wait for that: some thirty milliseconds. The Placements beyond are decided again without that question.
 	maxEventCost = 200_000
 
 	// maxExpressions and maxText limit the expressions of a Placement, the latter in bytes: a compiled expression takes

@@ -28,8 +28,8 @@ func guarded() map[string]bool {
 	}
 }
 
-// counted are the definitions whose lists of objects have a bound, too: tenants write them, the hub manager keeps them, and
-// three bytes of an empty object take fifty times as much there.
+// counted are the definitions whose lists of objects have a bound, too: tenants write them, the hub manager keeps them,
+// and three bytes of an empty object take fifty times as much there.
 func counted() []string { return []string{"hub/addondeploymentconfigs.yaml", "hub/placements.yaml"} }
 
 // maxEntries is how many objects such a list may have.
@@ -50,11 +50,12 @@ const maxText = 1 << 16
 
 // textOf returns the bound of a text that goes into each container.
 func textOf(schema apiextensionsv1.JSONSchemaProps, path []string) (check, bool) {
+	plain := schema.Type == "string" && schema.Format == "" && schema.MaxLength == nil
 	return check{
 		good:      fmt.Sprintf("%%[1]s.size() <= %d", maxText),
 		must:      fmt.Sprintf("a text of at most %d characters", maxText),
 		otherwise: "each container of an add-on has it",
-	}, schema.Type == "string" && schema.Format == "" && schema.MaxLength == nil && len(path) > 2 && path[1] == "proxyConfig"
+	}, plain && len(path) > 2 && path[1] == "proxyConfig"
 }
 
 // policies returns the policies for the definitions in a folder.
