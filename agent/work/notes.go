@@ -90,7 +90,8 @@ type note struct {
 	// not show yet; nil when it shows all.
 	learned   *workv1.ManifestWorkStatus
 	learnedOf types.UID
-	// publishing is the UID of the work of which a status is on its way, for which no pass waits, or may not wait any more.
+	// publishing is the UID of the work of which a status is on its way, for which no pass waits, or may not wait any
+	// more.
 	publishing *types.UID
 	// unsure is set when a status was sent without an answer: the hub may have it or not.
 	unsure bool

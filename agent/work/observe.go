@@ -38,8 +38,8 @@ type facts struct {
 	// nothing.
 	offline bool
 	copied  *offline.Copy
-	// learned is what passes concluded and the hub may not know, and atHub the work as the hub has it where work knows more;
-	// nil otherwise. inCopy reports that the copy of the work has what was learned.
+	// learned is what passes concluded and the hub may not know, and atHub the work as the hub has it where work knows
+	// more; nil otherwise. inCopy reports that the copy of the work has what was learned.
 	learned *workv1.ManifestWorkStatus
 	atHub   *workv1.ManifestWork
 	inCopy  bool

@@ -191,9 +191,9 @@ func withholdUnknown(manifests []manifest.Manifest, tracked []workv1.AppliedMani
 var errWithheld = errors.New(
 	"its object was not there when the hub was last heard; it is made when the hub is back")
 
-// recall puts into the work which manifests became complete that the cache of the hub does not show, because their status
-// is on its way or the hub was away, so that nothing is decided by the status at the hub alone. The status of the pass
-// tells the hub; an error is about the disk.
+// recall puts into the work which manifests became complete that the cache of the hub does not show, because their
+// status is on its way or the hub was away, so that nothing is decided by the status at the hub alone. The status of
+// the pass tells the hub; an error is about the disk.
 func (r *Reconciler) recall(ctx context.Context, f *facts) error {
 	if r.Cache != nil {
 		var err error

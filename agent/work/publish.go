@@ -105,7 +105,7 @@ func (r *Reconciler) publishStatus(ctx context.Context, f *facts, status workv1.
 	r.keepCompletions(f, before, &status)
 	if equality.Semantic.DeepEqual(before.Status, status) {
 		if f.atHub != nil { // What was learned does not count any more.
-			if r.Cache != nil {
+			if f.inCopy {
 				r.Cache.StatusReported(f.owner.Name)
 			}
 			f.work, f.atHub = f.atHub, nil
@@ -248,8 +248,8 @@ func (r *Reconciler) sent(f *facts, after *workv1.ManifestWork, err error) recon
 	return reconcile.Done()
 }
 
-// isUnsure reports whether the hub may have a status although sending it failed: there was no answer, or one by which
-// nobody knows, of a proxy for example.
+// isUnsure reports whether the hub may have a status although sending it failed: there was no answer, or one
+// that leaves it open, as from a proxy.
 func isUnsure(err error) bool {
 	var answer apierrors.APIStatus
 	return err != nil && (!errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError)

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
@@ -66,30 +65,38 @@ func (r *Reconciler) act(ctx context.Context, f facts, p plan) results {
 	return done
 }
 
-// stale reports whether a plan that makes again what an add-on had is about an add-on that is gone, which the cache does
-// not show yet. Kubernetes would collect what is made for it, which wakes the next pass, without an end, and its agent
-// would have its roles meanwhile. The event about the add-on is what wakes the next pass.
+// stale reports whether a plan that makes again what an add-on had is about an add-on that is gone, which the cache
+// does not show yet. Kubernetes would collect what is made for it, which would wake the next pass, without an end, and
+// its agent would have its roles meanwhile. The event about the add-on wakes the next pass.
 func (r *Reconciler) stale(ctx context.Context, f facts, p plan) (bool, error) {
 	if !makesAgain(f.addOn, p) {
 		return false, nil
 	}
-	live := r.AddOns.WatchedAddOn()
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(f.addOn), live); err != nil {
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return false, fmt.Errorf("reading an add-on whose objects are missing: %w", err)
+	live, err := r.liveAddOn(ctx, f.addOn)
+	return err == nil && (live == nil || live.GetDeletionTimestamp() != nil), err
+}
+
+// liveAddOn reads an add-on without the cache; nil when it is gone, whether or not another one has its name.
+func (r *Reconciler) liveAddOn(
+	ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn,
+) (client.Object, error) {
+	live, err := reconcile.Get(ctx, r.Live, client.ObjectKeyFromObject(addOn), r.AddOns.WatchedAddOn())
+	if err != nil || live == nil || live.GetUID() != addOn.UID {
+		return nil, err
 	}
-	return live.GetUID() != f.addOn.UID || live.GetDeletionTimestamp() != nil, nil
+	return live, nil
+}
+
+// creates reports whether a step creates an object.
+func creates[T client.Object](steps []reconcile.Step[T]) bool {
+	return slices.ContainsFunc(steps, func(s reconcile.Step[T]) bool { return s.Verb == reconcile.Create })
 }
 
 // makesAgain reports whether a plan makes bindings or works for an add-on that had them.
 func makesAgain(addOn *addonv1beta1.ManagedClusterAddOn, p plan) bool {
 	had := func(condition string) bool { return meta.IsStatusConditionTrue(addOn.Status.Conditions, condition) }
-	return had(addonv1beta1.ManagedClusterAddOnRegistrationApplied) && slices.ContainsFunc(p.bindings,
-		func(s bindingStep) bool { return s.Verb == reconcile.Create }) ||
-		had(addonv1beta1.ManagedClusterAddOnManifestApplied) && slices.ContainsFunc(p.works,
-			func(s workStep) bool { return s.Verb == reconcile.Create })
+	return had(addonv1beta1.ManagedClusterAddOnRegistrationApplied) && creates(p.bindings) ||
+		had(addonv1beta1.ManagedClusterAddOnManifestApplied) && creates(p.works)
 }
 
 // recordAdmission writes the configuration to which a rollout admitted the add-on into its status before any work of it

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,15 +57,15 @@ func (r *Reconciler) actOnDeletion(ctx context.Context, f deletionFacts, p delet
 // those of the hooks are gone: they would run again, and nobody would delete their works. Only we remove finalizers of
 // ours, one pass after the other.
 func (r *Reconciler) deletionStale(ctx context.Context, f deletionFacts, p deletionPlan) (bool, error) {
-	if !slices.ContainsFunc(p.works, func(s workStep) bool { return s.Verb == reconcile.Create }) {
+	if !creates(p.works) {
 		return false, nil
 	}
-	live := r.AddOns.WatchedAddOn()
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(f.addOn), live); err != nil {
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	live, err := r.liveAddOn(ctx, f.addOn)
+	if err != nil || live == nil {
+		return err == nil, err
 	}
 	recorded := live.GetAnnotations()[names.AnnotationHookAttempts] != f.addOn.Annotations[names.AnnotationHookAttempts]
-	return recorded || live.GetUID() != f.addOn.UID || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
+	return recorded || !slices.ContainsFunc(live.GetFinalizers(), isOCMFinalizer), nil
 }
 
 // recordAttempts records on the add-on which attempts of hooks failed, so that a restart counts none twice, or that

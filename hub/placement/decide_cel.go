@@ -87,7 +87,7 @@ func compileIn(env *cel.Env, text string) (cel.Program, error) {
 // matches reports whether the expression is true for a cluster, and adds what that costs.
 func (e expression) matches(s *subject) (bool, error) {
 	if s.left != nil && (*s.left == 0 || !e.ready()) {
-		s.unknown = true
+		s.unasked = true
 		return false, nil
 	}
 	if s.object == nil {

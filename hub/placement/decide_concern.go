@@ -66,9 +66,8 @@ func (in interest) concerns(older, newer *view, c change) bool {
 	if !looks {
 		return false
 	}
-	older.unknown, newer.unknown = false, false
 	was, is := in.judgeView(older), in.judgeView(newer)
-	if older.unknown || newer.unknown {
+	if was.unasked || is.unasked {
 		return true
 	}
 	// A cluster for which expressions cost much more or less than before may be one that pays for an excess, or no more.

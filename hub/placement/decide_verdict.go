@@ -53,6 +53,8 @@ type outcome struct {
 	failure, expensive string
 	// cost is what expressions cost, in units of CEL.
 	cost uint64
+	// unasked reports that an expression could not be evaluated while an event waits, so that nothing else counts.
+	unasked bool
 }
 
 // judge returns the verdict about a cluster; nil stands for a cluster that does not exist. One that the hub does not
@@ -100,7 +102,7 @@ func (r *rules) look(of *view) outcome {
 			o.failure = err.Error()
 		}
 	}
-	if o.matches {
+	if o.unasked = s.unasked; o.matches {
 		o.group, o.failure = r.groupOf(&s), ""
 	}
 	return o
@@ -121,10 +123,8 @@ type view struct {
 	cluster *clusterv1.ManagedCluster
 	claims  labels.Set
 	object  map[string]any
-	// left is what expressions may still cost where an event waits for them, in units of CEL; nil where none does. unknown
-	// is set by an expression for which there was no time.
-	left    *uint64
-	unknown bool
+	// left is what expressions may still cost where an event waits for them, in units of CEL; nil where none does.
+	left *uint64
 }
 
 // subject is a cluster that the selectors of one Placement look at.
@@ -133,6 +133,8 @@ type subject struct {
 
 	// cost is what expressions have cost so far, in units of CEL.
 	cost uint64
+	// unasked is set by an expression that could not be evaluated while an event waits.
+	unasked bool
 }
 
 // claimSet returns the claims of the cluster by name.

@@ -169,7 +169,7 @@ func (o *outcomes) outcomeOf(of *view, r *rules) outcome {
 		return known.outcome
 	}
 	found := r.look(of)
-	if of.unknown {
+	if found.unasked {
 		return found
 	}
 	o.mu.Lock()

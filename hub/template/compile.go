@@ -240,10 +240,11 @@ func (s *substitution) expand(t *text, plain bool) (string, bool) {
 	}
 	inName := !t.isWhole() && s.atName()
 	value := func(p part) (got string, found bool) {
-		if got, found = s.values(p.name); inName && !p.isNamespace() {
-			got, found = s.inNames(p.name)
+		of := s.values
+		if inName && !p.isNamespace() {
+			of = s.inNames
 		}
-		if found && !s.spend(len(got)) {
+		if got, found = of(p.name); found && !s.spend(len(got)) {
 			got = ""
 		}
 		return got, found

@@ -3,8 +3,6 @@ package template
 import (
 	"fmt"
 
-	addonv1beta1 "open-cluster-management.io/api/addon/v1beta1"
-
 	"github.com/spokelet/spokelet/internal/names"
 )
 
@@ -29,13 +27,8 @@ type variable struct{ name, value string }
 type variables struct {
 	// constant cannot be overridden; custom is what the configuration defines, standard counts where nothing else does.
 	constant, standard []variable
-	custom             []addonv1beta1.CustomizedVariable
-	// named has the positions in custom by name, where looking through them for each variable would take long.
-	named map[string]int
+	custom             map[string]string
 }
-
-// manyVariables is the number of variables of a configuration that are looked up by an index.
-const manyVariables = 32
 
 // variablesOf returns the variables for a template with these registrations.
 func variablesOf(in Input, t *Template) variables {
@@ -44,12 +37,9 @@ func variablesOf(in Input, t *Template) variables {
 		v.standard = []variable{{variableKubeconfig, kubeconfigPath}}
 	}
 	if in.Config != nil {
-		v.custom = in.Config.Spec.CustomizedVariables
-		if len(v.custom) > manyVariables {
-			v.named = make(map[string]int, len(v.custom))
-			for i := range v.custom {
-				v.named[v.custom[i].Name] = i
-			}
+		v.custom = make(map[string]string, len(in.Config.Spec.CustomizedVariables))
+		for _, custom := range in.Config.Spec.CustomizedVariables { // of two of a name, the last counts
+			v.custom[custom.Name] = custom.Value
 		}
 	}
 	if namespace := in.installNamespace(); namespace != "" {
@@ -82,8 +72,8 @@ func (v *variables) defined(name string) (string, bool) {
 			return fixed.value, true
 		}
 	}
-	if at := v.position(name); at >= 0 {
-		return v.custom[at].Value, true
+	if value, found := v.custom[name]; found {
+		return value, true
 	}
 	for _, fallback := range v.standard {
 		if fallback.name == name {
@@ -91,21 +81,6 @@ func (v *variables) defined(name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// position returns where the configuration defines a variable, the last time; less than zero where it does not.
-func (v *variables) position(name string) int {
-	if v.named != nil {
-		if at, found := v.named[name]; found {
-			return at
-		}
-		return -1
-	}
-	at := len(v.custom) - 1
-	for at >= 0 && v.custom[at].Name != name {
-		at--
-	}
-	return at
 }
 
 // environment returns the variables that containers get in their environment, in order: those that the hub manager
@@ -127,7 +102,7 @@ func Remarks(in Input) []string {
 	}
 	v := variablesOf(in, in.Template)
 	var all []string
-	for _, custom := range v.custom {
+	for _, custom := range in.Config.Spec.CustomizedVariables {
 		for _, fixed := range v.constant {
 			if fixed.name == custom.Name {
 				all = append(all, fmt.Sprintf("AddOnDeploymentConfig %s/%s: the customizedVariables entry %s does not count, "+

@@ -54,11 +54,11 @@ func bound(next http.RoundTripper, request *http.Request, silence time.Duration)
 		w.timer.Stop() // its body is the connection, which the caller owns
 		return response, nil
 	}
-	if after, isWatch := lasts(request.URL.Query()); isWatch {
+	switch after, isWatch := lasts(request.URL.Query()); {
+	case isWatch && after > 0:
+		w.wait(after)
+	case isWatch:
 		w.silence = 0
-		if after > 0 {
-			w.wait(after, silence)
-		}
 	}
 	w.progress()
 	response.Body = &watched{ReadCloser: response.Body, watchdog: w, last: true}
@@ -103,13 +103,12 @@ func (w *watchdog) progress() {
 }
 
 // wait lets a watch be silent for as long as it asked for.
-func (w *watchdog) wait(most, silence time.Duration) {
+func (w *watchdog) wait(most time.Duration) {
 	w.timer.Stop()
-	w.silence = silence
 	w.waits.Store(true)
 	w.over = time.AfterFunc(most, func() {
 		w.waits.Store(false)
-		w.timer.Reset(silence)
+		w.timer.Reset(w.silence)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -25,59 +23,33 @@ import (
 // with a limit and a version as one of exactly that version, as each API server does ("Legacy exact match" of
 // k8s.io/apiserver/pkg/storage/cacher/delegator). Up to 1.33 the answer is the error of etcd where its store has yet to
 // reach that version (kubernetes/kubernetes#132374). It ignores the limit of a list of any state.
-type pagedServer struct {
-	mu      sync.Mutex
-	version int
-	objects []corev1.ConfigMap
-	watches []*watch.RaceFreeFakeWatcher
-	asked   []string
-}
-
-func (*pagedServer) IsWatchListSemanticsUnSupported() bool { return true }
+type pagedServer struct{ backedUp }
 
 func (p *pagedServer) List(options metav1.ListOptions) (runtime.Object, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = append(p.asked, fmt.Sprintf("limit %d version %q continue %q", options.Limit, options.ResourceVersion, options.Continue))
-	if at, err := strconv.Atoi(options.ResourceVersion); err == nil && at > p.version {
-		if options.Limit > 0 {
-			return nil, apierrors.NewInternalError(errors.New("etcdserver: mvcc: required revision is a future revision"))
-		}
-		late := apierrors.NewTimeoutError("Too large resource version", 1)
-		late.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
-		return nil, late
+	all, err := p.backedUp.List(options)
+	if err != nil && options.Limit > 0 {
+		return nil, apierrors.NewInternalError(errors.New("etcdserver: mvcc: required revision is a future revision"))
 	}
-	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(p.version)}}
+	list, isList := all.(*corev1.ConfigMapList)
+	if err != nil || !isList {
+		return nil, err
+	}
 	from, _ := strconv.Atoi(options.Continue)
-	list.Items = p.objects[from:]
+	list.Items = list.Items[from:]
 	if most := int(options.Limit); most > 0 && options.ResourceVersion != anyState && len(list.Items) > most {
 		list.Items, list.Continue = list.Items[:most], strconv.Itoa(from+most)
 	}
 	return list, nil
 }
 
-func (p *pagedServer) Watch(metav1.ListOptions) (watch.Interface, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	events := watch.NewRaceFreeFake()
-	p.watches = append(p.watches, events)
-	return events, nil
-}
-
-func (p *pagedServer) become(version, objects int, says string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.version, p.objects = version, nil
-	for i := range objects {
-		p.objects = append(p.objects, corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("c%04d", i), ResourceVersion: strconv.Itoa(version - 1)},
-			Data:       map[string]string{"k": says},
-		})
+// saying are some ConfigMaps with a text.
+func saying(text string, count int) []corev1.ConfigMap {
+	all := make([]corev1.ConfigMap, count)
+	for i := range all {
+		all[i].Namespace, all[i].Name, all[i].ResourceVersion = "ns", fmt.Sprintf("c%04d", i), "1"
+		all[i].Data = map[string]string{"k": text}
 	}
-	for _, one := range p.watches {
-		one.Stop()
-	}
-	p.watches = nil
+	return all
 }
 
 // Shows: work/restored-cache
@@ -90,7 +62,7 @@ func TestACacheOfManyObjectsNoticesAStoreThatWasRestored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &pagedServer{}
-				server.become(5000, objects, "lost")
+				server.become("5000", saying("lost", objects)...)
 				informer := NewInformer(server, &corev1.ConfigMap{}, 0, cache.Indexers{})
 				ended := make(chan struct{})
 				ctx, cancel := context.WithCancel(t.Context())
@@ -112,14 +84,14 @@ func TestACacheOfManyObjectsNoticesAStoreThatWasRestored(t *testing.T) {
 				server.mu.Unlock()
 				time.Sleep(10 * time.Second)
 				server.mu.Lock()
-				server.asked = nil
+				server.lists = nil
 				server.mu.Unlock()
-				server.become(100, objects, "restored")
+				server.become("100", saying("restored", objects)...)
 				time.Sleep(time.Hour)
 				server.mu.Lock()
-				assert.Equal(t, "restored", says(), "an hour after the restore; %d lists since, the last: %s", len(server.asked), server.asked[len(server.asked)-1])
+				assert.Equal(t, "restored", says(), "an hour after the restore; the lists since: %q", server.lists)
 				server.mu.Unlock()
-				server.become(101, 0, "") // ends the watches
+				server.become("101") // ends the watches
 			})
 		})
 	}

@@ -129,7 +129,8 @@ func (s Source) listWatch(now clock.PassiveClock) cache.ListerWatcher {
 			goesOn := options.SendInitialEvents == nil
 			asked := now.Now() // the API server counts the time of a watch from later than that
 			due := ends.Load()
-			checks := goesOn && due != 0 && (asked.UnixNano() < due || asked.UnixNano() > due+int64(steady))
+			late := time.Duration(asked.UnixNano() - due) // of a watch that did not end by itself it is less than zero, or much
+			checks := goesOn && due != 0 && (late < 0 || late > steady)
 			options.LabelSelector, options.FieldSelector = s.LabelSelector, s.FieldSelector
 			events, err := s.Watch(ctx, options)
 			if err == nil && checks { // only now, so that no list goes to an API server that refuses the watch

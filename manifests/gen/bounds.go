@@ -102,7 +102,7 @@ type check struct {
 	good string
 	// must is what the value must be, for people.
 	must string
-	// otherwise is what happens else, for people.
+	// otherwise says why, for people; empty where a program in Go cannot read the object.
 	otherwise string
 	// apart reports whether the status has a subresource, so that a write changes either the status or all else.
 	apart bool

@@ -163,8 +163,9 @@ func (s *Server) page(r *request) ([]*stored, map[string]any, error) {
 
 // listBody writes a list.
 func listBody(r *request, meta map[string]any, all []*stored) []byte {
-	kind, version := r.table.resource.Kind+"List", string(r.form())
-	if r.form() == metadata {
+	f := r.form()
+	kind, version := r.table.resource.Kind+"List", string(f)
+	if f == metadata {
 		kind, version = "PartialObjectMetadataList", metav1.SchemeGroupVersion.String()
 	}
 	var body bytes.Buffer
@@ -173,7 +174,7 @@ func listBody(r *request, meta map[string]any, all []*stored) []byte {
 		if i > 0 {
 			body.WriteByte(',')
 		}
-		body.Write(one.bytes(r.form()))
+		body.Write(one.bytes(f))
 	}
 	body.WriteString("]}")
 	return body.Bytes()

@@ -82,8 +82,19 @@ func BuiltIn() []Resource {
 	}
 }
 
-// Defined returns the resource of a CustomResourceDefinition, in the version in which it is stored.
-func Defined(document []byte) (Resource, error) {
+// Defined returns the resources of CustomResourceDefinitions, each in the version in which it is stored.
+func Defined(documents [][]byte) ([]Resource, error) {
+	all := make([]Resource, len(documents))
+	for i, document := range documents {
+		var err error
+		if all[i], err = definedBy(document); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func definedBy(document []byte) (Resource, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(document, &crd); err != nil {
 		return Resource{}, fmt.Errorf("reading a definition: %w", err)

@@ -43,6 +43,12 @@ func readTarget(r *http.Request) (target, bool) {
 	return t, true
 }
 
+// ResourceOf returns the resource that a request is about; empty when it is about none.
+func ResourceOf(r *http.Request) string {
+	t, _ := readTarget(r)
+	return t.Resource
+}
+
 // verbOf returns the verb of the API for the method of a request.
 func verbOf(r *http.Request, name string) string {
 	switch r.Method {

@@ -50,17 +50,20 @@ func (c *ControlPlane) ServiceAccount(ctx context.Context, namespace, name strin
 }
 
 // Kubeconfig returns a kubeconfig for cfg that holds everything in itself.
-func (c *ControlPlane) Kubeconfig(cfg *rest.Config) ([]byte, error) {
+func (c *ControlPlane) Kubeconfig(cfg *rest.Config) ([]byte, error) { return Kubeconfig(c.Name, cfg) }
+
+// Kubeconfig returns a kubeconfig for cfg that holds everything in itself, with a name for the cluster.
+func Kubeconfig(name string, cfg *rest.Config) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
-	config.Clusters[c.Name] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
 	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{
 		Token: cfg.BearerToken, ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData,
 	}
-	config.Contexts["context"] = &clientcmdapi.Context{Cluster: c.Name, AuthInfo: "user"}
+	config.Contexts["context"] = &clientcmdapi.Context{Cluster: name, AuthInfo: "user"}
 	config.CurrentContext = "context"
 	data, err := clientcmd.Write(*config)
 	if err != nil {
-		return nil, fmt.Errorf("writing a kubeconfig for %s: %w", c.Name, err)
+		return nil, fmt.Errorf("writing a kubeconfig for %s: %w", name, err)
 	}
 	return data, nil
 }

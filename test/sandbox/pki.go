@@ -61,6 +61,8 @@ type CA struct {
 	Certificate *x509.Certificate
 	// CertPEM and KeyPEM are the certificate and the PKCS #8 key, as a Secret of type kubernetes.io/tls has them.
 	CertPEM, KeyPEM []byte
+
+	authority *authority
 }
 
 // NewCA creates a certificate authority of a name. A nil key is a new ECDSA key.
@@ -70,7 +72,7 @@ func NewCA(name string, key crypto.Signer) (*CA, error) {
 		return nil, err
 	}
 	keyPEM, err := encodeKey(a.key)
-	return &CA{Certificate: a.cert, CertPEM: a.certPEM, KeyPEM: keyPEM}, err
+	return &CA{Certificate: a.cert, CertPEM: a.certPEM, KeyPEM: keyPEM, authority: a}, err
 }
 
 // Secret returns the authority as a Secret of type kubernetes.io/tls, which says that it serves the add-ons; with none,
@@ -142,6 +144,15 @@ func sign(
 // SignRequest answers a certificate request as the controllers of the control plane do, with a validity of the caller's
 // choice.
 func (c *ControlPlane) SignRequest(request []byte, from, to time.Time) ([]byte, error) {
+	return c.authority.signRequest(request, from, to)
+}
+
+// SignRequest answers a certificate request for a client with a validity of the caller's choice.
+func (c *CA) SignRequest(request []byte, from, to time.Time) ([]byte, error) {
+	return c.authority.signRequest(request, from, to)
+}
+
+func (a *authority) signRequest(request []byte, from, to time.Time) ([]byte, error) {
 	block, _ := pem.Decode(request)
 	if block == nil {
 		return nil, errors.New("signing a request: it is not PEM")
@@ -159,7 +170,7 @@ func (c *ControlPlane) SignRequest(request []byte, from, to time.Time) ([]byte, 
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, c.authority.cert, parsed.PublicKey, c.authority.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, parsed.PublicKey, a.key)
 	if err != nil {
 		return nil, fmt.Errorf("signing a certificate for %s: %w", parsed.Subject, err)
 	}

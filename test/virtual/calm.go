@@ -6,11 +6,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/spokelet/spokelet/internal/names"
+	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
 // calm is everything that there is when all is quiet.
@@ -89,15 +91,10 @@ func (w *World) differences(images map[string]string) ([]string, error) {
 func (w *World) differs(
 	c *Cluster, o one, selected bool, image string, addOn *addonv1alpha1.ManagedClusterAddOn,
 ) (string, error) {
-	var deployments appsv1.DeploymentList
-	if err := c.admin.List(w.ctx, &deployments); err != nil {
-		return "", fmt.Errorf("listing Deployments: %w", err)
-	}
-	var found *appsv1.Deployment
-	for i := range deployments.Items {
-		if d := &deployments.Items[i]; d.Name == o.addOn && d.Namespace == names.NamespaceAgentAddon {
-			found = d
-		}
+	key := types.NamespacedName{Namespace: names.NamespaceAgentAddon, Name: o.addOn}
+	found, err := reconcile.Get(w.ctx, c.admin, key, &appsv1.Deployment{})
+	if err != nil {
+		return "", err
 	}
 	switch {
 	case !selected && addOn != nil:
@@ -115,15 +112,10 @@ func (w *World) differs(
 	case imageOf(found) != image:
 		return fmt.Sprintf("it has image %s and not %s: %v", imageOf(found), image, addOn.Status.Conditions), nil
 	}
-	var credential corev1.SecretList
-	if err := c.admin.List(w.ctx, &credential); err != nil {
-		return "", fmt.Errorf("listing Secrets: %w", err)
+	key.Name = credentialOf(o.addOn)
+	credential, err := reconcile.Get(w.ctx, c.admin, key, &corev1.Secret{})
+	if err == nil && (credential == nil || len(credential.Data[corev1.TLSCertKey]) == 0) {
+		return "it has no credential", nil
 	}
-	for i := range credential.Items {
-		if s := &credential.Items[i]; s.Namespace == names.NamespaceAgentAddon && s.Name == credentialOf(o.addOn) &&
-			len(s.Data["tls.crt"]) > 0 {
-			return "", nil
-		}
-	}
-	return "it has no credential", nil
+	return "", err
 }

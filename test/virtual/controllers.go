@@ -2,27 +2,21 @@ package virtual
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/csr"
+	"github.com/spokelet/spokelet/test/sandbox"
 )
 
 const (
@@ -54,32 +48,13 @@ func follow[O client.Object](
 
 // signer plays the controllers of the hub that sign and remove certificate requests.
 type signer struct {
-	world  *World
-	key    *ecdsa.PrivateKey
-	ca     *x509.Certificate
-	serial atomic.Int64
+	world *World
+	ca    *sandbox.CA
 }
 
 func newSigner(w *World) (*signer, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("making the key of the signer: %w", err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "signer"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0), KeyUsage: x509.KeyUsageCertSign,
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("making the certificate of the signer: %w", err)
-	}
-	ca, err := x509.ParseCertificate(raw)
-	if err != nil {
-		return nil, fmt.Errorf("reading the certificate of the signer: %w", err)
-	}
-	s := &signer{world: w, key: key, ca: ca}
-	s.serial.Store(1)
-	return s, nil
+	ca, err := sandbox.NewCA("signer", nil)
+	return &signer{w, ca}, err
 }
 
 func (s *signer) start() {
@@ -96,57 +71,50 @@ func (s *signer) handle(kind watch.EventType, request *certificatesv1.Certificat
 		request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return
 	}
-	asked, certificate, err := s.sign(request)
+	subject, err := s.sign(request)
 	if err != nil {
 		s.world.judge.violated("signing %s: %v", request.Name, err)
 		return
 	}
-	s.world.identify(asked.Subject)
-	request.Status.Certificate = certificate
+	s.world.identify(subject)
 	if err := s.world.admin.Status().Update(s.world.ctx, request); err != nil {
-		return // somebody was faster, and the next event follows
+		return // another client was faster, and the next event follows
 	}
 	time.AfterFunc(keptRequest, func() { _ = s.world.admin.Delete(s.world.ctx, request) })
 }
 
-// sign returns what a request asks for, and the certificate.
-func (s *signer) sign(request *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, []byte, error) {
-	block, _ := pem.Decode(request.Spec.Request)
-	if block == nil {
-		return nil, nil, errors.New("no PEM")
-	}
-	asked, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil, nil, err
-	}
+// sign puts the certificate into a request, and returns whom it is for.
+func (s *signer) sign(request *certificatesv1.CertificateSigningRequest) (pkix.Name, error) {
 	lasts := life
 	if seconds := request.Spec.ExpirationSeconds; seconds != nil {
 		lasts = min(lasts, time.Duration(*seconds)*time.Second)
 	}
-	s.world.judge.count(certificate)
 	now := time.Now()
-	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(s.serial.Add(1)), Subject: asked.Subject, NotBefore: now.Add(-issuedEarlier),
-		NotAfter: now.Add(lasts), KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, s.ca, asked.PublicKey, s.key)
+	signed, err := s.ca.SignRequest(request.Spec.Request, now.Add(-issuedEarlier), now.Add(lasts))
 	if err != nil {
-		return nil, nil, err
+		return pkix.Name{}, err
 	}
-	return asked, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), nil
+	certificates, err := cert.ParseCertsPEM(signed)
+	if err != nil {
+		return pkix.Name{}, fmt.Errorf("reading what was signed: %w", err)
+	}
+	s.world.judge.count(certificate)
+	request.Status.Certificate = signed
+	return certificates[0].Subject, nil
 }
 
 // identify lets the requests of an agent carry the identity of the certificate that it gets.
 func (w *World) identify(subject pkix.Name) {
-	rest, found := strings.CutPrefix(subject.CommonName, csr.ClusterUser("", "")[:len(csr.ClusterUser("", ""))-1])
-	cluster, agent, _ := strings.Cut(rest, ":")
-	if c := w.byName[cluster]; found && c != nil && !strings.Contains(agent, ":") {
+	identity, ofCluster := csr.ParseClusterUser(subject.CommonName)
+	if c := w.byName[identity.Cluster]; ofCluster && c != nil {
 		c.toHub.use(w.hub.Transport(subject.CommonName, append(subject.Organization, "system:authenticated")...))
 	}
 }
 
 // badImage starts the images that do not run on the clusters that break.
 const badImage = "bad-"
+
+func isBad(image string) bool { return strings.HasPrefix(image, badImage) }
 
 // runWorkloads plays what runs Deployments on a cluster: they are available after a while, unless they break.
 func (w *World) runWorkloads(c *Cluster) {
@@ -167,7 +135,7 @@ func (c *Cluster) settle(ctx context.Context, key client.ObjectKey, generation i
 	}
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1}
 	available := corev1.ConditionFalse
-	if !strings.HasPrefix(imageOf(&d), badImage) || !c.breaks(d.Name) {
+	if !isBad(imageOf(&d)) || !c.breaks(d.Name) {
 		d.Status.ReadyReplicas, d.Status.AvailableReplicas, available = 1, 1, corev1.ConditionTrue
 	}
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available}}

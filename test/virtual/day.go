@@ -73,7 +73,7 @@ func (p *play) begin() error {
 	for i := range p.options.AddOns {
 		name := addOnName(i)
 		p.images[name] = "v0"
-		if err := p.create(addOnObjects(name, "v0")...); err != nil {
+		if err := create(p.ctx, p.admin, addOnObjects(name, "v0")...); err != nil {
 			return err
 		}
 	}
@@ -224,7 +224,7 @@ func (p *play) setImage(addOn, image string) {
 		return
 	}
 	p.options.Log.Info("people change a template", "addOn", addOn, "image", image)
-	p.images[addOn], p.bad[addOn] = image, image[:1] == badImage[:1]
+	p.images[addOn], p.bad[addOn] = image, isBad(image)
 }
 
 // editCluster changes a ManagedCluster.

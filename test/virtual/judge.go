@@ -1,8 +1,6 @@
 package virtual
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/cert"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -297,19 +296,19 @@ func (j *judge) wasLeft(broken one, by string, well one) {
 // secret notes when the certificate of an add-on ends.
 func (j *judge) secret(kind watch.EventType, cluster string, s *corev1.Secret) {
 	o := one{cluster, s.Name}
-	block, _ := pem.Decode(s.Data["tls.crt"])
+	data := s.Data[corev1.TLSCertKey]
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if kind == watch.Deleted || block == nil {
+	if kind == watch.Deleted || len(data) == 0 {
 		delete(j.expires, o)
 		return
 	}
-	parsed, err := x509.ParseCertificate(block.Bytes)
+	certificates, err := cert.ParseCertsPEM(data)
 	if err != nil {
 		j.tell("the certificate in Secret %s of %s: %v", s.Name, cluster, err)
 		return
 	}
-	j.expires[o] = parsed.NotAfter
+	j.expires[o] = certificates[0].NotAfter
 }
 
 // tick judges what time alone changes.

@@ -155,22 +155,6 @@ func imageOf(d *appsv1.Deployment) string {
 	return d.Spec.Template.Spec.Containers[0].Image
 }
 
-// resourceOf returns the resource in the path of a request.
-func resourceOf(path string) string {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	at := 2 // api/v1/…
-	if parts[0] == "apis" {
-		at = 3
-	}
-	if len(parts) > at+2 && parts[at] == "namespaces" {
-		at += 2
-	}
-	if len(parts) <= at {
-		return ""
-	}
-	return parts[at]
-}
-
 // setLabel changes the labels of a cluster so that it is selected for an add-on, or not.
 func setLabel(cluster *clusterv1.ManagedCluster, addOn string, selected bool) {
 	if cluster.Labels == nil {

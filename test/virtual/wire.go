@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/spokelet/spokelet/test/apiserver"
 )
 
 // errCut is what a client gets whose way to an API server is cut.
@@ -130,7 +132,7 @@ func isWrite(r *http.Request) bool {
 	if r.Method == http.MethodGet {
 		return false
 	}
-	resource := resourceOf(r.URL.Path)
+	resource := apiserver.ResourceOf(r)
 	return resource != "leases" && resource != "events" && resource != "selfsubjectaccessreviews" &&
 		resource != "selfsubjectreviews" && resource != "selfsubjectrulesreviews"
 }

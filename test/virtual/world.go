@@ -2,7 +2,6 @@ package virtual
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -16,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spokelet/spokelet/agent"
@@ -26,6 +23,7 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 	"github.com/spokelet/spokelet/manifests"
 	"github.com/spokelet/spokelet/test/apiserver"
+	"github.com/spokelet/spokelet/test/sandbox"
 )
 
 // Options are how a World is.
@@ -36,8 +34,6 @@ type Options struct {
 	Dir string
 	// Log is the log of all programs.
 	Log logr.Logger
-	// Keep is how many changes of each resource the API servers remember at least; 0 leaves it to them.
-	Keep int
 }
 
 // World is a hub with its clusters and their programs.
@@ -78,11 +74,11 @@ func New(ctx context.Context, o Options) (*World, error) {
 		return nil, err
 	}
 	w.ctx, w.cancel = context.WithCancel(ctx)
-	hubKinds, err := defined(manifests.CRDs())
+	hubKinds, err := apiserver.Defined(manifests.CRDs())
 	if err != nil {
 		return nil, err
 	}
-	w.hub = apiserver.New(apiserver.Options{Resources: hubKinds, Keep: o.Keep})
+	w.hub = apiserver.New(apiserver.Options{Resources: hubKinds})
 	if w.admin, err = w.adminOf(w.hub, hubKinds); err != nil {
 		return nil, err
 	}
@@ -93,7 +89,7 @@ func New(ctx context.Context, o Options) (*World, error) {
 	if err := w.addHub(); err != nil {
 		return nil, err
 	}
-	spokeKinds, err := defined(manifests.SpokeCRDs())
+	spokeKinds, err := apiserver.Defined(manifests.SpokeCRDs())
 	if err != nil {
 		return nil, err
 	}
@@ -106,19 +102,6 @@ func New(ctx context.Context, o Options) (*World, error) {
 		w.clusters, w.byName[name] = append(w.clusters, c), c
 	}
 	return w, nil
-}
-
-// defined returns the resources of definitions.
-func defined(documents [][]byte) ([]apiserver.Resource, error) {
-	var all []apiserver.Resource
-	for _, document := range documents {
-		one, err := apiserver.Defined(document)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
 }
 
 // adminOf returns a client of a server who may do everything.
@@ -147,7 +130,7 @@ func accountOf(namespace, name string) string {
 
 // addHub prepares the hub and its manager.
 func (w *World) addHub() error {
-	if err := w.create(hubObjects()...); err != nil {
+	if err := create(w.ctx, w.admin, hubObjects()...); err != nil {
 		return err
 	}
 	file, err := w.writeKubeconfig(hubHost)
@@ -171,7 +154,7 @@ func (w *World) addHub() error {
 
 // newCluster prepares a cluster and its agent.
 func (w *World) newCluster(name string, kinds []apiserver.Resource) (*Cluster, error) {
-	c := &Cluster{Name: name, server: apiserver.New(apiserver.Options{Resources: kinds, Keep: w.options.Keep})}
+	c := &Cluster{Name: name, server: apiserver.New(apiserver.Options{Resources: kinds})}
 	var err error
 	if c.admin, err = w.adminOf(c.server, kinds); err != nil {
 		return nil, err
@@ -185,17 +168,15 @@ func (w *World) newCluster(name string, kinds []apiserver.Resource) (*Cluster, e
 	if err != nil {
 		return nil, err
 	}
-	for _, object := range []client.Object{
+	if err := create(w.ctx, c.admin,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.NamespaceAgent}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.NamespaceAgentAddon}},
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: names.NamespaceAgent, Name: names.SecretBootstrap},
 			Data:       map[string][]byte{"kubeconfig": bootstrap},
 		},
-	} {
-		if err := c.admin.Create(w.ctx, object); err != nil {
-			return nil, fmt.Errorf("preparing cluster %s: %w", name, err)
-		}
+	); err != nil {
+		return nil, fmt.Errorf("preparing cluster %s: %w", name, err)
 	}
 	user := accountOf(names.NamespaceBootstrap, names.ServiceAccountBootstrap)
 	c.toHub = newLink(w.hub.Transport(user), w.judge.loops(name))
@@ -231,10 +212,10 @@ func (w *World) Stop() {
 	w.cancel()
 }
 
-// create makes objects on the hub.
-func (w *World) create(objects ...client.Object) error {
+// create makes objects.
+func create(ctx context.Context, c client.Client, objects ...client.Object) error {
 	for _, object := range objects {
-		if err := w.admin.Create(w.ctx, object); err != nil {
+		if err := c.Create(ctx, object); err != nil {
 			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
 		}
 	}
@@ -248,19 +229,10 @@ func (w *World) writeKubeconfig(host string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(w.options.Dir, host+".kubeconfig")
-	return path, errors.Join(err, os.WriteFile(path, data, 0o600))
+	return path, os.WriteFile(path, data, 0o600)
 }
 
 // kubeconfig returns a kubeconfig of a host. Who its user is decides the link.
 func kubeconfig(host string) ([]byte, error) {
-	config := clientcmdapi.NewConfig()
-	config.Clusters[host] = &clientcmdapi.Cluster{Server: "https://" + host}
-	config.AuthInfos[host] = &clientcmdapi.AuthInfo{Token: "none"}
-	config.Contexts[host] = &clientcmdapi.Context{Cluster: host, AuthInfo: host}
-	config.CurrentContext = host
-	data, err := clientcmd.Write(*config)
-	if err != nil {
-		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
-	}
-	return data, nil
+	return sandbox.Kubeconfig(host, &rest.Config{Host: "https://" + host, BearerToken: "none"})
 }

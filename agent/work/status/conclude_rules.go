@@ -96,6 +96,12 @@ func AppliedAt(status *workv1.ManifestCondition, generation int64) bool {
 func WithCompletions(work *workv1.ManifestWork, manifests []manifest.Manifest, other *workv1.ManifestWorkStatus,
 	now time.Time,
 ) (workv1.ManifestWorkStatus, bool) {
+	complete := meta.FindStatusCondition(other.Conditions, workv1.WorkComplete)
+	done := complete != nil && complete.Status == metav1.ConditionTrue && complete.ObservedGeneration == work.Generation
+	isComplete := func(m workv1.ManifestCondition) bool { return Completed(&m) }
+	if !done && !slices.ContainsFunc(other.ResourceStatus.Manifests, isComplete) {
+		return work.Status, false // nearly all works: each pass asks
+	}
 	status := *work.Status.DeepCopy()
 	more := false
 	before, has := Index(other.ResourceStatus.Manifests), Index(work.Status.ResourceStatus.Manifests)
@@ -106,8 +112,6 @@ func WithCompletions(work *workv1.ManifestWork, manifests []manifest.Manifest, o
 			more = true
 		}
 	}
-	complete := meta.FindStatusCondition(other.Conditions, workv1.WorkComplete)
-	done := complete != nil && complete.Status == metav1.ConditionTrue && complete.ObservedGeneration == work.Generation
 	if done && !meta.IsStatusConditionTrue(status.Conditions, workv1.WorkComplete) {
 		set(&status.Conditions, *complete, now)
 		more = true

@@ -45,11 +45,7 @@ func awaitCollector(t suite.T) {
 // memory returns an API server in memory with the definitions of a hub.
 func memory(t *testing.T) *apiserver.Server {
 	t.Helper()
-	var resources []apiserver.Resource
-	for _, document := range manifests.CRDs() {
-		r, err := apiserver.Defined(document)
-		require.NoError(t, err)
-		resources = append(resources, r)
-	}
+	resources, err := apiserver.Defined(manifests.CRDs())
+	require.NoError(t, err)
 	return apiserver.New(apiserver.Options{Resources: resources})
 }
