@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,7 +47,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(Name).WithOptions(reconcile.Options(workers)).
 		For(r.AddOns.WatchedAddOn()).
 		Watches(&workv1.ManifestWork{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
-		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
+		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(ofBinding),
+			builder.WithPredicates(bindingDrift())).
+		Watches(&rbacv1.RoleBinding{}, reconcile.Delayed(sharedPeriod, r.ofSharedBinding),
 			builder.WithPredicates(bindingDrift())).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofNewBinding),
 			builder.WithPredicates(onlyCreated())).
@@ -71,22 +74,43 @@ func ofWork(_ context.Context, work client.Object) []ctrl.Request {
 	return reconcile.Request(namespace, addOn)
 }
 
-// ofBinding maps a binding to its add-on on one cluster or, for a shared binding, on all clusters.
-func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctrl.Request {
-	if addOn := binding.GetLabels()[token.LabelName]; addOn != "" {
-		return reconcile.Request(binding.GetNamespace(), addOn)
+// addOnOf returns the add-on that the labels of a binding name, and the cluster: empty for a binding for all clusters.
+func addOnOf(binding client.Object) (cluster, addOn string) {
+	labels := binding.GetLabels()
+	if addOn = labels[token.LabelName]; addOn != "" {
+		return binding.GetNamespace(), addOn
 	}
-	addOn := binding.GetLabels()[names.LabelAddonName]
-	if _, template := binding.GetLabels()[names.LabelAddonTemplate]; addOn == "" || !template {
-		return nil
+	addOn = labels[names.LabelAddonName]
+	if _, template := labels[names.LabelAddonTemplate]; addOn == "" || !template {
+		return "", ""
 	}
 	for _, owner := range binding.GetOwnerReferences() {
 		if owner.Kind == "ManagedClusterAddOn" {
-			return reconcile.Request(binding.GetNamespace(), addOn)
+			return binding.GetNamespace(), addOn
 		}
 	}
-	if cluster := binding.GetLabels()[names.LabelClusterName]; cluster != "" {
-		return reconcile.Request(cluster, addOn)
+	return labels[names.LabelClusterName], addOn
+}
+
+// ofBinding maps a binding for one cluster to its add-on there.
+func ofBinding(_ context.Context, binding client.Object) []ctrl.Request {
+	cluster, addOn := addOnOf(binding)
+	if cluster == "" {
+		return nil
+	}
+	return reconcile.Request(cluster, addOn)
+}
+
+// sharedPeriod is how long the add-ons on all clusters wait for further changes of a binding for all clusters.
+// Everybody who may write RoleBindings in one namespace can label one so, and must not cause a pass for each cluster
+// with each change.
+const sharedPeriod = 30 * time.Second
+
+// ofSharedBinding maps a binding for all clusters to its add-on on all of them.
+func (r *Reconciler) ofSharedBinding(ctx context.Context, binding client.Object) []ctrl.Request {
+	cluster, addOn := addOnOf(binding)
+	if cluster != "" || addOn == "" {
+		return nil
 	}
 	return r.addOnsNamed(ctx, addOn)
 }
@@ -94,7 +118,7 @@ func (r *Reconciler) ofBinding(ctx context.Context, binding client.Object) []ctr
 // ofNewBinding maps a binding that appears to its add-on on one cluster, if the agent of that may have no roles: it was
 // written in the moment in which they ended. It also maps the right to request tokens to its add-on.
 func (r *Reconciler) ofNewBinding(ctx context.Context, binding client.Object) []ctrl.Request {
-	requests := r.ofBinding(ctx, binding)
+	requests := ofBinding(ctx, binding)
 	if binding.GetLabels()[token.LabelName] != "" {
 		return requests
 	}
@@ -138,7 +162,8 @@ func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 		return requests
 	}
 	for i := range list.Items {
-		requests = append(requests, r.ofBinding(ctx, &list.Items[i])...)
+		requests = append(requests, ofBinding(ctx, &list.Items[i])...)
+		requests = append(requests, r.ofSharedBinding(ctx, &list.Items[i])...)
 	}
 	return requests
 }
@@ -148,7 +173,8 @@ func (r *Reconciler) addOnsNamed(ctx context.Context, name string) []ctrl.Reques
 	return r.AddOns.Requests(ctx, nil, client.MatchingFields{addonapi.IndexName: name})
 }
 
-// bindingDrift passes changes of bindings that others may have made. A created binding is ours.
+// bindingDrift passes changes of bindings that others may have made. A created binding is ours, and other labels than
+// ours say nothing.
 func bindingDrift() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -156,11 +182,22 @@ func bindingDrift() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, isBinding := e.ObjectOld.(*rbacv1.RoleBinding)
 			after, alsoBinding := e.ObjectNew.(*rbacv1.RoleBinding)
-			return isBinding && alsoBinding && (!maps.Equal(before.Labels, after.Labels) ||
+			return isBinding && alsoBinding && (labelsDiffer(before, after) ||
 				!equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
 				!equality.Semantic.DeepEqual(before.Subjects, after.Subjects))
 		},
 	}
+}
+
+// labelsDiffer reports whether one of the labels of bindings that this package reads or writes changed.
+func labelsDiffer(before, after *rbacv1.RoleBinding) bool {
+	return slices.ContainsFunc(
+		[]string{names.LabelAddonName, names.LabelAddonTemplate, names.LabelClusterName, token.LabelName},
+		func(label string) bool {
+			was, had := before.Labels[label]
+			is, has := after.Labels[label]
+			return was != is || had != has
+		})
 }
 
 // clusterChange passes changes of clusters that affect rendering or the health of add-ons.

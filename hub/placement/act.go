@@ -12,19 +12,29 @@ import (
 	"github.com/spokelet/spokelet/internal/reconcile"
 )
 
-// act writes the decision slices in the order of the plan. If a slice that gains clusters cannot be written, those that
-// lose clusters wait.
-func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) error {
+// maxWrites is how many slices a pass writes: 5,000 clusters where a slice is full. A Placement with a decision group
+// for each cluster has as many slices as there are clusters, and must not hold a worker until all of them are written.
+const maxWrites = 50
+
+// act writes the decision slices in the order of the plan, up to maxWrites, and reports whether more are left. If a
+// slice that gains clusters cannot be written, those that lose clusters wait.
+func (r *Reconciler) act(ctx context.Context, decisionSlices []layout.Slice) (more bool, err error) {
 	var failed []error
+	written := 0
 	for _, p := range decisionSlices {
 		if !p.Changed() || (len(failed) > 0 && !p.Gains) {
 			continue
 		}
+		if written == maxWrites {
+			more = true
+			break
+		}
+		written++
 		if err := r.write(ctx, p); err != nil {
 			failed = append(failed, err)
 		}
 	}
-	return errors.Join(failed...)
+	return more, errors.Join(failed...)
 }
 
 func (r *Reconciler) write(ctx context.Context, p layout.Slice) error {

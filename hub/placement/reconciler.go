@@ -38,14 +38,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return reconcile.Retry(err).Settle(f.now)
 	}
 	p := decide(f, in)
-	failed := r.act(ctx, p.layout.Slices)
+	more, failed := r.act(ctx, p.layout.Slices)
 	before, after := f.placement, f.placement.DeepCopy()
-	conclude(f, p, failed, &after.Status)
+	conclude(f, p, !more && failed == nil, &after.Status)
 	r.memory.tell(req.NamespacedName, &after.Status)
 	changed, err := reconcile.PatchStatus(ctx, r.Client, before, after)
 	if changed && err == nil {
 		log.FromContext(ctx).Info("the placement decided", "clusters", after.Status.NumberOfSelectedClusters)
 	}
-	outcome := reconcile.FromError(failed).And(reconcile.FromError(client.IgnoreNotFound(err)))
+	outcome := reconcile.FromError(failed)
+	if more {
+		// Others have their turn, and the cache sees what was written.
+		outcome = outcome.And(reconcile.DoneUntil(f.now.Add(batchPeriod)))
+	}
+	outcome = outcome.And(reconcile.FromError(client.IgnoreNotFound(err)))
 	return outcome.And(reconcile.DoneUntil(p.selection.wake)).Settle(f.now)
 }

@@ -28,8 +28,8 @@ const (
 )
 
 // conclude sets the status that follows from the pass. The selection is published, with the mark that it is complete,
-// only when all slices were written.
-func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementStatus) {
+// only when all slices are written.
+func conclude(f facts, p plan, written bool, status *clusterv1beta1.PlacementStatus) {
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = f.placement.Generation
 		reconcile.SetCondition(&status.Conditions, c, f.now)
@@ -45,7 +45,7 @@ func conclude(f facts, p plan, failed error, status *clusterv1beta1.PlacementSta
 		Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionFalse,
 		Reason: reasonConfigured, Message: messageWellConfigured,
 	})
-	if failed != nil {
+	if !written {
 		return
 	}
 	set(satisfied(f.placement.Spec, p))

@@ -18,7 +18,7 @@ func concluded(spec clusterv1beta1.PlacementSpec, failed error) clusterv1beta1.P
 	f := facts{now: noon(), placement: placement(), clusters: everyCluster(), bindings: bound(setGlobal)}
 	f.placement.Spec = spec
 	status := clusterv1beta1.PlacementStatus{NumberOfSelectedClusters: 42}
-	conclude(f, decided(f), failed, &status)
+	conclude(f, decided(f), failed == nil, &status)
 	return status
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
 )
 
 // Compiled is a template that is ready to be rendered for many clusters: it knows the places of its variables, and
@@ -55,16 +56,35 @@ func Compile(t *Template) *Compiled {
 			object: u, description: describeObject(u), below: placesIn(object, typeOfKind(u.GetAPIVersion(), u.GetKind())),
 		})
 	}
-	for i := range t.ManifestConfigs {
-		about := t.ManifestConfigs[i].ResourceIdentifier
-		c.optionManifests = append(c.optionManifests, slices.IndexFunc(t.Manifests, func(object map[string]any) bool {
-			u := &unstructured.Unstructured{Object: object}
-			plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-			return plural.Group == about.Group && plural.Resource == about.Resource &&
-				u.GetNamespace() == about.Namespace && u.GetName() == about.Name
-		}))
-	}
+	c.optionManifests = optionManifests(t)
 	return c
+}
+
+// optionManifests returns the index of the first manifest that each of the manifest configs is about; -1 for none.
+func optionManifests(t *Template) []int {
+	if len(t.ManifestConfigs) == 0 {
+		return nil
+	}
+	first := make(map[workv1.ResourceIdentifier]int, len(t.Manifests))
+	for i, object := range t.Manifests {
+		u := &unstructured.Unstructured{Object: object}
+		plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		id := workv1.ResourceIdentifier{
+			Group: plural.Group, Resource: plural.Resource, Namespace: u.GetNamespace(), Name: u.GetName(),
+		}
+		if _, taken := first[id]; !taken {
+			first[id] = i
+		}
+	}
+	all := make([]int, 0, len(t.ManifestConfigs))
+	for i := range t.ManifestConfigs {
+		at, found := first[t.ManifestConfigs[i].ResourceIdentifier]
+		if !found {
+			at = -1
+		}
+		all = append(all, at)
+	}
+	return all
 }
 
 // Template returns the template that was compiled.

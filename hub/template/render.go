@@ -198,6 +198,7 @@ func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured
 		namespace, name string
 	}
 	first := make(map[identity]int, len(objects))
+	moved := map[*unstructured.Unstructured][]*unstructured.Unstructured{}
 	kept := make([]*unstructured.Unstructured, 0, len(objects))
 	for i, u := range objects {
 		id := identity{GroupKind: u.GroupVersionKind().GroupKind()}
@@ -207,9 +208,7 @@ func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured
 		case !taken:
 			first[id] = i
 		case isNamespace(u) && r.in.installNamespace() != "":
-			at := slices.Index(kept, objects[earlier])
-			objects[earlier] = mergedNamespace(objects[earlier], u)
-			kept[at] = objects[earlier]
+			moved[objects[earlier]] = append(moved[objects[earlier]], u)
 			continue
 		case id.name != "":
 			r.problems = append(r.problems, Problem{i, describeObject(u), "", fmt.Sprintf(
@@ -217,25 +216,36 @@ func (r *rendering) unique(objects []*unstructured.Unstructured) []*unstructured
 		}
 		kept = append(kept, u)
 	}
+	for i, u := range kept {
+		if others := moved[u]; len(others) > 0 {
+			kept[i] = mergedNamespace(u, others)
+		}
+	}
 	return kept
 }
 
-// mergedNamespace returns a Namespace with the labels and annotations that another one has besides.
-func mergedNamespace(namespace, other *unstructured.Unstructured) *unstructured.Unstructured {
+// mergedNamespace returns a Namespace with the labels and annotations that others have besides. The first one that has
+// a key counts.
+func mergedNamespace(namespace *unstructured.Unstructured, others []*unstructured.Unstructured,
+) *unstructured.Unstructured {
 	object := maps.Clone(namespace.Object)
 	metadata, _ := object["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
 	object["metadata"] = metadata
-	from, _ := other.Object["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations"} {
-		further, _ := from[field].(map[string]any)
-		if len(further) == 0 {
-			continue
+		all := map[string]any{}
+		for _, u := range append([]*unstructured.Unstructured{namespace}, others...) {
+			from, _ := u.Object["metadata"].(map[string]any)
+			entries, _ := from[field].(map[string]any)
+			for key, value := range entries {
+				if _, taken := all[key]; !taken {
+					all[key] = value
+				}
+			}
 		}
-		all := maps.Clone(further)
-		own, _ := metadata[field].(map[string]any)
-		maps.Copy(all, own)
-		metadata[field] = all
+		if len(all) > 0 {
+			metadata[field] = all
+		}
 	}
 	return &unstructured.Unstructured{Object: object}
 }

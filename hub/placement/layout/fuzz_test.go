@@ -16,11 +16,14 @@ import (
 	"github.com/spokelet/spokelet/internal/names"
 )
 
+// takenName is the name of an object that does not belong to the Placement.
+const takenName = "p-decision-4"
+
 // readSlices reads PlacementDecisions, one a line: name|index|group|mark|size|owner|clusters. Names are unique, as in an
-// API server.
+// API server, and takenName is that of another object.
 func readSlices(text string) []*clusterv1beta1.PlacementDecision {
 	var all []*clusterv1beta1.PlacementDecision
-	seen := map[string]bool{}
+	seen := map[string]bool{takenName: true}
 	for line := range strings.SplitSeq(text, "\n") {
 		parts := append(strings.SplitN(line, "|", 7), make([]string, 7)...)
 		if seen[parts[0]] {
@@ -51,6 +54,7 @@ func FuzzPlanOfAnySlices(f *testing.F) {
 	f.Add("p-decision-1|0|||100%|p-uid|a b c", "a b c d", "e", 2)
 	f.Add("p-decision-1|0|a|a/0|2|p-uid|a b\np-decision-2|1|a|a/1|2|p-uid|c\nq|x|b|/|0||a a", "b c", "a d e", -50)
 	f.Add("p-decision-01|9223372036854775807|b|b/7|1|old|a\np-decision-2|-1|a|b/-1|||b\np-decision-3|1||/0|||c", "a c", "b", 1)
+	f.Add(takenName, "0", "0", 57)
 	f.Fuzz(func(t *testing.T, text, first, second string, size int) {
 		number := intstr.FromInt32(int32(size % 1000))
 		if size < 0 {
@@ -62,7 +66,7 @@ func FuzzPlanOfAnySlices(f *testing.F) {
 		}
 		r := Request{
 			Placement: placement(), Groups: []string{"a", "b"}, Size: limit, Selected: map[string]int{},
-			Have: readSlices(text), Taken: []string{"p-decision-4"},
+			Have: readSlices(text), Taken: []string{takenName},
 		}
 		for i, clusters := range []string{first, second} {
 			for _, name := range strings.Fields(clusters) {
